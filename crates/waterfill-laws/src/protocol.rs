@@ -1,0 +1,254 @@
+//! What a protocol is: a router law, a receiver law, a source law and the header between them.
+//!
+//! Every call takes one struct that names its facts; the time is always given. A law never
+//! learns which backend runs it. One protocol is one file under [`crate::protocols`].
+
+use crate::params::Params;
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// What a protocol is called and what it costs on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Info {
+    /// Name in scenarios.
+    pub name: &'static str,
+    /// One line for listings.
+    pub summary: &'static str,
+    /// Who sets the rate.
+    pub kind: Kind,
+    /// Backends that run it.
+    pub backends: &'static [&'static str],
+    /// Whether the law asks for paced packets unless the scenario says otherwise.
+    pub paced: bool,
+    /// The state its router and source show to probes.
+    pub signals: &'static [Signal],
+}
+
+/// A named series that a law can be asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Signal {
+    /// Column name, after the protocol's.
+    pub name: &'static str,
+    /// Unit as printed.
+    pub unit: &'static str,
+    /// What it is.
+    pub doc: &'static str,
+}
+
+/// Families of protocols.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Routers tell the source in a header field.
+    Explicit,
+    /// The source infers congestion by itself.
+    EndToEnd,
+}
+
+/// A congestion-control protocol, all of it.
+pub trait Protocol {
+    /// Its names and costs.
+    const INFO: Info;
+    /// Its parameters.
+    type Params: Params;
+    /// What data packets carry and routers write.
+    type Header: Wire;
+    /// What acknowledgements carry back.
+    type Echo: Wire;
+    /// The law at the head of each link direction.
+    type Router: Router<Self::Header>;
+    /// The law at the receiving host.
+    type Receiver: Receiver<Self::Header, Self::Echo>;
+    /// The law at the sending host.
+    type Source: Source<Self::Header, Self::Echo>;
+
+    /// A router for one link direction.
+    fn router(params: &Self::Params, link: &LinkView) -> Self::Router;
+    /// The receiving end of one connection.
+    fn receiver(params: &Self::Params) -> Self::Receiver;
+    /// The sending end of one connection.
+    fn source(params: &Self::Params, connection: &Connection) -> Self::Source;
+    /// Share of a link's capacity these parameters aim at, in (0, 1].
+    fn target(params: &Self::Params) -> f64;
+}
+
+/// A header or echo as bytes. What is simulated is what would be on the wire.
+pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
+    /// Bytes it takes in a packet.
+    const BYTES: usize;
+    /// Writes it into the first [`Wire::BYTES`] bytes of `out`.
+    fn encode(&self, out: &mut [u8]);
+    /// Reads it back; `None` if these bytes are not one.
+    fn decode(bytes: &[u8]) -> Option<Self>;
+}
+
+/// Nothing on the wire.
+impl Wire for () {
+    const BYTES: usize = 0;
+    fn encode(&self, _out: &mut [u8]) {}
+    fn decode(_bytes: &[u8]) -> Option<Self> {
+        Some(())
+    }
+}
+
+/// What a router law may know of its link direction.
+#[derive(Clone, Copy, Debug)]
+pub struct LinkView {
+    /// Unique among the link directions of a run.
+    pub id: u32,
+    /// Physical capacity.
+    pub capacity: Rate,
+    /// The scenario's own utilisation target, in place of the protocol's.
+    pub target: Option<f64>,
+    /// Data waiting, the packet in service excluded.
+    pub queue: Volume,
+}
+
+/// What kind of packet passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PacketKind {
+    /// Opens a connection and asks for a start.
+    Syn,
+    /// Carries data.
+    Data,
+    /// Acknowledges only.
+    Ack,
+    /// Not congestion controlled.
+    Other,
+}
+
+/// A packet, or a step of fluid, that passes a router.
+#[derive(Debug)]
+pub struct Passing<'a, H> {
+    /// Now.
+    pub now: Instant,
+    /// Its size.
+    pub volume: Volume,
+    /// How many packets it is (a fluid step may be a fraction of one).
+    pub packets: f64,
+    /// What it is.
+    pub kind: PacketKind,
+    /// This protocol's header; `None` for somebody else's packet, which is load all the same.
+    pub header: Option<&'a mut H>,
+}
+
+/// The law of one link direction.
+pub trait Router<H> {
+    /// Before the queue.
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, H>);
+    /// When it leaves the queue for the wire.
+    fn on_departure(&mut self, _link: &LinkView, _passing: &mut Passing<'_, H>) {}
+    /// When the law next wants [`Router::on_timer`].
+    fn poll_at(&self) -> Instant {
+        Instant::NEVER
+    }
+    /// Called at [`Router::poll_at`]'s time, in order with arrivals and departures.
+    fn on_timer(&mut self, _link: &LinkView, _now: Instant) {}
+    /// Shows its state.
+    fn observe(&self, _probe: &mut dyn Probe) {}
+}
+
+/// No router: the path only carries the packets.
+impl<H> Router<H> for () {
+    fn on_arrival(&mut self, _link: &LinkView, _passing: &mut Passing<'_, H>) {}
+}
+
+/// A data packet at its receiver.
+#[derive(Clone, Copy, Debug)]
+pub struct Received<H> {
+    /// Now.
+    pub now: Instant,
+    /// SYN or data.
+    pub kind: PacketKind,
+    /// Its header as the last router left it.
+    pub header: H,
+    /// The host's sample of the round trip: from sending an echo to data clocked by it.
+    pub rtt: Option<Duration>,
+}
+
+/// The law at the receiving host.
+pub trait Receiver<H, E> {
+    /// A packet arrived.
+    fn on_data(&mut self, received: &Received<H>);
+    /// What the next acknowledgement carries.
+    fn echo(&mut self, now: Instant) -> E;
+}
+
+/// What a source law knows of its connection from the start.
+#[derive(Clone, Copy, Debug)]
+pub struct Connection {
+    /// Share in weighted fairness; 1 is everybody's.
+    pub weight: f64,
+    /// A full packet on the wire, headers included.
+    pub packet: Volume,
+    /// The window a host may use before it knows anything.
+    pub initial_window: Volume,
+}
+
+/// A packet about to be sent.
+#[derive(Clone, Copy, Debug)]
+pub struct Sending {
+    /// Now.
+    pub now: Instant,
+    /// SYN or data.
+    pub kind: PacketKind,
+    /// Its size.
+    pub volume: Volume,
+}
+
+/// An acknowledgement at its source.
+#[derive(Clone, Copy, Debug)]
+pub struct Ack<E> {
+    /// Now.
+    pub now: Instant,
+    /// What the receiver echoed.
+    pub echo: E,
+    /// SYN: the handshake's answer.
+    pub kind: PacketKind,
+    /// Newly acknowledged data.
+    pub acked: Volume,
+    /// This acknowledgement's round trip, where it can be told.
+    pub rtt: Option<Duration>,
+    /// The smallest round trip of the connection; never zero.
+    pub base_rtt: Duration,
+    /// Sent and neither acknowledged nor known lost.
+    pub in_flight: Volume,
+}
+
+/// What the host found out about losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A loss was found by acknowledgements: recovery begins.
+    Loss,
+    /// The retransmission timer fired.
+    Timeout,
+    /// All that was outstanding when the loss was found has arrived.
+    Recovered,
+}
+
+/// How much a host may send. Both bounds hold.
+#[derive(Clone, Copy, Debug, PartialEq, Default)]
+pub struct Limit {
+    /// Data in flight.
+    pub window: Option<Volume>,
+    /// Rate at which packets leave, where pacing is on.
+    pub pacing: Option<Rate>,
+}
+
+/// The law at the sending host.
+pub trait Source<H, E> {
+    /// Fills in a packet's header.
+    fn stamp(&mut self, sending: &Sending) -> H;
+    /// An acknowledgement arrived.
+    fn on_ack(&mut self, ack: &Ack<E>);
+    /// The host found a loss, or its end.
+    fn on_event(&mut self, _now: Instant, _event: Event) {}
+    /// What may be sent now.
+    fn limit(&self) -> Limit;
+    /// Shows its state.
+    fn observe(&self, _probe: &mut dyn Probe) {}
+}
+
+/// Somewhere to show a law's state; called at samples only, never per packet.
+pub trait Probe {
+    /// Records one of [`Info::signals`].
+    fn record(&mut self, signal: &'static str, value: f64);
+}

@@ -1,0 +1,864 @@
+//! MaxNet: sources obey the highest price on their path.
+//!
+//! # Law
+//! Every link computes a price, packets carry the largest on their path, and a source's rate falls
+//! exponentially with it. A slow state ξ turns the fast, always stable response into fair rates.
+//!
+//! - `eq2`  q = max p over the links of the path
+//! - `eq3`  ṗ = (y − μC)/C, in Fig. 3 once every dt_p from the volume y_dt that arrived, plus Q·dt_p/T₀
+//! - `eq6a` x = x_max · exp(ξ − αq/τ)
+//! - `eq7`  D(q) = x_max · exp(−q/T), the demand that all sources share in equilibrium
+//! - `eq10` ξ ← ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ), then W = τ·x; ξ rests at ξ* = αq/τ − q/T
+//! - `IV.B` MaxStart: begin at the least spare capacity (μ + (1 − μ)/4)·C − y of the path, then
+//!   rise by Δ·dt/(2τ) about sixteen times a round trip until the price's rate is reached
+//! - `V`    a price is 24 bits: a flag, 5 integer and 18 fractional bits
+//! - `VI`   p ≥ p_min = D⁻¹(C); ξ never passes ξ*; the receiver averages prices over one round trip
+//!
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | p, q | `price` | s (a price is a time: D divides it by T) |
+//! | y_dt | `arrived` | bytes |
+//! | Q | `LinkView::queue` | bytes |
+//! | C_l | `LinkView::capacity` | bit/s |
+//! | μ | `mu` | 1 |
+//! | dt_p, T₀ | `dt_p`, `t_0` | s |
+//! | x_max | `x_max` | bit/s |
+//! | ξ | `xi` | 1 |
+//! | α, η | `alpha`, `eta` | 1 |
+//! | T, τ, dt | `t`, `base_rtt` / `tau`, `dt` | s |
+//! | W | `window` | bytes |
+//! | Δ | `delta` | bit/s |
+//!
+//! # Header
+//! The TCP option of Fig. 4: kind 42, length, echo (3 bytes), price (3 bytes): 8 bytes in data
+//! and in acknowledgements. The field's top bit says price (0) or start rate (1).
+//!
+//! # Router
+//! [`Router`]: one addition, one comparison and one assignment a packet; a price update every dt_p.
+//!
+//! # Source
+//! [`Source`]: an exponential for each acknowledgement, none in between.
+//!
+//! # Parameters
+//! [`Params`]: §VI's values by default; μ = 0.9 as in §VII.A.
+//!
+//! # Readings and deviations
+//! - Fig. 3 adds `Q/T0` to a volume; the term is a rate, so it is taken as Q·dt_p/T₀.
+//! - Prices are clipped at p_min (§VI), not at 0 (Fig. 3).
+//! - Fig. 4's option length 6 does not count kind and length as TCP does: it is 8.
+//! - The start rate travels as −ln(rate/x_max) (thesis §3.3), without T: down to 12.7 bit/s.
+//! - "The current transmission rate" of §IV.B is what arrived in the last full dt_p, over dt_p
+//!   (thesis §3.1.2's y/dt).
+//! - ξ is updated before the window, in the order Fig. 2 prints (`order`): below τ ≈ αηT it then
+//!   reaches ξ* within one update, and the loop is a plain integrator.
+//! - ξ starts at ξ* of the first price (thesis Fig. 5, step 2), so that "the advertised rate" to
+//!   which MaxStart rises is D(q).
+//! - MaxStart's clock starts with the first price: counted from the handshake, the first rise would
+//!   be Δ/2 in one step where §IV.B says "approximately 1/32".
+//! - The average over one round trip is exponential with weight dt/τ, at most 1; the receiver takes
+//!   for τ its smallest own sample (the handshake first, then echo to data clocked by it).
+//! - x never exceeds x_max ("maximal supported transmission rate"): a price that falls faster
+//!   than ξ follows would otherwise ask for more than any link has.
+//! - A field that no router wrote (code 0) is no price: the source keeps its window. A
+//!   connection's weight scales eq. 6a.
+//! - Losses do not move the window: §VI overwrites what the rest of TCP makes of them.
+//! - `promise` is §IV.B's "further enhancement" (remember what was promised to earlier starters);
+//!   off by default, as in the paper's implementation.
+//!
+//! # Validation
+//! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s;
+//! experiments `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`.
+//!
+//! # References
+//! `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet: Theory and
+//! Implementation". `tcp-maxnet-2006`: Suchara, "TCP MaxNet", thesis.
+
+use crate::params::{ParamError, require};
+use crate::protocol::{
+    Ack, Connection, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
+};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// The protocol `maxnet`.
+#[derive(Debug)]
+pub struct MaxNet;
+
+impl Protocol for MaxNet {
+    const INFO: Info = Info {
+        name: "maxnet",
+        summary: "sources obey the highest price on their path; max-min fair, empty queues (2007)",
+        kind: Kind::Explicit,
+        backends: &["sim"],
+        paced: false,
+        signals: &[
+            Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price the source obeys" },
+            Signal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
+        ],
+    };
+    type Params = Params;
+    type Header = Header;
+    type Echo = Echo;
+    type Router = Router;
+    type Receiver = Receiver;
+    type Source = Source;
+
+    fn router(params: &Params, link: &LinkView) -> Router {
+        Router::new(params, link)
+    }
+    fn receiver(params: &Params) -> Receiver {
+        Receiver::new(params)
+    }
+    fn source(params: &Params, connection: &Connection) -> Source {
+        Source::new(params, connection)
+    }
+    fn target(params: &Params) -> f64 {
+        params.mu
+    }
+}
+
+// ---------------------------------------------------------------------------------- header
+
+/// The 24-bit field of a packet: a price, or a start rate (§V).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Field {
+    /// A price in units of 2⁻¹⁸ s; 0 is "no router wrote".
+    Price(u32),
+    /// −ln(rate/x_max) in units of 2⁻¹⁸; 0 is "no router wrote".
+    StartRate(u32),
+}
+
+/// Fractional bits of the 23-bit value (§V: 18 give a relative precision of 10⁻⁵ at T = 0.4 s).
+pub const FRACTION_BITS: u32 = 18;
+/// The largest 23-bit code: 5 integer bits (readings: §V needs 4, the field has 5).
+pub const CODE_MAX: u32 = (1 << 23) - 1;
+const FLAG: u32 = 1 << 23;
+const SCALE: f64 = (1 << FRACTION_BITS) as f64;
+
+/// `[maxnet-2007:V]` A non-negative real as a 23-bit code, to the nearest, saturating.
+#[must_use]
+pub fn quantise(value: f64) -> u32 {
+    // `as` saturates below at 0 and maps NaN to 0; above, `min` does.
+    ((value * SCALE).round() as u32).min(CODE_MAX)
+}
+
+/// `[maxnet-2007:V]` The real that a 23-bit code stands for.
+#[must_use]
+pub fn real(code: u32) -> f64 {
+    f64::from(code) / SCALE
+}
+
+impl Field {
+    fn bits(self) -> u32 {
+        match self {
+            Self::Price(code) => code,
+            Self::StartRate(code) => code | FLAG,
+        }
+    }
+
+    fn from_bits(bits: u32) -> Self {
+        if bits & FLAG == 0 { Self::Price(bits & CODE_MAX) } else { Self::StartRate(bits & CODE_MAX) }
+    }
+}
+
+impl Default for Field {
+    fn default() -> Self {
+        Self::Price(0)
+    }
+}
+
+/// Kind of the TCP option on the paper's wire (Fig. 4). Not IANA's assignment: research use only.
+const OPTION_KIND: u8 = 42;
+const OPTION_BYTES: usize = 8;
+
+/// Fig. 4's option: kind, length, echo, price.
+fn encode_option(echo: Field, price: Field, out: &mut [u8]) {
+    out[0] = OPTION_KIND;
+    out[1] = OPTION_BYTES as u8;
+    out[2..5].copy_from_slice(&echo.bits().to_be_bytes()[1..]);
+    out[5..8].copy_from_slice(&price.bits().to_be_bytes()[1..]);
+}
+
+fn decode_option(bytes: &[u8]) -> Option<(Field, Field)> {
+    match *bytes.first_chunk::<OPTION_BYTES>()? {
+        [OPTION_KIND, 8, e0, e1, e2, p0, p1, p2] => {
+            let field = |a, b, c| Field::from_bits(u32::from_be_bytes([0, a, b, c]));
+            Some((field(e0, e1, e2), field(p0, p1, p2)))
+        }
+        _ => None,
+    }
+}
+
+/// What a data packet carries: the price field of Fig. 4, which routers raise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// The highest price, or least start rate, so far.
+    pub price: Field,
+}
+
+impl Wire for Header {
+    const BYTES: usize = OPTION_BYTES;
+    fn encode(&self, out: &mut [u8]) {
+        encode_option(Field::default(), self.price, out);
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        decode_option(bytes).map(|(_, price)| Self { price })
+    }
+}
+
+/// What an acknowledgement carries: the echo field of Fig. 4, which no router touches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Echo {
+    /// The averaged price, or the start rate asked for.
+    pub echo: Field,
+}
+
+impl Wire for Echo {
+    const BYTES: usize = OPTION_BYTES;
+    fn encode(&self, out: &mut [u8]) {
+        encode_option(self.echo, Field::default(), out);
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        decode_option(bytes).map(|(echo, _)| Self { echo })
+    }
+}
+
+// ---------------------------------------------------------------------------------- router
+
+/// The router of one link direction: a virtual queue that fills when more than μC arrives.
+#[derive(Clone, Debug)]
+pub struct Router {
+    capacity: Rate,
+    mu: f64,
+    dt_p: Duration,
+    t_0: f64,
+    x_max: Rate,
+    price_min: f64,
+    promise: bool,
+    /// p, real; its code is what packets get.
+    price: f64,
+    price_code: u32,
+    /// y_dt: volume since the last update.
+    arrived: Volume,
+    /// y: rate over the last full dt_p.
+    arrival_rate: Rate,
+    /// Start rates promised and not yet seen to arrive (only with `promise`).
+    promised: Rate,
+    next_update: Instant,
+}
+
+impl Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        Self {
+            capacity: link.capacity,
+            mu: link.target.unwrap_or(params.mu),
+            dt_p: params.dt_p,
+            t_0: params.t_0.as_secs(),
+            x_max: params.x_max,
+            price_min,
+            promise: params.promise,
+            price: price_min,
+            price_code: quantise(price_min),
+            arrived: Volume::ZERO,
+            arrival_rate: Rate::ZERO,
+            promised: Rate::ZERO,
+            next_update: Instant::ZERO + params.dt_p,
+        }
+    }
+
+    /// The spare capacity as code, and its promise remembered.
+    fn start_code(&mut self) -> u32 {
+        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
+        if self.promise {
+            self.promised += spare.max(Rate::ZERO);
+        }
+        quantise(start_rate_code(spare, self.x_max))
+    }
+}
+
+impl crate::protocol::Router<Header> for Router {
+    /// Fig. 3, step 2.
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        match passing.header.as_deref_mut() {
+            Some(Header { price: Field::Price(code) }) => *code = highest(*code, self.price_code),
+            Some(Header { price: Field::StartRate(code) }) => *code = highest(*code, self.start_code()),
+            None => {}
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    /// Fig. 3, step 1.
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        let dt_p = self.dt_p.as_secs();
+        self.arrival_rate = self.arrived / self.dt_p;
+        let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
+        self.price = price_next(self.price, arrived, self.capacity, self.mu, dt_p, self.price_min);
+        self.price_code = quantise(self.price);
+        self.arrived = Volume::ZERO;
+        // A promise is kept for T₀, the router's guess at a round trip: by then it arrives as load.
+        self.promised = self.promised * (1.0 - dt_p / self.t_0);
+        self.next_update = now + self.dt_p;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("price", self.price);
+    }
+}
+
+/// `[maxnet-2007:eq2]` The higher of two codes: a price rises along the path, a start rate falls.
+fn highest(code: u32, own: u32) -> u32 {
+    code.max(own)
+}
+
+/// `[maxnet-2007:fig3]` y_dt + Q·dt_p/T₀: with what stands in the queue, as if it had been sent again.
+fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
+    arrived + queue * (dt_p / t_0)
+}
+
+/// `[maxnet-2007:eq3]` p + y_dt/C − μ·dt_p, not below p_min.
+fn price_next(price: f64, arrived: Volume, capacity: Rate, mu: f64, dt_p: f64, price_min: f64) -> f64 {
+    (price + arrived / capacity - mu * dt_p).max(price_min)
+}
+
+/// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the link is past it.
+fn spare_capacity(mu: f64, capacity: Rate, arrival_rate: Rate) -> Rate {
+    capacity * (mu + (1.0 - mu) / 4.0) - arrival_rate
+}
+
+/// `[tcp-maxnet-2006:3.3]` −ln(rate/x_max); no spare capacity is the largest code.
+fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
+    // ln of a negative is NaN, which would quantise to 0, "no router wrote": so the floor.
+    -(rate / x_max).max(f64::MIN_POSITIVE).ln()
+}
+
+/// `[tcp-maxnet-2006:3.3]` The rate that such a code stands for.
+fn start_rate(code: f64, x_max: Rate) -> Rate {
+    x_max * (-code).exp()
+}
+
+// ---------------------------------------------------------------------------------- receiver
+
+/// The receiver: averages prices over one round trip and echoes the average (§VI).
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    average_prices: bool,
+    rtt: Option<Duration>,
+    average: Option<f64>,
+    last: Instant,
+    start_rate: Option<u32>,
+}
+
+impl Receiver {
+    fn new(params: &Params) -> Self {
+        Self { average_prices: params.average, rtt: None, average: None, last: Instant::ZERO, start_rate: None }
+    }
+}
+
+impl crate::protocol::Receiver<Header, Echo> for Receiver {
+    fn on_data(&mut self, received: &Received<Header>) {
+        if let Some(sample) = received.rtt {
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
+        }
+        match received.header.price {
+            Field::StartRate(code) => self.start_rate = Some(code),
+            Field::Price(code) => {
+                self.start_rate = None;
+                let weight = match (self.average_prices, self.rtt) {
+                    (true, Some(rtt)) if !rtt.is_zero() => received.now.since(self.last) / rtt,
+                    _ => 1.0,
+                };
+                self.average = Some(self.average.map_or(real(code), |average| averaged(average, real(code), weight)));
+                self.last = received.now;
+            }
+        }
+    }
+
+    fn echo(&mut self, _now: Instant) -> Echo {
+        let price = || Field::Price(quantise(self.average.unwrap_or(0.0)));
+        Echo { echo: self.start_rate.map_or_else(price, Field::StartRate) }
+    }
+}
+
+/// `[maxnet-2007:VI]` The average moved towards a price by weight dt/τ, at most all the way.
+fn averaged(average: f64, price: f64, weight: f64) -> f64 {
+    average + weight.min(1.0) * (price - average)
+}
+
+// ---------------------------------------------------------------------------------- source
+
+/// The source: window from price, fair by ξ.
+#[derive(Clone, Debug)]
+pub struct Source {
+    x_max: Rate,
+    weight: f64,
+    alpha: f64,
+    eta: f64,
+    t: f64,
+    dt_min: Duration,
+    order: Order,
+    /// The averaged price last obeyed.
+    price: f64,
+    xi: f64,
+    /// When ξ was last updated; none before the first price.
+    updated: Option<Instant>,
+    start: Start,
+    /// The advertised rate x.
+    price_rate: Rate,
+    window: Volume,
+    pacing: Option<Rate>,
+}
+
+/// Where MaxStart stands (§IV.B).
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Start {
+    /// No start rate has come.
+    Asking,
+    /// Rising from `initial`; now at `rate`, last raised at `raised` (none before the first price).
+    Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
+    /// The price's rate was reached, or no router answered.
+    Over,
+}
+
+impl Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            x_max: params.x_max,
+            weight: connection.weight,
+            alpha: params.alpha,
+            eta: params.eta,
+            t: params.t.as_secs(),
+            dt_min: params.dt_min,
+            order: params.order,
+            price: 0.0,
+            xi: 0.0,
+            updated: None,
+            start: Start::Asking,
+            price_rate: Rate::ZERO,
+            window: connection.initial_window,
+            pacing: None,
+        }
+    }
+
+    fn set_rate(&mut self, rate: Rate, base_rtt: Duration) {
+        self.window = window(rate, base_rtt);
+        self.pacing = Some(rate);
+    }
+
+    /// Fig. 2 for the price `q`.
+    fn obey(&mut self, q: f64, now: Instant, base_rtt: Duration) {
+        let tau = base_rtt.as_secs();
+        self.price = q;
+        let xi_rest = xi_equilibrium(q, self.alpha, tau, self.t);
+        let xi = match self.updated {
+            None => xi_rest,
+            Some(before) => {
+                let dt = now.since(before).as_secs();
+                clipped(self.xi, xi_next(self.xi, q, dt, tau, self.alpha, self.eta, self.t), xi_rest)
+            }
+        };
+        let xi_in_rate = match self.order {
+            Order::XiFirst => xi,
+            Order::RateFirst => self.updated.map_or(xi, |_| self.xi),
+        };
+        self.xi = xi;
+        self.updated = Some(now);
+        self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, self.alpha, tau);
+    }
+
+    /// The rate to use: MaxStart's while it is below the price's.
+    fn start_or_price_rate(&mut self, now: Instant, base_rtt: Duration) -> Rate {
+        if let Start::Rising { initial, rate, raised } = &mut self.start {
+            let dt = now.since(*raised.get_or_insert(now));
+            if dt >= base_rtt / STEPS_PER_RTT {
+                *rate += start_rise(self.price_rate - *initial, dt, base_rtt);
+                *raised = Some(now);
+            }
+            if *rate < self.price_rate {
+                return *rate;
+            }
+            self.start = Start::Over;
+        }
+        self.price_rate
+    }
+}
+
+/// §IV.B: MaxStart's rate rises "approximately 16 times per RTT".
+const STEPS_PER_RTT: u64 = 16;
+
+impl crate::protocol::Source<Header, Echo> for Source {
+    fn stamp(&mut self, sending: &Sending) -> Header {
+        Header { price: if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) } }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        match ack.echo.echo {
+            Field::StartRate(code) => {
+                if self.start == Start::Asking {
+                    if code == 0 {
+                        self.start = Start::Over; // no router on the path
+                        return;
+                    }
+                    let initial = start_rate(real(code), self.x_max);
+                    self.start = Start::Rising { initial, rate: initial, raised: None };
+                    self.set_rate(initial, ack.base_rtt);
+                }
+            }
+            Field::Price(0) => {} // no router on the path, or no price has come
+            Field::Price(code) => {
+                if self.updated.is_none_or(|before| ack.now.since(before) >= self.dt_min) {
+                    self.obey(real(code), ack.now, ack.base_rtt);
+                    let rate = self.start_or_price_rate(ack.now, ack.base_rtt);
+                    self.set_rate(rate, ack.base_rtt);
+                }
+            }
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        Limit { window: Some(self.window), pacing: self.pacing }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if self.updated.is_some() {
+            probe.record("price", self.price);
+            probe.record("xi", self.xi);
+        }
+    }
+}
+
+/// `[maxnet-2007:eq7]` D(q) = x_max·exp(−q/T).
+#[must_use]
+pub fn demand(q: f64, x_max: Rate, t: f64) -> Rate {
+    x_max * (-q / t).exp()
+}
+
+/// `[maxnet-2007:eq8]` D⁻¹(x) = −T·ln(x/x_max).
+#[must_use]
+pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
+    -t * (x / x_max).ln()
+}
+
+/// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ), not above x_max.
+fn rate(x_max: Rate, xi: f64, q: f64, alpha: f64, tau: f64) -> Rate {
+    x_max * (xi - q * alpha / tau).min(0.0).exp()
+}
+
+/// `[maxnet-2007:eq10]` ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ).
+fn xi_next(xi: f64, q: f64, dt: f64, tau: f64, alpha: f64, eta: f64, t: f64) -> f64 {
+    xi + alpha * eta / (tau * tau) * dt * ((t * alpha / tau - 1.0) * q - t * xi)
+}
+
+/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T, where eq. 10 rests.
+fn xi_equilibrium(q: f64, alpha: f64, tau: f64, t: f64) -> f64 {
+    alpha * q / tau - q / t
+}
+
+/// `[maxnet-2007:VI]` The step from `xi` to `next`, stopped at `rest` if it would pass it.
+fn clipped(xi: f64, next: f64, rest: f64) -> f64 {
+    if (xi <= rest) == (next <= rest) { next } else { rest }
+}
+
+/// `[maxnet-2007:eq10]` W = τ·x.
+fn window(rate: Rate, base_rtt: Duration) -> Volume {
+    rate * base_rtt
+}
+
+/// `[maxnet-2007:IV.B]` Δ·dt/(2τ).
+fn start_rise(delta: Rate, dt: Duration, base_rtt: Duration) -> Rate {
+    delta * (dt / base_rtt / 2.0)
+}
+
+// ---------------------------------------------------------------------------------- parameters
+
+crate::choice! {
+    /// Whether ξ or the rate is updated first in eq. 10.
+    pub enum Order {
+        /// As Fig. 2 prints it.
+        XiFirst = "xi-first",
+        /// The rate from the old ξ.
+        RateFirst = "rate-first",
+    }
+}
+
+crate::params! {
+    /// Parameters of §VI.
+    pub struct Params {
+        /// Maximal supported rate x_max.
+        x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI";
+        /// Speed of convergence T of the demand function.
+        t: Duration = Duration::from_millis(400), "maxnet-2007 §VI";
+        /// Overall loop gain α.
+        alpha: f64 = 0.66, "maxnet-2007 §VI";
+        /// Zero η/τ of the lead-lag compensator.
+        eta: f64 = 0.06, "maxnet-2007 §VI";
+        /// Least time between two updates of ξ and W.
+        dt_min: Duration = Duration::from_micros(1), "maxnet-2007 §VI";
+        /// Target utilisation μ of a link.
+        mu: f64 = 0.9, "maxnet-2007 §VII.A (0.94 in §VII.B)";
+        /// Interval dt_p between two price updates of a router.
+        dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
+        /// Time scale T_0 on which a standing queue counts as load.
+        t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
+        /// Whether the receiver averages prices over one round trip.
+        average: bool = true, "maxnet-2007 §VI";
+        /// Order of the two steps of eq. 10.
+        order: Order = Order::XiFirst, "maxnet-2007 Fig. 2";
+        /// Whether a router remembers start rates it has promised, for T_0.
+        promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
+        require(!self.t.is_zero(), "t", "a time above zero")?;
+        require(self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2, "alpha", "a number in (0, π/2), by eq. 4")?;
+        require(self.eta > 0.0, "eta", "a number above zero")?;
+        require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
+        require(!self.dt_p.is_zero(), "dt_p", "a time above zero")?;
+        require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::protocol::{Receiver as _, Router as _, Source as _};
+
+    fn close(a: f64, b: f64, relative: f64) {
+        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+    }
+
+    fn link(bps: f64) -> LinkView {
+        LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }
+    }
+
+    /// `[maxnet-2007:eq8]` with the thesis's T = 0.05 s: p_min of 1 Gbit/s is 181083/2¹⁸ (§4.2).
+    #[test]
+    fn eq8_p_min_of_one_gigabit() {
+        let p_min = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.05);
+        close(p_min, 0.690_775_527_9, 1e-9); // 0.05 · ln 10⁶
+        assert_eq!(quantise(p_min), 181_083);
+        close(demand(p_min, Rate::from_bps(1e15), 0.05).as_bps(), 1e9, 1e-12);
+    }
+
+    /// `[maxnet-2007:V]` 32 bit/s to 1 Pbit/s at a relative precision of 10⁻⁵, T = 0.4 s.
+    #[test]
+    fn v_ranges_and_precision() {
+        let x_max = Rate::from_bps(1e15);
+        assert_eq!(quantise(demand_inverse(x_max, x_max, 0.4)), 0);
+        let slowest = demand_inverse(Rate::from_bps(32.0), x_max, 0.4);
+        close(slowest, 12.429_216, 1e-6); // 0.4 · ln(10¹⁵/32): 4 integer bits
+        assert!(slowest < 16.0);
+        let code = quantise(slowest);
+        let step = demand(real(code), x_max, 0.4) / demand(real(code + 1), x_max, 0.4) - 1.0;
+        close(step, 9.536_789e-6, 1e-5); // e^(2⁻¹⁸/0.4) − 1
+        assert!(step < 1e-5);
+    }
+
+    #[test]
+    fn v_codes_saturate() {
+        assert_eq!(quantise(-1.0), 0);
+        assert_eq!(quantise(f64::NAN), 0);
+        assert_eq!(quantise(1e9), CODE_MAX);
+        assert_eq!(quantise(f64::INFINITY), CODE_MAX);
+        // A link with no capacity to spare still promises a rate that a source can compute with.
+        let slowest = start_rate(real(quantise(start_rate_code(Rate::from_bps(-1.0), Rate::from_bps(1e15)))), Rate::from_bps(1e15));
+        close(slowest.as_bps(), 12.664, 1e-3); // 10¹⁵ · e⁻³²
+    }
+
+    /// `[maxnet-2007:fig4]` the option, byte for byte, and every field back.
+    #[test]
+    fn fig4_option_on_the_wire() {
+        let mut out = [0; 8];
+        Header { price: Field::StartRate(0x01_02_03) }.encode(&mut out);
+        assert_eq!(out, [42, 8, 0, 0, 0, 0x81, 0x02, 0x03]);
+        Echo { echo: Field::Price(181_083) }.encode(&mut out);
+        assert_eq!(out, [42, 8, 0x02, 0xc3, 0x5b, 0, 0, 0]);
+        assert_eq!(Header::decode(&[42, 6, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(Header::decode(&[42, 8, 0]), None);
+        for bits in 0..=(FLAG | CODE_MAX) {
+            assert_eq!(Field::from_bits(bits).bits(), bits);
+        }
+    }
+
+    /// `[maxnet-2007:eq3]` 125 kB in 1 ms at 1 Gbit/s is a full interval: 1 ms less μ·1 ms.
+    #[test]
+    fn eq3_price_step() {
+        let c = Rate::from_bps(1e9);
+        close(price_next(5.5, Volume::from_bytes(125e3), c, 0.9, 1e-3, 0.0), 5.500_1, 1e-12);
+        assert_eq!(price_next(5.5, Volume::ZERO, c, 0.9, 1e-3, 5.4999), 5.4999);
+    }
+
+    /// `[maxnet-2007:fig3]` 130 kB of queue over T₀ = 130 ms is 1 kB in each 1 ms.
+    #[test]
+    fn fig3_queue_term() {
+        close(with_queue(Volume::ZERO, Volume::from_bytes(130e3), 1e-3, 0.130).as_bytes(), 1000.0, 1e-12);
+    }
+
+    /// `[maxnet-2007:eq6a]` e^(60 − 0.66·5.6/0.05) = e^−13.92, and never above x_max.
+    #[test]
+    fn eq6a_rate() {
+        let x_max = Rate::from_bps(1e15);
+        close(rate(x_max, 60.0, 5.6, 0.66, 0.05).as_bps(), 9.007_84e8, 1e-5);
+        assert_eq!(rate(x_max, 100.0, 5.6, 0.66, 0.05), x_max);
+    }
+
+    /// `[maxnet-2007:eq10]` by hand: 15.84 · 10⁻³ · (4.28·5.6 − 0.4·110) = −0.317 306 88.
+    #[test]
+    fn eq10_xi_step() {
+        close(xi_next(110.0, 5.6, 1e-3, 0.05, 0.66, 0.06, 0.4), 109.682_693_12, 1e-12);
+    }
+
+    /// `[maxnet-2007:eq10]` ξ rests at αq/τ − q/T: 125.768 78 − 13.815 51 at 1 Gbit/s and 29 ms.
+    #[test]
+    fn eq10_xi_equilibrium() {
+        let q = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.4);
+        let rest = xi_equilibrium(q, 0.66, 0.029, 0.4);
+        close(rest, 111.953_27, 1e-6);
+        close(xi_next(rest, q, 0.01, 0.029, 0.66, 0.06, 0.4), rest, 1e-12);
+        // There the rate is the demand, whatever the round trip.
+        close(rate(Rate::from_bps(1e15), rest, q, 0.66, 0.029).as_bps(), 1e9, 1e-9);
+    }
+
+    /// `[maxnet-2007:VI]` a step that would pass ξ* stops there, from both sides.
+    #[test]
+    fn vi_xi_is_clipped() {
+        assert_eq!(clipped(1.0, 3.0, 2.0), 2.0);
+        assert_eq!(clipped(3.0, 1.0, 2.0), 2.0);
+        assert_eq!(clipped(1.0, 1.5, 2.0), 1.5);
+        assert_eq!(clipped(3.0, 2.5, 2.0), 2.5);
+    }
+
+    /// `[maxnet-2007:IV.B]` 0.925 C − y, and one sixteenth of a round trip raises by Δ/32.
+    #[test]
+    fn iv_b_maxstart() {
+        let c = Rate::from_bps(1e9);
+        close(spare_capacity(0.9, c, Rate::from_bps(5e8)).as_bps(), 4.25e8, 1e-12);
+        let rtt = Duration::from_millis(160);
+        close(start_rise(c, rtt / 16, rtt).as_bps(), 1e9 / 32.0, 1e-12);
+        assert_eq!(quantise(start_rate_code(c, Rate::from_bps(1e15))), 3_621_653); // 2¹⁸ · ln 10⁶
+    }
+
+    /// `[maxnet-2007:VI]` weight dt/τ, at most 1.
+    #[test]
+    fn vi_average_over_one_round_trip() {
+        close(averaged(5.0, 6.0, 0.25), 5.25, 1e-12);
+        assert_eq!(averaged(5.0, 6.0, 7.0), 6.0);
+        let mut receiver = Receiver::new(&Params::default());
+        let mut at = |ms, price, rtt_ms: Option<u64>| {
+            receiver.on_data(&Received {
+                now: Instant::ZERO + Duration::from_millis(ms),
+                kind: PacketKind::Data,
+                header: Header { price },
+                rtt: rtt_ms.map(Duration::from_millis),
+            });
+            receiver.echo(Instant::ZERO).echo
+        };
+        assert_eq!(at(0, Field::StartRate(7), None), Field::StartRate(7));
+        assert_eq!(at(100, Field::Price(quantise(5.0)), Some(100)), Field::Price(quantise(5.0)));
+        assert_eq!(at(125, Field::Price(quantise(6.0)), None), Field::Price(quantise(5.25)));
+    }
+
+    #[test]
+    fn a_router_raises_prices_and_lowers_start_rates() {
+        let mut router = Router::new(&Params::default(), &link(1e9));
+        let mut pass = |router: &mut Router, price| {
+            let mut header = Header { price };
+            router.on_arrival(
+                &link(1e9),
+                &mut Passing {
+                    now: Instant::ZERO,
+                    volume: Volume::from_bytes(1500.0),
+                    packets: 1.0,
+                    kind: PacketKind::Data,
+                    header: Some(&mut header),
+                },
+            );
+            header.price
+        };
+        let p_min = quantise(0.4 * 1e6_f64.ln());
+        assert_eq!(pass(&mut router, Field::Price(0)), Field::Price(p_min));
+        assert_eq!(pass(&mut router, Field::Price(p_min + 1)), Field::Price(p_min + 1));
+        // Idle: 0.925 Gbit/s may start; a lower rate of an earlier link stays.
+        let spare = quantise(-(0.925e9_f64 / 1e15).ln());
+        assert_eq!(pass(&mut router, Field::StartRate(0)), Field::StartRate(spare));
+        assert_eq!(pass(&mut router, Field::StartRate(CODE_MAX)), Field::StartRate(CODE_MAX));
+        assert_eq!(pass(&mut router, Field::StartRate(0)), Field::StartRate(spare), "no promise is kept by default");
+    }
+
+    #[test]
+    fn a_router_that_promises_gives_the_spare_capacity_once() {
+        let params = Params { promise: true, ..Params::default() };
+        let mut router = Router::new(&params, &link(1e9));
+        let first = router.start_code();
+        assert_eq!(first, quantise(-(0.925e9_f64 / 1e15).ln()));
+        assert_eq!(router.start_code(), CODE_MAX);
+        for _ in 0..1000 {
+            router.on_timer(&link(1e9), Instant::ZERO); // 1 s, 7.7 T₀
+        }
+        assert!(start_rate(real(router.start_code()), params.x_max).as_bps() > 0.92e9);
+    }
+
+    fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
+        let rtt = Duration::from_millis(160);
+        Ack {
+            now: Instant::ZERO + Duration::from_millis(now_ms),
+            echo: Echo { echo },
+            kind,
+            acked: Volume::from_bytes(1500.0),
+            rtt: Some(rtt),
+            base_rtt: rtt,
+            in_flight: Volume::ZERO,
+        }
+    }
+
+    fn connection() -> Connection {
+        Connection { weight: 1.0, packet: Volume::from_bytes(1500.0), initial_window: Volume::from_bytes(15_000.0) }
+    }
+
+    /// `[maxnet-2007:IV.B]` starts at the granted rate, reaches the price's two round trips later.
+    #[test]
+    fn maxstart_ramps_for_two_round_trips() {
+        let mut source = Source::new(&Params::default(), &connection());
+        let rate_of = |s: &Source| (s.limit().window.unwrap() / Duration::from_millis(160)).as_bps();
+        source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(quantise(-(1e8_f64 / 1e15).ln()))));
+        close(rate_of(&source), 1e8, 1e-5);
+        let price = Field::Price(quantise(demand_inverse(Rate::from_bps(9e8), Rate::from_bps(1e15), 0.4)));
+        source.on_ack(&ack(320, PacketKind::Data, price)); // the clock starts
+        close(rate_of(&source), 1e8, 1e-4);
+        for step in 1..32 {
+            source.on_ack(&ack(320 + 10 * step, PacketKind::Data, price));
+            source.on_ack(&ack(325 + 10 * step, PacketKind::Data, price)); // too early: no rise
+        }
+        close(rate_of(&source), 8.75e8, 1e-4); // 1e8 + 8e8 · 31/32
+        source.on_ack(&ack(650, PacketKind::Data, price));
+        assert_eq!(source.start, Start::Over);
+        close(rate_of(&source), 9e8, 1e-4);
+    }
+
+    #[test]
+    fn a_weight_scales_the_rate() {
+        let mut double = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
+        let mut single = Source::new(&Params::default(), &connection());
+        let price = Field::Price(quantise(5.6));
+        for source in [&mut single, &mut double] {
+            source.on_ack(&ack(160, PacketKind::Data, price));
+        }
+        close(double.price_rate.as_bps(), 2.0 * single.price_rate.as_bps(), 1e-12);
+    }
+
+    #[test]
+    fn without_a_router_the_window_stays() {
+        let mut source = Source::new(&Params::default(), &connection());
+        let before = source.limit();
+        source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(0)));
+        source.on_ack(&ack(320, PacketKind::Data, Field::Price(0)));
+        assert_eq!(source.limit(), before);
+    }
+}

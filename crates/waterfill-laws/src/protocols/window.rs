@@ -1,0 +1,85 @@
+//! A window without a law: what a host does when nobody controls it.
+//!
+//! # Law
+//! None. The window is what the scenario says, for ever. It is the yardstick for the cost of
+//! the simulator itself and for queues that no law empties.
+//!
+//! # Header
+//! None.
+//!
+//! # Validation
+//! One flow alone gets `window / RTT` up to the link's rate; the rest of its window stands in the
+//! queue: `packets_in_flight_fill_the_pipe_and_then_the_queue` of the simulator.
+
+use crate::params::{ParamError, require};
+use crate::protocol::{Ack, Connection, Info, Kind, Limit, LinkView, Protocol, Received, Receiver, Sending, Source};
+use crate::units::{Instant, Volume};
+
+crate::params! {
+    /// Parameters of a fixed window.
+    pub struct Params {
+        /// The window in packets of the scenario's size.
+        packets: f64 = 10.0, "RFC 6928 for the default";
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.packets >= 1.0, "packets", "at least 1")
+    }
+}
+
+/// The protocol `window`.
+#[derive(Debug)]
+pub struct Window;
+
+impl Protocol for Window {
+    const INFO: Info = Info {
+        name: "window",
+        summary: "a fixed window and no law: the engine's yardstick",
+        kind: Kind::EndToEnd,
+        backends: &["sim"],
+        paced: false,
+        signals: &[],
+    };
+    type Params = Params;
+    type Header = ();
+    type Echo = ();
+    type Router = ();
+    type Receiver = Silent;
+    type Source = FixedWindow;
+
+    fn router(_: &Params, _: &LinkView) {}
+    fn receiver(_: &Params) -> Silent {
+        Silent
+    }
+    fn source(params: &Params, connection: &Connection) -> FixedWindow {
+        FixedWindow { window: params.packets * connection.packet }
+    }
+    fn target(_: &Params) -> f64 {
+        1.0
+    }
+}
+
+/// A receiver with nothing to say.
+#[derive(Clone, Debug)]
+pub struct Silent;
+
+impl Receiver<(), ()> for Silent {
+    fn on_data(&mut self, _: &Received<()>) {}
+    fn echo(&mut self, _: Instant) {}
+}
+
+/// A source whose window never changes.
+#[derive(Clone, Debug)]
+pub struct FixedWindow {
+    window: Volume,
+}
+
+impl Source<(), ()> for FixedWindow {
+    fn stamp(&mut self, _: &Sending) {}
+    fn on_ack(&mut self, _: &Ack<()>) {}
+    fn limit(&self) -> Limit {
+        Limit { window: Some(self.window), pacing: None }
+    }
+}

@@ -1,0 +1,265 @@
+//! The one list of protocols, and what follows from it: dispatch by `match` on the packet path
+//! (no allocation, no virtual call), and the lists that the command line prints.
+//!
+//! Adding a protocol is adding its file and one line at the end of this one.
+
+use crate::params::{ParamError, ParamInfo, Params as _, Value};
+use crate::protocol::{
+    Ack, Connection, Event, Info, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver, Router, Sending,
+    Source, Wire,
+};
+use crate::units::{Duration, Instant, Volume};
+
+/// A packet that passes a router which may or may not speak its protocol.
+#[derive(Debug)]
+pub struct AnyPassing<'a> {
+    /// Now.
+    pub now: Instant,
+    /// Its size.
+    pub volume: Volume,
+    /// How many packets it is.
+    pub packets: f64,
+    /// What it is.
+    pub kind: PacketKind,
+    /// Its header, whatever the protocol; none on the way back.
+    pub header: Option<&'a mut AnyHeader>,
+}
+
+/// An acknowledgement at its source, less the echo.
+#[derive(Clone, Copy, Debug)]
+pub struct AckFacts {
+    /// Now.
+    pub now: Instant,
+    /// SYN: the handshake's answer.
+    pub kind: PacketKind,
+    /// Newly acknowledged data.
+    pub acked: Volume,
+    /// This acknowledgement's round trip.
+    pub rtt: Option<Duration>,
+    /// The smallest round trip of the connection.
+    pub base_rtt: Duration,
+    /// Sent and neither acknowledged nor known lost.
+    pub in_flight: Volume,
+}
+
+macro_rules! registry {
+    ($($(#[$meta:meta])* $variant:ident : $protocol:ty,)*) => {
+        /// Which protocol.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum ProtocolId { $($(#[$meta])* $variant,)* }
+
+        impl ProtocolId {
+            /// All protocols, in the registry's order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
+
+            /// Names and costs.
+            #[must_use]
+            pub const fn info(self) -> &'static Info {
+                match self { $(Self::$variant => &<$protocol as Protocol>::INFO,)* }
+            }
+            /// Bytes of header that a data packet carries.
+            #[must_use]
+            pub const fn header_bytes(self) -> usize {
+                match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::BYTES,)* }
+            }
+            /// Bytes of header that an acknowledgement carries.
+            #[must_use]
+            pub const fn echo_bytes(self) -> usize {
+                match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::BYTES,)* }
+            }
+            /// The parameter list with defaults.
+            #[must_use]
+            pub fn params_list(self) -> Vec<ParamInfo> {
+                match self { $(Self::$variant => <$protocol as Protocol>::Params::list(),)* }
+            }
+            /// Default parameters.
+            #[must_use]
+            pub fn params(self) -> AnyParams {
+                match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
+            }
+            /// A header as it leaves nobody's host; for tests and generic tools.
+            #[must_use]
+            pub fn empty_header(self) -> AnyHeader {
+                match self { $(Self::$variant => AnyHeader::$variant(Default::default()),)* }
+            }
+            /// Decodes a header of this protocol and encodes it again: `None` if the bytes are none.
+            #[must_use]
+            pub fn reencode_header(self, bytes: &[u8]) -> Option<Vec<u8>> {
+                match self { $(Self::$variant => {
+                    type H = <$protocol as Protocol>::Header;
+                    H::decode(bytes).map(|h| { let mut out = vec![0; H::BYTES]; h.encode(&mut out); out })
+                })* }
+            }
+            /// Decodes an echo of this protocol and encodes it again: `None` if the bytes are none.
+            #[must_use]
+            pub fn reencode_echo(self, bytes: &[u8]) -> Option<Vec<u8>> {
+                match self { $(Self::$variant => {
+                    type E = <$protocol as Protocol>::Echo;
+                    E::decode(bytes).map(|e| { let mut out = vec![0; E::BYTES]; e.encode(&mut out); out })
+                })* }
+            }
+        }
+
+        /// Any protocol's parameters.
+        #[derive(Clone, Debug, PartialEq)]
+        #[expect(missing_docs, reason = "one variant a protocol")]
+        pub enum AnyParams { $($variant(<$protocol as Protocol>::Params),)* }
+
+        impl AnyParams {
+            /// Sets one by name.
+            ///
+            /// # Errors
+            /// The name is unknown or the value is of another kind.
+            pub fn set(&mut self, name: &str, value: &Value) -> Result<(), ParamError> {
+                match self { $(Self::$variant(p) => p.set(name, value),)* }
+            }
+            /// Checks ranges and combinations.
+            ///
+            /// # Errors
+            /// The first parameter that is out of its range.
+            pub fn validate(&self) -> Result<(), ParamError> {
+                match self { $(Self::$variant(p) => p.validate(),)* }
+            }
+            /// All values by name.
+            #[must_use]
+            pub fn values(&self) -> Vec<(&'static str, Value)> {
+                match self { $(Self::$variant(p) => p.values(),)* }
+            }
+            /// Share of a link's capacity aimed at.
+            #[must_use]
+            pub fn target(&self) -> f64 {
+                match self { $(Self::$variant(p) => <$protocol as Protocol>::target(p),)* }
+            }
+            /// A router for one link direction.
+            #[must_use]
+            pub fn router(&self, link: &LinkView) -> AnyRouter {
+                match self { $(Self::$variant(p) => AnyRouter::$variant(<$protocol as Protocol>::router(p, link)),)* }
+            }
+            /// The receiving end of a connection.
+            #[must_use]
+            pub fn receiver(&self) -> AnyReceiver {
+                match self { $(Self::$variant(p) => AnyReceiver::$variant(<$protocol as Protocol>::receiver(p)),)* }
+            }
+            /// The sending end of a connection.
+            #[must_use]
+            pub fn source(&self, connection: &Connection) -> AnySource {
+                match self { $(Self::$variant(p) => AnySource::$variant(<$protocol as Protocol>::source(p, connection)),)* }
+            }
+        }
+
+        /// Any protocol's header, or none.
+        #[derive(Clone, Copy, Debug, PartialEq, Default)]
+        #[expect(missing_docs, reason = "one variant a protocol")]
+        pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
+
+        /// Any protocol's echo, or none.
+        #[derive(Clone, Copy, Debug, PartialEq, Default)]
+        #[expect(missing_docs, reason = "one variant a protocol")]
+        pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
+
+        /// Any protocol's router law.
+        #[derive(Clone, Debug)]
+        #[expect(missing_docs, reason = "one variant a protocol")]
+        pub enum AnyRouter { $($variant(<$protocol as Protocol>::Router),)* }
+
+        impl AnyRouter {
+            /// Before the queue. A packet of another protocol is load, and its header is not touched.
+            pub fn on_arrival(&mut self, link: &LinkView, passing: &mut AnyPassing<'_>) {
+                match self { $(Self::$variant(r) => {
+                    let header = match passing.header.as_deref_mut() { Some(AnyHeader::$variant(h)) => Some(h), _ => None };
+                    r.on_arrival(link, &mut Passing {
+                        now: passing.now, volume: passing.volume, packets: passing.packets, kind: passing.kind, header });
+                })* }
+            }
+            /// When it leaves the queue for the wire.
+            pub fn on_departure(&mut self, link: &LinkView, passing: &mut AnyPassing<'_>) {
+                match self { $(Self::$variant(r) => {
+                    let header = match passing.header.as_deref_mut() { Some(AnyHeader::$variant(h)) => Some(h), _ => None };
+                    r.on_departure(link, &mut Passing {
+                        now: passing.now, volume: passing.volume, packets: passing.packets, kind: passing.kind, header });
+                })* }
+            }
+            /// When the law next wants its timer.
+            #[must_use]
+            pub fn poll_at(&self) -> Instant {
+                match self { $(Self::$variant(r) => Router::<<$protocol as Protocol>::Header>::poll_at(r),)* }
+            }
+            /// The law's timer.
+            pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
+                match self { $(Self::$variant(r) => Router::<<$protocol as Protocol>::Header>::on_timer(r, link, now),)* }
+            }
+            /// Shows its state.
+            pub fn observe(&self, probe: &mut dyn Probe) {
+                match self { $(Self::$variant(r) => Router::<<$protocol as Protocol>::Header>::observe(r, probe),)* }
+            }
+        }
+
+        /// Any protocol's receiver law.
+        #[derive(Clone, Debug)]
+        #[expect(missing_docs, reason = "one variant a protocol")]
+        pub enum AnyReceiver { $($variant(<$protocol as Protocol>::Receiver),)* }
+
+        impl AnyReceiver {
+            /// A packet arrived. A header of another protocol is ignored.
+            pub fn on_data(&mut self, now: Instant, kind: PacketKind, header: &AnyHeader, rtt: Option<Duration>) {
+                match (self, header) {
+                    $((Self::$variant(r), AnyHeader::$variant(h)) => r.on_data(&Received { now, kind, header: *h, rtt }),)*
+                    _ => {}
+                }
+            }
+            /// What the next acknowledgement carries.
+            pub fn echo(&mut self, now: Instant) -> AnyEcho {
+                match self { $(Self::$variant(r) => AnyEcho::$variant(r.echo(now)),)* }
+            }
+        }
+
+        /// Any protocol's source law.
+        #[derive(Clone, Debug)]
+        #[expect(missing_docs, reason = "one variant a protocol")]
+        pub enum AnySource { $($variant(<$protocol as Protocol>::Source),)* }
+
+        impl AnySource {
+            /// Fills in a packet's header.
+            pub fn stamp(&mut self, sending: &Sending) -> AnyHeader {
+                match self { $(Self::$variant(s) => AnyHeader::$variant(s.stamp(sending)),)* }
+            }
+            /// An acknowledgement arrived. An echo of another protocol is ignored.
+            pub fn on_ack(&mut self, facts: &AckFacts, echo: &AnyEcho) {
+                match (self, echo) {
+                    $((Self::$variant(s), AnyEcho::$variant(e)) => s.on_ack(&Ack {
+                        now: facts.now, echo: *e, kind: facts.kind, acked: facts.acked, rtt: facts.rtt,
+                        base_rtt: facts.base_rtt, in_flight: facts.in_flight }),)*
+                    _ => {}
+                }
+            }
+            /// The host found a loss, or its end.
+            pub fn on_event(&mut self, now: Instant, event: Event) {
+                match self { $(Self::$variant(s) => s.on_event(now, event),)* }
+            }
+            /// What may be sent now.
+            #[must_use]
+            pub fn limit(&self) -> Limit {
+                match self { $(Self::$variant(s) => s.limit(),)* }
+            }
+            /// Shows its state.
+            pub fn observe(&self, probe: &mut dyn Probe) {
+                match self { $(Self::$variant(s) => s.observe(probe),)* }
+            }
+        }
+    };
+}
+
+impl ProtocolId {
+    /// By its name in scenarios.
+    #[must_use]
+    pub fn by_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|id| id.info().name == name)
+    }
+}
+
+registry! {
+    /// MaxNet of the 2007 paper.
+    MaxNet: crate::protocols::maxnet::MaxNet,
+    /// A fixed window and no law.
+    Window: crate::protocols::window::Window,
+}

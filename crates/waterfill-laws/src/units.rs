@@ -1,0 +1,346 @@
+//! Quantities as types, and the only place that converts between units.
+//!
+//! Time is integer picoseconds: at 1 Pbit/s a byte lasts 8 fs, so a 1500-byte packet is 12 ps long
+//! and still ordered, and `u64` reaches 213 days. Volumes and rates inside laws are real
+//! numbers, so that a fluid step is an arrival like any other; packets on links are whole bytes.
+
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
+
+/// Picoseconds in a second.
+const PS_PER_S: f64 = 1e12;
+
+/// A point in time, picoseconds since the start of the run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(u64);
+
+/// A span of time in picoseconds; never negative.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Duration(u64);
+
+/// An amount of data as real bytes, for use inside laws.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Volume(f64);
+
+/// A data rate in bit/s.
+#[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd)]
+pub struct Rate(f64);
+
+impl Instant {
+    /// The start of the run.
+    pub const ZERO: Self = Self(0);
+    /// Later than any event.
+    pub const NEVER: Self = Self(u64::MAX);
+
+    /// From integer picoseconds.
+    #[must_use]
+    pub const fn from_ps(ps: u64) -> Self {
+        Self(ps)
+    }
+
+    /// From seconds since the start; saturates at [`Instant::NEVER`], negative and NaN give zero.
+    #[must_use]
+    pub fn from_secs(s: f64) -> Self {
+        Self(Duration::from_secs(s).0)
+    }
+
+    /// Integer picoseconds since the start.
+    #[must_use]
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds since the start.
+    #[must_use]
+    pub fn as_secs(self) -> f64 {
+        Duration(self.0).as_secs()
+    }
+
+    /// The point `d` before this one; not before the start.
+    #[must_use]
+    pub const fn before(self, d: Duration) -> Self {
+        Self(self.0.saturating_sub(d.0))
+    }
+
+    /// Time since `earlier`; zero if `earlier` is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Duration {
+        Duration(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Duration {
+    /// No time at all.
+    pub const ZERO: Self = Self(0);
+
+    /// From integer picoseconds.
+    #[must_use]
+    pub const fn from_ps(ps: u64) -> Self {
+        Self(ps)
+    }
+
+    /// From milliseconds.
+    #[must_use]
+    pub const fn from_millis(ms: u64) -> Self {
+        Self(ms * 1_000_000_000)
+    }
+
+    /// From microseconds.
+    #[must_use]
+    pub const fn from_micros(us: u64) -> Self {
+        Self(us * 1_000_000)
+    }
+
+    /// From seconds, rounded to the nearest picosecond; saturates, negative and NaN give zero.
+    #[must_use]
+    pub fn from_secs(s: f64) -> Self {
+        // `as` saturates at both ends and maps NaN to 0: exactly what is documented.
+        Self((s * PS_PER_S).round() as u64)
+    }
+
+    /// Integer picoseconds.
+    #[must_use]
+    pub const fn as_ps(self) -> u64 {
+        self.0
+    }
+
+    /// Seconds.
+    #[must_use]
+    pub fn as_secs(self) -> f64 {
+        self.0 as f64 / PS_PER_S
+    }
+
+    /// Whether this is no time at all.
+    #[must_use]
+    pub const fn is_zero(self) -> bool {
+        self.0 == 0
+    }
+}
+
+impl Volume {
+    /// Nothing.
+    pub const ZERO: Self = Self(0.0);
+
+    /// From real bytes.
+    #[must_use]
+    pub const fn from_bytes(bytes: f64) -> Self {
+        Self(bytes)
+    }
+
+    /// Real bytes.
+    #[must_use]
+    pub const fn as_bytes(self) -> f64 {
+        self.0
+    }
+
+    /// Real bits.
+    #[must_use]
+    pub fn as_bits(self) -> f64 {
+        self.0 * 8.0
+    }
+
+    /// The larger of two volumes.
+    #[must_use]
+    pub const fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+}
+
+impl Rate {
+    /// Nothing flows.
+    pub const ZERO: Self = Self(0.0);
+
+    /// From bit/s.
+    #[must_use]
+    pub const fn from_bps(bps: f64) -> Self {
+        Self(bps)
+    }
+
+    /// bit/s.
+    #[must_use]
+    pub const fn as_bps(self) -> f64 {
+        self.0
+    }
+
+    /// The larger of two rates.
+    #[must_use]
+    pub const fn max(self, other: Self) -> Self {
+        Self(self.0.max(other.0))
+    }
+
+    /// The smaller of two rates.
+    #[must_use]
+    pub const fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
+    /// How long `bytes` take at this rate, to the nearest picosecond; saturates at a zero rate.
+    #[must_use]
+    pub fn time_for(self, bytes: u32) -> Duration {
+        Duration::from_secs(f64::from(bytes) * 8.0 / self.0)
+    }
+}
+
+impl Add<Duration> for Instant {
+    type Output = Self;
+    fn add(self, d: Duration) -> Self {
+        Self(self.0.saturating_add(d.0))
+    }
+}
+
+impl AddAssign<Duration> for Instant {
+    fn add_assign(&mut self, d: Duration) {
+        *self = *self + d;
+    }
+}
+
+impl Add for Duration {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+}
+
+impl AddAssign for Duration {
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+impl Sub for Duration {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Mul<u64> for Duration {
+    type Output = Self;
+    fn mul(self, n: u64) -> Self {
+        Self(self.0.saturating_mul(n))
+    }
+}
+
+impl Div<u64> for Duration {
+    type Output = Self;
+    fn div(self, n: u64) -> Self {
+        Self(self.0 / n)
+    }
+}
+
+/// How many times one span fits into another, as a real number.
+impl Div for Duration {
+    type Output = f64;
+    fn div(self, other: Self) -> f64 {
+        self.0 as f64 / other.0 as f64
+    }
+}
+
+/// Real-number algebra of a quantity that is one `f64`.
+macro_rules! linear {
+    ($t:ident) => {
+        impl Add for $t {
+            type Output = Self;
+            fn add(self, other: Self) -> Self {
+                Self(self.0 + other.0)
+            }
+        }
+        impl AddAssign for $t {
+            fn add_assign(&mut self, other: Self) {
+                self.0 += other.0;
+            }
+        }
+        impl Sub for $t {
+            type Output = Self;
+            fn sub(self, other: Self) -> Self {
+                Self(self.0 - other.0)
+            }
+        }
+        impl SubAssign for $t {
+            fn sub_assign(&mut self, other: Self) {
+                self.0 -= other.0;
+            }
+        }
+        impl Mul<f64> for $t {
+            type Output = Self;
+            fn mul(self, k: f64) -> Self {
+                Self(self.0 * k)
+            }
+        }
+        impl Mul<$t> for f64 {
+            type Output = $t;
+            fn mul(self, q: $t) -> $t {
+                $t(self * q.0)
+            }
+        }
+        impl Div<f64> for $t {
+            type Output = Self;
+            fn div(self, k: f64) -> Self {
+                Self(self.0 / k)
+            }
+        }
+        impl Div for $t {
+            type Output = f64;
+            fn div(self, other: Self) -> f64 {
+                self.0 / other.0
+            }
+        }
+        impl Sum for $t {
+            fn sum<I: Iterator<Item = Self>>(it: I) -> Self {
+                Self(it.map(|q| q.0).sum())
+            }
+        }
+    };
+}
+linear!(Volume);
+linear!(Rate);
+
+impl Mul<Duration> for Rate {
+    type Output = Volume;
+    fn mul(self, d: Duration) -> Volume {
+        Volume(self.0 * d.as_secs() / 8.0)
+    }
+}
+
+impl Div<Duration> for Volume {
+    type Output = Rate;
+    fn div(self, d: Duration) -> Rate {
+        Rate(self.as_bits() / d.as_secs())
+    }
+}
+
+/// How long a volume takes at a rate, in real seconds (laws divide volumes by capacities).
+impl Div<Rate> for Volume {
+    type Output = f64;
+    fn div(self, r: Rate) -> f64 {
+        self.as_bits() / r.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn algebra_by_hand() {
+        // 1 Gbit/s for 50 ms is 6.25 MB.
+        let v = Rate::from_bps(1e9) * Duration::from_millis(50);
+        assert_eq!(v.as_bytes(), 6.25e6);
+        assert_eq!((v / Duration::from_millis(50)).as_bps(), 1e9);
+        assert_eq!(v / Rate::from_bps(1e9), 0.05);
+        // 1500 bytes at 1 Gbit/s last 12 µs.
+        assert_eq!(Rate::from_bps(1e9).time_for(1500), Duration::from_micros(12));
+        assert_eq!(Duration::from_millis(3) / Duration::from_millis(2), 1.5);
+    }
+
+    #[test]
+    fn time_saturates_and_never_wraps() {
+        assert_eq!(Instant::NEVER + Duration::from_millis(1), Instant::NEVER);
+        assert_eq!(Instant::ZERO.since(Instant::from_secs(1.0)), Duration::ZERO);
+        assert_eq!(Duration::from_secs(f64::NAN), Duration::ZERO);
+        assert_eq!(Duration::from_secs(-1.0), Duration::ZERO);
+        assert_eq!(Rate::ZERO.time_for(1), Duration::from_ps(u64::MAX));
+        // The range reaches beyond two hundred days of simulated time.
+        assert!(Instant::from_secs(213.0 * 86_400.0) < Instant::NEVER);
+    }
+}

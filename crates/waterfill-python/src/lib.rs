@@ -1,0 +1,147 @@
+//! `waterfill._core`: laws and simulator for Python. Conversions only.
+
+use std::collections::BTreeMap;
+use std::time::{Duration as WallDuration, Instant as WallInstant};
+
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde_json::{Value as Json, json};
+use waterfill_laws::params::{ParamInfo, Unit, Value};
+use waterfill_laws::protocol::Kind;
+use waterfill_laws::registry::ProtocolId;
+use waterfill_laws::units::Instant;
+use waterfill_sim::network::{Network, params_from};
+
+/// Laws and simulator of Waterfill.
+#[pymodule(name = "_core")]
+mod core {
+    #[pymodule_export]
+    use super::{PySimulation, protocols_json, targets_json, version};
+}
+
+/// A packet-level simulation of a resolved scenario.
+#[pyclass(name = "Simulation")]
+struct PySimulation {
+    inner: waterfill_sim::Simulation,
+    wall: WallDuration,
+}
+
+#[pymethods]
+impl PySimulation {
+    /// Builds the network; `ValueError` with one sentence if it cannot be run.
+    #[new]
+    fn new(network_json: &str) -> PyResult<Self> {
+        let network = Network::from_json(network_json).map_err(PyValueError::new_err)?;
+        let inner = waterfill_sim::Simulation::new(network).map_err(PyValueError::new_err)?;
+        Ok(Self { inner, wall: WallDuration::ZERO })
+    }
+
+    /// Simulates up to `until_s` seconds, without the interpreter's lock.
+    fn advance(&mut self, py: Python<'_>, until_s: f64) {
+        let begun = WallInstant::now();
+        py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
+        self.wall += begun.elapsed();
+    }
+
+    /// Simulated time and work done so far.
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let dict = PyDict::new(py);
+        dict.set_item("now_s", self.inner.now().as_secs())?;
+        dict.set_item("events", self.inner.events())?;
+        dict.set_item("packet_hops", self.inner.packet_hops())?;
+        Ok(dict)
+    }
+
+    /// The summary up to now, as JSON.
+    fn summary_json(&mut self) -> PyResult<String> {
+        let mut summary = serde_json::to_value(self.inner.summary()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        summary["engine"]["wall_s"] = json!(self.wall.as_secs_f64());
+        Ok(summary.to_string())
+    }
+
+    /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
+    fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
+        let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
+        let place = place.ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))?;
+        let series = self.inner.series()[place];
+        let dict = PyDict::new(py);
+        for (name, column) in series.names().iter().zip(series.columns()) {
+            let (dtype, bytes) = match name.as_str() {
+                "flow" | "link" | "traffic" => ("u32", buffer(py, column, |x| (x as u32).to_le_bytes())?),
+                "drops" | "lost" => ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?),
+                _ => ("f64", buffer(py, column, f64::to_le_bytes)?),
+            };
+            dict.set_item(name, (dtype, bytes))?;
+        }
+        Ok(dict)
+    }
+}
+
+/// A column as one buffer of `N`-byte numbers.
+fn buffer<'py, const N: usize>(
+    py: Python<'py>,
+    column: &[f64],
+    bytes: impl Fn(f64) -> [u8; N],
+) -> PyResult<Bound<'py, PyBytes>> {
+    PyBytes::new_with(py, column.len() * N, |out| {
+        for (place, &x) in out.chunks_exact_mut(N).zip(column) {
+            place.copy_from_slice(&bytes(x));
+        }
+        Ok(())
+    })
+}
+
+/// All protocols with their parameters, as JSON.
+#[pyfunction]
+fn protocols_json() -> String {
+    let list: Vec<Json> = ProtocolId::ALL.iter().map(|&id| protocol(id)).collect();
+    Json::from(list).to_string()
+}
+
+fn protocol(id: ProtocolId) -> Json {
+    let info = id.info();
+    json!({
+        "name": info.name,
+        "kind": match info.kind { Kind::Explicit => "explicit", Kind::EndToEnd => "end-to-end" },
+        "backends": info.backends,
+        "header_bytes": id.header_bytes(),
+        "echo_bytes": id.echo_bytes(),
+        "summary": info.summary,
+        "params": id.params_list().iter().map(param).collect::<Vec<_>>(),
+        "signals": info.signals.iter().map(|s| json!({"name": s.name, "unit": s.unit, "doc": s.doc})).collect::<Vec<_>>(),
+    })
+}
+
+fn param(info: &ParamInfo) -> Json {
+    let choices = match info.unit {
+        Unit::Choice(words) => json!(words),
+        _ => Json::Null,
+    };
+    let default = match &info.default {
+        Value::Number(n) => json!(n),
+        Value::Word(w) => json!(w),
+        Value::Flag(b) => json!(b),
+    };
+    json!({"name": info.name, "unit": info.unit.name(), "default": default, "choices": choices, "doc": info.doc, "source": info.source})
+}
+
+/// Utilisation that each protocol aims at under these parameters (JSON in, JSON out).
+#[pyfunction]
+fn targets_json(params_json: &str) -> PyResult<String> {
+    let set: BTreeMap<String, BTreeMap<String, Json>> =
+        serde_json::from_str(params_json).map_err(|e| PyValueError::new_err(e.to_string()))?;
+    let mut targets = serde_json::Map::new();
+    for &id in ProtocolId::ALL {
+        let name = id.info().name;
+        let params = params_from(id, set.get(name)).map_err(PyValueError::new_err)?;
+        targets.insert(name.into(), json!(params.target()));
+    }
+    Ok(Json::from(targets).to_string())
+}
+
+/// Version of the core.
+#[pyfunction]
+fn version() -> &'static str {
+    env!("CARGO_PKG_VERSION")
+}

@@ -1,0 +1,586 @@
+//! The event loop: links, hosts and timers in the order of time.
+//!
+//! The heap holds at most one entry a link direction, a delay line, a flow's timer and a traffic
+//! source, never one a packet in flight. Entries of one time are ordered by the sequence number they
+//! were given, so a run is the same every time. Nothing allocates per packet: rings and arenas grow
+//! to what the network holds and stay.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::sync::Arc;
+
+use rand_pcg::Pcg64;
+use waterfill_laws::registry::{AnyHeader, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Rate};
+
+use crate::link::{DelayLine, Join, Link};
+use crate::meter::Reading;
+use crate::network::{Network, TrafficSpec};
+use crate::packet::{Cargo, Packet, Role, SackId, Sacks};
+use crate::probe::Series;
+use crate::receiver::Receiver;
+use crate::sender::{Sender, SenderSpec};
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// The head of a link is at its far end.
+    Link(u32),
+    /// The head of a delay line is at its end.
+    DelayLine(u32),
+    /// A sender asked for this time.
+    Sender(u32),
+    /// A receiver asked for this time.
+    Receiver(u32),
+    /// A traffic source sends.
+    Traffic(u32),
+    /// Time to sample.
+    Sample,
+    /// The summary's window begins.
+    WindowOpens,
+    /// The summary's window ends.
+    WindowCloses,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Timed {
+    time: Instant,
+    order: u64,
+    event: Event,
+}
+
+/// Links out and back, and the padding at the source's access.
+#[derive(Debug)]
+pub(crate) struct Route {
+    forward: Box<[u32]>,
+    reverse: Box<[u32]>,
+    /// Delay lines out and back.
+    pad: Option<(u32, u32)>,
+}
+
+/// Both ends of a connection.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) group: u32,
+    pub(crate) protocol: ProtocolId,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    route: Arc<Route>,
+    /// When the heap's live entry for the sender is due; entries of other times are stale.
+    sender_due: Instant,
+    receiver_due: Instant,
+    /// Received bytes at the last sample.
+    sampled_bytes: u64,
+}
+
+/// A source without congestion control.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    pub(crate) spec: TrafficSpec,
+    interval: Duration,
+    path: Box<[u32]>,
+    next: Instant,
+    stop: Instant,
+    pub(crate) counted: (Instant, Instant),
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) bytes_counted: u64,
+    bytes_total: u64,
+    sampled_bytes: u64,
+}
+
+/// A packet-level simulation.
+#[derive(Debug)]
+pub struct Simulation {
+    pub(crate) network: Network,
+    now: Instant,
+    pub(crate) end: Instant,
+    pub(crate) measure: (Instant, Instant),
+    heap: BinaryHeap<Reverse<Timed>>,
+    order: u64,
+    pub(crate) links: Vec<Link>,
+    delay_lines: Vec<DelayLine>,
+    pub(crate) flows: Vec<Flow>,
+    pub(crate) traffic: Vec<Traffic>,
+    sacks: Sacks,
+    sample: Duration,
+    sampled: Instant,
+    link_readings: Vec<Reading>,
+    flow_series: Series,
+    link_series: Series,
+    traffic_series: Series,
+    events: u64,
+    packet_hops: u64,
+}
+
+impl Simulation {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// One sentence: what of the network is missing or out of range.
+    pub fn new(network: Network) -> Result<Self, String> {
+        let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
+        let links: Vec<Link> = (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, stream(&network, i))).collect();
+        let mut sim = Self {
+            now: Instant::ZERO,
+            end: Instant::from_secs(network.duration_s),
+            measure,
+            heap: BinaryHeap::new(),
+            order: 0,
+            link_readings: vec![Reading::default(); links.len()],
+            links,
+            delay_lines: Vec::new(),
+            flows: Vec::new(),
+            traffic: Vec::new(),
+            sacks: Sacks::default(),
+            sample: Duration::from_secs(network.sample_s),
+            sampled: Instant::ZERO,
+            flow_series: Series::default(),
+            link_series: Series::default(),
+            traffic_series: Series::default(),
+            events: 0,
+            packet_hops: 0,
+            network,
+        };
+        sim.build_flows()?;
+        sim.build_traffic();
+        sim.at(measure.0, Event::WindowOpens);
+        sim.at(measure.1, Event::WindowCloses);
+        sim.at(Instant::ZERO + sim.sample, Event::Sample);
+        Ok(sim)
+    }
+
+    fn build_flows(&mut self) -> Result<(), String> {
+        let network = self.network.clone();
+        let mut protocols = Vec::new();
+        for (group, spec) in (0u32..).zip(&network.flows) {
+            let id = network.protocol_of(spec)?;
+            let params = network.params_of(id)?;
+            if !protocols.contains(&id) {
+                protocols.push(id);
+            }
+            // A router law runs on each direction that its protocol's data crosses.
+            for &l in &spec.forward {
+                let link = &mut self.links[l as usize];
+                if !link.has_router(id) {
+                    link.add_router(id, params.router(link.view()));
+                }
+            }
+            let pad = Duration::from_secs(spec.pad_s);
+            let pad = (!pad.is_zero()).then(|| (self.delay_line(pad, 0), self.delay_line(pad, 1)));
+            let route = Arc::new(Route {
+                forward: spec.forward.clone().into(),
+                reverse: spec.reverse.clone().into(),
+                pad,
+            });
+            for i in 0..spec.count {
+                let index = self.flows.len() as u32;
+                let sender_spec = SenderSpec::new(&network, spec, id, (index, i));
+                let counted = (self.measure.0.max(sender_spec.start), self.measure.1.min(sender_spec.stop));
+                let packets = sender_spec.packets.map(|(count, _)| count);
+                let ack_bytes = network.ack_bytes;
+                self.flows.push(Flow {
+                    group,
+                    protocol: id,
+                    sender: Sender::new(sender_spec, &params, spec),
+                    receiver: Receiver::new(index, &params, ack_bytes, spec.delayed_ack, packets, counted),
+                    route: Arc::clone(&route),
+                    sender_due: Instant::NEVER,
+                    receiver_due: Instant::NEVER,
+                    sampled_bytes: 0,
+                });
+                self.arm_sender(index);
+            }
+        }
+        let flow_columns =
+            ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
+        let link_columns = ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "lost"];
+        self.flow_series = Series::new(&flow_columns, &protocols);
+        self.link_series = Series::new(&link_columns, &protocols);
+        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps"], &[]);
+        Ok(())
+    }
+
+    /// The delay line of this delay and side; flows of one delay share it, for it keeps their order.
+    fn delay_line(&mut self, delay: Duration, side: usize) -> u32 {
+        let known = self.delay_lines.iter().enumerate().find(|(i, line)| i % 2 == side && line.delay() == delay);
+        if let Some((i, _)) = known {
+            return i as u32;
+        }
+        if side == 0 {
+            self.delay_lines.push(DelayLine::new(delay));
+            self.delay_lines.push(DelayLine::new(delay));
+        }
+        self.delay_lines.len() as u32 - 2 + side as u32
+    }
+
+    fn build_traffic(&mut self) {
+        for (i, spec) in (0u32..).zip(self.network.traffic.clone()) {
+            let (start, stop) = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
+            self.traffic.push(Traffic {
+                interval: Rate::from_bps(spec.rate_bps).time_for(spec.packet_bytes).max(Duration::from_ps(1)),
+                path: spec.path.clone().into(),
+                next: start,
+                stop,
+                counted: (self.measure.0.max(start), self.measure.1.min(stop)),
+                sent: 0,
+                received: 0,
+                bytes_counted: 0,
+                bytes_total: 0,
+                sampled_bytes: 0,
+                spec,
+            });
+            self.at(start, Event::Traffic(i));
+        }
+    }
+
+    // ------------------------------------------------------------------ time
+
+    fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    fn at(&mut self, time: Instant, event: Event) {
+        let order = self.next_order();
+        self.heap.push(Reverse(Timed { time, order, event }));
+    }
+
+    /// Simulates up to and including `until`, or to the end of the run if that is earlier.
+    pub fn advance(&mut self, until: Instant) {
+        let until = until.min(self.end);
+        loop {
+            let Some(top) = self.heap.peek_mut() else { break };
+            let Reverse(Timed { time, event, .. }) = *top;
+            if time > until {
+                break;
+            }
+            debug_assert!(time >= self.now, "time runs backwards");
+            self.now = time;
+            self.events += 1;
+            match event {
+                Event::Link(l) => {
+                    let link = &mut self.links[l as usize];
+                    let packet = link.deliver(time);
+                    replace(top, event, link.head());
+                    self.packet_hops += 1;
+                    self.hop(packet);
+                }
+                Event::DelayLine(d) => {
+                    let line = &mut self.delay_lines[d as usize];
+                    let packet = line.deliver();
+                    replace(top, event, line.head());
+                    self.leave_delay_line(packet);
+                }
+                Event::Sender(f) => {
+                    PeekMut::pop(top);
+                    let flow = &mut self.flows[f as usize];
+                    if flow.sender_due == time {
+                        flow.sender_due = Instant::NEVER;
+                        flow.sender.on_timer(time);
+                        self.send(f);
+                    }
+                }
+                Event::Receiver(f) => {
+                    PeekMut::pop(top);
+                    let flow = &mut self.flows[f as usize];
+                    if flow.receiver_due == time {
+                        flow.receiver_due = Instant::NEVER;
+                        if let Some(ack) = flow.receiver.on_timer(time) {
+                            self.answer(ack);
+                        }
+                        self.arm_receiver(f);
+                    }
+                }
+                Event::Traffic(t) => {
+                    PeekMut::pop(top);
+                    self.send_traffic(t);
+                }
+                Event::Sample => {
+                    PeekMut::pop(top);
+                    self.take_sample();
+                    self.at(time + self.sample, Event::Sample);
+                }
+                Event::WindowOpens => {
+                    PeekMut::pop(top);
+                    self.links.iter_mut().for_each(|l| l.open_window(time));
+                }
+                Event::WindowCloses => {
+                    PeekMut::pop(top);
+                    self.links.iter_mut().for_each(|l| l.close_window(time));
+                }
+            }
+        }
+        self.now = self.now.max(until);
+    }
+
+    // ------------------------------------------------------------------ a packet's life
+
+    /// A packet has crossed a link.
+    fn hop(&mut self, mut packet: Packet) {
+        if packet.lost {
+            self.sacks.take(packet.sack);
+            return;
+        }
+        packet.hop += 1;
+        let hop = usize::from(packet.hop);
+        match packet.role {
+            Role::Traffic => {
+                let traffic = &mut self.traffic[packet.flow as usize];
+                if let Some(&l) = traffic.path.get(hop) {
+                    self.join(l, packet);
+                } else {
+                    traffic.received += 1;
+                    traffic.bytes_total += u64::from(packet.bytes);
+                    if traffic.counted.0 <= self.now && self.now <= traffic.counted.1 {
+                        traffic.bytes_counted += u64::from(packet.bytes);
+                    }
+                }
+            }
+            Role::Syn | Role::Data => match self.flows[packet.flow as usize].route.forward.get(hop) {
+                Some(&l) => self.join(l, packet),
+                None => self.receive(&packet),
+            },
+            Role::SynAck | Role::Ack => {
+                let route = &self.flows[packet.flow as usize].route;
+                match (route.reverse.get(hop), route.pad) {
+                    (Some(&l), _) => self.join(l, packet),
+                    (None, Some((_, back))) => self.join_delay_line(back, packet),
+                    (None, None) => self.acknowledge(&packet),
+                }
+            }
+        }
+    }
+
+    fn join(&mut self, l: u32, packet: Packet) {
+        let order = self.next_order();
+        match self.links[l as usize].join(self.now, packet, order) {
+            Join::Head(time) => self.heap.push(Reverse(Timed { time, order, event: Event::Link(l) })),
+            Join::Behind => {}
+            Join::Dropped => {
+                self.sacks.take(packet.sack);
+            }
+        }
+    }
+
+    fn join_delay_line(&mut self, d: u32, packet: Packet) {
+        let order = self.next_order();
+        if let Join::Head(time) = self.delay_lines[d as usize].join(self.now, packet, order) {
+            self.heap.push(Reverse(Timed { time, order, event: Event::DelayLine(d) }));
+        }
+    }
+
+    fn leave_delay_line(&mut self, packet: Packet) {
+        match packet.role {
+            Role::SynAck | Role::Ack => self.acknowledge(&packet),
+            Role::Syn | Role::Data | Role::Traffic => {
+                let first = self.flows[packet.flow as usize].route.forward[0];
+                self.join(first, packet);
+            }
+        }
+    }
+
+    /// Data has reached its receiver.
+    fn receive(&mut self, packet: &Packet) {
+        let flow = &mut self.flows[packet.flow as usize];
+        let spec = &flow.sender.spec;
+        let full = spec.payload(self.network.packet_bytes);
+        let last = spec.packets.map(|(count, bytes)| (count - 1, spec.payload(bytes)));
+        let payload = |number| last.filter(|&(n, _)| n == number).map_or(full, |(_, bytes)| bytes);
+        let answer = flow.receiver.on_packet(self.now, packet, payload, &mut self.sacks);
+        if flow.receiver.poll_timer() != Instant::NEVER {
+            self.arm_receiver(packet.flow);
+        }
+        if let Some(ack) = answer {
+            self.answer(ack);
+        }
+    }
+
+    fn answer(&mut self, ack: Packet) {
+        let first = self.flows[ack.flow as usize].route.reverse[0];
+        self.join(first, ack);
+    }
+
+    /// An acknowledgement has reached its sender.
+    fn acknowledge(&mut self, packet: &Packet) {
+        let blocks = self.sacks.take(packet.sack);
+        let sender = &mut self.flows[packet.flow as usize].sender;
+        if packet.role == Role::SynAck {
+            sender.on_syn_ack(self.now, packet);
+        } else {
+            sender.on_ack(self.now, packet, blocks.as_ref());
+        }
+        self.send(packet.flow);
+    }
+
+    /// Takes out of a sender what it may send now.
+    fn send(&mut self, f: u32) {
+        while let Some(packet) = self.flows[f as usize].sender.poll_transmit(self.now) {
+            let route = &self.flows[f as usize].route;
+            match route.pad {
+                Some((out, _)) => self.join_delay_line(out, packet),
+                None => {
+                    let first = route.forward[0];
+                    self.join(first, packet);
+                }
+            }
+        }
+        self.arm_sender(f);
+    }
+
+    /// Puts a sender's next time into the heap, unless an entry will come before it: that one then
+    /// finds nothing to do and asks again. So a timer that is only put off costs nothing.
+    fn arm_sender(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        let time = flow.sender.poll_timer(self.now);
+        if time < flow.sender_due {
+            flow.sender_due = time;
+            self.at(time, Event::Sender(f));
+        }
+    }
+
+    fn arm_receiver(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        let time = flow.receiver.poll_timer();
+        if time < flow.receiver_due {
+            flow.receiver_due = time;
+            self.at(time, Event::Receiver(f));
+        }
+    }
+
+    fn send_traffic(&mut self, t: u32) {
+        let traffic = &mut self.traffic[t as usize];
+        if traffic.next >= traffic.stop {
+            return;
+        }
+        traffic.sent += 1;
+        traffic.next += traffic.interval;
+        let (next, first) = (traffic.next, traffic.path[0]);
+        let packet = Packet {
+            flow: t,
+            bytes: traffic.spec.packet_bytes,
+            hop: 0,
+            role: Role::Traffic,
+            lost: false,
+            sack: SackId::NONE,
+            number: 0,
+            sent: self.now,
+            echoed: Instant::ZERO,
+            cargo: Cargo::Header(AnyHeader::None),
+        };
+        self.join(first, packet);
+        self.at(next, Event::Traffic(t));
+    }
+
+    // ------------------------------------------------------------------ looking
+
+    fn take_sample(&mut self) {
+        let (now, lasted) = (self.now, self.now.since(self.sampled).as_secs());
+        self.sampled = now;
+        let time = now.as_secs();
+        let rate = |total: u64, before: &mut u64| {
+            let bytes = total - std::mem::replace(before, total);
+            bytes as f64 * 8.0 / lasted
+        };
+        for (i, flow) in self.flows.iter_mut().enumerate() {
+            let fresh = flow.receiver.bytes_total != flow.sampled_bytes;
+            if !fresh && !flow.sender.is_live(now) {
+                continue; // before its start, or over
+            }
+            let sender = &flow.sender;
+            self.flow_series.push(&[
+                time,
+                i as f64,
+                rate(flow.receiver.bytes_total, &mut flow.sampled_bytes),
+                sender.window().map_or(f64::NAN, |w| w.as_bytes()),
+                sender.pacing().map_or(f64::NAN, Rate::as_bps),
+                sender.latest_rtt().map_or(f64::NAN, Duration::as_secs),
+                sender.in_flight().as_bytes(),
+            ]);
+            sender.observe(&mut self.flow_series.newest(flow.protocol));
+        }
+        for (i, (link, before)) in self.links.iter_mut().zip(&mut self.link_readings).enumerate() {
+            let (span, queue_max) = link.sample(now, before);
+            self.link_series.push(&[
+                time,
+                i as f64,
+                span.utilization,
+                span.queue_bytes,
+                queue_max as f64,
+                span.drops as f64,
+                span.lost as f64,
+            ]);
+            for (id, router) in link.routers() {
+                router.observe(&mut self.link_series.newest(*id));
+            }
+        }
+        for (i, traffic) in self.traffic.iter_mut().enumerate() {
+            let rate = rate(traffic.bytes_total, &mut traffic.sampled_bytes);
+            self.traffic_series.push(&[time, i as f64, rate]);
+        }
+    }
+
+    /// Simulated time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Length of the run.
+    #[must_use]
+    pub const fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// Heap entries handled so far.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets that have crossed a link so far.
+    #[must_use]
+    pub const fn packet_hops(&self) -> u64 {
+        self.packet_hops
+    }
+
+    /// Series of flows, links and traffic, one row a sample and entity.
+    #[must_use]
+    pub const fn series(&self) -> [&Series; 3] {
+        [&self.flow_series, &self.link_series, &self.traffic_series]
+    }
+
+    /// Packets in queues and on wires, and acknowledgement blocks in use: for conservation checks.
+    #[must_use]
+    pub fn in_transit(&self) -> (usize, usize) {
+        let links = self.links.iter().map(Link::packets);
+        let lines = self.delay_lines.iter().map(DelayLine::packets);
+        (links.chain(lines).sum(), self.sacks.in_use())
+    }
+
+    /// Heap memory held by flows, and by queues and wires, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> (usize, usize) {
+        let flows = self.flows.capacity() * size_of::<Flow>();
+        let hosts: usize = self.flows.iter().map(|f| f.sender.heap_bytes()).sum();
+        let links: usize = self.links.iter().map(Link::heap_bytes).sum();
+        let lines: usize = self.delay_lines.iter().map(DelayLine::heap_bytes).sum();
+        (flows + hosts, links + lines)
+    }
+}
+
+/// The heap's top entry becomes the next of its kind, in place: cheaper than pop and push.
+fn replace(mut top: PeekMut<'_, Reverse<Timed>>, event: Event, next: Option<(Instant, u64)>) {
+    match next {
+        Some((time, order)) => *top = Reverse(Timed { time, order, event }),
+        None => {
+            PeekMut::pop(top);
+        }
+    }
+}
+
+/// The random stream of one link direction: the seed picks the sequence, the entity the stream.
+fn stream(network: &Network, entity: u32) -> Pcg64 {
+    Pcg64::new(u128::from(network.seed), u128::from(entity))
+}

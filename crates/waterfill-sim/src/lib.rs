@@ -1,0 +1,21 @@
+//! Packet-level simulator of explicit congestion control.
+//!
+//! Reading order: [`network`] (what is simulated), `packet`, `link` (queues and wires), `recovery`,
+//! `sender` and `receiver` (hosts), [`engine`] (the event loop), `meter` and [`probe`] (what is
+//! seen), [`summary`] (what is reported).
+
+pub mod engine;
+mod histogram;
+mod link;
+mod meter;
+pub mod network;
+mod packet;
+pub mod probe;
+mod ranges;
+mod receiver;
+mod recovery;
+mod sender;
+pub mod summary;
+
+pub use engine::Simulation;
+pub use network::Network;

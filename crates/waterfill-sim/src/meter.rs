@@ -1,0 +1,187 @@
+//! What a link direction is measured by: time-weighted queue, bits serialised, drops.
+//!
+//! Integrals run from the start and are read as differences, so that samples and the summary's
+//! window do not disturb each other; only the quantiles' histograms are filled in the window alone.
+
+use serde::Serialize;
+use waterfill_laws::units::{Duration, Instant, Rate};
+
+use crate::histogram::Histogram;
+
+/// Mean, 99th percentile and maximum, weighted by time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct QueueSummary {
+    /// Time mean.
+    pub mean: f64,
+    /// Exceeded 1 % of the time, to within 1/64.
+    pub p99: f64,
+    /// Largest.
+    pub max: f64,
+}
+
+/// Readings at one time.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Reading {
+    at: Instant,
+    /// Queue integrals: bytes and packets times picoseconds. 10⁹ bytes for 10⁶ s are 10²⁷: beyond u64.
+    area: (u128, u128),
+    serialised_bits: f64,
+    drops: u64,
+    lost: u64,
+}
+
+/// The difference between two readings.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    pub(crate) utilization: f64,
+    pub(crate) queue_bytes: f64,
+    pub(crate) queue_packets: f64,
+    pub(crate) drops: u64,
+    pub(crate) lost: u64,
+}
+
+/// The meter of one link direction.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    capacity: Rate,
+    now: Reading,
+    /// When the transmission that started last ends.
+    service_ends: Instant,
+    started_bits: f64,
+    sample_max_bytes: u64,
+    window: Option<Window>,
+    result: Option<LinkResult>,
+}
+
+#[derive(Debug)]
+struct Window {
+    from: Reading,
+    bytes: Histogram,
+    packets: Histogram,
+    max: (u64, u64),
+}
+
+/// What the summary says of a link.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct LinkResult {
+    pub(crate) utilization: f64,
+    pub(crate) queue_bytes: QueueSummary,
+    pub(crate) queue_packets: QueueSummary,
+    pub(crate) drops: u64,
+    pub(crate) lost: u64,
+}
+
+impl Meter {
+    pub(crate) fn new(capacity: Rate) -> Self {
+        Self {
+            capacity,
+            now: Reading::default(),
+            service_ends: Instant::ZERO,
+            started_bits: 0.0,
+            sample_max_bytes: 0,
+            window: None,
+            result: None,
+        }
+    }
+
+    /// The queue has been of this size (bytes, packets) since the last call, up to `at`.
+    pub(crate) fn queue_was(&mut self, at: Instant, (bytes, packets): (u64, u64)) {
+        let lasted = at.since(self.now.at).as_ps();
+        self.now.at = at;
+        self.now.area.0 += u128::from(bytes) * u128::from(lasted);
+        self.now.area.1 += u128::from(packets) * u128::from(lasted);
+        if let Some(window) = &mut self.window {
+            window.bytes.add(bytes, lasted);
+            window.packets.add(packets, lasted);
+        }
+    }
+
+    pub(crate) fn queue_grew(&mut self, bytes: u64, packets: u64) {
+        self.sample_max_bytes = self.sample_max_bytes.max(bytes);
+        if let Some(window) = &mut self.window {
+            window.max = (window.max.0.max(bytes), window.max.1.max(packets));
+        }
+    }
+
+    pub(crate) fn started(&mut self, bytes: u32, service_ends: Instant) {
+        self.started_bits += f64::from(bytes) * 8.0;
+        self.service_ends = service_ends;
+    }
+
+    pub(crate) fn dropped(&mut self) {
+        self.now.drops += 1;
+    }
+
+    pub(crate) fn lost(&mut self) {
+        self.now.lost += 1;
+    }
+
+    /// What has been up to the last [`Meter::queue_was`].
+    pub(crate) fn read(&mut self) -> Reading {
+        let remaining = self.capacity * self.service_ends.since(self.now.at);
+        self.now.serialised_bits = self.started_bits - remaining.as_bits();
+        self.now
+    }
+
+    /// What has been between two readings.
+    pub(crate) fn span(&self, from: &Reading, to: &Reading) -> Span {
+        let lasted = to.at.since(from.at);
+        if lasted == Duration::ZERO {
+            return Span::default();
+        }
+        let mean = |a: u128, b: u128| (b - a) as f64 / lasted.as_ps() as f64;
+        Span {
+            utilization: (to.serialised_bits - from.serialised_bits) / (self.capacity.as_bps() * lasted.as_secs()),
+            queue_bytes: mean(from.area.0, to.area.0),
+            queue_packets: mean(from.area.1, to.area.1),
+            drops: to.drops - from.drops,
+            lost: to.lost - from.lost,
+        }
+    }
+
+    /// The largest queue since the last call, at least `waiting_bytes` from now on.
+    pub(crate) fn take_sample_max(&mut self, waiting_bytes: u64) -> u64 {
+        std::mem::replace(&mut self.sample_max_bytes, waiting_bytes)
+    }
+
+    /// The summary's window begins with this queue.
+    pub(crate) fn open_window(&mut self, (bytes, packets): (u64, u64)) {
+        let from = self.read();
+        self.window =
+            Some(Window { from, bytes: Histogram::default(), packets: Histogram::default(), max: (bytes, packets) });
+    }
+
+    /// The summary's window ends.
+    pub(crate) fn close_window(&mut self) {
+        self.result = Some(self.window_so_far());
+        self.window = None;
+    }
+
+    /// The summary of the closed window, or of the open one up to now, or zeros.
+    pub(crate) fn result(&mut self) -> LinkResult {
+        self.result.unwrap_or_else(|| self.window_so_far())
+    }
+
+    fn window_so_far(&mut self) -> LinkResult {
+        let to = self.read();
+        let Some(window) = &self.window else { return LinkResult::default() };
+        let span = self.span(&window.from, &to);
+        // A bucket's middle may lie above the largest value in it.
+        let queue = |mean, histogram: &Histogram, max: u64| QueueSummary {
+            mean,
+            p99: histogram.quantile(0.99).unwrap_or(0.0).min(max as f64),
+            max: max as f64,
+        };
+        LinkResult {
+            utilization: span.utilization,
+            queue_bytes: queue(span.queue_bytes, &window.bytes, window.max.0),
+            queue_packets: queue(span.queue_packets, &window.packets, window.max.1),
+            drops: span.drops,
+            lost: span.lost,
+        }
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.window.as_ref().map_or(0, |w| w.bytes.heap_bytes() + w.packets.heap_bytes())
+    }
+}

@@ -1,0 +1,225 @@
+//! The receiving host: puts packets in order, counts them, answers with acknowledgements.
+
+use waterfill_laws::protocol::PacketKind;
+use waterfill_laws::registry::{AnyParams, AnyReceiver};
+use waterfill_laws::units::{Duration, Instant};
+
+use crate::packet::{Blocks, Cargo, Packet, Role, SackId, Sacks};
+use crate::ranges::Ranges;
+
+/// RFC 5681 asks for at most 500 ms; this is what Linux waits.
+const DELAYED_ACK: Duration = Duration::from_millis(40);
+
+/// A receiving host's end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    flow: u32,
+    ack_bytes: u32,
+    delayed_ack: bool,
+    law: AnyReceiver,
+    /// The next packet expected.
+    next: u64,
+    /// Packets to come in all; none is without end.
+    packets: Option<u64>,
+    above: Ranges,
+    /// Newest arrivals of the three latest distinct ranges, newest first (RFC 2018).
+    latest: [u64; 3],
+    /// When the packet that waits for a delayed acknowledgement was sent, and when to answer at last.
+    owed: Option<(Instant, Instant)>,
+    /// The summary's window, cut to the flow's life.
+    counted: (Instant, Instant),
+    pub(crate) bytes_total: u64,
+    pub(crate) bytes_counted: u64,
+    pub(crate) payload_counted: u64,
+    pub(crate) completed: Option<Instant>,
+}
+
+impl Receiver {
+    pub(crate) fn new(
+        flow: u32,
+        params: &AnyParams,
+        ack_bytes: u32,
+        delayed_ack: bool,
+        packets: Option<u64>,
+        counted: (Instant, Instant),
+    ) -> Self {
+        Self {
+            flow,
+            ack_bytes,
+            delayed_ack,
+            law: params.receiver(),
+            next: 0,
+            packets,
+            above: Ranges::default(),
+            latest: [0; 3],
+            owed: None,
+            counted,
+            bytes_total: 0,
+            bytes_counted: 0,
+            payload_counted: 0,
+            completed: None,
+        }
+    }
+
+    /// A packet arrived, carrying this much payload; answers with an acknowledgement, or later.
+    pub(crate) fn on_packet(
+        &mut self,
+        now: Instant,
+        packet: &Packet,
+        payload: impl Fn(u64) -> u32,
+        sacks: &mut Sacks,
+    ) -> Option<Packet> {
+        let kind = packet.role.kind();
+        // Data clocked by an acknowledgement of ours: a round trip as this side sees it.
+        let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
+        if let Cargo::Header(header) = &packet.cargo {
+            self.law.on_data(now, kind, header, rtt);
+        }
+        if kind == PacketKind::Syn {
+            return Some(self.answer(now, Role::SynAck, packet.sent, SackId::NONE));
+        }
+        let counts = self.completed.is_none() && self.counted.0 <= now && now <= self.counted.1;
+        self.bytes_total += u64::from(packet.bytes);
+        if counts {
+            self.bytes_counted += u64::from(packet.bytes);
+        }
+        let in_order = packet.number == self.next && self.above.is_empty();
+        let before = self.next;
+        if in_order {
+            self.next += 1;
+        } else if packet.number >= self.next {
+            self.keep(packet.number);
+        }
+        if counts {
+            self.payload_counted += (before..self.next).map(|n| u64::from(payload(n))).sum::<u64>();
+        }
+        if self.completed.is_none() && self.packets == Some(self.next) {
+            self.completed = Some(now);
+        }
+        if self.delayed_ack && in_order && self.owed.is_none() && self.completed.is_none() {
+            self.owed = Some((packet.sent, now + DELAYED_ACK));
+            return None;
+        }
+        // RFC 7323: the echo is of the oldest packet not answered yet.
+        let sent = self.owed.take().map_or(packet.sent, |(sent, _)| sent);
+        let sack = if self.above.is_empty() { SackId::NONE } else { sacks.store(self.blocks()) };
+        Some(self.answer(now, Role::Ack, sent, sack))
+    }
+
+    /// Takes in a packet out of order, or one that fills a hole.
+    fn keep(&mut self, number: u64) {
+        self.above.insert(number, number + 1);
+        if let Some((start, end)) = self.above.range_of(self.next) {
+            debug_assert_eq!(start, self.next);
+            self.next = end;
+            self.above.remove_below(end);
+        }
+        // One entry a range, the newest range first.
+        if let Some((start, end)) = self.above.range_of(number) {
+            let mut place = 2;
+            if let Some(known) = self.latest.iter().position(|&n| start <= n && n < end) {
+                place = known;
+            }
+            self.latest[..=place].rotate_right(1);
+            self.latest[0] = number;
+        }
+    }
+
+    fn blocks(&self) -> Blocks {
+        let mut blocks = [(0, 0); 3];
+        let mut used = 0;
+        for &number in &self.latest {
+            if let Some(range) = self.above.range_of(number).filter(|range| !blocks[..used].contains(range)) {
+                blocks[used] = range;
+                used += 1;
+            }
+        }
+        blocks
+    }
+
+    /// When [`Receiver::on_timer`] has something to do.
+    pub(crate) fn poll_timer(&self) -> Instant {
+        self.owed.map_or(Instant::NEVER, |(_, at)| at)
+    }
+
+    /// The delayed acknowledgement, if it is due.
+    pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Packet> {
+        let (sent, at) = self.owed?;
+        (at <= now).then(|| {
+            self.owed = None;
+            self.answer(now, Role::Ack, sent, SackId::NONE)
+        })
+    }
+
+    fn answer(&mut self, now: Instant, role: Role, sent: Instant, sack: SackId) -> Packet {
+        Packet {
+            flow: self.flow,
+            bytes: self.ack_bytes,
+            hop: 0,
+            role,
+            lost: false,
+            sack,
+            number: self.next,
+            sent,
+            echoed: now,
+            cargo: Cargo::Echo(self.law.echo(now)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waterfill_laws::registry::{AnyHeader, ProtocolId};
+
+    fn receiver(delayed_ack: bool) -> Receiver {
+        let params = ProtocolId::Window.params();
+        Receiver::new(0, &params, 40, delayed_ack, Some(10), (Instant::ZERO, Instant::NEVER))
+    }
+
+    fn data(number: u64) -> Packet {
+        Packet {
+            flow: 0,
+            bytes: 1500,
+            hop: 0,
+            role: Role::Data,
+            lost: false,
+            sack: SackId::NONE,
+            number,
+            sent: Instant::from_ps(number),
+            echoed: Instant::ZERO,
+            cargo: Cargo::Header(AnyHeader::None),
+        }
+    }
+
+    #[test]
+    fn blocks_name_the_newest_range_first() {
+        let (mut r, mut sacks) = (receiver(false), Sacks::default());
+        let mut at = |n| {
+            let ack = r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).expect("an answer");
+            (ack.number, sacks.take(ack.sack))
+        };
+        assert_eq!(at(0), (1, None));
+        assert_eq!(at(2), (1, Some([(2, 3), (0, 0), (0, 0)])));
+        assert_eq!(at(4), (1, Some([(4, 5), (2, 3), (0, 0)])));
+        assert_eq!(at(6), (1, Some([(6, 7), (4, 5), (2, 3)])));
+        assert_eq!(at(3), (1, Some([(2, 5), (6, 7), (0, 0)])));
+        assert_eq!(at(1), (5, Some([(6, 7), (0, 0), (0, 0)])));
+        assert_eq!(at(5), (7, None));
+        assert_eq!(at(5), (7, None), "an old packet is answered and changes nothing");
+        assert_eq!(sacks.in_use(), 0);
+    }
+
+    #[test]
+    fn every_second_packet_is_answered_and_every_hole_at_once() {
+        let (mut r, mut sacks) = (receiver(true), Sacks::default());
+        let mut at = |n| r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).map(|a| (a.number, a.sent));
+        assert_eq!(at(0), None);
+        assert_eq!(at(1), Some((2, Instant::from_ps(0))), "the older time stamp");
+        assert_eq!(at(3), Some((2, Instant::from_ps(3))));
+        assert_eq!(at(2), Some((4, Instant::from_ps(2))));
+        assert_eq!(at(4), None);
+        assert_eq!(r.on_timer(Instant::from_ps(2)).map(|a| a.number), None);
+        assert_eq!(r.on_timer(r.poll_timer()).map(|a| a.number), Some(5));
+    }
+}

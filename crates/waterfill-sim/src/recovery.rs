@@ -1,0 +1,233 @@
+//! Which packets are in flight, which are lost, which to send again: selective acknowledgements
+//! after RFC 6675, with the numbers of whole packets in place of bytes.
+//!
+//! A packet is lost when three selectively acknowledged ones lie above it (RFC 6675's IsLost), and a
+//! retransmission is lost again when three packets first sent after it are acknowledged; or when the
+//! timer fires. What is in flight is never counted by hand: it follows from the sets.
+
+use std::collections::VecDeque;
+
+use waterfill_laws::protocol::Event;
+
+use crate::packet::Blocks;
+use crate::ranges::Ranges;
+
+/// Duplicate acknowledgements that mean a loss (RFC 5681).
+const DUP_THRESH: u64 = 3;
+
+/// The sender's scoreboard.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Recovery {
+    /// All below have arrived.
+    una: u64,
+    /// The next new packet.
+    next: u64,
+    /// Arrived out of order.
+    sacked: Ranges,
+    /// What has not arrived below this is lost.
+    lost_edge: u64,
+    /// Lost packets below this have been sent again.
+    resend_next: u64,
+    /// Retransmissions in order, each with `next` as it was then.
+    resent: VecDeque<(u64, u64)>,
+    /// Retransmissions that are lost in their turn.
+    lost_again: VecDeque<u64>,
+    /// `next` when the loss was found; recovery ends when `una` reaches it.
+    recovery_point: Option<u64>,
+}
+
+/// What an acknowledgement changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Packets that were not known to have arrived before.
+    pub(crate) newly_arrived: u64,
+    /// Whether `una` moved.
+    pub(crate) advanced: bool,
+    pub(crate) event: Option<Event>,
+}
+
+impl Recovery {
+    /// Packets sent and neither arrived nor known lost.
+    pub(crate) fn in_flight(&self) -> u64 {
+        self.next - self.una - self.sacked.count() - self.pending()
+    }
+
+    /// Packets sent and not known to have arrived.
+    pub(crate) fn outstanding(&self) -> u64 {
+        self.next - self.una - self.sacked.count()
+    }
+
+    pub(crate) const fn next(&self) -> u64 {
+        self.next
+    }
+
+    pub(crate) const fn una(&self) -> u64 {
+        self.una
+    }
+
+    /// Lost packets that wait to be sent again.
+    fn pending(&self) -> u64 {
+        let from = self.resend_next.max(self.una);
+        if from >= self.lost_edge && self.lost_again.is_empty() {
+            return 0; // nearly always
+        }
+        let edge = self.lost_edge.max(from);
+        edge - from - self.sacked.count_within(from, edge) + self.lost_again.len() as u64
+    }
+
+    /// The packet to send again next, if one is lost.
+    pub(crate) fn to_resend(&self) -> Option<u64> {
+        if let Some(&again) = self.lost_again.front() {
+            return Some(again);
+        }
+        let hole = self.sacked.first_missing(self.resend_next.max(self.una));
+        (hole < self.lost_edge).then_some(hole)
+    }
+
+    /// [`Recovery::to_resend`] was sent.
+    pub(crate) fn on_resent(&mut self, number: u64) {
+        if self.lost_again.front() == Some(&number) {
+            self.lost_again.pop_front();
+        } else {
+            self.resend_next = number + 1;
+        }
+        self.resent.push_back((number, self.next));
+    }
+
+    /// A new packet was sent.
+    pub(crate) fn on_sent(&mut self) {
+        self.next += 1;
+    }
+
+    /// All below `una` have arrived, and what is in `blocks`.
+    pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
+        let mut progress = Progress::default();
+        if una > self.una {
+            let had = self.sacked.count_within(self.una, una);
+            progress.newly_arrived = una - self.una - had;
+            progress.advanced = true;
+            self.una = una;
+            if !self.sacked.is_empty() {
+                self.sacked.remove_below(una);
+            }
+        }
+        if let Some(blocks) = blocks {
+            for &(start, end) in blocks {
+                progress.newly_arrived += self.sacked.insert(start.max(self.una), end);
+            }
+            if let Some(edge) = self.sacked.kth_last(DUP_THRESH) {
+                self.lost_edge = self.lost_edge.max(edge);
+            }
+        }
+        if !self.resent.is_empty() {
+            self.review_resent();
+        }
+        if !self.lost_again.is_empty() {
+            let (una, sacked) = (self.una, &self.sacked);
+            self.lost_again.retain(|&n| n >= una && !sacked.contains(n));
+        }
+        progress.event = match self.recovery_point {
+            Some(point) if self.una >= point => {
+                self.recovery_point = None;
+                Some(Event::Recovered)
+            }
+            None if self.pending() > 0 => {
+                self.recovery_point = Some(self.next);
+                Some(Event::Loss)
+            }
+            _ => None,
+        };
+        progress
+    }
+
+    /// Forgets retransmissions that arrived; finds those that are lost again.
+    fn review_resent(&mut self) {
+        let newest = self.sacked.last();
+        while let Some(&(number, next_then)) = self.resent.front() {
+            let arrived = number < self.una || self.sacked.contains(number);
+            if !arrived {
+                // Lost again if three packets first sent after it have arrived.
+                let after = newest.is_some_and(|n| n >= next_then)
+                    && self.sacked.count_within(next_then, u64::MAX) >= DUP_THRESH;
+                if !after {
+                    break;
+                }
+                self.lost_again.push_back(number);
+            }
+            self.resent.pop_front();
+        }
+    }
+
+    /// The timer fired: everything that has not arrived is lost.
+    pub(crate) fn on_timeout(&mut self) {
+        self.lost_edge = self.next;
+        self.resend_next = self.una;
+        self.resent.clear();
+        self.lost_again.clear();
+        self.recovery_point = Some(self.next);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: (u64, u64) = (0, 0);
+
+    fn sent(n: u64) -> Recovery {
+        let mut r = Recovery::default();
+        for _ in 0..n {
+            r.on_sent();
+        }
+        r
+    }
+
+    #[test]
+    fn three_above_make_a_loss() {
+        let mut r = sent(10);
+        assert_eq!(r.on_ack(2, Some(&[(3, 5), NONE, NONE])).event, None); // two above 2
+        assert_eq!(r.to_resend(), None);
+        assert_eq!(r.in_flight(), 6); // 10 − 2 arrived − 2 selectively
+        let progress = r.on_ack(2, Some(&[(3, 6), NONE, NONE]));
+        assert_eq!(progress, Progress { newly_arrived: 1, advanced: false, event: Some(Event::Loss) });
+        assert_eq!(r.to_resend(), Some(2));
+        assert_eq!(r.in_flight(), 4);
+        r.on_resent(2);
+        assert_eq!(r.to_resend(), None);
+        assert_eq!(r.in_flight(), 5);
+        assert_eq!(r.on_ack(10, None).event, Some(Event::Recovered));
+        assert_eq!((r.in_flight(), r.outstanding()), (0, 0));
+    }
+
+    #[test]
+    fn a_lost_retransmission_is_found() {
+        let mut r = sent(10);
+        r.on_ack(2, Some(&[(3, 6), NONE, NONE]));
+        r.on_resent(2);
+        for _ in 0..5 {
+            r.on_sent(); // 10 … 14, after the retransmission
+        }
+        r.on_ack(2, Some(&[(3, 12), NONE, NONE]));
+        assert_eq!(r.to_resend(), None, "two packets sent after it are not enough");
+        r.on_ack(2, Some(&[(3, 13), NONE, NONE]));
+        assert_eq!(r.to_resend(), Some(2));
+        r.on_resent(2);
+        assert_eq!(r.to_resend(), None);
+        assert_eq!(r.in_flight(), 3); // 2, 13, 14
+    }
+
+    #[test]
+    fn a_timeout_loses_all_that_has_not_arrived() {
+        let mut r = sent(5);
+        r.on_ack(0, Some(&[(2, 3), NONE, NONE]));
+        r.on_timeout();
+        assert_eq!(r.in_flight(), 0);
+        let mut again = vec![];
+        while let Some(n) = r.to_resend() {
+            again.push(n);
+            r.on_resent(n);
+        }
+        assert_eq!(again, [0, 1, 3, 4]);
+        assert_eq!(r.in_flight(), 4);
+    }
+}

@@ -1,0 +1,410 @@
+//! The sending host: a reliable sender that obeys its law's window and rate.
+//!
+//! Sans-I/O like the laws: the engine hands in acknowledgements and times, and takes packets out
+//! with [`Sender::poll_transmit`].
+
+use waterfill_laws::protocol::{Connection, Event, PacketKind, Probe, Sending};
+use waterfill_laws::registry::{AckFacts, AnyParams, AnySource, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+
+use crate::histogram::Histogram;
+use crate::network::{FlowSpec, Network, TCP_IP_BYTES};
+use crate::packet::{Blocks, Cargo, Packet, Role, SackId};
+use crate::recovery::Recovery;
+
+/// RFC 6298 (2.1): the timer before any round trip is known.
+const RTO_INITIAL: Duration = Duration::from_millis(1000);
+/// RFC 6298 (2.5).
+const RTO_MAX: Duration = Duration::from_millis(60_000);
+/// Pacing of a window-based law that names no rate: window over round trip, and a fifth more so
+/// that the window stays the bound (Linux's tcp_pacing_ca_ratio).
+const PACING_GAIN: f64 = 1.2;
+
+/// What all flows of a group share.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SenderSpec {
+    flow: u32,
+    /// Place in its group.
+    pub(crate) index: u32,
+    packet_bytes: u32,
+    syn_bytes: u32,
+    payload_bytes: u32,
+    /// Packets to send, and the size of the last; none is without end.
+    pub(crate) packets: Option<(u64, u32)>,
+    pub(crate) start: Instant,
+    pub(crate) stop: Instant,
+    demand: Option<Rate>,
+    paced: bool,
+    rto_min: Duration,
+    base_rtt: Duration,
+    /// The summary's window.
+    measure: (Instant, Instant),
+}
+
+impl SenderSpec {
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, id: ProtocolId, (flow_id, index): (u32, u32)) -> Self {
+        let headers = TCP_IP_BYTES + id.header_bytes() as u32;
+        let payload_bytes = network.packet_bytes - headers;
+        let packets = flow.size_bytes.map(|size| {
+            let count = size.div_ceil(u64::from(payload_bytes));
+            let last = size - (count - 1) * u64::from(payload_bytes);
+            (count, last as u32 + headers)
+        });
+        Self {
+            flow: flow_id,
+            index,
+            packet_bytes: network.packet_bytes,
+            syn_bytes: network.ack_bytes,
+            payload_bytes,
+            packets,
+            start: Instant::from_secs(flow.start_s + f64::from(index) * flow.stagger_s),
+            stop: Instant::from_secs(flow.stop_s),
+            demand: flow.demand_bps.map(Rate::from_bps),
+            paced: flow.pacing.unwrap_or(id.info().paced),
+            rto_min: Duration::from_secs(network.rto_min_s),
+            base_rtt: Duration::from_secs(flow.base_rtt_s),
+            measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
+        }
+    }
+
+    /// Payload of a packet of this size.
+    pub(crate) fn payload(&self, bytes: u32) -> u32 {
+        bytes - (self.packet_bytes - self.payload_bytes)
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    /// Before its start.
+    Closed,
+    /// The SYN is on its way.
+    Opening,
+    Open,
+}
+
+/// Round trips as the sender saw them in the summary's window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RttSamples {
+    sum_s: f64,
+    count: u64,
+    /// Nanoseconds above the base round trip.
+    above_base: Histogram,
+}
+
+/// A sending host's end of a connection.
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) spec: SenderSpec,
+    law: AnySource,
+    recovery: Recovery,
+    phase: Phase,
+    /// When the packet at the head of the pacing schedule may leave.
+    next_send: Instant,
+    /// When the SYN was answered: the application writes from then on.
+    opened: Instant,
+    /// Smoothed round trip and its variation; none before the first sample (RFC 6298).
+    smoothed: Option<(Duration, Duration)>,
+    base_rtt: Duration,
+    latest_rtt: Duration,
+    rto_backoff: u32,
+    rto_deadline: Instant,
+    /// When the newest acknowledgement was sent: what its clock stamps on data.
+    echoed: Instant,
+    pub(crate) rtt: RttSamples,
+    pub(crate) packets_sent: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) timeouts: u64,
+}
+
+impl Sender {
+    pub(crate) fn new(spec: SenderSpec, params: &AnyParams, flow: &FlowSpec) -> Self {
+        let packet = Volume::from_bytes(f64::from(spec.packet_bytes));
+        let connection =
+            Connection { weight: flow.weight, packet, initial_window: flow.initial_window_packets * packet };
+        Self {
+            law: params.source(&connection),
+            recovery: Recovery::default(),
+            phase: Phase::Closed,
+            next_send: Instant::ZERO,
+            opened: Instant::ZERO,
+            smoothed: None,
+            base_rtt: Duration::from_ps(u64::MAX),
+            latest_rtt: Duration::ZERO,
+            rto_backoff: 0,
+            rto_deadline: spec.start,
+            echoed: Instant::ZERO,
+            rtt: RttSamples::default(),
+            packets_sent: 0,
+            retransmissions: 0,
+            timeouts: 0,
+            spec,
+        }
+    }
+
+    /// Whether it has started and has, or may get, something to do.
+    pub(crate) fn is_live(&self, now: Instant) -> bool {
+        match self.phase {
+            Phase::Closed => false,
+            Phase::Opening => true,
+            Phase::Open => self.recovery.outstanding() > 0 || (now < self.spec.stop && !self.all_sent()),
+        }
+    }
+
+    fn all_sent(&self) -> bool {
+        self.spec.packets.is_some_and(|(count, _)| self.recovery.next() >= count)
+    }
+
+    // ------------------------------------------------------------------ input
+
+    /// The handshake's answer.
+    pub(crate) fn on_syn_ack(&mut self, now: Instant, packet: &Packet) {
+        if self.phase != Phase::Opening {
+            return;
+        }
+        self.phase = Phase::Open;
+        self.opened = now;
+        self.next_send = now;
+        self.hear(now, packet, PacketKind::Syn, 0);
+        self.rto_deadline = Instant::NEVER;
+    }
+
+    /// An acknowledgement with its selective blocks.
+    pub(crate) fn on_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) {
+        if self.phase != Phase::Open {
+            return;
+        }
+        let progress = self.recovery.on_ack(packet.number, blocks);
+        self.hear(now, packet, PacketKind::Ack, progress.newly_arrived);
+        if let Some(event) = progress.event {
+            self.law.on_event(now, event);
+        }
+        if progress.advanced {
+            self.rto_backoff = 0;
+        }
+        if self.recovery.outstanding() == 0 {
+            self.rto_deadline = Instant::NEVER;
+        } else if progress.advanced {
+            self.rto_deadline = now + self.rto(); // RFC 6298 (5.3)
+        }
+    }
+
+    /// Times the round trip and tells the law.
+    fn hear(&mut self, now: Instant, packet: &Packet, kind: PacketKind, arrived: u64) {
+        let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
+        self.latest_rtt = rtt;
+        self.base_rtt = self.base_rtt.min(rtt);
+        self.smoothed = Some(smoothed(self.smoothed, rtt));
+        self.echoed = packet.echoed;
+        if self.spec.measure.0 <= now && now <= self.spec.measure.1 {
+            self.rtt.sum_s += rtt.as_secs();
+            self.rtt.count += 1;
+            self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() / 1000, 1);
+        }
+        let in_flight = self.volume(self.recovery.in_flight());
+        let facts =
+            AckFacts { now, kind, acked: self.volume(arrived), rtt: Some(rtt), base_rtt: self.base_rtt, in_flight };
+        if let Cargo::Echo(echo) = &packet.cargo {
+            self.law.on_ack(&facts, echo);
+        }
+    }
+
+    fn volume(&self, packets: u64) -> Volume {
+        packets as f64 * Volume::from_bytes(f64::from(self.spec.packet_bytes))
+    }
+
+    /// The time asked for by [`Sender::poll_timer`] has come.
+    pub(crate) fn on_timer(&mut self, now: Instant) {
+        if now < self.rto_deadline {
+            return; // pacing: poll_transmit will see
+        }
+        match self.phase {
+            Phase::Closed => self.rto_deadline = Instant::NEVER, // poll_transmit opens
+            Phase::Opening | Phase::Open => {
+                self.rto_backoff += 1;
+                self.timeouts += 1;
+                self.rto_deadline = Instant::NEVER; // set again with the retransmission
+                if self.phase == Phase::Opening {
+                    self.phase = Phase::Closed; // the SYN goes again
+                } else {
+                    self.recovery.on_timeout();
+                    self.law.on_event(now, Event::Timeout);
+                }
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------ output
+
+    /// When [`Sender::on_timer`] or [`Sender::poll_transmit`] next has something to do by itself.
+    pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
+        if self.phase != Phase::Open {
+            return self.rto_deadline;
+        }
+        match self.ready_at(now) {
+            Some(at) if at > now => self.rto_deadline.min(at),
+            _ => self.rto_deadline,
+        }
+    }
+
+    /// When the next packet could leave if no acknowledgement came; none if only that can help.
+    fn ready_at(&self, now: Instant) -> Option<Instant> {
+        let limit = self.law.limit();
+        let window = limit.window.map_or(f64::INFINITY, Volume::as_bytes);
+        let in_flight = self.recovery.in_flight();
+        let packet = f64::from(self.spec.packet_bytes);
+        // A host can always have one packet out; a window below one packet is kept by its spacing.
+        if in_flight > 0 && (in_flight + 1) as f64 * packet > window {
+            return None;
+        }
+        let data_at = if self.recovery.to_resend().is_some() {
+            now
+        } else if self.all_sent() || now >= self.spec.stop {
+            return None;
+        } else {
+            self.written_at(self.recovery.next()).max(now)
+        };
+        let paced = self.spec.paced || window < packet;
+        Some(if paced { data_at.max(self.next_send) } else { data_at })
+    }
+
+    /// When the application has written a packet, at its demanded rate.
+    fn written_at(&self, number: u64) -> Instant {
+        match self.spec.demand {
+            None => Instant::ZERO,
+            Some(demand) => self.opened + Duration::from_secs(self.volume(number) / demand),
+        }
+    }
+
+    /// The rate at which packets are spaced.
+    fn pacing_rate(&self) -> Option<Rate> {
+        let limit = self.law.limit();
+        limit.pacing.or_else(|| {
+            let window = limit.window?;
+            Some(window / self.smoothed.map_or(self.base_rtt, |(rtt, _)| rtt) * PACING_GAIN)
+        })
+    }
+
+    /// The next packet to send now, if one may be.
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
+        if self.phase == Phase::Closed {
+            return (self.spec.start <= now && now < self.spec.stop).then(|| self.open(now));
+        }
+        if self.phase == Phase::Opening || self.ready_at(now)? > now {
+            return None;
+        }
+        let (number, again) = match self.recovery.to_resend() {
+            Some(number) => (number, true),
+            None => (self.recovery.next(), false),
+        };
+        let bytes = match self.spec.packets {
+            Some((count, last)) if number + 1 == count => last,
+            _ => self.spec.packet_bytes,
+        };
+        if again {
+            self.recovery.on_resent(number);
+            self.retransmissions += 1;
+        } else {
+            self.recovery.on_sent();
+        }
+        self.packets_sent += 1;
+        let window = self.law.limit().window.map_or(f64::INFINITY, Volume::as_bytes);
+        if self.spec.paced || window < f64::from(self.spec.packet_bytes) {
+            let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+            self.next_send = self.next_send.max(now) + spacing;
+        }
+        if self.rto_deadline == Instant::NEVER {
+            self.rto_deadline = now + self.rto();
+        }
+        Some(self.packet(now, Role::Data, number, bytes))
+    }
+
+    fn open(&mut self, now: Instant) -> Packet {
+        self.phase = Phase::Opening;
+        self.rto_deadline = now + self.rto();
+        self.packet(now, Role::Syn, 0, self.spec.syn_bytes)
+    }
+
+    fn packet(&mut self, now: Instant, role: Role, number: u64, bytes: u32) -> Packet {
+        let sending = Sending { now, kind: role.kind(), volume: Volume::from_bytes(f64::from(bytes)) };
+        Packet {
+            flow: self.spec.flow,
+            bytes,
+            hop: 0,
+            role,
+            lost: false,
+            sack: SackId::NONE,
+            number,
+            sent: now,
+            echoed: self.echoed,
+            cargo: Cargo::Header(self.law.stamp(&sending)),
+        }
+    }
+
+    /// RFC 6298 (2.4, 2.5, 5.5).
+    fn rto(&self) -> Duration {
+        let rto = self.smoothed.map_or(RTO_INITIAL, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
+        (rto * (1 << self.rto_backoff.min(16))).min(RTO_MAX)
+    }
+
+    // ------------------------------------------------------------------ reading
+
+    pub(crate) fn window(&self) -> Option<Volume> {
+        (self.phase == Phase::Open).then(|| self.law.limit().window).flatten()
+    }
+
+    pub(crate) fn pacing(&self) -> Option<Rate> {
+        (self.phase == Phase::Open && self.spec.paced).then(|| self.pacing_rate()).flatten()
+    }
+
+    pub(crate) fn latest_rtt(&self) -> Option<Duration> {
+        (self.phase == Phase::Open).then_some(self.latest_rtt)
+    }
+
+    pub(crate) fn in_flight(&self) -> Volume {
+        self.volume(self.recovery.in_flight())
+    }
+
+    pub(crate) fn observe(&self, probe: &mut dyn Probe) {
+        self.law.observe(probe);
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        self.rtt.above_base.heap_bytes()
+    }
+}
+
+impl RttSamples {
+    pub(crate) fn mean_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_s / self.count as f64)
+    }
+
+    /// A quantile in seconds above the base round trip.
+    pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
+        self.above_base.quantile(q).map(|ns| ns * 1e-9)
+    }
+}
+
+/// RFC 6298 (2.2, 2.3): smoothed round trip and variation with one more sample.
+fn smoothed(before: Option<(Duration, Duration)>, rtt: Duration) -> (Duration, Duration) {
+    match before {
+        None => (rtt, rtt / 2),
+        Some((srtt, rttvar)) => {
+            let off = (srtt - rtt).max(rtt - srtt); // subtraction stops at zero: one of them is |srtt − rtt|
+            ((srtt * 7 + rtt) / 8, (rttvar * 3 + off) / 4)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rfc_6298_by_hand() {
+        let ms = Duration::from_millis;
+        let first = smoothed(None, ms(100));
+        assert_eq!(first, (ms(100), ms(50)));
+        // 7/8 · 100 + 1/8 · 180 = 110; 3/4 · 50 + 1/4 · 80 = 57.5
+        assert_eq!(smoothed(Some(first), ms(180)), (ms(110), Duration::from_micros(57_500)));
+    }
+}
