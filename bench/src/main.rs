@@ -61,7 +61,7 @@ fn run(case: &Case) -> Value {
     let summary = sim.summary();
     let sent: u64 = summary.flows.iter().map(|f| f.packets_sent).sum();
     let (flow_bytes, path_bytes) = sim.heap_bytes();
-    let in_transit = sim.in_transit().0;
+    let in_transit = sim.ledger().in_transit;
     json!({
         "name": case.name, "protocol": case.protocol, "flows": case.flows, "rate_bps": case.rate_bps, "rtt_s": case.rtt_s,
         "simulated_s": case.duration_s, "wall_s": wall_s,

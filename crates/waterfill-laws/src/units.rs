@@ -94,8 +94,8 @@ impl Duration {
     /// From seconds, rounded to the nearest picosecond; saturates, negative and NaN give zero.
     #[must_use]
     pub fn from_secs(s: f64) -> Self {
-        // `as` saturates at both ends and maps NaN to 0: exactly what is documented.
-        Self((s * PS_PER_S).round() as u64)
+        // `as` truncates, saturates at both ends and maps NaN to 0: exactly what is documented.
+        Self((s * PS_PER_S + 0.5) as u64)
     }
 
     /// Integer picoseconds.

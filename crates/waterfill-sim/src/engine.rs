@@ -5,7 +5,7 @@
 //! were given, so a run is the same every time. Nothing allocates per packet: rings and arenas grow
 //! to what the network holds and stay.
 
-use std::cmp::Reverse;
+use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::receiver::Receiver;
 use crate::sender::{Sender, SenderSpec};
 
 /// What happens next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// The head of a link is at its far end.
     Link(u32),
@@ -43,11 +43,39 @@ enum Event {
     WindowCloses,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// An event in the heap, which gives its largest first: the earliest, and of one time the first made.
+#[derive(Clone, Copy, Debug)]
 struct Timed {
     time: Instant,
     order: u64,
     event: Event,
+}
+
+impl Timed {
+    /// One comparison in place of two.
+    fn key(&self) -> u128 {
+        (u128::from(self.time.as_ps()) << 64) | u128::from(self.order)
+    }
+}
+
+impl PartialEq for Timed {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for Timed {}
+
+impl PartialOrd for Timed {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Timed {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.key().cmp(&self.key())
+    }
 }
 
 /// Links out and back, and the padding at the source's access.
@@ -97,7 +125,7 @@ pub struct Simulation {
     now: Instant,
     pub(crate) end: Instant,
     pub(crate) measure: (Instant, Instant),
-    heap: BinaryHeap<Reverse<Timed>>,
+    heap: BinaryHeap<Timed>,
     order: u64,
     pub(crate) links: Vec<Link>,
     delay_lines: Vec<DelayLine>,
@@ -112,6 +140,22 @@ pub struct Simulation {
     traffic_series: Series,
     events: u64,
     packet_hops: u64,
+    ledger: Ledger,
+}
+
+/// Where every packet went: `sent` is the sum of the others at all times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Put into the network by hosts and traffic sources.
+    pub sent: u64,
+    /// Taken out at the end of their path.
+    pub delivered: u64,
+    /// Found a buffer full.
+    pub dropped: u64,
+    /// Lost on a wire.
+    pub lost: u64,
+    /// In queues and on wires.
+    pub in_transit: u64,
 }
 
 impl Simulation {
@@ -141,6 +185,7 @@ impl Simulation {
             traffic_series: Series::default(),
             events: 0,
             packet_hops: 0,
+            ledger: Ledger::default(),
             network,
         };
         sim.build_flows()?;
@@ -244,7 +289,7 @@ impl Simulation {
 
     fn at(&mut self, time: Instant, event: Event) {
         let order = self.next_order();
-        self.heap.push(Reverse(Timed { time, order, event }));
+        self.heap.push(Timed { time, order, event });
     }
 
     /// Simulates up to and including `until`, or to the end of the run if that is earlier.
@@ -252,7 +297,7 @@ impl Simulation {
         let until = until.min(self.end);
         loop {
             let Some(top) = self.heap.peek_mut() else { break };
-            let Reverse(Timed { time, event, .. }) = *top;
+            let Timed { time, event, .. } = *top;
             if time > until {
                 break;
             }
@@ -320,6 +365,7 @@ impl Simulation {
     /// A packet has crossed a link.
     fn hop(&mut self, mut packet: Packet) {
         if packet.lost {
+            self.ledger.lost += 1;
             self.sacks.take(packet.sack);
             return;
         }
@@ -331,6 +377,7 @@ impl Simulation {
                 if let Some(&l) = traffic.path.get(hop) {
                     self.join(l, packet);
                 } else {
+                    self.ledger.delivered += 1;
                     traffic.received += 1;
                     traffic.bytes_total += u64::from(packet.bytes);
                     if traffic.counted.0 <= self.now && self.now <= traffic.counted.1 {
@@ -356,9 +403,10 @@ impl Simulation {
     fn join(&mut self, l: u32, packet: Packet) {
         let order = self.next_order();
         match self.links[l as usize].join(self.now, packet, order) {
-            Join::Head(time) => self.heap.push(Reverse(Timed { time, order, event: Event::Link(l) })),
+            Join::Head(time) => self.heap.push(Timed { time, order, event: Event::Link(l) }),
             Join::Behind => {}
             Join::Dropped => {
+                self.ledger.dropped += 1;
                 self.sacks.take(packet.sack);
             }
         }
@@ -367,7 +415,7 @@ impl Simulation {
     fn join_delay_line(&mut self, d: u32, packet: Packet) {
         let order = self.next_order();
         if let Join::Head(time) = self.delay_lines[d as usize].join(self.now, packet, order) {
-            self.heap.push(Reverse(Timed { time, order, event: Event::DelayLine(d) }));
+            self.heap.push(Timed { time, order, event: Event::DelayLine(d) });
         }
     }
 
@@ -383,6 +431,7 @@ impl Simulation {
 
     /// Data has reached its receiver.
     fn receive(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
         let flow = &mut self.flows[packet.flow as usize];
         let spec = &flow.sender.spec;
         let full = spec.payload(self.network.packet_bytes);
@@ -398,12 +447,14 @@ impl Simulation {
     }
 
     fn answer(&mut self, ack: Packet) {
+        self.ledger.sent += 1;
         let first = self.flows[ack.flow as usize].route.reverse[0];
         self.join(first, ack);
     }
 
     /// An acknowledgement has reached its sender.
     fn acknowledge(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
         let blocks = self.sacks.take(packet.sack);
         let sender = &mut self.flows[packet.flow as usize].sender;
         if packet.role == Role::SynAck {
@@ -417,6 +468,7 @@ impl Simulation {
     /// Takes out of a sender what it may send now.
     fn send(&mut self, f: u32) {
         while let Some(packet) = self.flows[f as usize].sender.poll_transmit(self.now) {
+            self.ledger.sent += 1;
             let route = &self.flows[f as usize].route;
             match route.pad {
                 Some((out, _)) => self.join_delay_line(out, packet),
@@ -469,6 +521,7 @@ impl Simulation {
             echoed: Instant::ZERO,
             cargo: Cargo::Header(AnyHeader::None),
         };
+        self.ledger.sent += 1;
         self.join(first, packet);
         self.at(next, Event::Traffic(t));
     }
@@ -551,12 +604,18 @@ impl Simulation {
         [&self.flow_series, &self.link_series, &self.traffic_series]
     }
 
-    /// Packets in queues and on wires, and acknowledgement blocks in use: for conservation checks.
+    /// Where every packet went so far.
     #[must_use]
-    pub fn in_transit(&self) -> (usize, usize) {
+    pub fn ledger(&self) -> Ledger {
         let links = self.links.iter().map(Link::packets);
         let lines = self.delay_lines.iter().map(DelayLine::packets);
-        (links.chain(lines).sum(), self.sacks.in_use())
+        Ledger { in_transit: links.chain(lines).sum::<usize>() as u64, ..self.ledger }
+    }
+
+    /// Selective acknowledgements on their way: never more than packets in transit.
+    #[must_use]
+    pub fn sacks_in_use(&self) -> usize {
+        self.sacks.in_use()
     }
 
     /// Heap memory held by flows, and by queues and wires, in bytes.
@@ -571,9 +630,9 @@ impl Simulation {
 }
 
 /// The heap's top entry becomes the next of its kind, in place: cheaper than pop and push.
-fn replace(mut top: PeekMut<'_, Reverse<Timed>>, event: Event, next: Option<(Instant, u64)>) {
+fn replace(mut top: PeekMut<'_, Timed>, event: Event, next: Option<(Instant, u64)>) {
     match next {
-        Some((time, order)) => *top = Reverse(Timed { time, order, event }),
+        Some((time, order)) => *top = Timed { time, order, event },
         None => {
             PeekMut::pop(top);
         }

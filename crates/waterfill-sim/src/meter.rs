@@ -47,7 +47,7 @@ pub(crate) struct Meter {
     now: Reading,
     /// When the transmission that started last ends.
     service_ends: Instant,
-    started_bits: f64,
+    started_bytes: u64,
     sample_max_bytes: u64,
     window: Option<Window>,
     result: Option<LinkResult>,
@@ -77,7 +77,7 @@ impl Meter {
             capacity,
             now: Reading::default(),
             service_ends: Instant::ZERO,
-            started_bits: 0.0,
+            started_bytes: 0,
             sample_max_bytes: 0,
             window: None,
             result: None,
@@ -104,7 +104,7 @@ impl Meter {
     }
 
     pub(crate) fn started(&mut self, bytes: u32, service_ends: Instant) {
-        self.started_bits += f64::from(bytes) * 8.0;
+        self.started_bytes += u64::from(bytes);
         self.service_ends = service_ends;
     }
 
@@ -119,7 +119,7 @@ impl Meter {
     /// What has been up to the last [`Meter::queue_was`].
     pub(crate) fn read(&mut self) -> Reading {
         let remaining = self.capacity * self.service_ends.since(self.now.at);
-        self.now.serialised_bits = self.started_bits - remaining.as_bits();
+        self.now.serialised_bits = self.started_bytes as f64 * 8.0 - remaining.as_bits();
         self.now
     }
 

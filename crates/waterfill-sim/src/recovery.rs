@@ -61,10 +61,6 @@ impl Recovery {
         self.next
     }
 
-    pub(crate) const fn una(&self) -> u64 {
-        self.una
-    }
-
     /// Lost packets that wait to be sent again.
     fn pending(&self) -> u64 {
         let from = self.resend_next.max(self.una);

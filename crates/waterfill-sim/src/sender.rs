@@ -85,7 +85,7 @@ enum Phase {
 /// Round trips as the sender saw them in the summary's window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RttSamples {
-    sum_s: f64,
+    sum_ps: u128,
     count: u64,
     /// Nanoseconds above the base round trip.
     above_base: Histogram,
@@ -96,6 +96,8 @@ pub(crate) struct RttSamples {
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
+    /// Whole packets that fit the law's window, read from it whenever it may have changed.
+    window_packets: u64,
     recovery: Recovery,
     phase: Phase,
     /// When the packet at the head of the pacing schedule may leave.
@@ -123,6 +125,7 @@ impl Sender {
             Connection { weight: flow.weight, packet, initial_window: flow.initial_window_packets * packet };
         Self {
             law: params.source(&connection),
+            window_packets: 0,
             recovery: Recovery::default(),
             phase: Phase::Closed,
             next_send: Instant::ZERO,
@@ -165,6 +168,7 @@ impl Sender {
         self.opened = now;
         self.next_send = now;
         self.hear(now, packet, PacketKind::Syn, 0);
+        self.obey();
         self.rto_deadline = Instant::NEVER;
     }
 
@@ -178,6 +182,7 @@ impl Sender {
         if let Some(event) = progress.event {
             self.law.on_event(now, event);
         }
+        self.obey();
         if progress.advanced {
             self.rto_backoff = 0;
         }
@@ -196,7 +201,7 @@ impl Sender {
         self.smoothed = Some(smoothed(self.smoothed, rtt));
         self.echoed = packet.echoed;
         if self.spec.measure.0 <= now && now <= self.spec.measure.1 {
-            self.rtt.sum_s += rtt.as_secs();
+            self.rtt.sum_ps += u128::from(rtt.as_ps());
             self.rtt.count += 1;
             self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() / 1000, 1);
         }
@@ -206,6 +211,12 @@ impl Sender {
         if let Cargo::Echo(echo) = &packet.cargo {
             self.law.on_ack(&facts, echo);
         }
+    }
+
+    fn obey(&mut self) {
+        let packet = f64::from(self.spec.packet_bytes);
+        // Without a window, or with one of 2⁶⁴ packets, `as` saturates.
+        self.window_packets = self.law.limit().window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64);
     }
 
     fn volume(&self, packets: u64) -> Volume {
@@ -228,6 +239,7 @@ impl Sender {
                 } else {
                     self.recovery.on_timeout();
                     self.law.on_event(now, Event::Timeout);
+                    self.obey();
                 }
             }
         }
@@ -240,20 +252,29 @@ impl Sender {
         if self.phase != Phase::Open {
             return self.rto_deadline;
         }
+        if !self.is_timed() {
+            return self.rto_deadline; // nearly always: acknowledgements clock it
+        }
         match self.ready_at(now) {
             Some(at) if at > now => self.rto_deadline.min(at),
             _ => self.rto_deadline,
         }
     }
 
+    /// Whether packets may become ready by time alone.
+    fn is_timed(&self) -> bool {
+        self.spec.demand.is_some() || self.is_spaced()
+    }
+
+    /// Whether packets are spaced out. A window below one packet is kept by its spacing, for a host
+    /// can always have one packet out.
+    const fn is_spaced(&self) -> bool {
+        self.spec.paced || self.window_packets == 0
+    }
+
     /// When the next packet could leave if no acknowledgement came; none if only that can help.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
-        let limit = self.law.limit();
-        let window = limit.window.map_or(f64::INFINITY, Volume::as_bytes);
-        let in_flight = self.recovery.in_flight();
-        let packet = f64::from(self.spec.packet_bytes);
-        // A host can always have one packet out; a window below one packet is kept by its spacing.
-        if in_flight > 0 && (in_flight + 1) as f64 * packet > window {
+        if self.recovery.in_flight() >= self.window_packets.max(1) {
             return None;
         }
         let data_at = if self.recovery.to_resend().is_some() {
@@ -263,8 +284,7 @@ impl Sender {
         } else {
             self.written_at(self.recovery.next()).max(now)
         };
-        let paced = self.spec.paced || window < packet;
-        Some(if paced { data_at.max(self.next_send) } else { data_at })
+        Some(if self.is_spaced() { data_at.max(self.next_send) } else { data_at })
     }
 
     /// When the application has written a packet, at its demanded rate.
@@ -307,8 +327,7 @@ impl Sender {
             self.recovery.on_sent();
         }
         self.packets_sent += 1;
-        let window = self.law.limit().window.map_or(f64::INFINITY, Volume::as_bytes);
-        if self.spec.paced || window < f64::from(self.spec.packet_bytes) {
+        if self.is_spaced() {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
             self.next_send = self.next_send.max(now) + spacing;
         }
@@ -375,7 +394,7 @@ impl Sender {
 
 impl RttSamples {
     pub(crate) fn mean_s(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum_s / self.count as f64)
+        (self.count > 0).then(|| self.sum_ps as f64 * 1e-12 / self.count as f64)
     }
 
     /// A quantile in seconds above the base round trip.

@@ -138,8 +138,8 @@ const SCALE: f64 = (1 << FRACTION_BITS) as f64;
 /// `[maxnet-2007:V]` A non-negative real as a 23-bit code, to the nearest, saturating.
 #[must_use]
 pub fn quantise(value: f64) -> u32 {
-    // `as` saturates below at 0 and maps NaN to 0; above, `min` does.
-    ((value * SCALE).round() as u32).min(CODE_MAX)
+    // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
+    ((value * SCALE + 0.5) as u32).min(CODE_MAX)
 }
 
 /// `[maxnet-2007:V]` The real that a 23-bit code stands for.
@@ -396,6 +396,7 @@ fn averaged(average: f64, price: f64, weight: f64) -> f64 {
 pub struct Source {
     x_max: Rate,
     weight: f64,
+    packet: Volume,
     alpha: f64,
     eta: f64,
     t: f64,
@@ -429,6 +430,7 @@ impl Source {
         Self {
             x_max: params.x_max,
             weight: connection.weight,
+            packet: connection.packet,
             alpha: params.alpha,
             eta: params.eta,
             t: params.t.as_secs(),
@@ -446,7 +448,11 @@ impl Source {
 
     fn set_rate(&mut self, rate: Rate, base_rtt: Duration) {
         self.window = window(rate, base_rtt);
-        self.pacing = Some(rate);
+        if self.start != Start::Over {
+            // MaxStart is clocked by acknowledgements: less than a packet a round trip would never rise.
+            self.window = self.window.max(self.packet);
+        }
+        self.pacing = Some(self.window / base_rtt);
     }
 
     /// Fig. 2 for the price `q`.
@@ -545,17 +551,17 @@ pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
 
 /// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ), not above x_max.
 fn rate(x_max: Rate, xi: f64, q: f64, alpha: f64, tau: f64) -> Rate {
-    x_max * (xi - q * alpha / tau).min(0.0).exp()
+    x_max * (xi - q * (alpha / tau)).min(0.0).exp()
 }
 
 /// `[maxnet-2007:eq10]` ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ).
 fn xi_next(xi: f64, q: f64, dt: f64, tau: f64, alpha: f64, eta: f64, t: f64) -> f64 {
-    xi + alpha * eta / (tau * tau) * dt * ((t * alpha / tau - 1.0) * q - t * xi)
+    xi + alpha * eta / (tau * tau) * dt * ((t * (alpha / tau) - 1.0) * q - t * xi)
 }
 
 /// `[maxnet-2007:VI]` ξ* = αq/τ − q/T, where eq. 10 rests.
 fn xi_equilibrium(q: f64, alpha: f64, tau: f64, t: f64) -> f64 {
-    alpha * q / tau - q / t
+    q * (alpha / tau) - q / t
 }
 
 /// `[maxnet-2007:VI]` The step from `xi` to `next`, stopped at `rest` if it would pass it.

@@ -1,0 +1,200 @@
+//! What every protocol of the registry must pass, whatever its law: a new file gets this for nothing.
+
+use proptest::prelude::*;
+use waterfill_laws::params::{Unit, Value};
+use waterfill_laws::protocol::{Connection, Event, LinkView, PacketKind, Probe, Sending};
+use waterfill_laws::registry::{AckFacts, AnyEcho, AnyHeader, AnyPassing, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+
+/// One call of a fuzzed sequence, with raw numbers to make its facts of.
+#[derive(Clone, Copy, Debug)]
+enum Call {
+    /// A data packet or SYN from source over router to receiver.
+    Data { syn: bool, bytes: u32, queue: u32 },
+    /// Somebody else's packet at the router.
+    Other { bytes: u32, queue: u32 },
+    /// An acknowledgement to the source.
+    Ack { syn: bool, rtt_us: u32, acked: u32 },
+    /// A loss or its end.
+    Event(u8),
+    /// Time goes on, timers run.
+    Wait { us: u32 },
+}
+
+fn calls() -> impl Strategy<Value = Vec<Call>> {
+    let call = prop_oneof![
+        4 => (prop::bool::weighted(0.1), 1u32..9_000, 0u32..10_000_000).prop_map(|(syn, bytes, queue)| Call::Data { syn, bytes, queue }),
+        2 => (1u32..9_000, 0u32..10_000_000).prop_map(|(bytes, queue)| Call::Other { bytes, queue }),
+        4 => (prop::bool::weighted(0.1), prop_oneof![1u32..1000, 1u32..4_000_000], 0u32..100_000)
+            .prop_map(|(syn, rtt_us, acked)| Call::Ack { syn, rtt_us, acked }),
+        1 => (0u8..3).prop_map(Call::Event),
+        3 => prop_oneof![0u32..1_000, 0u32..3_000_000].prop_map(|us| Call::Wait { us }),
+    ];
+    prop::collection::vec(call, 1..200)
+}
+
+/// Sees that every signal is finite.
+struct Finite;
+
+impl Probe for Finite {
+    fn record(&mut self, signal: &'static str, value: f64) {
+        assert!(value.is_finite(), "{signal} is {value}");
+    }
+}
+
+/// Runs a sequence through one protocol and returns what could be seen of it.
+fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<String> {
+    let params = id.params();
+    let mut link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
+    let packet = Volume::from_bytes(1500.0);
+    let mut router = params.router(&link);
+    let mut receiver = params.receiver();
+    let mut source = params.source(&Connection { weight, packet, initial_window: 10.0 * packet });
+    let mut now = Instant::ZERO;
+    let mut base_rtt = Duration::from_ps(u64::MAX);
+    let mut seen = Vec::new();
+    for &call in calls {
+        match call {
+            Call::Wait { us } => {
+                let until = now + Duration::from_micros(u64::from(us));
+                while router.poll_at() <= until {
+                    let due = router.poll_at();
+                    router.on_timer(&link, due);
+                    assert!(router.poll_at() > due, "a timer that does not move on");
+                }
+                now = until;
+            }
+            Call::Data { syn, bytes, queue } => {
+                let kind = if syn { PacketKind::Syn } else { PacketKind::Data };
+                let volume = Volume::from_bytes(f64::from(bytes));
+                link.queue = Volume::from_bytes(f64::from(queue));
+                let mut header = source.stamp(&Sending { now, kind, volume });
+                for departs in [false, true] {
+                    let mut passing = AnyPassing { now, volume, packets: 1.0, kind, header: Some(&mut header) };
+                    if departs { router.on_departure(&link, &mut passing) } else { router.on_arrival(&link, &mut passing) }
+                }
+                seen.push(format!("{header:?}"));
+                let rtt = (base_rtt < Duration::from_ps(u64::MAX)).then_some(base_rtt);
+                receiver.on_data(now, kind, &header, rtt);
+            }
+            Call::Other { bytes, queue } => {
+                link.queue = Volume::from_bytes(f64::from(queue));
+                let mut header = AnyHeader::None;
+                let mut passing = AnyPassing {
+                    now,
+                    volume: Volume::from_bytes(f64::from(bytes)),
+                    packets: 1.0,
+                    kind: PacketKind::Other,
+                    header: Some(&mut header),
+                };
+                router.on_arrival(&link, &mut passing);
+                assert_eq!(header, AnyHeader::None, "somebody else's packet was written to");
+            }
+            Call::Ack { syn, rtt_us, acked } => {
+                let rtt = Duration::from_micros(u64::from(rtt_us));
+                base_rtt = base_rtt.min(rtt);
+                let facts = AckFacts {
+                    now,
+                    kind: if syn { PacketKind::Syn } else { PacketKind::Ack },
+                    acked: Volume::from_bytes(f64::from(acked)),
+                    rtt: Some(rtt),
+                    base_rtt,
+                    in_flight: packet,
+                };
+                let echo = receiver.echo(now);
+                seen.push(format!("{echo:?}"));
+                source.on_ack(&facts, &echo);
+            }
+            Call::Event(which) => source.on_event(now, [Event::Loss, Event::Timeout, Event::Recovered][usize::from(which)]),
+        }
+        let limit = source.limit();
+        assert!(limit.window.is_none_or(|w| w.as_bytes().is_finite() && w.as_bytes() >= 0.0), "{limit:?}");
+        assert!(limit.pacing.is_none_or(|r| r.as_bps().is_finite() && r.as_bps() >= 0.0), "{limit:?}");
+        source.observe(&mut Finite);
+        router.observe(&mut Finite);
+        seen.push(format!("{limit:?}"));
+    }
+    seen
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// No sequence of calls panics, or gives a window or rate that is negative, infinite or NaN;
+    /// and the same sequence gives the same answers.
+    #[test]
+    fn any_sequence_of_calls_is_sane_and_repeatable(calls in calls(), decade in 2.0..15.0f64, weight in 0.01..100.0f64) {
+        let capacity = Rate::from_bps(10f64.powf(decade));
+        for &id in ProtocolId::ALL {
+            prop_assert_eq!(play(id, &calls, capacity, weight), play(id, &calls, capacity, weight));
+        }
+    }
+
+    /// Bytes that are a header or an echo come back as they were; bytes that are none are refused, not guessed.
+    #[test]
+    fn wire_formats_round_trip(bytes in prop::collection::vec(any::<u8>(), 0..64)) {
+        for &id in ProtocolId::ALL {
+            for (length, reencode) in [
+                (id.header_bytes(), ProtocolId::reencode_header as fn(ProtocolId, &[u8]) -> Option<Vec<u8>>),
+                (id.echo_bytes(), ProtocolId::reencode_echo),
+            ] {
+                // Reading what was written gives what was read.
+                if let Some(once) = reencode(id, &bytes) {
+                    prop_assert_eq!(once.len(), length);
+                    prop_assert_eq!(reencode(id, &once), Some(once));
+                }
+                if bytes.len() < length {
+                    prop_assert_eq!(reencode(id, &bytes), None);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn names_are_unique_and_found() {
+    for (i, &id) in ProtocolId::ALL.iter().enumerate() {
+        assert_eq!(ProtocolId::by_name(id.info().name), Some(id));
+        assert!(ProtocolId::ALL[..i].iter().all(|other| other.info().name != id.info().name));
+    }
+    assert_eq!(ProtocolId::by_name("no such protocol"), None);
+}
+
+#[test]
+fn parameters_describe_themselves() {
+    for &id in ProtocolId::ALL {
+        let mut params = id.params();
+        params.validate().expect("defaults are valid");
+        let values = params.values();
+        for (info, (name, value)) in id.params_list().iter().zip(values) {
+            assert_eq!((info.name, &info.default), (name, &value));
+            assert!(!info.doc.is_empty() && !info.source.is_empty(), "{name} of {id:?} says what it is and where it is from");
+            params.set(name, &value).expect("its own default");
+            let wrong = if info.unit == Unit::Flag { Value::Number(1.0) } else { Value::Flag(true) };
+            params.set(name, &wrong).expect_err("a value of another kind");
+            params.set(name, &Value::Number(f64::NAN)).expect_err("not a number");
+        }
+        assert_eq!(params, id.params());
+        params.set("no_such_parameter", &Value::Number(1.0)).expect_err("unknown");
+        assert!((0.0..=1.0).contains(&params.target()) && params.target() > 0.0);
+    }
+}
+
+#[test]
+fn an_echo_of_another_protocol_is_ignored() {
+    let packet = Volume::from_bytes(1500.0);
+    for &id in ProtocolId::ALL {
+        let mut source = id.params().source(&Connection { weight: 1.0, packet, initial_window: 10.0 * packet });
+        let before = source.limit();
+        let facts = AckFacts {
+            now: Instant::from_secs(1.0),
+            kind: PacketKind::Ack,
+            acked: packet,
+            rtt: None,
+            base_rtt: Duration::from_millis(10),
+            in_flight: packet,
+        };
+        source.on_ack(&facts, &AnyEcho::None);
+        assert_eq!(source.limit(), before);
+    }
+}

@@ -1,0 +1,130 @@
+//! Runs whose outcome follows by arithmetic.
+
+#![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
+
+mod common;
+
+use common::{flow, link, network, run, run_until};
+use serde_json::json;
+
+fn close(a: f64, b: f64, relative: f64) {
+    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+}
+
+/// 10 Mbit/s and 20 ms: 1500 bytes last 1.2 ms, so the pipe holds 40/1.2 + 1 packets; the rest of
+/// the window stands in the queue, less the packet in service.
+#[test]
+fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
+    let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
+    n["params"] = json!({"window": {"packets": 20}});
+    let (_, half) = run(&n);
+    // RTT = 40 ms + 1.2 ms + the acknowledgement's 32 µs; the window of 2 s cuts one burst in 48.
+    close(half.flows[0].rate_bps.unwrap(), 20.0 * 12_000.0 / 0.041_232, 1.0 / 48.0);
+    assert_eq!(half.links[0].queue_packets.max, 0.0);
+
+    n["params"] = json!({"window": {"packets": 60}});
+    let (_, full) = run(&n);
+    close(full.flows[0].rate_bps.unwrap(), 1e7, 1e-3);
+    assert_eq!(full.links[0].utilization, 1.0);
+    // Of 60 packets, 40.032 ms / 1.2 ms = 33.36 are on the wires and one is in service.
+    close(full.links[0].queue_packets.mean, 60.0 - 40.032 / 1.2 - 1.0, 1e-3);
+    close(full.flows[0].rtt_ms.mean.unwrap(), 60.0 * 1.2, 1e-3);
+    // Acknowledgements of 40 bytes, one a packet, load the way back by 40/1500.
+    close(full.links[1].utilization, 40.0 / 1500.0, 1e-3);
+}
+
+/// 8 Mbit/s offered to 4 Mbit/s with room for 10 packets: half of them are dropped.
+#[test]
+fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
+    let mut n = network(3.0, vec![json!({"name": "l", "rate_bps": 4e6, "delay_s": 0.01, "buffer_packets": 10})], vec![]);
+    n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": 8e6, "start_s": 0.0, "stop_s": 3.0, "packet_bytes": 1000}]);
+    let (sim, summary) = run(&n);
+    assert_eq!(summary.links[0].utilization, 1.0);
+    close(summary.traffic[0].rate_bps.unwrap(), 4e6, 2e-3);
+    assert_eq!(summary.links[0].drops, 500); // 1000 a second arrive, 500 are served, for 1 s
+    assert_eq!(summary.links[0].queue_packets.max, 10.0);
+    // Every second arrival finds a place that was left at that very time.
+    assert_eq!(summary.links[0].queue_packets.mean, 10.0);
+    assert_eq!(summary.traffic[0].packets_sent, 3000);
+    assert_eq!(sim.ledger().sent, 3000);
+}
+
+/// One packet crosses two links and its acknowledgement comes back: every step by hand.
+#[test]
+fn one_packet_takes_the_time_it_takes() {
+    let links = [link("a", 1e6, 0.003, 1 << 20), link("b", 2e6, 0.005, 1 << 20)].concat();
+    let mut n = network(1.0, links, vec![flow("f", "window", &[0, 2], 1.0)]);
+    n["flows"][0]["size_bytes"] = json!(1460);
+    n["flows"][0]["pad_s"] = json!(0.002);
+    let (sim, summary) = run(&n);
+    // SYN and answer, 40 B: 0.32 + 0.16 ms on the way out and back, 8 ms + 2 ms of delay each way.
+    let handshake = 2.0 * (10.0 + 0.32 + 0.16);
+    // 1500 B: 12 + 6 ms to send, 10 ms of delay.
+    close(summary.flows[0].completed_s.unwrap() * 1e3, handshake + 28.0, 1e-9);
+    assert_eq!(summary.flows[0].packets_sent, 1);
+    let ledger = sim.ledger();
+    assert_eq!((ledger.sent, ledger.delivered, ledger.in_transit), (4, 4, 0));
+    assert_eq!(summary.engine.packet_hops, 8);
+}
+
+/// A paced window sends at its rate from the start, and so never queues.
+#[test]
+fn pacing_spaces_packets() {
+    let mut n = network(3.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 3.0)]);
+    n["params"] = json!({"window": {"packets": 100}});
+    n["measure_s"] = json!([0.0, 3.0]);
+    let (_, burst) = run(&n);
+    assert_eq!(burst.links[0].queue_packets.max, 99.0, "a window at once, one of it in service");
+    n["flows"][0]["pacing"] = json!(true);
+    let (_, paced) = run(&n);
+    assert_eq!(paced.links[0].queue_packets.max, 0.0);
+    close(paced.flows[0].rate_bps.unwrap(), burst.flows[0].rate_bps.unwrap(), 0.01);
+}
+
+/// An application that writes 3 Mbit/s gets 3 Mbit/s of a faster path.
+#[test]
+fn a_demand_bounds_the_rate() {
+    let mut n = network(9.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
+    n["flows"][0]["demand_bps"] = json!(3e6);
+    let (_, summary) = run(&n);
+    close(summary.flows[0].rate_bps.unwrap(), 3e6, 5e-3);
+}
+
+/// Half the acknowledgements, the same rate.
+#[test]
+fn delayed_acknowledgements_halve_the_way_back() {
+    let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
+    n["params"] = json!({"window": {"packets": 60}});
+    n["flows"][0]["delayed_ack"] = json!(true);
+    let (_, summary) = run(&n);
+    assert_eq!(summary.links[0].utilization, 1.0);
+    close(summary.links[1].utilization, 20.0 / 1500.0, 1e-2);
+}
+
+/// A SYN that is lost goes again after a second, then two (RFC 6298).
+#[test]
+fn a_lost_syn_goes_again() {
+    let mut n = network(10.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 10.0)]);
+    n["links"][0]["loss"] = json!(1.0);
+    let sim = run_until(&n, 2.9);
+    assert_eq!(sim.ledger().sent, 2);
+    let (sim, summary) = run(&n);
+    assert_eq!(sim.ledger().sent, 4); // at 0, 1, 3 and 7 s
+    assert_eq!(sim.ledger().lost, 4);
+    assert_eq!(summary.flows[0].rate_bps, Some(0.0));
+    assert_eq!(summary.flows[0].rtt_ms.mean, None);
+}
+
+/// MaxNet alone on a link holds it at μ with next to no queue, over four decades of rate.
+#[test]
+fn maxnet_holds_its_target() {
+    for (rate_bps, delay_s) in [(1e7, 0.05), (1e8, 0.01), (1e9, 0.0145), (1e10, 0.02)] {
+        let bdp = rate_bps * 2.0 * delay_s / 8.0;
+        let duration_s = if rate_bps > 5e9 { 6.0 } else { 15.0 };
+        let (_, summary) =
+            run(&network(duration_s, link("l", rate_bps, delay_s, bdp as u64).to_vec(), vec![flow("f", "maxnet", &[0], duration_s)]));
+        close(summary.links[0].utilization, 0.9, 0.01);
+        assert!(summary.links[0].queue_bytes.mean < 0.01 * bdp, "{:?} of {bdp}", summary.links[0].queue_bytes);
+        assert_eq!(summary.links[0].drops, 0);
+    }
+}

@@ -1,0 +1,136 @@
+//! What holds for every network: conservation, bounds, determinism, delivery.
+
+mod common;
+
+use common::{flow, link, network, run, run_until};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+/// A random parking lot: one to four links, flows over stretches of it, losses, small buffers, traffic.
+fn networks() -> impl Strategy<Value = Value> {
+    let links = prop::collection::vec((1e6..2e7, 0.0..0.03, 3_000u64..60_000, prop_oneof![Just(0.0), 0.0..0.1]), 1..5);
+    let flows = prop::collection::vec((0usize..4, 1usize..4, 1u32..4, 0.0..1.0, any::<[bool; 3]>(), 1u64..400_000), 1..5);
+    (links, flows, 0u64..1000, prop::option::of(1e5..2e7)).prop_map(|(links, flows, seed, cbr)| {
+        let names: Vec<String> = (0..links.len()).map(|i| format!("l{i}")).collect();
+        let mut directions = Vec::new();
+        for ((rate, delay, buffer, loss), name) in links.iter().zip(&names) {
+            let [mut out, back] = link(name, *rate, *delay, *buffer);
+            out["loss"] = json!(loss);
+            directions.extend([out, back]);
+        }
+        let flows = flows.iter().enumerate().map(|(i, &(from, length, count, start_s, [maxnet, pacing, delayed_ack], size))| {
+            let from = from % links.len();
+            let path: Vec<u32> = (from..(from + length).min(links.len())).map(|l| 2 * l as u32).collect();
+            let mut f = flow(&format!("f{i}"), if maxnet { "maxnet" } else { "window" }, &path, 5.0);
+            f["count"] = json!(count);
+            f["start_s"] = json!(start_s);
+            f["stagger_s"] = json!(0.05);
+            f["pad_s"] = json!(if pacing { 0.004 } else { 0.0 });
+            f["pacing"] = json!(pacing);
+            f["delayed_ack"] = json!(delayed_ack);
+            f["size_bytes"] = if size % 2 == 0 { json!(size) } else { Value::Null };
+            f
+        });
+        let mut n = network(5.0, directions.clone(), flows.collect());
+        n["seed"] = json!(seed);
+        n["params"] = json!({"window": {"packets": 30}});
+        if let Some(rate) = cbr {
+            n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": rate, "start_s": 0.3, "stop_s": 4.0, "packet_bytes": 700}]);
+        }
+        n
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Packets go in, come out, are dropped, are lost, or are on their way: at any time, nothing else.
+    #[test]
+    fn packets_are_conserved(n in networks(), at in 0.0..5.0) {
+        for sim in [run_until(&n, at), run(&n).0] {
+            let l = sim.ledger();
+            prop_assert_eq!(l.sent, l.delivered + l.dropped + l.lost + l.in_transit);
+            prop_assert!(sim.sacks_in_use() as u64 <= l.in_transit);
+        }
+    }
+
+    /// No queue above its buffer, no link above its rate, nothing negative.
+    #[test]
+    fn queues_and_links_keep_their_bounds(n in networks()) {
+        let (sim, summary) = run(&n);
+        for (link, spec) in summary.links.iter().zip(n["links"].as_array().unwrap()) {
+            prop_assert!(link.queue_bytes.max <= spec["buffer_bytes"].as_f64().unwrap());
+            prop_assert!(0.0 <= link.queue_bytes.mean && link.queue_bytes.mean <= link.queue_bytes.max);
+            prop_assert!(link.queue_bytes.p99 <= link.queue_bytes.max);
+            prop_assert!((0.0..=1.0 + 1e-9).contains(&link.utilization), "{}", link.utilization);
+        }
+        let [flows, links, _] = sim.series();
+        let at = |name: &str| flows.names().iter().position(|n| n == name).unwrap();
+        for name in ["rate_bps", "window_bytes", "in_flight_bytes"] {
+            prop_assert!(flows.columns()[at(name)].iter().all(|&x| x.is_nan() || x >= 0.0));
+        }
+        prop_assert!(links.columns()[2].iter().all(|&u| (-1e-9..=1.0 + 1e-9).contains(&u)));
+    }
+
+    /// The same seed gives the same bytes, in one go or in slices.
+    #[test]
+    fn reruns_are_identical(n in networks(), slice in 0.01..1.0) {
+        let print = |mut sim: waterfill_sim::Simulation| {
+            let series: Vec<u64> = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
+            (serde_json::to_string(&sim.summary()).unwrap(), series)
+        };
+        let whole = print(run(&n).0);
+        prop_assert_eq!(&whole, &print(run(&n).0));
+        let mut sliced = run_until(&n, 0.0);
+        let mut t = 0.0;
+        while t < 5.0 {
+            t += slice;
+            sliced.advance(waterfill_laws::units::Instant::from_secs(t));
+        }
+        prop_assert_eq!(&whole, &print(sliced));
+    }
+
+    /// With enough time every byte of a finite flow arrives, once, whatever is lost.
+    #[test]
+    fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, delayed_ack: bool) {
+        let mut n = network(3_000.0, link("l", 1e7, 0.01, buffer).to_vec(), vec![flow("f", "window", &[0], 3_000.0)]);
+        n["sample_s"] = json!(100.0);
+        n["measure_s"] = json!([0.0, 3_000.0]);
+        n["seed"] = json!(seed);
+        n["links"][0]["loss"] = json!(loss);
+        n["links"][1]["loss"] = json!(loss_back);
+        n["flows"][0]["size_bytes"] = json!(size);
+        n["flows"][0]["delayed_ack"] = json!(delayed_ack);
+        n["params"] = json!({"window": {"packets": 30}});
+        let (sim, summary) = run(&n);
+        let flow = &summary.flows[0];
+        let completed = flow.completed_s;
+        prop_assert!(completed.is_some(), "{flow:?}");
+        let [from, to] = flow.active_s.unwrap();
+        let payload = flow.goodput_bps.unwrap() * (to - from) / 8.0;
+        prop_assert!((payload - size as f64).abs() < 1e-3, "{payload} of {size} bytes");
+        prop_assert_eq!(flow.packets_sent - flow.retransmissions, size.div_ceil(1460));
+        prop_assert_eq!(sim.ledger().in_transit, 0);
+    }
+}
+
+/// Other seeds give other losses.
+#[test]
+fn the_seed_matters() {
+    let mut n = network(5.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "window", &[0], 5.0)]);
+    n["links"][0]["loss"] = json!(0.01);
+    let one = run(&n).1;
+    n["seed"] = json!(2);
+    assert_ne!(one, run(&n).1);
+}
+
+/// Rows of the series grow with simulated time; nothing else does.
+#[test]
+fn memory_does_not_grow_with_time() {
+    let mut n = network(400.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "maxnet", &[0], 400.0)]);
+    n["measure_s"] = json!([1.0, 400.0]);
+    let mut sim = run_until(&n, 40.0);
+    let early = sim.heap_bytes();
+    sim.advance(waterfill_laws::units::Instant::from_secs(400.0));
+    assert_eq!(sim.heap_bytes(), early);
+}
