@@ -77,26 +77,15 @@ macro_rules! registry {
             pub fn params(self) -> AnyParams {
                 match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
             }
-            /// A header as it leaves nobody's host; for tests and generic tools.
+            /// Reads a header of this protocol; `None` if the bytes are none.
             #[must_use]
-            pub fn empty_header(self) -> AnyHeader {
-                match self { $(Self::$variant => AnyHeader::$variant(Default::default()),)* }
+            pub fn decode_header(self, bytes: &[u8]) -> Option<AnyHeader> {
+                match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::decode(bytes).map(AnyHeader::$variant),)* }
             }
-            /// Decodes a header of this protocol and encodes it again: `None` if the bytes are none.
+            /// Reads an echo of this protocol; `None` if the bytes are none.
             #[must_use]
-            pub fn reencode_header(self, bytes: &[u8]) -> Option<Vec<u8>> {
-                match self { $(Self::$variant => {
-                    type H = <$protocol as Protocol>::Header;
-                    H::decode(bytes).map(|h| { let mut out = vec![0; H::BYTES]; h.encode(&mut out); out })
-                })* }
-            }
-            /// Decodes an echo of this protocol and encodes it again: `None` if the bytes are none.
-            #[must_use]
-            pub fn reencode_echo(self, bytes: &[u8]) -> Option<Vec<u8>> {
-                match self { $(Self::$variant => {
-                    type E = <$protocol as Protocol>::Echo;
-                    E::decode(bytes).map(|e| { let mut out = vec![0; E::BYTES]; e.encode(&mut out); out })
-                })* }
+            pub fn decode_echo(self, bytes: &[u8]) -> Option<AnyEcho> {
+                match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::decode(bytes).map(AnyEcho::$variant),)* }
             }
         }
 
@@ -152,10 +141,26 @@ macro_rules! registry {
         #[expect(missing_docs, reason = "one variant a protocol")]
         pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
 
+        impl AnyHeader {
+            /// Its bytes on the wire.
+            #[must_use]
+            pub fn encode(&self) -> Vec<u8> {
+                match self { Self::None => Vec::new(), $(Self::$variant(h) => bytes_of(h),)* }
+            }
+        }
+
         /// Any protocol's echo, or none.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
         #[expect(missing_docs, reason = "one variant a protocol")]
         pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
+
+        impl AnyEcho {
+            /// Its bytes on the wire.
+            #[must_use]
+            pub fn encode(&self) -> Vec<u8> {
+                match self { Self::None => Vec::new(), $(Self::$variant(e) => bytes_of(e),)* }
+            }
+        }
 
         /// Any protocol's router law.
         #[derive(Clone, Debug)]
@@ -247,6 +252,12 @@ macro_rules! registry {
             }
         }
     };
+}
+
+fn bytes_of<W: Wire>(wire: &W) -> Vec<u8> {
+    let mut out = vec![0; W::BYTES];
+    wire.encode(&mut out);
+    out
 }
 
 impl ProtocolId {
