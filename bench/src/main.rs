@@ -37,9 +37,7 @@ fn network(case: &Case) -> Value {
     let bdp_bytes = case.rate_bps * case.rtt_s / 8.0;
     // One bandwidth-delay product in all, and a little that waits: a full pipe.
     let packets = (bdp_bytes / 1500.0 / f64::from(case.flows)).floor().max(1.0);
-    let link = |name: &str| {
-        json!({"name": name, "rate_bps": case.rate_bps, "delay_s": case.rtt_s / 2.0, "buffer_bytes": bdp_bytes as u64})
-    };
+    let link = |name: &str| json!({"name": name, "rate_bps": case.rate_bps, "delay_s": case.rtt_s / 2.0, "buffer_bytes": bdp_bytes as u64});
     json!({
         "name": case.name, "seed": 1, "duration_s": case.duration_s, "measure_s": [case.duration_s * 2.0 / 3.0, case.duration_s],
         "sample_s": 1.0, "packet_bytes": 1500, "ack_bytes": 40, "rto_min_s": 1.0,

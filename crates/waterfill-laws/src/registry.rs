@@ -5,8 +5,8 @@
 
 use crate::params::{ParamError, ParamInfo, Params as _, Value};
 use crate::protocol::{
-    Ack, Connection, Event, Info, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver, Router, Sending,
-    Source, Wire,
+    Ack, Connection, Event, Info, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver, Router,
+    Sending, Source, Wire,
 };
 use crate::units::{Duration, Instant, Volume};
 

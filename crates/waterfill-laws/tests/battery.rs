@@ -71,7 +71,11 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 let mut header = source.stamp(&Sending { now, kind, volume });
                 for departs in [false, true] {
                     let mut passing = AnyPassing { now, volume, packets: 1.0, kind, header: Some(&mut header) };
-                    if departs { router.on_departure(&link, &mut passing) } else { router.on_arrival(&link, &mut passing) }
+                    if departs {
+                        router.on_departure(&link, &mut passing);
+                    } else {
+                        router.on_arrival(&link, &mut passing);
+                    }
                 }
                 // What is simulated is what would be on the wire.
                 assert_eq!(header.encode().len(), id.header_bytes());
@@ -110,7 +114,9 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 seen.push(format!("{echo:?}"));
                 source.on_ack(&facts, &echo);
             }
-            Call::Event(which) => source.on_event(now, [Event::Loss, Event::Timeout, Event::Recovered][usize::from(which)]),
+            Call::Event(which) => {
+                source.on_event(now, [Event::Loss, Event::Timeout, Event::Recovered][usize::from(which)]);
+            }
         }
         let limit = source.limit();
         assert!(limit.window.is_none_or(|w| w.as_bytes().is_finite() && w.as_bytes() >= 0.0), "{limit:?}");
@@ -171,7 +177,10 @@ fn parameters_describe_themselves() {
         let values = params.values();
         for (info, (name, value)) in id.params_list().iter().zip(values) {
             assert_eq!((info.name, &info.default), (name, &value));
-            assert!(!info.doc.is_empty() && !info.source.is_empty(), "{name} of {id:?} says what it is and where it is from");
+            assert!(
+                !info.doc.is_empty() && !info.source.is_empty(),
+                "{name} of {id:?} says what it is and where it is from"
+            );
             params.set(name, &value).expect("its own default");
             let wrong = if info.unit == Unit::Flag { Value::Number(1.0) } else { Value::Flag(true) };
             params.set(name, &wrong).expect_err("a value of another kind");

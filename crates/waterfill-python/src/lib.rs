@@ -55,7 +55,8 @@ impl PySimulation {
 
     /// The summary up to now, as JSON.
     fn summary_json(&mut self) -> PyResult<String> {
-        let mut summary = serde_json::to_value(self.inner.summary()).map_err(|e| PyValueError::new_err(e.to_string()))?;
+        let mut summary =
+            serde_json::to_value(self.inner.summary()).map_err(|e| PyValueError::new_err(e.to_string()))?;
         summary["engine"]["wall_s"] = json!(self.wall.as_secs_f64());
         Ok(summary.to_string())
     }

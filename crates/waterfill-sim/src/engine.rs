@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use rand_pcg::Pcg64;
 use waterfill_laws::registry::{AnyHeader, ProtocolId};
-use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 use crate::link::{DelayLine, Join, Link};
 use crate::meter::Reading;
@@ -165,7 +165,8 @@ impl Simulation {
     /// One sentence: what of the network is missing or out of range.
     pub fn new(network: Network) -> Result<Self, String> {
         let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
-        let links: Vec<Link> = (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, stream(&network, i))).collect();
+        let links: Vec<Link> =
+            (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, stream(&network, i))).collect();
         let mut sim = Self {
             now: Instant::ZERO,
             end: Instant::from_secs(network.duration_s),
@@ -200,7 +201,7 @@ impl Simulation {
         let network = self.network.clone();
         let mut protocols = Vec::new();
         for (group, spec) in (0u32..).zip(&network.flows) {
-            let id = network.protocol_of(spec)?;
+            let id = Network::protocol_of(spec)?;
             let params = network.params_of(id)?;
             if !protocols.contains(&id) {
                 protocols.push(id);
@@ -214,11 +215,8 @@ impl Simulation {
             }
             let pad = Duration::from_secs(spec.pad_s);
             let pad = (!pad.is_zero()).then(|| (self.delay_line(pad, 0), self.delay_line(pad, 1)));
-            let route = Arc::new(Route {
-                forward: spec.forward.clone().into(),
-                reverse: spec.reverse.clone().into(),
-                pad,
-            });
+            let route =
+                Arc::new(Route { forward: spec.forward.clone().into(), reverse: spec.reverse.clone().into(), pad });
             for i in 0..spec.count {
                 let index = self.flows.len() as u32;
                 let sender_spec = SenderSpec::new(&network, spec, id, (index, i));
@@ -238,8 +236,7 @@ impl Simulation {
                 self.arm_sender(index);
             }
         }
-        let flow_columns =
-            ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
+        let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
         let link_columns = ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "lost"];
         self.flow_series = Series::new(&flow_columns, &protocols);
         self.link_series = Series::new(&link_columns, &protocols);
@@ -470,12 +467,11 @@ impl Simulation {
         while let Some(packet) = self.flows[f as usize].sender.poll_transmit(self.now) {
             self.ledger.sent += 1;
             let route = &self.flows[f as usize].route;
-            match route.pad {
-                Some((out, _)) => self.join_delay_line(out, packet),
-                None => {
-                    let first = route.forward[0];
-                    self.join(first, packet);
-                }
+            if let Some((out, _)) = route.pad {
+                self.join_delay_line(out, packet)
+            } else {
+                let first = route.forward[0];
+                self.join(first, packet);
             }
         }
         self.arm_sender(f);
@@ -546,7 +542,7 @@ impl Simulation {
                 time,
                 i as f64,
                 rate(flow.receiver.bytes_total, &mut flow.sampled_bytes),
-                sender.window().map_or(f64::NAN, |w| w.as_bytes()),
+                sender.window().map_or(f64::NAN, Volume::as_bytes),
                 sender.pacing().map_or(f64::NAN, Rate::as_bps),
                 sender.latest_rtt().map_or(f64::NAN, Duration::as_secs),
                 sender.in_flight().as_bytes(),

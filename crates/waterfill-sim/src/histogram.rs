@@ -48,7 +48,7 @@ fn bucket(value: u64) -> usize {
     if value < EXACT {
         return value as usize;
     }
-    let exponent = 63 - value.leading_zeros();
+    let exponent = value.ilog2();
     let sub = (value >> (exponent - SUB_BITS)) & ((1 << SUB_BITS) - 1);
     (EXACT + (u64::from(exponent - SUB_BITS - 1) << SUB_BITS) + sub) as usize
 }

@@ -172,7 +172,11 @@ impl Network {
             if (0.0..=1e6).contains(&s) { Ok(()) } else { Err(format!("{name}: expected 0 to 1e6 s, got {s}")) }
         };
         let positive = |name: &str, x: f64| {
-            if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{name}: expected a number above zero, got {x}")) }
+            if x.is_finite() && x > 0.0 {
+                Ok(())
+            } else {
+                Err(format!("{name}: expected a number above zero, got {x}"))
+            }
         };
         time("duration", self.duration_s)?;
         positive("duration", self.duration_s)?;
@@ -212,7 +216,9 @@ impl Network {
             }
             path(&at, &flow.forward)?;
             path(&at, &flow.reverse)?;
-            for (key, s) in [("start", flow.start_s), ("stagger", flow.stagger_s), ("stop", flow.stop_s), ("rtt", flow.pad_s)] {
+            for (key, s) in
+                [("start", flow.start_s), ("stagger", flow.stagger_s), ("stop", flow.stop_s), ("rtt", flow.pad_s)]
+            {
                 time(&format!("{at}.{key}"), s)?;
             }
             positive(&format!("{at}.weight"), flow.weight)?;
@@ -223,7 +229,7 @@ impl Network {
             if flow.size_bytes == Some(0) {
                 return Err(format!("{at}.size: expected a volume above zero"));
             }
-            let id = self.protocol_of(flow)?;
+            let id = Self::protocol_of(flow)?;
             let headers = TCP_IP_BYTES + id.header_bytes() as u32;
             if self.packet_bytes <= headers {
                 return Err(format!(
@@ -247,9 +253,10 @@ impl Network {
         Ok(())
     }
 
-    pub(crate) fn protocol_of(&self, flow: &FlowSpec) -> Result<ProtocolId, String> {
-        ProtocolId::by_name(&flow.protocol)
-            .ok_or_else(|| format!("flow.{}.protocol: expected one of the registry, got {:?}", flow.name, flow.protocol))
+    pub(crate) fn protocol_of(flow: &FlowSpec) -> Result<ProtocolId, String> {
+        ProtocolId::by_name(&flow.protocol).ok_or_else(|| {
+            format!("flow.{}.protocol: expected one of the registry, got {:?}", flow.name, flow.protocol)
+        })
     }
 }
 

@@ -123,7 +123,7 @@ mod tests {
                 for n in 0..75 {
                     prop_assert_eq!(ranges.contains(n), plain.contains(&n));
                     prop_assert_eq!(ranges.count_within(n, n + 9), plain.range(n..n + 9).count() as u64);
-                    prop_assert_eq!(ranges.first_missing(n), (n..).find(|m| !plain.contains(m)).unwrap());
+                    prop_assert_eq!(ranges.first_missing(n), (n..100).find(|m| !plain.contains(m)).unwrap());
                 }
                 for k in 1..5 {
                     prop_assert_eq!(ranges.kth_last(k), plain.iter().rev().nth(k as usize - 1).copied());

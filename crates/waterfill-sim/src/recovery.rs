@@ -33,7 +33,7 @@ pub(crate) struct Recovery {
     /// Retransmissions that are lost in their turn.
     lost_again: VecDeque<u64>,
     /// `next` when the loss was found; recovery ends when `una` reaches it.
-    recovery_point: Option<u64>,
+    recovered_at: Option<u64>,
 }
 
 /// What an acknowledgement changed.
@@ -122,13 +122,13 @@ impl Recovery {
             let (una, sacked) = (self.una, &self.sacked);
             self.lost_again.retain(|&n| n >= una && !sacked.contains(n));
         }
-        progress.event = match self.recovery_point {
+        progress.event = match self.recovered_at {
             Some(point) if self.una >= point => {
-                self.recovery_point = None;
+                self.recovered_at = None;
                 Some(Event::Recovered)
             }
             None if self.pending() > 0 => {
-                self.recovery_point = Some(self.next);
+                self.recovered_at = Some(self.next);
                 Some(Event::Loss)
             }
             _ => None,
@@ -160,7 +160,7 @@ impl Recovery {
         self.resend_next = self.una;
         self.resent.clear();
         self.lost_again.clear();
-        self.recovery_point = Some(self.next);
+        self.recovered_at = Some(self.next);
     }
 }
 

@@ -137,10 +137,7 @@ impl Simulation {
         let name = if spec.count > 1 { format!("{}[{index}]", spec.name) } else { spec.name.clone() };
         let start_s = spec.start_s + f64::from(index) * spec.stagger_s;
         let until = flow.receiver.completed.unwrap_or(Instant::NEVER).min(flow.sender.spec.stop).min(now);
-        let active_s = window_of_life(
-            [self.measure.0.as_secs(), self.measure.1.as_secs()],
-            [start_s, until.as_secs()],
-        );
+        let active_s = window_of_life([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));
         let base_ms = spec.base_rtt_s * 1e3;
         let rtt = &flow.sender.rtt;

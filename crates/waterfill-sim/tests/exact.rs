@@ -36,7 +36,8 @@ fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
 /// 8 Mbit/s offered to 4 Mbit/s with room for 10 packets: half of them are dropped.
 #[test]
 fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
-    let mut n = network(3.0, vec![json!({"name": "l", "rate_bps": 4e6, "delay_s": 0.01, "buffer_packets": 10})], vec![]);
+    let mut n =
+        network(3.0, vec![json!({"name": "l", "rate_bps": 4e6, "delay_s": 0.01, "buffer_packets": 10})], vec![]);
     n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": 8e6, "start_s": 0.0, "stop_s": 3.0, "packet_bytes": 1000}]);
     let (sim, summary) = run(&n);
     assert_eq!(summary.links[0].utilization, 1.0);
@@ -121,8 +122,11 @@ fn maxnet_holds_its_target() {
     for (rate_bps, delay_s) in [(1e7, 0.05), (1e8, 0.01), (1e9, 0.0145), (1e10, 0.02)] {
         let bdp = rate_bps * 2.0 * delay_s / 8.0;
         let duration_s = if rate_bps > 5e9 { 6.0 } else { 15.0 };
-        let (_, summary) =
-            run(&network(duration_s, link("l", rate_bps, delay_s, bdp as u64).to_vec(), vec![flow("f", "maxnet", &[0], duration_s)]));
+        let (_, summary) = run(&network(
+            duration_s,
+            link("l", rate_bps, delay_s, bdp as u64).to_vec(),
+            vec![flow("f", "maxnet", &[0], duration_s)],
+        ));
         close(summary.links[0].utilization, 0.9, 0.01);
         assert!(summary.links[0].queue_bytes.mean < 0.01 * bdp, "{:?} of {bdp}", summary.links[0].queue_bytes);
         assert_eq!(summary.links[0].drops, 0);

@@ -33,7 +33,14 @@ fn two_protocols_two_links() {
         writeln!(
             table,
             "{:8} {:7} rate {:>7} good {:>7} Mbit/s  rtt {:>7} p99 {:>7} ms  sent {:5} again {:3} completed {}",
-            f.name, f.protocol, num(rate), num(good), num(f.rtt_ms.mean), num(f.rtt_ms.p99), f.packets_sent, f.retransmissions,
+            f.name,
+            f.protocol,
+            num(rate),
+            num(good),
+            num(f.rtt_ms.mean),
+            num(f.rtt_ms.p99),
+            f.packets_sent,
+            f.retransmissions,
             num(f.completed_s)
         )
         .unwrap();
@@ -47,9 +54,23 @@ fn two_protocols_two_links() {
         .unwrap();
     }
     for t in &s.traffic {
-        writeln!(table, "{:8} {:7} rate {:>7} Mbit/s  sent {} received {}", t.name, t.kind, num(t.rate_bps.map(|r| r / 1e6)), t.packets_sent, t.packets_received).unwrap();
+        writeln!(
+            table,
+            "{:8} {:7} rate {:>7} Mbit/s  sent {} received {}",
+            t.name,
+            t.kind,
+            num(t.rate_bps.map(|r| r / 1e6)),
+            t.packets_sent,
+            t.packets_received
+        )
+        .unwrap();
     }
     let l = sim.ledger();
-    writeln!(table, "sent {} delivered {} dropped {} lost {} in transit {}", l.sent, l.delivered, l.dropped, l.lost, l.in_transit).unwrap();
+    writeln!(
+        table,
+        "sent {} delivered {} dropped {} lost {} in transit {}",
+        l.sent, l.delivered, l.dropped, l.lost, l.in_transit
+    )
+    .unwrap();
     insta::assert_snapshot!(table);
 }

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 /// A random parking lot: one to four links, flows over stretches of it, losses, small buffers, traffic.
 fn networks() -> impl Strategy<Value = Value> {
     let links = prop::collection::vec((1e6..2e7, 0.0..0.03, 3_000u64..60_000, prop_oneof![Just(0.0), 0.0..0.1]), 1..5);
-    let flows = prop::collection::vec((0usize..4, 1usize..4, 1u32..4, 0.0..1.0, any::<[bool; 3]>(), 1u64..400_000), 1..5);
+    let flows =
+        prop::collection::vec((0usize..4, 1usize..4, 1u32..4, 0.0..1.0, any::<[bool; 3]>(), 1u64..400_000), 1..5);
     (links, flows, 0u64..1000, prop::option::of(1e5..2e7)).prop_map(|(links, flows, seed, cbr)| {
         let names: Vec<String> = (0..links.len()).map(|i| format!("l{i}")).collect();
         let mut directions = Vec::new();

@@ -623,7 +623,11 @@ impl Params {
     fn check(&self) -> Result<(), ParamError> {
         require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
         require(!self.t.is_zero(), "t", "a time above zero")?;
-        require(self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2, "alpha", "a number in (0, π/2), by eq. 4")?;
+        require(
+            self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,
+            "alpha",
+            "a number in (0, π/2), by eq. 4",
+        )?;
         require(self.eta > 0.0, "eta", "a number above zero")?;
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require(!self.dt_p.is_zero(), "dt_p", "a time above zero")?;
@@ -674,7 +678,10 @@ mod tests {
         assert_eq!(quantise(1e9), CODE_MAX);
         assert_eq!(quantise(f64::INFINITY), CODE_MAX);
         // A link with no capacity to spare still promises a rate that a source can compute with.
-        let slowest = start_rate(real(quantise(start_rate_code(Rate::from_bps(-1.0), Rate::from_bps(1e15)))), Rate::from_bps(1e15));
+        let slowest = start_rate(
+            real(quantise(start_rate_code(Rate::from_bps(-1.0), Rate::from_bps(1e15)))),
+            Rate::from_bps(1e15),
+        );
         close(slowest.as_bps(), 12.664, 1e-3); // 10¹⁵ · e⁻³²
     }
 
@@ -774,7 +781,7 @@ mod tests {
     #[test]
     fn a_router_raises_prices_and_lowers_start_rates() {
         let mut router = Router::new(&Params::default(), &link(1e9));
-        let mut pass = |router: &mut Router, price| {
+        let pass = |router: &mut Router, price| {
             let mut header = Header { price };
             router.on_arrival(
                 &link(1e9),

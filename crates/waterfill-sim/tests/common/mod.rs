@@ -1,5 +1,8 @@
 //! Networks for tests, written as the front end would hand them over.
 
+#![allow(dead_code, unreachable_pub, reason = "every test is a crate of its own and uses its part of this")]
+#![allow(clippy::needless_pass_by_value, reason = "calls read better")]
+
 use serde_json::{Value, json};
 use waterfill_laws::units::Instant;
 use waterfill_sim::summary::Summary;
@@ -28,7 +31,8 @@ pub fn network(duration_s: f64, links: Vec<Value>, flows: Vec<Value>) -> Value {
 
 /// Runs it to its end.
 pub fn run(network: &Value) -> (Simulation, Summary) {
-    let mut sim = Simulation::new(Network::from_json(&network.to_string()).expect("a valid network")).expect("it builds");
+    let mut sim =
+        Simulation::new(Network::from_json(&network.to_string()).expect("a valid network")).expect("it builds");
     let end = sim.end();
     sim.advance(end);
     let summary = sim.summary();
@@ -37,7 +41,8 @@ pub fn run(network: &Value) -> (Simulation, Summary) {
 
 /// Runs it up to a time.
 pub fn run_until(network: &Value, s: f64) -> Simulation {
-    let mut sim = Simulation::new(Network::from_json(&network.to_string()).expect("a valid network")).expect("it builds");
+    let mut sim =
+        Simulation::new(Network::from_json(&network.to_string()).expect("a valid network")).expect("it builds");
     sim.advance(Instant::from_secs(s));
     sim
 }

@@ -1,0 +1,48 @@
+# Every target sets up what it needs, in a fresh clone too: .venv from the lock files, then a release build. Stamps in .venv keep
+# a second run quick. What is asked of the machine is in tools/setup.sh.
+
+VENV := .venv/bin
+RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch]') Cargo.toml Cargo.lock
+
+# One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
+export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
+
+.PHONY: help demo build test bench lint lock clean
+.NOTPARALLEL:
+
+help: ## list the targets
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+demo: build ## reproduce MaxNet's two-hop experiment: its table, its figure
+	$(VENV)/waterfill reproduce maxnet-2007/two-hop
+
+build: .venv/.built ## leave a working .venv/bin/waterfill
+
+test: build .venv/.dev ## every test that this machine can run; says what it skipped and why
+	@$(VENV)/python tools/run_tests.py
+
+bench: .venv/.run ## the engine's speed and memory, as JSON
+	@cargo run --release --locked --quiet --package waterfill-bench
+
+lint: .venv/.dev ## formatters, linters and types; a warning is an error
+	@tools/lint.sh
+
+lock: ## bring the lock files in step with pyproject.toml and Cargo.toml (UPGRADE=1: newest versions)
+	tools/lock.sh $(if $(UPGRADE),--upgrade)
+	cargo update $(if $(UPGRADE),,--workspace)
+
+clean: ## back to a fresh clone
+	rm -rf .venv target build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis python/waterfill/_core*.so
+
+.venv/.run: requirements.lock tools/setup.sh
+	@tools/setup.sh run
+
+.venv/.dev: requirements-dev.lock tools/setup.sh .venv/.run
+	@tools/setup.sh dev
+
+# PIP_NO_INDEX: what pyproject.toml asks for is in the lock file and so in .venv already, or this fails and says so.
+.venv/.built: .venv/.run pyproject.toml $(RUST)
+	@echo "build: compiling in release mode, about half a minute" >&2
+	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/.venv PIP_NO_INDEX=1 PIP_QUIET=1 CARGO_TERM_QUIET=true \
+	  $(VENV)/maturin develop --release --quiet >&2
+	@touch $@

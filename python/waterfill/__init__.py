@@ -1,0 +1,49 @@
+"""Waterfill: explicit congestion control, from the equation to the kernel.
+
+    import waterfill
+    result = waterfill.run("papers/maxnet-2007/two-hop/scenario.toml")
+    result.summary["flows"][0]["rate_bps"]
+    result.flows.to_pandas()
+
+`load(path, sets=())` reads a scenario, `run(scenario)` runs it. `InputError` is what both raise
+when the input is wrong: one line that names the file, the key and what was expected.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from waterfill.backends import run as run
+    from waterfill.errors import InputError as InputError
+    from waterfill.results import Result as Result
+    from waterfill.scenario import Scenario as Scenario
+    from waterfill.scenario import load as load
+
+    __version__: str
+
+# Loaded when first asked for, so that `waterfill --help` does not wait for Arrow.
+_HOMES = {
+    "InputError": "errors",
+    "Result": "results",
+    "Scenario": "scenario",
+    "load": "scenario",
+    "run": "backends",
+}
+
+__all__ = ["InputError", "Result", "Scenario", "__version__", "load", "run"]
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from waterfill._core import version
+
+        return version()
+    if name in _HOMES:
+        return getattr(import_module(f"waterfill.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'waterfill' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *__all__])

@@ -1,0 +1,46 @@
+"""The Rust core: laws and simulator. Everything that crosses is JSON or a column, in SI units."""
+
+from typing import Literal, TypedDict, final
+
+class Progress(TypedDict):
+    """How far a run is: simulated time, events handled, packets forwarded by links."""
+
+    now_s: float
+    events: int
+    packet_hops: int
+
+def version() -> str:
+    """The core's version, the same as the package's."""
+
+def protocols_json() -> str:
+    """The protocols as a JSON list: name, kind, backends, header_bytes, params, signals …"""
+
+def targets_json(params_json: str) -> str:
+    """Each protocol's target utilisation as a JSON object, under `{"maxnet": {"alpha": 0.5}}`.
+
+    Raises ValueError when a parameter is unknown or out of range.
+    """
+
+@final
+class Simulation:
+    """One run of the packet-level simulator."""
+
+    def __init__(self, network_json: str) -> None:
+        """Builds the network.
+
+        Raises ValueError with one sentence when it cannot run.
+        """
+
+    def advance(self, until_s: float) -> None:
+        """Runs up to that simulated time, the GIL released; may be called in slices."""
+
+    def progress(self) -> Progress:
+        """How far the run is."""
+
+    def summary_json(self) -> str:
+        """The summary so far, without what Python adds to it (see `waterfill.results`)."""
+
+    def series(
+        self, which: Literal["flows", "links", "traffic"]
+    ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
+        """The samples so far: column → (type, little-endian buffer); NaN stands for null."""

@@ -1,0 +1,380 @@
+"""What papers say, held against what a run measures.
+
+Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a claims.toml:
+
+    title = "Two hops"
+
+    [[figure]]                       # waterfill.plots.PLOTS, with its arguments
+    name = "figure-7"                # figure-7.png and figure-7.svg
+    plot = "rates"
+    args = { average_s = 1.0 }
+
+    [[claim]]
+    id = "rise-red-blue"
+    source = "§VII.A.1"
+    statement = "Red→Blue rises to 90 % of its share in less than 1 s"
+    measure = "rise_time"            # waterfill.measures.MEASURES, with its arguments
+    args = { flow = "red-blue", at_s = 0.0, target_bps = 559.8e6 }
+    unit = "s"
+    relation = "<"                   # measured =, < or > the paper's value; = by default
+    paper_value = 1.0
+    tolerance = "5 %"                # of the paper's value, or a number in `unit`; 0 by default
+    expect = "reproduced"            # the verdict of the last look; else `why` is needed too
+
+The verdict is *reproduced* when the relation holds within the tolerance, *differs* when it does
+not, *cannot be checked* when the paper gives no value, or the run no sample. `expect` never
+enters into it: a verdict that is not the one expected makes `reproduce` fail, in either direction.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+
+from waterfill import measures, plots
+from waterfill.errors import InputError, nearest, shown
+from waterfill.quantities import number
+from waterfill.results import Document, Result, to_json, write_text
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Verdict: TypeAlias = Literal["reproduced", "differs", "cannot be checked"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "cannot be checked")
+
+# Each unit's dimension and its size in SI.
+_UNITS: Mapping[str, tuple[measures.Dimension, float]] = {
+    "s": ("s", 1.0),
+    "ms": ("s", 1e-3),
+    "Mbit/s": ("bit/s", 1e6),
+    "Gbit/s": ("bit/s", 1e9),
+    "kB": ("bytes", 1e3),
+    "MB": ("bytes", 1e6),
+    "%": ("ratio", 1e-2),
+    "ratio": ("ratio", 1.0),
+    "times": ("count", 1.0),
+}
+
+
+def _id(value: str) -> str:
+    if not value or any(not (c.isascii() and c.isalnum()) and c not in "-." for c in value):
+        raise ValueError(f"expected letters, digits, - and ., got {shown(value)}")
+    return value
+
+
+_Id = Annotated[str, AfterValidator(_id)]
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Figure(_Table):
+    """One [[figure]]: a plot of the run, NAME.png and NAME.svg."""
+
+    name: _Id
+    plot: str
+    args: dict[str, Any] = {}
+
+
+class Claim(_Table):
+    """One [[claim]]; see the module's text for the keys."""
+
+    id: _Id
+    source: _Text
+    statement: _Text
+    measure: str | None = None
+    args: dict[str, Any] = {}
+    unit: str | None = None
+    relation: Literal["=", "<", ">"] = "="
+    paper_value: float | None = None
+    tolerance: float | str = 0.0
+    expect: Verdict
+    why: _Text | None = None
+
+    @property
+    def tolerance_in_unit(self) -> float | None:
+        """How far from the paper's value still counts, in `unit`; None without a value."""
+        if self.paper_value is None:
+            return None
+        if isinstance(self.tolerance, str):
+            return abs(self.paper_value) * float(self.tolerance.removesuffix("%")) / 100
+        return self.tolerance
+
+    def verdict(self, measured: float | None) -> Verdict:
+        """The verdict on a value in `unit`: infinite means never, None not measured."""
+        slack = self.tolerance_in_unit
+        if measured is None or self.paper_value is None or slack is None:
+            return "cannot be checked"
+        holds = {
+            "=": abs(measured - self.paper_value) <= slack,
+            "<": measured < self.paper_value + slack,
+            ">": measured > self.paper_value - slack,
+        }
+        return "reproduced" if holds[self.relation] else "differs"
+
+    def measured(self, result: Result) -> float | None:
+        """What the run measures, in `unit`; None when it cannot."""
+        if self.measure is None or self.unit is None:
+            return None
+        value = measures.MEASURES[self.measure].function(result, **self.args)
+        return None if value is None else value / _UNITS[self.unit][1]
+
+
+class _File(_Table):
+    title: _Text
+    figure: list[Figure] = []
+    claim: list[Claim] = Field(min_length=1)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One experiment of a paper: its folder and what it claims."""
+
+    paper: str
+    name: str
+    folder: Path
+    title: str
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...]
+
+    @property
+    def path(self) -> str:
+        """PAPER/EXPERIMENT, as the command line names it."""
+        return f"{self.paper}/{self.name}"
+
+    @property
+    def scenario(self) -> Path:
+        """Its scenario file."""
+        return self.folder / "scenario.toml"
+
+    def evaluate(self, result: Result) -> list[Document]:
+        """One document a claim, in the file's order: the entries of `reproduce --json`.
+
+        Raises InputError when a claim names a flow or link that the run does not have.
+        """
+        return [self._document(claim, result) for claim in self.claims]
+
+    def _document(self, claim: Claim, result: Result) -> Document:
+        try:
+            measured = claim.measured(result)
+        except KeyError as error:
+            file, key = str(self.folder / "claims.toml"), f"claim.{claim.id}.args"
+            message = f"expected a name of this run, got {shown(error.args[0])}"
+            raise InputError(file, key, message) from None
+        number_or_null = measured if measured is not None and math.isfinite(measured) else None
+        found = {"measured": number_or_null, "verdict": claim.verdict(measured)}
+        return self.statement(claim) | found
+
+    def statement(self, claim: Claim) -> Document:
+        """What is known of a claim before the run."""
+        return {
+            "id": claim.id,
+            "paper": self.paper,
+            "experiment": self.name,
+            "source": claim.source,
+            "statement": claim.statement,
+            "relation": claim.relation,
+            "paper_value": claim.paper_value,
+            "tolerance": claim.tolerance_in_unit,
+            "unit": claim.unit,
+            "expect": claim.expect,
+            "why": claim.why,
+        }
+
+    def write(self, result: Result, claims: Sequence[Document], folder: Path) -> list[Path]:
+        """Writes the run, claims.json and the figures; returns the figures' paths."""
+        result.write(folder)
+        write_text(folder / "claims.json", to_json(document(claims)) + "\n")
+        figures = []
+        for figure in self.figures:
+            drawn = plots.PLOTS[figure.plot](result, **figure.args)
+            figures += plots.save(drawn, folder / figure.name)
+        return figures
+
+
+def document(claims: Sequence[Document]) -> Document:
+    """The document of `reproduce --json`: the claims, and how many have each verdict."""
+    counts = Counter(claim["verdict"] for claim in claims)
+    return {"claims": list(claims), "counts": {verdict: counts[verdict] for verdict in VERDICTS}}
+
+
+def listing(chosen: Iterable[Experiment]) -> Document:
+    """The document of `reproduce --list --json`: the claims, nothing measured."""
+    return {"claims": [e.statement(claim) for e in chosen for claim in e.claims]}
+
+
+def papers_folder() -> Path:
+    """Where the experiments are: inside the installed package, else in the source checkout.
+
+    Raises InputError when there is neither.
+    """
+    package = Path(__file__).resolve().parent
+    for folder in (package / "papers", package.parents[1] / "papers"):
+        if folder.is_dir():
+            return folder
+    raise InputError(str(package / "papers"), "", "expected the papers' experiments, found none")
+
+
+def experiments(root: Path | None = None) -> list[Experiment]:
+    """Every experiment below `root` (default: `papers_folder()`), sorted by path.
+
+    Raises InputError when a claims.toml is wrong.
+    """
+    folder = papers_folder() if root is None else root
+    return [load(file) for file in sorted(folder.glob("*/*/claims.toml"))]
+
+
+def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment]:
+    """The experiments that PAPER or PAPER/EXPERIMENT names, in the order of `known`.
+
+    Raises InputError for a name that is neither.
+    """
+    wanted = [name.strip("/") for name in names]
+    for name in wanted:
+        if not any(name in (e.paper, e.path) for e in known):
+            paths = {e.path for e in known} | {e.paper for e in known}
+            raise InputError("reproduce", name, f"unknown experiment{nearest(name, paths)}")
+    return [e for e in known if e.paper in wanted or e.path in wanted]
+
+
+def load(file: Path) -> Experiment:
+    """One experiment from its claims.toml.
+
+    Raises InputError when the file cannot be read, is not TOML, or says something wrong: unknown
+    keys, an unknown measure, arguments that it does not take, a unit of another dimension.
+    """
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(str(file), "", f"cannot be read: {reason}") from None
+    except ValueError as error:
+        raise InputError(str(file), "", f"expected TOML in UTF-8: {error}") from None
+    try:
+        content = _File.model_validate(raw)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise InputError(str(file), _key(raw, first["loc"]), _message(first)) from None
+    for key, message in _contradictions(content):
+        raise InputError(str(file), key, message)
+    figures = [_checked_figure(figure, file) for figure in content.figure]
+    claims = [_checked_claim(claim, file) for claim in content.claim]
+    return Experiment(
+        paper=file.parent.parent.name,
+        name=file.parent.name,
+        folder=file.parent,
+        title=content.title,
+        figures=tuple(figures),
+        claims=tuple(claims),
+    )
+
+
+def _contradictions(content: _File) -> Iterable[tuple[str, str]]:
+    for section, names in (
+        ("claim", [claim.id for claim in content.claim]),
+        ("figure", [figure.name for figure in content.figure]),
+    ):
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield f"{section}.{name}", "expected a name of its own, got one used twice"
+    for claim in content.claim:
+        key = f"claim.{claim.id}"
+        if claim.expect != "reproduced" and claim.why is None:
+            yield f"{key}.why", f'expected why "{claim.expect}" is expected, got nothing'
+        if (claim.measure is None) != (claim.unit is None):
+            yield f"{key}.unit", "expected a measure and its unit, got one of them"
+        try:
+            slack = claim.tolerance_in_unit
+            if slack is not None:
+                number(slack, least=0)
+            if isinstance(claim.tolerance, str) and not claim.tolerance.endswith("%"):
+                raise ValueError
+        except ValueError:
+            expected = 'a number or a share such as "5 %", not below zero'
+            yield f"{key}.tolerance", f"expected {expected}, got {shown(claim.tolerance)}"
+
+
+def _checked_figure(figure: Figure, file: Path) -> Figure:
+    key = f"figure.{figure.name}"
+    if figure.plot not in plots.PLOTS:
+        raise InputError(
+            str(file), f"{key}.plot", f"unknown plot{nearest(figure.plot, plots.PLOTS)}"
+        )
+    args = _checked_args(plots.PLOTS[figure.plot], figure.args, str(file), f"{key}.args")
+    return figure.model_copy(update={"args": args})
+
+
+def _checked_claim(claim: Claim, file: Path) -> Claim:
+    if claim.measure is None or claim.unit is None:
+        return claim
+    key = f"claim.{claim.id}"
+    if claim.measure not in measures.MEASURES:
+        known = nearest(claim.measure, measures.MEASURES)
+        raise InputError(str(file), f"{key}.measure", f"unknown measure{known}")
+    measure = measures.MEASURES[claim.measure]
+    units = [unit for unit, (dimension, _) in _UNITS.items() if dimension == measure.dimension]
+    if claim.unit not in units:
+        expected = f"expected {' or '.join(units)}, got {shown(claim.unit)}"
+        raise InputError(str(file), f"{key}.unit", expected)
+    args = _checked_args(measure.function, claim.args, str(file), f"{key}.args")
+    return claim.model_copy(update={"args": args})
+
+
+def _checked_args(
+    function: Callable[..., Any], args: Mapping[str, Any], file: str, key: str
+) -> dict[str, Any]:
+    """The arguments, converted to the types that the function's signature asks for."""
+    parameters = list(inspect.signature(function).parameters.values())[1:]
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in args:
+        if name not in known:
+            raise InputError(file, f"{key}.{name}", f"unknown argument{nearest(name, known)}")
+    for name, parameter in known.items():
+        if name not in args and parameter.default is parameter.empty:
+            raise InputError(file, f"{key}.{name}", "expected a value, got nothing")
+    # These two names are imported for type checkers only.
+    hints = get_type_hints(function, localns={"Result": object, "Figure": object})
+    checked = {}
+    for name, value in args.items():
+        try:
+            checked[name] = TypeAdapter(hints[name]).validate_python(value)
+        except ValidationError as error:
+            message = _message(error.errors(include_url=False)[0])
+            raise InputError(file, f"{key}.{name}", message) from None
+    return checked
+
+
+def _key(raw: Mapping[str, Any], location: Sequence[str | int]) -> str:
+    """`claim.rise.unit` for ("claim", 0, "unit"): an entry goes by its id or name."""
+    steps: list[str] = []
+    node: Any = raw
+    for step in location:
+        try:
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            node = None
+        named = node.get("id", node.get("name")) if isinstance(node, dict) else None
+        steps.append(str(named if isinstance(step, int) and named else step))
+    return ".".join(steps)
+
+
+def _message(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "unknown key"
+    if error["type"] == "missing":
+        return "expected a value, got nothing"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    return f"{error['msg'].lower()}, got {shown(error['input'])}"

@@ -1,0 +1,242 @@
+"""The command `waterfill`.
+
+Standard output has the answer, a table or with `--json` one document; standard error has progress
+and errors. Exit codes: 0 done, 1 a verdict is not the one on record, 2 the input is wrong (one
+line), 130 interrupted (what there is has been written), 141 nobody reads the output any more.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from waterfill.errors import InputError, one_line
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from waterfill.results import Document
+
+# Everything heavier than this is imported by the command that needs it: --help shall be quick.
+app = typer.Typer(
+    name="waterfill",
+    help="Explicit congestion control, from the equation to the kernel.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+INTERRUPTED = 130
+READER_GONE = 141
+
+ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="The scenario.")]
+Protocol = Annotated[
+    str | None, typer.Option(metavar="P", help="Protocol of every flow that names none.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: link.link1.rate='1 Gbit/s'."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write here.")]
+
+
+def main() -> None:
+    """Entry point: runs the command and exits."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that knows no → gets \u2192, which JSON readers know too.
+        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+    try:
+        app()
+    except InputError as error:
+        print(error, file=sys.stderr)
+        sys.exit(2)
+
+
+def version(wanted: bool) -> None:
+    """Prints the version and stops, for `--version`."""
+    if wanted:
+        from waterfill import __version__
+
+        _print(f"waterfill {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    """Explicit congestion control, from the equation to the kernel."""
+
+
+@app.command()
+def run(
+    scenario: ScenarioFile,
+    on: Annotated[str, typer.Option(metavar="BACKEND", help="Where to run it: sim.")] = "sim",
+    protocol: Protocol = None,
+    sets: Sets = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the run.")] = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run a scenario and print what its flows and links got."""
+    from waterfill import backends, tables
+    from waterfill.progress import Bar
+    from waterfill.results import make_directory
+    from waterfill.scenario import load
+
+    backends.check(on)
+    loaded = load(scenario, _overrides(protocol, sets, seed))
+    if output is not None:
+        make_directory(output)  # before the run: nobody shall wait for an hour to hear of a typo
+    with Bar(one_line(loaded.name)) as bar:
+        result = backends.run(loaded, on=on, progress=bar)
+    if output is not None:
+        from waterfill import plots
+
+        result.write(output)
+        plots.save(plots.overview(result), output / "figure")
+    if json:
+        _print(result.to_json())
+    else:
+        _show(*tables.run(result.summary))
+        if output is not None:
+            _print(f"written to {output}")
+    if "interrupted_at_s" in result.summary:
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def maxmin(
+    scenario: ScenarioFile, protocol: Protocol = None, sets: Sets = None, json: Json = False
+) -> None:
+    """Print the exact max-min rates of a scenario, by interval."""
+    from waterfill import maxmin, tables
+    from waterfill.scenario import load
+
+    document = maxmin.document(load(scenario, _overrides(protocol, sets)))
+    if json:
+        _print_json(document)
+    else:
+        _show(*tables.maxmin(document))
+
+
+@app.command()
+def protocols(json: Json = False) -> None:
+    """List the protocols, their parameters and defaults."""
+    from waterfill import protocols, tables
+
+    known = protocols.load()
+    if json:
+        _print_json(tables.protocols_document(known.values()))
+    else:
+        _show(*tables.protocols(known.values()))
+
+
+@app.command()
+def reproduce(
+    experiments: Annotated[
+        list[str] | None, typer.Argument(metavar="PAPER[/EXPERIMENT]", help="What to reproduce.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
+    listing: Annotated[bool, typer.Option("--list", help="List the claims, run nothing.")] = False,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run papers' experiments and judge their claims.
+
+    Data and figures go to out/PAPER/EXPERIMENT below the current directory. With -o they go
+    to DIR itself for one experiment named in full, else to DIR/PAPER/EXPERIMENT.
+    """
+    from waterfill import claims
+
+    names = experiments or []
+    known = claims.experiments()
+    if not names and not every and not listing:
+        expected = "expected PAPER, PAPER/EXPERIMENT or --all (--list names them), got nothing"
+        raise InputError("reproduce", "", expected)
+    chosen = claims.select(names, known) if names and not every else known
+    if listing:
+        lines = [f"{e.path}/{c.id}  {c.statement}" for e in chosen for c in e.claims]
+        _print_json(claims.listing(chosen)) if json else _print("\n".join(lines))
+        return
+    alone = len(chosen) == 1 and names == [chosen[0].path]
+    _reproduce(chosen, json, output or Path("out"), flat=alone and output is not None)
+
+
+def _reproduce(chosen: list[Any], json: bool, output: Path, flat: bool) -> None:
+    from waterfill import backends, claims, tables
+    from waterfill.progress import Bar
+    from waterfill.results import make_directory
+    from waterfill.scenario import load
+
+    folders = [make_directory(output if flat else output / e.path) for e in chosen]
+    judged: list[Document] = []
+    for experiment, folder in zip(chosen, folders, strict=True):
+        with Bar(experiment.path) as bar:
+            result = backends.run(load(experiment.scenario), progress=bar)
+        if "interrupted_at_s" in result.summary:
+            result.write(folder)
+            print(f"interrupted; what there is has been written to {folder}", file=sys.stderr)
+            raise typer.Exit(INTERRUPTED)
+        mine = experiment.evaluate(result)
+        figures = experiment.write(result, mine, folder)
+        judged += mine
+        if not json:
+            _show(*tables.claims(f"{experiment.path}: {experiment.title}", mine))
+            for figure in figures:
+                _print(f"figure: {figure}")
+            _print("")
+    document = claims.document(judged)
+    if json:
+        _print_json(document)
+    else:
+        _print(", ".join(f"{verdict}: {count}" for verdict, count in document["counts"].items()))
+    changed = [claim for claim in judged if claim["verdict"] != claim["expect"]]
+    for claim in changed:
+        path = f"{claim['paper']}/{claim['experiment']}/{claim['id']}"
+        print(f"{path}: {claim['verdict']}, on record is {claim['expect']}", file=sys.stderr)
+    if changed:
+        raise typer.Exit(1)
+
+
+def _overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:
+    """`--set` assignments, those of the shorter options included; the later one wins."""
+    chosen = [] if protocol is None else [f"protocol={protocol}"]
+    chosen += sets or []
+    return chosen if seed is None else [*chosen, f"seed={seed}"]
+
+
+def _print_json(document: Any) -> None:
+    from waterfill.results import to_json
+
+    _print(to_json(document))
+
+
+def _show(*parts: RenderableType) -> None:
+    from rich.console import Console
+
+    # Names such as long[0] are text, not markup.
+    console = Console(markup=False, highlight=False, emoji=False)
+    with console.capture() as captured:
+        for part in parts:
+            console.print(part)
+    _print(captured.get().rstrip("\n"))
+
+
+def _print(text: str) -> None:
+    """Writes to standard output; stops quietly when its reader has gone (`waterfill … | head`)."""
+    stdout: TextIO = sys.stdout
+    try:
+        print(text, file=stdout, flush=True)
+    except BrokenPipeError:
+        # The interpreter flushes once more on its way out: into nothing.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
+        raise typer.Exit(READER_GONE) from None

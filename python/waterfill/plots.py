@@ -1,0 +1,230 @@
+"""Figures of runs and papers, as PNG and SVG: the same run gives the same bytes.
+
+Colours are Okabe and Ito's eight, which people with any colour vision tell apart; each line also
+has a style of its own, so that a figure survives a black-and-white printer. Nothing here touches
+pyplot: no window, no global state. matplotlib is loaded when something is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterfill.results import write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from waterfill.results import Result
+
+Series: TypeAlias = NDArray[np.float64]
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
+_STYLES = ("-", "--", "-.", ":")
+# More lines than colours are drawn as one line and one band a group.
+_MOST_LINES = len(_COLOURS)
+
+
+def rates(result: Result, *, average_s: float = 1.0) -> Figure:
+    """Rates of flows and of other traffic, averaged over intervals of `average_s` seconds."""
+    figure, (axis,) = _figure(1)
+    _rates(axis, result, average_s)
+    axis.set_xlabel("time (s)")
+    return _finish(figure, result)
+
+
+def queues(result: Result, *, average_s: float = 0.0) -> Figure:
+    """Queues of the links that ever had one: largest in each interval, one sample if 0."""
+    figure, (axis,) = _figure(1)
+    _queues(axis, result, average_s)
+    axis.set_xlabel("time (s)")
+    return _finish(figure, result)
+
+
+def overview(result: Result) -> Figure:
+    """Rates, queues and utilisation of a run, one above the other, in a hundred intervals."""
+    average_s = result.summary["duration_s"] / 100
+    figure, axes = _figure(3)
+    _rates(axes[0], result, average_s)
+    _queues(axes[1], result, average_s)
+    _utilization(axes[2], result, average_s)
+    axes[2].set_xlabel("time (s)")
+    return _finish(figure, result)
+
+
+PLOTS: Mapping[str, Callable[..., Figure]] = {
+    "rates": rates,
+    "queues": queues,
+    "overview": overview,
+}
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Writes `stem`.png and `stem`.svg atomically and returns their paths.
+
+    Raises InputError when they cannot be written.
+    """
+    import matplotlib
+
+    # Without these an SVG's ids are random and both files carry the date and the version.
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+    }
+    written = []
+    for kind, extra in metadata.items():
+
+        def write(path: Path, kind: str = kind, extra: dict[str, Any] = extra) -> None:
+            with matplotlib.rc_context({"svg.hashsalt": "waterfill"}):
+                figure.savefig(path, format=kind, dpi=150, metadata=extra)
+
+        written.append(write_atomically(stem.with_name(f"{stem.name}.{kind}"), write))
+    return written
+
+
+def _figure(rows: int) -> tuple[Figure, list[Any]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.2 + 2.2 * (rows - 1)), layout="constrained")
+    return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
+
+
+def _finish(figure: Figure, result: Result) -> Figure:
+    figure.axes[0].set_title(result.summary["scenario"], loc="left", parse_math=False)
+    for axis in figure.axes:
+        axis.set_xlim(0, result.summary["duration_s"])
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+        if axis.lines:
+            axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    return figure
+
+
+def _rates(axis: Any, result: Result, average_s: float) -> None:
+    styles = _line_styles()
+    flows = result.summary["flows"]
+    if len(flows) <= _MOST_LINES:
+        for flow in flows:
+            rows = result.samples("flows", flow["name"])
+            _line(axis, rows, "rate_bps", average_s, flow["name"], 1e6, next(styles))
+    else:
+        for group in dict.fromkeys(flow["group"] for flow in flows):
+            names = [flow["name"] for flow in flows if flow["group"] == group]
+            _band(axis, result.flows, names, average_s, f"{group} ({len(names)})", next(styles))
+    for source in result.summary.get("traffic", []):
+        rows = result.samples("traffic", source["name"])
+        _line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
+    axis.set_ylabel("rate (Mbit/s)")
+
+
+def _queues(axis: Any, result: Result, average_s: float) -> None:
+    styles = _line_styles()
+    for name in _busy_links(result, "queue_max_bytes"):
+        rows = result.samples("links", name)
+        _line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
+    axis.set_ylabel("queue (MB)")
+
+
+def _utilization(axis: Any, result: Result, average_s: float) -> None:
+    styles = _line_styles()
+    for name in _busy_links(result, "utilization"):
+        rows = result.samples("links", name)
+        _line(axis, rows, "utilization", average_s, name, 0.01, next(styles))
+    axis.set_ylabel("utilisation (%)")
+
+
+def _busy_links(result: Result, column: str) -> list[str]:
+    """The links with the largest values of a column, in their order, no more than colours."""
+    peaks = {}
+    for link in result.summary["links"]:
+        values = _numbers(result.samples("links", link["name"]), column)
+        peaks[link["name"]] = float(values.max(initial=0.0))
+    highest = max(peaks.values(), default=0.0)
+    # Acknowledgements put a little of everything on reverse links: not worth a line.
+    worth = [name for name, peak in peaks.items() if peak > 0.05 * highest]
+    kept = sorted(worth, key=lambda name: -peaks[name])[:_MOST_LINES]
+    return [name for name in worth if name in kept]
+
+
+def _line(
+    axis: Any,
+    rows: pa.Table,
+    column: str,
+    average_s: float,
+    label: str,
+    unit: float,
+    style: dict[str, Any],
+    combine: np.ufunc = np.add,
+) -> None:
+    time_s, values = _intervals(
+        _numbers(rows, "time_s"), _numbers(rows, column), average_s, combine
+    )
+    axis.plot(time_s, values / unit, label=_plain(label), linewidth=1.4, **style)
+
+
+def _band(
+    axis: Any,
+    table: pa.Table,
+    names: list[str],
+    average_s: float,
+    label: str,
+    style: dict[str, Any],
+) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = table.filter(pc.is_in(table["flow"].cast("string"), pa.array(names)))
+    statistics = rows.group_by("time_s").aggregate(
+        [("rate_bps", "mean"), ("rate_bps", "min"), ("rate_bps", "max")]
+    )
+    statistics = statistics.sort_by("time_s")
+    series = {}
+    for kind in ("mean", "min", "max"):
+        time_s, series[kind] = _intervals(
+            _numbers(statistics, "time_s"), _numbers(statistics, f"rate_bps_{kind}"), average_s
+        )
+    axis.plot(time_s, series["mean"] / 1e6, label=_plain(label), linewidth=1.4, **style)
+    axis.fill_between(
+        time_s, series["min"] / 1e6, series["max"] / 1e6, color=style["color"], alpha=0.2
+    )
+
+
+def _intervals(
+    time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
+) -> tuple[Series, Series]:
+    """Means (or maxima) of intervals of `average_s`, each drawn at its interval's middle."""
+    values = np.nan_to_num(values)
+    if average_s <= 0 or not len(values):
+        return time_s, values
+    # A sample at exactly 1.0 s ends the interval (0, 1].
+    number = np.ceil(time_s / average_s - 1e-6).astype(np.int64)
+    starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+    combined = combine.reduceat(values, starts)
+    if combine is np.add:
+        combined = combined / np.diff(np.append(starts, len(values)))
+    return np.asarray((number[starts] - 0.5) * average_s), combined
+
+
+def _line_styles() -> Iterator[dict[str, Any]]:
+    count = 0
+    while True:
+        yield {
+            "color": _COLOURS[count % len(_COLOURS)],
+            "linestyle": _STYLES[count % len(_STYLES)],
+        }
+        count += 1
+
+
+def _numbers(table: pa.Table, column: str) -> Series:
+    return np.asarray(table[column].to_numpy(), dtype=np.float64)
+
+
+def _plain(label: str) -> str:
+    # matplotlib reads $…$ as mathematics and hides a label that begins with an underscore.
+    label = label.replace("$", r"\$")
+    return f" {label}" if label.startswith("_") else label

@@ -1,0 +1,97 @@
+"""How far a run is, on standard error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+
+
+@dataclass(frozen=True)
+class Tick:
+    """One report of a running simulation.
+
+    `packet_hops` counts a packet once for every link that forwarded it.
+    """
+
+    now_s: float
+    duration_s: float
+    packet_hops: int
+    wall_s: float
+
+    @property
+    def packets_per_s(self) -> float:
+        """Packets forwarded by links per second of wall time."""
+        return self.packet_hops / self.wall_s if self.wall_s > 0 else 0.0
+
+
+Report = Callable[[Tick], None]
+
+
+class Bar:
+    """A progress bar that is called with `Tick`s; a context manager.
+
+    On a terminal it shows simulated time, packets/s and time left, and goes away at the end.
+    Anywhere else it is silent. Both leave one closing line.
+    """
+
+    def __init__(self, title: str) -> None:
+        self._title = title
+        self._last: Tick | None = None
+        self._progress: Progress | None = None
+        self._task: TaskID | None = None
+
+    def __enter__(self) -> Bar:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+            self._progress = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[state]}", markup=False),
+                TimeRemainingColumn(),
+                TextColumn("left"),
+                console=Console(stderr=True),
+                transient=True,
+            )
+            self._task = self._progress.add_task(self._title, total=None, state="")
+            self._progress.start()
+        return self
+
+    def __call__(self, tick: Tick) -> None:
+        """Shows one report."""
+        self._last = tick
+        if self._progress is not None and self._task is not None:
+            state = (
+                f"{tick.now_s:.3g} of {tick.duration_s:g} s, "
+                f"{tick.packets_per_s / 1e6:.2f} M packets/s"
+            )
+            self._progress.update(
+                self._task, completed=tick.now_s, total=tick.duration_s, state=state
+            )
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+        if self._last is not None:
+            print(closing_line(self._title, self._last), file=sys.stderr, flush=True)
+
+
+def closing_line(title: str, tick: Tick) -> str:
+    """What a run leaves on standard error: simulated time, wall time, packets and their rate."""
+    return (
+        f"{title}: {tick.now_s:g} s simulated in {tick.wall_s:.1f} s, "
+        f"{tick.packet_hops / 1e6:.2f} M packets forwarded, "
+        f"{tick.packets_per_s / 1e6:.2f} M packets/s"
+    )

@@ -1,0 +1,271 @@
+"""What a run leaves: a summary document, time series as Arrow tables, and their files."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Document: TypeAlias = dict[str, Any]
+Which: TypeAlias = Literal["flows", "links", "traffic"]
+Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
+
+_NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
+
+# The order in which a reader looks for them.
+_FLOW_KEYS = (
+    "name", "group", "index", "protocol", "start_s", "stop_s", "active_s",
+    "rate_bps", "goodput_bps", "max_min_bps", "rtt_ms",
+    "packets_sent", "retransmissions", "timeouts", "completed_s",
+)  # fmt: skip
+
+
+class Result:
+    """One run.
+
+    `summary` is the document that `run --json` prints, plain dicts and lists. `flows`, `links`
+    and `traffic` are pyarrow Tables with one row for each sample and flow, link or traffic
+    source, in time order: `time_s` is the end of the sample, `flow`/`link`/`traffic` the name
+    (a dictionary column), the rest SI numbers as the column's suffix says, null where there was
+    nothing to sample. The numbers are the core's own buffers: nothing is copied.
+    `network` is the scenario as the core ran it (SI units, routes as link indexes),
+    `scenario_toml` the scenario as a file.
+    """
+
+    def __init__(
+        self,
+        summary: Document,
+        *,
+        network: Document,
+        scenario_toml: str,
+        series: Callable[[Which], Columns],
+    ) -> None:
+        self.summary = summary
+        self.network = network
+        self.scenario_toml = scenario_toml
+        self._series = series
+
+    def __repr__(self) -> str:
+        return f"<Result of {self.summary['scenario']!r} on {self.summary['backend']}>"
+
+    @cached_property
+    def flows(self) -> pa.Table:
+        """The flows' samples: rate_bps at the receiver, window_bytes, rtt_s, the laws' own."""
+        return self._table("flows")
+
+    @cached_property
+    def links(self) -> pa.Table:
+        """The links' samples: utilization, queue_bytes (mean), queue_max_bytes, drops, lost …"""
+        return self._table("links")
+
+    @cached_property
+    def traffic(self) -> pa.Table:
+        """The uncontrolled traffic's samples: rate_bps. No rows when there is none."""
+        return self._table("traffic")
+
+    def samples(self, which: Which, name: str) -> pa.Table:
+        """The rows of one flow, link or source of traffic, by its name.
+
+        Raises KeyError when the run has none of that name.
+        """
+        import pyarrow.compute as pc
+
+        if not any(entry["name"] == name for entry in self.summary.get(which, [])):
+            raise KeyError(name)
+        table: pa.Table = getattr(self, which)
+        return table.filter(pc.equal(table[_NAME_COLUMN[which]].cast("string"), name))
+
+    def _table(self, which: Which) -> pa.Table:
+        names = [entry["name"] for entry in self.summary.get(which, [])]
+        return to_table(self._series(which), _NAME_COLUMN[which], names)
+
+    def to_json(self, *, indent: int | None = 2) -> str:
+        """The summary as JSON text; what is not finite becomes null."""
+        return to_json(self.summary, indent=indent)
+
+    def write(self, directory: str | os.PathLike[str]) -> list[Path]:
+        """Writes summary.json, scenario.toml and the series as Parquet, each file atomically.
+
+        The Parquet files carry the summary (less its wall time, so that the same seed gives the
+        same bytes), the scenario, the version and the seed in their schema's metadata; there is
+        no traffic.parquet without traffic. Returns the paths. Raises InputError when the
+        directory cannot be made or written.
+        """
+        folder = make_directory(directory)
+        written = [
+            write_text(folder / "summary.json", self.to_json() + "\n"),
+            write_text(folder / "scenario.toml", self.scenario_toml),
+        ]
+        tables = {"flows": self.flows, "links": self.links, "traffic": self.traffic}
+        for name, table in tables.items():
+            if name != "traffic" or self.summary.get("traffic"):
+                written.append(self._write_parquet(folder / f"{name}.parquet", table))
+        return written
+
+    def _write_parquet(self, path: Path, table: pa.Table) -> Path:
+        import pyarrow.parquet as pq
+
+        from waterfill import __version__
+
+        engine = {k: v for k, v in self.summary["engine"].items() if k != "wall_s"}
+        metadata = {
+            "waterfill.version": __version__,
+            "waterfill.seed": str(self.summary["seed"]),
+            "waterfill.summary": to_json({**self.summary, "engine": engine}, indent=None),
+            "waterfill.scenario": self.scenario_toml,
+        }
+        labelled = table.replace_schema_metadata(metadata)
+        return write_atomically(path, lambda p: pq.write_table(labelled, p, compression="zstd"))
+
+
+def summarise(
+    core: Document,
+    *,
+    network: Document,
+    backend: str,
+    params: Mapping[str, Any],
+    max_min_bps: Sequence[float | None],
+    interrupted_at_s: float | None = None,
+) -> Document:
+    """The document of `run --json` from the core's own summary.
+
+    `params` are all parameters of the protocols used, `max_min_bps` one share for each of the
+    core's flows, in bit/s, null where the flow's window is empty.
+    """
+    document: Document = {
+        "scenario": network["name"],
+        "backend": backend,
+        "seed": network["seed"],
+        "duration_s": network["duration_s"],
+        "measure_s": network["measure_s"],
+        "params": params,
+        "flows": [
+            {key: (flow | {"max_min_bps": share})[key] for key in _FLOW_KEYS}
+            for flow, share in zip(core["flows"], max_min_bps, strict=True)
+        ],
+        "links": core["links"],
+        "traffic": core.get("traffic", []),
+        "jain_index": jain_index(flow["rate_bps"] for flow in core["flows"]),
+        "engine": core["engine"],
+    }
+    if interrupted_at_s is not None:
+        document["interrupted_at_s"] = interrupted_at_s
+    return document
+
+
+def jain_index(rates_bps: Iterable[float | None]) -> float | None:
+    """Jain's fairness index (Σx)² / (n·Σx²) of the rates that are there: 1 is all alike.
+
+    None when there is no rate, or when all are zero.
+    """
+    rates = [rate for rate in rates_bps if rate is not None and math.isfinite(rate)]
+    largest = max(rates, default=0.0)
+    if largest <= 0:
+        return None
+    shares = [rate / largest for rate in rates]  # squares of bit/s may leave a float's range
+    return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
+
+
+def to_table(columns: Columns, name_column: str, names: Sequence[str]) -> pa.Table:
+    """A pyarrow Table over the core's buffers, `name_column` turned from indexes into names.
+
+    Raises ValueError when the columns are not of one length or of an unknown type.
+    """
+    import pyarrow as pa
+
+    arrays = {}
+    for column, (kind, buffer) in columns.items():
+        if column == name_column:
+            # Indexes read as signed: Arrow's readers (pandas) take no unsigned dictionary keys.
+            keys = _array("i32", buffer)
+            arrays[column] = pa.DictionaryArray.from_arrays(keys, pa.array(names, pa.string()))
+        else:
+            arrays[column] = _array(kind, buffer)
+    return pa.table(arrays)
+
+
+def _array(kind: str, buffer: bytes) -> pa.Array:
+    import numpy as np
+    import pyarrow as pa
+
+    types = {"f64": pa.float64(), "u64": pa.uint64(), "u32": pa.uint32(), "i32": pa.int32()}
+    if kind not in types:
+        raise ValueError(f"the core sent a column of the unknown type {kind}")
+    width = types[kind].bit_width // 8
+    if len(buffer) % width:
+        raise ValueError(f"the core sent {len(buffer)} bytes for a column of {kind}")
+    validity = None
+    if kind == "f64":
+        missing = np.isnan(np.frombuffer(buffer, dtype="<f8"))
+        if missing.any():
+            validity = pa.py_buffer(np.packbits(~missing, bitorder="little").tobytes())
+    data = [validity, pa.py_buffer(buffer)]
+    return pa.Array.from_buffers(types[kind], len(buffer) // width, data)
+
+
+def finite(value: Any) -> Any:
+    """A copy of plain data in which NaN and infinities are None, as JSON has neither."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [finite(item) for item in value]
+    return value
+
+
+def to_json(document: Any, *, indent: int | None = 2) -> str:
+    """JSON text of plain data, valid for every reader: never NaN, never Infinity."""
+    return json.dumps(finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
+
+
+def make_directory(directory: str | os.PathLike[str]) -> Path:
+    """The directory, made if need be, checked to be writable; InputError when it is not."""
+    folder = Path(directory)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        probe = folder / f".waterfill-{os.getpid()}.tmp"
+        probe.touch()
+        probe.unlink()
+    except (FileExistsError, NotADirectoryError):
+        raise InputError(str(folder), "", "expected a directory, found a file in its way") from None
+    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
+        raise InputError(str(folder), "", f"expected a writable directory: {why(error)}") from None
+    return folder
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Writes a text file (UTF-8) atomically; InputError when that is impossible."""
+    return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
+def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
+    """Calls `write` with a temporary path beside `path`, then renames: all of it or nothing.
+
+    Raises InputError when the place cannot be written (a directory in the way, a full disk).
+    """
+    part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        write(part)
+        os.replace(part, path)
+    except OSError as error:
+        raise InputError(str(path), "", f"cannot be written: {why(error)}") from None
+    finally:
+        with suppress(OSError):
+            part.unlink()
+    return path
+
+
+def why(error: Exception) -> str:
+    """The operating system's reason, without its number and path."""
+    return (getattr(error, "strerror", None) or str(error)).lower()

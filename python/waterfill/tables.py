@@ -1,0 +1,262 @@
+"""Answers as people read them: rich tables that fit 80 columns and need no colour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from waterfill.errors import one_line
+from waterfill.results import Document
+
+if TYPE_CHECKING:
+    from waterfill.protocols import ProtocolInfo
+
+# Up to here a table has a line for each flow, beyond a line for each group.
+MOST_LINES = 20
+
+_VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
+
+
+def run(summary: Document) -> list[Table | Text]:
+    """The tables of a run: flows (or groups of flows), links, other traffic."""
+    start_s, stop_s = summary["measure_s"]
+    head = (
+        f"{one_line(summary['scenario'])} on {summary['backend']}, seed {summary['seed']}: "
+        f"{start_s:g} s to {stop_s:g} s of {summary['duration_s']:g} s"
+    )
+    parts: list[Table | Text] = [Text(head, style="bold")]
+    if "interrupted_at_s" in summary:
+        parts.append(Text(f"interrupted at {summary['interrupted_at_s']:g} s", style="yellow"))
+    flows = summary["flows"]
+    parts.append(_flows(flows) if len(flows) <= MOST_LINES else _groups(flows))
+    parts.append(_links(summary["links"]))
+    if summary["traffic"]:
+        parts.append(_traffic(summary["traffic"]))
+    parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
+    return parts
+
+
+def _flows(flows: Sequence[Document]) -> Table:
+    table = _table("flow", "protocol")
+    for header in ("rate\nMbit/s", "max-min\nMbit/s", "goodput\nMbit/s", "RTT mean\nms", "p99\nms"):
+        table.add_column(header, justify="right")
+    table.add_column("resent", justify="right")
+    for flow in flows:
+        table.add_row(
+            one_line(flow["name"]),
+            flow["protocol"],
+            _mega(flow["rate_bps"]),
+            _mega(flow["max_min_bps"]),
+            _mega(flow["goodput_bps"]),
+            _number(flow["rtt_ms"]["mean"], ".1f"),
+            _number(flow["rtt_ms"]["p99"], ".1f"),
+            str(flow["retransmissions"]),
+        )
+    return table
+
+
+def _groups(flows: Sequence[Document]) -> Table:
+    table = _table("flows", "protocol")
+    headers = (
+        "number",
+        "rate mean\nMbit/s",
+        "min",
+        "max",
+        "max-min\nmean",
+        "RTT mean\nms",
+        "resent",
+    )
+    for header in headers:
+        table.add_column(header, justify="right")
+    groups: dict[str, list[Document]] = {}
+    for flow in flows:
+        groups.setdefault(flow["group"], []).append(flow)
+    for name, members in groups.items():
+        rates = _known(flow["rate_bps"] for flow in members)
+        table.add_row(
+            one_line(name),
+            members[0]["protocol"],
+            str(len(members)),
+            _mega(_mean(rates)),
+            _mega(min(rates, default=None)),
+            _mega(max(rates, default=None)),
+            _mega(_mean(_known(flow["max_min_bps"] for flow in members))),
+            _number(_mean(_known(flow["rtt_ms"]["mean"] for flow in members)), ".1f"),
+            str(sum(flow["retransmissions"] for flow in members)),
+        )
+    return table
+
+
+def _links(links: Sequence[Document]) -> Table:
+    table = _table("link")
+    for header in ("used\n%", "queue mean\nkB", "p99\nkB", "max\nkB", "drops", "lost"):
+        table.add_column(header, justify="right")
+    for link in links:
+        queue = link["queue_bytes"]
+        table.add_row(
+            one_line(link["name"]),
+            _number(_scaled(link["utilization"], 0.01), ".2f"),
+            *(_number(_scaled(queue[kind], 1e3), ".1f") for kind in ("mean", "p99", "max")),
+            str(link["drops"]),
+            str(link["lost"]),
+        )
+    return table
+
+
+def _traffic(sources: Sequence[Document]) -> Table:
+    table = _table("traffic", "kind")
+    for header in ("rate\nMbit/s", "sent", "received"):
+        table.add_column(header, justify="right")
+    for source in sources:
+        table.add_row(
+            one_line(source["name"]),
+            source["kind"],
+            _mega(source["rate_bps"]),
+            str(source["packets_sent"]),
+            str(source["packets_received"]),
+        )
+    return table
+
+
+def maxmin(document: Document) -> list[Table | Text]:
+    """One table: interval, flow, exact max-min rate, the link that bounds it."""
+    table = _table("from s", "to s", "flow")
+    table.add_column("rate\nMbit/s", justify="right")
+    table.add_column("bottleneck", overflow="fold")
+    for interval in document["intervals"]:
+        times = [f"{interval['from_s']:g}", f"{interval['to_s']:g}"]
+        for flow in interval["flows"] or [{"name": "–", "rate_bps": None, "bottleneck": None}]:
+            name, bottleneck = one_line(flow["name"]), flow["bottleneck"]
+            table.add_row(*times, name, _mega(flow["rate_bps"]), one_line(bottleneck or "–"))
+            times = ["", ""]
+    return [table]
+
+
+def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
+    """For each protocol a line of text and a table of its parameters."""
+    parts: list[Table | Text] = []
+    for protocol in known:
+        head = Text(protocol.name, style="bold")
+        head.append(f"  {protocol.kind}, on {', '.join(protocol.backends)}", style="not bold")
+        head.append(f", header {protocol.header_bytes} B. {protocol.summary}", style="not bold")
+        parts.append(head)
+        if protocol.params:
+            table = _table("parameter")
+            table.add_column("default", justify="right")
+            table.add_column("unit")
+            table.add_column("meaning", overflow="fold")
+            for param in protocol.params:
+                meaning = f"{param.doc} ({param.source})" if param.source else param.doc
+                units = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
+                unit = " | ".join(param.choices) or units.get(param.unit, param.unit)
+                table.add_row(param.name, _plain(param.default), unit, meaning)
+            parts.append(table)
+    return parts
+
+
+def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
+    """The document of `protocols --json`."""
+    return [
+        {
+            "name": protocol.name,
+            "kind": protocol.kind,
+            "summary": protocol.summary,
+            "backends": list(protocol.backends),
+            "header_bytes": protocol.header_bytes,
+            "echo_bytes": protocol.echo_bytes,
+            "params": [
+                {
+                    "name": param.name,
+                    "unit": param.unit,
+                    "default": param.default,
+                    "choices": list(param.choices) or None,
+                    "doc": param.doc,
+                    "source": param.source,
+                }
+                for param in protocol.params
+            ],
+        }
+        for protocol in known
+    ]
+
+
+def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
+    """One experiment's claims: the paper's value, the measured one, the verdict; then why."""
+    table = _table()
+    table.add_column("claim", overflow="fold", ratio=1)
+    table.add_column("paper", justify="right")
+    table.add_column("measured", justify="right")
+    table.add_column("verdict", max_width=12)
+    table.expand = True
+    for claim in judged:
+        verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
+        if claim["verdict"] != claim["expect"]:
+            verdict.append(f" (on record: {claim['expect']})")
+        table.add_row(claim["statement"], _paper(claim), _measured(claim), verdict)
+    notes = [
+        Text(f"{claim['id']}: {claim['why']}")
+        for claim in judged
+        if claim["why"] and claim["verdict"] != "reproduced"
+    ]
+    return [Text(title, style="bold"), table, *notes]
+
+
+def _paper(claim: Document) -> str:
+    if claim["paper_value"] is None:
+        return "–"
+    sign = "" if claim["relation"] == "=" else f"{claim['relation']} "
+    slack = f" ± {claim['tolerance']:.3g}" if claim["tolerance"] else ""
+    return f"{sign}{claim['paper_value']:.4g}{slack} {_unit(claim)}"
+
+
+def _measured(claim: Document) -> str:
+    if claim["measured"] is None:
+        return "never" if claim["verdict"] == "differs" else "–"
+    return f"{claim['measured']:.4g} {_unit(claim)}"
+
+
+def _unit(claim: Document) -> str:
+    return "" if claim["unit"] in (None, "ratio") else str(claim["unit"])
+
+
+def _table(*columns: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        collapse_padding=True,
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else "–" if value is None else str(value)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit
+
+
+def _mega(value: float | None) -> str:
+    return _number(_scaled(value, 1e6), ".2f")
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None else format(value, form)

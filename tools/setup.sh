@@ -1,0 +1,78 @@
+#!/usr/bin/env bash
+# Makes .venv ready from a lock file, after checking that this machine has what the build needs.
+#
+#   tools/setup.sh run     to build and run:  Python with venv, Rust, a C compiler      (requirements.lock)
+#   tools/setup.sh dev     to test and lint:  also clippy and rustfmt                   (requirements-dev.lock)
+#
+# A missing Debian package is installed when we are root and apt-get is there; otherwise one line names it and we exit 1.
+# PYTHON=/path/to/python3 chooses the interpreter of a new .venv.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+kind=${1:-run}
+case $kind in
+  run) lock=requirements.lock ;;
+  dev) lock=requirements-dev.lock ;;
+  *) echo "setup: expected 'run' or 'dev', not '$kind'" >&2; exit 2 ;;
+esac
+
+say() { printf 'setup: %s\n' "$*" >&2; }
+die() { say "$*"; exit 1; }
+
+# --- Rust, at least the version that Cargo.toml states. Debian 12's own is older, so it is never installed from there.
+rust_min=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
+rust_now=$(rustc --version 2>/dev/null | cut -d' ' -f2) || true
+at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; } # minimum, version
+wanted="rustc $rust_min or newer, cargo" missing=
+{ [ -n "$rust_now" ] && at_least "$rust_min" "${rust_now%%-*}"; } || missing+=" rustc (found ${rust_now:-none})"
+cargo --version >/dev/null 2>&1 || missing+=" cargo"
+if [ "$kind" = dev ]; then
+  wanted+=", clippy, rustfmt"
+  cargo clippy --version >/dev/null 2>&1 || missing+=" clippy"
+  cargo fmt --version >/dev/null 2>&1 || missing+=" rustfmt"
+fi
+[ -z "$missing" ] || die "needs $wanted; missing or too old:$missing; rustup installs them"
+
+# --- System packages. The C compiler links every Rust program and compiles the laws' integer twins; its headers come in a
+# package of their own. Debian's python3 comes without ensurepip, which 'python3 -m venv' needs; python3-venv brings it.
+cc_works() {
+  local out status=0; out=$(mktemp)
+  printf '#include <math.h>\n#include <stdint.h>\nint main(void) { return 0; }\n' | cc -x c -o "$out" - 2>/dev/null || status=1
+  rm -f "$out"; return $status
+}
+python_works() { "$1" -c 'import sys, ensurepip, venv; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; }
+find_python() {
+  local p
+  for p in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.10 /usr/bin/python3}; do
+    if python_works "$p"; then echo "$p"; return; fi
+  done
+  return 1
+}
+packages=() lacks=()
+cc_works || { packages+=(gcc libc6-dev); lacks+=("a C compiler"); }
+find_python >/dev/null || { packages+=(python3 python3-venv); lacks+=("Python 3.10 or newer with venv"); }
+if [ ${#packages[@]} -gt 0 ]; then
+  what=$(printf ' and %s' "${lacks[@]}"); what=${what# and }
+  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
+    die "needs $what: install ${packages[*]} (Debian's names)"
+  fi
+  say "needs $what: installing ${packages[*]}"
+  export DEBIAN_FRONTEND=noninteractive
+  { apt-get update -q && apt-get install -q -y --no-install-recommends "${packages[@]}"; } >/dev/null </dev/null \
+    || die "needs $what, and apt-get failed to install ${packages[*]}"
+fi
+cc_works || die "the C compiler (cc) cannot build an empty program"
+python=$(find_python) || die "needs Python 3.10 or newer with venv; found $(python3 --version 2>/dev/null || echo none)"
+
+# --- .venv, made anew also when the interpreter under it has gone.
+if ! .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; then
+  say "creating .venv with $("$python" --version)"
+  rm -rf .venv
+  "$python" -m venv .venv >/dev/null || die "'$python -m venv .venv' failed"
+fi
+
+say "Rust $rust_now, $(.venv/bin/python --version); installing what $lock pins into .venv"
+# The lock is complete and hashed: nothing is resolved, nothing is built, nothing else is asked for.
+.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes --only-binary :all: \
+  -r "$lock" </dev/null || die "could not install what $lock pins"
+touch ".venv/.$kind"
