@@ -265,7 +265,9 @@ def load(file: Path) -> Experiment:
     try:
         content = _File.model_validate(raw)
     except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        # An unknown key explains a missing one.
+        errors = error.errors(include_url=False)
+        first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
         raise InputError(str(file), _key(raw, first["loc"]), _message(first)) from None
     for key, message in _contradictions(content):
         raise InputError(str(file), key, message)

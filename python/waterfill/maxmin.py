@@ -54,7 +54,7 @@ def solve(
 ) -> list[Share | None]:
     """The share of one flow of each class when counts[c] flows of class c are there.
 
-    `capacity_bps` has one entry a link, not below zero. The answer has one entry a class, None
+    `capacity_bps` has one entry a link; below zero counts as zero. The answer has one entry a class, None
     where the count is zero. Equal bottlenecks: demand first, then the link named first.
     """
     shares: list[Share | None] = [None] * len(classes)
@@ -177,12 +177,11 @@ def intervals(
             counts[c] += step
             done += 1
         if from_s == first_s or from_s in steps_s:
-            left_bps = list(aimed_bps)
+            capacity_bps = list(aimed_bps)
             for start_s, stop_s, rate_bps, path in sources:
                 if start_s <= from_s < stop_s:
                     for link in path:
-                        left_bps[link] -= rate_bps
-            capacity_bps = [max(0.0, left) for left in left_bps]
+                        capacity_bps[link] -= rate_bps
         yield Interval(from_s, to_s, solve(capacity_bps, classes, counts))
 
 

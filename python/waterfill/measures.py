@@ -146,7 +146,7 @@ def settle_time(
     """Time from `start_s` after which every flow stays within `band` of its share.
 
     `band` is relative. Rates are means of `average_s` wholly inside the window, their time is
-    their end, so that the answer is never below `average_s`; infinity when a flow is outside at the end.
+    their end: the answer is never below `average_s`. Infinity when a flow ends outside.
     """
     latest_s = 0.0
     for flow, share_bps in shares_bps.items():

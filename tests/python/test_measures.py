@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import synthetic
+
 from waterfill import measures
 from waterfill.results import Result
 
@@ -171,9 +172,7 @@ def test_utilization_measures():
 
 def switches(a: list[float], b: list[float], average_s: float = 0.1) -> float | None:
     run = links_of(a={"maxnet.price": a}, b={"maxnet.price": b})
-    return measures.bottleneck_switches(
-        run, flow="f", start_s=0.0, stop_s=9.0, average_s=average_s
-    )
+    return measures.bottleneck_switches(run, flow="f", start_s=0.0, stop_s=9.0, average_s=average_s)
 
 
 def test_bottleneck_switches_count_changes_of_the_highest_price():
