@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TextIO
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,8 +52,9 @@ Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", he
 def main() -> None:
     """Entry point: runs the command and exits."""
     for stream in (sys.stdout, sys.stderr):
-        # A terminal that knows no → gets \u2192, which JSON readers know too.
-        stream.reconfigure(errors="backslashreplace")  # type: ignore[union-attr]
+        if isinstance(stream, TextIOWrapper):
+            # A terminal that knows no → gets \u2192, which JSON readers know too.
+            stream.reconfigure(errors="backslashreplace")
     try:
         app()
     except InputError as error:
@@ -223,20 +227,30 @@ def _print_json(document: Any) -> None:
 def _show(*parts: RenderableType) -> None:
     from rich.console import Console
 
+    class Output(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # what rich is handling when it calls this; its own answer is exit 1
+
     # Names such as long[0] are text, not markup.
-    console = Console(markup=False, highlight=False, emoji=False)
-    with console.capture() as captured:
+    console = Output(markup=False, highlight=False, emoji=False)
+    with _output():
         for part in parts:
             console.print(part)
-    _print(captured.get().rstrip("\n"))
 
 
 def _print(text: str) -> None:
-    """Writes to standard output; stops quietly when its reader has gone (`waterfill … | head`)."""
-    stdout: TextIO = sys.stdout
+    with _output():
+        print(text, flush=True)
+
+
+@contextmanager
+def _output() -> Iterator[None]:
+    """Around writing to standard output: stops quietly when its reader has gone (`… | head`)."""
     try:
-        print(text, file=stdout, flush=True)
-    except BrokenPipeError:
+        yield
+    except OSError as error:
         # The interpreter flushes once more on its way out: into nothing.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stdout.fileno())
-        raise typer.Exit(READER_GONE) from None
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(error, BrokenPipeError):
+            raise typer.Exit(READER_GONE) from None
+        raise InputError("standard output", "", f"cannot be written: {error.strerror}") from None

@@ -54,8 +54,9 @@ def solve(
 ) -> list[Share | None]:
     """The share of one flow of each class when counts[c] flows of class c are there.
 
-    `capacity_bps` has one entry a link; below zero counts as zero. The answer has one entry a class, None
-    where the count is zero. Equal bottlenecks: demand first, then the link named first.
+    `capacity_bps` has one entry a link; below zero counts as zero. The answer has one entry a
+    class, None where the count is zero. Equal bottlenecks: demand first, then the link named
+    first.
     """
     shares: list[Share | None] = [None] * len(classes)
     rising: dict[int, list[int]] = {}  # link → classes on it that still rise

@@ -96,10 +96,9 @@ class Result:
     def write(self, directory: str | os.PathLike[str]) -> list[Path]:
         """Writes summary.json, scenario.toml and the series as Parquet, each file atomically.
 
-        The Parquet files carry the summary (less its wall time, so that the same seed gives the
-        same bytes), the scenario, the version and the seed in their schema's metadata; there is
-        no traffic.parquet without traffic. Returns the paths. Raises InputError when the
-        directory cannot be made or written.
+        The Parquet files carry the summary (of the run, not of each flow and link), the scenario,
+        the version and the seed in their schema's metadata; there is no traffic.parquet without
+        traffic. Returns the paths. Raises InputError when the directory cannot be made or written.
         """
         folder = make_directory(directory)
         written = [
@@ -117,11 +116,14 @@ class Result:
 
         from waterfill import __version__
 
-        engine = {k: v for k, v in self.summary["engine"].items() if k != "wall_s"}
+        # Not the lists: readers refuse metadata of 100 MB, and many flows would come to that. Not
+        # the wall time: the same seed gives the same bytes.
+        run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
+        engine = {k: v for k, v in run["engine"].items() if k != "wall_s"}
         metadata = {
             "waterfill.version": __version__,
             "waterfill.seed": str(self.summary["seed"]),
-            "waterfill.summary": to_json({**self.summary, "engine": engine}, indent=None),
+            "waterfill.summary": to_json({**run, "engine": engine}, indent=None),
             "waterfill.scenario": self.scenario_toml,
         }
         labelled = table.replace_schema_metadata(metadata)
@@ -150,7 +152,7 @@ def summarise(
         "measure_s": network["measure_s"],
         "params": params,
         "flows": [
-            {key: (flow | {"max_min_bps": share})[key] for key in _FLOW_KEYS}
+            _ordered(flow | {"max_min_bps": share})
             for flow, share in zip(core["flows"], max_min_bps, strict=True)
         ],
         "links": core["links"],
@@ -161,6 +163,10 @@ def summarise(
     if interrupted_at_s is not None:
         document["interrupted_at_s"] = interrupted_at_s
     return document
+
+
+def _ordered(flow: Document) -> Document:
+    return {key: flow[key] for key in _FLOW_KEYS} | flow
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:

@@ -308,7 +308,7 @@ def test_reproduce_json(waterfill, papers):
     assert set(f"{keys} expect why".split()) <= set(target)
     assert (target["paper"], target["experiment"], target["id"]) == ("paper", "one", "target")
     assert target["measured"] == pytest.approx(18.0, rel=0.05)
-    assert queue["measured"] > 0
+    assert queue["measured"] is not None
     assert queue["verdict"] == "cannot be checked"
 
 
@@ -385,10 +385,28 @@ def test_interrupted_python_run_returns_what_there_is(tmp_path):
     assert result.summary["interrupted_at_s"] > 0.5
 
 
-def test_a_reader_that_goes_away_is_no_error(tmp_path):
+def test_interrupted_reproduce_judges_nothing(waterfill, papers, monkeypatch):
+    monkeypatch.setattr(backends, "_advance", lambda simulation, *_: simulation.advance(1.0) or 1.0)
+    ran = waterfill("reproduce", "--all")
+    assert ran.code == 130
+    assert ran.out == ""
+    assert Path("out/paper/one/flows.parquet").is_file()
+    assert not Path("out/paper/one/claims.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [["protocols"], ["protocols", "--json"]])
+def test_a_full_disk_on_standard_output(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"standard output: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_goes_away_is_no_error(tmp_path, form):
     (tmp_path / "s.toml").write_text(SCENARIO)
     process = subprocess.Popen(
-        [*COMMAND, "run", str(tmp_path / "s.toml"), "--json"],
+        [*COMMAND, "run", str(tmp_path / "s.toml"), *form],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

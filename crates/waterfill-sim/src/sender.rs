@@ -262,18 +262,13 @@ impl Sender {
     }
 
     /// Whether packets may become ready by time alone.
-    fn is_timed(&self) -> bool {
-        self.spec.demand.is_some() || self.is_spaced()
-    }
-
-    /// Whether packets are spaced out. A window below one packet is kept by its spacing, for a host
-    /// can always have one packet out.
-    const fn is_spaced(&self) -> bool {
-        self.spec.paced || self.window_packets == 0
+    const fn is_timed(&self) -> bool {
+        self.spec.demand.is_some() || self.spec.paced
     }
 
     /// When the next packet could leave if no acknowledgement came; none if only that can help.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
+        // A host may always have one packet out, or it would never hear again.
         if self.recovery.in_flight() >= self.window_packets.max(1) {
             return None;
         }
@@ -284,7 +279,7 @@ impl Sender {
         } else {
             self.written_at(self.recovery.next()).max(now)
         };
-        Some(if self.is_spaced() { data_at.max(self.next_send) } else { data_at })
+        Some(if self.spec.paced { data_at.max(self.next_send) } else { data_at })
     }
 
     /// When the application has written a packet, at its demanded rate.
@@ -327,7 +322,7 @@ impl Sender {
             self.recovery.on_sent();
         }
         self.packets_sent += 1;
-        if self.is_spaced() {
+        if self.spec.paced {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
             self.next_send = self.next_send.max(now) + spacing;
         }

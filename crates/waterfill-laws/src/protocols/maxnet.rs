@@ -62,6 +62,8 @@
 //!   than ξ follows would otherwise ask for more than any link has.
 //! - A field that no router wrote (code 0) is no price: the source keeps its window. A
 //!   connection's weight scales eq. 6a.
+//! - A source sends at least a packet a round trip, as any TCP does: with less it would not hear
+//!   that the price has fallen. So a link holds its target for up to μCτ/packet flows.
 //! - Losses do not move the window: §VI overwrites what the rest of TCP makes of them.
 //! - `promise` is §IV.B's "further enhancement" (remember what was promised to earlier starters);
 //!   off by default, as in the paper's implementation.
@@ -447,12 +449,10 @@ impl Source {
     }
 
     fn set_rate(&mut self, rate: Rate, base_rtt: Duration) {
+        // With less than a packet a round trip it would hear too late that the price has fallen.
+        let rate = rate.max(self.packet / base_rtt);
         self.window = window(rate, base_rtt);
-        if self.start != Start::Over {
-            // MaxStart is clocked by acknowledgements: less than a packet a round trip would never rise.
-            self.window = self.window.max(self.packet);
-        }
-        self.pacing = Some(self.window / base_rtt);
+        self.pacing = Some(rate);
     }
 
     /// Fig. 2 for the price `q`.
