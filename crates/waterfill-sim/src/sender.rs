@@ -239,7 +239,8 @@ impl Sender {
                 } else {
                     self.recovery.on_timeout();
                     self.law.on_event(now, Event::Timeout);
-                    self.obey();
+                    // RFC 5681's loss window: one packet, until an acknowledgement lets the law speak again.
+                    self.window_packets = 1;
                 }
             }
         }

@@ -64,7 +64,8 @@
 //!   connection's weight scales eq. 6a.
 //! - A source sends at least a packet a round trip, as any TCP does: with less it would not hear
 //!   that the price has fallen. So a link holds its target for up to μCτ/packet flows.
-//! - Losses do not move the window: §VI overwrites what the rest of TCP makes of them.
+//! - Losses do not move the window: §VI overwrites what the rest of TCP makes of them, at the next
+//!   acknowledgement; so after a time-out one packet goes, as in any TCP, and W follows its echo.
 //! - `promise` is §IV.B's "further enhancement" (remember what was promised to earlier starters);
 //!   off by default, as in the paper's implementation.
 //!
