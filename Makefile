@@ -24,7 +24,7 @@ test: build .venv/.dev ## every test that this machine can run; says what it ski
 bench: .venv/.run ## the engine's speed and memory, as JSON
 	@cargo run --release --locked --quiet --package waterfill-bench
 
-lint: .venv/.dev ## formatters, linters and types; a warning is an error
+lint: .venv/.lint ## formatters, linters and types; a warning is an error
 	@tools/lint.sh
 
 lock: ## bring the lock files in step with pyproject.toml and Cargo.toml (UPGRADE=1: newest versions)
@@ -39,6 +39,9 @@ clean: ## back to a fresh clone
 
 .venv/.dev: requirements-dev.lock tools/setup.sh .venv/.run
 	@tools/setup.sh dev
+
+.venv/.lint: .venv/.dev
+	@tools/setup.sh lint
 
 # PIP_NO_INDEX: what pyproject.toml asks for is in the lock file and so in .venv already, or this fails and says so.
 .venv/.built: .venv/.run pyproject.toml $(RUST)

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes .venv ready from a lock file, after checking that this machine has what the build needs.
 #
-#   tools/setup.sh run     to build and run:  Python with venv, Rust, a C compiler      (requirements.lock)
-#   tools/setup.sh dev     to test and lint:  also clippy and rustfmt                   (requirements-dev.lock)
+#   tools/setup.sh run     to build and run: Python with venv, Rust, a C compiler; requirements.lock
+#   tools/setup.sh dev     to test: the same; requirements-dev.lock
+#   tools/setup.sh lint    to lint: also clippy and rustfmt; requirements-dev.lock
 #
 # A missing Debian package is installed when we are root and apt-get is there; otherwise one line names it and we exit 1.
 # PYTHON=/path/to/python3 chooses the interpreter of a new .venv.
@@ -12,8 +13,8 @@ cd "$(dirname "$0")/.."
 kind=${1:-run}
 case $kind in
   run) lock=requirements.lock ;;
-  dev) lock=requirements-dev.lock ;;
-  *) echo "setup: expected 'run' or 'dev', not '$kind'" >&2; exit 2 ;;
+  dev | lint) lock=requirements-dev.lock ;;
+  *) echo "setup: expected run, dev or lint, not '$kind'" >&2; exit 2 ;;
 esac
 
 say() { printf 'setup: %s\n' "$*" >&2; }
@@ -26,7 +27,7 @@ at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; }
 wanted="rustc $rust_min or newer, cargo" missing=
 { [ -n "$rust_now" ] && at_least "$rust_min" "${rust_now%%-*}"; } || missing+=" rustc (found ${rust_now:-none})"
 cargo --version >/dev/null 2>&1 || missing+=" cargo"
-if [ "$kind" = dev ]; then
+if [ "$kind" = lint ]; then
   wanted+=", clippy, rustfmt"
   cargo clippy --version >/dev/null 2>&1 || missing+=" clippy"
   cargo fmt --version >/dev/null 2>&1 || missing+=" rustfmt"

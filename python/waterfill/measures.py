@@ -108,6 +108,43 @@ def rise_time(
     return float(time_s[reached.argmax()]) - at_s if reached.any() else math.inf
 
 
+@_measure("s")
+def take_up_time(
+    result: Result,
+    *,
+    flow: str,
+    giver: str,
+    at_s: float,
+    stop_s: float,
+    fraction: float = 0.9,
+    average_s: float,
+    before_s: float = 2.0,
+) -> float | None:
+    """Time from `at_s` after which `flow` always has `fraction` of what `giver` has freed by then.
+
+    What is freed and taken counts from the mean rates in the `before_s` up to `at_s`; rates are
+    centred means over `average_s`. Infinity if the flow has less at the last mean before `stop_s`.
+    """
+    time_s, rate_bps = _rate(result, flow)
+    giver_bps = _rate(result, giver)[1]
+    before_bps = _mean(time_s, rate_bps, at_s - before_s, at_s)
+    giver_before_bps = _mean(time_s, giver_bps, at_s - before_s, at_s)
+    if before_bps is None or giver_before_bps is None:
+        return None
+    taken_bps = _trailing(time_s, rate_bps, average_s) - before_bps
+    freed_bps = giver_before_bps - _trailing(time_s, giver_bps, average_s)
+    delay_s = max(0.0, average_s - _step_s(time_s)) / 2
+    time_s, short_bps = _between(
+        time_s - delay_s, fraction * freed_bps - taken_bps, at_s + average_s / 2, stop_s
+    )
+    if not len(time_s):
+        return None
+    short = short_bps > 0
+    if short[-1]:
+        return math.inf
+    return float(time_s[short.nonzero()[0][-1] + 1]) - at_s if short.any() else 0.0
+
+
 @_measure("ratio")
 def reclaimed_fraction(
     result: Result,

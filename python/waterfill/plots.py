@@ -7,7 +7,7 @@ pyplot: no window, no global state. matplotlib is loaded when something is drawn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -38,10 +38,10 @@ def rates(result: Result, *, average_s: float = 1.0) -> Figure:
     return _finish(figure, result)
 
 
-def queues(result: Result, *, average_s: float = 0.0) -> Figure:
-    """Queues of the links that ever had one: largest in each interval, one sample if 0."""
+def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None) -> Figure:
+    """Queues of these links, or of those that had the largest: the peak of each `average_s`."""
     figure, (axis,) = _figure(1)
-    _queues(axis, result, average_s)
+    _queues(axis, result, average_s, links)
     axis.set_xlabel("time (s)")
     return _finish(figure, result)
 
@@ -122,9 +122,11 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
     axis.set_ylabel("rate (Mbit/s)")
 
 
-def _queues(axis: Any, result: Result, average_s: float) -> None:
+def _queues(
+    axis: Any, result: Result, average_s: float, links: Sequence[str] | None = None
+) -> None:
     styles = _line_styles()
-    for name in _busy_links(result, "queue_max_bytes"):
+    for name in links or _busy_links(result, "queue_max_bytes"):
         rows = result.samples("links", name)
         _line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
     axis.set_ylabel("queue (MB)")

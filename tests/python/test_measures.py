@@ -62,6 +62,26 @@ def test_rise_time_goes_down_too():
     assert fall_s == pytest.approx(0.3)  # 90 % of the way from 10 to 4 is 4.6
 
 
+def take_up(flow: Sequence[float], giver: Sequence[float]) -> float | None:
+    rates = {"f": [r * MBIT for r in flow], "g": [r * MBIT for r in giver]}
+    run = synthetic.result(rates, {"link": {"utilization": [0.0] * len(flow)}}, 0.1)
+    arguments = {"at_s": 0.2, "stop_s": 0.6, "average_s": 0.0, "before_s": 0.2}
+    return measures.take_up_time(run, flow="f", giver="g", **arguments)
+
+
+def test_take_up_time_ends_with_the_last_sample_that_lacks_a_tenth():
+    # Freed 6, 4, 4, 4 after 0.2 s; taken 2, 3, 3.7, 4: 90 % first from the sample at 0.5 s on.
+    assert take_up([4, 4, 6, 7, 7.7, 8], [10, 10, 4, 6, 6, 6]) == pytest.approx(0.3)
+
+
+def test_take_up_time_of_a_flow_that_follows_at_once_is_zero():
+    assert take_up([4, 4, 10, 8, 8, 8], [10, 10, 4, 6, 6, 6]) == 0.0
+
+
+def test_take_up_time_that_never_comes_is_infinite():
+    assert take_up([4, 4, 6, 7, 7, 7], [10, 10, 4, 6, 6, 6]) == math.inf
+
+
 def test_rise_time_that_never_comes_is_infinite():
     assert measures.rise_time(run_of([1, 1]), flow="f", at_s=0.0, target_bps=1e7) == math.inf
 
