@@ -3,7 +3,7 @@
 //! Sans-I/O: a law has no clock, no randomness and no logging; all it knows is passed in, so the
 //! packet simulator, the fluid model and the kernel's twin are held against one and the same text.
 //!
-//! Reading order: [`units`], [`params`], [`protocol`] (the traits), then any file of
+//! Reading order: [`units`], [`mod@params`], [`protocol`] (the traits), then any file of
 //! [`protocols`] beside its paper, and last [`registry`], the one list of them all.
 
 pub mod params;

@@ -468,7 +468,7 @@ impl Simulation {
             self.ledger.sent += 1;
             let route = &self.flows[f as usize].route;
             if let Some((out, _)) = route.pad {
-                self.join_delay_line(out, packet)
+                self.join_delay_line(out, packet);
             } else {
                 let first = route.forward[0];
                 self.join(first, packet);
