@@ -31,7 +31,7 @@ lock: ## bring the lock files in step with pyproject.toml and Cargo.toml (UPGRAD
 	tools/lock.sh $(if $(UPGRADE),--upgrade)
 	cargo update $(if $(UPGRADE),,--workspace)
 
-clean: ## back to a fresh clone
+clean: ## remove .venv and everything built; results in out/ stay
 	rm -rf .venv target build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis python/waterfill/_core*.so
 
 .venv/.run: requirements.lock tools/setup.sh

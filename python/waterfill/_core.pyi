@@ -1,7 +1,10 @@
 """The Rust core: laws and simulator. Everything that crosses is JSON or a column, in SI units."""
 
-from typing import Literal, TypedDict, final
+from typing import Literal, TypedDict, final, type_check_only
 
+__all__ = ["Simulation", "protocols_json", "targets_json", "version"]
+
+@type_check_only
 class Progress(TypedDict):
     """How far a run is: simulated time, events handled, packets forwarded by links."""
 
@@ -25,7 +28,7 @@ def targets_json(params_json: str) -> str:
 class Simulation:
     """One run of the packet-level simulator."""
 
-    def __init__(self, network_json: str) -> None:
+    def __new__(cls, network_json: str) -> Simulation:
         """Builds the network.
 
         Raises ValueError with one sentence when it cannot run.

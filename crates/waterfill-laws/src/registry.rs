@@ -271,6 +271,10 @@ impl ProtocolId {
 registry! {
     /// MaxNet of the 2007 paper.
     MaxNet: crate::protocols::maxnet::MaxNet,
+    /// AECP of the 2010 paper.
+    Aecp: crate::protocols::aecp::Aecp,
+    /// RCP of Dukkipati and McKeown.
+    Rcp: crate::protocols::rcp::Rcp,
     /// A fixed window and no law.
     Window: crate::protocols::window::Window,
 }

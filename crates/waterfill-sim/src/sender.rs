@@ -267,7 +267,12 @@ impl Sender {
 
     /// Whether packets may become ready by time alone.
     const fn is_timed(&self) -> bool {
-        self.spec.demand.is_some() || self.spec.paced
+        self.spec.demand.is_some() || self.is_spaced()
+    }
+
+    /// Whether packets are spaced out. A law that gives no window has nothing but its spacing, wanted or not.
+    const fn is_spaced(&self) -> bool {
+        self.spec.paced || self.window_packets == u64::MAX
     }
 
     /// When the next packet could leave if no acknowledgement came; none if only that can help.
@@ -283,7 +288,7 @@ impl Sender {
         } else {
             self.written_at(self.recovery.next()).max(now)
         };
-        Some(if self.spec.paced { data_at.max(self.next_send) } else { data_at })
+        Some(if self.is_spaced() { data_at.max(self.next_send) } else { data_at })
     }
 
     /// When the application has written a packet, at its demanded rate.
@@ -326,7 +331,7 @@ impl Sender {
             self.recovery.on_sent();
         }
         self.packets_sent += 1;
-        if self.spec.paced {
+        if self.is_spaced() {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
             self.next_send = self.next_send.max(now) + spacing;
         }
@@ -371,7 +376,7 @@ impl Sender {
     }
 
     pub(crate) fn pacing(&self) -> Option<Rate> {
-        (self.phase == Phase::Open && self.spec.paced).then(|| self.pacing_rate()).flatten()
+        (self.phase == Phase::Open && self.is_spaced()).then(|| self.pacing_rate()).flatten()
     }
 
     pub(crate) fn latest_rtt(&self) -> Option<Duration> {

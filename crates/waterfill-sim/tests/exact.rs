@@ -82,6 +82,15 @@ fn pacing_spaces_packets() {
     close(paced.flows[0].rate_bps.unwrap(), burst.flows[0].rate_bps.unwrap(), 0.01);
 }
 
+/// A law that gives a rate and no window is paced whatever the scenario says: nothing else bounds it.
+#[test]
+fn a_rate_without_a_window_is_always_paced() {
+    let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 6.0)]);
+    n["flows"][0]["pacing"] = json!(false);
+    let (_, summary) = run(&n);
+    close(summary.flows[0].rate_bps.unwrap(), 1e7, 0.01);
+}
+
 /// An application that writes 3 Mbit/s gets 3 Mbit/s of a faster path.
 #[test]
 fn a_demand_bounds_the_rate() {

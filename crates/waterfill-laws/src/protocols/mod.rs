@@ -1,4 +1,6 @@
 //! The protocols, one file each, each to be read beside its paper.
 
+pub mod aecp;
 pub mod maxnet;
+pub mod rcp;
 pub mod window;
