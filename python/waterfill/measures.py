@@ -187,14 +187,11 @@ def settle_time(
     """
     latest_s = 0.0
     for flow, share_bps in shares_bps.items():
-        time_s, rate_bps = _means(*_rate(result, flow), average_s, start_s, stop_s)
+        time_s, rate_bps = means(*_rate(result, flow), average_s, start_s, stop_s)
         if not len(time_s):
             return None
         inside = np.abs(rate_bps - share_bps) <= band * share_bps
-        if not inside[-1]:
-            return math.inf
-        first = 0 if inside.all() else len(inside) - int(np.argmin(inside[::-1]))
-        latest_s = max(latest_s, float(time_s[first]) - start_s)
+        latest_s = max(latest_s, settled_at(time_s, inside) - start_s)
     return latest_s
 
 
@@ -214,7 +211,7 @@ def rate_swings(
     The band is share × (1 ± `band`), the rate a mean of `average_s` inside the window. A rate that
     settles, from whichever side, has none; each full oscillation between bottlenecks has two.
     """
-    _, rate_bps = _means(*_rate(result, flow), average_s, start_s, stop_s)
+    _, rate_bps = means(*_rate(result, flow), average_s, start_s, stop_s)
     if not len(rate_bps):
         return None
     outside = rate_bps[np.abs(rate_bps - share_bps) > band * share_bps]
@@ -254,8 +251,8 @@ def queue_max(result: Result, *, link: str, start_s: float, stop_s: float) -> fl
 def peak_prominence(result: Result, *, start_s: float, stop_s: float) -> float | None:
     """Largest queue of any link in a window ÷ largest queue of any link outside it."""
     table = result.links
-    time_s = _numbers(table, "time_s")
-    queue_bytes = _numbers(table, "queue_max_bytes")
+    time_s = numbers(table, "time_s")
+    queue_bytes = numbers(table, "queue_max_bytes")
     inside = (time_s > start_s + _EPSILON_S) & (time_s <= stop_s + _EPSILON_S)
     if inside.all() or not inside.any():
         return None
@@ -293,7 +290,7 @@ def utilization_error(
     series = _samples(result, "links", link, "utilization")
     worst = 0.0
     for start_s, stop_s in windows_s:
-        _, inside = _means(*series, average_s, start_s, stop_s)
+        _, inside = means(*series, average_s, start_s, stop_s)
         if not len(inside):
             return None
         worst = max(worst, float(np.abs(inside - target).max()) / target)
@@ -329,7 +326,19 @@ def bottleneck_switches(
 # --- samples -----------------------------------------------------------------------------------
 
 
-def _numbers(table: pa.Table, column: str) -> Series:
+def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
+    """The first time from which every sample is inside; infinity when the last one is not.
+
+    Both arguments have the shape (samples,), at least one sample.
+    """
+    if not inside[-1]:
+        return math.inf
+    first = 0 if inside.all() else len(inside) - int(np.argmin(inside[::-1]))
+    return float(time_s[first])
+
+
+def numbers(table: pa.Table, column: str) -> Series:
+    """A column as floats, shape (rows,); NaN where it is null."""
     values: Series = table[column].to_numpy().astype(np.float64, copy=False)
     return values
 
@@ -340,12 +349,12 @@ def _samples(result: Result, which: Which, name: str, column: str) -> tuple[Seri
     Raises KeyError when the run has none of that name.
     """
     rows = result.samples(which, name)
-    return _numbers(rows, "time_s"), _numbers(rows, column)
+    return numbers(rows, "time_s"), numbers(rows, column)
 
 
 def _rate(result: Result, flow: str) -> tuple[Series, Series]:
     """A flow's rate (bit/s) at every sample time of the run, zero where it has no sample."""
-    time_s = np.unique(_numbers(result.links, "time_s"))
+    time_s = np.unique(numbers(result.links, "time_s"))
     rate_bps = np.zeros(len(time_s))
     mine_s, mine_bps = _samples(result, "flows", flow, "rate_bps")
     # A flow has one more row, at its start, which need not be a sample time of the links.
@@ -366,7 +375,7 @@ def _mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> floa
     return float(np.nan_to_num(inside).mean()) if len(inside) else None
 
 
-def _means(
+def means(
     time_s: Series, values: Series, average_s: float, start_s: float, stop_s: float
 ) -> tuple[Series, Series]:
     """The means of `average_s` (one sample if 0) that lie wholly in a window, and their ends."""

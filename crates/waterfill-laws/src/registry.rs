@@ -271,6 +271,8 @@ impl ProtocolId {
 registry! {
     /// MaxNet of the 2007 paper.
     MaxNet: crate::protocols::maxnet::MaxNet,
+    /// TCP MaxNet of the 2006 thesis.
+    MaxNet2006: crate::protocols::maxnet2006::MaxNet2006,
     /// AECP of the 2010 paper.
     Aecp: crate::protocols::aecp::Aecp,
     /// RCP of Dukkipati and McKeown.

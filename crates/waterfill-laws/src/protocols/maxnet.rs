@@ -152,14 +152,14 @@ pub fn real(code: u32) -> f64 {
 }
 
 impl Field {
-    fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         match self {
             Self::Price(code) => code,
             Self::StartRate(code) => code | FLAG,
         }
     }
 
-    fn from_bits(bits: u32) -> Self {
+    pub(crate) fn from_bits(bits: u32) -> Self {
         if bits & FLAG == 0 { Self::Price(bits & CODE_MAX) } else { Self::StartRate(bits & CODE_MAX) }
     }
 }
@@ -314,7 +314,7 @@ impl crate::protocol::Router<Header> for Router {
 }
 
 /// `[maxnet-2007:eq2]` The higher of two codes: a price rises along the path, a start rate falls.
-fn highest(code: u32, own: u32) -> u32 {
+pub(crate) fn highest(code: u32, own: u32) -> u32 {
     code.max(own)
 }
 
@@ -324,7 +324,7 @@ fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
 }
 
 /// `[maxnet-2007:eq3]` p + y_dt/C − μ·dt_p, not below p_min.
-fn price_next(price: f64, arrived: Volume, capacity: Rate, mu: f64, dt_p: f64, price_min: f64) -> f64 {
+pub(crate) fn price_next(price: f64, arrived: Volume, capacity: Rate, mu: f64, dt_p: f64, price_min: f64) -> f64 {
     (price + arrived / capacity - mu * dt_p).max(price_min)
 }
 
@@ -334,13 +334,13 @@ fn spare_capacity(mu: f64, capacity: Rate, arrival_rate: Rate) -> Rate {
 }
 
 /// `[tcp-maxnet-2006:3.3]` −ln(rate/x_max); no spare capacity is the largest code.
-fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
+pub(crate) fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
     // ln of a negative is NaN, which would quantise to 0, "no router wrote": so the floor.
     -(rate / x_max).max(f64::MIN_POSITIVE).ln()
 }
 
 /// `[tcp-maxnet-2006:3.3]` The rate that such a code stands for.
-fn start_rate(code: f64, x_max: Rate) -> Rate {
+pub(crate) fn start_rate(code: f64, x_max: Rate) -> Rate {
     x_max * (-code).exp()
 }
 
@@ -388,7 +388,7 @@ impl crate::protocol::Receiver<Header, Echo> for Receiver {
 }
 
 /// `[maxnet-2007:VI]` The average moved towards a price by weight dt/τ, at most all the way.
-fn averaged(average: f64, price: f64, weight: f64) -> f64 {
+pub(crate) fn averaged(average: f64, price: f64, weight: f64) -> f64 {
     average + weight.min(1.0) * (price - average)
 }
 
@@ -551,7 +551,7 @@ pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
 }
 
 /// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ), not above x_max.
-fn rate(x_max: Rate, xi: f64, q: f64, alpha: f64, tau: f64) -> Rate {
+pub(crate) fn rate(x_max: Rate, xi: f64, q: f64, alpha: f64, tau: f64) -> Rate {
     x_max * (xi - q * (alpha / tau)).min(0.0).exp()
 }
 
@@ -561,17 +561,17 @@ fn xi_next(xi: f64, q: f64, dt: f64, tau: f64, alpha: f64, eta: f64, t: f64) -> 
 }
 
 /// `[maxnet-2007:VI]` ξ* = αq/τ − q/T, where eq. 10 rests.
-fn xi_equilibrium(q: f64, alpha: f64, tau: f64, t: f64) -> f64 {
+pub(crate) fn xi_equilibrium(q: f64, alpha: f64, tau: f64, t: f64) -> f64 {
     q * (alpha / tau) - q / t
 }
 
 /// `[maxnet-2007:VI]` The step from `xi` to `next`, stopped at `rest` if it would pass it.
-fn clipped(xi: f64, next: f64, rest: f64) -> f64 {
+pub(crate) fn clipped(xi: f64, next: f64, rest: f64) -> f64 {
     if (xi <= rest) == (next <= rest) { next } else { rest }
 }
 
 /// `[maxnet-2007:eq10]` W = τ·x.
-fn window(rate: Rate, base_rtt: Duration) -> Volume {
+pub(crate) fn window(rate: Rate, base_rtt: Duration) -> Volume {
     rate * base_rtt
 }
 

@@ -2,5 +2,6 @@
 
 pub mod aecp;
 pub mod maxnet;
+pub mod maxnet2006;
 pub mod rcp;
 pub mod window;
