@@ -1,7 +1,7 @@
 //! Quantities as types, and the only place that converts between units.
 //!
 //! Time is integer picoseconds: at 1 Pbit/s a byte lasts 8 fs, so a 1500-byte packet is 12 ps long
-//! and still ordered, and `u64` reaches 213 days. Volumes and rates inside laws are real
+//! and still ordered, and 63 bits reach 106 days. Volumes and rates inside laws are real
 //! numbers, so that a fluid step is an arrival like any other; packets on links are whole bytes.
 
 use std::iter::Sum;
@@ -9,6 +9,15 @@ use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// Picoseconds in a second.
 const PS_PER_S: f64 = 1e12;
+/// The longest time. 63 bits, because a signed integer becomes a real number in one instruction
+/// and an unsigned one in eight, several times for each packet.
+const MAX_PS: u64 = i64::MAX as u64;
+
+/// Sum that stops at the longest time; of two times, it cannot wrap.
+const fn saturating(a: u64, b: u64) -> u64 {
+    let sum = a + b;
+    if sum < MAX_PS { sum } else { MAX_PS }
+}
 
 /// A point in time, picoseconds since the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -30,12 +39,12 @@ impl Instant {
     /// The start of the run.
     pub const ZERO: Self = Self(0);
     /// Later than any event.
-    pub const NEVER: Self = Self(u64::MAX);
+    pub const NEVER: Self = Self(MAX_PS);
 
     /// From integer picoseconds.
     #[must_use]
     pub const fn from_ps(ps: u64) -> Self {
-        Self(ps)
+        Self(if ps < MAX_PS { ps } else { MAX_PS })
     }
 
     /// From seconds since the start; saturates at [`Instant::NEVER`], negative and NaN give zero.
@@ -72,30 +81,32 @@ impl Instant {
 impl Duration {
     /// No time at all.
     pub const ZERO: Self = Self(0);
+    /// Longer than any run.
+    pub const MAX: Self = Self(MAX_PS);
 
     /// From integer picoseconds.
     #[must_use]
     pub const fn from_ps(ps: u64) -> Self {
-        Self(ps)
+        Self(if ps < MAX_PS { ps } else { MAX_PS })
     }
 
     /// From milliseconds.
     #[must_use]
     pub const fn from_millis(ms: u64) -> Self {
-        Self(ms * 1_000_000_000)
+        Self::from_ps(ms * 1_000_000_000)
     }
 
     /// From microseconds.
     #[must_use]
     pub const fn from_micros(us: u64) -> Self {
-        Self(us * 1_000_000)
+        Self::from_ps(us * 1_000_000)
     }
 
     /// From seconds, rounded to the nearest picosecond; saturates, negative and NaN give zero.
     #[must_use]
     pub fn from_secs(s: f64) -> Self {
         // `as` truncates, saturates at both ends and maps NaN to 0: exactly what is documented.
-        Self((s * PS_PER_S + 0.5) as u64)
+        Self(((s * PS_PER_S + 0.5) as i64).max(0) as u64)
     }
 
     /// Integer picoseconds.
@@ -107,7 +118,7 @@ impl Duration {
     /// Seconds.
     #[must_use]
     pub fn as_secs(self) -> f64 {
-        self.0 as f64 / PS_PER_S
+        self.0 as i64 as f64 / PS_PER_S
     }
 
     /// Whether this is no time at all.
@@ -184,7 +195,7 @@ impl Rate {
 impl Add<Duration> for Instant {
     type Output = Self;
     fn add(self, d: Duration) -> Self {
-        Self(self.0.saturating_add(d.0))
+        Self(saturating(self.0, d.0))
     }
 }
 
@@ -197,7 +208,7 @@ impl AddAssign<Duration> for Instant {
 impl Add for Duration {
     type Output = Self;
     fn add(self, other: Self) -> Self {
-        Self(self.0.saturating_add(other.0))
+        Self(saturating(self.0, other.0))
     }
 }
 
@@ -217,7 +228,7 @@ impl Sub for Duration {
 impl Mul<u64> for Duration {
     type Output = Self;
     fn mul(self, n: u64) -> Self {
-        Self(self.0.saturating_mul(n))
+        Self::from_ps(self.0.saturating_mul(n))
     }
 }
 
@@ -232,7 +243,7 @@ impl Div<u64> for Duration {
 impl Div for Duration {
     type Output = f64;
     fn div(self, other: Self) -> f64 {
-        self.0 as f64 / other.0 as f64
+        self.0 as i64 as f64 / other.0 as i64 as f64
     }
 }
 
@@ -339,8 +350,8 @@ mod tests {
         assert_eq!(Instant::ZERO.since(Instant::from_secs(1.0)), Duration::ZERO);
         assert_eq!(Duration::from_secs(f64::NAN), Duration::ZERO);
         assert_eq!(Duration::from_secs(-1.0), Duration::ZERO);
-        assert_eq!(Rate::ZERO.time_for(1), Duration::from_ps(u64::MAX));
-        // The range reaches beyond two hundred days of simulated time.
-        assert!(Instant::from_secs(213.0 * 86_400.0) < Instant::NEVER);
+        assert_eq!(Rate::ZERO.time_for(1), Duration::MAX);
+        // The range reaches beyond a hundred days of simulated time.
+        assert!(Instant::from_secs(106.0 * 86_400.0) < Instant::NEVER);
     }
 }

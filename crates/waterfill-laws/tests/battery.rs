@@ -51,7 +51,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
     let mut receiver = params.receiver();
     let mut source = params.source(&Connection { weight, packet, initial_window: 10.0 * packet });
     let mut now = Instant::ZERO;
-    let mut base_rtt = Duration::from_ps(u64::MAX);
+    let mut base_rtt = Duration::MAX;
     let mut seen = Vec::new();
     for &call in calls {
         match call {
@@ -81,7 +81,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 assert_eq!(header.encode().len(), id.header_bytes());
                 assert_eq!(id.decode_header(&header.encode()), Some(header));
                 seen.push(format!("{header:?}"));
-                let rtt = (base_rtt < Duration::from_ps(u64::MAX)).then_some(base_rtt);
+                let rtt = (base_rtt < Duration::MAX).then_some(base_rtt);
                 receiver.on_data(now, kind, &header, rtt);
             }
             Call::Other { bytes, queue } => {

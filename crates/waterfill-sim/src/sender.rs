@@ -134,7 +134,7 @@ impl Sender {
             next_send: Instant::ZERO,
             opened: Instant::ZERO,
             smoothed: None,
-            base_rtt: Duration::from_ps(u64::MAX),
+            base_rtt: Duration::MAX,
             latest_rtt: Duration::ZERO,
             rto_backoff: 0,
             rto_deadline: spec.start,

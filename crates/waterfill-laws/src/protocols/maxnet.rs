@@ -405,6 +405,7 @@ pub struct Source {
     t: f64,
     dt_min: Duration,
     order: Order,
+    path: Path,
     /// The averaged price last obeyed.
     price: f64,
     xi: f64,
@@ -415,6 +416,19 @@ pub struct Source {
     price_rate: Rate,
     window: Volume,
     pacing: Option<Rate>,
+}
+
+/// What follows from the base round trip alone: worked out when that changes, not for each
+/// acknowledgement, whose cost divisions would double.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    base_rtt: Duration,
+    /// α/τ.
+    gain: f64,
+    /// η/τ, the zero of the lead-lag compensator.
+    zero: f64,
+    /// A packet a round trip: with less it would hear too late that the price has fallen.
+    rate_min: Rate,
 }
 
 /// Where MaxStart stands (§IV.B).
@@ -439,6 +453,7 @@ impl Source {
             t: params.t.as_secs(),
             dt_min: params.dt_min,
             order: params.order,
+            path: Path { base_rtt: Duration::ZERO, gain: 0.0, zero: 0.0, rate_min: Rate::ZERO },
             price: 0.0,
             xi: 0.0,
             updated: None,
@@ -449,23 +464,30 @@ impl Source {
         }
     }
 
-    fn set_rate(&mut self, rate: Rate, base_rtt: Duration) {
-        // With less than a packet a round trip it would hear too late that the price has fallen.
-        let rate = rate.max(self.packet / base_rtt);
-        self.window = window(rate, base_rtt);
+    fn set_rate(&mut self, rate: Rate) {
+        let rate = rate.max(self.path.rate_min);
+        self.window = window(rate, self.path.base_rtt);
         self.pacing = Some(rate);
     }
 
+    fn set_base_rtt(&mut self, base_rtt: Duration) {
+        if base_rtt != self.path.base_rtt {
+            let tau = base_rtt.as_secs();
+            let rate_min = self.packet / base_rtt;
+            self.path = Path { base_rtt, gain: self.alpha / tau, zero: self.eta / tau, rate_min };
+        }
+    }
+
     /// Fig. 2 for the price `q`.
-    fn obey(&mut self, q: f64, now: Instant, base_rtt: Duration) {
-        let tau = base_rtt.as_secs();
+    fn obey(&mut self, q: f64, now: Instant) {
+        let Path { gain, zero, .. } = self.path;
         self.price = q;
-        let xi_rest = xi_equilibrium(q, self.alpha, tau, self.t);
+        let xi_rest = xi_equilibrium(q, gain, self.t);
         let xi = match self.updated {
             None => xi_rest,
             Some(before) => {
                 let dt = now.since(before).as_secs();
-                clipped(self.xi, xi_next(self.xi, q, dt, tau, self.alpha, self.eta, self.t), xi_rest)
+                clipped(self.xi, xi_next(self.xi, q, dt, gain, zero, self.t), xi_rest)
             }
         };
         let xi_in_rate = match self.order {
@@ -474,11 +496,12 @@ impl Source {
         };
         self.xi = xi;
         self.updated = Some(now);
-        self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, self.alpha, tau);
+        self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, gain);
     }
 
     /// The rate to use: MaxStart's while it is below the price's.
-    fn start_or_price_rate(&mut self, now: Instant, base_rtt: Duration) -> Rate {
+    fn start_or_price_rate(&mut self, now: Instant) -> Rate {
+        let base_rtt = self.path.base_rtt;
         if let Start::Rising { initial, rate, raised } = &mut self.start {
             let dt = now.since(*raised.get_or_insert(now));
             if dt >= base_rtt / STEPS_PER_RTT {
@@ -503,6 +526,7 @@ impl crate::protocol::Source<Header, Echo> for Source {
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
+        self.set_base_rtt(ack.base_rtt);
         match ack.echo.echo {
             Field::StartRate(code) => {
                 if self.start == Start::Asking {
@@ -512,15 +536,15 @@ impl crate::protocol::Source<Header, Echo> for Source {
                     }
                     let initial = start_rate(real(code), self.x_max);
                     self.start = Start::Rising { initial, rate: initial, raised: None };
-                    self.set_rate(initial, ack.base_rtt);
+                    self.set_rate(initial);
                 }
             }
             Field::Price(0) => {} // no router on the path, or no price has come
             Field::Price(code) => {
                 if self.updated.is_none_or(|before| ack.now.since(before) >= self.dt_min) {
-                    self.obey(real(code), ack.now, ack.base_rtt);
-                    let rate = self.start_or_price_rate(ack.now, ack.base_rtt);
-                    self.set_rate(rate, ack.base_rtt);
+                    self.obey(real(code), ack.now);
+                    let rate = self.start_or_price_rate(ack.now);
+                    self.set_rate(rate);
                 }
             }
         }
@@ -550,19 +574,19 @@ pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
     -t * (x / x_max).ln()
 }
 
-/// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ), not above x_max.
-pub(crate) fn rate(x_max: Rate, xi: f64, q: f64, alpha: f64, tau: f64) -> Rate {
-    x_max * (xi - q * (alpha / tau)).min(0.0).exp()
+/// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ) with `gain` = α/τ, not above x_max.
+pub(crate) fn rate(x_max: Rate, xi: f64, q: f64, gain: f64) -> Rate {
+    x_max * (xi - gain * q).min(0.0).exp()
 }
 
-/// `[maxnet-2007:eq10]` ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ).
-fn xi_next(xi: f64, q: f64, dt: f64, tau: f64, alpha: f64, eta: f64, t: f64) -> f64 {
-    xi + alpha * eta / (tau * tau) * dt * ((t * (alpha / tau) - 1.0) * q - t * xi)
+/// `[maxnet-2007:eq10]` ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ) with `gain` = α/τ and `zero` = η/τ.
+fn xi_next(xi: f64, q: f64, dt: f64, gain: f64, zero: f64, t: f64) -> f64 {
+    xi + gain * zero * dt * ((t * gain - 1.0) * q - t * xi)
 }
 
-/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T, where eq. 10 rests.
-pub(crate) fn xi_equilibrium(q: f64, alpha: f64, tau: f64, t: f64) -> f64 {
-    q * (alpha / tau) - q / t
+/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T with `gain` = α/τ, where eq. 10 rests.
+pub(crate) fn xi_equilibrium(q: f64, gain: f64, t: f64) -> f64 {
+    gain * q - q / t
 }
 
 /// `[maxnet-2007:VI]` The step from `xi` to `next`, stopped at `rest` if it would pass it.
@@ -719,25 +743,26 @@ mod tests {
     #[test]
     fn eq6a_rate() {
         let x_max = Rate::from_bps(1e15);
-        close(rate(x_max, 60.0, 5.6, 0.66, 0.05).as_bps(), 9.007_84e8, 1e-5);
-        assert_eq!(rate(x_max, 100.0, 5.6, 0.66, 0.05), x_max);
+        close(rate(x_max, 60.0, 5.6, 0.66 / 0.05).as_bps(), 9.007_84e8, 1e-5);
+        assert_eq!(rate(x_max, 100.0, 5.6, 0.66 / 0.05), x_max);
     }
 
     /// `[maxnet-2007:eq10]` by hand: 15.84 · 10⁻³ · (4.28·5.6 − 0.4·110) = −0.317 306 88.
     #[test]
     fn eq10_xi_step() {
-        close(xi_next(110.0, 5.6, 1e-3, 0.05, 0.66, 0.06, 0.4), 109.682_693_12, 1e-12);
+        close(xi_next(110.0, 5.6, 1e-3, 0.66 / 0.05, 0.06 / 0.05, 0.4), 109.682_693_12, 1e-12);
     }
 
     /// `[maxnet-2007:eq10]` ξ rests at αq/τ − q/T: 125.768 78 − 13.815 51 at 1 Gbit/s and 29 ms.
     #[test]
     fn eq10_xi_equilibrium() {
         let q = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.4);
-        let rest = xi_equilibrium(q, 0.66, 0.029, 0.4);
+        let gain = 0.66 / 0.029;
+        let rest = xi_equilibrium(q, gain, 0.4);
         close(rest, 111.953_27, 1e-6);
-        close(xi_next(rest, q, 0.01, 0.029, 0.66, 0.06, 0.4), rest, 1e-12);
+        close(xi_next(rest, q, 0.01, gain, 0.06 / 0.029, 0.4), rest, 1e-12);
         // There the rate is the demand, whatever the round trip.
-        close(rate(Rate::from_bps(1e15), rest, q, 0.66, 0.029).as_bps(), 1e9, 1e-9);
+        close(rate(Rate::from_bps(1e15), rest, q, gain).as_bps(), 1e9, 1e-9);
     }
 
     /// `[maxnet-2007:VI]` a step that would pass ξ* stops there, from both sides.

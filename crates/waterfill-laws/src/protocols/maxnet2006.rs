@@ -395,7 +395,7 @@ impl Obeyer {
                 self.signal = Some(signal);
                 return;
             }
-            let rest = xi_equilibrium(signal.average, alpha, tau, t);
+            let rest = xi_equilibrium(signal.average, alpha / tau, t);
             let next = xi_next(signal.xi, signal.average, dt.as_secs(), tau, alpha, eta, t);
             signal.xi = clipped(signal.xi, next, rest);
             Signalled { updated: now, acks: 0, ..signal }
@@ -405,7 +405,7 @@ impl Obeyer {
             }
             Signalled {
                 average: price,
-                xi: xi_equilibrium(price, alpha, tau, t),
+                xi: xi_equilibrium(price, alpha / tau, t),
                 base_rtt,
                 heard: now,
                 updated: now,
@@ -421,7 +421,7 @@ impl Obeyer {
     fn obey(&mut self, signal: Signalled, now: Instant) -> Signalled {
         let Signalled { average, xi, base_rtt, .. } = signal;
         let Params { x_max, alpha, rateinc, mindeltaq, .. } = self.params;
-        let price_rate = self.weight * rate(x_max, xi, average, alpha, base_rtt.as_secs());
+        let price_rate = self.weight * rate(x_max, xi, average, alpha / base_rtt.as_secs());
         let Mode::QuickStart(start) = self.mode else {
             self.set_window(price_rate, base_rtt);
             return signal;
@@ -618,9 +618,9 @@ mod tests {
         let q = demand_inverse(Rate::from_bps(0.94e9), X_MAX, 0.05);
         close(q, 0.693_869_298, 1e-9); // 0.05 · (13.815 510 56 + 0.061 875 40)
         assert_eq!(quantise(q), 181_894);
-        let xi = xi_equilibrium(q, 0.3, 0.028, 0.05);
+        let xi = xi_equilibrium(q, 0.3 / 0.028, 0.05);
         close(xi, -6.443_072_05, 1e-8); // 0.693 869 298 · −9.285 714 29
-        close(rate(X_MAX, xi, q, 0.3, 0.028).as_bps(), 0.94e9, 1e-12);
+        close(rate(X_MAX, xi, q, 0.3 / 0.028).as_bps(), 0.94e9, 1e-12);
         close(xi_next(xi, q, 1e-3, 0.028, 0.3, 0.14, 0.05), xi, 1e-14);
     }
 
@@ -635,10 +635,10 @@ mod tests {
     fn eq12_compensation() {
         let xi = compensated(-6.0, 0.69, 0.3, 0.027, 0.028);
         close(xi, -5.726_190_476, 1e-9);
-        let before = rate(X_MAX, -6.0, 0.69, 0.3, 0.028);
-        close(rate(X_MAX, xi, 0.69, 0.3, 0.027).as_bps(), before.as_bps(), 1e-12);
+        let before = rate(X_MAX, -6.0, 0.69, 0.3 / 0.028);
+        close(rate(X_MAX, xi, 0.69, 0.3 / 0.027).as_bps(), before.as_bps(), 1e-12);
         // Without it the rate falls to e^−0.274 = 76 % (Fig. 8a).
-        close(rate(X_MAX, -6.0, 0.69, 0.3, 0.027) / before, 0.760_476, 1e-5);
+        close(rate(X_MAX, -6.0, 0.69, 0.3 / 0.027) / before, 0.760_476, 1e-5);
     }
 
     /// `[tcp-maxnet-2006:3.1.2]` 0.94 − 0.5 Gbit/s; on a full link C/128.

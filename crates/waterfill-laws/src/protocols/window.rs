@@ -4,12 +4,34 @@
 //! None. The window is what the scenario says, for ever. It is the yardstick for the cost of
 //! the simulator itself and for queues that no law empties.
 //!
+//! # Symbols
+//! | RFC 6928 | here | unit |
+//! |---|---|---|
+//! | IW | `packets` | packets |
+//! | IW × packet size | `window` | bytes |
+//!
 //! # Header
 //! None.
+//!
+//! # Router
+//! None.
+//!
+//! # Source
+//! [`FixedWindow`]: no arithmetic after the start; not paced.
+//!
+//! # Parameters
+//! [`Params`]: the first window of RFC 6928 by default.
+//!
+//! # Readings and deviations
+//! Losses do not move the window: what a TCP makes of them is the very law that is left out here.
+//! After a time-out the host sends one packet until it is acknowledged, as under any law.
 //!
 //! # Validation
 //! One flow alone gets `window / RTT` up to the link's rate; the rest of its window stands in the
 //! queue: `packets_in_flight_fill_the_pipe_and_then_the_queue` of the simulator.
+//!
+//! # References
+//! RFC 6928, "Increasing TCP's Initial Window", 2013, for the default.
 
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Info, Kind, Limit, LinkView, Protocol, Received, Receiver, Sending, Source};

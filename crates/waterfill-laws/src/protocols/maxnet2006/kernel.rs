@@ -368,7 +368,7 @@ mod tests {
             let (base_rtt, q, alpha, _, t) = source_state(&mut random);
             let (tau, a) = (f64::from(base_rtt) * 1e-6, f64::from(alpha) * 1e-3);
             let rest = waterfill_maxnet2006_xi_rest(q, alpha, base_rtt, t);
-            near(signed_value(rest), xi_equilibrium(value(q), a, tau, f64::from(t) * 1e-3), 1.0, "ξ*");
+            near(signed_value(rest), xi_equilibrium(value(q), a / tau, f64::from(t) * 1e-3), 1.0, "ξ*");
 
             let (other, ..) = source_state(&mut random);
             let xi = waterfill_maxnet2006_compensated(rest, q, alpha, base_rtt, other);
@@ -382,7 +382,7 @@ mod tests {
             let tolerance = 1.1e-6 + 2.0 / MEMORY_SCALE + gain.max(signed_value(rest).abs()) * 4e-16;
             let xi = rest - slower;
             let x = waterfill_maxnet2006_rate(X_MAX, xi, q, alpha, base_rtt) as f64;
-            let law = rate(Rate::from_bps(X_MAX as f64), signed_value(xi), value(q), a, tau).as_bps();
+            let law = rate(Rate::from_bps(X_MAX as f64), signed_value(xi), value(q), a / tau).as_bps();
             assert!((x - law).abs() <= law * tolerance + 1.0, "x: {x} is not {law}");
         }
     }
