@@ -277,6 +277,10 @@ registry! {
     Aecp: crate::protocols::aecp::Aecp,
     /// RCP of Dukkipati and McKeown.
     Rcp: crate::protocols::rcp::Rcp,
+    /// JetMax of Zhang, Leonard and Loguinov.
+    JetMax: crate::protocols::jetmax::JetMax,
+    /// VCP of Xia, Subramanian, Stoica and Kalyanaraman.
+    Vcp: crate::protocols::vcp::Vcp,
     /// A fixed window and no law.
     Window: crate::protocols::window::Window,
 }

@@ -1,7 +1,9 @@
 //! The protocols, one file each, each to be read beside its paper.
 
 pub mod aecp;
+pub mod jetmax;
 pub mod maxnet;
 pub mod maxnet2006;
 pub mod rcp;
+pub mod vcp;
 pub mod window;
