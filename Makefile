@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench lint lock clean
+.PHONY: help demo build test bench lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -26,6 +26,9 @@ bench: .venv/.run ## the engine's speed and memory, as JSON
 
 lint: .venv/.lint ## formatters, linters and types; a warning is an error
 	@tools/lint.sh
+
+docs: build ## make docs/protocols from the module docs of the protocols' files
+	@$(VENV)/python tools/docs.py
 
 lock: ## bring the lock files in step with pyproject.toml and Cargo.toml (UPGRADE=1: newest versions)
 	tools/lock.sh $(if $(UPGRADE),--upgrade)

@@ -113,9 +113,5 @@ def _max_min(
     resolved: Document, targets: Mapping[str, float], flows: list[Document]
 ) -> list[float | None]:
     """Each flow's mean max-min share in its own window; a flow leaves when it has completed."""
-    lives = []
-    for flow in flows:
-        ends = (flow["stop_s"], flow["completed_s"])
-        lives.append((flow["start_s"], min(end for end in ends if end is not None)))
     active = [None if flow["active_s"] is None else tuple(flow["active_s"]) for flow in flows]
-    return maxmin.mean_rates(resolved, targets, active, lives)
+    return maxmin.mean_rates(resolved, targets, active, maxmin.lives_in(flows))

@@ -45,6 +45,7 @@ Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key: link.link1.rate='1 Gbit/s'."),
 ]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the run.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write here.")]
 
@@ -86,7 +87,7 @@ def run(
     on: Annotated[str, typer.Option(metavar="BACKEND", help="Where to run it: sim.")] = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Seed of the run.")] = None,
+    seed: Seed = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
@@ -114,6 +115,57 @@ def run(
         if output is not None:
             _print(f"written to {output}")
     if "interrupted_at_s" in result.summary:
+        raise typer.Exit(INTERRUPTED)
+
+
+@app.command()
+def compare(
+    scenario: ScenarioFile,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--protocols",
+            metavar="A,B,C",
+            help="Protocols to compare, for every flow that names none. Default: all explicit.",
+        ),
+    ] = None,
+    on: Annotated[str, typer.Option(metavar="BACKEND", help="Where to run them: sim.")] = "sim",
+    sets: Sets = None,
+    seed: Seed = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run a scenario under several protocols and print one table."""
+    from waterfill import backends, compare, tables
+    from waterfill.progress import Bars
+    from waterfill.results import make_directory
+
+    for backend in on.split(","):
+        backends.check(backend.strip())
+    backend = on.split(",")[0].strip()  # there is one so far
+    chosen = compare.select(names, backend)
+    scenarios = compare.load_each(scenario, _overrides(None, sets, seed), chosen, backend)
+    if output is not None:
+        make_directory(output)  # before the runs, as in `run`
+        for name in scenarios:
+            make_directory(output / name)
+    with Bars(scenarios) as bars:
+        results = compare.run_each(scenarios, on=backend, progress=bars.show)
+    if not results:
+        raise typer.Exit(INTERRUPTED)
+    comparison = compare.of(results)
+    document = comparison.document()
+    if output is not None:
+        comparison.write(document, output)
+    if json:
+        _print_json(document)
+    else:
+        _show(*tables.compare(document["runs"]))
+        if output is not None:
+            _print(f"written to {output}")
+    if len(results) < len(scenarios) or any(
+        "interrupted_at_s" in r.summary for r in results.values()
+    ):
         raise typer.Exit(INTERRUPTED)
 
 

@@ -144,6 +144,15 @@ def lives_of(network: Mapping[str, Any]) -> list[tuple[float, float]]:
     ]
 
 
+def lives_in(flows: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """[start, end) in seconds of the flows of a run's summary: one that has completed is gone."""
+    lives = []
+    for flow in flows:
+        ends = (flow["stop_s"], flow["completed_s"])
+        lives.append((flow["start_s"], min(end for end in ends if end is not None)))
+    return lives
+
+
 def intervals(
     network: Mapping[str, Any],
     targets: Mapping[str, float],

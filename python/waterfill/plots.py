@@ -28,6 +28,10 @@ _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#
 _STYLES = ("-", "--", "-.", ":")
 # More lines than colours are drawn as one line and one band a group.
 _MOST_LINES = len(_COLOURS)
+# Protocols side by side: more columns leave no room for a time axis.
+_MOST_COLUMNS = 3
+# Shares are a help to the eye: where they change more often than this they would hide the rates.
+_MOST_STEPS = 200
 
 
 def rates(result: Result, *, average_s: float = 1.0) -> Figure:
@@ -55,6 +59,63 @@ def overview(result: Result) -> Figure:
     _utilization(axes[2], result, average_s)
     axes[2].set_xlabel("time (s)")
     return _finish(figure, result)
+
+
+def comparison(
+    results: Mapping[str, Result],
+    link: str,
+    shares: Mapping[str, Sequence[tuple[Series, Series, Series]]],
+) -> Figure:
+    """Rates and the queue of `link` for each protocol, side by side on common axes.
+
+    `shares` are the max-min shares of each run's classes of flows: spans' from and to (s) and
+    bit/s, drawn in grey below the rates. Rates are means, queues peaks of a hundredth of the run.
+    """
+    from matplotlib.figure import Figure
+
+    columns = min(len(results), _MOST_COLUMNS)
+    rows = -(-len(results) // columns)
+    figure = Figure(figsize=(2.2 + 2.7 * columns, 1.0 + 3.6 * rows), layout="constrained")
+    grid = figure.subplots(
+        2 * rows, columns, sharex=True, sharey=False, squeeze=False, height_ratios=[2.2, 1] * rows
+    )
+    first = next(iter(results.values()))
+    duration_s = first.summary["duration_s"]
+    average_s = duration_s / 100
+    panels = [(grid[2 * (i // columns), i % columns], grid[2 * (i // columns) + 1, i % columns])
+              for i in range(rows * columns)]  # fmt: skip
+    peak_bytes = max(_link(result, link)["queue_bytes"]["max"] for result in results.values())
+    for result in results.values():
+        peaks = _numbers(result.samples("links", link), "queue_max_bytes")
+        peak_bytes = max(peak_bytes, float(peaks.max(initial=0.0)))
+    unit, prefix = (1e6, "MB") if peak_bytes >= 1e6 else (1e3, "kB")
+    for (name, result), (rate, queue) in zip(results.items(), panels, strict=False):
+        rate.sharey(panels[0][0])
+        queue.sharey(panels[0][1])
+        rate.set_title(_plain(name), loc="left")
+        _shares(rate, shares[name])
+        _rates(rate, result, average_s)
+        rows_of_link = result.samples("links", link)
+        style = {"color": "#000000", "linestyle": "-"}
+        _line(queue, rows_of_link, "queue_max_bytes", average_s, link, unit, style, np.maximum)
+        queue.set_ylabel(f"queue ({prefix})")
+        for axis in (rate, queue):
+            axis.set_xlim(0, duration_s)
+            axis.grid(alpha=0.3)
+            axis.label_outer()
+    for i, (rate, queue) in enumerate(panels):
+        if i >= len(results):
+            rate.remove()
+            queue.remove()
+        elif i + columns >= len(results):
+            queue.set_xlabel("time (s)")
+            queue.tick_params(labelbottom=True)
+    for axis in panels[0]:
+        axis.set_ylim(bottom=0)
+    figure.suptitle(f"{_plain(first.summary['scenario'])}: rates, and queue of {_plain(link)}")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2 * columns, frameon=False)
+    return figure
 
 
 PLOTS: Mapping[str, Callable[..., Figure]] = {
@@ -120,6 +181,23 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
         rows = result.samples("traffic", source["name"])
         _line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
     axis.set_ylabel("rate (Mbit/s)")
+
+
+def _shares(axis: Any, classes: Sequence[tuple[Series, Series, Series]]) -> None:
+    if len(classes) > _MOST_LINES or sum(len(spans[0]) for spans in classes) > _MOST_STEPS:
+        return
+    label: str | None = "max-min share"
+    for from_s, to_s, share_bps in classes:
+        there = share_bps > 0
+        axis.hlines(
+            *(share_bps[there] / 1e6, from_s[there], to_s[there]),
+            color="#BBBBBB", linewidth=3.0, label=label,
+        )  # fmt: skip
+        label = None
+
+
+def _link(result: Result, name: str) -> Any:
+    return next(entry for entry in result.summary["links"] if entry["name"] == name)
 
 
 def _queues(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+    from typing_extensions import Self
 
 
 @dataclass(frozen=True)
@@ -33,20 +34,20 @@ class Tick:
 Report = Callable[[Tick], None]
 
 
-class Bar:
-    """A progress bar that is called with `Tick`s; a context manager.
+class Bars:
+    """One progress bar a run, for runs side by side; a context manager, safe to call from threads.
 
-    On a terminal it shows simulated time, packets/s and time left, and goes away at the end.
-    Anywhere else it is silent. Both leave one closing line.
+    On a terminal each shows simulated time, packets/s and time left, and goes away at the end.
+    Anywhere else they are silent. Both leave one closing line a run.
     """
 
-    def __init__(self, title: str) -> None:
-        self._title = title
-        self._last: Tick | None = None
+    def __init__(self, titles: Iterable[str]) -> None:
+        self._titles = list(titles)
+        self._last: dict[str, Tick] = {}
         self._progress: Progress | None = None
-        self._task: TaskID | None = None
+        self._tasks: dict[str, TaskID] = {}
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> Self:
         if sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -60,20 +61,21 @@ class Bar:
                 console=Console(stderr=True),
                 transient=True,
             )
-            self._task = self._progress.add_task(self._title, total=None, state="")
+            for title in self._titles:
+                self._tasks[title] = self._progress.add_task(title, total=None, state="")
             self._progress.start()
         return self
 
-    def __call__(self, tick: Tick) -> None:
-        """Shows one report."""
-        self._last = tick
-        if self._progress is not None and self._task is not None:
+    def show(self, title: str, tick: Tick) -> None:
+        """Shows one report of the run of that title."""
+        self._last[title] = tick
+        if self._progress is not None:
             state = (
                 f"{tick.now_s:.3g} of {tick.duration_s:g} s, "
                 f"{tick.packets_per_s / 1e6:.2f} M packets/s"
             )
             self._progress.update(
-                self._task, completed=tick.now_s, total=tick.duration_s, state=state
+                self._tasks[title], completed=tick.now_s, total=tick.duration_s, state=state
             )
 
     def __exit__(
@@ -84,8 +86,21 @@ class Bar:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
-        if self._last is not None:
-            print(closing_line(self._title, self._last), file=sys.stderr, flush=True)
+        for title in self._titles:
+            if title in self._last:
+                print(closing_line(title, self._last[title]), file=sys.stderr, flush=True)
+
+
+class Bar(Bars):
+    """The progress bar of one run, to be called with its `Tick`s."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__([title])
+        self._title = title
+
+    def __call__(self, tick: Tick) -> None:
+        """Shows one report."""
+        self.show(self._title, tick)
 
 
 def closing_line(title: str, tick: Tick) -> str:

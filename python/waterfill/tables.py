@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 
 # Up to here a table has a line for each flow, beyond a line for each group.
 MOST_LINES = 20
+
+# How a parameter's unit reads; other units are words already.
+UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
 
 _VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
 
@@ -122,6 +126,57 @@ def _traffic(sources: Sequence[Document]) -> Table:
     return table
 
 
+def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
+    """One table of all runs, a line each, with their figures under "compare"; then what they are.
+
+    `runs` is {protocol: run document}, at least one.
+    """
+    first = next(iter(runs.values()))
+    start_s, stop_s = first["measure_s"]
+    head = (
+        f"{one_line(first['scenario'])} on {first['backend']}, seed {first['seed']}: "
+        f"{start_s:g} s to {stop_s:g} s of {first['duration_s']:g} s"
+    )
+    parts: list[Table | Text] = [Text(head, style="bold")]
+    for name, run in runs.items():
+        if "interrupted_at_s" in run:
+            at_s = run["interrupted_at_s"]
+            parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))
+    table = _table()
+    table.padding = 0  # eleven columns: what stands between them is enough
+    table.add_column("protocol", no_wrap=True)
+    headers = (
+        *("used\n%", "queue\nkB", "p99\nkB", "max\nkB", "drops", "Jain", "worst\nshare"),
+        *("settle\ns", "start\ns", "worst\ns"),
+    )
+    for header in headers:
+        table.add_column(header, justify="right")
+    for name, run in runs.items():
+        mine = run["compare"]
+        queue = mine["queue_bytes"]
+        table.add_row(
+            name,
+            _number(_scaled(mine["utilization"], 0.01), ".2f"),
+            *(_kilo(queue[kind]) for kind in ("mean", "p99", "max")),
+            str(mine["drops"]),
+            _number(mine["jain_index"], ".4f"),
+            _number(mine["share_ratio"]["worst"], ".3f"),
+            _number(mine["settling_s"]["worst"], ".2f"),
+            _number(mine["start_up_s"]["median"], ".2f"),
+            _number(mine["start_up_s"]["worst"], ".2f"),
+        )
+    parts.append(table)
+    average_s = first["compare"]["average_s"]
+    notes = (
+        f"used, queue (mean, p99, max): of {one_line(first['compare']['bottleneck'])}, the busiest "
+        "bottleneck; drops: of all links. worst share: least rate ÷ max-min share. settle: until "
+        f"the worst flow's rate, averaged over {average_s:g} s, stays within 5 % of its share, "
+        "from its start or a change of the share. start: from SYN to half of the share, the median "
+        "flow and the worst. –: never, or nothing to judge."
+    )
+    return [*parts, Text(notes)]
+
+
 def maxmin(document: Document) -> list[Table | Text]:
     """One table: interval, flow, exact max-min rate, the link that bounds it."""
     table = _table("from s", "to s", "flow")
@@ -151,8 +206,7 @@ def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
             table.add_column("meaning", overflow="fold")
             for param in protocol.params:
                 meaning = f"{param.doc} ({param.source})" if param.source else param.doc
-                units = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
-                unit = " | ".join(param.choices) or units.get(param.unit, param.unit)
+                unit = " | ".join(param.choices) or UNITS.get(param.unit, param.unit)
                 table.add_row(param.name, _plain(param.default), unit, meaning)
             parts.append(table)
     return parts
@@ -254,9 +308,14 @@ def _scaled(value: float | None, unit: float) -> float | None:
     return None if value is None else value / unit
 
 
+def _kilo(value: float | None) -> str:
+    # Beyond a megabyte nobody reads the tenths, and the table would not fit.
+    return _number(_scaled(value, 1e3), ".1f" if value is None or value < 1e6 else ".0f")
+
+
 def _mega(value: float | None) -> str:
     return _number(_scaled(value, 1e6), ".2f")
 
 
 def _number(value: float | None, form: str) -> str:
-    return "–" if value is None else format(value, form)
+    return "–" if value is None or not math.isfinite(value) else format(value, form)

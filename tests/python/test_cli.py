@@ -9,14 +9,13 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 
-from waterfill import backends, claims, cli
+from waterfill import backends, claims
 
 COMMAND = [sys.executable, "-c", "from waterfill.cli import main; main()"]
 
@@ -36,35 +35,6 @@ name = "f"
 path = ["l"]
 """
 TRAFFIC = '[[traffic]]\nkind = "cbr"\npath = ["l"]\nrate = "4 Mbit/s"\n'
-
-
-@dataclass
-class Ran:
-    code: int
-    out: str
-    err: str
-
-    @property
-    def document(self) -> Any:
-        def refuse(name: str) -> None:
-            raise AssertionError(f"{name} in JSON")
-
-        return json.loads(self.out, parse_constant=refuse)
-
-
-@pytest.fixture
-def waterfill(monkeypatch, capsys, tmp_path):
-    """Runs a command in an empty directory."""
-    monkeypatch.chdir(tmp_path)
-
-    def run(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["waterfill", *arguments])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        captured = capsys.readouterr()
-        return Ran(int(stop.value.code or 0), captured.out, captured.err)
-
-    return run
 
 
 @pytest.fixture

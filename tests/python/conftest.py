@@ -1,0 +1,41 @@
+"""What the tests of several commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from waterfill import cli
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        def refuse(name: str) -> None:
+            raise AssertionError(f"{name} in JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+@pytest.fixture
+def waterfill(monkeypatch, capsys, tmp_path):
+    """Runs a command in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["waterfill", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        captured = capsys.readouterr()
+        return Ran(int(stop.value.code or 0), captured.out, captured.err)
+
+    return run

@@ -1,0 +1,193 @@
+"""The protocols' pages: made from the files as they are, and complete."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from known import ROOT
+
+from waterfill import protocols
+from waterfill.protocols import ParamInfo, ProtocolInfo
+
+
+def _load() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("docs", ROOT / "tools" / "docs.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+docs = _load()
+KNOWN = protocols.load()
+
+RUST = """//! Toy: one rate for all. It is small
+//! and has a second line.
+//!
+//! More on it.
+//!
+//! # Law
+//! - `eq1` x = [C] / N, with [`Router`], [`rate`](crate::units::Rate) and [the text](Source::x)
+//!
+//! ## A case
+//! ```text
+//! # not a heading, [`Router`]
+//! ```
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | x | `x[i]` | bit/s |
+//! # Header
+//! # Router
+//! # Source
+//! # Parameters
+//! [`Params`].
+//! # Readings and deviations
+//! See [the paper](https://example.org/a_b).
+//! # Validation
+//! Tests below.
+//! # References
+//! A book.
+
+use x;
+//! not part of it
+"""
+TOY = ProtocolInfo(
+    name="toy",
+    kind="explicit",
+    backends=("sim",),
+    header_bytes=3,
+    echo_bytes=2,
+    params=(
+        ParamInfo("x_max", "rate", 1e15, doc="Largest rate of [`Source`].", source="toy-1999 §1"),
+        ParamInfo("t", "time", 0.4, doc="a | b"),
+        ParamInfo("order", "choice", "one", ("one", "two"), source="here"),
+        ParamInfo("average", "flag", True),
+        ParamInfo("gain", "ratio", 0.5),
+    ),
+)
+
+
+def page(rust: str = RUST, protocol: ProtocolInfo = TOY) -> str:
+    return str(docs.page(protocol, rust, docs.LAWS / f"{protocol.name}.rs"))
+
+
+def test_pages_are_current():
+    assert docs.differences(docs.pages(KNOWN)) == [], "run `make docs`"
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_protocol_has_the_fixed_headings_in_their_order(name):
+    rust = (ROOT / docs.source_of(name)).read_text()
+    docs.check_headings(docs.sections(docs.module_doc(rust)))
+
+
+@pytest.mark.parametrize("name", KNOWN)
+def test_every_page_ends_in_validation_and_lists_every_parameter(name):
+    text = (ROOT / docs.PAGES / f"{name}.md").read_text()
+    headings = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    assert headings[-2:] == ["References", "Validation"]
+    assert text.count("\n# ") == 1
+    for param in KNOWN[name].params:
+        assert f"| `{param.name}` |" in text
+
+
+def test_the_index_names_every_page():
+    text = (ROOT / docs.PAGES / "README.md").read_text()
+    for name in KNOWN:
+        assert f"]({name}.md)" in text
+
+
+def test_the_first_sentence_is_the_title():
+    text = page()
+    assert (
+        "\n# Toy: one rate for all\n\nIt is small and has a second line.\n\nMore on it.\n" in text
+    )
+
+
+def test_headings_go_one_step_down_but_not_in_code():
+    text = page()
+    assert "\n## Law\n" in text
+    assert "\n### A case\n" in text
+    assert "\n# not a heading, [`Router`]\n" in text
+
+
+def test_links_to_items_become_code_and_others_stay():
+    text = page()
+    assert "- `eq1` x = `C` / N, with `Router`, `rate` and the text\n" in text
+    assert "| x | `x[i]` | bit/s |" in text
+    assert "[the paper](https://example.org/a_b)" in text
+
+
+def test_parameters_and_wire():
+    text = page()
+    assert "On the wire: 3 B in data, 2 B in acknowledgements." in text
+    assert "| `x_max` | bit/s | 1 Pbit/s | Largest rate of `Source`. | toy-1999 §1 |" in text
+    assert "| `t` | s | 400 ms | a \\| b | – |" in text
+    assert "| `order` | `one` or `two` | `one` |  | here |" in text
+    assert "| `average` | 1 | true |" in text
+    assert "| `gain` | 1 | 0.5 |" in text
+
+
+def test_validation_comes_last():
+    text = page()
+    assert text.index("## References") < text.index("## Validation")
+    assert text.endswith("## Validation\n\nTests below.\n")
+    assert "not part of it" not in text
+
+
+def test_a_heading_of_its_own_stays_where_it_is():
+    text = page(RUST.replace("//! # Source\n", "//! # Receiver\n//! Copies.\n//! # Source\n"))
+    assert text.index("## Router") < text.index("## Receiver") < text.index("## Source")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("//! # Router\n", "", "toy.rs: expected the headings .*; no Router"),
+        ("//! # Law\n", "//! # Law\n//! # Law\n", "toy.rs: the heading Law comes twice"),
+        ("//! # Router\n//! # Source\n", "//! # Source\n//! # Router\n", "in the order Law"),
+        (RUST[: RUST.index("//! # Law")], "", "expected a line that says what"),
+    ],
+)
+def test_a_file_that_does_not_do_is_named(old, new, message):
+    with pytest.raises(docs.PageError, match=message):
+        page(RUST.replace(old, new))
+
+
+@pytest.mark.parametrize("path", ["toy.rs", "toy/mod.rs", "tcp/toy.rs"])
+def test_a_protocol_is_a_file_or_a_folder(tmp_path: Path, path):
+    file = tmp_path / docs.LAWS / path
+    file.parent.mkdir(parents=True)
+    file.write_text(RUST)
+    (file.parent / "kernel.rs").write_text("//! A part.\n")
+    made = docs.pages({"toy": TOY}, tmp_path)
+    assert list(made) == [docs.PAGES / "toy.md", docs.PAGES / "README.md"]
+    assert f"[{path}](../../{docs.LAWS / path})" in made[docs.PAGES / "toy.md"]
+
+
+def test_a_protocol_without_a_file_is_named(tmp_path: Path):
+    with pytest.raises(docs.PageError, match=r"expected one file .*, got none"):
+        docs.pages({"toy": TOY}, tmp_path)
+
+
+def test_pages_that_changed_or_are_left_over_are_found(tmp_path: Path):
+    file = tmp_path / docs.LAWS / "toy.rs"
+    file.parent.mkdir(parents=True)
+    file.write_text(RUST)
+    made = docs.pages({"toy": TOY}, tmp_path)
+    assert docs.differences(made, tmp_path) == list(made)
+    (tmp_path / docs.PAGES).mkdir(parents=True)
+    for path, text in made.items():
+        (tmp_path / path).write_text(text)
+    assert docs.differences(made, tmp_path) == []
+    (tmp_path / docs.PAGES / "toy.md").write_text("old")
+    (tmp_path / docs.PAGES / "gone.md").write_text("")
+    names = [path.name for path in docs.differences(made, tmp_path)]
+    assert names == ["toy.md", "gone.md"]

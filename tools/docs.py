@@ -1,0 +1,315 @@
+"""Writes docs/protocols/<name>.md, a page a protocol, from the module docs of their Rust files.
+
+A page is what the file says above its code, headings one step down, with the list of parameters
+and the sizes on the wire as the core reports them. It ends in *Validation*: how far the law has
+been checked is what a reader should leave with. Run by `make docs`; with `--check` nothing is
+written, and the exit code is 1 if a page is not what it should be.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from waterfill import protocols, tables
+from waterfill.protocols import ParamInfo, ProtocolInfo
+from waterfill.quantities import RATE, TIME, VOLUME
+
+ROOT = Path(__file__).resolve().parent.parent
+LAWS = Path("crates/waterfill-laws/src/protocols")
+PAGES = Path("docs/protocols")
+
+# The headings of every protocol file, in this order; it may have others in between.
+HEADINGS = (
+    "Law",
+    "Symbols",
+    "Header",
+    "Router",
+    "Source",
+    "Parameters",
+    "Readings and deviations",
+    "Validation",
+    "References",
+)
+LAST = "Validation"
+
+# Code spans first, so that nothing inside them is taken for a link; rustdoc's forms of a link to
+# an item after that: [`Router`], [`text`](crate::path), [text](crate::path), [Router].
+_INLINE = re.compile(
+    r"\[(?P<code>`[^`\n]+`)\](?:\((?P<url>[^()\s]*)\)|\[[^\]\n]*\])?"
+    r"|(?P<span>`[^`]*`)"
+    r"|\[(?P<text>[^\[\]`]+)\]\((?:[a-z]+@)?[\w:!]+(?:\(\))?\)"
+    r"|\[(?P<bare>[A-Za-z_]\w*(?:::\w+)*)\](?![(\[:])"
+)
+
+
+class PageError(Exception):
+    """A protocol's file from which no page can be made; one sentence that names it."""
+
+
+def source_of(name: str, root: Path = ROOT) -> Path:
+    """The file of a protocol, below the root: NAME.rs or NAME/mod.rs, in any folder of the laws.
+
+    Raises PageError when there is none, or more than one.
+    """
+    laws = root / LAWS
+    found = sorted([*laws.rglob(f"{name}.rs"), *laws.rglob(f"{name}/mod.rs")])
+    if len(found) != 1:
+        number = "none" if not found else ", ".join(str(f.relative_to(laws)) for f in found)
+        raise PageError(f"{name}: expected one file {name}.rs or {name}/mod.rs, got {number}")
+    return found[0].relative_to(root)
+
+
+def module_doc(rust: str) -> list[str]:
+    """The lines of the module doc at the head of a Rust file, without their `//!`."""
+    lines: list[str] = []
+    for line in rust.splitlines():
+        if line.startswith("//!"):
+            lines.append(line[3:].removeprefix(" ").rstrip())
+        elif lines and line.strip():
+            break  # the first item
+    return lines
+
+
+def sections(lines: Iterable[str]) -> dict[str, list[str]]:
+    """The lines below each first-level heading, by its text; those above the first under "".
+
+    Raises PageError when a heading comes twice.
+    """
+    found: dict[str, list[str]] = {"": []}
+    current = found[""]
+    fenced = False
+    for line in lines:
+        fenced ^= line.startswith("```")
+        if line.startswith("# ") and not fenced:
+            title = line[2:].strip()
+            if title in found:
+                raise PageError(f"the heading {title} comes twice")
+            current = found[title] = []
+        else:
+            current.append(line)
+    return found
+
+
+def check_headings(found: Iterable[str]) -> None:
+    """Raises PageError unless all of `HEADINGS` are there, in that order."""
+    mine = [title for title in found if title in HEADINGS]
+    missing = [title for title in HEADINGS if title not in mine]
+    if missing:
+        raise PageError(f"expected the headings {', '.join(HEADINGS)}; no {', '.join(missing)}")
+    if mine != list(HEADINGS):
+        raise PageError(f"expected the headings in the order {', '.join(HEADINGS)}, got {mine}")
+
+
+def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
+    """A protocol's page as Markdown; `source` is its file, below the root.
+
+    Raises PageError when the module doc lacks a title or a heading.
+    """
+    try:
+        parts = sections(module_doc(rust))
+        check_headings(parts)
+        title, lead = _title(parts.pop(""))
+    except PageError as error:
+        raise PageError(f"{source}: {error}") from None
+    # References would be the last word otherwise.
+    parts[LAST] = parts.pop(LAST)
+    out = [_made_from(source), f"# {title}", *([lead] if lead else []), _facts(protocol, source)]
+    for heading, lines in parts.items():
+        out.append(f"## {heading}")
+        body = _body(lines)
+        if body:
+            out.append(body)
+        if heading == "Header":
+            out.append(_wire(protocol))
+        if heading == "Parameters":
+            out.append(_parameters(protocol))
+    return "\n\n".join(out) + "\n"
+
+
+def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
+    """The index of all pages: {name: (protocol, its page's title)}."""
+    rows = [
+        f"| [`{name}`]({name}.md) | {_cell(title)} | {protocol.kind} "
+        f"| {', '.join(protocol.backends)} | {protocol.header_bytes} |"
+        for name, (protocol, title) in pages.items()
+    ]
+    out = [
+        _made_from(LAWS),
+        "# Protocols",
+        "One page a protocol: the law with its numbered equations, the paper's symbols, the header "
+        "on the wire, every parameter with its source, how open places of the paper were read, "
+        "and, at the end, how the law has been validated.",
+        "\n".join(
+            [
+                "| name | protocol | kind | runs on | header (B) |",
+                "|---|---|---|---|---:|",
+                *rows,
+            ]
+        ),
+        "`waterfill protocols` prints the same lists, `waterfill compare S.toml` runs one scenario "
+        "under several of them. The pages are made by `make docs` from the files in "
+        f"[{LAWS}](../../{LAWS}).",
+    ]
+    return "\n\n".join(out) + "\n"
+
+
+def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, str]:
+    """Every page and the index, by their paths below the root.
+
+    Raises PageError for the first protocol whose file does not do.
+    """
+    made: dict[Path, str] = {}
+    titles: dict[str, tuple[ProtocolInfo, str]] = {}
+    for name, protocol in known.items():
+        source = source_of(name, root)
+        rust = (root / source).read_text(encoding="utf-8")
+        made[PAGES / f"{name}.md"] = page(protocol, rust, source)
+        titles[name] = (protocol, _title(sections(module_doc(rust))[""])[0])
+    made[PAGES / "README.md"] = index(titles)
+    return made
+
+
+def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
+    """The pages that are not there, or not as they should be, or that no protocol has any more."""
+    changed = [path for path, text in made.items() if _text(root / path) != text]
+    there = sorted((root / PAGES).glob("*.md"))
+    return changed + [p.relative_to(root) for p in there if p.relative_to(root) not in made]
+
+
+def main(arguments: list[str]) -> int:
+    """Writes the pages, or with `--check` only says which would change; the exit code."""
+    try:
+        made = pages(protocols.load())
+    except PageError as error:
+        print(error, file=sys.stderr)
+        return 1
+    changed = differences(made)
+    if "--check" in arguments:
+        for path in changed:
+            print(f"{path}: not current, `make docs` makes it so", file=sys.stderr)
+        return 1 if changed else 0
+    (ROOT / PAGES).mkdir(parents=True, exist_ok=True)
+    for path in changed:
+        if path in made:
+            (ROOT / path).write_text(made[path], encoding="utf-8")
+        else:
+            (ROOT / path).unlink()
+        print(path)
+    return 0
+
+
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def _made_from(source: Path) -> str:
+    return f"<!-- Made from {source} by tools/docs.py (make docs). Change it there. -->"
+
+
+def _title(lines: list[str]) -> tuple[str, str]:
+    """The first sentence of the lines above the first heading, and the rest of them."""
+    text = "\n".join(lines).strip()
+    if not text:
+        raise PageError("expected a line that says what the protocol is, above the first heading")
+    paragraph, _, rest = text.partition("\n\n")
+    title, stop, more = " ".join(paragraph.split()).partition(". ")
+    lead = f"{more}\n\n{rest}" if stop else rest
+    return plain_links(title.removesuffix(".")), plain_links(lead).strip()
+
+
+def _body(lines: list[str]) -> str:
+    """A section's lines, deeper headings demoted, links turned into code; code blocks as is."""
+    out: list[str] = []
+    prose: list[str] = []
+    fenced = False
+    for line in lines:
+        if line.startswith("```"):
+            if not fenced:
+                out.append(plain_links("\n".join(prose)))
+                prose.clear()
+            fenced = not fenced
+            out.append(line)
+        elif fenced:
+            out.append(line)
+        else:
+            prose.append(f"#{line}" if re.match(r"#{2,5} ", line) else line)
+    out.append(plain_links("\n".join(prose)))
+    return "\n".join(out).strip("\n")
+
+
+def plain_links(text: str) -> str:
+    """Markdown in which links to Rust items are plain code; links to addresses stay."""
+
+    def turn(match: re.Match[str]) -> str:
+        if match["code"] is not None:
+            url = match["url"] or ""
+            return match[0] if "/" in url or url.startswith("#") else match["code"]
+        if match["span"] is not None:
+            return match["span"]
+        if match["text"] is not None:
+            return match["text"]
+        return f"`{match['bare']}`"
+
+    return _INLINE.sub(turn, text)
+
+
+def _facts(protocol: ProtocolInfo, source: Path) -> str:
+    # The docs speak of tests "below", which is where the file goes on.
+    link = f"[{source.relative_to(LAWS)}](../../{source})"
+    return (
+        f"`{protocol.name}` in scenarios and on the command line · {protocol.kind} · runs on "
+        f"{', '.join(protocol.backends)} · the head of {link}, to which *below* refers"
+    )
+
+
+def _wire(protocol: ProtocolInfo) -> str:
+    if protocol.header_bytes == 0 and protocol.echo_bytes == 0:
+        return "On the wire: nothing."
+    return (
+        f"On the wire: {protocol.header_bytes} B in data, "
+        f"{protocol.echo_bytes} B in acknowledgements."
+    )
+
+
+def _parameters(protocol: ProtocolInfo) -> str:
+    if not protocol.params:
+        return "None to set."
+    rows = [
+        f"| `{param.name}` | {_unit(param)} | {_default(param)} | {_cell(plain_links(param.doc))} "
+        f"| {_cell(plain_links(param.source)) or '–'} |"
+        for param in protocol.params
+    ]
+    head = ["| name | unit | default | meaning | source |", "|---|---|---|---|---|"]
+    return f"Set as `params.{protocol.name}.NAME`, in a scenario or with `--set`.\n\n" + "\n".join(
+        [*head, *rows]
+    )
+
+
+def _unit(param: ParamInfo) -> str:
+    if param.choices:
+        return " or ".join(f"`{choice}`" for choice in param.choices)
+    return tables.UNITS.get(param.unit, param.unit) or "1"
+
+
+def _default(param: ParamInfo) -> str:
+    """A default as a scenario may write it."""
+    value = param.default
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return f"`{value}`"
+    quantities = {"rate": RATE, "time": TIME, "volume": VOLUME}
+    return quantities[param.unit].format(value) if param.unit in quantities else f"{value:.15g}"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
