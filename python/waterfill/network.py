@@ -237,6 +237,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> d
         raise scenario.error(key, message)
     names = [_protocol(scenario, i, protocols, backend) for i in range(len(scenario.flow))]
     _check_packet_size(scenario, names, protocols)
+    _check_routers(scenario, protocols)
     params = set_params(scenario, protocols)
     network = Network(scenario)
     routes = [network.route(i) for i in range(len(scenario.flow))]
@@ -293,6 +294,15 @@ def _protocol(scenario: Scenario, index: int, protocols: Protocols, backend: str
     return name
 
 
+def _check_routers(scenario: Scenario, protocols: Protocols) -> None:
+    for index, link in enumerate(scenario.link):
+        for name in link.routers or ():
+            if name not in protocols:
+                key = f"{scenario.key('link', index)}.routers"
+                known = nearest(name, protocols)
+                raise scenario.error(key, f"unknown protocol {shown(name)}{known}")
+
+
 def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Protocols) -> None:
     for name in dict.fromkeys(names):
         headers = TCP_IP_HEADER_BYTES + protocols[name].header_bytes
@@ -330,6 +340,7 @@ def _links(network: Network, routes: Iterable[Route]) -> list[dict[str, Any]]:
                 "buffer_packets": int(amount) if in_packets else None,
                 "loss": direction.loss,
                 "target": link.target,
+                "routers": link.routers,
             }
         )
     return result

@@ -126,6 +126,8 @@ class Link(_Table):
         | None
     ) = None
     """Share of the capacity aimed at; default: the smallest target of the protocols on it."""
+    routers: list[str] | None = None
+    """Protocols whose router law runs here, both ways; default: all whose data cross it."""
     queue: Literal["droptail", "red", "codel", "fq_codel", "choke", "cohabit"] = "droptail"
     """Queue discipline."""
     queue_params: dict[str, Any] | None = None

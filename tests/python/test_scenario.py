@@ -148,6 +148,11 @@ ERRORS = {
         "loss = 1.5",
         "link.link1.loss: expected a finite number not below 0 and at most 1, got 1.5",
     ),
+    "router of an unknown protocol": (
+        'delay = "10 ms"',
+        'routers = ["maxnot"]',
+        'link.link1.routers: unknown protocol "maxnot", did you mean "maxnet"?',
+    ),
     "target of zero": (
         'delay = "10 ms"',
         "target = 0",

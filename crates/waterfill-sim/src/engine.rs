@@ -209,7 +209,9 @@ impl Simulation {
             // A router law runs on each direction that its protocol's data crosses.
             for &l in &spec.forward {
                 let link = &mut self.links[l as usize];
-                if !link.has_router(id) {
+                let speaks = network.links[l as usize].routers.as_ref();
+                let speaks = speaks.is_none_or(|names| names.iter().any(|name| name == id.info().name));
+                if speaks && !link.has_router(id) {
                     link.add_router(id, params.router(link.view()));
                 }
             }

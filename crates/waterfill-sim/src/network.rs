@@ -63,6 +63,9 @@ pub struct LinkSpec {
     /// Utilisation aimed at in place of the protocols'.
     #[serde(default)]
     pub target: Option<f64>,
+    /// Protocols whose router law runs here; none is all whose data cross it.
+    #[serde(default)]
+    pub routers: Option<Vec<String>>,
 }
 
 /// A group of `count` alike flows.

@@ -71,7 +71,10 @@
 //!
 //! # Validation
 //! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s;
-//! experiments `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`.
+//! experiments `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`. In the simulator, with one set of parameters and
+//! paced packets, utilisation stays within 1.5 % of μ from 100 kbit/s at 6 s to 10 Gbit/s at 60 µs; unpaced windows are
+//! whole packets, and so lose up to one packet in the window. On a five-hop parking lot every flow is within 3 % of its
+//! max-min share, and short of a router at the bottleneck the queue fills: `tests/explicit.rs` of the simulator.
 //!
 //! # References
 //! `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet: Theory and

@@ -1,0 +1,116 @@
+//! What the explicit protocols share: max-min rates over several bottlenecks, company on one link, a link that does
+//! not speak their language; and the range of MaxNet.
+
+mod common;
+
+use common::{flow, link, network, run};
+use serde_json::{Value, json};
+use waterfill_sim::summary::Summary;
+
+fn close(a: f64, b: f64, relative: f64) {
+    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+}
+
+fn rates(summary: &Summary) -> Vec<f64> {
+    summary.flows.iter().map(|f| f.rate_bps.expect("a live flow")).collect()
+}
+
+/// Five hops of different rates, 5 ms each: a flow over all of them and one over each, RTTs of 10 to 110 ms.
+fn parking_lot(protocol: &str, duration_s: f64) -> (Value, [f64; 5]) {
+    let mbps = [100.0, 80.0, 60.0, 90.0, 70.0];
+    let links = mbps
+        .iter()
+        .enumerate()
+        .flat_map(|(i, m)| link(&format!("l{i}"), m * 1e6, 0.005, (m * 1e6 * 0.11 / 8.0) as u64));
+    let mut flows = vec![flow("long", protocol, &[0, 2, 4, 6, 8], duration_s)];
+    for i in 0..5u32 {
+        let mut short = flow(&format!("short{i}"), protocol, &[2 * i], duration_s);
+        short["pad_s"] = json!(0.01 * f64::from(i + 1));
+        short["start_s"] = json!(0.5 * f64::from(i + 1));
+        flows.push(short);
+    }
+    (network(duration_s, links.collect(), flows), mbps)
+}
+
+/// The third hop is the smallest and has two flows; what the long flow leaves elsewhere is each short flow's own.
+#[test]
+fn five_hop_parking_lot_is_max_min() {
+    for (protocol, target) in [("maxnet", 0.9), ("aecp", 1.0), ("rcp", 1.0), ("jetmax", 0.95)] {
+        let (n, mbps) = parking_lot(protocol, 60.0);
+        let (_, summary) = run(&n);
+        let long = target * 60e6 / 2.0;
+        let rates = rates(&summary);
+        println!("{protocol}: {:?}", rates.iter().map(|r| r / 1e6).collect::<Vec<_>>());
+        close(rates[0], long, 0.03);
+        for (rate, m) in rates[1..].iter().zip(mbps) {
+            close(*rate, target * m * 1e6 - long, 0.03);
+        }
+    }
+}
+
+/// Two protocols on one link: each router law sees all packets as load and writes only its own header. MaxNet aims at
+/// 0.9 C in all and RCP at C, so MaxNet's price rises until RCP has what MaxNet gives up: it keeps its least window.
+#[test]
+fn the_higher_target_wins_a_shared_link() {
+    let links = link("l", 1e8, 0.02, 500_000).to_vec();
+    let n = network(40.0, links, vec![flow("m", "maxnet", &[0], 40.0), flow("r", "rcp", &[0], 40.0)]);
+    let (_, summary) = run(&n);
+    let [maxnet, rcp] = [0, 1].map(|i| rates(&summary)[i]);
+    // A packet a round trip.
+    close(maxnet, 1500.0 * 8.0 / 0.04, 0.05);
+    close(maxnet + rcp, 1e8, 0.02);
+    // With one target they still differ in what they count as load, but the link is at it.
+    let mut n = n;
+    n["links"][0]["target"] = json!(0.9);
+    let (_, summary) = run(&n);
+    close(summary.links[0].utilization, 0.9, 0.02);
+}
+
+/// A link without the protocol's router gives no price. If it is not the bottleneck nothing changes; if it is, the
+/// source obeys the others, and the link's buffer fills and drops: what any end-to-end check must find out.
+#[test]
+fn a_missing_router_is_noticed_only_at_the_bottleneck() {
+    let build = |silent: usize| {
+        let links = [link("wide", 1e8, 0.01, 250_000), link("narrow", 5e7, 0.01, 250_000)].concat();
+        let mut n = network(20.0, links, vec![flow("f", "maxnet", &[0, 2], 20.0)]);
+        n["links"][silent]["routers"] = json!([]);
+        run(&n).1
+    };
+    let wide_is_silent = build(0);
+    close(rates(&wide_is_silent)[0], 0.9 * 5e7, 0.01);
+    assert_eq!(wide_is_silent.links[2].drops, 0);
+    let narrow_is_silent = build(2);
+    close(narrow_is_silent.links[2].utilization, 1.0, 1e-9);
+    assert!(narrow_is_silent.links[2].queue_bytes.mean > 100_000.0, "{:?}", narrow_is_silent.links[2]);
+}
+
+/// Without any router on the path a source keeps the window it began with.
+#[test]
+fn without_any_router_the_initial_window_stays() {
+    let mut n = network(6.0, link("l", 1e8, 0.02, 500_000).to_vec(), vec![flow("f", "maxnet", &[0], 6.0)]);
+    n["links"][0]["routers"] = json!([]);
+    // The window of 2 s cuts one of 50 bursts of ten packets.
+    close(rates(&run(&n).1)[0], 10.0 * 12_000.0 / 0.040_12, 0.02);
+}
+
+/// MaxNet holds its target over six decades with one set of parameters: paced, so that whole packets do not round it,
+/// with a bandwidth-delay product of at least 50 packets and RTTs down to 60 µs.
+#[test]
+fn maxnet_holds_its_target_from_100_kbps_to_10_gbps() {
+    for (rate_bps, rtt_s, duration_s) in [
+        (1e5, 6.0, 200.0),
+        (1e6, 0.6, 60.0),
+        (1e7, 0.06, 20.0),
+        (1e8, 0.006, 12.0),
+        (1e9, 0.0006, 9.0),
+        (1e10, 0.000_06, 1.5),
+    ] {
+        let bdp = (rate_bps * rtt_s / 8.0) as u64;
+        let mut f = flow("f", "maxnet", &[0], duration_s);
+        f["pacing"] = json!(true);
+        let (_, summary) = run(&network(duration_s, link("l", rate_bps, rtt_s / 2.0, bdp).to_vec(), vec![f]));
+        println!("{rate_bps:e} bit/s, {rtt_s} s: {:.4}", summary.links[0].utilization);
+        close(summary.links[0].utilization, 0.9, 0.015);
+        assert_eq!(summary.links[0].drops, 0);
+    }
+}
