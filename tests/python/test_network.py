@@ -323,6 +323,7 @@ def test_the_whole_document():
         "buffer_packets": None,
         "loss": 0.0,
         "target": 0.8,
+        "routers": None,
     }
     assert math.isclose(long.pop("pad_s"), 0.0105)
     assert long == {
