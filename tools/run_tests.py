@@ -6,6 +6,7 @@ Exits 1 when a test failed or when none ran.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -42,8 +43,15 @@ def cargo() -> Outcome:
     outcome = Outcome()
     # --no-fail-fast: one run tells everything that is broken.
     command = ["cargo", "test", "--locked", "--no-fail-fast"]
+    # proptest draws the same cases on every run, unless another seed is asked for.
+    environment = {"PROPTEST_RNG_SEED": "1", **os.environ}
     with subprocess.Popen(
-        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
