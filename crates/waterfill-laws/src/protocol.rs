@@ -3,7 +3,7 @@
 //! Every call takes one struct that names its facts; the time is always given. A law never
 //! learns which backend runs it. One protocol is one file under [`crate::protocols`].
 
-use crate::params::Params;
+use crate::params::{ParamError, Params};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// What a protocol is called and what it costs on the wire.
@@ -66,6 +66,13 @@ pub trait Protocol {
     fn receiver(params: &Self::Params) -> Self::Receiver;
     /// The sending end of one connection.
     fn source(params: &Self::Params, connection: &Connection) -> Self::Source;
+    /// Checks that these parameters can control a link like this one.
+    ///
+    /// # Errors
+    /// The parameter that cannot, and what it would have to be.
+    fn check_link(_params: &Self::Params, _link: &LinkView) -> Result<(), ParamError> {
+        Ok(())
+    }
     /// Share of a link's capacity these parameters aim at, in (0, 1].
     fn target(params: &Self::Params) -> f64;
 }

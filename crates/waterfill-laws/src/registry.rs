@@ -119,6 +119,13 @@ macro_rules! registry {
             pub fn target(&self) -> f64 {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::target(p),)* }
             }
+            /// Checks that these parameters can control a link like this one.
+            ///
+            /// # Errors
+            /// The parameter that cannot, and what it would have to be.
+            pub fn check_link(&self, link: &LinkView) -> Result<(), ParamError> {
+                match self { $(Self::$variant(p) => <$protocol as Protocol>::check_link(p, link),)* }
+            }
             /// A router for one link direction.
             #[must_use]
             pub fn router(&self, link: &LinkView) -> AnyRouter {

@@ -212,6 +212,8 @@ impl Simulation {
                 let speaks = network.links[l as usize].routers.as_ref();
                 let speaks = speaks.is_none_or(|names| names.iter().any(|name| name == id.info().name));
                 if speaks && !link.has_router(id) {
+                    let at = |e| format!("params.{}.{e} (for link {})", id.info().name, network.links[l as usize].name);
+                    params.check_link(link.view()).map_err(at)?;
                     link.add_router(id, params.router(link.view()));
                 }
             }
@@ -357,6 +359,9 @@ impl Simulation {
             }
         }
         self.now = self.now.max(until);
+        if self.now == self.end && self.sampled < self.end {
+            self.take_sample(); // the part of an interval that is left
+        }
     }
 
     // ------------------------------------------------------------------ a packet's life

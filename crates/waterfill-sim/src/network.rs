@@ -147,6 +147,9 @@ impl TrafficKind {
 /// Most flows, sources and links together that a run may have (an index must fit 32 bits, and a run memory).
 pub const FLOWS_MAX: u64 = 10_000_000;
 
+/// Largest weight: beyond, one flow's share is the link.
+const WEIGHT_MAX: f64 = 1e6;
+
 /// Room for TCP and IP headers in every packet.
 pub(crate) const TCP_IP_BYTES: u32 = 40;
 
@@ -225,6 +228,9 @@ impl Network {
                 time(&format!("{at}.{key}"), s)?;
             }
             positive(&format!("{at}.weight"), flow.weight)?;
+            if flow.weight > WEIGHT_MAX {
+                return Err(format!("{at}.weight: expected at most {WEIGHT_MAX}, got {}", flow.weight));
+            }
             positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
             if let Some(demand) = flow.demand_bps {
                 positive(&format!("{at}.demand"), demand)?;

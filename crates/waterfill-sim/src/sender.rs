@@ -16,6 +16,9 @@ use crate::recovery::Recovery;
 const RTO_INITIAL: Duration = Duration::from_millis(1000);
 /// RFC 6298 (2.5).
 const RTO_MAX: Duration = Duration::from_millis(60_000);
+/// Most packets a host has in flight, whatever its law: what 100 Gbit/s hold in two seconds. Beyond, a law's slip would
+/// fill the memory.
+const IN_FLIGHT_MAX: u64 = 1 << 24;
 /// Pacing of a window-based law that names no rate: window over round trip, and a fifth more so
 /// that the window stays the bound (Linux's tcp_pacing_ca_ratio).
 const PACING_GAIN: f64 = 1.2;
@@ -169,6 +172,7 @@ impl Sender {
         }
         self.phase = Phase::Open;
         self.opened = now;
+        self.rto_backoff = 0;
         self.next_send = now;
         self.hear(now, packet, PacketKind::Syn, 0);
         self.obey();
@@ -278,7 +282,7 @@ impl Sender {
     /// When the next packet could leave if no acknowledgement came; none if only that can help.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
         // A host may always have one packet out, or it would never hear again.
-        if self.recovery.in_flight() >= self.window_packets.max(1) {
+        if self.recovery.in_flight() >= self.window_packets.clamp(1, IN_FLIGHT_MAX) {
             return None;
         }
         let data_at = if self.recovery.to_resend().is_some() {
@@ -366,7 +370,8 @@ impl Sender {
     /// RFC 6298 (2.4, 2.5, 5.5).
     fn rto(&self) -> Duration {
         let rto = self.smoothed.map_or(RTO_INITIAL, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
-        (rto * (1 << self.rto_backoff.min(16))).min(RTO_MAX)
+        // A path longer than the limit still gets its own round trip.
+        (rto * (1 << self.rto_backoff.min(16))).min(RTO_MAX.max(rto))
     }
 
     // ------------------------------------------------------------------ reading

@@ -125,6 +125,34 @@ fn a_lost_syn_goes_again() {
     assert_eq!(summary.flows[0].rtt_ms.mean, None);
 }
 
+/// A link's own target takes the place of the protocol's.
+#[test]
+fn a_links_target_is_what_it_is_filled_to() {
+    let mut n = network(9.0, link("l", 1e8, 0.01, 250_000).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
+    n["links"][0]["target"] = json!(0.5);
+    close(run(&n).1.links[0].utilization, 0.5, 0.01);
+}
+
+/// A path of 50 s is longer than the longest back-off, and its packets are not sent again for that.
+#[test]
+fn a_path_longer_than_the_time_out_limit_works() {
+    let mut n = network(900.0, link("l", 1e6, 50.0, 1 << 24).to_vec(), vec![flow("f", "window", &[0], 900.0)]);
+    n["sample_s"] = json!(10.0);
+    let (_, summary) = run(&n);
+    assert_eq!(summary.flows[0].retransmissions, 0);
+    assert_eq!(summary.flows[0].packets_sent, 80); // a window of ten at 100, 200 … 800 s
+}
+
+/// The series end with the run, also when its length is not a multiple of the sample.
+#[test]
+fn the_last_sample_is_at_the_end() {
+    let mut n = network(1.0, link("l", 1e7, 0.01, 250_000).to_vec(), vec![flow("f", "window", &[0], 1.0)]);
+    n["sample_s"] = json!(0.3);
+    let (sim, _) = run(&n);
+    let times = &sim.series()[1].columns()[0];
+    assert_eq!(times.iter().copied().step_by(2).collect::<Vec<_>>(), [0.3, 0.6, 0.9, 1.0]);
+}
+
 /// MaxNet alone on a link holds it at μ with next to no queue, over four decades of rate.
 #[test]
 fn maxnet_holds_its_target() {

@@ -118,6 +118,9 @@ impl Protocol for MaxNet {
     fn source(params: &Params, connection: &Connection) -> Source {
         Source::new(params, connection)
     }
+    fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
+        check_range(params.x_max, params.t, link.capacity)
+    }
     fn target(params: &Params) -> f64 {
         params.mu
     }
@@ -577,6 +580,16 @@ pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
     -t * (x / x_max).ln()
 }
 
+/// Whether the 23-bit field holds the prices of a link: of all of its capacity, and of a thousandth of it for one flow.
+pub(crate) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
+    let expected = format!("more than the link's {:e} bit/s", capacity.as_bps());
+    require(x_max > capacity, "x_max", &expected)?;
+    let highest = demand_inverse(capacity / 1000.0, x_max, t.as_secs());
+    let expected =
+        format!("a time whose prices stay below 32 s, but a thousandth of the link would have {highest:.1} s");
+    require(highest < real(CODE_MAX), "t", &expected)
+}
+
 /// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ) with `gain` = α/τ, not above x_max.
 pub(crate) fn rate(x_max: Rate, xi: f64, q: f64, gain: f64) -> Rate {
     x_max * (xi - gain * q).min(0.0).exp()
@@ -658,7 +671,7 @@ impl Params {
         )?;
         require(self.eta > 0.0, "eta", "a number above zero")?;
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
-        require(!self.dt_p.is_zero(), "dt_p", "a time above zero")?;
+        require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
         require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")
     }
 }
@@ -845,6 +858,72 @@ mod tests {
             router.on_timer(&link(1e9), Instant::ZERO); // 1 s, 7.7 T₀
         }
         assert!(start_rate(real(router.start_code()), params.x_max).as_bps() > 0.92e9);
+    }
+
+    fn pass(router: &mut Router, bytes: f64, price: Field) -> Field {
+        let mut header = Header { price };
+        let volume = Volume::from_bytes(bytes);
+        let passing = &mut Passing {
+            now: Instant::ZERO,
+            volume,
+            packets: 1.0,
+            kind: PacketKind::Data,
+            header: Some(&mut header),
+        };
+        router.on_arrival(&link(1e9), passing);
+        header.price
+    }
+
+    /// Fig. 3 as it runs: two intervals, a standing queue, the link's own target, then what a start may have.
+    #[test]
+    fn fig3_price_over_two_intervals() {
+        let view = LinkView { target: Some(0.8), queue: Volume::from_bytes(130e3), ..link(1e9) };
+        let mut router = Router::new(&Params::default(), &view);
+        let p_min = 0.4 * 1e6_f64.ln();
+        let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+        assert_eq!(router.poll_at(), at(1));
+        pass(&mut router, 150e3, Field::Price(0));
+        router.on_timer(&view, at(1));
+        // 150 kB and 1 kB of the queue are 1.208 ms of the link, less 0.8 ms.
+        close(router.price - p_min, 0.000_408, 1e-9);
+        pass(&mut router, 75e3, Field::Price(0));
+        router.on_timer(&view, at(2));
+        // 76 kB are 0.608 ms: the price falls by 0.192 ms. Nothing of the first interval counts again.
+        close(router.price - p_min, 0.000_216, 1e-9);
+        assert_eq!(router.poll_at(), at(3));
+        assert_eq!(pass(&mut router, 1500.0, Field::Price(0)), Field::Price(quantise(p_min + 0.000_216)));
+        // 75 kB a millisecond are 600 Mbit/s; (0.8 + 0.2/4) · 1 Gbit/s less that are 250 Mbit/s.
+        let spare = quantise(-(0.25e9_f64 / 1e15).ln());
+        assert_eq!(pass(&mut router, 40.0, Field::StartRate(0)), Field::StartRate(spare));
+    }
+
+    /// Fig. 2 as it runs: ξ starts at rest, then follows eq. 10 for the time between two acknowledgements.
+    #[test]
+    fn fig2_xi_over_two_acknowledgements() {
+        let mut source = Source::new(&Params::default(), &connection());
+        let [q1, q2] = [real(quantise(5.6)), real(quantise(5.7))];
+        source.on_ack(&ack(160, PacketKind::Data, Field::Price(quantise(5.6))));
+        let gain = 0.66 / 0.16;
+        close(source.xi, gain * q1 - q1 / 0.4, 1e-12);
+        let before = source.xi;
+        source.on_ack(&ack(170, PacketKind::Data, Field::Price(quantise(5.7))));
+        // 0.66 · 0.06 / 0.16² · 10 ms · ((0.4 · 0.66 / 0.16 − 1) · q − 0.4 ξ)
+        let after = before + 1.546_875 * 0.01 * (0.65 * q2 - 0.4 * before);
+        close(source.xi, after, 1e-12);
+        assert!((source.xi - before).abs() > 1e-6);
+        close(source.price_rate.as_bps(), 1e15 * (after - gain * q2).exp(), 1e-9);
+    }
+
+    /// What the field cannot say is refused: a rate above x_max, a price above 32 s.
+    #[test]
+    fn links_out_of_range_are_refused() {
+        let refused = |x_max, t_ms, c: f64| {
+            let params = Params { x_max: Rate::from_bps(x_max), t: Duration::from_millis(t_ms), ..Params::default() };
+            MaxNet::check_link(&params, &link(c)).err().map(|e| e.0[..2].to_string())
+        };
+        assert_eq!(refused(1e15, 400, 1e11), None);
+        assert_eq!(refused(1e6, 400, 1e7), Some("x_".into()));
+        assert_eq!(refused(1e15, 3000, 1e7), Some("t:".into())); // 3 · ln 10¹¹ = 76 s
     }
 
     fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {

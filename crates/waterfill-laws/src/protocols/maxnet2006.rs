@@ -90,8 +90,8 @@ mod kernel;
 
 pub use super::maxnet::{Echo, Field, Header};
 use super::maxnet::{
-    averaged, clipped, demand_inverse, highest, price_next, quantise, rate, real, start_rate, start_rate_code, window,
-    xi_equilibrium,
+    averaged, check_range, clipped, demand_inverse, highest, price_next, quantise, rate, real, start_rate,
+    start_rate_code, window, xi_equilibrium,
 };
 use crate::params::{ParamError, require};
 use crate::protocol::{
@@ -130,6 +130,9 @@ impl Protocol for MaxNet2006 {
     }
     fn source(params: &Params, connection: &Connection) -> Source {
         Source::new(params, connection)
+    }
+    fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
+        check_range(params.x_max, params.t, link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu
