@@ -229,7 +229,7 @@ impl Network {
             }
             positive(&format!("{at}.weight"), flow.weight)?;
             if flow.weight > WEIGHT_MAX {
-                return Err(format!("{at}.weight: expected at most {WEIGHT_MAX}, got {}", flow.weight));
+                return Err(format!("{at}.weight: expected at most {WEIGHT_MAX:e}, got {:e}", flow.weight));
             }
             positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
             if let Some(demand) = flow.demand_bps {
