@@ -280,6 +280,12 @@ registry! {
     MaxNet: crate::protocols::maxnet::MaxNet,
     /// TCP MaxNet of the 2006 thesis.
     MaxNet2006: crate::protocols::maxnet2006::MaxNet2006,
+    /// XCP of Katabi, Handley and Rohrs.
+    Xcp: crate::protocols::xcp::Xcp,
+    /// iXCP of Zan and Yang.
+    IXcp: crate::protocols::ixcp::IXcp,
+    /// P-XCP of Zhou, Yeung and Li.
+    PXcp: crate::protocols::pxcp::PXcp,
     /// AECP of the 2010 paper.
     Aecp: crate::protocols::aecp::Aecp,
     /// RCP of Dukkipati and McKeown.

@@ -35,7 +35,7 @@ fn parking_lot(protocol: &str, duration_s: f64) -> (Value, [f64; 5]) {
 /// The third hop is the smallest and has two flows; what the long flow leaves elsewhere is each short flow's own.
 #[test]
 fn five_hop_parking_lot_is_max_min() {
-    for (protocol, target) in [("maxnet", 0.9), ("aecp", 1.0), ("rcp", 1.0), ("jetmax", 0.95)] {
+    for (protocol, target) in [("maxnet", 0.9), ("ixcp", 1.0), ("aecp", 1.0), ("rcp", 1.0), ("jetmax", 0.95)] {
         let (n, mbps) = parking_lot(protocol, 60.0);
         let (_, summary) = run(&n);
         let long = target * 60e6 / 2.0;

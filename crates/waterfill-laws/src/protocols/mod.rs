@@ -1,9 +1,12 @@
 //! The protocols, one file each, each to be read beside its paper.
 
 pub mod aecp;
+pub mod ixcp;
 pub mod jetmax;
 pub mod maxnet;
 pub mod maxnet2006;
+pub mod pxcp;
 pub mod rcp;
 pub mod vcp;
 pub mod window;
+pub mod xcp;

@@ -1,0 +1,466 @@
+//! The router of XCP, iXCP and P-XCP: [`super`]'s law at the head of each link direction.
+
+use super::{Header, Params};
+use crate::protocol::{LinkView, Passing, Probe};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// How XCP and its descendants differ in what a router deals out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::protocols) enum Rule {
+    /// XCP, as the draft has it.
+    Draft,
+    /// iXCP: a packet's part in shuffling ends with the gains or the losses left, whichever is first.
+    Paired,
+    /// P-XCP: spare bandwidth times all flows over those that are bottlenecked here.
+    Scaled,
+}
+
+/// The router of one link direction: XCP's, and the arithmetic of its descendants'.
+///
+/// A packet is *local* if it takes part in shuffling: always in XCP, if bottlenecked here in iXCP.
+#[derive(Clone, Debug)]
+pub struct Router {
+    capacity: Rate,
+    alpha: f64,
+    beta: f64,
+    gamma: f64,
+    bounds: (Duration, Duration),
+    first_interval: Duration,
+    rule: Rule,
+    /// The running interval and its sums.
+    interval: Duration,
+    arrived: Sums,
+    arrived_local: Sums,
+    /// Σ(rtt·X) in s².
+    sum_rtt_x: f64,
+    /// ΣX over packets that left, and over those of them to which this router gave the least.
+    left_x: f64,
+    lowered_x: f64,
+    /// What the last interval's sums decided.
+    spare: Rate,
+    shuffled: Rate,
+    gain: Factors,
+    loss: Factors,
+    residue_gain: Rate,
+    residue_loss: Rate,
+    /// The persistent queue, and the smallest since it was taken.
+    queue: Volume,
+    queue_min: Volume,
+    next_control: Instant,
+    next_queue: Instant,
+}
+
+/// Bytes and ΣX (in seconds) of an interval's arrivals.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    volume: Volume,
+    x: f64,
+}
+
+/// C_p or C_n: what every packet gets, and what a local one gets besides, for each unit of X or s.
+#[derive(Clone, Copy, Debug, Default)]
+struct Factors {
+    all: Rate,
+    local: Rate,
+}
+
+impl Factors {
+    fn of(self, local: bool) -> Rate {
+        self.with(f64::from(u8::from(local)))
+    }
+
+    /// With a part of what is for local packets.
+    fn with(self, part: f64) -> Rate {
+        self.all + part * self.local
+    }
+}
+
+/// The least time over which the smallest queue is taken (2 ms in the authors' simulator).
+const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
+
+impl Router {
+    pub(in crate::protocols) fn new(params: &Params, link: &LinkView, rule: Rule) -> Self {
+        Self {
+            capacity: link.target.unwrap_or(1.0) * link.capacity,
+            alpha: params.alpha,
+            beta: params.beta,
+            gamma: params.gamma,
+            bounds: (params.min_interval, params.max_interval),
+            first_interval: params.first_interval,
+            rule,
+            interval: params.first_interval,
+            arrived: Sums::default(),
+            arrived_local: Sums::default(),
+            sum_rtt_x: 0.0,
+            left_x: 0.0,
+            lowered_x: 0.0,
+            spare: Rate::ZERO,
+            shuffled: Rate::ZERO,
+            gain: Factors::default(),
+            loss: Factors::default(),
+            residue_gain: Rate::ZERO,
+            residue_loss: Rate::ZERO,
+            queue: Volume::ZERO,
+            queue_min: Volume::ZERO,
+            next_control: Instant::ZERO + params.first_interval,
+            next_queue: Instant::ZERO + params.first_interval,
+        }
+    }
+
+    /// A packet arrives: its load, and if it is ours what it says of its flow.
+    pub(in crate::protocols) fn load(&mut self, volume: Volume, packets: f64, header: Option<&Header>, local: bool) {
+        self.arrived.volume += volume;
+        let Some(header) = header else { return };
+        if local {
+            self.arrived_local.volume += volume;
+        }
+        if let Some(rtt) = header.rtt() {
+            let x = header.x(volume, packets);
+            self.arrived.x += x;
+            if local {
+                self.arrived_local.x += x;
+            }
+            self.sum_rtt_x += rtt.min(self.bounds.1.as_secs()) * x;
+        }
+    }
+
+    /// The queue as a packet leaves it.
+    pub(in crate::protocols) fn see_queue(&mut self, queue: Volume) {
+        if queue < self.queue_min {
+            self.queue_min = queue;
+        }
+    }
+
+    /// `[draft-falk:residue]` Writes a packet's feedback at its departure; whether it was lowered.
+    pub(in crate::protocols) fn feed(
+        &mut self,
+        volume: Volume,
+        packets: f64,
+        header: &mut Header,
+        local: bool,
+    ) -> bool {
+        let Some(rtt) = header.rtt() else { return false };
+        let x = header.x(volume, packets);
+        let (gain_due, loss_due) = (self.gain.of(local) * x, self.loss.of(local) * volume.as_bytes());
+        let (mut gain, mut loss) = (gain_due.min(self.residue_gain), loss_due.min(self.residue_loss));
+        if local && self.rule == Rule::Paired {
+            let part = part_left(gain, gain_due).min(part_left(loss, loss_due));
+            gain = gain.min(self.gain.with(part) * x);
+            loss = loss.min(self.loss.with(part) * volume.as_bytes());
+        }
+        let own = gain - loss;
+        let lowered = match header.feedback(rtt) {
+            Some(given) if given <= own => {
+                // What an earlier router took away was not ours to take: it counts as a loss dealt out.
+                loss = (loss + (own - given)).min(self.residue_loss);
+                gain = given + loss;
+                false
+            }
+            _ => {
+                header.set_feedback(own, rtt);
+                true
+            }
+        };
+        self.residue_gain = (self.residue_gain - gain).max(Rate::ZERO);
+        self.residue_loss = (self.residue_loss - loss).max(Rate::ZERO);
+        self.left_x += x;
+        if lowered {
+            self.lowered_x += x;
+        }
+        lowered
+    }
+
+    /// Whether all capacity is in use: nothing to spare, or too much load.
+    pub(in crate::protocols) fn is_full(&self) -> bool {
+        self.spare <= Rate::ZERO
+    }
+
+    pub(in crate::protocols) fn due(&self) -> Instant {
+        self.next_control.min(self.next_queue)
+    }
+
+    pub(in crate::protocols) fn tick(&mut self, queue: Volume, now: Instant) {
+        if self.next_queue <= now {
+            self.queue = self.queue_min;
+            self.queue_min = queue;
+            let draining = Duration::from_secs(queue / self.capacity);
+            self.next_queue = now + ((self.interval - draining) / 2).max(QUEUE_INTERVAL_MIN);
+        }
+        if self.next_control <= now {
+            self.control();
+            self.next_control = now + self.interval;
+        }
+    }
+
+    /// The end of a control interval.
+    fn control(&mut self) {
+        let heard = self.arrived.x > 0.0 && self.arrived.volume > Volume::ZERO;
+        let lasted = self.interval.as_secs();
+        let input = self.arrived.volume / self.interval;
+        let input_local = self.arrived_local.volume / self.interval;
+        self.interval = if heard {
+            Duration::from_secs(mean_rtt(self.sum_rtt_x, self.arrived.x)).clamp(self.bounds.0, self.bounds.1)
+        } else {
+            self.first_interval
+        };
+        (self.spare, self.shuffled) = (Rate::ZERO, Rate::ZERO);
+        (self.gain, self.loss) = (Factors::default(), Factors::default());
+        if heard {
+            self.spare = spare(self.alpha, self.beta, self.capacity, input, self.queue, self.interval);
+            self.shuffled = shuffled(self.gamma, input_local, self.spare);
+            let mut gain = self.spare.max(Rate::ZERO);
+            if self.rule == Rule::Scaled {
+                gain = gain * spare_scale(self.left_x, self.lowered_x, lasted);
+            }
+            let loss = (-1.0 * self.spare).max(Rate::ZERO);
+            self.gain = Factors { all: gain / self.arrived.x, local: over(self.shuffled, self.arrived_local.x) };
+            self.loss = Factors {
+                all: loss / self.arrived.volume.as_bytes(),
+                local: over(self.shuffled, self.arrived_local.volume.as_bytes()),
+            };
+            self.residue_gain = self.shuffled + gain;
+            self.residue_loss = self.shuffled + loss;
+        } else {
+            (self.residue_gain, self.residue_loss) = (Rate::ZERO, Rate::ZERO);
+        }
+        (self.arrived, self.arrived_local, self.sum_rtt_x) = (Sums::default(), Sums::default(), 0.0);
+        (self.left_x, self.lowered_x) = (0.0, 0.0);
+    }
+
+    pub(in crate::protocols) fn show(&self, probe: &mut dyn Probe) {
+        probe.record("spare", self.spare.as_bps());
+        probe.record("shuffled", self.shuffled.as_bps());
+        probe.record("interval", self.interval.as_secs());
+    }
+}
+
+impl crate::protocol::Router<Header> for Router {
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.load(passing.volume, passing.packets, passing.header.as_deref(), true);
+    }
+
+    fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.see_queue(link.queue);
+        if let Some(header) = passing.header.as_deref_mut() {
+            self.feed(passing.volume, passing.packets, header, true);
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.due()
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.tick(link.queue, now);
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        self.show(probe);
+    }
+}
+
+/// `[ixcp-2007:eq1]` φ/d = α·(c − y) − β·b/d.
+fn spare(alpha: f64, beta: f64, capacity: Rate, input: Rate, queue: Volume, interval: Duration) -> Rate {
+    alpha * (capacity - input) - beta * (queue / interval)
+}
+
+/// `[ixcp-2007:eq2]` `[ixcp-2007:eq3]` h/d = max{0, γ·y − |φ/d|}, y of the packets that take part.
+fn shuffled(gamma: f64, input: Rate, spare: Rate) -> Rate {
+    (gamma * input - spare.max(-1.0 * spare)).max(Rate::ZERO)
+}
+
+/// `[draft-falk:cp]` `[draft-falk:cn]` What there is to deal out over the sum it is dealt by.
+fn over(change: Rate, sum: f64) -> Rate {
+    if sum > 0.0 { change / sum } else { Rate::ZERO }
+}
+
+/// `[ixcp-2007:2.1]` The part of what a packet is due that is still there to be dealt out.
+fn part_left(given: Rate, due: Rate) -> f64 {
+    if due > Rate::ZERO { given / due } else { 1.0 }
+}
+
+/// `[katabi-2002:d]` Σ(rtt·X)/ΣX.
+fn mean_rtt(sum_rtt_x: f64, sum_x: f64) -> f64 {
+    sum_rtt_x / sum_x
+}
+
+/// `[ixcp-2007:5]` N/N_b with N = ΣX/d and N_b the same over packets lowered here; N_b is at least 1,
+/// the factor too.
+fn spare_scale(left_x: f64, lowered_x: f64, interval: f64) -> f64 {
+    (left_x / lowered_x.max(interval)).max(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Form;
+    use super::super::tests::{bps, bytes, close, feedback, packet_of};
+    use super::*;
+    use crate::protocol::{PacketKind, Router as _};
+
+    const MBPS: f64 = 1e6;
+
+    fn link() -> LinkView {
+        LinkView { id: 0, capacity: bps(100.0 * MBPS), target: None, queue: Volume::ZERO }
+    }
+
+    /// `[ixcp-2007:eq1]` 0.4 · 31 Mbit/s is 12.4; 10 kB in 80 ms are 1 Mbit/s, of which 0.226.
+    #[test]
+    fn eq1_spare() {
+        let d = Duration::from_millis(80);
+        let (c, y) = (bps(155.0 * MBPS), bps(124.0 * MBPS));
+        close(spare(0.4, 0.226, c, y, Volume::ZERO, d).as_bps(), 12.4 * MBPS, 1e-12);
+        close(spare(0.4, 0.226, c, c, bytes(10e3), d).as_bps(), -0.226 * MBPS, 1e-12);
+    }
+
+    /// `[ixcp-2007:eq2]` γ·150 − 2 either way; at 124 of 155 Mbit/s (80 %) nothing is left to shuffle.
+    #[test]
+    fn eq2_shuffled() {
+        close(shuffled(0.1, bps(150.0 * MBPS), bps(2.0 * MBPS)).as_bps(), 13.0 * MBPS, 1e-12);
+        close(shuffled(0.1, bps(150.0 * MBPS), bps(-2.0 * MBPS)).as_bps(), 13.0 * MBPS, 1e-12);
+        assert_eq!(shuffled(0.1, bps(100.0 * MBPS), bps(12.4 * MBPS)), Rate::ZERO);
+    }
+
+    /// `[katabi-2002:d]` flows of 40 and 80 ms count once each: 60 ms, whatever their windows.
+    #[test]
+    fn d_is_the_mean_over_flows() {
+        let mut router = Router::new(&Params::default(), &link(), Rule::Draft);
+        for (rtt, cwnd) in [(0.04, 10e3), (0.08, 80e3)] {
+            // In 160 ms a flow sends 0.16/rtt windows.
+            for _ in 0..(0.16 / rtt * cwnd / 1000.0_f64).round() as u32 {
+                router.load(bytes(1000.0), 1.0, Some(&packet_of(Form::Katabi, rtt, cwnd)), true);
+            }
+        }
+        router.tick(Volume::ZERO, Instant::from_secs(0.05));
+        close(router.interval.as_secs(), 0.06, 1e-6);
+    }
+
+    /// A router that has heard a 100 ms interval of two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
+    fn after_one_interval(form: Form, rule: Rule) -> Router {
+        let params = Params { header: form, first_interval: Duration::from_millis(100), ..Params::default() };
+        let mut router = Router::new(&params, &link(), rule);
+        for cwnd in [800e3, 200e3] {
+            for _ in 0..(cwnd / 1000.0) as u32 {
+                router.load(bytes(1000.0), 1.0, Some(&packet_of(form, 0.1, cwnd)), true);
+            }
+        }
+        router.tick(Volume::ZERO, Instant::from_secs(0.1));
+        router
+    }
+
+    /// `[draft-falk:cp]` `[draft-falk:cn]` φ = 0.4 · 20 = 8 = γ·y, so h = 0 and each flow gains 4 Mbit/s: spread
+    /// over 800 and 200 packets, 5 and 20 kbit/s each.
+    #[test]
+    fn cp_gives_every_flow_the_same() {
+        for form in [Form::Katabi, Form::Falk] {
+            let mut router = after_one_interval(form, Rule::Draft);
+            for (cwnd, gain) in [(800e3, 5e3), (200e3, 20e3)] {
+                let mut header = packet_of(form, 0.1, cwnd);
+                assert!(router.feed(bytes(1000.0), 1.0, &mut header, true));
+                // Katabi's feedback is the window's: the throughput's times 100 ms.
+                let per_s = if form == Form::Katabi { 10.0 } else { 1.0 };
+                close(feedback(&header) * per_s * 8.0, gain, 1e-4);
+            }
+            assert!(!router.is_full());
+        }
+    }
+
+    /// `[draft-falk:cn]` 50 kB in the queue: φ = 8 − 0.226 · 4 and h = 0.904 Mbit/s, so the flows gain
+    /// (8 − 0.904 + 0.904)/2 each and lose 0.904 in proportion to their rates.
+    #[test]
+    fn cn_takes_from_every_flow_in_proportion() {
+        let mut router = after_one_interval(Form::Katabi, Rule::Draft);
+        (router.queue, router.interval) = (bytes(50e3), Duration::from_millis(100));
+        for cwnd in [800e3, 200e3] {
+            for _ in 0..(cwnd / 1000.0) as u32 {
+                router.load(bytes(1000.0), 1.0, Some(&packet_of(Form::Katabi, 0.1, cwnd)), true);
+            }
+        }
+        router.control();
+        close(router.spare.as_bps(), 7.096 * MBPS, 1e-6);
+        close(router.shuffled.as_bps(), 0.904 * MBPS, 1e-6);
+        for (cwnd, change) in [(800e3, 4.0 - 0.904 * 0.8), (200e3, 4.0 - 0.904 * 0.2)] {
+            let mut header = packet_of(Form::Katabi, 0.1, cwnd);
+            router.feed(bytes(1000.0), 1.0, &mut header, true);
+            close(feedback(&header) * 8.0 / 0.1 * (cwnd / 1000.0), change * MBPS, 1e-5);
+        }
+    }
+
+    /// `[draft-falk:residue]` all that was to be given is given in an interval, and no more.
+    #[test]
+    fn residues_bound_what_is_given() {
+        let mut router = after_one_interval(Form::Katabi, Rule::Draft);
+        let mut given = 0.0;
+        for _ in 0..3000 {
+            let mut header = packet_of(Form::Katabi, 0.1, 800e3);
+            router.feed(bytes(1000.0), 1.0, &mut header, true);
+            given += feedback(&header) * 8.0 / 0.1;
+        }
+        close(given, 8.0 * MBPS, 1e-5);
+    }
+
+    /// `[draft-falk:residue]` what an earlier router gave stays if it is less, and uses up no more than that.
+    #[test]
+    fn an_earlier_router_that_gave_less_prevails() {
+        let mut router = after_one_interval(Form::Falk, Rule::Draft);
+        let mut header = packet_of(Form::Falk, 0.1, 200e3); // would get 20 kbit/s
+        header.set_feedback(bps(8e3), 0.1);
+        assert!(!router.feed(bytes(1000.0), 1.0, &mut header, true));
+        assert_eq!(header.feedback(0.1), Some(bps(8e3)));
+        close(router.residue_gain.as_bps(), 8.0 * MBPS - 8e3, 1e-9);
+        // With losses to deal out, the difference is one of them: 20 − 8 kbit/s, so the gain is 20.
+        router.residue_loss = bps(1.0 * MBPS);
+        let before = router.residue_gain;
+        router.feed(bytes(1000.0), 1.0, &mut header, true);
+        close(router.residue_loss.as_bps(), 1.0 * MBPS - 12e3, 1e-4);
+        close((before - router.residue_gain).as_bps(), 20e3, 1e-4);
+    }
+
+    /// The smallest queue of an interval counts, and the longest does not.
+    #[test]
+    fn the_persistent_queue_is_the_smallest() {
+        let mut router = Router::new(&Params::default(), &link(), Rule::Draft);
+        router.tick(bytes(9e3), Instant::from_secs(0.05));
+        for queue in [8e3, 5e3, 9e3] {
+            let view = LinkView { queue: bytes(queue), ..link() };
+            let (now, volume) = (Instant::from_secs(0.06), bytes(1000.0));
+            let mut passing = Passing { now, volume, packets: 1.0, kind: PacketKind::Other, header: None };
+            router.on_departure(&view, &mut passing);
+        }
+        // (50 ms − 9 kB/100 Mbit/s)/2 later.
+        assert_eq!(router.next_queue, Instant::from_secs(0.05 + 0.02464));
+        router.tick(bytes(9e3), router.next_queue);
+        assert_eq!(router.queue, bytes(5e3));
+    }
+
+    #[test]
+    fn a_syn_is_load_and_nothing_else() {
+        let mut router = after_one_interval(Form::Katabi, Rule::Draft);
+        let mut header = Header::stamped(Form::Katabi, None, bytes(1000.0), bytes(40.0));
+        router.load(bytes(40.0), 1.0, Some(&header), true);
+        assert!(!router.feed(bytes(40.0), 1.0, &mut header, true));
+        assert_eq!((header.feedback(0.1), router.arrived.x), (None, 0.0));
+        assert_eq!(router.arrived.volume, bytes(40.0));
+    }
+
+    /// `[ixcp-2007:2.1]` half of the gains are left, so half of the losses are taken.
+    #[test]
+    fn paired_shuffling_gives_no_more_than_it_takes() {
+        for (rule, loss_left) in [(Rule::Draft, 90e3), (Rule::Paired, 95e3)] {
+            let mut router = after_one_interval(Form::Falk, rule);
+            (router.gain.all, router.gain.local) = (Rate::ZERO, bps(10e6)); // per second of X
+            router.loss.local = bps(10.0); // per byte
+            (router.residue_gain, router.residue_loss) = (bps(2500.0), bps(100e3));
+            let mut header = packet_of(Form::Falk, 0.1, 200e3); // X = 0.5 ms: due are 5 and 10 kbit/s
+            router.feed(bytes(1000.0), 1.0, &mut header, true);
+            close(router.residue_loss.as_bps(), loss_left, 1e-4);
+        }
+    }
+
+    /// `[ixcp-2007:5]` 10 flows of which 2 are bottlenecked here; of which none is.
+    #[test]
+    fn scale_of_pxcp() {
+        close(spare_scale(1.0, 0.2, 0.1), 5.0, 1e-12);
+        close(spare_scale(1.0, 0.0, 0.1), 10.0, 1e-12);
+        assert_eq!(spare_scale(0.05, 0.0, 0.1), 1.0);
+    }
+}
