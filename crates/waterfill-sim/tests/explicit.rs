@@ -48,6 +48,16 @@ fn five_hop_parking_lot_is_max_min() {
     }
 }
 
+/// XCP shuffles bandwidth to flows that are held elsewhere: some flow is off by more than 5 %, as ixcp-2007 says.
+#[test]
+fn xcp_misses_max_min() {
+    let (n, mbps) = parking_lot("xcp", 60.0);
+    let rates = rates(&run(&n).1);
+    let shares = std::iter::once(30e6).chain(mbps.map(|m| m * 1e6 - 30e6));
+    let worst = rates.iter().zip(shares).map(|(rate, share)| (rate / share - 1.0).abs()).fold(0.0, f64::max);
+    assert!(worst > 0.05, "{worst}");
+}
+
 /// Two protocols on one link: each router law sees all packets as load and writes only its own header. MaxNet aims at
 /// 0.9 C in all and RCP at C, so MaxNet's price rises until RCP has what MaxNet gives up: it keeps its least window.
 #[test]
@@ -93,10 +103,11 @@ fn without_any_router_the_initial_window_stays() {
     close(rates(&run(&n).1)[0], 10.0 * 12_000.0 / 0.040_12, 0.02);
 }
 
-/// MaxNet holds its target over six decades with one set of parameters: paced, so that whole packets do not round it,
-/// with a bandwidth-delay product of at least 50 packets and RTTs down to 60 µs.
+/// MaxNet holds its target over six decades of rate with one set of parameters, at RTTs from 6 s to 1.2 µs: with a
+/// bandwidth-delay product of 50 packets where RTTs are long, and of ten below 12 ms. (At ten packets and longer RTTs whole
+/// packets round 9.9 down to 9 of the 11 that then are a round trip, and the link stays at 82 to 86 %.)
 #[test]
-fn maxnet_holds_its_target_from_100_kbps_to_10_gbps() {
+fn maxnet_holds_its_target_from_100_kbps_to_100_gbps() {
     for (rate_bps, rtt_s, duration_s) in [
         (1e5, 6.0, 200.0),
         (1e6, 0.6, 60.0),
@@ -104,6 +115,10 @@ fn maxnet_holds_its_target_from_100_kbps_to_10_gbps() {
         (1e8, 0.006, 12.0),
         (1e9, 0.0006, 9.0),
         (1e10, 0.000_06, 1.5),
+        (1e8, 0.001_2, 12.0),
+        (1e9, 0.000_12, 5.0),
+        (1e10, 0.000_012, 2.0),
+        (1e11, 0.000_001_2, 1.5),
     ] {
         let bdp = (rate_bps * rtt_s / 8.0) as u64;
         let mut f = flow("f", "maxnet", &[0], duration_s);
