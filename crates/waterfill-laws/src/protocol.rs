@@ -141,7 +141,10 @@ pub struct Passing<'a, H> {
 pub trait Router<H> {
     /// Before the queue.
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, H>);
-    /// When it leaves the queue for the wire.
+    /// Whether [`Router::on_departure`] does anything: most laws are done at arrival, and a call less
+    /// for each packet is worth a line.
+    const DEPARTURES: bool = false;
+    /// When it leaves the queue for the wire; called if [`Router::DEPARTURES`] says so.
     fn on_departure(&mut self, _link: &LinkView, _passing: &mut Passing<'_, H>) {}
     /// When the law next wants [`Router::on_timer`].
     fn poll_at(&self) -> Instant {

@@ -69,12 +69,16 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 let volume = Volume::from_bytes(f64::from(bytes));
                 link.queue = Volume::from_bytes(f64::from(queue));
                 let mut header = source.stamp(&Sending { now, kind, volume });
+                let mut arrived = header;
                 for departs in [false, true] {
                     let mut passing = AnyPassing { now, volume, packets: 1.0, kind, header: Some(&mut header) };
                     if departs {
                         router.on_departure(&link, &mut passing);
+                        let silent = router.sees_departures() || header == arrived;
+                        assert!(silent, "{id:?} writes at departure: its router's DEPARTURES must say so");
                     } else {
                         router.on_arrival(&link, &mut passing);
+                        arrived = header;
                     }
                 }
                 // What is simulated is what would be on the wire.

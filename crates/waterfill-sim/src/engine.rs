@@ -11,6 +11,7 @@ use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
 use rand_pcg::Pcg64;
+use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::{AnyHeader, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
@@ -211,7 +212,7 @@ impl Simulation {
                 let link = &mut self.links[l as usize];
                 let speaks = network.links[l as usize].routers.as_ref();
                 let speaks = speaks.is_none_or(|names| names.iter().any(|name| name == id.info().name));
-                if speaks && !link.has_router(id) {
+                if speaks && id.info().kind == Kind::Explicit && !link.has_router(id) {
                     let at = |e| format!("params.{}.{e} (for link {})", id.info().name, network.links[l as usize].name);
                     params.check_link(link.view()).map_err(at)?;
                     link.add_router(id, params.router(link.view()));

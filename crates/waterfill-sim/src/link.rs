@@ -39,6 +39,8 @@ pub(crate) struct Link {
     loss: f64,
     rng: Pcg64,
     routers: Vec<(ProtocolId, AnyRouter)>,
+    /// Whether one of them wants to see departures.
+    departures: bool,
     joined: VecDeque<Joined>,
     /// How many of `joined` have started their transmission.
     started: usize,
@@ -76,6 +78,7 @@ impl Link {
             loss: spec.loss,
             rng,
             routers: Vec::new(),
+            departures: false,
             joined: VecDeque::new(),
             started: 0,
             waiting_bytes: 0,
@@ -94,6 +97,7 @@ impl Link {
     pub(crate) fn add_router(&mut self, id: ProtocolId, router: AnyRouter) {
         self.next_timer = self.next_timer.min(router.poll_at());
         self.next_change = self.next_change.min(self.next_timer);
+        self.departures |= router.sees_departures();
         self.routers.push((id, router));
     }
 
@@ -151,6 +155,9 @@ impl Link {
         self.started += 1;
         // Its transmission ends one propagation delay before it arrives.
         self.meter.started(joined.packet.bytes, joined.arrives.before(self.delay));
+        if !self.departures {
+            return;
+        }
         for (_, router) in &mut self.routers {
             router.on_departure(&self.view, &mut passing(now, &mut joined.packet));
         }

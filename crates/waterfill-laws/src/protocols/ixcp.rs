@@ -191,6 +191,8 @@ impl crate::protocol::Router<Header> for Router {
         self.inner.load(passing.volume, passing.packets, header.map(|h| &h.congestion), local);
     }
 
+    const DEPARTURES: bool = true;
+
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.inner.see_queue(link.queue);
         if let Some(header) = passing.header.as_deref_mut() {

@@ -208,6 +208,8 @@ impl crate::protocol::Router<Load> for Router {
         self.arrived += passing.volume;
     }
 
+    const DEPARTURES: bool = true;
+
     fn on_departure(&mut self, _link: &LinkView, passing: &mut Passing<'_, Load>) {
         if let Some(header) = passing.header.as_deref_mut() {
             *header = highest(*header, self.load);

@@ -239,6 +239,8 @@ impl crate::protocol::Router<Header> for Router {
         self.load(passing.volume, passing.packets, passing.header.as_deref(), true);
     }
 
+    const DEPARTURES: bool = true;
+
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.see_queue(link.queue);
         if let Some(header) = passing.header.as_deref_mut() {
