@@ -12,7 +12,7 @@ import pytest
 
 from waterfill import cli
 
-# The same cases on every run: what fails here fails there. `--hypothesis-profile=default` looks further.
+# The same cases on every run; `--hypothesis-profile=default` looks further.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
 
