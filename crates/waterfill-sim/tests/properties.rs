@@ -5,15 +5,18 @@ mod common;
 use common::{flow, link, network, run, run_until};
 use proptest::prelude::*;
 use serde_json::{Value, json};
+use waterfill_laws::registry::ProtocolId;
 
 /// Half a picosecond in the 16 µs that the shortest packet takes on the fastest of these links, and a margin.
 const ROUNDING: f64 = 1e-7;
 
-/// A random parking lot: one to four links, flows over stretches of it, losses, small buffers, traffic.
+/// A random parking lot: one to four links, flows of any protocol over stretches of it, losses, small buffers, traffic.
 fn networks() -> impl Strategy<Value = Value> {
     let links = prop::collection::vec((1e6..2e7, 0.0..0.03, 3_000u64..60_000, prop_oneof![Just(0.0), 0.0..0.1]), 1..5);
-    let flows =
-        prop::collection::vec((0usize..4, 1usize..4, 1u32..4, 0.0..1.0, any::<[bool; 3]>(), 1u64..400_000), 1..5);
+    let flows = prop::collection::vec(
+        (0usize..4, 1usize..4, 1u32..4, 0.0..1.0, (0..ProtocolId::ALL.len(), any::<[bool; 2]>()), 1u64..400_000),
+        1..5,
+    );
     (links, flows, 0u64..1000, prop::option::of(1e5..2e7)).prop_map(|(links, flows, seed, cbr)| {
         let names: Vec<String> = (0..links.len()).map(|i| format!("l{i}")).collect();
         let mut directions = Vec::new();
@@ -22,10 +25,10 @@ fn networks() -> impl Strategy<Value = Value> {
             out["loss"] = json!(loss);
             directions.extend([out, back]);
         }
-        let flows = flows.iter().enumerate().map(|(i, &(from, length, count, start_s, [maxnet, pacing, delayed_ack], size))| {
+        let flows = flows.iter().enumerate().map(|(i, &(from, length, count, start_s, (protocol, [pacing, delayed_ack]), size))| {
             let from = from % links.len();
             let path: Vec<u32> = (from..(from + length).min(links.len())).map(|l| 2 * l as u32).collect();
-            let mut f = flow(&format!("f{i}"), if maxnet { "maxnet" } else { "window" }, &path, 5.0);
+            let mut f = flow(&format!("f{i}"), ProtocolId::ALL[protocol].info().name, &path, 5.0);
             f["count"] = json!(count);
             f["start_s"] = json!(start_s);
             f["stagger_s"] = json!(0.05);
