@@ -1,5 +1,5 @@
 //! The one list of protocols, and what follows from it: dispatch by `match` on the packet path
-//! (no allocation, no virtual call; always inlined, which measures a quarter of the engine's speed), and the lists that the command line prints.
+//! (no allocation, no virtual call; always inlined), and the lists that the command line prints.
 //!
 //! Adding a protocol is adding its file and one line at the end of this one.
 
