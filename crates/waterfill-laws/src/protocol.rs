@@ -19,6 +19,8 @@ pub struct Info {
     pub backends: &'static [&'static str],
     /// Whether the law asks for paced packets unless the scenario says otherwise.
     pub paced: bool,
+    /// What it asks of the host's machinery for losses and marks.
+    pub host: Host,
     /// The state its router and source show to probes.
     pub signals: &'static [Signal],
 }
@@ -41,6 +43,64 @@ pub enum Kind {
     Explicit,
     /// The source infers congestion by itself.
     EndToEnd,
+}
+
+/// What a law leaves to the host it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Host {
+    /// How losses are found and mended.
+    pub retransmission: Retransmission,
+    /// How the data in flight comes down to the window after a loss or a mark.
+    pub reduction: Reduction,
+    /// What is made of packets that a router marked.
+    pub ecn: Ecn,
+    /// The header is the host's own note on a packet, which a real host keeps beside its copy of the data: it comes
+    /// back with the acknowledgement and takes no bytes on the wire.
+    pub notes: bool,
+}
+
+impl Host {
+    /// A law that is told by routers: losses are mended and do not move the window.
+    pub const EXPLICIT: Self =
+        Self { retransmission: Retransmission::Sack, reduction: Reduction::Law, ecn: Ecn::Off, notes: false };
+    /// A TCP of today: selective acknowledgements, proportional rate reduction, marks as RFC 3168 has them.
+    pub const TCP: Self = Self {
+        retransmission: Retransmission::Sack,
+        reduction: Reduction::Proportional,
+        ecn: Ecn::Classic,
+        notes: false,
+    };
+}
+
+/// How a host finds and mends losses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Retransmission {
+    /// Three duplicate acknowledgements mean one loss; the next new acknowledgement ends recovery (RFC 5681).
+    Reno,
+    /// The same, and a partial acknowledgement means the next loss (RFC 6582).
+    NewReno,
+    /// Selective acknowledgements (RFC 6675).
+    Sack,
+}
+
+/// How the data in flight comes down after a loss or a mark.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The law's window bounds the data in flight at all times.
+    Law,
+    /// Proportional rate reduction (RFC 6937) spreads the way down to the law's window over the recovery.
+    Proportional,
+}
+
+/// What a host makes of marks, where the scenario turns them on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ecn {
+    /// Packets do not say that they may be marked.
+    Off,
+    /// RFC 3168: the receiver repeats a mark until it hears of a reduction.
+    Classic,
+    /// RFC 8257: the receiver says of every packet whether it was marked; on unless the scenario turns it off.
+    Accurate,
 }
 
 /// A congestion-control protocol, all of it.
@@ -202,6 +262,10 @@ pub struct Sending {
     pub kind: PacketKind,
     /// Its size.
     pub volume: Volume,
+    /// In flight before it.
+    pub in_flight: Volume,
+    /// The application has nothing more to send after it for now.
+    pub app_limited: bool,
 }
 
 /// An acknowledgement at its source.
@@ -215,12 +279,50 @@ pub struct Ack<E> {
     pub kind: PacketKind,
     /// Newly acknowledged data.
     pub acked: Volume,
+    /// How much of `acked` the receiver says was marked.
+    pub marked: Volume,
     /// This acknowledgement's round trip, where it can be told.
     pub rtt: Option<Duration>,
+    /// The round trip smoothed as RFC 6298 has it, this sample included.
+    pub smoothed_rtt: Duration,
     /// The smallest round trip of the connection; never zero.
     pub base_rtt: Duration,
     /// Sent and neither acknowledged nor known lost.
     pub in_flight: Volume,
+    /// In recovery from a loss, or coming down after a mark: a window that grows would undo the reduction. Not so
+    /// after a time-out, where the window starts over at once.
+    pub recovering: bool,
+    /// The window was what held the sender back since the acknowledgement before: a window not used must not grow
+    /// (RFC 5681 §4.1 by RFC 7661's reasoning).
+    pub window_limited: bool,
+}
+
+impl<E> Ack<E> {
+    /// An acknowledgement of nothing, whose round trip was also the smallest so far: for others to be made from.
+    #[must_use]
+    pub const fn new(now: Instant, echo: E, rtt: Duration) -> Self {
+        Self {
+            now,
+            echo,
+            kind: PacketKind::Ack,
+            acked: Volume::ZERO,
+            marked: Volume::ZERO,
+            rtt: Some(rtt),
+            smoothed_rtt: rtt,
+            base_rtt: rtt,
+            in_flight: Volume::ZERO,
+            recovering: false,
+            window_limited: true,
+        }
+    }
+}
+
+impl Sending {
+    /// A packet of a sender that has more and has nothing in flight: for others to be made from.
+    #[must_use]
+    pub const fn new(now: Instant, kind: PacketKind, volume: Volume) -> Self {
+        Self { now, kind, volume, in_flight: Volume::ZERO, app_limited: false }
+    }
 }
 
 /// What the host found out about losses.
@@ -230,7 +332,9 @@ pub enum Event {
     Loss,
     /// The retransmission timer fired.
     Timeout,
-    /// All that was outstanding when the loss was found has arrived.
+    /// The receiver reported a mark: once for each window of data (RFC 3168).
+    Marked,
+    /// All that was outstanding when the loss was found, or the mark heard, has arrived.
     Recovered,
 }
 

@@ -34,12 +34,20 @@ pub struct AckFacts {
     pub kind: PacketKind,
     /// Newly acknowledged data.
     pub acked: Volume,
+    /// How much of `acked` was marked.
+    pub marked: Volume,
     /// This acknowledgement's round trip.
     pub rtt: Option<Duration>,
+    /// The round trip smoothed.
+    pub smoothed_rtt: Duration,
     /// The smallest round trip of the connection.
     pub base_rtt: Duration,
     /// Sent and neither acknowledged nor known lost.
     pub in_flight: Volume,
+    /// In recovery from a loss or coming down after a mark.
+    pub recovering: bool,
+    /// The window held the sender back.
+    pub window_limited: bool,
 }
 
 macro_rules! registry {
@@ -57,14 +65,20 @@ macro_rules! registry {
             pub const fn info(self) -> &'static Info {
                 match self { $(Self::$variant => &<$protocol as Protocol>::INFO,)* }
             }
-            /// Bytes of header that a data packet carries.
+            /// Bytes of header that a data packet carries on the wire.
             #[must_use]
             pub const fn header_bytes(self) -> usize {
+                if self.info().host.notes {
+                    return 0;
+                }
                 match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::BYTES,)* }
             }
             /// Bytes of header that an acknowledgement carries.
             #[must_use]
             pub const fn echo_bytes(self) -> usize {
+                if self.info().host.notes {
+                    return 0;
+                }
                 match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::BYTES,)* }
             }
             /// The parameter list with defaults.
@@ -250,8 +264,10 @@ macro_rules! registry {
             pub fn on_ack(&mut self, facts: &AckFacts, echo: &AnyEcho) {
                 match (self, echo) {
                     $((Self::$variant(s), AnyEcho::$variant(e)) => s.on_ack(&Ack {
-                        now: facts.now, echo: *e, kind: facts.kind, acked: facts.acked, rtt: facts.rtt,
-                        base_rtt: facts.base_rtt, in_flight: facts.in_flight }),)*
+                        now: facts.now, echo: *e, kind: facts.kind, acked: facts.acked, marked: facts.marked,
+                        rtt: facts.rtt, smoothed_rtt: facts.smoothed_rtt, base_rtt: facts.base_rtt,
+                        in_flight: facts.in_flight, recovering: facts.recovering,
+                        window_limited: facts.window_limited }),)*
                     _ => {}
                 }
             }
@@ -306,6 +322,12 @@ registry! {
     JetMax: crate::protocols::jetmax::JetMax,
     /// VCP of Xia, Subramanian, Stoica and Kalyanaraman.
     Vcp: crate::protocols::vcp::Vcp,
+    /// Reno of RFC 5681.
+    Reno: crate::protocols::tcp::Tcp<crate::protocols::tcp::reno::Reno>,
+    /// NewReno of RFC 6582.
+    NewReno: crate::protocols::tcp::Tcp<crate::protocols::tcp::newreno::NewReno>,
+    /// SACK of RFC 6675.
+    Sack: crate::protocols::tcp::Tcp<crate::protocols::tcp::sack::Sack>,
     /// A fixed window and no law.
     Window: crate::protocols::window::Window,
 }

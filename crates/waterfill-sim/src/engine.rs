@@ -18,9 +18,9 @@ use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use crate::link::{DelayLine, Join, Link};
 use crate::meter::Reading;
 use crate::network::{Network, TrafficSpec};
-use crate::packet::{Cargo, Packet, Role, SackId, Sacks};
+use crate::packet::{Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::probe::Series;
-use crate::receiver::Receiver;
+use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
 /// What happens next.
@@ -227,12 +227,21 @@ impl Simulation {
                 let sender_spec = SenderSpec::new(&network, spec, id, (index, i));
                 let counted = (self.measure.0.max(sender_spec.start), self.measure.1.min(sender_spec.stop));
                 let packets = sender_spec.packets.map(|(count, _)| count);
-                let ack_bytes = network.ack_bytes;
+                let receiver_spec = ReceiverSpec {
+                    flow: index,
+                    incarnation: sender_spec.incarnation,
+                    ack_bytes: network.ack_bytes,
+                    delayed_ack: spec.delayed_ack,
+                    retransmission: sender_spec.host.retransmission,
+                    ecn: sender_spec.host.ecn,
+                    packets,
+                    counted,
+                };
                 self.flows.push(Flow {
                     group,
                     protocol: id,
                     sender: Sender::new(sender_spec, &params, spec),
-                    receiver: Receiver::new(index, &params, ack_bytes, spec.delayed_ack, packets, counted),
+                    receiver: Receiver::new(receiver_spec, &params),
                     route: Arc::clone(&route),
                     sender_due: Instant::NEVER,
                     receiver_due: Instant::NEVER,
@@ -266,7 +275,9 @@ impl Simulation {
         for (i, spec) in (0u32..).zip(self.network.traffic.clone()) {
             let (start, stop) = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
             self.traffic.push(Traffic {
-                interval: Rate::from_bps(spec.rate_bps).time_for(spec.packet_bytes).max(Duration::from_ps(1)),
+                interval: Rate::from_bps(spec.rate_bps)
+                    .time_for(u32::from(spec.packet_bytes))
+                    .max(Duration::from_ps(1)),
                 path: spec.path.clone().into(),
                 next: start,
                 stop,
@@ -369,7 +380,7 @@ impl Simulation {
 
     /// A packet has crossed a link.
     fn hop(&mut self, mut packet: Packet) {
-        if packet.lost {
+        if packet.flags.has(Flags::LOST) {
             self.ledger.lost += 1;
             self.sacks.take(packet.sack);
             return;
@@ -439,8 +450,8 @@ impl Simulation {
         self.ledger.delivered += 1;
         let flow = &mut self.flows[packet.flow as usize];
         let spec = &flow.sender.spec;
-        let full = spec.payload(self.network.packet_bytes);
-        let last = spec.packets.map(|(count, bytes)| (count - 1, spec.payload(bytes)));
+        let full = u32::from(spec.payload(self.network.packet_bytes));
+        let last = spec.packets.map(|(count, bytes)| (count - 1, u32::from(spec.payload(bytes))));
         let payload = |number| last.filter(|&(n, _)| n == number).map_or(full, |(_, bytes)| bytes);
         let answer = flow.receiver.on_packet(self.now, packet, payload, &mut self.sacks);
         if flow.receiver.poll_timer() != Instant::NEVER {
@@ -516,9 +527,10 @@ impl Simulation {
         let packet = Packet {
             flow: t,
             bytes: traffic.spec.packet_bytes,
+            incarnation: 0,
             hop: 0,
             role: Role::Traffic,
-            lost: false,
+            flags: Flags::default(),
             sack: SackId::NONE,
             number: 0,
             sent: self.now,

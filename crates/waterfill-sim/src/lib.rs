@@ -11,6 +11,7 @@ mod meter;
 pub mod network;
 mod packet;
 pub mod probe;
+mod prr;
 mod ranges;
 mod receiver;
 mod recovery;

@@ -15,7 +15,7 @@ use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 use crate::meter::{LinkResult, Meter, Reading, Span};
 use crate::network::LinkSpec;
-use crate::packet::{Cargo, Packet};
+use crate::packet::{Cargo, Flags, Packet};
 
 /// A packet that has joined a link.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ pub(crate) struct Link {
     /// The earliest of `next_timer` and the next start of a transmission.
     next_change: Instant,
     /// Size and transmission time of the packet before: most packets are of one size.
-    transmission: (u32, Duration),
+    transmission: (u16, Duration),
     meter: Meter,
 }
 
@@ -187,7 +187,7 @@ impl Link {
             return Join::Dropped;
         }
         if self.loss > 0.0 && uniform(&mut self.rng) < self.loss {
-            packet.lost = true;
+            packet.flags.set(Flags::LOST);
             self.meter.lost();
         }
         let starts = self.free_at.max(now);
@@ -252,9 +252,9 @@ impl Link {
         self.meter.result()
     }
 
-    fn transmission_time(&mut self, bytes: u32) -> Duration {
+    fn transmission_time(&mut self, bytes: u16) -> Duration {
         if self.transmission.0 != bytes {
-            self.transmission = (bytes, self.view.capacity.time_for(bytes));
+            self.transmission = (bytes, self.view.capacity.time_for(u32::from(bytes)));
         }
         self.transmission.1
     }

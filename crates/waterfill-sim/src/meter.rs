@@ -103,7 +103,7 @@ impl Meter {
         }
     }
 
-    pub(crate) fn started(&mut self, bytes: u32, service_ends: Instant) {
+    pub(crate) fn started(&mut self, bytes: u16, service_ends: Instant) {
         self.started_bytes += u64::from(bytes);
         self.service_ends = service_ends;
     }

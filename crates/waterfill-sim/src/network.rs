@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use waterfill_laws::params::Value;
+use waterfill_laws::protocol::Ecn;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 /// A network to simulate.
@@ -24,9 +25,9 @@ pub struct Network {
     /// Interval of the time series.
     pub sample_s: f64,
     /// A full data packet on the wire, headers included.
-    pub packet_bytes: u32,
+    pub packet_bytes: u16,
     /// An acknowledgement on the wire, and a SYN.
-    pub ack_bytes: u32,
+    pub ack_bytes: u16,
     /// Least retransmission time-out.
     pub rto_min_s: f64,
     /// What the user set, by protocol and parameter.
@@ -104,6 +105,9 @@ pub struct FlowSpec {
     pub pacing: Option<bool>,
     /// Acknowledge every second packet.
     pub delayed_ack: bool,
+    /// Whether packets may be marked; none is as the law asks.
+    #[serde(default)]
+    pub ecn: Option<bool>,
 }
 
 /// A source without congestion control.
@@ -123,7 +127,7 @@ pub struct TrafficSpec {
     /// When it stops.
     pub stop_s: f64,
     /// Size of its packets.
-    pub packet_bytes: u32,
+    pub packet_bytes: u16,
 }
 
 /// Kinds of traffic.
@@ -151,7 +155,7 @@ pub const FLOWS_MAX: u64 = 10_000_000;
 const WEIGHT_MAX: f64 = 1e6;
 
 /// Room for TCP and IP headers in every packet.
-pub(crate) const TCP_IP_BYTES: u32 = 40;
+pub(crate) const TCP_IP_BYTES: u16 = 40;
 
 impl Network {
     /// Reads the resolved scenario.
@@ -239,12 +243,15 @@ impl Network {
                 return Err(format!("{at}.size: expected a volume above zero"));
             }
             let id = Self::protocol_of(flow)?;
-            let headers = TCP_IP_BYTES + id.header_bytes() as u32;
+            let headers = TCP_IP_BYTES + id.header_bytes() as u16;
             if self.packet_bytes <= headers {
                 return Err(format!(
                     "packet_size: expected more than the {headers} B of headers of {}, got {} B",
                     flow.protocol, self.packet_bytes
                 ));
+            }
+            if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
+                return Err(format!("{at}.ecn: expected false, as {} does not hear marks", flow.protocol));
             }
             self.params_of(id)?;
         }

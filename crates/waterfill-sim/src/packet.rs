@@ -40,18 +40,59 @@ pub(crate) enum Cargo {
     Echo(AnyEcho),
 }
 
+/// What is true of a packet, or not.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Flags(u8);
+
+impl Flags {
+    /// Lost on the wire it is on.
+    pub(crate) const LOST: Self = Self(1);
+    /// Overtaken: arrives late at the end of the wire it is on.
+    pub(crate) const LATE: Self = Self(1 << 1);
+    /// Arrives twice at the end of the wire it is on.
+    pub(crate) const TWICE: Self = Self(1 << 2);
+    /// May be marked (RFC 3168's ECT).
+    pub(crate) const MARKABLE: Self = Self(1 << 3);
+    /// Marked by a router (CE).
+    pub(crate) const MARKED: Self = Self(1 << 4);
+    /// Acknowledgement: reports a mark (ECE).
+    pub(crate) const REPORTS_MARK: Self = Self(1 << 5);
+    /// Data: the sender has reduced its window (CWR).
+    pub(crate) const REDUCED: Self = Self(1 << 6);
+    /// What happened on one wire ends with it.
+    const OF_A_WIRE: Self = Self(0b111);
+
+    pub(crate) const fn has(self, flag: Self) -> bool {
+        self.0 & flag.0 != 0
+    }
+
+    pub(crate) const fn set(&mut self, flag: Self) {
+        self.0 |= flag.0;
+    }
+
+    /// Forgets LOST, LATE and TWICE: the next wire has its own.
+    pub(crate) const fn leave_wire(&mut self) {
+        self.0 &= !Self::OF_A_WIRE.0;
+    }
+
+    pub(crate) const fn with(self, flag: Self, on: bool) -> Self {
+        if on { Self(self.0 | flag.0) } else { self }
+    }
+}
+
 /// A packet on its way.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Index of its flow, or of its traffic source.
     pub(crate) flow: u32,
     /// Size on the wire.
-    pub(crate) bytes: u32,
+    pub(crate) bytes: u16,
+    /// Which of the connections that have had this flow's place it belongs to.
+    pub(crate) incarnation: u16,
     /// Links of its path already crossed.
     pub(crate) hop: u16,
     pub(crate) role: Role,
-    /// Lost on the wire it is on.
-    pub(crate) lost: bool,
+    pub(crate) flags: Flags,
     /// Blocks of an acknowledgement.
     pub(crate) sack: SackId,
     /// Data: its number. Acknowledgement: the next number expected.

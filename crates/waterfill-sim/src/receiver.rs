@@ -1,33 +1,45 @@
 //! The receiving host: puts packets in order, counts them, answers with acknowledgements.
 
-use waterfill_laws::protocol::PacketKind;
+use waterfill_laws::protocol::{Ecn, PacketKind, Retransmission};
 use waterfill_laws::registry::{AnyParams, AnyReceiver};
 use waterfill_laws::units::{Duration, Instant};
 
-use crate::packet::{Blocks, Cargo, Packet, Role, SackId, Sacks};
+use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
 
 /// RFC 5681 asks for at most 500 ms; this is what Linux waits.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
+/// What a receiving host is asked to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReceiverSpec {
+    pub(crate) flow: u32,
+    pub(crate) incarnation: u16,
+    pub(crate) ack_bytes: u16,
+    /// Acknowledge every second packet.
+    pub(crate) delayed_ack: bool,
+    pub(crate) retransmission: Retransmission,
+    pub(crate) ecn: Ecn,
+    /// Packets to come in all; none is without end.
+    pub(crate) packets: Option<u64>,
+    /// The summary's window, cut to the flow's life.
+    pub(crate) counted: (Instant, Instant),
+}
+
 /// A receiving host's end of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
-    flow: u32,
-    ack_bytes: u32,
-    delayed_ack: bool,
+    pub(crate) spec: ReceiverSpec,
     law: AnyReceiver,
     /// The next packet expected.
     next: u64,
-    /// Packets to come in all; none is without end.
-    packets: Option<u64>,
     above: Ranges,
     /// Newest arrivals of the three latest distinct ranges, newest first (RFC 2018).
     latest: [u64; 3],
     /// When the packet that waits for a delayed acknowledgement was sent, and when to answer at last.
     owed: Option<(Instant, Instant)>,
-    /// The summary's window, cut to the flow's life.
-    counted: (Instant, Instant),
+    /// Acknowledgements report a mark.
+    reports_mark: bool,
     pub(crate) bytes_total: u64,
     pub(crate) bytes_counted: u64,
     pub(crate) payload_counted: u64,
@@ -35,29 +47,19 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(
-        flow: u32,
-        params: &AnyParams,
-        ack_bytes: u32,
-        delayed_ack: bool,
-        packets: Option<u64>,
-        counted: (Instant, Instant),
-    ) -> Self {
+    pub(crate) fn new(spec: ReceiverSpec, params: &AnyParams) -> Self {
         Self {
-            flow,
-            ack_bytes,
-            delayed_ack,
             law: params.receiver(),
             next: 0,
-            packets,
             above: Ranges::default(),
             latest: [0; 3],
             owed: None,
-            counted,
+            reports_mark: false,
             bytes_total: 0,
             bytes_counted: 0,
             payload_counted: 0,
             completed: None,
+            spec,
         }
     }
 
@@ -78,7 +80,8 @@ impl Receiver {
         if kind == PacketKind::Syn {
             return Some(self.answer(now, Role::SynAck, packet.sent, SackId::NONE));
         }
-        let counts = self.completed.is_none() && self.counted.0 <= now && now <= self.counted.1;
+        let changed = self.hear_mark(packet.flags);
+        let counts = self.completed.is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
         if counts {
             self.bytes_counted += u64::from(packet.bytes);
@@ -93,17 +96,46 @@ impl Receiver {
         if counts {
             self.payload_counted += (before..self.next).map(|n| u64::from(payload(n))).sum::<u64>();
         }
-        if self.completed.is_none() && self.packets == Some(self.next) {
+        if self.completed.is_none() && self.spec.packets == Some(self.next) {
             self.completed = Some(now);
         }
-        if self.delayed_ack && in_order && self.owed.is_none() && self.completed.is_none() {
-            self.owed = Some((packet.sent, now + DELAYED_ACK));
-            return None;
+        let waits = self.spec.delayed_ack && in_order && self.completed.is_none();
+        if waits && (changed || self.owed.is_none()) {
+            let before = self.owed.replace((packet.sent, now + DELAYED_ACK));
+            return before.map(|(sent, _)| self.answer_before_change(now, sent));
         }
         // RFC 7323: the echo is of the oldest packet not answered yet.
         let sent = self.owed.take().map_or(packet.sent, |(sent, _)| sent);
-        let sack = if self.above.is_empty() { SackId::NONE } else { sacks.store(self.blocks()) };
+        let selective = self.spec.retransmission == Retransmission::Sack && !self.above.is_empty();
+        let sack = if selective { sacks.store(self.blocks()) } else { SackId::NONE };
         Some(self.answer(now, Role::Ack, sent, sack))
+    }
+
+    /// Takes note of a mark; whether the state of [`Ecn::Accurate`] changed.
+    const fn hear_mark(&mut self, flags: Flags) -> bool {
+        let marked = flags.has(Flags::MARKED);
+        match self.spec.ecn {
+            Ecn::Off => false,
+            // RFC 3168 §6.1.3: until the sender says that it has reduced its window.
+            Ecn::Classic => {
+                self.reports_mark = marked || (self.reports_mark && !flags.has(Flags::REDUCED));
+                false
+            }
+            // RFC 8257 §3.2.
+            Ecn::Accurate => {
+                let changed = marked != self.reports_mark;
+                self.reports_mark = marked;
+                changed
+            }
+        }
+    }
+
+    /// RFC 8257 §3.2: when marks begin or end, the packet that waits is answered at once with the state before.
+    fn answer_before_change(&mut self, now: Instant, sent: Instant) -> Packet {
+        let mut ack = self.answer(now, Role::Ack, sent, SackId::NONE);
+        ack.number = self.next - 1; // the packet just taken in waits in its turn
+        ack.flags = Flags::default().with(Flags::REPORTS_MARK, !self.reports_mark);
+        ack
     }
 
     /// Takes in a packet out of order, or one that fills a hole.
@@ -153,11 +185,12 @@ impl Receiver {
 
     fn answer(&mut self, now: Instant, role: Role, sent: Instant, sack: SackId) -> Packet {
         Packet {
-            flow: self.flow,
-            bytes: self.ack_bytes,
+            flow: self.spec.flow,
+            bytes: self.spec.ack_bytes,
+            incarnation: self.spec.incarnation,
             hop: 0,
             role,
-            lost: false,
+            flags: Flags::default().with(Flags::REPORTS_MARK, self.reports_mark),
             sack,
             number: self.next,
             sent,
@@ -173,17 +206,27 @@ mod tests {
     use waterfill_laws::registry::{AnyHeader, ProtocolId};
 
     fn receiver(delayed_ack: bool) -> Receiver {
-        let params = ProtocolId::Window.params();
-        Receiver::new(0, &params, 40, delayed_ack, Some(10), (Instant::ZERO, Instant::NEVER))
+        let spec = ReceiverSpec {
+            flow: 0,
+            incarnation: 0,
+            ack_bytes: 40,
+            delayed_ack,
+            retransmission: Retransmission::Sack,
+            ecn: Ecn::Accurate,
+            packets: Some(10),
+            counted: (Instant::ZERO, Instant::NEVER),
+        };
+        Receiver::new(spec, &ProtocolId::Window.params())
     }
 
     fn data(number: u64) -> Packet {
         Packet {
             flow: 0,
             bytes: 1500,
+            incarnation: 0,
             hop: 0,
             role: Role::Data,
-            lost: false,
+            flags: Flags::default(),
             sack: SackId::NONE,
             number,
             sent: Instant::from_ps(number),
@@ -221,5 +264,37 @@ mod tests {
         assert_eq!(at(4), None);
         assert_eq!(r.on_timer(Instant::from_ps(2)).map(|a| a.number), None);
         assert_eq!(r.on_timer(r.poll_timer()).map(|a| a.number), Some(5));
+    }
+
+    #[test]
+    fn a_mark_is_repeated_until_the_window_is_reduced() {
+        let (mut r, mut sacks) = (receiver(false), Sacks::default());
+        r.spec.ecn = Ecn::Classic;
+        let mut at = |n, flags| {
+            let ack = r.on_packet(Instant::from_ps(1), &Packet { flags, ..data(n) }, |_| 1460, &mut sacks);
+            ack.expect("an answer").flags.has(Flags::REPORTS_MARK)
+        };
+        let none = Flags::default();
+        assert!(!at(0, none));
+        assert!(at(1, Flags::MARKED));
+        assert!(at(2, none));
+        assert!(!at(3, Flags::REDUCED));
+        assert!(at(4, Flags::REDUCED.with(Flags::MARKED, true)), "marked anew");
+    }
+
+    #[test]
+    fn accurate_marks_are_told_of_each_packet_through_delayed_acknowledgements() {
+        let (mut r, mut sacks) = (receiver(true), Sacks::default());
+        let mut at = |n, marked| {
+            let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(n) };
+            let ack = r.on_packet(Instant::from_ps(1), &packet, |_| 1460, &mut sacks);
+            ack.map(|a| (a.number, a.flags.has(Flags::REPORTS_MARK)))
+        };
+        assert_eq!(at(0, false), None);
+        assert_eq!(at(1, true), Some((1, false)), "packet 0 was not marked");
+        assert_eq!(at(2, true), Some((3, true)), "1 and 2 were");
+        assert_eq!(at(3, true), None);
+        assert_eq!(at(4, false), Some((4, true)));
+        assert_eq!(at(5, false), Some((6, false)));
     }
 }

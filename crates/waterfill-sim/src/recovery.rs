@@ -1,13 +1,14 @@
-//! Which packets are in flight, which are lost, which to send again: selective acknowledgements
-//! after RFC 6675, with the numbers of whole packets in place of bytes.
+//! Which packets are in flight, which are lost, which to send again, with the numbers of whole packets in place of bytes.
 //!
-//! A packet is lost when three selectively acknowledged ones lie above it (RFC 6675's IsLost), and a
-//! retransmission is lost again when three packets first sent after it are acknowledged; or when the
-//! timer fires. What is in flight is never counted by hand: it follows from the sets.
+//! With selective acknowledgements (RFC 6675) a packet is lost when three selectively acknowledged ones lie above it
+//! (IsLost), and a retransmission is lost again when three packets first sent after it are acknowledged. Without them
+//! (RFC 5681, RFC 6582) the third duplicate means that the packet it asks for is lost, and so does a partial
+//! acknowledgement for NewReno; each duplicate says that some packet has left the network. Either way all is
+//! lost when the timer fires. What is in flight is never counted by hand: it follows from the sets.
 
 use std::collections::VecDeque;
 
-use waterfill_laws::protocol::Event;
+use waterfill_laws::protocol::{Event, Retransmission};
 
 use crate::packet::Blocks;
 use crate::ranges::Ranges;
@@ -15,9 +16,18 @@ use crate::ranges::Ranges;
 /// Duplicate acknowledgements that mean a loss (RFC 5681).
 const DUP_THRESH: u64 = 3;
 
+/// Why the sender is on the way to `recovered_at`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    Loss,
+    Mark,
+    Timeout,
+}
+
 /// The sender's scoreboard.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(crate) struct Recovery {
+    mode: Retransmission,
     /// All below have arrived.
     una: u64,
     /// The next new packet.
@@ -32,8 +42,12 @@ pub(crate) struct Recovery {
     resent: VecDeque<(u64, u64)>,
     /// Retransmissions that are lost in their turn.
     lost_again: VecDeque<u64>,
-    /// `next` when the loss was found; recovery ends when `una` reaches it.
-    recovered_at: Option<u64>,
+    /// `next` when the loss or the mark was found; recovery ends when `una` reaches it.
+    recovered_at: Option<(u64, Cause)>,
+    /// Duplicate acknowledgements that stand for packets above `una` (without selective acknowledgements).
+    duplicates: u64,
+    /// Below this, duplicates may stem from a recovery that is over (RFC 6582's `recover`).
+    careful_below: u64,
 }
 
 /// What an acknowledgement changed.
@@ -47,14 +61,40 @@ pub(crate) struct Progress {
 }
 
 impl Recovery {
+    pub(crate) fn new(mode: Retransmission) -> Self {
+        Self {
+            mode,
+            una: 0,
+            next: 0,
+            sacked: Ranges::default(),
+            lost_edge: 0,
+            resend_next: 0,
+            resent: VecDeque::new(),
+            lost_again: VecDeque::new(),
+            recovered_at: None,
+            duplicates: 0,
+            careful_below: 0,
+        }
+    }
+
     /// Packets sent and neither arrived nor known lost.
     pub(crate) fn in_flight(&self) -> u64 {
-        self.next - self.una - self.sacked.count() - self.pending()
+        self.outstanding() - self.pending()
     }
 
     /// Packets sent and not known to have arrived.
     pub(crate) fn outstanding(&self) -> u64 {
-        self.next - self.una - self.sacked.count()
+        self.next - self.una - self.sacked.count() - self.duplicates
+    }
+
+    /// Sent and not acknowledged in order.
+    pub(crate) const fn unacknowledged(&self) -> u64 {
+        self.next - self.una
+    }
+
+    /// In fast recovery, or coming down after a mark; not so after a time-out.
+    pub(crate) const fn is_recovering(&self) -> bool {
+        matches!(self.recovered_at, Some((_, Cause::Loss | Cause::Mark)))
     }
 
     pub(crate) const fn next(&self) -> u64 {
@@ -98,6 +138,37 @@ impl Recovery {
     /// All below `una` have arrived, and what is in `blocks`.
     pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
         let mut progress = Progress::default();
+        if self.mode == Retransmission::Sack {
+            self.on_selective_ack(una, blocks, &mut progress);
+        } else {
+            self.on_plain_ack(una, &mut progress);
+        }
+        progress.event = match self.recovered_at {
+            Some((point, _)) if self.una >= point => self.recover(),
+            // Reno leaves at the first new acknowledgement, whatever else was lost.
+            Some((_, Cause::Loss)) if self.mode == Retransmission::Reno && progress.advanced => self.recover(),
+            None if self.pending() > 0 => {
+                self.recovered_at = Some((self.next, Cause::Loss));
+                Some(Event::Loss)
+            }
+            // The window came down for the mark already: the loss is only mended.
+            Some((_, Cause::Mark)) if self.pending() > 0 => {
+                self.recovered_at = Some((self.next, Cause::Loss));
+                None
+            }
+            _ => None,
+        };
+        progress
+    }
+
+    fn recover(&mut self) -> Option<Event> {
+        let (point, _) = self.recovered_at.take()?;
+        self.careful_below = point;
+        self.duplicates = 0;
+        Some(Event::Recovered)
+    }
+
+    fn on_selective_ack(&mut self, una: u64, blocks: Option<&Blocks>, progress: &mut Progress) {
         if una > self.una {
             let had = self.sacked.count_within(self.una, una);
             progress.newly_arrived = una - self.una - had;
@@ -122,18 +193,48 @@ impl Recovery {
             let (una, sacked) = (self.una, &self.sacked);
             self.lost_again.retain(|&n| n >= una && !sacked.contains(n));
         }
-        progress.event = match self.recovered_at {
-            Some(point) if self.una >= point => {
-                self.recovered_at = None;
-                Some(Event::Recovered)
+    }
+
+    /// RFC 5681 §3.2 and RFC 6582 §3.2, with what is in flight less a packet for each duplicate in place of a
+    /// window inflated by one: the same sends at the same times.
+    fn on_plain_ack(&mut self, una: u64, progress: &mut Progress) {
+        if una > self.una {
+            let covered = una - self.una;
+            // All but the packet asked for may be those that the duplicates stood for.
+            let had = self.duplicates.min(covered - 1);
+            self.duplicates -= had;
+            self.duplicates = self.duplicates.min(self.next - una);
+            progress.newly_arrived = covered - had;
+            progress.advanced = true;
+            self.una = una;
+            match self.recovered_at {
+                Some((point, Cause::Loss)) if una < point => self.lost_edge = self.lost_edge.max(una + 1),
+                Some(_) => {}
+                None => self.duplicates = 0,
             }
-            None if self.pending() > 0 => {
-                self.recovered_at = Some(self.next);
-                Some(Event::Loss)
+            if self.mode == Retransmission::Reno && self.is_recovering() {
+                self.lost_edge = self.lost_edge.min(una); // it does not know of a second loss
             }
-            _ => None,
-        };
-        progress
+        } else if una == self.una && self.outstanding() > self.pending() {
+            // A duplicate: a packet has left the network. More of them than packets in flight stand for none.
+            self.duplicates += 1;
+            progress.newly_arrived = 1;
+            let known = self.recovered_at.is_some() && !matches!(self.recovered_at, Some((_, Cause::Mark)));
+            let careful = self.mode == Retransmission::NewReno && self.una < self.careful_below;
+            if !known && !careful && self.duplicates >= DUP_THRESH {
+                self.lost_edge = self.lost_edge.max(self.una + 1);
+                self.resend_next = self.una;
+            }
+        }
+    }
+
+    /// The receiver reported a mark: an event unless the window has just come down.
+    pub(crate) fn on_mark(&mut self) -> Option<Event> {
+        if self.recovered_at.is_some() {
+            return None;
+        }
+        self.recovered_at = Some((self.next, Cause::Mark));
+        Some(Event::Marked)
     }
 
     /// Forgets retransmissions that arrived; finds those that are lost again.
@@ -160,7 +261,8 @@ impl Recovery {
         self.resend_next = self.una;
         self.resent.clear();
         self.lost_again.clear();
-        self.recovered_at = Some(self.next);
+        self.duplicates = 0;
+        self.recovered_at = Some((self.next, Cause::Timeout));
     }
 }
 
@@ -171,7 +273,7 @@ mod tests {
     const NONE: (u64, u64) = (0, 0);
 
     fn sent(n: u64) -> Recovery {
-        let mut r = Recovery::default();
+        let mut r = Recovery::new(Retransmission::Sack);
         for _ in 0..n {
             r.on_sent();
         }

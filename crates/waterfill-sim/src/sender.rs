@@ -3,13 +3,14 @@
 //! Sans-I/O like the laws: the engine hands in acknowledgements and times, and takes packets out
 //! with [`Sender::poll_transmit`].
 
-use waterfill_laws::protocol::{Connection, Event, PacketKind, Probe, Sending};
+use waterfill_laws::protocol::{Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
 use waterfill_laws::registry::{AckFacts, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 use crate::histogram::Histogram;
 use crate::network::{FlowSpec, Network, TCP_IP_BYTES};
-use crate::packet::{Blocks, Cargo, Packet, Role, SackId};
+use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
+use crate::prr::ProportionalReduction;
 use crate::recovery::Recovery;
 
 /// RFC 6298 (2.1): the timer before any round trip is known.
@@ -32,15 +33,17 @@ pub(crate) struct SenderSpec {
     flow: u32,
     /// Place in its group.
     pub(crate) index: u32,
-    packet_bytes: u32,
-    syn_bytes: u32,
-    payload_bytes: u32,
+    pub(crate) incarnation: u16,
+    packet_bytes: u16,
+    syn_bytes: u16,
+    payload_bytes: u16,
     /// Packets to send, and the size of the last; none is without end.
-    pub(crate) packets: Option<(u64, u32)>,
+    pub(crate) packets: Option<(u64, u16)>,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
     demand: Option<Rate>,
     paced: bool,
+    pub(crate) host: Host,
     rto_min: Duration,
     base_rtt: Duration,
     /// The summary's window.
@@ -49,16 +52,20 @@ pub(crate) struct SenderSpec {
 
 impl SenderSpec {
     pub(crate) fn new(network: &Network, flow: &FlowSpec, id: ProtocolId, (flow_id, index): (u32, u32)) -> Self {
-        let headers = TCP_IP_BYTES + id.header_bytes() as u32;
+        let headers = TCP_IP_BYTES + id.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
+        let host = id.info().host;
+        // RFC 8257's law is nothing without its marks; the others hear them where the scenario says so.
+        let hears = flow.ecn.unwrap_or(host.ecn == Ecn::Accurate);
         let packets = flow.size_bytes.map(|size| {
             let count = size.div_ceil(u64::from(payload_bytes));
             let last = size - (count - 1) * u64::from(payload_bytes);
-            (count, last as u32 + headers)
+            (count, last as u16 + headers)
         });
         Self {
             flow: flow_id,
             index,
+            incarnation: 0,
             packet_bytes: network.packet_bytes,
             syn_bytes: network.ack_bytes,
             payload_bytes,
@@ -67,6 +74,7 @@ impl SenderSpec {
             stop: Instant::from_secs(flow.stop_s),
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or(id.info().paced),
+            host: Host { ecn: if hears { host.ecn } else { Ecn::Off }, ..host },
             rto_min: Duration::from_secs(network.rto_min_s),
             base_rtt: Duration::from_secs(flow.base_rtt_s),
             measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
@@ -74,7 +82,7 @@ impl SenderSpec {
     }
 
     /// Payload of a packet of this size.
-    pub(crate) fn payload(&self, bytes: u32) -> u32 {
+    pub(crate) const fn payload(&self, bytes: u16) -> u16 {
         bytes - (self.packet_bytes - self.payload_bytes)
     }
 }
@@ -105,6 +113,12 @@ pub(crate) struct Sender {
     /// Whole packets that fit the law's window, read from it whenever it may have changed.
     window_packets: u64,
     recovery: Recovery,
+    /// On the way down to the law's window.
+    reduction: Option<ProportionalReduction>,
+    /// The next new packet tells the receiver that the window was reduced.
+    tell_reduced: bool,
+    /// Since the last acknowledgement there was nothing to send, though the window had room.
+    starved: bool,
     phase: Phase,
     /// When the packet at the head of the pacing schedule may leave.
     next_send: Instant,
@@ -132,7 +146,10 @@ impl Sender {
         Self {
             law: params.source(&connection),
             window_packets: 0,
-            recovery: Recovery::default(),
+            recovery: Recovery::new(spec.host.retransmission),
+            reduction: None,
+            tell_reduced: false,
+            starved: false,
             phase: Phase::Closed,
             next_send: Instant::ZERO,
             opened: Instant::ZERO,
@@ -174,7 +191,8 @@ impl Sender {
         self.opened = now;
         self.rto_backoff = 0;
         self.next_send = now;
-        self.hear(now, packet, PacketKind::Syn, 0);
+        self.time(now, packet);
+        self.tell_law(now, packet, PacketKind::Syn, 0);
         self.obey();
         self.rto_deadline = Instant::NEVER;
     }
@@ -184,12 +202,23 @@ impl Sender {
         if self.phase != Phase::Open {
             return;
         }
+        self.time(now, packet);
         let progress = self.recovery.on_ack(packet.number, blocks);
-        self.hear(now, packet, PacketKind::Ack, progress.newly_arrived);
+        let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
+        self.tell_law(now, packet, PacketKind::Ack, progress.newly_arrived);
         if let Some(event) = progress.event {
-            self.law.on_event(now, event);
+            self.happened(now, event);
         }
-        self.obey();
+        if let Some(event) = marked.then(|| self.recovery.on_mark()).flatten() {
+            self.tell_reduced = true;
+            self.happened(now, event);
+        }
+        if let Some(reduction) = &mut self.reduction {
+            self.window_packets = reduction.on_ack(progress.newly_arrived, self.recovery.in_flight());
+        } else {
+            self.obey();
+        }
+        self.starved = false;
         if progress.advanced {
             self.rto_backoff = 0;
         }
@@ -200,8 +229,16 @@ impl Sender {
         }
     }
 
-    /// Times the round trip and tells the law.
-    fn hear(&mut self, now: Instant, packet: &Packet, kind: PacketKind, arrived: u64) {
+    /// A loss, a mark or the end of what they began: the law hears of it first, then the window comes down.
+    fn happened(&mut self, now: Instant, event: Event) {
+        self.law.on_event(now, event);
+        let down = matches!(event, Event::Loss | Event::Marked);
+        self.reduction = (down && self.spec.host.reduction == Reduction::Proportional)
+            .then(|| ProportionalReduction::new(self.law_window(), self.recovery.unacknowledged()));
+    }
+
+    /// Times the round trip.
+    fn time(&mut self, now: Instant, packet: &Packet) {
         let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
         self.base_rtt = self.base_rtt.min(rtt);
@@ -212,18 +249,35 @@ impl Sender {
             self.rtt.count += 1;
             self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() >> RTT_TICK_BITS, 1);
         }
-        let in_flight = self.volume(self.recovery.in_flight());
-        let facts =
-            AckFacts { now, kind, acked: self.volume(arrived), rtt: Some(rtt), base_rtt: self.base_rtt, in_flight };
+    }
+
+    fn tell_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, arrived: u64) {
+        let acked = self.volume(arrived);
+        let facts = AckFacts {
+            now,
+            kind,
+            acked,
+            marked: if packet.flags.has(Flags::REPORTS_MARK) { acked } else { Volume::ZERO },
+            rtt: Some(self.latest_rtt),
+            smoothed_rtt: self.smoothed.map_or(self.latest_rtt, |(rtt, _)| rtt),
+            base_rtt: self.base_rtt,
+            in_flight: self.volume(self.recovery.in_flight()),
+            recovering: self.recovery.is_recovering(),
+            window_limited: !self.starved,
+        };
         if let Cargo::Echo(echo) = &packet.cargo {
             self.law.on_ack(&facts, echo);
         }
     }
 
-    fn obey(&mut self) {
+    /// Whole packets that fit the law's window. Without one, or with one of 2⁶⁴ packets, `as` saturates.
+    fn law_window(&self) -> u64 {
         let packet = f64::from(self.spec.packet_bytes);
-        // Without a window, or with one of 2⁶⁴ packets, `as` saturates.
-        self.window_packets = self.law.limit().window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64);
+        self.law.limit().window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64)
+    }
+
+    fn obey(&mut self) {
+        self.window_packets = self.law_window();
     }
 
     fn volume(&self, packets: u64) -> Volume {
@@ -245,7 +299,7 @@ impl Sender {
                     self.phase = Phase::Closed; // the SYN goes again
                 } else {
                     self.recovery.on_timeout();
-                    self.law.on_event(now, Event::Timeout);
+                    self.happened(now, Event::Timeout);
                     // RFC 5681's loss window: one packet, until an acknowledgement lets the law speak again.
                     self.window_packets = 1;
                 }
@@ -281,8 +335,7 @@ impl Sender {
 
     /// When the next packet could leave if no acknowledgement came; none if only that can help.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
-        // A host may always have one packet out, or it would never hear again.
-        if self.recovery.in_flight() >= self.window_packets.clamp(1, IN_FLIGHT_MAX) {
+        if !self.has_room() {
             return None;
         }
         let data_at = if self.recovery.to_resend().is_some() {
@@ -293,6 +346,17 @@ impl Sender {
             self.written_at(self.recovery.next()).max(now)
         };
         Some(if self.is_spaced() { data_at.max(self.next_send) } else { data_at })
+    }
+
+    /// A host may always have one packet out, or it would never hear again.
+    fn has_room(&self) -> bool {
+        self.recovery.in_flight() < self.window_packets.clamp(1, IN_FLIGHT_MAX)
+    }
+
+    /// Whether there is a packet to send, had the window room for it.
+    fn has_data(&self, now: Instant) -> bool {
+        self.recovery.to_resend().is_some()
+            || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)
     }
 
     /// When the application has written a packet, at its demanded rate.
@@ -317,7 +381,11 @@ impl Sender {
         if self.phase == Phase::Closed {
             return (self.spec.start <= now && now < self.spec.stop).then(|| self.open(now));
         }
-        if self.phase == Phase::Opening || self.ready_at(now)? > now {
+        if self.phase == Phase::Opening {
+            return None;
+        }
+        if self.ready_at(now).is_none_or(|at| at > now) {
+            self.starved |= self.has_room() && !self.has_data(now);
             return None;
         }
         let (number, again) = match self.recovery.to_resend() {
@@ -328,37 +396,51 @@ impl Sender {
             Some((count, last)) if number + 1 == count => last,
             _ => self.spec.packet_bytes,
         };
+        // RFC 3168 §6.1.5: a retransmission cannot be marked, so that its loss is a loss.
+        let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !again);
+        let in_flight = self.recovery.in_flight();
         if again {
             self.recovery.on_resent(number);
             self.retransmissions += 1;
         } else {
             self.recovery.on_sent();
+            flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.tell_reduced));
         }
         self.packets_sent += 1;
+        if let Some(reduction) = &mut self.reduction {
+            reduction.on_sent();
+        }
         if self.is_spaced() {
-            let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(bytes));
+            let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(u32::from(bytes)));
             self.next_send = self.next_send.max(now) + spacing;
         }
         if self.rto_deadline == Instant::NEVER {
             self.rto_deadline = now + self.rto();
         }
-        Some(self.packet(now, Role::Data, number, bytes))
+        Some(self.packet(now, Role::Data, number, bytes, flags, in_flight))
     }
 
     fn open(&mut self, now: Instant) -> Packet {
         self.phase = Phase::Opening;
         self.rto_deadline = now + self.rto();
-        self.packet(now, Role::Syn, 0, self.spec.syn_bytes)
+        self.packet(now, Role::Syn, 0, self.spec.syn_bytes, Flags::default(), 0)
     }
 
-    fn packet(&mut self, now: Instant, role: Role, number: u64, bytes: u32) -> Packet {
-        let sending = Sending { now, kind: role.kind(), volume: Volume::from_bytes(f64::from(bytes)) };
+    fn packet(&mut self, now: Instant, role: Role, number: u64, bytes: u16, flags: Flags, in_flight: u64) -> Packet {
+        let sending = Sending {
+            now,
+            kind: role.kind(),
+            volume: Volume::from_bytes(f64::from(bytes)),
+            in_flight: self.volume(in_flight),
+            app_limited: !self.has_data(now),
+        };
         Packet {
             flow: self.spec.flow,
             bytes,
+            incarnation: self.spec.incarnation,
             hop: 0,
             role,
-            lost: false,
+            flags,
             sack: SackId::NONE,
             number,
             sent: now,

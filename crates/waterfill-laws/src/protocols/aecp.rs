@@ -96,7 +96,8 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -111,6 +112,7 @@ impl Protocol for Aecp {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: true,
+        host: Host::EXPLICIT,
         signals: &[
             Signal {
                 name: "r",
@@ -805,13 +807,8 @@ mod tests {
         let r = factor.rate().unwrap();
         let mut ack = |ms, factor| {
             source.on_ack(&Ack {
-                now: Instant::ZERO + Duration::from_millis(ms),
-                echo: Header { factor },
-                kind: PacketKind::Ack,
-                acked: Volume::ZERO,
-                rtt: Some(Duration::from_millis(100)),
                 base_rtt: Duration::from_millis(50),
-                in_flight: Volume::ZERO,
+                ..Ack::new(Instant::ZERO + Duration::from_millis(ms), Header { factor }, Duration::from_millis(100))
             });
             source.limit().pacing.unwrap().as_bps() / 24_000.0 // weight 2, 12000 bit a packet
         };

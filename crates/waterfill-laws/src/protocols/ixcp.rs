@@ -68,7 +68,7 @@
 
 use crate::params::ParamError;
 use crate::protocol::{
-    Ack, Connection, Event, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Received, Sending, Wire,
+    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Received, Sending, Wire,
 };
 use crate::protocols::xcp;
 use crate::units::Instant;
@@ -84,6 +84,7 @@ impl Protocol for IXcp {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: xcp::SIGNALS,
     };
     type Params = Params;
@@ -414,15 +415,11 @@ mod tests {
         let mut named_after = |next_bottleneck| {
             let rtt = Duration::from_millis(100);
             source.on_ack(&Ack {
-                now: Instant::ZERO,
-                echo: Echo { congestion: xcp::Echo::Window(0.0), next_bottleneck },
-                kind: PacketKind::Ack,
                 acked: packet,
-                rtt: Some(rtt),
-                base_rtt: rtt,
                 in_flight: packet,
+                ..Ack::new(Instant::ZERO, Echo { congestion: xcp::Echo::Window(0.0), next_bottleneck }, rtt)
             });
-            let sent = source.stamp(&Sending { now: Instant::ZERO, kind: PacketKind::Data, volume: packet });
+            let sent = source.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));
             (sent.bottleneck, sent.next_bottleneck)
         };
         assert_eq!(named_after(ACCESS), (ACCESS, ACCESS));

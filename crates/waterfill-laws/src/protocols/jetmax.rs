@@ -88,7 +88,8 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -103,6 +104,7 @@ impl Protocol for JetMax {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: true,
+        host: Host::EXPLICIT,
         signals: &[
             Signal {
                 name: "target",
@@ -733,6 +735,10 @@ mod tests {
             rtt: Some(rtt),
             base_rtt: rtt,
             in_flight: Volume::ZERO,
+            marked: Volume::ZERO,
+            smoothed_rtt: rtt,
+            recovering: false,
+            window_limited: true,
         }
     }
 
@@ -744,8 +750,7 @@ mod tests {
     /// A handshake at 50 ms that found `share` at hop 2.
     fn opened(weight: f64, share_mbps: f64) -> Source {
         let mut source = source(weight);
-        let syn =
-            source.stamp(&Sending { now: Instant::ZERO, kind: PacketKind::Syn, volume: Volume::from_bytes(40.0) });
+        let syn = source.stamp(&Sending::new(Instant::ZERO, PacketKind::Syn, Volume::from_bytes(40.0)));
         let loss = single(loss(mbps(share_mbps), Rate::from_bps(f64::from(syn.rate))));
         source.on_ack(&ack(50, PacketKind::Syn, Echo { rate: syn.rate, loss, target: 0.0, bottleneck: 0, next: 2 }));
         source
@@ -786,7 +791,7 @@ mod tests {
         let packet = Volume::from_bytes(1500.0);
         let mut stamped = |ms: u64, echo: Echo| {
             source.on_ack(&ack(ms, PacketKind::Ack, echo));
-            let header = source.stamp(&Sending { now: at(ms), kind: PacketKind::Data, volume: packet });
+            let header = source.stamp(&Sending::new(at(ms), PacketKind::Data, packet));
             (header.bottleneck, f64::from(header.rate))
         };
         for ms in [300, 399] {
@@ -824,7 +829,7 @@ mod tests {
     fn a_weight_is_a_number_of_flows() {
         let mut source = opened(2.0, 50.0);
         let packet = Volume::from_bytes(1500.0);
-        let stamped = source.stamp(&Sending { now: at(60), kind: PacketKind::Data, volume: packet });
+        let stamped = source.stamp(&Sending::new(at(60), PacketKind::Data, packet));
         close(f64::from(stamped.interval), 2.0 * 12_000.0 / 480e3, 1e-6);
         let mut router = Router::new(&Params::default(), &link(mbps(100.0)));
         let joining = pass(&mut router, Some(Header { bottleneck: 0, ..stamped })).unwrap();

@@ -83,7 +83,8 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -98,6 +99,7 @@ impl Protocol for MaxNet {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: &[
             Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price the source obeys" },
             Signal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
@@ -940,13 +942,9 @@ mod tests {
     fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
         let rtt = Duration::from_millis(160);
         Ack {
-            now: Instant::ZERO + Duration::from_millis(now_ms),
-            echo: Echo { echo },
             kind,
             acked: Volume::from_bytes(1500.0),
-            rtt: Some(rtt),
-            base_rtt: rtt,
-            in_flight: Volume::ZERO,
+            ..Ack::new(Instant::ZERO + Duration::from_millis(now_ms), Echo { echo }, rtt)
         }
     }
 

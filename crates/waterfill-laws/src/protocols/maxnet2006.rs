@@ -95,7 +95,7 @@ use super::maxnet::{
 };
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal,
+    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -110,6 +110,7 @@ impl Protocol for MaxNet2006 {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: &[
             Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price the source obeys" },
             Signal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
@@ -669,15 +670,7 @@ mod tests {
 
     fn ack(at_ms: f64, echo: Field, base_ms: u64) -> Ack<Echo> {
         let rtt = Duration::from_millis(base_ms);
-        Ack {
-            now: Instant::from_secs(at_ms * 1e-3),
-            echo: Echo { echo },
-            kind: PacketKind::Ack,
-            acked: Volume::from_bytes(1500.0),
-            rtt: Some(rtt),
-            base_rtt: rtt,
-            in_flight: Volume::ZERO,
-        }
+        Ack { acked: Volume::from_bytes(1500.0), ..Ack::new(Instant::from_secs(at_ms * 1e-3), Echo { echo }, rtt) }
     }
 
     fn signals(source: &Source) -> (f64, f64) {
@@ -836,7 +829,7 @@ mod tests {
 
     #[test]
     fn with_quickstart_off_the_syn_asks_for_a_price() {
-        let syn = Sending { now: Instant::ZERO, kind: PacketKind::Syn, volume: Volume::from_bytes(40.0) };
+        let syn = Sending::new(Instant::ZERO, PacketKind::Syn, Volume::from_bytes(40.0));
         let [mut on, _] = both(&Params::default());
         let [mut off, _] = both(&Params { quickstart: false, ..Params::default() });
         assert_eq!(on.stamp(&syn).price, Field::StartRate(0));

@@ -46,7 +46,7 @@
 //! Zhou, Yeung, Li, "P-XCP: A Transport Layer Protocol for Satellite IP Networks", GLOBECOM 2004.
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".
 
-use crate::protocol::{Connection, Info, Kind, LinkView, Protocol};
+use crate::protocol::{Connection, Host, Info, Kind, LinkView, Protocol};
 use crate::protocols::xcp;
 
 /// The protocol `pxcp`.
@@ -60,6 +60,7 @@ impl Protocol for PXcp {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: xcp::SIGNALS,
     };
     type Params = xcp::Params;

@@ -65,7 +65,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, Host, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -80,6 +80,7 @@ impl Protocol for Rcp {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: true,
+        host: Host::EXPLICIT,
         signals: &[
             Signal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source obeys" },
             Signal { name: "mean_rtt", unit: "s", doc: "the link's average round trip d̂" },
@@ -554,7 +555,7 @@ mod tests {
     fn a_source_sends_at_the_rate_it_hears() {
         let packet = Volume::from_bytes(1500.0);
         let mut source = Source::new(&Connection { weight: 2.0, packet, initial_window: 10.0 * packet });
-        let sending = |kind| Sending { now: Instant::ZERO, kind, volume: packet };
+        let sending = |kind| Sending::new(Instant::ZERO, kind, packet);
         assert_eq!(source.stamp(&sending(PacketKind::Syn)), Header { rate: WireRate::UNLIMITED, rtt_us: 0 });
         assert_eq!(source.limit().window, Some(10.0 * packet));
         let mut receiver = Receiver::default();
@@ -569,6 +570,10 @@ mod tests {
                 rtt: Some(Duration::from_millis(rtt_ms)),
                 base_rtt: Duration::from_millis(rtt_ms),
                 in_flight: Volume::ZERO,
+                marked: Volume::ZERO,
+                smoothed_rtt: Duration::from_millis(rtt_ms),
+                recovering: false,
+                window_limited: true,
             });
         };
         answer(&mut source, PacketKind::Syn, WireRate::of(bps(5e6)), 40);

@@ -77,7 +77,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Event, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
     Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -93,6 +93,7 @@ impl Protocol for Vcp {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: &[
             Signal { name: "load_factor", unit: "1", doc: "the link's load factor ρ" },
             Signal { name: "load", unit: "1", doc: "the code that the source heard last: 1 low, 2 high, 3 overload" },
@@ -371,7 +372,7 @@ impl crate::protocol::Source<Load, Load> for Source {
         match event {
             Event::Loss => self.window = decreased(self.window, 0.5),
             Event::Timeout => self.window = 1.0,
-            Event::Recovered => {}
+            Event::Marked | Event::Recovered => {}
         }
     }
 
@@ -597,6 +598,10 @@ mod tests {
             rtt: Some(rtt),
             base_rtt: rtt,
             in_flight: Volume::ZERO,
+            marked: Volume::ZERO,
+            smoothed_rtt: rtt,
+            recovering: false,
+            window_limited: true,
         });
         source.limit().window.unwrap() / source.packet
     }

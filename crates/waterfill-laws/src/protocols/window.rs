@@ -34,7 +34,9 @@
 //! RFC 6928, "Increasing TCP's Initial Window", 2013, for the default.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Info, Kind, Limit, LinkView, Protocol, Received, Receiver, Sending, Source};
+use crate::protocol::{
+    Ack, Connection, Host, Info, Kind, Limit, LinkView, Protocol, Received, Receiver, Sending, Source,
+};
 use crate::units::{Instant, Volume};
 
 crate::params! {
@@ -62,6 +64,7 @@ impl Protocol for Window {
         kind: Kind::EndToEnd,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: &[],
     };
     type Params = Params;

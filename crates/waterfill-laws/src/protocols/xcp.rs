@@ -89,7 +89,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Event, Info, Kind, Limit, LinkView, PacketKind, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Protocol, Received, Sending, Signal, Wire,
 };
 use crate::units::{Instant, Rate, Volume};
 
@@ -115,6 +115,7 @@ impl Protocol for Xcp {
         kind: Kind::Explicit,
         backends: &["sim"],
         paced: false,
+        host: Host::EXPLICIT,
         signals: SIGNALS,
     };
     type Params = Params;
@@ -659,6 +660,10 @@ mod tests {
             rtt: Some(rtt),
             base_rtt: rtt,
             in_flight: bytes(1e6),
+            marked: Volume::ZERO,
+            smoothed_rtt: rtt,
+            recovering: false,
+            window_limited: true,
         }
     }
 
@@ -710,7 +715,7 @@ mod tests {
         let connection = Connection { weight: 2.0, packet, initial_window: packet };
         let mut double = Source::new(&Params { first_window: 100.0, ..Params::default() }, &connection);
         double.on_ack(&ack(Echo::Window(0.0)));
-        let header = double.stamp(&Sending { now: Instant::ZERO, kind: PacketKind::Data, volume: packet });
+        let header = double.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));
         close(header.x(packet, 1.0), 2.0 * 0.1 * 1000.0 / 100e3, 1e-6);
     }
 

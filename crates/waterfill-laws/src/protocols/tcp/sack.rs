@@ -1,0 +1,55 @@
+//! TCP SACK: Reno's window over selective acknowledgements, the TCP of the papers' comparisons and of RFC 6675.
+//!
+//! # Law
+//! Reno's window: `[rfc5681:eq3]`, `[rfc5681:eq4]` in [`reno`].
+//!
+//! # Symbols
+//! Those of [`reno`].
+//!
+//! # Header
+//! None.
+//!
+//! # Router
+//! None.
+//!
+//! # Source
+//! [`Sack`]: the host's `Host::TCP`, that is the scoreboard of RFC 6675 and the proportional rate reduction of RFC 6937.
+//!
+//! # Parameters
+//! Those of [`reno`].
+//!
+//! # Readings and deviations
+//! RFC 6675 halves at once and then waits for the pipe to drain; RFC 6937, which replaced that, spreads the same halving
+//! over the recovery.
+//!
+//! # Validation
+//! The simulator's recovery tests and response tables.
+//!
+//! # References
+//! RFC 6675, "A Conservative Loss Recovery Algorithm Based on SACK for TCP", 2012. RFC 6937, "Proportional Rate Reduction
+//! for TCP", 2013.
+
+use crate::protocol::{Ack, Connection, Event};
+use crate::protocols::tcp::reno::{self, Aimd};
+use crate::protocols::tcp::{Law, Window};
+use crate::units::Instant;
+
+/// The law of `sack`.
+#[derive(Clone, Debug)]
+pub struct Sack(Aimd);
+
+impl Law for Sack {
+    const NAME: &'static str = "sack";
+    const SUMMARY: &'static str = "SACK: Reno's window over selective acknowledgements (RFC 6675, RFC 6937)";
+    type Params = reno::Params;
+
+    fn new(params: &reno::Params, _: &Connection) -> Self {
+        Self(Aimd::new(params))
+    }
+    fn avoid(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) {
+        self.0.avoid(window, acked);
+    }
+    fn reduced(&mut self, window: &Window, _: Instant, _: Event) -> f64 {
+        self.0.reduced(window)
+    }
+}
