@@ -173,7 +173,9 @@ fn averaging_takes_bursts_out_of_the_window() {
         let [averaged, immediate] = [true, false].map(|average| {
             let mut n = scenario(4.0, 1e9, &[(0.0, 4.0, 0.0)]);
             n["sample_s"] = json!(0.001);
-            cbr(&mut n, 0, 4e8, 1_000_000, 0.0, 4.0);
+            // Bursts of 1 MB: sixteen sources in step, as a packet has at most 65,535 bytes.
+            cbr(&mut n, 0, 2.5e7, 62_500, 0.0, 4.0);
+            n["traffic"] = (0..16).map(|_| n["traffic"][0].clone()).collect();
             set(&mut n, "average", &json!(average));
             set(&mut n, "arithmetic", &json!(arithmetic));
             let (sim, summary) = run(&n);
