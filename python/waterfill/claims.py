@@ -21,6 +21,26 @@ Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a c
     tolerance = "5 %"                # of the paper's value, or a number in `unit`; 0 by default
     expect = "reproduced"            # the verdict of the last look; else `why` is needed too
 
+An experiment of several runs names them, and its figures and claims say which they mean:
+
+    [grid]                           # a run for each combination, named by its values: "xcp 64"
+    protocol = ["xcp", "ixcp"]
+    "flow.long.count" = [4, 64]
+
+    [[run]]                          # and single ones
+    name = "small buffer"
+    scenario = "other.toml"          # scenario.toml by default
+    set = ["link.l.buffer=100 packets"]
+
+    [short]                          # what `make test` runs: these overrides, these grid points
+    set = ["duration=10 s"]
+    grid = { "flow.long.count" = [4] }
+
+    [[claim]]
+    run = "xcp 64"                   # for measures of one run; others take all, or compute
+    short_args = { stop_s = 10.0 }   # where the short version needs other arguments
+    short = false                    # where a short version says nothing
+
 The verdict is *reproduced* when the relation holds within the tolerance, *differs* when it does
 not, *cannot be checked* when the paper gives no value, or the run no sample. `expect` never
 enters into it: a verdict that is not the one expected makes `reproduce` fail, in either direction.
@@ -29,6 +49,8 @@ enters into it: a verdict that is not the one expected makes `reproduce` fail, i
 from __future__ import annotations
 
 import inspect
+import itertools
+import json
 import math
 import sys
 from collections import Counter
@@ -42,7 +64,9 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, 
 from waterfill import measures, plots
 from waterfill.errors import InputError, nearest, shown
 from waterfill.quantities import number
-from waterfill.results import Document, Result, to_json, write_text
+from waterfill.results import Document, Result, make_directory, to_json, write_text
+from waterfill.scenario import Scenario
+from waterfill.scenario import load as load_scenario
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -85,7 +109,23 @@ class Figure(_Table):
 
     name: _Id
     plot: str
+    run: str | None = None
     args: dict[str, Any] = {}
+
+
+class Run(_Table):
+    """One [[run]]: a scenario file of the folder with overrides."""
+
+    name: _Text
+    scenario: _Text = "scenario.toml"
+    set: list[str] = []
+
+
+class Short(_Table):
+    """[short]: what the short version overrides, and which grid points it keeps."""
+
+    set: list[str] = []
+    grid: dict[str, list[str | int | float | bool]] = {}
 
 
 class Claim(_Table):
@@ -94,8 +134,11 @@ class Claim(_Table):
     id: _Id
     source: _Text
     statement: _Text
+    run: str | None = None
     measure: str | None = None
     args: dict[str, Any] = {}
+    short: bool = True
+    short_args: dict[str, Any] = {}
     unit: str | None = None
     relation: Literal["=", "<", ">"] = "="
     paper_value: float | None = None
@@ -124,16 +167,26 @@ class Claim(_Table):
         }
         return "reproduced" if holds[self.relation] else "differs"
 
-    def measured(self, result: Result) -> float | None:
-        """What the run measures, in `unit`; None when it cannot."""
+    def measured(self, runs: Mapping[str, Result], short: bool = False) -> float | None:
+        """What the runs measure, in `unit`; None when they cannot."""
         if self.measure is None or self.unit is None:
             return None
-        value = measures.MEASURES[self.measure].function(result, **self.args)
+        measure = measures.MEASURES[self.measure]
+        args = self.args | (self.short_args if short else {})
+        if measure.of == "nothing":
+            value = measure.function(**args)
+        elif measure.of == "runs":
+            value = measure.function(runs, **args)
+        else:
+            value = measure.function(runs[self.run or next(iter(runs))], **args)
         return None if value is None else value / _UNITS[self.unit][1]
 
 
 class _File(_Table):
     title: _Text
+    grid: dict[str, list[str | int | float | bool]] = {}
+    run: list[Run] = []
+    short: Short = Short()
     figure: list[Figure] = []
     claim: list[Claim] = Field(min_length=1)
 
@@ -148,30 +201,38 @@ class Experiment:
     title: str
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
+    runs: tuple[Run, ...]
+    short_runs: tuple[Run, ...]
 
     @property
     def path(self) -> str:
         """PAPER/EXPERIMENT, as the command line names it."""
         return f"{self.paper}/{self.name}"
 
-    @property
-    def scenario(self) -> Path:
-        """Its scenario file."""
-        return self.folder / "scenario.toml"
+    def scenarios(self, short: bool = False, sets: Iterable[str] = ()) -> dict[str, Scenario]:
+        """The scenarios of its runs by their names, `sets` after their own overrides.
 
-    def evaluate(self, result: Result) -> list[Document]:
+        Raises InputError when one of them is wrong.
+        """
+        chosen = self.short_runs if short else self.runs
+        return {
+            run.name: load_scenario(self.folder / run.scenario, [*run.set, *sets]) for run in chosen
+        }
+
+    def evaluate(self, runs: Mapping[str, Result], short: bool = False) -> list[Document]:
         """One document a claim, in the file's order: the entries of `reproduce --json`.
 
-        Raises InputError when a claim names a flow or link that the run does not have.
+        Raises InputError when a claim names a flow or link that its run does not have.
         """
-        return [self._document(claim, result) for claim in self.claims]
+        wanted = [claim for claim in self.claims if claim.short or not short]
+        return [self._document(claim, runs, short) for claim in wanted]
 
-    def _document(self, claim: Claim, result: Result) -> Document:
+    def _document(self, claim: Claim, runs: Mapping[str, Result], short: bool) -> Document:
         try:
-            measured = claim.measured(result)
+            measured = claim.measured(runs, short)
         except KeyError as error:
             file, key = str(self.folder / "claims.toml"), f"claim.{claim.id}.args"
-            message = f"expected a name of this run, got {shown(error.args[0])}"
+            message = f"expected a name of its run, got {shown(error.args[0])}"
             raise InputError(file, key, message) from None
         number_or_null = measured if measured is not None and math.isfinite(measured) else None
         found = {"measured": number_or_null, "verdict": claim.verdict(measured)}
@@ -193,15 +254,28 @@ class Experiment:
             "why": claim.why,
         }
 
-    def write(self, result: Result, claims: Sequence[Document], folder: Path) -> list[Path]:
-        """Writes the run, claims.json and the figures; returns the figures' paths."""
-        result.write(folder)
-        write_text(folder / "claims.json", to_json(document(claims)) + "\n")
+    def write(
+        self, runs: Mapping[str, Result], claims: Sequence[Document], folder: Path
+    ) -> list[Path]:
+        """Writes the runs, claims.json and the figures; returns the figures' paths.
+
+        One run is written into `folder` itself, several into folders of their names.
+        """
+        for name, result in runs.items():
+            result.write(folder if len(runs) == 1 else folder / name.replace("/", "-"))
+        write_text(make_directory(folder) / "claims.json", to_json(document(claims)) + "\n")
         figures = []
         for figure in self.figures:
-            drawn = plots.PLOTS[figure.plot](result, **figure.args)
-            figures += plots.save(drawn, folder / figure.name)
+            figures += plots.save(self._draw(figure, runs), folder / figure.name)
         return figures
+
+    def _draw(self, figure: Figure, runs: Mapping[str, Result]) -> Any:
+        plot = plots.PLOTS[figure.plot]
+        if plot.of == "runs":
+            return plot.function(runs, **figure.args)
+        if plot.of == "nothing":
+            return plot.function(**figure.args)
+        return plot.function(runs[figure.run or next(iter(runs))], **figure.args)
 
 
 def document(claims: Sequence[Document]) -> Document:
@@ -271,8 +345,15 @@ def load(file: Path) -> Experiment:
         raise InputError(str(file), _key(raw, first["loc"]), _message(first)) from None
     for key, message in _contradictions(content):
         raise InputError(str(file), key, message)
-    figures = [_checked_figure(figure, file) for figure in content.figure]
-    claims = [_checked_claim(claim, file) for claim in content.claim]
+    runs = _runs(content.grid, content.run)
+    short = _runs(content.grid | content.short.grid, content.run, content.short.set)
+    names = [run.name for run in runs]
+    for name, count in Counter(names).items():
+        if count > 1:
+            message = "expected a name of its own, got one used twice"
+            raise InputError(str(file), f"run.{name}", message)
+    figures = [_checked_figure(figure, names, file) for figure in content.figure]
+    claims = [_checked_claim(claim, names, file) for claim in content.claim]
     return Experiment(
         paper=file.parent.parent.name,
         name=file.parent.name,
@@ -280,7 +361,31 @@ def load(file: Path) -> Experiment:
         title=content.title,
         figures=tuple(figures),
         claims=tuple(claims),
+        runs=tuple(runs),
+        short_runs=tuple(short),
     )
+
+
+def _runs(
+    grid: Mapping[str, Sequence[object]], single: Sequence[Run], sets: Sequence[str] = ()
+) -> list[Run]:
+    """The grid's runs, then the single ones; the scenario as it is when there are neither."""
+    found = []
+    if grid:
+        for values in itertools.product(*grid.values()):
+            name = " ".join(map(_plain, values))
+            own = [f"{key}={_toml(value)}" for key, value in zip(grid, values, strict=True)]
+            found.append(Run(name=name, set=[*own, *sets]))
+    found += [run.model_copy(update={"set": [*run.set, *sets]}) for run in single]
+    return found or [Run(name="run", set=list(sets))]
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value) if isinstance(value, (str, bool)) else f"{value}"
 
 
 def _contradictions(content: _File) -> Iterable[tuple[str, str]]:
@@ -308,17 +413,30 @@ def _contradictions(content: _File) -> Iterable[tuple[str, str]]:
             yield f"{key}.tolerance", f"expected {expected}, got {shown(claim.tolerance)}"
 
 
-def _checked_figure(figure: Figure, file: Path) -> Figure:
+def _checked_figure(figure: Figure, runs: Sequence[str], file: Path) -> Figure:
     key = f"figure.{figure.name}"
     if figure.plot not in plots.PLOTS:
         raise InputError(
             str(file), f"{key}.plot", f"unknown plot{nearest(figure.plot, plots.PLOTS)}"
         )
-    args = _checked_args(plots.PLOTS[figure.plot], figure.args, str(file), f"{key}.args")
+    plot = plots.PLOTS[figure.plot]
+    _check_run(figure.run, plot.of, runs, str(file), f"{key}.run")
+    args = _checked_args(plot.function, plot.of, figure.args, str(file), f"{key}.args")
     return figure.model_copy(update={"args": args})
 
 
-def _checked_claim(claim: Claim, file: Path) -> Claim:
+def _check_run(run: str | None, of: str, runs: Sequence[str], file: str, key: str) -> None:
+    if of != "run":
+        if run is not None:
+            raise InputError(file, key, f"expected nothing, got {shown(run)}")
+    elif run is None:
+        if len(runs) > 1:
+            raise InputError(file, key, "expected the name of a run, got nothing")
+    elif run not in runs:
+        raise InputError(file, key, f"unknown run {shown(run)}{nearest(run, runs)}")
+
+
+def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
     if claim.measure is None or claim.unit is None:
         return claim
     key = f"claim.{claim.id}"
@@ -326,19 +444,23 @@ def _checked_claim(claim: Claim, file: Path) -> Claim:
         known = nearest(claim.measure, measures.MEASURES)
         raise InputError(str(file), f"{key}.measure", f"unknown measure{known}")
     measure = measures.MEASURES[claim.measure]
+    _check_run(claim.run, measure.of, runs, str(file), f"{key}.run")
     units = [unit for unit, (dimension, _) in _UNITS.items() if dimension == measure.dimension]
     if claim.unit not in units:
         expected = f"expected {' or '.join(units)}, got {shown(claim.unit)}"
         raise InputError(str(file), f"{key}.unit", expected)
-    args = _checked_args(measure.function, claim.args, str(file), f"{key}.args")
-    return claim.model_copy(update={"args": args})
+    function = measure.function
+    args = _checked_args(function, measure.of, claim.args, str(file), f"{key}.args")
+    both = claim.args | claim.short_args
+    short = _checked_args(function, measure.of, both, str(file), f"{key}.short_args")
+    return claim.model_copy(update={"args": args, "short_args": short})
 
 
 def _checked_args(
-    function: Callable[..., Any], args: Mapping[str, Any], file: str, key: str
+    function: Callable[..., Any], of: str, args: Mapping[str, Any], file: str, key: str
 ) -> dict[str, Any]:
     """The arguments, converted to the types that the function's signature asks for."""
-    parameters = list(inspect.signature(function).parameters.values())[1:]
+    parameters = list(inspect.signature(function).parameters.values())[of != "nothing" :]
     known = {parameter.name: parameter for parameter in parameters}
     for name in args:
         if name not in known:

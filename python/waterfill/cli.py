@@ -197,21 +197,55 @@ def protocols(json: Json = False) -> None:
 
 
 @app.command()
+def response(
+    losses: Annotated[
+        int, typer.Option(min=20, metavar="N", help="Losses in a cell, the warm-up left out.")
+    ] = 300,
+    quick: Annotated[bool, typer.Option("--quick", help="Loss of 1e-3 and more only.")] = False,
+    json: Json = False,
+) -> None:
+    """Hold Reno's and CUBIC's windows under loss against theory (minutes; --quick: seconds)."""
+    from waterfill import response, tables
+    from waterfill.progress import Bars
+
+    chosen = [p for p in response.PROBABILITIES if p >= 1e-3 or not quick]
+    with Bars([]) as bars:
+        found = response.cells(probabilities=chosen, losses=losses, progress=bars.show)
+    document = response.document(found)
+    if json:
+        _print_json(document)
+    else:
+        _show(*tables.response(document))
+    asked = len(response.TABLES) * len(chosen) * len(response.RTTS_S)
+    if len(found) < asked:
+        raise typer.Exit(INTERRUPTED)
+    if document["outside"]:
+        raise typer.Exit(1)
+
+
+@app.command()
 def reproduce(
     experiments: Annotated[
         list[str] | None, typer.Argument(metavar="PAPER[/EXPERIMENT]", help="What to reproduce.")
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
     listing: Annotated[bool, typer.Option("--list", help="List the claims, run nothing.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="Shorter runs of fewer points.")] = False,
+    seed: Seed = None,
+    fresh: Annotated[bool, typer.Option("--fresh", help="Use no earlier runs, keep none.")] = False,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Run papers' experiments and judge their claims.
 
+    Runs are kept in the cache directory and used again while scenario and code are the same.
     Data and figures go to out/PAPER/EXPERIMENT below the current directory. With -o they go
     to DIR itself for one experiment named in full, else to DIR/PAPER/EXPERIMENT.
     """
-    from waterfill import claims
+    from waterfill import claims, tables
+    from waterfill.progress import Bars
+    from waterfill.reproduce import reproduce as run_all
+    from waterfill.results import make_directory
 
     names = experiments or []
     known = claims.experiments()
@@ -224,37 +258,37 @@ def reproduce(
         _print_json(claims.listing(chosen)) if json else _print("\n".join(lines))
         return
     alone = len(chosen) == 1 and names == [chosen[0].path]
-    _reproduce(chosen, json, output or Path("out"), flat=alone and output is not None)
+    flat, base = alone and output is not None, output or Path("out")
+    folders = {e.path: make_directory(base if flat else base / e.path) for e in chosen}
 
-
-def _reproduce(chosen: list[Any], json: bool, output: Path, flat: bool) -> None:
-    from waterfill import backends, claims, tables
-    from waterfill.progress import Bar
-    from waterfill.results import make_directory
-    from waterfill.scenario import load
-
-    folders = [make_directory(output if flat else output / e.path) for e in chosen]
-    judged: list[Document] = []
-    for experiment, folder in zip(chosen, folders, strict=True):
-        with Bar(experiment.path) as bar:
-            result = backends.run(load(experiment.scenario), progress=bar)
-        if "interrupted_at_s" in result.summary:
-            result.write(folder)
-            print(f"interrupted; what there is has been written to {folder}", file=sys.stderr)
-            raise typer.Exit(INTERRUPTED)
-        mine = experiment.evaluate(result)
-        figures = experiment.write(result, mine, folder)
-        judged += mine
+    def show(experiment: Any, judged: list[Document], figures: list[Path]) -> None:
         if not json:
-            _show(*tables.claims(f"{experiment.path}: {experiment.title}", mine))
+            _show(*tables.claims(f"{experiment.path}: {experiment.title}", judged))
             for figure in figures:
                 _print(f"figure: {figure}")
             _print("")
+
+    singles = [e.path for e in chosen if len(e.runs) == 1]
+    with Bars(singles) as bars:
+        found = run_all(
+            chosen,
+            lambda e: folders[e.path],
+            short=short,
+            seed=seed,
+            cached=not fresh,
+            progress=bars.show,
+            done=show,
+        )
+    judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
     document = claims.document(judged)
-    if json:
+    if json and not (found.interrupted and not judged):
         _print_json(document)
-    else:
+    elif judged:
         _print(", ".join(f"{verdict}: {count}" for verdict, count in document["counts"].items()))
+    if found.interrupted:
+        done = f"{len(found.claims)} of {len(chosen)} experiments are done"
+        print(f"interrupted; {done}, what they left is in {base}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED)
     changed = [claim for claim in judged if claim["verdict"] != claim["expect"]]
     for claim in changed:
         path = f"{claim['paper']}/{claim['experiment']}/{claim['id']}"

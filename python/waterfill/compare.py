@@ -21,7 +21,7 @@ import statistics
 import threading
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -101,13 +101,16 @@ def run_each(
     on: str = "sim",
     progress: Callable[[str, Tick], None] | None = None,
     threads: int | None = None,
+    done: Callable[[str, Result], None] | None = None,
 ) -> dict[str, Result]:
     """Runs all scenarios, as many at once as there are cores (or `threads`); results in order.
 
     Threads do, for the core computes without the interpreter's lock; runs share nothing, so their
     results do not depend on how many there are. `progress` is called as (name, tick), from the
-    threads. Ctrl-C ends the runs under way early, as in `backends.run`, and leaves out those not
-    begun. Raises InputError as `backends.run` does; the other runs are then given up.
+    threads. With `done`, results are handed to it as (name, result), from this thread, as runs end,
+    and not kept for the answer. Ctrl-C ends the runs under way early, as in `backends.run`, and
+    leaves out those not begun. Raises InputError as `backends.run` does; the other runs are then
+    given up.
     """
     over = threading.Event()
 
@@ -120,19 +123,27 @@ def run_each(
 
         return backends.run(scenarios[name], on=on, progress=report)
 
+    results: dict[str, Result] = {}
+    keep = done or results.__setitem__
     count = min(len(scenarios), threads or _cores())
     with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
-        begun: dict[str, Future[Result]] = {name: pool.submit(one, name) for name in scenarios}
+        begun: dict[Future[Result], str] = {pool.submit(one, name): name for name in scenarios}
         try:
-            wait(begun.values(), return_when=FIRST_EXCEPTION)
+            while begun:
+                ended, _ = wait(begun, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    keep(begun.pop(future), future.result())
         except KeyboardInterrupt:
             pass
         finally:
             # Nothing is under way any more unless the user, or an error, ended it.
             over.set()
-            for future in begun.values():
+            for future in begun:
                 future.cancel()
-    return {name: future.result() for name, future in begun.items() if not future.cancelled()}
+    for future, name in begun.items():
+        if not future.cancelled():
+            keep(name, future.result())
+    return {name: results[name] for name in scenarios if name in results}
 
 
 def _cores() -> int:

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 Series: TypeAlias = NDArray[np.float64]
 Dimension: TypeAlias = Literal["s", "bit/s", "bytes", "ratio", "count"]
+Of: TypeAlias = Literal["run", "runs", "nothing"]
 Window: TypeAlias = tuple[float, float]
 
 # Sample times are sums of floats: a window's ends must not lose a sample to rounding.
@@ -38,23 +39,33 @@ _EPSILON_S = 1e-9
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: the function and the dimension of what it returns."""
+    """One measure: the function, the dimension of what it returns, and what its first argument is.
+
+    `of` is "run" for one run, "runs" for all runs of the experiment by name, and "nothing" for a
+    computation, whose arguments are all keywords.
+    """
 
     function: Callable[..., float | None]
     dimension: Dimension
+    of: Of = "run"
 
 
 MEASURES: dict[str, Measure] = {}
 
 
-def _measure(
-    dimension: Dimension,
+def register(
+    dimension: Dimension, of: Of = "run"
 ) -> Callable[[Callable[..., float | None]], Callable[..., float | None]]:
-    def register(function: Callable[..., float | None]) -> Callable[..., float | None]:
-        MEASURES[function.__name__] = Measure(function, dimension)
+    """Puts a function on the list under its own name."""
+
+    def put(function: Callable[..., float | None]) -> Callable[..., float | None]:
+        MEASURES[function.__name__] = Measure(function, dimension, of)
         return function
 
-    return register
+    return put
+
+
+_measure = register
 
 
 # --- rates -------------------------------------------------------------------------------------

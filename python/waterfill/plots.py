@@ -8,8 +8,9 @@ pyplot: no window, no global state. matplotlib is loaded when something is drawn
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -118,10 +119,21 @@ def comparison(
     return figure
 
 
-PLOTS: Mapping[str, Callable[..., Figure]] = {
-    "rates": rates,
-    "queues": queues,
-    "overview": overview,
+@dataclass(frozen=True)
+class Plot:
+    """One plot of the experiments' list: the function, and what its first argument is.
+
+    As for `waterfill.measures.Measure`: one run, all runs by name, or nothing.
+    """
+
+    function: Callable[..., Figure]
+    of: Literal["run", "runs", "nothing"] = "run"
+
+
+PLOTS: dict[str, Plot] = {
+    "rates": Plot(rates),
+    "queues": Plot(queues),
+    "overview": Plot(overview),
 }
 
 

@@ -38,7 +38,8 @@ class Bars:
     """One progress bar a run, for runs side by side; a context manager, safe to call from threads.
 
     On a terminal each shows simulated time, packets/s and time left, and goes away at the end.
-    Anywhere else they are silent. Both leave one closing line a run.
+    Anywhere else they are silent. Both leave one closing line for each of `titles`; runs of other
+    titles come and go, for work of more runs than anybody reads lines about.
     """
 
     def __init__(self, titles: Iterable[str]) -> None:
@@ -74,9 +75,13 @@ class Bars:
                 f"{tick.now_s:.3g} of {tick.duration_s:g} s, "
                 f"{tick.packets_per_s / 1e6:.2f} M packets/s"
             )
+            if title not in self._tasks:
+                self._tasks[title] = self._progress.add_task(title, total=None, state="")
             self._progress.update(
                 self._tasks[title], completed=tick.now_s, total=tick.duration_s, state=state
             )
+            if tick.now_s >= tick.duration_s and title not in self._titles:
+                self._progress.remove_task(self._tasks.pop(title))
 
     def __exit__(
         self,

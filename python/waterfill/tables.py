@@ -44,6 +44,46 @@ def run(summary: Document) -> list[Table | Text]:
     return parts
 
 
+def response(document: Document) -> list[Table | Text]:
+    """A table for each protocol and kind of loss: mean windows against their references."""
+    parts: list[Table | Text] = []
+    groups: dict[tuple[str, str], list[Document]] = {}
+    for cell in document["cells"]:
+        groups.setdefault((cell["protocol"], cell["loss"]), []).append(cell)
+    for (protocol, loss), cells in groups.items():
+        parts.append(Text(f"{protocol} under {loss} loss: mean window in packets", style="bold"))
+        table = _table("loss", "RTT ms")
+        names = list(cells[0]["closed_forms_packets"])
+        reference = names[0] if loss == "periodic" else "Monte-Carlo"
+        others = names if loss == "independent" else names[1:]
+        for header in ("simulated", reference, "apart", *others, "losses", "time-outs", ""):
+            table.add_column(header, justify="right")
+        for cell in cells:
+            table.add_row(
+                f"{cell['p']:g}",
+                f"{cell['rtt_s'] * 1e3:g}",
+                _number(cell["window_packets"], ".1f"),
+                _number(cell["reference_packets"], ".1f"),
+                _number(cell["error"] * 100, "+.1f") + " %",
+                *[
+                    f"{(cell['window_packets'] / cell['closed_forms_packets'][n] - 1) * 100:+.0f} %"
+                    for n in others
+                ],
+                str(cell["losses"]),
+                str(cell["timeouts"]),
+                "not judged" if not cell["judged"] else "" if cell["within"] else "OUTSIDE",
+            )
+        parts.append(table)
+    parts.append(
+        Text(
+            f"{document['outside']} of {len(document['cells'])} cells are more than "
+            f"{document['tolerance'] * 100:g} % from their reference; not judged: mean window "
+            f"below {document['least_window_packets']:g} packets under periodic loss"
+        )
+    )
+    return parts
+
+
 def _flows(flows: Sequence[Document]) -> Table:
     table = _table("flow", "protocol")
     for header in ("rate\nMbit/s", "max-min\nMbit/s", "goodput\nMbit/s", "RTT mean\nms", "p99\nms"):

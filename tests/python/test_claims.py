@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import synthetic
 
-from waterfill import claims, maxmin
+from waterfill import cache, claims, maxmin, reproduce
 from waterfill.errors import InputError
 from waterfill.results import Result
 from waterfill.scenario import load
@@ -82,7 +82,7 @@ def test_expect_does_not_enter_into_the_verdict():
 
 
 def test_document_of_a_claim(tmp_path, run):
-    judged = experiment(tmp_path).evaluate(run)
+    judged = experiment(tmp_path).evaluate({"run": run})
     assert judged == [
         {
             "id": "mean",
@@ -107,25 +107,25 @@ def test_document_of_a_claim(tmp_path, run):
 def test_never_is_null_and_differs(tmp_path, run):
     text = FILE.replace('"rate_over"', '"rise_time"').replace('"Mbit/s"', '"s"')
     text = text.replace("start_s = 0.0, stop_s = 1", "at_s = 0.0, target_bps = 1e9")
-    (judged,) = experiment(tmp_path, text).evaluate(run)
+    (judged,) = experiment(tmp_path, text).evaluate({"run": run})
     assert (judged["measured"], judged["verdict"]) == (None, "differs")
 
 
 def test_a_claim_that_nothing_measures_cannot_be_checked(tmp_path, run):
     text = re.sub(r"(measure|args|unit|tolerance) = (?!.*average).*\n", "", FILE)
     text = text.replace('"reproduced"', '"cannot be checked"\nwhy = "not in the text"')
-    (judged,) = experiment(tmp_path, text).evaluate(run)
+    (judged,) = experiment(tmp_path, text).evaluate({"run": run})
     assert judged["verdict"] == "cannot be checked"
 
 
 def test_write_leaves_data_figures_and_claims(tmp_path, run):
     found = experiment(tmp_path)
-    figures = found.write(run, found.evaluate(run), tmp_path / "out")
+    figures = found.write({"run": run}, found.evaluate({"run": run}), tmp_path / "out")
     assert [path.name for path in figures] == ["rates.png", "rates.svg"]
     assert json.loads((tmp_path / "out" / "claims.json").read_text())["counts"]["reproduced"] == 1
     first = {path: path.read_bytes() for path in figures}
     assert b"<dc:date>" not in first[figures[1]]
-    found.write(run, found.evaluate(run), tmp_path / "out")
+    found.write({"run": run}, found.evaluate({"run": run}), tmp_path / "out")
     assert {path: path.read_bytes() for path in figures} == first
 
 
@@ -170,8 +170,8 @@ def test_an_id_used_twice(tmp_path):
 
 def test_a_flow_that_the_run_lacks(tmp_path, run):
     found = experiment(tmp_path, FILE.replace('flow = "f"', 'flow = "g"'))
-    with pytest.raises(InputError, match=r'mean\.args: expected a name of this run, got "g"'):
-        found.evaluate(run)
+    with pytest.raises(InputError, match=r'mean\.args: expected a name of its run, got "g"'):
+        found.evaluate({"run": run})
 
 
 def test_select(tmp_path):
@@ -187,18 +187,20 @@ def test_the_repositorys_claims_are_sound():
     known = claims.experiments()
     assert {"maxnet-2007/two-hop", "maxnet-2007/cross-traffic"} <= {e.path for e in known}
     for found in known:
-        scenario = load(found.scenario)
         assert (found.folder / "README.md").is_file()
-        names = {flow.name for flow in scenario.flow}
+        found.scenarios(short=True)
+        scenarios = found.scenarios()
         for one in found.claims:
-            wanted = {one.args["flow"]} if "flow" in one.args else set()
+            scenario = scenarios[one.run or next(iter(scenarios))]
+            names = {flow.name for flow in scenario.flow}
+            wanted = {one.args["flow"].partition("[")[0]} if "flow" in one.args else set()
             assert wanted | set(one.args.get("shares_bps", {})) <= names
 
 
 def test_two_hop_shares_are_max_min():
     """The numbers in claims.toml are what progressive filling gives for its scenario."""
     (found,) = claims.select(["maxnet-2007/two-hop"], claims.experiments())
-    intervals = maxmin.document(load(found.scenario))["intervals"]
+    intervals = maxmin.document(load(found.folder / "scenario.toml"))["intervals"]
     shares = {
         (number, flow["name"]): flow["rate_bps"]
         for number, interval in enumerate(intervals, 1)
@@ -212,3 +214,104 @@ def test_two_hop_shares_are_max_min():
             assert one.args["stop_s"] == interval["to_s"]
             claimed[int(number), flow] = one.paper_value * 1e6
     assert claimed == pytest.approx(shares)
+
+
+# --- several runs -------------------------------------------------------------------------------
+
+GRID = """
+title = "Several runs"
+[grid]
+protocol = ["maxnet", "xcp"]
+"link.l.rate" = ["10 Mbit/s", "20 Mbit/s"]
+[[run]]
+name = "slow"
+set = ["link.l.rate=5 Mbit/s"]
+[short]
+set = ["duration=1 s"]
+grid = { protocol = ["xcp"] }
+[[claim]]
+id = "mean"
+run = "xcp 20 Mbit/s"
+source = "§1"
+statement = "s"
+measure = "rate_over"
+args = { flow = "f", start_s = 1.0, stop_s = 2.0 }
+short_args = { start_s = 0.5, stop_s = 1.0 }
+unit = "Mbit/s"
+paper_value = 20
+tolerance = "10 %"
+expect = "reproduced"
+"""
+
+SCENARIO = """
+duration = "2 s"
+protocol = "maxnet"
+link = [{ name = "l", from = "a", to = "b", rate = "1 Mbit/s", delay = "5 ms" }]
+flow = [{ name = "f", from = "a", to = "b" }]
+"""
+
+
+def several(tmp_path: Path, text: str = GRID) -> claims.Experiment:
+    found = experiment(tmp_path, text)
+    (found.folder / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
+    return found
+
+
+def test_a_grid_names_its_runs_by_their_values(tmp_path):
+    found = several(tmp_path)
+    scenarios = found.scenarios()
+    assert list(scenarios) == [
+        *("maxnet 10 Mbit/s", "maxnet 20 Mbit/s", "xcp 10 Mbit/s", "xcp 20 Mbit/s", "slow"),
+    ]
+    assert (scenarios["xcp 20 Mbit/s"].protocol, scenarios["xcp 20 Mbit/s"].link[0].rate) == (
+        *("xcp", 20e6),
+    )
+    assert (scenarios["slow"].protocol, scenarios["slow"].link[0].rate) == ("maxnet", 5e6)
+    short = found.scenarios(short=True, sets=["seed=7"])
+    assert list(short) == ["xcp 10 Mbit/s", "xcp 20 Mbit/s", "slow"]
+    assert {(one.duration, one.seed) for one in short.values()} == {(1.0, 7)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('run = "xcp 20 Mbit/s"\n', "", "run: expected the name of a run, got nothing"),
+        ("xcp 20 Mbit/s", "xcp 20 Mbits", "unknown run"),
+        ('"slow"', '"xcp 10 Mbit/s"', "run.xcp 10 Mbit/s: expected a name of its own"),
+        ("short_args = { start_s", "short_args = { begin_s", "short_args.begin_s: unknown"),
+    ],
+)
+def test_what_is_wrong_with_several_runs(tmp_path, old, new, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        several(tmp_path, GRID.replace(old, new))
+
+
+def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
+    found = several(tmp_path)
+
+    def judge(folder: str, **options: Any) -> tuple[list[Any], list[str]]:
+        ran: list[str] = []
+        done = reproduce.reproduce(
+            [found],
+            lambda _: tmp_path / folder,
+            progress=lambda name, _: ran.append(name),
+            **options,
+        )
+        return done.claims[found.path], sorted(set(ran))
+
+    first, ran = judge("first")
+    assert [claim["verdict"] for claim in first] == ["reproduced"]
+    assert len(ran) == 5
+    second, ran = judge("second")
+    assert (second, ran) == (first, [])
+    written = [
+        (tmp_path / name / "xcp 20 Mbit-s" / "flows.parquet").read_bytes()
+        for name in ("first", "second")
+    ]
+    assert written[0] == written[1]
+    _, ran = judge("fresh", cached=False)
+    assert len(ran) == 5
+    short, ran = judge("short", short=True)
+    assert (short[0]["verdict"], len(ran)) == ("reproduced", 3)
+    monkeypatch.setattr(cache, "version", lambda: "another")
+    assert len(judge("other")[1]) == 5

@@ -1,0 +1,252 @@
+//! BIC: a window that searches by halving steps for the size at which the last loss was.
+//!
+//! # Law
+//! - `[bic-2004:search]` below w_max: half the distance to it in a round trip, but from S_min to S_max packets
+//! - `[bic-2004:probe]` from w_max on: 1, 2, 4 … packets in a round trip, up to S_max
+//! - `[bic-2004:decrease]` `cwnd ← β cwnd` after a loss
+//! - `[bic-2004:convergence]` `w_max ← cwnd (1 + β)/2` if cwnd < w_max, otherwise cwnd
+//! - Reno's `[rfc5681:eq3]`, `[rfc5681:eq4]` while cwnd ≤ low_window
+//!
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | cwnd | [`Window`] | packets |
+//! | max_win | `w_max` | packets |
+//! | low_window, S_max, S_min | `low_window`, `s_max`, `s_min` | packets |
+//! | β (there the share given up) | `beta`, the share left | |
+//!
+//! # Header
+//! None.
+//!
+//! # Router
+//! None.
+//!
+//! # Source
+//! [`Bic`].
+//!
+//! # Parameters
+//! [`Params`].
+//!
+//! # Readings and deviations
+//! - The paper's text was not at hand. What is above is its algorithm as the literature retells it; `curve = "linux"` is
+//!   that of Linux's net/ipv4/tcp_bic.c, with `s_max = 16`: a quarter of the distance instead of half, a fifth of a packet in a
+//!   round trip within 4 packets around w_max (`smooth_part`), a third of the excess beyond.
+//! - β is 0.8, which the authors' later implementations and Linux (819/1024) have; the paper's own was 0.875.
+//! - The paper's doubling steps beyond w_max are the line 1 + (cwnd − w_max), which passes through their corners
+//!   1, 2, 4, 8 at excesses 0, 1, 3, 7.
+//! - Packets are counted, not acknowledgements; Linux does the same by an estimate.
+//! - A time-out is answered like a loss, with slow start after it; Linux forgets w_max then.
+//! - w_max is remembered at small windows too, as Linux does.
+//! - Linux's first slow start ended at 100 packets (`initial_ssthresh`, dropped later), and it grew by 5 % a round trip before the
+//!   first loss: not done.
+//!
+//! # Validation
+//! Tests below by hand; the simulator's tests of filling and sharing.
+//!
+//! # References
+//! Xu, Harfoush, Rhee, "Binary Increase Congestion Control (BIC) for Fast Long-Distance Networks", INFOCOM 2004. Linux,
+//! net/ipv4/tcp_bic.c.
+
+use crate::params::{ParamError, require};
+use crate::protocol::{Ack, Connection, Event, Probe, Signal};
+use crate::protocols::tcp::{Law, SIGNALS, Window, cubic, reno};
+use crate::units::Instant;
+
+crate::choice! {
+    /// How far the window goes in a round trip.
+    pub enum Curve {
+        /// Halving steps up to the maximum, doubling ones beyond.
+        Paper = "paper",
+        /// Linux's.
+        Linux = "linux",
+    }
+}
+
+crate::params! {
+    /// Parameters of BIC.
+    pub struct Params {
+        /// Up to this window, in packets, it is Reno.
+        low_window: f64 = 14.0, "Xu et al. 2004; Linux";
+        /// Most packets that the window grows by in a round trip.
+        s_max: f64 = 32.0, "Xu et al. 2004; Linux has 16";
+        /// Fewest packets that the window grows by in a round trip, in `curve = "paper"`.
+        s_min: f64 = 0.01, "Xu et al. 2004";
+        /// Share of the window that is left after a loss.
+        beta: f64 = 0.8, "Linux, 819/1024; Xu et al. 2004 have 0.875";
+        /// Whether a flow whose windows shrink gives up some more, for others.
+        fast_convergence: bool = true, "Xu et al. 2004";
+        /// How far the window goes in a round trip.
+        curve: Curve = Curve::Paper, "Xu et al. 2004";
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require((0.0..=1e9).contains(&self.low_window), "low_window", "a number of packets from 0 to 1e9")?;
+        require((1.0..=1e6).contains(&self.s_max), "s_max", "a number of packets from 1 to 1e6")?;
+        require(self.s_min > 0.0 && self.s_min <= 1.0, "s_min", "a number of packets above 0, up to 1")?;
+        require(self.beta > 0.0 && self.beta < 1.0, "beta", "a number between 0 and 1")
+    }
+}
+
+/// `[bic-2004:search]` Packets that the window grows by in a round trip, below the maximum.
+#[must_use]
+pub fn search(distance: f64, s_min: f64, s_max: f64) -> f64 {
+    (distance / 2.0).clamp(s_min, s_max)
+}
+
+/// `[bic-2004:probe]` The same from the maximum on.
+#[must_use]
+pub fn probe(excess: f64, s_max: f64) -> f64 {
+    (1.0 + excess).min(s_max)
+}
+
+/// Packets that the window grows by in a round trip in Linux's implementation.
+#[must_use]
+pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
+    const B: f64 = 4.0; // BICTCP_B
+    const SMOOTH_PART: f64 = 20.0;
+    let step = if cwnd < w_max {
+        (w_max - cwnd) / B
+    } else if cwnd < w_max + B {
+        0.0
+    } else {
+        (cwnd - w_max) / (B - 1.0)
+    };
+    if step <= 1.0 { B / SMOOTH_PART } else { step.min(s_max) }
+}
+
+/// The law of `bic`.
+#[derive(Clone, Debug)]
+pub struct Bic {
+    params: Params,
+    /// Where the last loss was; zero before the first.
+    w_max: f64,
+}
+
+impl Law for Bic {
+    const NAME: &'static str = "bic";
+    const SUMMARY: &'static str = "BIC: binary search for the window of the last loss (Xu, Harfoush, Rhee 2004)";
+    const SIGNALS: &'static [Signal] = &[
+        SIGNALS[0],
+        SIGNALS[1],
+        Signal { name: "w_max", unit: "packets", doc: "window that is searched for; none before the first loss" },
+    ];
+    type Params = Params;
+
+    fn new(params: &Params, _: &Connection) -> Self {
+        Self { params: params.clone(), w_max: 0.0 }
+    }
+
+    fn avoid(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) {
+        let Params { low_window, s_max, s_min, curve, .. } = self.params;
+        let distance = self.w_max - window.cwnd;
+        let step = if window.cwnd <= low_window {
+            1.0
+        } else if curve == Curve::Linux {
+            linux(window.cwnd, self.w_max, s_max)
+        } else if distance > 0.0 {
+            search(distance, s_min, s_max)
+        } else {
+            probe(-distance, s_max)
+        };
+        window.cwnd = reno::increased(window.cwnd, step, acked);
+    }
+
+    fn reduced(&mut self, window: &Window, _: Instant, _: Event) -> f64 {
+        let Params { low_window, beta, fast_convergence, .. } = self.params;
+        self.w_max = cubic::next_w_max(window.cwnd, self.w_max, beta, fast_convergence); // [bic-2004:convergence]
+        reno::threshold(window.cwnd, if window.cwnd <= low_window { 0.5 } else { beta }) // [bic-2004:decrease]
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if self.w_max > 0.0 {
+            probe.record("w_max", self.w_max);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::params::Params as _;
+    use crate::protocol::Source as _;
+    use crate::protocols::tcp::Tcp;
+    use crate::protocols::tcp::testing::tcp;
+    use crate::units::{Duration, Volume};
+
+    /// One acknowledgement of a whole window: a round trip. Returns by how much the window grew.
+    fn round(bic: &mut Tcp<Bic>) -> f64 {
+        let before = bic.window().cwnd;
+        let acked = before * Volume::from_bytes(1500.0);
+        bic.on_ack(&Ack { acked, ..Ack::new(Instant::ZERO, (), Duration::from_millis(100)) });
+        bic.window().cwnd - before
+    }
+
+    fn after_a_loss(params: &Params, cwnd: f64) -> Tcp<Bic> {
+        let mut bic = tcp::<Bic>(params);
+        *bic.window() = Window { cwnd, ssthresh: cwnd, initial: 10.0 };
+        bic.on_event(Instant::ZERO, Event::Loss);
+        bic
+    }
+
+    #[test]
+    fn bic_2004_search_by_hand() {
+        // After a loss at 1000: 800, then 32 a round trip while more than 64 away, then half of what is left.
+        let mut bic = after_a_loss(&Params::default(), 1000.0);
+        assert_eq!(bic.window().cwnd, 800.0);
+        let steps: Vec<f64> = (0..8).map(|_| round(&mut bic)).collect();
+        // 800 832 864 896 928 960, 40 away: 20, 10, 5
+        assert_eq!(steps, [32.0, 32.0, 32.0, 32.0, 32.0, 20.0, 10.0, 5.0]);
+        // … and at last S_min a round trip, not asymptotically: 5 halves to below 0.02 in 8 round trips, then 0.01 each.
+        for _ in 0..8 {
+            round(&mut bic);
+        }
+        assert!((round(&mut bic) - 0.01).abs() < 1e-9);
+        assert!((round(&mut bic) - 0.01).abs() < 1e-9);
+        assert!(bic.window().cwnd > 999.98, "{:?}", bic.window());
+    }
+
+    #[test]
+    fn bic_2004_probe_doubles_its_steps_up_to_s_max() {
+        let mut bic = after_a_loss(&Params::default(), 1000.0);
+        bic.window().cwnd = 1000.0;
+        let steps: Vec<f64> = (0..7).map(|_| round(&mut bic)).collect();
+        assert_eq!(steps, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 32.0]);
+    }
+
+    #[test]
+    fn bic_2004_convergence_and_decrease_by_hand() {
+        let mut bic = after_a_loss(&Params::default(), 1000.0);
+        bic.window().cwnd = 900.0;
+        bic.on_event(Instant::ZERO, Event::Loss);
+        // below the last maximum: 900 · 1.8/2
+        assert!((bic.law().w_max - 810.0).abs() < 1e-9);
+        assert!((bic.window().cwnd - 720.0).abs() < 1e-9);
+        // Reno up to 14
+        let mut bic = after_a_loss(&Params::default(), 14.0);
+        assert_eq!(bic.window().cwnd, 7.0);
+        assert!((round(&mut bic) - 1.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn linux_curve_by_hand() {
+        // tcp_bic.c with max_increment 16: capped; a quarter; a fifth of a packet around the maximum; a third beyond.
+        for (cwnd, step) in
+            [(900.0, 16.0), (960.0, 10.0), (997.0, 0.2), (1003.0, 0.2), (1012.0, 4.0), (1048.0, 16.0), (1100.0, 16.0)]
+        {
+            assert_eq!(linux(cwnd, 1000.0, 16.0), step, "at {cwnd}");
+        }
+        let mut bic = after_a_loss(&Params { curve: Curve::Linux, s_max: 16.0, ..Params::default() }, 1000.0);
+        assert_eq!(round(&mut bic), 16.0);
+    }
+
+    #[test]
+    fn parameters_out_of_range_are_refused() {
+        let refused = |params: Params| params.validate().expect_err("out of range").0;
+        assert!(refused(Params { low_window: -1.0, ..Params::default() }).starts_with("low_window: expected"));
+        assert!(refused(Params { s_max: 0.5, ..Params::default() }).starts_with("s_max: expected"));
+        assert!(refused(Params { s_min: 0.0, ..Params::default() }).starts_with("s_min: expected"));
+        assert!(refused(Params { beta: 1.0, ..Params::default() }).starts_with("beta: expected"));
+    }
+}

@@ -1,0 +1,319 @@
+//! HyStart: leaving the first slow start when the delay grows, before anything is lost.
+//!
+//! # Law
+//! - `[rfc9406:thresh]` RttThresh = max(4 ms, min(lastRoundMinRTT / 8, 16 ms))
+//! - `[rfc9406:exit]` from slow start to conservative slow start (CSS) when currentRoundMinRTT ≥ lastRoundMinRTT + RttThresh
+//! - `[rfc9406:resume]` back when currentRoundMinRTT falls below what it was at the exit
+//! - `[rfc9406:growth]` cwnd grows by min(N, 8) packets for N acknowledged, in CSS by a quarter of that
+//! - `[rfc9406:end]` after five rounds of CSS: ssthresh ← cwnd
+//!
+//! # Symbols
+//! Those of RFC 9406 §4; a round lasts until the first packet sent after its beginning is acknowledged.
+//!
+//! # Header
+//! None.
+//!
+//! # Router
+//! None.
+//!
+//! # Source
+//! [`HyStart`], a piece for laws that want it: [`HyStart::measure`] sees every acknowledgement, [`HyStart::grow`] is the
+//! law's slow start.
+//!
+//! # Parameters
+//! [`Variant`]. The constants are RFC 9406 §4.3's, and Linux's for `classic`.
+//!
+//! # Readings and deviations
+//! - A law knows no sequence numbers. Where a round ends is found by counting: what was acknowledged so far and what is in
+//!   flight at the beginning of a round is SND.NXT, as long as nothing is lost, and a loss ends HyStart++.
+//! - L is 8, the value for packets that are not paced; with pacing RFC 9406 has no limit, but then more than eight packets
+//!   in one acknowledgement are as rare.
+//! - Only the first slow start (RFC 9406 §4.3). `classic` is what Linux's CUBIC does, in every slow start: it leaves at once
+//!   when acknowledgements no more than 2 ms apart span half the base round trip, or when the least delay of
+//!   a round's first eight samples is an eighth of the base round trip (4 to 16 ms) above it. Linux waits for the whole
+//!   base round trip when it paces; a law does not know, and this one takes the half.
+//!
+//! # Validation
+//! Tests below; CUBIC's start in the simulator.
+//!
+//! # References
+//! RFC 9406, "HyStart++: Modified Slow Start for TCP", 2023. Ha, Rhee, "Taming the elephants: New TCP slow start", Computer
+//! Networks 55(9), 2011; Linux, net/ipv4/tcp_cubic.c.
+
+use crate::protocol::Ack;
+use crate::protocols::tcp::{Window, slow_start};
+use crate::units::{Duration, Instant, Volume};
+
+crate::choice! {
+    /// How the first slow start may end before a loss.
+    pub enum Variant {
+        /// RFC 9406.
+        PlusPlus = "plus-plus",
+        /// Linux's hybrid slow start.
+        Classic = "classic",
+        /// Only a loss ends it.
+        Off = "off",
+    }
+}
+
+const MIN_RTT_THRESH: Duration = Duration::from_millis(4);
+const MAX_RTT_THRESH: Duration = Duration::from_millis(16);
+const MIN_RTT_DIVISOR: u64 = 8;
+const N_RTT_SAMPLE: u32 = 8;
+const CSS_GROWTH_DIVISOR: f64 = 4.0;
+const CSS_ROUNDS: u32 = 5;
+const L: f64 = 8.0;
+/// Linux: `hystart_low_window`, packets.
+const CLASSIC_LOW_WINDOW: f64 = 16.0;
+/// Linux: `hystart_ack_delta_us`.
+const CLASSIC_ACK_DELTA: Duration = Duration::from_millis(2);
+
+/// `[rfc9406:thresh]` How much delay more than a round before means that a queue builds up.
+#[must_use]
+pub fn rtt_thresh(last_round_min: Duration) -> Duration {
+    (last_round_min / MIN_RTT_DIVISOR).clamp(MIN_RTT_THRESH, MAX_RTT_THRESH)
+}
+
+/// Conservative slow start: slower, until it is known whether leaving slow start was right.
+#[derive(Clone, Copy, Debug)]
+struct Conservative {
+    /// cssBaselineMinRtt.
+    baseline: Duration,
+    /// Rounds that have ended in it, the one it began in included.
+    rounds: u32,
+}
+
+/// A slow start that watches the delay.
+#[derive(Clone, Debug)]
+pub struct HyStart {
+    variant: Variant,
+    /// All that was acknowledged so far.
+    acked: Volume,
+    /// What `acked` must exceed for the round to end; none before the first.
+    window_end: Option<Volume>,
+    last_round_min: Option<Duration>,
+    round_min: Option<Duration>,
+    samples: u32,
+    conservative: Option<Conservative>,
+    /// `classic`: when the round began and when the train of acknowledgements was last seen.
+    round_start: Instant,
+    train: Instant,
+    /// Slow start is over.
+    leave: bool,
+}
+
+impl HyStart {
+    /// At the start of a connection.
+    #[must_use]
+    pub fn new(variant: Variant) -> Self {
+        Self {
+            variant,
+            acked: Volume::ZERO,
+            window_end: None,
+            last_round_min: None,
+            round_min: None,
+            samples: 0,
+            conservative: None,
+            round_start: Instant::ZERO,
+            train: Instant::ZERO,
+            leave: false,
+        }
+    }
+
+    /// Whether slow start goes slower, waiting to see.
+    #[must_use]
+    pub fn is_conservative(&self) -> bool {
+        self.conservative.is_some()
+    }
+
+    /// Sees an acknowledgement of data, before the window grows.
+    pub fn measure(&mut self, window: &Window, ack: &Ack<()>) {
+        let over = match self.variant {
+            Variant::Off => true,
+            Variant::PlusPlus => window.ssthresh.is_finite(),
+            Variant::Classic => false,
+        };
+        if over {
+            return;
+        }
+        self.acked += ack.acked;
+        if self.window_end.is_none_or(|end| self.acked > end) {
+            self.begin_round(ack);
+        }
+        if self.variant == Variant::PlusPlus {
+            self.watch(ack);
+        } else if window.cwnd < window.ssthresh && window.cwnd >= CLASSIC_LOW_WINDOW {
+            self.watch_classic(ack);
+        }
+    }
+
+    fn begin_round(&mut self, ack: &Ack<()>) {
+        if let Some(conservative) = &mut self.conservative {
+            conservative.rounds += 1;
+            self.leave |= conservative.rounds >= CSS_ROUNDS; // [rfc9406:end]
+        }
+        self.window_end = Some(self.acked + ack.in_flight);
+        self.last_round_min = self.round_min.take();
+        self.samples = 0;
+        (self.round_start, self.train) = (ack.now, ack.now);
+    }
+
+    fn watch(&mut self, ack: &Ack<()>) {
+        let Some(rtt) = ack.rtt else { return };
+        let current = self.round_min.map_or(rtt, |least| least.min(rtt));
+        self.round_min = Some(current);
+        self.samples += 1;
+        if self.samples < N_RTT_SAMPLE {
+            return;
+        }
+        match (self.conservative, self.last_round_min) {
+            // [rfc9406:resume]
+            (Some(conservative), _) if current < conservative.baseline => self.conservative = None,
+            // [rfc9406:exit]
+            (None, Some(last)) if current >= last + rtt_thresh(last) => {
+                self.conservative = Some(Conservative { baseline: current, rounds: 0 });
+            }
+            _ => {}
+        }
+    }
+
+    fn watch_classic(&mut self, ack: &Ack<()>) {
+        if ack.now.since(self.train) <= CLASSIC_ACK_DELTA {
+            self.train = ack.now;
+            self.leave |= ack.now.since(self.round_start) > ack.base_rtt / 2;
+        }
+        let Some(rtt) = ack.rtt else { return };
+        let current = self.round_min.map_or(rtt, |least| least.min(rtt));
+        self.round_min = Some(current);
+        if self.samples < N_RTT_SAMPLE {
+            self.samples += 1;
+        } else {
+            self.leave |= current > ack.base_rtt + rtt_thresh(ack.base_rtt);
+        }
+    }
+
+    /// Slow start, as [`crate::protocols::tcp::Law::slow_start`].
+    pub fn grow(&mut self, window: &mut Window, acked_packets: f64) -> f64 {
+        if std::mem::take(&mut self.leave) {
+            self.conservative = None;
+            window.ssthresh = window.cwnd;
+            return acked_packets;
+        }
+        if self.variant == Variant::PlusPlus && window.ssthresh.is_infinite() {
+            let share = if self.is_conservative() { 1.0 / CSS_GROWTH_DIVISOR } else { 1.0 };
+            window.cwnd += share * acked_packets.min(L); // [rfc9406:growth]
+            return 0.0;
+        }
+        slow_start(window, acked_packets)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PACKET: Volume = Volume::from_bytes(1500.0);
+
+    fn millis(ms: u64) -> Duration {
+        Duration::from_millis(ms)
+    }
+
+    fn start(variant: Variant, cwnd: f64) -> (HyStart, Window) {
+        (HyStart::new(variant), Window { cwnd, ssthresh: f64::INFINITY, initial: cwnd })
+    }
+
+    /// A round of `packets` acknowledgements, 100 µs apart, with the same round trip.
+    fn round(hystart: &mut HyStart, window: &mut Window, now: Instant, rtt: Duration, packets: u32) {
+        for i in 0..packets {
+            let now = now + Duration::from_micros(100) * u64::from(i);
+            let in_flight = f64::from(packets - 1) * PACKET;
+            let ack = Ack { acked: PACKET, in_flight, base_rtt: millis(100), ..Ack::new(now, (), rtt) };
+            hystart.measure(window, &ack);
+            if window.cwnd < window.ssthresh {
+                hystart.grow(window, 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn rfc9406_thresh_by_hand() {
+        // an eighth of 80 ms is 10 ms, of 10 ms less than 4, of 1 s more than 16
+        assert_eq!(rtt_thresh(millis(80)), millis(10));
+        assert_eq!(rtt_thresh(millis(10)), millis(4));
+        assert_eq!(rtt_thresh(millis(1000)), millis(16));
+    }
+
+    #[test]
+    fn rfc9406_delay_leads_to_conservative_growth_and_then_out() {
+        let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
+        round(&mut hystart, &mut window, Instant::ZERO, millis(100), 10);
+        assert_eq!(window.cwnd, 20.0);
+        // 100 ms / 8 = 12.5 ms: 112 ms is not more, 113 ms is, from the eighth sample on.
+        round(&mut hystart, &mut window, Instant::from_secs(0.1), millis(112), 10);
+        assert!(!hystart.is_conservative());
+        assert_eq!(window.cwnd, 30.0);
+        // 112 + 14 = 126: seven packets at full pace, and with the eighth three at a quarter
+        round(&mut hystart, &mut window, Instant::from_secs(0.2), millis(126), 10);
+        assert!(hystart.is_conservative());
+        assert_eq!(window.cwnd, 30.0 + 7.0 + 0.75);
+        // Four rounds more at a quarter's pace; then the sixth beginning ends it.
+        for i in 3..7 {
+            round(&mut hystart, &mut window, Instant::from_secs(0.1 * f64::from(i)), millis(130), 10);
+        }
+        assert_eq!(window.cwnd, 37.75 + 4.0 * 2.5);
+        assert!(window.ssthresh.is_infinite());
+        round(&mut hystart, &mut window, Instant::from_secs(0.7), millis(130), 1);
+        assert_eq!(window.ssthresh, window.cwnd);
+    }
+
+    #[test]
+    fn rfc9406_a_delay_that_passes_resumes_slow_start() {
+        let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
+        round(&mut hystart, &mut window, Instant::ZERO, millis(100), 10);
+        round(&mut hystart, &mut window, Instant::from_secs(0.1), millis(120), 10);
+        assert!(hystart.is_conservative());
+        round(&mut hystart, &mut window, Instant::from_secs(0.2), millis(119), 10);
+        assert!(!hystart.is_conservative());
+        assert!(window.ssthresh.is_infinite());
+    }
+
+    #[test]
+    fn rfc9406_only_the_first_slow_start_and_at_most_eight_packets_at_once() {
+        let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
+        assert_eq!(hystart.grow(&mut window, 20.0), 0.0);
+        assert_eq!(window.cwnd, 18.0);
+        window.ssthresh = 1000.0;
+        round(&mut hystart, &mut window, Instant::ZERO, millis(100), 10);
+        round(&mut hystart, &mut window, Instant::from_secs(0.1), millis(200), 10);
+        assert!(!hystart.is_conservative());
+        assert_eq!(hystart.grow(&mut window, 20.0), 0.0);
+        assert_eq!(window.cwnd, 18.0 + 20.0 + 20.0);
+    }
+
+    #[test]
+    fn classic_leaves_at_a_long_train_or_at_delay() {
+        // 600 acknowledgements, 100 µs apart: past 50 ms, half of 100 ms, at the 502nd.
+        let (mut hystart, mut window) = start(Variant::Classic, 100.0);
+        round(&mut hystart, &mut window, Instant::ZERO, millis(100), 600);
+        assert_eq!(window.ssthresh, 100.0 + 501.0);
+        // 12.5 ms above the base: after eight samples, at the ninth
+        let (mut hystart, mut window) = start(Variant::Classic, 20.0);
+        round(&mut hystart, &mut window, Instant::ZERO, millis(112), 20);
+        assert!(window.ssthresh.is_infinite());
+        round(&mut hystart, &mut window, Instant::from_secs(0.1), millis(113), 20);
+        assert_eq!(window.ssthresh, 40.0 + 8.0);
+        // and not at all below 16 packets
+        let (mut hystart, mut window) = start(Variant::Classic, 2.0);
+        round(&mut hystart, &mut window, Instant::ZERO, millis(150), 13);
+        assert!(window.ssthresh.is_infinite());
+    }
+
+    #[test]
+    fn off_is_slow_start() {
+        let (mut hystart, mut window) = start(Variant::Off, 10.0);
+        round(&mut hystart, &mut window, Instant::ZERO, millis(100), 10);
+        round(&mut hystart, &mut window, Instant::from_secs(0.1), millis(500), 20);
+        assert_eq!(window.cwnd, 40.0);
+        assert!(window.ssthresh.is_infinite());
+    }
+}
