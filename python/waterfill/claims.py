@@ -61,7 +61,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from waterfill import measures, plots
+from waterfill import measures, plots, sweeps  # noqa: F401 - sweeps puts itself on the lists
 from waterfill.errors import InputError, nearest, shown
 from waterfill.quantities import number
 from waterfill.results import Document, Result, make_directory, to_json, write_text

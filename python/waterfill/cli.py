@@ -242,7 +242,7 @@ def reproduce(
     Data and figures go to out/PAPER/EXPERIMENT below the current directory. With -o they go
     to DIR itself for one experiment named in full, else to DIR/PAPER/EXPERIMENT.
     """
-    from waterfill import claims, tables
+    from waterfill import claims, report, tables
     from waterfill.progress import Bars
     from waterfill.reproduce import reproduce as run_all
     from waterfill.results import make_directory
@@ -285,6 +285,9 @@ def reproduce(
         _print_json(document)
     elif judged:
         _print(", ".join(f"{verdict}: {count}" for verdict, count in document["counts"].items()))
+    if every and not found.interrupted:
+        for page in report.write(base, report.collect(base, chosen)):
+            print(f"written to {page}", file=sys.stderr)
     if found.interrupted:
         done = f"{len(found.claims)} of {len(chosen)} experiments are done"
         print(f"interrupted; {done}, what they left is in {base}", file=sys.stderr)
@@ -295,6 +298,18 @@ def reproduce(
         print(f"{path}: {claim['verdict']}, on record is {claim['expect']}", file=sys.stderr)
     if changed:
         raise typer.Exit(1)
+
+
+@app.command()
+def report(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce -o wrote.")],
+) -> None:
+    """Write report.html and report.md: all verdicts and figures on one page."""
+    from waterfill import claims, report
+
+    entries = report.collect(directory, claims.experiments())
+    for path in report.write(directory, entries):
+        _print(f"written to {path}")
 
 
 def _overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:

@@ -334,7 +334,85 @@ def bottleneck_switches(
     return float(np.count_nonzero(np.diff(highest))) if len(highest) else None
 
 
+# --- figures of the summary's window -----------------------------------------------------------
+
+
+@_measure("bit/s")
+def rate_of(result: Result, *, flow: str) -> float | None:
+    """`rate_bps` of a flow in the summary: full packets received in the measure window."""
+    rate: float | None = _summary(result, "flows", flow)["rate_bps"]
+    return rate
+
+
+@_measure("bit/s")
+def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
+    """Sum of the rates (or goodputs) of these groups of flows in the summary."""
+    key = "goodput_bps" if goodput else "rate_bps"
+    known = {entry["group"] for entry in result.summary["flows"]}
+    for group in flows:
+        if group not in known:
+            raise KeyError(group)
+    return sum(f[key] or 0.0 for f in result.summary["flows"] if f["group"] in flows)
+
+
+@_measure("ratio")
+def utilization_of(result: Result, *, link: str) -> float | None:
+    """`utilization` of a link in the summary."""
+    used: float = _summary(result, "links", link)["utilization"]
+    return used
+
+
+@_measure("count")
+def drops_of(result: Result, *, link: str) -> float | None:
+    """Packets that found a link's buffer full in the measure window."""
+    return float(_summary(result, "links", link)["drops"])
+
+
+@_measure("s")
+def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:
+    """`base`, `mean`, `p50` or `p99` of a flow's round trips in the measure window."""
+    rtt: float | None = _summary(result, "flows", flow)["rtt_ms"][quantile]
+    return None if rtt is None else rtt / 1e3
+
+
+@_measure("bytes")
+def window_mean(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
+    """Mean of a flow's window (bytes), sampled, in a time window."""
+    return _mean(*_samples(result, "flows", flow, "window_bytes"), start_s, stop_s)
+
+
+@_measure("bytes")
+def window_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
+    """Largest sample of a flow's window (bytes) in a time window."""
+    time_s, window_bytes = _samples(result, "flows", flow, "window_bytes")
+    _, inside = _between(time_s, window_bytes, start_s, stop_s)
+    return float(np.nanmax(inside)) if len(inside) else None
+
+
+@_measure("s")
+def reduction_interval(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
+    """Mean time between two reductions of a flow's window by a fifth or more, in a time window.
+
+    None with fewer than two of them.
+    """
+    time_s, window_bytes = _samples(result, "flows", flow, "window_bytes")
+    time_s, window_bytes = _between(time_s, window_bytes, start_s, stop_s)
+    down = window_bytes[1:] < 0.8 * window_bytes[:-1]
+    at_s = time_s[1:][down]
+    # A reduction spread over two samples is one.
+    at_s = at_s[np.diff(at_s, prepend=-math.inf) > 2 * _step_s(time_s)]
+    return float(np.diff(at_s).mean()) if len(at_s) > 1 else None
+
+
 # --- samples -----------------------------------------------------------------------------------
+
+
+def _summary(result: Result, which: Which, name: str) -> Mapping[str, Any]:
+    for entry in result.summary[which]:
+        if entry["name"] == name:
+            found: Mapping[str, Any] = entry
+            return found
+    raise KeyError(name)
 
 
 def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:

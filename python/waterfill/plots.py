@@ -179,7 +179,7 @@ def _finish(figure: Figure, result: Result) -> Figure:
 
 
 def _rates(axis: Any, result: Result, average_s: float) -> None:
-    styles = _line_styles()
+    styles = line_styles()
     flows = result.summary["flows"]
     if len(flows) <= _MOST_LINES:
         for flow in flows:
@@ -215,7 +215,7 @@ def _link(result: Result, name: str) -> Any:
 def _queues(
     axis: Any, result: Result, average_s: float, links: Sequence[str] | None = None
 ) -> None:
-    styles = _line_styles()
+    styles = line_styles()
     for name in links or _busy_links(result, "queue_max_bytes"):
         rows = result.samples("links", name)
         _line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
@@ -223,7 +223,7 @@ def _queues(
 
 
 def _utilization(axis: Any, result: Result, average_s: float) -> None:
-    styles = _line_styles()
+    styles = line_styles()
     for name in _busy_links(result, "utilization"):
         rows = result.samples("links", name)
         _line(axis, rows, "utilization", average_s, name, 0.01, next(styles))
@@ -302,7 +302,8 @@ def _intervals(
     return np.asarray((number[starts] - 0.5) * average_s), combined
 
 
-def _line_styles() -> Iterator[dict[str, Any]]:
+def line_styles() -> Iterator[dict[str, Any]]:
+    """Colour and style of the first line, the second …"""
     count = 0
     while True:
         yield {

@@ -299,6 +299,11 @@ def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
     return [Text(title, style="bold"), table, *notes]
 
 
+def claim_cells(claim: Document) -> tuple[str, str]:
+    """The paper's value and the measured one, as text."""
+    return _paper(claim).strip(), _measured(claim).strip()
+
+
 def _paper(claim: Document) -> str:
     if claim["paper_value"] is None:
         return "–"

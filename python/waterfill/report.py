@@ -1,0 +1,189 @@
+"""One page with all that was reproduced: verdicts, figures, and the scenario behind each.
+
+`write` makes `report.html`, which needs no other file and no network, and `report.md`, which
+links to the figures beside it, from the folders that `reproduce` leaves: DIR/PAPER/EXPERIMENT with
+claims.json, figures and runs.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from waterfill import __version__
+from waterfill.claims import VERDICTS, Experiment
+from waterfill.errors import InputError
+from waterfill.results import Document, write_text
+from waterfill.tables import claim_cells
+
+_STYLE = """
+:root { color-scheme: light; }
+body { font: 16px/1.5 system-ui, sans-serif; color: #1a1a1a; max-width: 62rem; margin: 2rem auto;
+       padding: 0 1rem; }
+h1, h2, h3 { line-height: 1.2; } h2 { margin-top: 3rem; border-bottom: 2px solid #ddd; }
+h3 { margin-top: 2.2rem; }
+table { border-collapse: collapse; width: 100%; font-size: .92rem; }
+th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd;
+         vertical-align: top; }
+td.number { text-align: right; white-space: nowrap; }
+.reproduced { color: #00624a; } .differs { color: #a33b00; font-weight: 600; }
+.unchecked { color: #5a5a5a; font-style: italic; }
+.why { font-size: .88rem; color: #444; }
+img { max-width: 100%; border: 1px solid #eee; margin: .6rem 0; }
+pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: .82rem; }
+nav a { margin-right: 1rem; } code { font-size: .92em; }
+"""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One experiment as found on disk: its claims as judged, its figures, its folder."""
+
+    experiment: Experiment
+    claims: list[Document]
+    figures: list[Path]
+
+
+def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
+    """The experiments that have been reproduced below `root`, in the given order.
+
+    Raises InputError when there is none, or a claims.json is not one of ours.
+    """
+    found = []
+    for experiment in experiments:
+        file = root / experiment.path / "claims.json"
+        if not file.is_file():
+            continue
+        try:
+            claims = json.loads(file.read_text(encoding="utf-8"))["claims"]
+        except (OSError, ValueError, KeyError, TypeError):
+            raise InputError(str(file), "", "expected the claims.json of a reproduction") from None
+        figures = [
+            path
+            for figure in experiment.figures
+            if (path := file.parent / f"{figure.name}.svg").is_file()
+        ]
+        found.append(Entry(experiment, claims, figures))
+    if not found:
+        raise InputError(
+            str(root), "", "expected folders PAPER/EXPERIMENT that reproduce has written, got none"
+        )
+    return found
+
+
+def write(root: Path, entries: Sequence[Entry]) -> list[Path]:
+    """Writes report.html and report.md into `root` and returns their paths."""
+    return [
+        write_text(root / "report.html", page(entries)),
+        write_text(root / "report.md", markdown(root, entries)),
+    ]
+
+
+def counts(entries: Sequence[Entry]) -> Counter[str]:
+    """How many claims have each verdict."""
+    return Counter(claim["verdict"] for entry in entries for claim in entry.claims)
+
+
+def _summary(entries: Sequence[Entry]) -> str:
+    number = counts(entries)
+    total = sum(number.values())
+    parts = ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS)
+    checked = number["reproduced"] + number["differs"]
+    share = f" ({number['reproduced'] / checked:.0%} of the checkable)" if checked else ""
+    return f"{total} claims of {len(entries)} experiments: {parts}{share}"
+
+
+def _papers(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
+    papers: dict[str, list[Entry]] = {}
+    for entry in entries:
+        papers.setdefault(entry.experiment.paper, []).append(entry)
+    return papers
+
+
+def page(entries: Sequence[Entry]) -> str:
+    """The HTML page."""
+    papers = _papers(entries)
+    text = [
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>",
+        f"<title>Waterfill: what reproduces</title><style>{_STYLE}</style></head><body>",
+        "<h1>What the papers say, and whether it holds</h1>",
+        f"<p>{_summary(entries)}. Waterfill {html.escape(__version__)}.</p><nav>",
+    ]
+    text += [f"<a href='#{paper}'>{paper}</a>" for paper in papers]
+    text.append("</nav>")
+    for paper, group in papers.items():
+        text.append(f"<h2 id='{paper}'>{paper}</h2>")
+        for entry in group:
+            text += _section(entry)
+    text.append("</body></html>\n")
+    return "\n".join(text)
+
+
+def _section(entry: Entry) -> list[str]:
+    experiment = entry.experiment
+    anchor = experiment.path.replace("/", "-")
+    text = [
+        f"<h3 id='{anchor}'>{html.escape(experiment.title)}</h3>",
+        f"<p><code>waterfill reproduce {experiment.path}</code></p>",
+    ]
+    for figure in entry.figures:
+        data = base64.b64encode(figure.read_bytes()).decode("ascii")
+        name = html.escape(f"{experiment.path}: {figure.stem}")
+        text.append(f"<img alt='{name}' src='data:image/svg+xml;base64,{data}'>")
+    text.append(
+        "<table><thead><tr><th>claim</th><th>source</th><th>paper</th><th>measured</th>"
+        "<th>verdict</th></tr></thead><tbody>"
+    )
+    for claim in entry.claims:
+        paper, measured = map(html.escape, claim_cells(claim))
+        kind = "unchecked" if claim["verdict"] == "cannot be checked" else claim["verdict"]
+        why = ""
+        if claim["why"] and claim["verdict"] != "reproduced":
+            why = f"<div class='why'>{html.escape(claim['why'])}</div>"
+        text.append(
+            f"<tr id='{anchor}-{claim['id']}'><td>{html.escape(claim['statement'])}{why}</td>"
+            f"<td>{html.escape(claim['source'])}</td><td class='number'>{paper}</td>"
+            f"<td class='number'>{measured}</td><td class='{kind}'>{claim['verdict']}</td></tr>"
+        )
+    text.append("</tbody></table>")
+    for name in sorted({run.scenario for run in experiment.runs}):
+        source = html.escape((experiment.folder / name).read_text(encoding="utf-8"))
+        text.append(f"<details><summary>{name}</summary><pre>{source}</pre></details>")
+    return text
+
+
+def markdown(root: Path, entries: Sequence[Entry]) -> str:
+    """The Markdown page; figures are links relative to `root`."""
+    text = ["# What the papers say, and whether it holds", "", f"{_summary(entries)}.", ""]
+    for paper, group in _papers(entries).items():
+        text += [f"## {paper}", ""]
+        for entry in group:
+            experiment = entry.experiment
+            text += [
+                *(f"### {experiment.title}", ""),
+                *(f"    waterfill reproduce {experiment.path}", ""),
+            ]
+            for figure in entry.figures:
+                path = figure.with_suffix(".png").relative_to(root)
+                text += [f"![{figure.stem}](<{path}>)", ""]
+            text += ["| claim | source | paper | measured | verdict |", "|---|---|---|---|---|"]
+            for claim in entry.claims:
+                cells = [claim["statement"], claim["source"], *claim_cells(claim)]
+                verdict = claim["verdict"]
+                if verdict == "differs":
+                    verdict = f"**{verdict}**"
+                row = " | ".join(cell.replace("|", "\\|") for cell in [*cells, verdict])
+                text.append(f"| {row} |")
+            notes = [
+                f"- {claim['id']}: {claim['why']}"
+                for claim in entry.claims
+                if claim["why"] and claim["verdict"] != "reproduced"
+            ]
+            text += ["", *notes, ""] if notes else [""]
+    return "\n".join(text)
