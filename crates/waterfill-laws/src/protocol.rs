@@ -251,6 +251,8 @@ pub struct Connection {
     pub packet: Volume,
     /// The window a host may use before it knows anything.
     pub initial_window: Volume,
+    /// Chance of its own, for a law that draws: from the run's seed and the connection's identity.
+    pub seed: u64,
 }
 
 /// A packet about to be sent.

@@ -328,6 +328,26 @@ registry! {
     NewReno: crate::protocols::tcp::Tcp<crate::protocols::tcp::newreno::NewReno>,
     /// SACK of RFC 6675.
     Sack: crate::protocols::tcp::Tcp<crate::protocols::tcp::sack::Sack>,
+    /// CUBIC of RFC 9438.
+    Cubic: crate::protocols::tcp::Tcp<crate::protocols::tcp::cubic::Cubic>,
+    /// BIC of Xu, Harfoush and Rhee.
+    Bic: crate::protocols::tcp::Tcp<crate::protocols::tcp::bic::Bic>,
+    /// HighSpeed TCP of RFC 3649.
+    HighSpeed: crate::protocols::tcp::Tcp<crate::protocols::tcp::highspeed::HighSpeed>,
+    /// Scalable TCP of Kelly.
+    Scalable: crate::protocols::tcp::Tcp<crate::protocols::tcp::scalable::Scalable>,
+    /// H-TCP of Leith and Shorten.
+    Htcp: crate::protocols::tcp::Tcp<crate::protocols::tcp::htcp::Htcp>,
+    /// Westwood+ of Grieco and Mascolo.
+    Westwood: crate::protocols::tcp::Tcp<crate::protocols::tcp::westwood::Westwood>,
+    /// Vegas of Brakmo, O'Malley and Peterson.
+    Vegas: crate::protocols::tcp::Tcp<crate::protocols::tcp::vegas::Vegas>,
+    /// FAST of Wei, Jin, Low and Hegde.
+    Fast: crate::protocols::tcp::Tcp<crate::protocols::tcp::fast::Fast>,
+    /// DCTCP of RFC 8257.
+    Dctcp: crate::protocols::tcp::Tcp<crate::protocols::tcp::dctcp::Dctcp>,
+    /// BBR, version 1.
+    Bbr: crate::protocols::tcp::bbr::Bbr,
     /// A fixed window and no law.
     Window: crate::protocols::window::Window,
 }

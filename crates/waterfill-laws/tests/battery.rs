@@ -50,7 +50,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
     let packet = Volume::from_bytes(1500.0);
     let mut router = params.router(&link);
     let mut receiver = params.receiver();
-    let mut source = params.source(&Connection { weight, packet, initial_window: 10.0 * packet });
+    let mut source = params.source(&Connection { weight, packet, initial_window: 10.0 * packet, seed: 0 });
     let mut now = Instant::ZERO;
     let mut base_rtt = Duration::MAX;
     let mut seen = Vec::new();
@@ -206,7 +206,8 @@ fn parameters_describe_themselves() {
 fn an_echo_of_another_protocol_is_ignored() {
     let packet = Volume::from_bytes(1500.0);
     for &id in ProtocolId::ALL {
-        let mut source = id.params().source(&Connection { weight: 1.0, packet, initial_window: 10.0 * packet });
+        let mut source =
+            id.params().source(&Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 });
         let before = source.limit();
         let facts = AckFacts {
             now: Instant::from_secs(1.0),

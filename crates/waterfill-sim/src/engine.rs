@@ -240,7 +240,7 @@ impl Simulation {
                 self.flows.push(Flow {
                     group,
                     protocol: id,
-                    sender: Sender::new(sender_spec, &params, spec),
+                    sender: Sender::new(sender_spec, &params, spec, network.seed),
                     receiver: Receiver::new(receiver_spec, &params),
                     route: Arc::clone(&route),
                     sender_due: Instant::NEVER,

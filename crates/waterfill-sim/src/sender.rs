@@ -139,10 +139,14 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    pub(crate) fn new(spec: SenderSpec, params: &AnyParams, flow: &FlowSpec) -> Self {
+    pub(crate) fn new(spec: SenderSpec, params: &AnyParams, flow: &FlowSpec, seed: u64) -> Self {
         let packet = Volume::from_bytes(f64::from(spec.packet_bytes));
-        let connection =
-            Connection { weight: flow.weight, packet, initial_window: flow.initial_window_packets * packet };
+        let connection = Connection {
+            weight: flow.weight,
+            packet,
+            initial_window: flow.initial_window_packets * packet,
+            seed: seed.rotate_left(32) ^ u64::from(spec.flow),
+        };
         Self {
             law: params.source(&connection),
             window_packets: 0,

@@ -801,6 +801,7 @@ mod tests {
             weight: 2.0,
             packet: Volume::from_bytes(1500.0),
             initial_window: Volume::from_bytes(15_000.0),
+            seed: 0,
         };
         let mut source = Source::new(&Params::default(), &connection);
         let factor = Factor::nearest(place_of(1000.0)).0;

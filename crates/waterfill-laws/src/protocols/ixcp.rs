@@ -411,7 +411,8 @@ mod tests {
     #[test]
     fn a_source_names_what_the_acknowledgement_names() {
         let packet = Volume::from_bytes(1000.0);
-        let mut source = IXcp::source(&Params::default(), &Connection { weight: 1.0, packet, initial_window: packet });
+        let mut source =
+            IXcp::source(&Params::default(), &Connection { weight: 1.0, packet, initial_window: packet, seed: 0 });
         let mut named_after = |next_bottleneck| {
             let rtt = Duration::from_millis(100);
             source.on_ack(&Ack {

@@ -744,7 +744,7 @@ mod tests {
 
     fn source(weight: f64) -> Source {
         let packet = Volume::from_bytes(1500.0);
-        Source::new(&Params::default(), &Connection { weight, packet, initial_window: 10.0 * packet })
+        Source::new(&Params::default(), &Connection { weight, packet, initial_window: 10.0 * packet, seed: 0 })
     }
 
     /// A handshake at 50 ms that found `share` at hop 2.

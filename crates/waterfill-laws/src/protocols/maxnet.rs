@@ -949,7 +949,12 @@ mod tests {
     }
 
     fn connection() -> Connection {
-        Connection { weight: 1.0, packet: Volume::from_bytes(1500.0), initial_window: Volume::from_bytes(15_000.0) }
+        Connection {
+            weight: 1.0,
+            packet: Volume::from_bytes(1500.0),
+            initial_window: Volume::from_bytes(15_000.0),
+            seed: 0,
+        }
     }
 
     /// `[maxnet-2007:IV.B]` starts at the granted rate, reaches the price's two round trips later.

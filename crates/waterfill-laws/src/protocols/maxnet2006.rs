@@ -665,7 +665,12 @@ mod tests {
     }
 
     fn connection() -> Connection {
-        Connection { weight: 1.0, packet: Volume::from_bytes(1500.0), initial_window: Volume::from_bytes(15_000.0) }
+        Connection {
+            weight: 1.0,
+            packet: Volume::from_bytes(1500.0),
+            initial_window: Volume::from_bytes(15_000.0),
+            seed: 0,
+        }
     }
 
     fn ack(at_ms: f64, echo: Field, base_ms: u64) -> Ack<Echo> {

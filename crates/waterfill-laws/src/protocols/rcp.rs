@@ -554,7 +554,7 @@ mod tests {
     #[test]
     fn a_source_sends_at_the_rate_it_hears() {
         let packet = Volume::from_bytes(1500.0);
-        let mut source = Source::new(&Connection { weight: 2.0, packet, initial_window: 10.0 * packet });
+        let mut source = Source::new(&Connection { weight: 2.0, packet, initial_window: 10.0 * packet, seed: 0 });
         let sending = |kind| Sending::new(Instant::ZERO, kind, packet);
         assert_eq!(source.stamp(&sending(PacketKind::Syn)), Header { rate: WireRate::UNLIMITED, rtt_us: 0 });
         assert_eq!(source.limit().window, Some(10.0 * packet));

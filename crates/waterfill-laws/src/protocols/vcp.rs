@@ -581,7 +581,7 @@ mod tests {
     }
 
     fn connection() -> Connection {
-        Connection { weight: 1.0, packet: bytes(1500.0), initial_window: bytes(15_000.0) }
+        Connection { weight: 1.0, packet: bytes(1500.0), initial_window: bytes(15_000.0), seed: 0 }
     }
 
     fn source() -> Source {

@@ -669,7 +669,7 @@ mod tests {
 
     fn source(params: &Params) -> Source {
         let packet = bytes(1000.0);
-        Source::new(params, &Connection { weight: 1.0, packet, initial_window: 10.0 * packet })
+        Source::new(params, &Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 })
     }
 
     /// `[katabi-2002:cwnd]` the window moves by the feedback, not below one packet.
@@ -712,7 +712,7 @@ mod tests {
     #[test]
     fn a_weight_scales_the_gain() {
         let packet = bytes(1000.0);
-        let connection = Connection { weight: 2.0, packet, initial_window: packet };
+        let connection = Connection { weight: 2.0, packet, initial_window: packet, seed: 0 };
         let mut double = Source::new(&Params { first_window: 100.0, ..Params::default() }, &connection);
         double.on_ack(&ack(Echo::Window(0.0)));
         let header = double.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));

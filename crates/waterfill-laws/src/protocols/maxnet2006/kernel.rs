@@ -522,6 +522,7 @@ mod tests {
             weight: 1.0,
             packet: Volume::from_bytes(1500.0),
             initial_window: Volume::from_bytes(15_000.0),
+            seed: 0,
         };
         let mut random = numbers(7);
         for rtt_ms in [1_u64, 2, 5, 28, 56, 150, 1000] {
@@ -557,6 +558,7 @@ mod tests {
             weight: 1.0,
             packet: Volume::from_bytes(1500.0),
             initial_window: Volume::from_bytes(15_000.0),
+            seed: 0,
         };
         let (mut law, mut twin) = (Obeyer::new(&params, &connection), Source::new(&params, &connection));
         let rtt = Duration::from_millis(28);
@@ -609,6 +611,7 @@ mod tests {
                 weight: spread(&mut random, 1.0, 1e4) as f64 * 0.01,
                 packet: Volume::from_bytes(packet),
                 initial_window: Volume::from_bytes(packet * 10.0),
+                seed: 0,
             };
             let mut source = Source::new(&params, &connection);
             let (mut now, mut base_rtt) = (Duration::ZERO, seconds(spread(&mut random, 1.0, 1e8)));

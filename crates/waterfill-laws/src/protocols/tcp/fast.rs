@@ -33,6 +33,8 @@
 //!   paper does not say. Here it ends when the law's own α packets are in the queue, from where equation and slow start
 //!   would part.
 //! - After a loss the window halves, as TCP Reno's.
+//! - baseRTT is the smallest round trip of data: that of the SYN would lack the transmission of a full packet at each hop,
+//!   and so count a packet in the queue for each.
 //! - A flow that starts into a standing queue takes it for the path's own round trip, and gets more than its share: the
 //!   law's known weakness, not mended here.
 //!
@@ -124,15 +126,15 @@ impl Law for Fast {
             packet: connection.packet,
             round: Round::default(),
             rtt: None,
-            base_rtt: Duration::from_ps(1),
+            base_rtt: Duration::MAX,
             backlog: 0.0,
             ended: false,
         }
     }
 
     fn measure(&mut self, window: &Window, ack: &Ack<()>, acked: f64) {
-        self.base_rtt = ack.base_rtt;
         if let Some(rtt) = ack.rtt {
+            self.base_rtt = self.base_rtt.min(rtt);
             self.rtt = Some(self.rtt.map_or(rtt, |before| averaged(before, rtt, window.cwnd)));
         }
         self.backlog = backlog(window.cwnd, self.base_rtt, self.rtt());

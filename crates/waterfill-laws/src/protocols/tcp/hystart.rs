@@ -24,8 +24,8 @@
 //! [`Variant`]. The constants are RFC 9406 §4.3's, and Linux's for `classic`.
 //!
 //! # Readings and deviations
-//! - A law knows no sequence numbers. Where a round ends is found by counting: what was acknowledged so far and what is in
-//!   flight at the beginning of a round is SND.NXT, as long as nothing is lost, and a loss ends HyStart++.
+//! - A law knows no sequence numbers; rounds are counted ([`Round`]). That is exact as long as nothing is lost, and a loss
+//!   ends HyStart++.
 //! - L is 8, the value for packets that are not paced; with pacing RFC 9406 has no limit, but then more than eight packets
 //!   in one acknowledgement are as rare.
 //! - Only the first slow start (RFC 9406 §4.3). `classic` is what Linux's CUBIC does, in every slow start: it leaves at once
@@ -34,13 +34,18 @@
 //!   base round trip when it paces; a law does not know, and this one takes the half.
 //!
 //! # Validation
-//! Tests below; CUBIC's start in the simulator.
+//! Tests below; CUBIC's start in the simulator. There a window that doubles in trains is seen late: the least delay of a round is
+//! that of its first packets, which meet a queue only if the window was above the bandwidth-delay product when they
+//! left. By the time they are acknowledged it is up to four times that, so that a buffer of one bandwidth-delay
+//! product overflows first (2,237 packets lost instead of 2,422 at 100 Mbit/s and 80 ms; with a buffer of four, 899 instead of
+//! 6,086; `classic`, which sees the train, loses none).
 //!
 //! # References
 //! RFC 9406, "HyStart++: Modified Slow Start for TCP", 2023. Ha, Rhee, "Taming the elephants: New TCP slow start", Computer
 //! Networks 55(9), 2011; Linux, net/ipv4/tcp_cubic.c.
 
 use crate::protocol::Ack;
+use crate::protocols::tcp::round::Round;
 use crate::protocols::tcp::{Window, slow_start};
 use crate::units::{Duration, Instant, Volume};
 
@@ -87,10 +92,8 @@ struct Conservative {
 #[derive(Clone, Debug)]
 pub struct HyStart {
     variant: Variant,
-    /// All that was acknowledged so far.
-    acked: Volume,
-    /// What `acked` must exceed for the round to end; none before the first.
-    window_end: Option<Volume>,
+    packet: Volume,
+    round: Round,
     last_round_min: Option<Duration>,
     round_min: Option<Duration>,
     samples: u32,
@@ -105,11 +108,11 @@ pub struct HyStart {
 impl HyStart {
     /// At the start of a connection.
     #[must_use]
-    pub fn new(variant: Variant) -> Self {
+    pub fn new(variant: Variant, packet: Volume) -> Self {
         Self {
             variant,
-            acked: Volume::ZERO,
-            window_end: None,
+            packet,
+            round: Round::default(),
             last_round_min: None,
             round_min: None,
             samples: 0,
@@ -127,7 +130,7 @@ impl HyStart {
     }
 
     /// Sees an acknowledgement of data, before the window grows.
-    pub fn measure(&mut self, window: &Window, ack: &Ack<()>) {
+    pub fn measure(&mut self, window: &Window, ack: &Ack<()>, acked_packets: f64) {
         let over = match self.variant {
             Variant::Off => true,
             Variant::PlusPlus => window.ssthresh.is_finite(),
@@ -136,9 +139,8 @@ impl HyStart {
         if over {
             return;
         }
-        self.acked += ack.acked;
-        if self.window_end.is_none_or(|end| self.acked > end) {
-            self.begin_round(ack);
+        if self.round.ends(acked_packets, ack.in_flight / self.packet) {
+            self.begin_round(ack.now);
         }
         if self.variant == Variant::PlusPlus {
             self.watch(ack);
@@ -147,15 +149,14 @@ impl HyStart {
         }
     }
 
-    fn begin_round(&mut self, ack: &Ack<()>) {
+    fn begin_round(&mut self, now: Instant) {
         if let Some(conservative) = &mut self.conservative {
             conservative.rounds += 1;
             self.leave |= conservative.rounds >= CSS_ROUNDS; // [rfc9406:end]
         }
-        self.window_end = Some(self.acked + ack.in_flight);
         self.last_round_min = self.round_min.take();
         self.samples = 0;
-        (self.round_start, self.train) = (ack.now, ack.now);
+        (self.round_start, self.train) = (now, now);
     }
 
     fn watch(&mut self, ack: &Ack<()>) {
@@ -219,7 +220,7 @@ mod tests {
     }
 
     fn start(variant: Variant, cwnd: f64) -> (HyStart, Window) {
-        (HyStart::new(variant), Window { cwnd, ssthresh: f64::INFINITY, initial: cwnd })
+        (HyStart::new(variant, PACKET), Window { cwnd, ssthresh: f64::INFINITY, initial: cwnd })
     }
 
     /// A round of `packets` acknowledgements, 100 µs apart, with the same round trip.
@@ -227,8 +228,8 @@ mod tests {
         for i in 0..packets {
             let now = now + Duration::from_micros(100) * u64::from(i);
             let in_flight = f64::from(packets - 1) * PACKET;
-            let ack = Ack { acked: PACKET, in_flight, base_rtt: millis(100), ..Ack::new(now, (), rtt) };
-            hystart.measure(window, &ack);
+            let ack = Ack { in_flight, base_rtt: millis(100), ..Ack::new(now, (), rtt) };
+            hystart.measure(window, &ack, 1.0);
             if window.cwnd < window.ssthresh {
                 hystart.grow(window, 1.0);
             }

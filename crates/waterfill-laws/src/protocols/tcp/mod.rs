@@ -12,9 +12,22 @@ use crate::protocol::{
 use crate::protocols::window::Silent;
 use crate::units::{Instant, Rate, Volume};
 
+pub mod bbr;
+pub mod bic;
+pub mod cubic;
+pub mod dctcp;
+pub mod delivery;
+pub mod fast;
+pub mod highspeed;
+pub mod htcp;
+pub mod hystart;
 pub mod newreno;
 pub mod reno;
+pub mod round;
 pub mod sack;
+pub mod scalable;
+pub mod vegas;
+pub mod westwood;
 
 /// Least threshold of slow start (RFC 5681, eq. 4).
 pub const SSTHRESH_MIN: f64 = 2.0;
@@ -169,7 +182,8 @@ impl<L: Law> Source<(), ()> for Tcp<L> {
         match event {
             Event::Loss | Event::Marked => {
                 self.window.ssthresh = self.law.reduced(&self.window, now, event).max(SSTHRESH_MIN);
-                self.window.cwnd = self.window.ssthresh;
+                // A law may aim above its window; a loss does not raise it there.
+                self.window.cwnd = self.window.ssthresh.min(self.window.cwnd.max(SSTHRESH_MIN));
             }
             Event::Timeout => {
                 if self.timeouts == 0 {
@@ -204,7 +218,7 @@ pub(crate) mod testing {
     /// 1500-byte packets and a first window of ten.
     pub(crate) fn connection() -> Connection {
         let packet = Volume::from_bytes(1500.0);
-        Connection { weight: 1.0, packet, initial_window: 10.0 * packet }
+        Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 }
     }
 
     pub(crate) fn tcp<L: Law>(params: &L::Params) -> Tcp<L> {

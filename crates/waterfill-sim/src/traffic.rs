@@ -1,0 +1,389 @@
+//! Load beside the scheduled flows: sources of packets that nothing controls, and arrivals of finite flows.
+//!
+//! Each source owns one random stream and takes one number from it for each gap, period or size. Flows that arrive
+//! live in slots of the engine's flows: when one is over, the source's next takes its place, so memory
+//! follows the number of flows that are open at once, not of those that have been.
+
+use std::sync::Arc;
+
+use rand_pcg::Pcg64;
+use waterfill_laws::registry::{AnyParams, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Rate};
+
+use crate::distribution::{Sampler, exponential};
+use crate::engine::{Flow, Route};
+use crate::histogram::Histogram;
+use crate::link::uniform;
+use crate::network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
+
+/// Where the random streams of traffic begin: beyond those of links.
+const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
+
+/// A tick of the histogram of completion times is a nanosecond: its 1/64 is far above it.
+const TICK_PS: u64 = 1000;
+
+/// A source of packets or of flows.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    pub(crate) spec: TrafficSpec,
+    pub(crate) path: Box<[u32]>,
+    process: Process,
+    rng: Pcg64,
+    /// When the next packet or flow comes.
+    pub(crate) next: Instant,
+    pub(crate) stop: Instant,
+    /// The summary's window, cut to the source's life.
+    pub(crate) counted: (Instant, Instant),
+    pub(crate) sent: u64,
+    pub(crate) received: u64,
+    pub(crate) bytes_counted: u64,
+    pub(crate) bytes_total: u64,
+    /// Received bytes at the last sample.
+    pub(crate) sampled_bytes: u64,
+    /// Of a source of flows.
+    pub(crate) web: Option<Box<Web>>,
+}
+
+/// What decides on the time of the next.
+#[derive(Debug)]
+enum Process {
+    /// One an interval.
+    Constant(Duration),
+    /// Exponential gaps of this mean, in seconds.
+    Poisson(f64),
+    /// One an interval of the time that it is on.
+    OnOff { interval: Duration, on: Sampler, off: Sampler, on_until: Instant },
+}
+
+/// What flows that arrive share, and what has become of them.
+#[derive(Debug)]
+pub(crate) struct Web {
+    pub(crate) protocol: ProtocolId,
+    pub(crate) params: AnyParams,
+    /// As the newest of them is; only the size differs.
+    pub(crate) flow: FlowSpec,
+    pub(crate) route: Arc<Route>,
+    sizes: Sampler,
+    /// Places among the engine's flows whose flow is over.
+    pub(crate) free: Vec<u32>,
+    pub(crate) started: u64,
+    pub(crate) open: u64,
+    pub(crate) open_max: u64,
+    pub(crate) over: Tally,
+}
+
+/// Sums over flows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) packets_sent: u64,
+    pub(crate) retransmissions: u64,
+    pub(crate) timeouts: u64,
+    pub(crate) payload_counted: u64,
+    pub(crate) completed: u64,
+    /// From SYN to last byte, of flows that began in the summary's window.
+    pub(crate) completion: CompletionTimes,
+}
+
+/// Times that flows took, in memory that does not grow with their number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CompletionTimes {
+    ticks: Histogram,
+    pub(crate) count: u64,
+    sum_ps: u128,
+    max: Duration,
+}
+
+impl Traffic {
+    pub(crate) fn new(spec: TrafficSpec, index: u32, seed: u64, measure: (Instant, Instant)) -> Self {
+        let (start, stop) = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
+        let process = Process::new(&spec);
+        let mut traffic = Self {
+            path: spec.path.clone().into(),
+            process,
+            rng: Pcg64::new(u128::from(seed), STREAMS + u128::from(index)),
+            next: start,
+            stop,
+            counted: (measure.0.max(start), measure.1.min(stop)),
+            sent: 0,
+            received: 0,
+            bytes_counted: 0,
+            bytes_total: 0,
+            sampled_bytes: 0,
+            web: None,
+            spec,
+        };
+        match &mut traffic.process {
+            Process::Constant(_) => {}
+            Process::Poisson(_) => traffic.step(),
+            Process::OnOff { on, on_until, .. } => {
+                *on_until = start + draw_time(on, &mut traffic.rng);
+                traffic.skip_off();
+            }
+        }
+        traffic
+    }
+
+    /// Whether its time has come: it has not stopped.
+    pub(crate) fn is_on(&self) -> bool {
+        self.next < self.stop
+    }
+
+    /// Moves `next` on by one.
+    pub(crate) fn step(&mut self) {
+        match &self.process {
+            Process::Constant(interval) => self.next += *interval,
+            Process::Poisson(mean_s) => {
+                self.next += Duration::from_secs(exponential(*mean_s, uniform(&mut self.rng)));
+            }
+            Process::OnOff { interval, .. } => {
+                self.next += *interval;
+                self.skip_off();
+            }
+        }
+    }
+
+    /// The clock of an on–off source stands while it is off: what is left of an interval at the end of one period is
+    /// waited for in the next, so that the mean rate is exact however short the periods are.
+    fn skip_off(&mut self) {
+        let Process::OnOff { on, off, on_until, .. } = &mut self.process else { return };
+        while *on_until <= self.next && self.next < self.stop {
+            let left = self.next.since(*on_until);
+            let on_from = *on_until + draw_time(off, &mut self.rng);
+            *on_until = on_from + draw_time(on, &mut self.rng);
+            self.next = on_from + left;
+        }
+    }
+
+    /// A packet of its own, or of one of its flows, has arrived.
+    pub(crate) fn receive(&mut self, now: Instant, bytes: u16) {
+        self.received += 1;
+        self.bytes_total += u64::from(bytes);
+        if self.counted.0 <= now && now <= self.counted.1 {
+            self.bytes_counted += u64::from(bytes);
+        }
+    }
+
+    /// The size of the next flow, in bytes of payload.
+    pub(crate) fn draw_size(&mut self) -> u64 {
+        let u = uniform(&mut self.rng);
+        self.web.as_ref().map_or(1, |web| web.sizes.quantile(u).round().max(1.0) as u64)
+    }
+}
+
+impl Process {
+    fn new(spec: &TrafficSpec) -> Self {
+        let bits = f64::from(spec.packet_bytes) * 8.0;
+        let interval = |bps| Rate::from_bps(bps).time_for(u32::from(spec.packet_bytes)).max(Duration::from_ps(1));
+        match (&spec.flows, spec.rate_bps, &spec.periods) {
+            (Some(flows), _, _) => Self::Poisson(1.0 / flows.arrivals_per_s),
+            (None, Some(bps), Some(periods)) => Self::OnOff {
+                interval: interval(bps),
+                on: periods.on_s.sampler(),
+                off: periods.off_s.sampler(),
+                on_until: Instant::ZERO,
+            },
+            (None, Some(bps), None) if spec.kind == TrafficKind::Poisson => Self::Poisson(bits / bps),
+            (None, bps, _) => Self::Constant(bps.map_or(Duration::MAX, interval)),
+        }
+    }
+}
+
+impl Web {
+    /// Flows that have begun go on to the end of the run.
+    pub(crate) fn new(
+        spec: &ArrivalSpec,
+        (protocol, params): (ProtocolId, AnyParams),
+        route: Arc<Route>,
+        end: Instant,
+    ) -> Self {
+        Self {
+            protocol,
+            params,
+            flow: FlowSpec { stop_s: end.as_secs(), ..spec.flow.clone() },
+            route,
+            sizes: spec.sizes_bytes.sampler(),
+            free: Vec::new(),
+            started: 0,
+            open: 0,
+            open_max: 0,
+            over: Tally::default(),
+        }
+    }
+}
+
+impl Tally {
+    /// Adds what there is to say of a flow, over or not; its completion time if it began in the window.
+    pub(crate) fn add(&mut self, flow: &Flow, window: (Instant, Instant)) {
+        self.packets_sent += flow.sender.packets_sent;
+        self.retransmissions += flow.sender.retransmissions;
+        self.timeouts += flow.sender.timeouts;
+        self.payload_counted += flow.receiver.payload_counted;
+        if let Some(completed) = flow.receiver.completed {
+            let start = flow.sender.spec.start;
+            self.completed += 1;
+            if window.0 <= start && start <= window.1 {
+                self.completion.add(completed.since(start));
+            }
+        }
+    }
+}
+
+impl CompletionTimes {
+    fn add(&mut self, took: Duration) {
+        self.ticks.add(took.as_ps() / TICK_PS, 1);
+        self.count += 1;
+        self.sum_ps += u128::from(took.as_ps());
+        self.max = self.max.max(took);
+    }
+
+    pub(crate) fn mean_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ps as f64 * 1e-12 / self.count as f64)
+    }
+
+    pub(crate) fn max_s(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.max.as_secs())
+    }
+
+    /// To within 1/64 of itself, and not above the largest.
+    pub(crate) fn quantile_s(&self, q: f64) -> Option<f64> {
+        let ticks = self.ticks.quantile(q)?;
+        Some((ticks * TICK_PS as f64 * 1e-12).min(self.max.as_secs()))
+    }
+}
+
+fn draw_time(from: &Sampler, rng: &mut Pcg64) -> Duration {
+    Duration::from_secs(from.quantile(uniform(rng)))
+}
+
+#[cfg(test)]
+#[expect(clippy::needless_pass_by_value, reason = "calls read better")]
+mod tests {
+    use super::*;
+    use serde_json::{Value, json};
+
+    /// 8 Mbit/s in packets of 1000 bytes: one a millisecond.
+    fn source(kind: &str, index: u32, set: Value) -> Traffic {
+        let mut spec = json!({"name": "t", "kind": kind, "path": [0], "rate_bps": 8e6, "start_s": 1.0, "stop_s": 1e6,
+            "packet_bytes": 1000});
+        spec.as_object_mut().unwrap().extend(set.as_object().unwrap().clone());
+        Traffic::new(serde_json::from_value(spec).unwrap(), index, 1, (Instant::ZERO, Instant::NEVER))
+    }
+
+    fn on_off(on: Value, off: Value) -> Traffic {
+        source("onoff", 0, json!({"periods": {"on_s": on, "off_s": off}}))
+    }
+
+    fn constant(mean: f64) -> Value {
+        json!({"distribution": "constant", "mean": mean})
+    }
+
+    fn times(traffic: &mut Traffic, count: usize) -> Vec<f64> {
+        let next = |_| {
+            let time = traffic.next.as_secs();
+            traffic.step();
+            time
+        };
+        (0..count).map(next).collect()
+    }
+
+    fn close(a: f64, b: f64, relative: f64) {
+        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+    }
+
+    #[test]
+    fn poisson_gaps_have_an_exponential_s_mean_and_variance() {
+        let n = 1_000_000;
+        let at = times(&mut source("poisson", 0, json!({})), n + 1);
+        let gaps: Vec<f64> = at.windows(2).map(|w| w[1] - w[0]).collect();
+        let mean = gaps.iter().sum::<f64>() / n as f64;
+        let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n as f64;
+        // Standard deviations of the two: 1/√n = 0.1 % and √(8/n) = 0.28 %. Four of them.
+        close(mean, 1e-3, 0.004);
+        close(variance, 1e-6, 0.0113);
+        let longer = gaps.iter().filter(|&&gap| gap > 2e-3).count() as f64 / n as f64;
+        close(longer, (-2f64).exp(), 0.01); // √((1 − p) / np) = 0.25 %
+        assert!(at[0] > 1.0, "the first comes after a gap too");
+    }
+
+    /// Counts in a second are as random as their mean, and two sources have nothing to do with one another.
+    #[test]
+    fn poisson_sources_are_independent() {
+        let counts = |index| {
+            let mut counts = vec![0.0; 2000];
+            for at in times(&mut source("poisson", index, json!({})), 2_100_000) {
+                if let Some(count) = counts.get_mut(at as usize - 1) {
+                    *count += 1.0;
+                }
+            }
+            counts
+        };
+        let deviations = |counts: &[f64]| {
+            let mean = counts.iter().sum::<f64>() / counts.len() as f64;
+            counts.iter().map(|c| c - mean).collect::<Vec<f64>>()
+        };
+        let [a, b] = [0, 1].map(|index| deviations(&counts(index)));
+        let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>() / a.len() as f64;
+        // Both are means of 2,000 products: standard deviations √(2/2000) = 3.2 % and 2.2 % of 1000.
+        close(product(&a, &a), 1000.0, 0.13);
+        assert!(product(&a, &b).abs() < 90.0, "{}", product(&a, &b));
+    }
+
+    #[test]
+    fn a_constant_source_is_as_it_says() {
+        assert_eq!(times(&mut source("cbr", 0, json!({})), 3), [1.0, 1.001, 1.002]);
+    }
+
+    /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period; half a millisecond is left of the
+    /// third interval, which ends in the second period, at 10.5 ms.
+    #[test]
+    fn the_clock_of_an_on_off_source_stands_while_it_is_off() {
+        let at = times(&mut on_off(constant(0.0025), constant(0.0075)), 6);
+        for (at, by_hand) in at.iter().zip([1.0, 1.001, 1.002, 1.0105, 1.0115, 1.02]) {
+            close(*at, by_hand, 1e-12);
+        }
+    }
+
+    /// Mean rate: duty × rate, also where a period is hardly longer than a packet.
+    #[test]
+    fn an_on_off_source_sends_at_its_duty() {
+        let exponential = |mean: f64| json!({"distribution": "exponential", "mean": mean});
+        let pareto = |mean: f64| json!({"distribution": "pareto", "mean": mean, "shape": 1.5, "max": 100.0 * mean});
+        let n = 400_000;
+        for (on, off, duty, within) in [
+            (constant(0.1), constant(0.3), 0.25, 1e-3),
+            // The means of 4,000 and of 320,000 on-periods, and as many off: √(2/4000) and √(2/320000), three of them.
+            (exponential(0.1), exponential(0.3), 0.25, 0.067),
+            (exponential(0.00125), exponential(0.00125), 0.5, 0.0075),
+            // Bounded at 100 means, shape 1.5: a squared coefficient of variation of about 5; √(2·5/4000), three of them.
+            (pareto(0.1), pareto(0.1), 0.5, 0.15),
+        ] {
+            let at = times(&mut on_off(on, off), n);
+            close(n as f64 * 1e-3 / (at[n - 1] - 1.0), duty, within);
+        }
+    }
+
+    #[test]
+    fn an_on_off_source_at_the_end_of_time_ends() {
+        let mut traffic = on_off(constant(0.001), json!({"distribution": "pareto", "mean": 9e5, "shape": 1.01}));
+        let at = times(&mut traffic, 50);
+        assert!(!traffic.is_on(), "{at:?}");
+    }
+
+    #[test]
+    fn percentiles_of_completion_times_are_within_one_in_64() {
+        let mut times = CompletionTimes::default();
+        assert_eq!((times.mean_s(), times.quantile_s(0.5), times.max_s()), (None, None, None));
+        let mut rng = Pcg64::new(1, 1);
+        let mut all: Vec<f64> = (0..10_000).map(|_| exponential(0.2, uniform(&mut rng))).collect();
+        for &s in &all {
+            times.add(Duration::from_secs(s));
+        }
+        all.sort_by(f64::total_cmp);
+        for q in [0.5, 0.9, 0.95, 0.99] {
+            close(times.quantile_s(q).unwrap(), all[(q * 1e4) as usize - 1], 1.0 / 64.0);
+        }
+        close(times.mean_s().unwrap(), all.iter().sum::<f64>() / 1e4, 1e-9);
+        close(times.max_s().unwrap(), all[9999], 1e-9);
+        assert!(times.quantile_s(1.0).unwrap() <= times.max_s().unwrap());
+    }
+}
