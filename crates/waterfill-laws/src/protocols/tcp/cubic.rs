@@ -47,12 +47,14 @@
 //! - Fast convergence is on, which §4.7 asks for among several flows; it says that a single flow should turn it off.
 //!
 //! # Validation
-//! Table 1 of RFC 9438 against `[rfc9438:eq5]`, and against this law under one loss every 1/p packets (below); side by
-//! side with ns-3. RTT fairness in the simulator: §3.3 says that shares go as 1/RTT whatever the multiplexing, outside the
+//! Table 1 of RFC 9438 against `[rfc9438:eq5]`, and against this law under one loss every 1/p packets (below). RTT
+//! fairness in the simulator: §3.3 says that shares go as 1/RTT whatever the multiplexing, outside the
 //! Reno-friendly region. One flow at 40 ms and one at 160 ms on 100 Mbit/s go as RTT^−0.90 (Reno's as RTT^−1.72).
-//! That holds where flows lose together; with equal loss rates `[rfc9438:eq5]` itself gives RTT^−¼, and indeed with larger
-//! windows, where few flows lose at each overflow, shares come closer (400 Mbit/s: RTT^0.15, four flows of each RTT^−0.16).
-//! With small windows (100 Mbit/s, four flows of each) it is Reno-friendly, RTT^−1.44; without that region RTT^−0.38.
+//! Flows that lose together have equal windows, so that this holds (in two minutes the first reduces 22 times, the second 16).
+//! With larger windows an overflow seldom hits both, and more often the flow with the shorter round trip, which then gets
+//! less than 1/RTT says: 400 Mbit/s RTT^0.15 (15 reductions and 6), four flows of each RTT^−0.16 (28 to 32 and 12 to 17).
+//! Under equal loss rates `[rfc9438:eq5]` itself gives RTT^−¼. With small windows (100 Mbit/s, four flows of each) it is
+//! Reno-friendly, RTT^−1.44; without that region RTT^−0.38.
 //!
 //! # References
 //! RFC 9438, "CUBIC for Fast and Long-Distance Networks", 2023. Ha, Rhee, Xu, "CUBIC: A New TCP-Friendly High-Speed TCP

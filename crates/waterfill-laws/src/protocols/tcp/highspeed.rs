@@ -173,8 +173,10 @@ mod tests {
         assert!((params.b(83_000.0) - 0.1).abs() < 1e-12);
         assert!((params.a(83_000.0) - 72.515_789).abs() < 1e-5, "{}", params.a(83_000.0));
         // With b = 1/2 it would be 459.
-        let half = Params { high_decrease: 0.5, ..params };
+        let half = Params { high_decrease: 0.5, ..params.clone() };
         assert!((half.a(83_000.0) - 459.3).abs() < 0.1, "{}", half.a(83_000.0));
+        // Just above Low_Window the line gives 39² · 0.97·10⁻³ · 0.66 = 0.98: Reno's 1 stays (Appendix C).
+        assert_eq!(params.a(39.0), 1.0);
     }
 
     #[test]

@@ -34,7 +34,7 @@
 //! - RTT_max is the largest sample outside recovery; 5 % of its distance to RTT_min fades at each loss (both). Linux lets it
 //!   rise by 20 ms at most at a time, and takes β = 0.5 where RTT_min is below 10 ms, for its clock is coarse: not done here.
 //! - B(k) is the largest since the loss of a throughput measured over windows and smoothed with weight 1/4 for the
-//!   newest; the first in the round trips just after a loss starts it afresh (Linux).
+//!   newest; the first after a loss starts it afresh (Linux: the last of the three least round trips after it).
 //! - The first loss halves: there is no throughput before it to compare with.
 //! - RTT in the scaling is the smoothed one (FreeBSD); Linux takes the smallest. Both are switches there as here: on in Linux, off in FreeBSD.
 //! - Δ runs on while the window is not used, as in both.
@@ -141,12 +141,9 @@ impl Htcp {
             return;
         }
         let throughput = self.counted / span.as_secs();
-        if ack.now.since(self.last_loss) <= ack.base_rtt * 3 {
-            (self.throughput, self.largest) = (throughput, throughput); // just after the reduction
-        } else {
-            self.throughput += (throughput - self.throughput) / 4.0;
-            self.largest = self.largest.max(self.throughput);
-        }
+        self.throughput =
+            if self.largest == 0.0 { throughput } else { self.throughput + (throughput - self.throughput) / 4.0 };
+        self.largest = self.largest.max(self.throughput);
         (self.counted, self.counted_from) = (0.0, ack.now);
     }
 
@@ -163,11 +160,7 @@ impl Law for Htcp {
     const SIGNALS: &'static [Signal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal {
-            name: "beta",
-            unit: "share",
-            doc: "what the last loss left of the window, and the next round's increase uses",
-        },
+        Signal { name: "beta", unit: "share", doc: "share of the window that the last loss left" },
     ];
     type Params = Params;
 
@@ -210,7 +203,7 @@ impl Law for Htcp {
         } else {
             BETA.0
         };
-        self.before = self.largest;
+        (self.before, self.largest) = (self.largest, 0.0);
         self.last_loss = now;
         if self.rtt_max > self.rtt_min {
             let held = (self.rtt_max - self.rtt_min).as_secs();
@@ -298,9 +291,10 @@ mod tests {
     #[test]
     fn htcp_a_change_of_throughput_means_half() {
         // A queue that would leave 0.8. The first loss has nothing to compare with; the second finds 10 % more, the
-        // third 100 % more.
+        // third 100 % more, the fourth and fifth 30 % and 10 % less.
         let mut htcp = in_avoidance(&Params::default(), 1000.0);
-        for (epoch, (packets, expected)) in [(1000.0, 0.5), (1100.0, 0.8), (2200.0, 0.5)].into_iter().enumerate() {
+        let epochs = [(1000.0, 0.5), (1100.0, 0.8), (2200.0, 0.5), (1540.0, 0.5), (1390.0, 0.8)];
+        for (epoch, (packets, expected)) in epochs.into_iter().enumerate() {
             for i in 1..40 {
                 htcp.window().cwnd = packets; // held, so that the throughput is packets/0.1 s
                 round(&mut htcp, 10.0 * epoch as f64 + 0.1 * f64::from(i), 110);
@@ -309,6 +303,16 @@ mod tests {
             htcp.on_event(Instant::from_secs(10.0 * epoch as f64 + 4.0), Event::Loss);
             assert!((htcp.window().cwnd / packets - expected).abs() < 1e-9, "{epoch}: {:?}", htcp.window());
         }
+    }
+
+    #[test]
+    fn htcp_a_loss_before_a_window_was_measured_halves() {
+        let mut htcp = in_avoidance(&Params::default(), 1000.0);
+        let ack = Ack { acked: Volume::from_bytes(1500.0), ..Ack::new(Instant::from_secs(0.1), (), millis(110)) };
+        htcp.on_ack(&Ack { base_rtt: millis(100), ..ack });
+        htcp.window().cwnd = 1000.0;
+        htcp.on_event(Instant::from_secs(0.2), Event::Loss);
+        assert_eq!(htcp.window().cwnd, 500.0);
     }
 
     #[test]
