@@ -12,16 +12,17 @@ use std::sync::Arc;
 
 use rand_pcg::Pcg64;
 use waterfill_laws::protocol::Kind;
-use waterfill_laws::registry::{AnyHeader, ProtocolId};
+use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 use crate::link::{DelayLine, Join, Link};
 use crate::meter::Reading;
-use crate::network::{Network, TrafficSpec};
+use crate::network::{FlowSpec, Network};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::probe::Series;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
+use crate::traffic::{Traffic, Web};
 
 /// What happens next.
 #[derive(Clone, Copy, Debug)]
@@ -34,7 +35,7 @@ enum Event {
     Sender(u32),
     /// A receiver asked for this time.
     Receiver(u32),
-    /// A traffic source sends.
+    /// A traffic source sends a packet or begins a flow.
     Traffic(u32),
     /// Time to sample.
     Sample,
@@ -88,10 +89,21 @@ pub(crate) struct Route {
     pad: Option<(u32, u32)>,
 }
 
+/// Whose a flow is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A group of the network's flows, by its index.
+    Group(u32),
+    /// A traffic source that begins flows, by its index.
+    Traffic(u32),
+    /// It is over; its place waits for its source's next.
+    Nobody,
+}
+
 /// Both ends of a connection.
 #[derive(Debug)]
 pub(crate) struct Flow {
-    pub(crate) group: u32,
+    pub(crate) owner: Owner,
     pub(crate) protocol: ProtocolId,
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
@@ -100,22 +112,6 @@ pub(crate) struct Flow {
     sender_due: Instant,
     receiver_due: Instant,
     /// Received bytes at the last sample.
-    sampled_bytes: u64,
-}
-
-/// A source without congestion control.
-#[derive(Debug)]
-pub(crate) struct Traffic {
-    pub(crate) spec: TrafficSpec,
-    interval: Duration,
-    path: Box<[u32]>,
-    next: Instant,
-    stop: Instant,
-    pub(crate) counted: (Instant, Instant),
-    pub(crate) sent: u64,
-    pub(crate) received: u64,
-    pub(crate) bytes_counted: u64,
-    bytes_total: u64,
     sampled_bytes: u64,
 }
 
@@ -159,6 +155,40 @@ pub struct Ledger {
     pub in_transit: u64,
 }
 
+impl Flow {
+    /// A connection at its start; `counted` is the summary's window, cut to its life.
+    fn new(
+        network: &Network,
+        owner: Owner,
+        sender: SenderSpec,
+        (protocol, params): (ProtocolId, &AnyParams),
+        spec: &FlowSpec,
+        counted: (Instant, Instant),
+        route: &Arc<Route>,
+    ) -> Self {
+        let receiver = ReceiverSpec {
+            flow: sender.flow,
+            incarnation: sender.incarnation,
+            ack_bytes: network.ack_bytes,
+            delayed_ack: spec.delayed_ack,
+            retransmission: sender.host.retransmission,
+            ecn: sender.host.ecn,
+            packets: sender.packets.map(|(count, _)| count),
+            counted,
+        };
+        Self {
+            owner,
+            protocol,
+            sender: Sender::new(sender, params, spec, network.seed),
+            receiver: Receiver::new(receiver, params),
+            route: Arc::clone(route),
+            sender_due: Instant::NEVER,
+            receiver_due: Instant::NEVER,
+            sampled_bytes: 0,
+        }
+    }
+}
+
 impl Simulation {
     /// Builds the network.
     ///
@@ -191,7 +221,8 @@ impl Simulation {
             network,
         };
         sim.build_flows()?;
-        sim.build_traffic();
+        sim.build_traffic()?;
+        sim.build_series();
         sim.at(measure.0, Event::WindowOpens);
         sim.at(measure.1, Event::WindowCloses);
         sim.at(Instant::ZERO + sim.sample, Event::Sample);
@@ -200,62 +231,53 @@ impl Simulation {
 
     fn build_flows(&mut self) -> Result<(), String> {
         let network = self.network.clone();
-        let mut protocols = Vec::new();
         for (group, spec) in (0u32..).zip(&network.flows) {
-            let id = Network::protocol_of(spec)?;
-            let params = network.params_of(id)?;
-            if !protocols.contains(&id) {
-                protocols.push(id);
-            }
-            // A router law runs on each direction that its protocol's data crosses.
-            for &l in &spec.forward {
-                let link = &mut self.links[l as usize];
-                let speaks = network.links[l as usize].routers.as_ref();
-                let speaks = speaks.is_none_or(|names| names.iter().any(|name| name == id.info().name));
-                if speaks && id.info().kind == Kind::Explicit && !link.has_router(id) {
-                    let at = |e| format!("params.{}.{e} (for link {})", id.info().name, network.links[l as usize].name);
-                    params.check_link(link.view()).map_err(at)?;
-                    link.add_router(id, params.router(link.view()));
-                }
-            }
-            let pad = Duration::from_secs(spec.pad_s);
-            let pad = (!pad.is_zero()).then(|| (self.delay_line(pad, 0), self.delay_line(pad, 1)));
-            let route =
-                Arc::new(Route { forward: spec.forward.clone().into(), reverse: spec.reverse.clone().into(), pad });
+            let (id, params) = self.build_law(&format!("flow.{}", spec.name), spec)?;
+            let route = self.build_route(spec);
             for i in 0..spec.count {
                 let index = self.flows.len() as u32;
-                let sender_spec = SenderSpec::new(&network, spec, id, (index, i));
-                let counted = (self.measure.0.max(sender_spec.start), self.measure.1.min(sender_spec.stop));
-                let packets = sender_spec.packets.map(|(count, _)| count);
-                let receiver_spec = ReceiverSpec {
-                    flow: index,
-                    incarnation: sender_spec.incarnation,
-                    ack_bytes: network.ack_bytes,
-                    delayed_ack: spec.delayed_ack,
-                    retransmission: sender_spec.host.retransmission,
-                    ecn: sender_spec.host.ecn,
-                    packets,
-                    counted,
-                };
-                self.flows.push(Flow {
-                    group,
-                    protocol: id,
-                    sender: Sender::new(sender_spec, &params, spec, network.seed),
-                    receiver: Receiver::new(receiver_spec, &params),
-                    route: Arc::clone(&route),
-                    sender_due: Instant::NEVER,
-                    receiver_due: Instant::NEVER,
-                    sampled_bytes: 0,
-                });
+                let sender = SenderSpec::new(&network, spec, id, (index, i));
+                let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
+                let flow = Flow::new(&network, Owner::Group(group), sender, (id, &params), spec, counted, &route);
+                self.flows.push(flow);
                 self.arm_sender(index);
             }
         }
+        Ok(())
+    }
+
+    /// The protocol of a flow, with its router law on each link direction that its data crosses.
+    fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<(ProtocolId, AnyParams), String> {
+        let id = Network::protocol_of(at, spec)?;
+        let params = self.network.params_of(id)?;
+        for &l in &spec.forward {
+            let (link, link_spec) = (&mut self.links[l as usize], &self.network.links[l as usize]);
+            let speaks = link_spec.routers.as_ref();
+            let speaks = speaks.is_none_or(|names| names.iter().any(|name| name == id.info().name));
+            if speaks && id.info().kind == Kind::Explicit && !link.has_router(id) {
+                let at = |e| format!("params.{}.{e} (for link {})", id.info().name, link_spec.name);
+                params.check_link(link.view()).map_err(at)?;
+                link.add_router(id, params.router(link.view()));
+            }
+        }
+        Ok((id, params))
+    }
+
+    fn build_route(&mut self, spec: &FlowSpec) -> Arc<Route> {
+        let pad = Duration::from_secs(spec.pad_s);
+        let pad = (!pad.is_zero()).then(|| (self.delay_line(pad, 0), self.delay_line(pad, 1)));
+        Arc::new(Route { forward: spec.forward.clone().into(), reverse: spec.reverse.clone().into(), pad })
+    }
+
+    fn build_series(&mut self) {
+        let of_flows = distinct(self.flows.iter().map(|flow| flow.protocol));
+        let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.protocol);
+        let all = distinct(of_flows.iter().copied().chain(of_web));
         let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
         let link_columns = ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "lost"];
-        self.flow_series = Series::new(&flow_columns, &protocols);
-        self.link_series = Series::new(&link_columns, &protocols);
-        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps"], &[]);
-        Ok(())
+        self.flow_series = Series::new(&flow_columns, &of_flows);
+        self.link_series = Series::new(&link_columns, &all);
+        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
     }
 
     /// The delay line of this delay and side; flows of one delay share it, for it keeps their order.
@@ -271,26 +293,17 @@ impl Simulation {
         self.delay_lines.len() as u32 - 2 + side as u32
     }
 
-    fn build_traffic(&mut self) {
+    fn build_traffic(&mut self) -> Result<(), String> {
         for (i, spec) in (0u32..).zip(self.network.traffic.clone()) {
-            let (start, stop) = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
-            self.traffic.push(Traffic {
-                interval: Rate::from_bps(spec.rate_bps)
-                    .time_for(u32::from(spec.packet_bytes))
-                    .max(Duration::from_ps(1)),
-                path: spec.path.clone().into(),
-                next: start,
-                stop,
-                counted: (self.measure.0.max(start), self.measure.1.min(stop)),
-                sent: 0,
-                received: 0,
-                bytes_counted: 0,
-                bytes_total: 0,
-                sampled_bytes: 0,
-                spec,
-            });
-            self.at(start, Event::Traffic(i));
+            let mut traffic = Traffic::new(spec, i, self.network.seed, self.measure);
+            if let Some(spec) = &traffic.spec.flows {
+                let law = self.build_law(&format!("traffic.{}", traffic.spec.name), &spec.flow)?;
+                traffic.web = Some(Box::new(Web::new(spec, law, self.build_route(&spec.flow), self.end)));
+            }
+            self.at(traffic.next, Event::Traffic(i));
+            self.traffic.push(traffic);
         }
+        Ok(())
     }
 
     // ------------------------------------------------------------------ time
@@ -394,11 +407,7 @@ impl Simulation {
                     self.join(l, packet);
                 } else {
                     self.ledger.delivered += 1;
-                    traffic.received += 1;
-                    traffic.bytes_total += u64::from(packet.bytes);
-                    if traffic.counted.0 <= self.now && self.now <= traffic.counted.1 {
-                        traffic.bytes_counted += u64::from(packet.bytes);
-                    }
+                    traffic.receive(self.now, packet.bytes);
                 }
             }
             Role::Syn | Role::Data => match self.flows[packet.flow as usize].route.forward.get(hop) {
@@ -450,6 +459,12 @@ impl Simulation {
         self.ledger.delivered += 1;
         let flow = &mut self.flows[packet.flow as usize];
         let spec = &flow.sender.spec;
+        if packet.incarnation != spec.incarnation {
+            return; // of a connection that is closed
+        }
+        if let (Owner::Traffic(t), Role::Data) = (flow.owner, packet.role) {
+            self.traffic[t as usize].receive(self.now, packet.bytes);
+        }
         let full = u32::from(spec.payload(self.network.packet_bytes));
         let last = spec.packets.map(|(count, bytes)| (count - 1, u32::from(spec.payload(bytes))));
         let payload = |number| last.filter(|&(n, _)| n == number).map_or(full, |(_, bytes)| bytes);
@@ -472,11 +487,21 @@ impl Simulation {
     fn acknowledge(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
         let blocks = self.sacks.take(packet.sack);
-        let sender = &mut self.flows[packet.flow as usize].sender;
+        let flow = &mut self.flows[packet.flow as usize];
+        let sender = &mut flow.sender;
+        if packet.incarnation != sender.spec.incarnation {
+            return; // of a connection that is closed
+        }
         if packet.role == Role::SynAck {
             sender.on_syn_ack(self.now, packet);
         } else {
             sender.on_ack(self.now, packet, blocks.as_ref());
+        }
+        if let Owner::Traffic(t) = flow.owner {
+            if flow.receiver.completed.is_some() && !flow.sender.is_live(self.now) {
+                self.end_flow(packet.flow, t);
+                return;
+            }
         }
         self.send(packet.flow);
     }
@@ -516,14 +541,27 @@ impl Simulation {
         }
     }
 
+    /// A traffic source's time has come.
     fn send_traffic(&mut self, t: u32) {
         let traffic = &mut self.traffic[t as usize];
-        if traffic.next >= traffic.stop {
+        if !traffic.is_on() {
             return;
         }
+        traffic.step();
+        let next = traffic.next;
+        if traffic.web.is_some() {
+            self.begin_flow(t);
+        } else {
+            self.send_loose(t);
+        }
+        self.at(next, Event::Traffic(t));
+    }
+
+    /// A packet that no flow sends.
+    fn send_loose(&mut self, t: u32) {
+        let traffic = &mut self.traffic[t as usize];
         traffic.sent += 1;
-        traffic.next += traffic.interval;
-        let (next, first) = (traffic.next, traffic.path[0]);
+        let first = traffic.path[0];
         let packet = Packet {
             flow: t,
             bytes: traffic.spec.packet_bytes,
@@ -539,7 +577,48 @@ impl Simulation {
         };
         self.ledger.sent += 1;
         self.join(first, packet);
-        self.at(next, Event::Traffic(t));
+    }
+
+    /// A flow of a traffic source begins, in the place of one that is over, or in a new one.
+    fn begin_flow(&mut self, t: u32) {
+        let traffic = &mut self.traffic[t as usize];
+        let size_bytes = traffic.draw_size();
+        let counted = traffic.counted;
+        let Some(web) = &mut traffic.web else { return };
+        web.started += 1;
+        web.open += 1;
+        web.open_max = web.open_max.max(web.open);
+        web.flow.size_bytes = Some(size_bytes);
+        let f = web.free.pop().unwrap_or(self.flows.len() as u32);
+        let mut sender = SenderSpec::new(&self.network, &web.flow, web.protocol, (f, 0));
+        sender.start = self.now;
+        sender.measure = (Instant::NEVER, Instant::ZERO); // nobody asks for their round trips
+        let before = self.flows.get(f as usize);
+        sender.incarnation = before.map_or(0, |flow| flow.sender.spec.incarnation);
+        // What waits in the heap for the flow before serves this one.
+        let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
+        let law = (web.protocol, &web.params);
+        let mut flow = Flow::new(&self.network, Owner::Traffic(t), sender, law, &web.flow, counted, &web.route);
+        (flow.sender_due, flow.receiver_due) = due;
+        if (f as usize) < self.flows.len() {
+            self.flows[f as usize] = flow;
+        } else {
+            self.flows.push(flow);
+        }
+        self.send(f);
+    }
+
+    /// A flow of a traffic source has had its last acknowledgement: its place is free. Packets of it that are
+    /// still on their way belong to a connection that no longer is.
+    fn end_flow(&mut self, f: u32, t: u32) {
+        let flow = &mut self.flows[f as usize];
+        let traffic = &mut self.traffic[t as usize];
+        let Some(web) = &mut traffic.web else { return };
+        web.over.add(flow, traffic.counted);
+        web.open -= 1;
+        web.free.push(f);
+        flow.owner = Owner::Nobody;
+        flow.sender.spec.incarnation = flow.sender.spec.incarnation.wrapping_add(1);
     }
 
     // ------------------------------------------------------------------ looking
@@ -553,6 +632,9 @@ impl Simulation {
             bytes as f64 * 8.0 / lasted
         };
         for (i, flow) in self.flows.iter_mut().enumerate() {
+            if !matches!(flow.owner, Owner::Group(_)) {
+                continue; // reported by its source
+            }
             let fresh = flow.receiver.bytes_total != flow.sampled_bytes;
             if !fresh && !flow.sender.is_live(now) {
                 continue; // before its start, or over
@@ -586,7 +668,8 @@ impl Simulation {
         }
         for (i, traffic) in self.traffic.iter_mut().enumerate() {
             let rate = rate(traffic.bytes_total, &mut traffic.sampled_bytes);
-            self.traffic_series.push(&[time, i as f64, rate]);
+            let open = traffic.web.as_ref().map_or(f64::NAN, |web| web.open as f64);
+            self.traffic_series.push(&[time, i as f64, rate, open]);
         }
     }
 
@@ -634,6 +717,12 @@ impl Simulation {
         self.sacks.in_use()
     }
 
+    /// Entries that wait in the heap.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.heap.len()
+    }
+
     /// Heap memory held by flows, and by queues and wires, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> (usize, usize) {
@@ -653,6 +742,17 @@ fn replace(mut top: PeekMut<'_, Timed>, event: Event, next: Option<(Instant, u64
             PeekMut::pop(top);
         }
     }
+}
+
+/// Each protocol once, in order of appearance.
+fn distinct(protocols: impl Iterator<Item = ProtocolId>) -> Vec<ProtocolId> {
+    let mut found = Vec::new();
+    for id in protocols {
+        if found.last() != Some(&id) && !found.contains(&id) {
+            found.push(id);
+        }
+    }
+    found
 }
 
 /// The random stream of one link direction: the seed picks the sequence, the entity the stream.

@@ -271,7 +271,7 @@ fn passing(now: Instant, packet: &mut Packet) -> AnyPassing<'_> {
 }
 
 /// A real number in [0, 1) from a random stream.
-fn uniform(rng: &mut Pcg64) -> f64 {
+pub(crate) fn uniform(rng: &mut Pcg64) -> f64 {
     (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 

@@ -10,6 +10,8 @@ use waterfill_laws::params::Value;
 use waterfill_laws::protocol::Ecn;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
+use crate::distribution::Distribution;
+
 /// A network to simulate.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -110,24 +112,53 @@ pub struct FlowSpec {
     pub ecn: Option<bool>,
 }
 
-/// A source without congestion control.
+/// A source of packets that nothing controls, or of finite flows.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TrafficSpec {
     /// Name.
     pub name: String,
-    /// `cbr`.
+    /// What decides on the times.
     pub kind: TrafficKind,
-    /// Links it crosses, in order.
+    /// Links that its packets, or its flows' data, cross in order.
     pub path: Vec<u32>,
-    /// Rate.
-    pub rate_bps: f64,
+    /// Of packets: their rate, while the source is on.
+    #[serde(default)]
+    pub rate_bps: Option<f64>,
     /// When it starts.
     pub start_s: f64,
-    /// When it stops.
+    /// When it sends its last packet, or begins its last flow.
     pub stop_s: f64,
     /// Size of its packets.
     pub packet_bytes: u16,
+    /// Of an on–off source.
+    #[serde(default)]
+    pub periods: Option<PeriodSpec>,
+    /// Of a source of flows.
+    #[serde(default)]
+    pub flows: Option<ArrivalSpec>,
+}
+
+/// How long an on–off source is on and off, in turn.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PeriodSpec {
+    /// Lengths of the periods in which it sends.
+    pub on_s: Distribution,
+    /// Lengths of those in which it does not.
+    pub off_s: Distribution,
+}
+
+/// Flows that arrive as a Poisson process.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArrivalSpec {
+    /// Mean number in a second.
+    pub arrivals_per_s: f64,
+    /// Payload of each.
+    pub sizes_bytes: Distribution,
+    /// What they have in common; its count, size and times of start are not looked at.
+    pub flow: FlowSpec,
 }
 
 /// Kinds of traffic.
@@ -136,6 +167,12 @@ pub struct TrafficSpec {
 pub enum TrafficKind {
     /// Constant bit rate.
     Cbr,
+    /// Packets with exponential gaps, or flows that arrive so.
+    Poisson,
+    /// Constant bit rate in periods.
+    OnOff,
+    /// Flows with exponential gaps.
+    Web,
 }
 
 impl TrafficKind {
@@ -144,12 +181,18 @@ impl TrafficKind {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Cbr => "cbr",
+            Self::Poisson => "poisson",
+            Self::OnOff => "onoff",
+            Self::Web => "web",
         }
     }
 }
 
 /// Most flows, sources and links together that a run may have (an index must fit 32 bits, and a run memory).
 pub const FLOWS_MAX: u64 = 10_000_000;
+
+/// Most flows that one source may begin in a second: a thousand in the time of a packet at 10 Gbit/s.
+const ARRIVALS_MAX: f64 = 1e9;
 
 /// Largest weight: beyond, one flow's share is the link.
 const WEIGHT_MAX: f64 = 1e6;
@@ -177,17 +220,6 @@ impl Network {
     }
 
     fn check(&self) -> Result<(), String> {
-        let time = |name: &str, s: f64| {
-            // 10⁶ s are 10¹⁸ ps: far from where the clock saturates.
-            if (0.0..=1e6).contains(&s) { Ok(()) } else { Err(format!("{name}: expected 0 to 1e6 s, got {s}")) }
-        };
-        let positive = |name: &str, x: f64| {
-            if x.is_finite() && x > 0.0 {
-                Ok(())
-            } else {
-                Err(format!("{name}: expected a number above zero, got {x}"))
-            }
-        };
         time("duration", self.duration_s)?;
         positive("duration", self.duration_s)?;
         positive("sample", self.sample_s)?;
@@ -209,14 +241,6 @@ impl Network {
                 return Err(format!("link.{}.target: expected a number in (0, 1]", link.name));
             }
         }
-        let path = |name: &str, path: &[u32]| {
-            let known = path.iter().all(|&l| (l as usize) < self.links.len());
-            if !path.is_empty() && path.len() < usize::from(u16::MAX) && known {
-                Ok(())
-            } else {
-                Err(format!("{name}.path: expected at least one of the links"))
-            }
-        };
         let mut flows = 0;
         for flow in &self.flows {
             let at = format!("flow.{}", flow.name);
@@ -224,44 +248,10 @@ impl Network {
             if flows > FLOWS_MAX {
                 return Err(format!("{at}.count: expected at most {FLOWS_MAX} flows in all"));
             }
-            path(&at, &flow.forward)?;
-            path(&at, &flow.reverse)?;
-            for (key, s) in
-                [("start", flow.start_s), ("stagger", flow.stagger_s), ("stop", flow.stop_s), ("rtt", flow.pad_s)]
-            {
-                time(&format!("{at}.{key}"), s)?;
-            }
-            positive(&format!("{at}.weight"), flow.weight)?;
-            if flow.weight > WEIGHT_MAX {
-                return Err(format!("{at}.weight: expected at most {WEIGHT_MAX:e}, got {:e}", flow.weight));
-            }
-            positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
-            if let Some(demand) = flow.demand_bps {
-                positive(&format!("{at}.demand"), demand)?;
-            }
-            if flow.size_bytes == Some(0) {
-                return Err(format!("{at}.size: expected a volume above zero"));
-            }
-            let id = Self::protocol_of(flow)?;
-            let headers = TCP_IP_BYTES + id.header_bytes() as u16;
-            if self.packet_bytes <= headers {
-                return Err(format!(
-                    "packet_size: expected more than the {headers} B of headers of {}, got {} B",
-                    flow.protocol, self.packet_bytes
-                ));
-            }
-            if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
-                return Err(format!("{at}.ecn: expected false, as {} does not hear marks", flow.protocol));
-            }
-            self.params_of(id)?;
+            self.check_flow(&at, flow)?;
         }
         for traffic in &self.traffic {
-            let at = format!("traffic.{}", traffic.name);
-            path(&at, &traffic.path)?;
-            positive(&format!("{at}.rate"), traffic.rate_bps)?;
-            positive(&format!("{at}.packet_size"), f64::from(traffic.packet_bytes))?;
-            time(&format!("{at}.start"), traffic.start_s)?;
-            time(&format!("{at}.stop"), traffic.stop_s)?;
+            self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;
         }
         if self.ack_bytes == 0 {
             return Err("ack_size: expected a volume above zero".into());
@@ -269,11 +259,96 @@ impl Network {
         Ok(())
     }
 
-    pub(crate) fn protocol_of(flow: &FlowSpec) -> Result<ProtocolId, String> {
-        ProtocolId::by_name(&flow.protocol).ok_or_else(|| {
-            format!("flow.{}.protocol: expected one of the registry, got {:?}", flow.name, flow.protocol)
-        })
+    fn check_path(&self, at: &str, path: &[u32]) -> Result<(), String> {
+        let known = path.iter().all(|&l| (l as usize) < self.links.len());
+        if !path.is_empty() && path.len() < usize::from(u16::MAX) && known {
+            Ok(())
+        } else {
+            Err(format!("{at}.path: expected at least one of the links"))
+        }
     }
+
+    fn check_flow(&self, at: &str, flow: &FlowSpec) -> Result<(), String> {
+        self.check_path(at, &flow.forward)?;
+        self.check_path(at, &flow.reverse)?;
+        for (key, s) in
+            [("start", flow.start_s), ("stagger", flow.stagger_s), ("stop", flow.stop_s), ("rtt", flow.pad_s)]
+        {
+            time(&format!("{at}.{key}"), s)?;
+        }
+        positive(&format!("{at}.weight"), flow.weight)?;
+        if flow.weight > WEIGHT_MAX {
+            return Err(format!("{at}.weight: expected at most {WEIGHT_MAX:e}, got {:e}", flow.weight));
+        }
+        positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
+        if let Some(demand) = flow.demand_bps {
+            positive(&format!("{at}.demand"), demand)?;
+        }
+        if flow.size_bytes == Some(0) {
+            return Err(format!("{at}.size: expected a volume above zero"));
+        }
+        let id = Self::protocol_of(at, flow)?;
+        let headers = TCP_IP_BYTES + id.header_bytes() as u16;
+        if self.packet_bytes <= headers {
+            return Err(format!(
+                "packet_size: expected more than the {headers} B of headers of {}, got {} B",
+                flow.protocol, self.packet_bytes
+            ));
+        }
+        if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
+            return Err(format!("{at}.ecn: expected false, as {} does not hear marks", flow.protocol));
+        }
+        self.params_of(id).map(drop)
+    }
+
+    fn check_traffic(&self, at: &str, traffic: &TrafficSpec) -> Result<(), String> {
+        self.check_path(at, &traffic.path)?;
+        positive(&format!("{at}.packet_size"), f64::from(traffic.packet_bytes))?;
+        time(&format!("{at}.start"), traffic.start_s)?;
+        time(&format!("{at}.stop"), traffic.stop_s)?;
+        let kind = traffic.kind;
+        let of_flows = kind == TrafficKind::Web || (kind == TrafficKind::Poisson && traffic.rate_bps.is_none());
+        if traffic.rate_bps.is_none() != of_flows || traffic.flows.is_some() != of_flows {
+            return Err(format!("{at}.rate: expected a rate of packets, or arrivals of flows, as {} has", kind.name()));
+        }
+        if traffic.periods.is_some() != (kind == TrafficKind::OnOff) {
+            return Err(format!("{at}.on: expected on- and off-periods of an on–off source, and of no other"));
+        }
+        if let Some(rate_bps) = traffic.rate_bps {
+            positive(&format!("{at}.rate"), rate_bps)?;
+            if let Some(PeriodSpec { on_s, off_s }) = &traffic.periods {
+                on_s.check().map_err(|e| format!("{at}.on: {e}"))?;
+                off_s.check().map_err(|e| format!("{at}.off: {e}"))?;
+                let packet_s = f64::from(traffic.packet_bytes) * 8.0 / rate_bps;
+                if on_s.mean() < packet_s {
+                    return Err(format!("{at}.on: expected at least a packet's time at the rate, {packet_s} s"));
+                }
+            }
+        }
+        if let Some(flows) = &traffic.flows {
+            positive(&format!("{at}.arrival_rate"), flows.arrivals_per_s)?;
+            if flows.arrivals_per_s > ARRIVALS_MAX {
+                return Err(format!("{at}.arrival_rate: expected at most {ARRIVALS_MAX:e} flows a second"));
+            }
+            flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
+            self.check_flow(at, &flows.flow)?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
+        ProtocolId::by_name(&flow.protocol)
+            .ok_or_else(|| format!("{at}.protocol: expected one of the registry, got {:?}", flow.protocol))
+    }
+}
+
+fn time(name: &str, s: f64) -> Result<(), String> {
+    // 10⁶ s are 10¹⁸ ps: far from where the clock saturates.
+    if (0.0..=1e6).contains(&s) { Ok(()) } else { Err(format!("{name}: expected 0 to 1e6 s, got {s}")) }
+}
+
+fn positive(name: &str, x: f64) -> Result<(), String> {
+    if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{name}: expected a number above zero, got {x}")) }
 }
 
 /// A protocol's parameters from name–value pairs in SI units.

@@ -226,6 +226,8 @@ impl Recovery {
                 self.resend_next = self.una;
             }
         }
+        // A duplicate stands for none of the packets known lost: after a time-out it may be one given up that came late.
+        self.duplicates = self.duplicates.min(self.next - self.una - self.pending());
     }
 
     /// The receiver reported a mark: an event unless the window has just come down.
@@ -278,6 +280,24 @@ mod tests {
             r.on_sent();
         }
         r
+    }
+
+    /// All ten are given up; the first goes again, and a duplicate comes for each of the others, which were only late.
+    #[test]
+    fn duplicates_after_a_time_out_stand_for_no_packet_given_up() {
+        for mode in [Retransmission::Reno, Retransmission::NewReno] {
+            let mut r = Recovery::new(mode);
+            (0..10).for_each(|_| r.on_sent());
+            r.on_timeout();
+            r.on_resent(0);
+            for _ in 0..9 {
+                r.on_ack(0, None);
+                assert!(r.in_flight() <= 1, "nine wait to be sent again");
+            }
+            r.on_ack(1, None);
+            assert_eq!(r.in_flight(), 0);
+            assert_eq!(r.to_resend(), Some(1));
+        }
     }
 
     #[test]

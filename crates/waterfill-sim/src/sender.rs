@@ -30,7 +30,7 @@ const RTT_TICK_BITS: u32 = 16;
 /// What all flows of a group share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
-    flow: u32,
+    pub(crate) flow: u32,
     /// Place in its group.
     pub(crate) index: u32,
     pub(crate) incarnation: u16,
@@ -47,7 +47,7 @@ pub(crate) struct SenderSpec {
     rto_min: Duration,
     base_rtt: Duration,
     /// The summary's window.
-    measure: (Instant, Instant),
+    pub(crate) measure: (Instant, Instant),
 }
 
 impl SenderSpec {
@@ -145,7 +145,7 @@ impl Sender {
             weight: flow.weight,
             packet,
             initial_window: flow.initial_window_packets * packet,
-            seed: seed.rotate_left(32) ^ u64::from(spec.flow),
+            seed: seed.rotate_left(32) ^ u64::from(spec.flow) ^ (u64::from(spec.incarnation) << 48),
         };
         Self {
             law: params.source(&connection),

@@ -3,8 +3,9 @@
 use serde::Serialize;
 use waterfill_laws::units::Instant;
 
-use crate::engine::{Flow, Simulation, Traffic};
+use crate::engine::{Flow, Owner, Simulation};
 pub use crate::meter::QueueSummary;
+use crate::traffic::{CompletionTimes, Tally, Traffic};
 
 /// All of it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -91,10 +92,53 @@ pub struct TrafficSummary {
     pub kind: &'static str,
     /// Bytes received in the window cut to its life, as a rate.
     pub rate_bps: Option<f64>,
-    /// In the whole run.
+    /// In the whole run; of flows, data packets.
     pub packets_sent: u64,
-    /// In the whole run.
+    /// In the whole run; of flows, data packets.
     pub packets_received: u64,
+    /// Of a source of flows.
+    #[serde(flatten)]
+    pub flows: Option<WebSummary>,
+}
+
+/// What became of the flows of a traffic source.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WebSummary {
+    /// Protocol's name.
+    pub protocol: &'static str,
+    /// New payload in order in the window cut to the source's life, as a rate.
+    pub goodput_bps: Option<f64>,
+    /// In the whole run.
+    pub flows_started: u64,
+    /// In the whole run.
+    pub flows_completed: u64,
+    /// Most that were open at once in the whole run.
+    pub flows_open_max: u64,
+    /// From SYN to the last byte at the receiver, of flows that began in the window and have completed.
+    pub flow_completion_ms: CompletionSummary,
+    /// In the whole run.
+    pub retransmissions: u64,
+    /// In the whole run.
+    pub timeouts: u64,
+}
+
+/// Completion times in milliseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct CompletionSummary {
+    /// Flows that they are of.
+    pub count: u64,
+    /// Mean.
+    pub mean: Option<f64>,
+    /// Median, to within 1/64 as all percentiles here.
+    pub p50: Option<f64>,
+    /// 90th percentile.
+    pub p90: Option<f64>,
+    /// 95th percentile.
+    pub p95: Option<f64>,
+    /// 99th percentile.
+    pub p99: Option<f64>,
+    /// Largest.
+    pub max: Option<f64>,
 }
 
 /// Work done.
@@ -110,8 +154,9 @@ impl Simulation {
     /// The figures up to now; of the part of the window that has been, if the run is not over.
     pub fn summary(&mut self) -> Summary {
         let now = self.now();
-        let flows = self.flows.iter().map(|flow| self.flow_summary(flow, now)).collect();
-        let traffic = self.traffic.iter().map(|t| traffic_summary(t, now)).collect();
+        let flows = self.flows.iter().filter_map(|flow| self.flow_summary(flow, now)).collect();
+        let tallies = self.tallies();
+        let traffic = self.traffic.iter().zip(&tallies).map(|(t, tally)| traffic_summary(t, tally, now)).collect();
         let engine = EngineSummary { packet_hops: self.packet_hops(), events: self.events() };
         let names = self.network.links.iter().map(|spec| spec.name.clone());
         let links = names
@@ -131,8 +176,21 @@ impl Simulation {
         Summary { flows, links, traffic, engine }
     }
 
-    fn flow_summary(&self, flow: &Flow, now: Instant) -> FlowSummary {
-        let spec = &self.network.flows[flow.group as usize];
+    /// What became of each source's flows: of those that are over and those that are open.
+    fn tallies(&self) -> Vec<Tally> {
+        let over = |t: &Traffic| t.web.as_ref().map(|web| web.over.clone()).unwrap_or_default();
+        let mut tallies: Vec<Tally> = self.traffic.iter().map(over).collect();
+        for flow in &self.flows {
+            if let Owner::Traffic(t) = flow.owner {
+                tallies[t as usize].add(flow, self.traffic[t as usize].counted);
+            }
+        }
+        tallies
+    }
+
+    fn flow_summary(&self, flow: &Flow, now: Instant) -> Option<FlowSummary> {
+        let Owner::Group(group) = flow.owner else { return None };
+        let spec = &self.network.flows[group as usize];
         let index = flow.sender.spec.index;
         let name = if spec.count > 1 { format!("{}[{index}]", spec.name) } else { spec.name.clone() };
         let start_s = spec.start_s + f64::from(index) * spec.stagger_s;
@@ -141,7 +199,7 @@ impl Simulation {
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));
         let base_ms = spec.base_rtt_s * 1e3;
         let rtt = &flow.sender.rtt;
-        FlowSummary {
+        Some(FlowSummary {
             name,
             group: spec.name.clone(),
             index,
@@ -161,18 +219,44 @@ impl Simulation {
             retransmissions: flow.sender.retransmissions,
             timeouts: flow.sender.timeouts,
             completed_s: flow.receiver.completed.map(Instant::as_secs),
-        }
+        })
     }
 }
 
-fn traffic_summary(traffic: &Traffic, now: Instant) -> TrafficSummary {
+fn traffic_summary(traffic: &Traffic, tally: &Tally, now: Instant) -> TrafficSummary {
     let (from, to) = (traffic.counted.0.as_secs(), traffic.counted.1.min(now).as_secs());
+    let rate = |bytes: u64| (to > from).then(|| bytes as f64 * 8.0 / (to - from));
+    let flows = traffic.web.as_ref().map(|web| WebSummary {
+        protocol: web.protocol.info().name,
+        goodput_bps: rate(tally.payload_counted),
+        flows_started: web.started,
+        flows_completed: tally.completed,
+        flows_open_max: web.open_max,
+        flow_completion_ms: completion_summary(&tally.completion),
+        retransmissions: tally.retransmissions,
+        timeouts: tally.timeouts,
+    });
     TrafficSummary {
         name: traffic.spec.name.clone(),
         kind: traffic.spec.kind.name(),
-        rate_bps: (to > from).then(|| traffic.bytes_counted as f64 * 8.0 / (to - from)),
-        packets_sent: traffic.sent,
+        rate_bps: rate(traffic.bytes_counted),
+        packets_sent: traffic.sent + tally.packets_sent,
         packets_received: traffic.received,
+        flows,
+    }
+}
+
+fn completion_summary(times: &CompletionTimes) -> CompletionSummary {
+    let ms = |s: f64| s * 1e3;
+    let percentile = |q: f64| times.quantile_s(q).map(ms);
+    CompletionSummary {
+        count: times.count,
+        mean: times.mean_s().map(ms),
+        p50: percentile(0.5),
+        p90: percentile(0.9),
+        p95: percentile(0.95),
+        p99: percentile(0.99),
+        max: times.max_s().map(ms),
     }
 }
 

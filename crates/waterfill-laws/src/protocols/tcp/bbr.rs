@@ -172,14 +172,15 @@ impl Protocol for Bbr {
     type Echo = Note;
     type Router = ();
     type Receiver = Receiver;
-    type Source = Source;
+    // On the heap: it is larger than any other law's, and every flow's place is as large as the largest.
+    type Source = Box<Source>;
 
     fn router(_: &Params, _: &LinkView) {}
     fn receiver(_: &Params) -> Receiver {
         Receiver::default()
     }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source::new(params, connection)
+    fn source(params: &Params, connection: &Connection) -> Box<Source> {
+        Box::new(Source::new(params, connection))
     }
     fn target(_: &Params) -> f64 {
         1.0
@@ -213,6 +214,7 @@ struct Seen {
 
 /// The source of `bbr`.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "the draft's own flags, each with a life of its own")]
 pub struct Source {
     params: Params,
     packet: Volume,
@@ -465,7 +467,7 @@ impl Source {
     }
 }
 
-impl crate::protocol::Source<Note, Note> for Source {
+impl crate::protocol::Source<Note, Note> for Box<Source> {
     fn stamp(&mut self, sending: &Sending) -> Note {
         if sending.kind == PacketKind::Syn {
             return Note::default();
@@ -579,7 +581,7 @@ mod tests {
 
     /// A source, and a pipe of 1000 packets/s and 100 ms that delivers what it sends and queues the rest.
     struct Path {
-        bbr: Source,
+        bbr: Box<Source>,
         now: Duration,
         sent: VecDeque<(Note, Duration)>,
         base_rtt: Duration,
@@ -676,7 +678,7 @@ mod tests {
         // A window that fills at once cannot drain; here the application falls silent.
         while path.bbr.state == State::Drain {
             let (note, sent) = path.sent.pop_front().unwrap();
-            path.now = path.now + Duration::from_millis(1);
+            path.now += Duration::from_millis(1);
             path.hear(note, sent, 0.0);
         }
         assert_eq!(path.bbr.state, State::ProbeBandwidth);
@@ -760,7 +762,7 @@ mod tests {
         path.steps_until(1000, |bbr| bbr.phase == 2);
         let (before, rate) = (path.bbr.cwnd, path.bbr.pacing_rate);
         let (note, sent) = path.sent.pop_front().unwrap();
-        path.now = path.now + Duration::from_millis(1);
+        path.now += Duration::from_millis(1);
         path.sent.pop_back(); // lost
         path.hear(note, sent, 0.0);
         path.bbr.on_event(Instant::ZERO + path.now, Event::Loss);

@@ -21,7 +21,7 @@
 //! None of its own: the queue marks what arrives while more than K packets wait (a link's `mark_at`).
 //!
 //! # Source
-//! [`Dctcp`]: the host's `Ecn::Accurate`, on unless the scenario turns it off.
+//! [`Dctcp`]: the host's `Ecn::Accurate`, on unless the scenario turns it off, and no rate reduction by the host.
 //!
 //! # Parameters
 //! [`Params`].
@@ -29,7 +29,9 @@
 //! # Readings and deviations
 //! - The window comes down at a window's first mark, by α as the window before left it, as Linux does it. RFC 8257 §3.3
 //!   prints the reduction after the estimate, in one list, without saying at which of the two times.
-//! - While it comes down the window does not grow, as RFC 3168 §6.1.2 asks; the host spreads the way down (RFC 6937).
+//! - The window holds at once (`Reduction::Law`). Spread over a round trip as RFC 6937 has it, the reduction leaves the queue
+//!   above K for half of one, the packets sent meanwhile are marked too, and the window comes down twice for one overshoot.
+//! - From a mark until all that was sent before the answer has arrived the window does not grow (RFC 3168 §6.1.2).
 //! - Whether a mark fell on new data or on a retransmission makes no difference.
 //!
 //! # Validation
@@ -41,7 +43,7 @@
 //! Maltz, Padhye, Patel, Prabhakar, Sengupta, Sridharan, "Data Center TCP (DCTCP)", SIGCOMM 2010.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Ecn, Event, Host, Probe, Signal};
+use crate::protocol::{Ack, Connection, Ecn, Event, Host, Probe, Reduction, Signal};
 use crate::protocols::tcp::round::Round;
 use crate::protocols::tcp::{Law, SIGNALS, Window, reno};
 use crate::units::{Instant, Volume};
@@ -95,7 +97,7 @@ pub struct Dctcp {
 impl Law for Dctcp {
     const NAME: &'static str = "dctcp";
     const SUMMARY: &'static str = "DCTCP: comes down in proportion to the share of marked packets (RFC 8257)";
-    const HOST: Host = Host { ecn: Ecn::Accurate, ..Host::TCP };
+    const HOST: Host = Host { reduction: Reduction::Law, ecn: Ecn::Accurate, ..Host::TCP };
     const SIGNALS: &'static [Signal] =
         &[SIGNALS[0], SIGNALS[1], Signal { name: "alpha", unit: "1", doc: "estimated share of marked packets" }];
     type Params = Params;

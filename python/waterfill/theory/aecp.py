@@ -1,0 +1,135 @@
+"""AECP's loop and its convergence: aecp-2010 §3 and §4.
+
+`open_loop` is eq. 38; the paper leaves the delay out (§4.3) and claims stability for every round
+trip (Theorem 1), here it is part of the loop. Convergence times are those of Theorems 2 and 3,
+in closed form as printed and as they follow, and from eq. 6 itself, integrated without delay.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy.integrate import solve_ivp
+
+from waterfill.theory import loops
+from waterfill.theory.loops import Margins, Points, Reals
+
+
+class Gains(NamedTuple):
+    """α and β (1/s) and T (s) of eq. 2 and 3."""
+
+    alpha: float
+    beta: float
+    t_s: float
+
+
+def gains(params: dict[str, Any]) -> Gains:
+    """The gains of the protocol's parameters, in SI units."""
+    return Gains(params["alpha"], params["beta"], params["t"])
+
+
+def tuned(alpha: float) -> Gains:
+    """`[aecp-2010:eq43]` β = α/2, T = 4/α: the PI controller of eq. 42 for a source of 1/α."""
+    return Gains(alpha, alpha / 2, 4 / alpha)
+
+
+def pi_controller(t_0_s: float, k_0: float) -> tuple[float, float]:
+    """`[aecp-2010:eq42]` τ = 4T₀ and T_i = 8K₀T₀² of the PI controller for K₀/(s(1 + T₀s))."""
+    return 4 * t_0_s, 8 * k_0 * t_0_s**2
+
+
+def open_loop(g: Gains, omega: Reals, tau_s: float = 0.0) -> Points:
+    """`[aecp-2010:eq38]` L(jω) = αβ(s + 1/T)/(s²(s + α)), times e^(−sτ)."""
+    s = 1j * np.asarray(omega, dtype=np.float64)
+    value = g.alpha * g.beta * (s + 1 / g.t_s) / (s**2 * (s + g.alpha)) * np.exp(-s * tau_s)
+    return np.asarray(value, dtype=np.complex128)
+
+
+def loop_margins(g: Gains, tau_s: float = 0.0) -> Margins:
+    """The margins of eq. 38's loop with the round trip τ; without one, as the paper has it."""
+    span = min(g.alpha, g.beta, 1 / g.t_s), max(g.alpha, g.beta, 1 / g.t_s)
+    return loops.margins(lambda w: open_loop(g, w, tau_s), 1e-3 * span[0], 1e3 * span[1])
+
+
+class Link(NamedTuple):
+    """One bottleneck: capacity and first rates in packets/s, flows, queue aimed at in packets."""
+
+    capacity: float
+    flows: float
+    x_0: float
+    r_0: float
+    q_0: float = 0.0
+
+
+def trajectory(
+    g: Gains, link: Link, duration_s: float, stop_at: float | None = None
+) -> tuple[Reals, Reals, Reals, Reals]:
+    """`[aecp-2010:eq6]` without delay, flows alike: times (s), Σx/C, Nr/C, queue (packets).
+
+    Ends after `duration_s`, or when Σx first reaches `stop_at` of C. The queue is never negative.
+    """
+
+    def slope(_: float, state: Reals) -> list[float]:
+        u, v, q = state
+        load = link.flows * math.exp(u)
+        used = (load + (max(q, 0.0) - link.q_0) / g.t_s) / link.capacity
+        filling = load - link.capacity
+        return [g.alpha * (v - u), g.beta * (1 - used), filling if q > 0 or filling > 0 else 0.0]
+
+    def reached(_: float, state: Reals) -> float:
+        return float(link.flows * math.exp(state[0]) / link.capacity - (stop_at or math.inf))
+
+    # scipy asks for the end as an attribute of the function.
+    reached.terminal = stop_at is not None  # type: ignore[attr-defined]
+    found = solve_ivp(
+        slope, (0.0, duration_s), [math.log(link.x_0), math.log(link.r_0), 0.0],
+        events=reached, rtol=1e-9, atol=1e-9, max_step=max(duration_s / 400, 1e-3),
+    )  # fmt: skip
+    u, v, q = found.y
+    share = link.flows / link.capacity
+    return found.t, np.exp(u) * share, np.exp(v) * share, np.maximum(q, 0.0)
+
+
+def efficiency_time_s(g: Gains, link: Link, theta: float) -> float:
+    """`[aecp-2010:eq17]` of eq. 6: when Σx first reaches θ of C; inf if not within 1000/β."""
+    limit_s = 1000.0 / g.beta
+    times, filled, _, _ = trajectory(g, link, limit_s, theta)
+    return float(times[-1]) if filled[-1] >= theta * (1 - 1e-6) else math.inf
+
+
+def efficiency_bounds_s(g: Gains, ratio: float, theta: float) -> tuple[float, float]:
+    """`[aecp-2010:eq18]` Theorem 2's bounds of that time, `ratio` = C/(N·x₀) > 1."""
+    link_alone = math.log(ratio * theta / (1 - theta)) / g.beta
+    source_alone = math.log(math.log(1 / ratio) / math.log(theta)) / g.alpha
+    return max(link_alone, source_alone), link_alone + source_alone
+
+
+def fairness_time_printed_s(g: Gains, ratio: float, epsilon: float) -> float:
+    """`[aecp-2010:eq29]` ln ln(Cε/(N·x₀))/α, as Theorem 3 prints it; `ratio` = C/(N·x₀)."""
+    return math.log(math.log(ratio * epsilon)) / g.alpha
+
+
+def fairness_time_s(g: Gains, ratio: float, epsilon: float) -> float:
+    """`[aecp-2010:eq31]` solved: ln g falls as e^(−αt), so t = ln(ln(C/(N·x₀))/ln(1/ε))/α."""
+    return math.log(math.log(ratio) / math.log(1 / epsilon)) / g.alpha
+
+
+def fairness_time_integrated_s(g: Gains, ratio: float, epsilon: float, flows: int = 4) -> float:
+    """`[aecp-2010:eq30]` integrated: N flows at C/N, a newcomer at x₀; r is C/N as in the proof.
+
+    Until the smallest rate is ε of the largest. Independent of the closed forms.
+    """
+
+    def slope(_: float, u: Reals) -> Reals:
+        return np.asarray(-g.alpha * u)
+
+    def fair(_: float, u: Reals) -> float:
+        return float(np.min(u) - np.max(u) - math.log(epsilon))
+
+    fair.terminal = True  # type: ignore[attr-defined]
+    start = np.append(np.zeros(flows), -math.log(ratio))  # ln(x/r)
+    limit_s = 100.0 / g.alpha
+    found = solve_ivp(slope, (0.0, limit_s), start, events=fair, rtol=1e-10, atol=1e-12)
+    return float(found.t[-1])
