@@ -10,7 +10,6 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use rand_pcg::Pcg64;
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -140,14 +139,16 @@ pub struct Simulation {
     ledger: Ledger,
 }
 
-/// Where every packet went: `sent` is the sum of the others at all times.
+/// Where every packet went: `sent` and `duplicated` together are the sum of the others at all times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Ledger {
     /// Put into the network by hosts and traffic sources.
     pub sent: u64,
+    /// Made of one packet on a wire that delivers some twice.
+    pub duplicated: u64,
     /// Taken out at the end of their path.
     pub delivered: u64,
-    /// Found a buffer full.
+    /// By queues.
     pub dropped: u64,
     /// Lost on a wire.
     pub lost: u64,
@@ -196,8 +197,7 @@ impl Simulation {
     /// One sentence: what of the network is missing or out of range.
     pub fn new(network: Network) -> Result<Self, String> {
         let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
-        let links: Vec<Link> =
-            (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, stream(&network, i))).collect();
+        let links: Vec<Link> = (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, &network)).collect();
         let mut sim = Self {
             now: Instant::ZERO,
             end: Instant::from_secs(network.duration_s),
@@ -221,6 +221,7 @@ impl Simulation {
             network,
         };
         sim.build_flows()?;
+        sim.build_late_lines();
         sim.build_traffic()?;
         sim.build_series();
         sim.at(measure.0, Event::WindowOpens);
@@ -274,10 +275,21 @@ impl Simulation {
         let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.protocol);
         let all = distinct(of_flows.iter().copied().chain(of_web));
         let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
-        let link_columns = ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "lost"];
+        let link_columns =
+            ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
         self.flow_series = Series::new(&flow_columns, &of_flows);
         self.link_series = Series::new(&link_columns, &all);
         self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
+    }
+
+    /// Packets that a wire delivers late spend the rest of their time in a delay line.
+    fn build_late_lines(&mut self) {
+        for l in 0..self.links.len() {
+            if let Some(reorder) = self.network.links[l].reorder {
+                let line = self.delay_line(Duration::from_secs(reorder.delay_s), 0);
+                self.links[l].set_late_line(line);
+            }
+        }
     }
 
     /// The delay line of this delay and side; flows of one delay share it, for it keeps their order.
@@ -336,7 +348,7 @@ impl Simulation {
                     let packet = link.deliver(time);
                     replace(top, event, link.head());
                     self.packet_hops += 1;
-                    self.hop(packet);
+                    self.leave_link(l, packet);
                 }
                 Event::DelayLine(d) => {
                     let line = &mut self.delay_lines[d as usize];
@@ -392,12 +404,49 @@ impl Simulation {
     // ------------------------------------------------------------------ a packet's life
 
     /// A packet has crossed a link.
-    fn hop(&mut self, mut packet: Packet) {
-        if packet.flags.has(Flags::LOST) {
+    fn leave_link(&mut self, l: u32, packet: Packet) {
+        self.reap(l);
+        if packet.flags.has(Flags::OF_A_WIRE) {
+            self.suffer(l, packet);
+        } else {
+            self.hop(packet);
+        }
+    }
+
+    /// Something went wrong with a packet on its wire.
+    #[cold]
+    fn suffer(&mut self, l: u32, mut packet: Packet) {
+        let flags = packet.flags;
+        packet.flags.leave_wire();
+        if flags.has(Flags::LOST) {
             self.ledger.lost += 1;
             self.sacks.take(packet.sack);
             return;
         }
+        let twin = flags.has(Flags::TWICE).then(|| Packet { sack: self.sacks.copy(packet.sack), ..packet });
+        match self.links[l as usize].late_line() {
+            Some(line) if flags.has(Flags::LATE) => {
+                packet.flags.set(Flags::LATE);
+                self.join_delay_line(line, packet);
+            }
+            _ => self.hop(packet),
+        }
+        if let Some(twin) = twin {
+            self.ledger.duplicated += 1;
+            self.hop(twin);
+        }
+    }
+
+    /// Takes note of packets that a queue has dropped after it had taken them in.
+    fn reap(&mut self, l: u32) {
+        for sack in self.links[l as usize].take_discarded() {
+            self.ledger.dropped += 1;
+            self.sacks.take(sack);
+        }
+    }
+
+    /// A packet goes on to its next link, or is at the end of its path.
+    fn hop(&mut self, mut packet: Packet) {
         packet.hop += 1;
         let hop = usize::from(packet.hop);
         match packet.role {
@@ -435,6 +484,7 @@ impl Simulation {
                 self.sacks.take(packet.sack);
             }
         }
+        self.reap(l);
     }
 
     fn join_delay_line(&mut self, d: u32, packet: Packet) {
@@ -444,7 +494,12 @@ impl Simulation {
         }
     }
 
-    fn leave_delay_line(&mut self, packet: Packet) {
+    fn leave_delay_line(&mut self, mut packet: Packet) {
+        if packet.flags.has(Flags::LATE) {
+            packet.flags.leave_wire();
+            self.hop(packet);
+            return;
+        }
         match packet.role {
             Role::SynAck | Role::Ack => self.acknowledge(&packet),
             Role::Syn | Role::Data | Role::Traffic => {
@@ -660,6 +715,7 @@ impl Simulation {
                 span.queue_bytes,
                 queue_max as f64,
                 span.drops as f64,
+                span.marks as f64,
                 span.lost as f64,
             ]);
             for (id, router) in link.routers() {
@@ -708,13 +764,19 @@ impl Simulation {
     pub fn ledger(&self) -> Ledger {
         let links = self.links.iter().map(Link::packets);
         let lines = self.delay_lines.iter().map(DelayLine::packets);
-        Ledger { in_transit: links.chain(lines).sum::<usize>() as u64, ..self.ledger }
+        let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
+        Ledger {
+            dropped: self.ledger.dropped + discarded as u64,
+            in_transit: links.chain(lines).sum::<usize>() as u64,
+            ..self.ledger
+        }
     }
 
     /// Selective acknowledgements on their way: never more than packets in transit.
     #[must_use]
     pub fn sacks_in_use(&self) -> usize {
-        self.sacks.in_use()
+        let discarded = self.links.iter().flat_map(Link::discarded).filter(|&&sack| sack != SackId::NONE);
+        self.sacks.in_use() - discarded.count()
     }
 
     /// Entries that wait in the heap.
@@ -753,9 +815,4 @@ fn distinct(protocols: impl Iterator<Item = ProtocolId>) -> Vec<ProtocolId> {
         }
     }
     found
-}
-
-/// The random stream of one link direction: the seed picks the sequence, the entity the stream.
-fn stream(network: &Network, entity: u32) -> Pcg64 {
-    Pcg64::new(u128::from(network.seed), u128::from(entity))
 }

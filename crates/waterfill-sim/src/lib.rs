@@ -1,11 +1,13 @@
 //! Packet-level simulator of explicit congestion control.
 //!
-//! Reading order: [`network`] (what is simulated), `packet`, `link` (queues and wires), `recovery`,
-//! `sender` and `receiver` (hosts), [`distribution`] and `traffic` (load beside the flows), [`engine`] (the event loop), `meter` and [`probe`] (what is
+//! Reading order: [`network`] (what is simulated), `packet`, `link` (a transmitter and a wire), [`queue`] (what waits
+//! before it), [`fault`] (what goes wrong on the wire), `recovery`, `sender` and `receiver` (hosts), [`distribution`] and
+//! `traffic` (load beside the flows), [`engine`] (the event loop), `meter` and [`probe`] (what is
 //! seen), [`summary`] (what is reported).
 
 pub mod distribution;
 pub mod engine;
+pub mod fault;
 mod histogram;
 mod link;
 mod meter;
@@ -13,6 +15,8 @@ pub mod network;
 mod packet;
 pub mod probe;
 mod prr;
+pub mod queue;
+mod random;
 mod ranges;
 mod receiver;
 mod recovery;

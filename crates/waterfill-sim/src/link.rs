@@ -1,21 +1,28 @@
-//! One direction of a link: a first-in-first-out queue, a transmitter, a wire.
+//! One direction of a link: a queue, a transmitter, a wire.
 //!
-//! A packet's departure is known when it joins, so the only event a packet needs is its arrival at
-//! the far end, and only the head of each link needs that. Everything that happens in
+//! Behind a first-in-first-out queue a packet's departure is known when it joins, so the only event a packet needs is its
+//! arrival at the far end, and only the head of each link needs that. Everything that happens in
 //! between (service starts, `on_departure`, router timers, queue statistics) is caught up with
 //! by [`Link::advance`], in time order, before anything looks.
+//!
+//! A discipline that decides at departure keeps the waiting packets itself ([`Discipline`](crate::queue::Discipline)).
+//! Then the ring holds what is in transmission and on the wire alone, and [`Link::advance`] also asks the discipline for
+//! the next packet, at the time the transmitter became free. No further event is needed: the packet in transmission
+//! arrives no earlier than the transmitter becomes free, and its arrival catches up first, so the one behind it is on its
+//! way before anybody asks for the head.
 
 use std::collections::VecDeque;
 
-use rand_core::Rng as _;
-use rand_pcg::Pcg64;
 use waterfill_laws::protocol::LinkView;
 use waterfill_laws::registry::{AnyPassing, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
+use crate::fault::{Faults, LossSpec};
 use crate::meter::{LinkResult, Meter, Reading, Span};
-use crate::network::LinkSpec;
-use crate::packet::{Cargo, Flags, Packet};
+use crate::network::{LinkSpec, Network};
+use crate::packet::{Cargo, Flags, Packet, SackId};
+use crate::queue::{Admission, Arriving, Backlog, Fates, Queue, Room, Setting, Verdict, Waiting};
+use crate::random::{Part, stream};
 
 /// A packet that has joined a link.
 #[derive(Debug)]
@@ -34,17 +41,20 @@ struct Joined {
 pub(crate) struct Link {
     view: LinkView,
     delay: Duration,
-    buffer_bytes: u64,
-    buffer_packets: u64,
-    loss: f64,
-    rng: Pcg64,
+    room: Room,
+    queue: Queue,
+    /// What the queue did to packets that had been taken in; the engine counts the dropped.
+    fates: Fates,
+    faults: Option<Box<Faults>>,
+    /// The delay line of packets that arrive late, if there are any.
+    late_line: Option<u32>,
     routers: Vec<(ProtocolId, AnyRouter)>,
     /// Whether one of them wants to see departures.
     departures: bool,
     joined: VecDeque<Joined>,
     /// How many of `joined` have started their transmission.
     started: usize,
-    waiting_bytes: u64,
+    backlog: Backlog,
     /// When the transmitter has sent all that has joined.
     free_at: Instant,
     /// The earliest of the routers' timers.
@@ -68,20 +78,27 @@ pub(crate) enum Join {
 }
 
 impl Link {
-    pub(crate) fn new(id: u32, spec: &LinkSpec, rng: Pcg64) -> Self {
+    pub(crate) fn new(id: u32, spec: &LinkSpec, network: &Network) -> Self {
         let view = LinkView { id, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO };
+        let rng = stream(network.seed, id, Part::Queue);
+        let setting = Setting { capacity: view.capacity, packet_bytes: network.packet_bytes, rng };
+        let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
         Self {
             view,
             delay: Duration::from_secs(spec.delay_s),
-            buffer_bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
-            buffer_packets: spec.buffer_packets.unwrap_or(u64::MAX),
-            loss: spec.loss,
-            rng,
+            room: Room {
+                bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
+                packets: spec.buffer_packets.unwrap_or(u64::MAX),
+            },
+            queue: Queue::new(&spec.queue, setting),
+            fates: Fates::default(),
+            faults: Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate),
+            late_line: None,
             routers: Vec::new(),
             departures: false,
             joined: VecDeque::new(),
             started: 0,
-            waiting_bytes: 0,
+            backlog: Backlog::default(),
             free_at: Instant::ZERO,
             next_timer: Instant::NEVER,
             next_change: Instant::NEVER,
@@ -109,17 +126,38 @@ impl Link {
         &self.routers
     }
 
+    /// Where packets that arrive late wait.
+    pub(crate) const fn late_line(&self) -> Option<u32> {
+        self.late_line
+    }
+
+    pub(crate) const fn set_late_line(&mut self, line: u32) {
+        self.late_line = Some(line);
+    }
+
     /// Packets queued, in transmission and on the wire.
     pub(crate) fn packets(&self) -> usize {
-        self.joined.len()
+        match &self.queue {
+            Queue::Fifo(_) => self.joined.len(),
+            Queue::Own(own) => self.joined.len() + own.backlog().packets as usize,
+        }
+    }
+
+    /// Packets that were dropped after they had been taken in: the slots of their blocks, until the engine takes them.
+    pub(crate) fn discarded(&self) -> &[SackId] {
+        &self.fates.dropped
+    }
+
+    pub(crate) fn take_discarded(&mut self) -> impl Iterator<Item = SackId> {
+        self.fates.dropped.drain(..)
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.joined.capacity() * size_of::<Joined>() + self.meter.heap_bytes()
-    }
-
-    fn waiting_packets(&self) -> u64 {
-        (self.joined.len() - self.started) as u64
+        let own = match &self.queue {
+            Queue::Fifo(_) => 0,
+            Queue::Own(own) => own.heap_bytes(),
+        };
+        own + self.joined.capacity() * size_of::<Joined>() + self.meter.heap_bytes()
     }
 
     /// Catches up with all that has happened up to and including `now`.
@@ -135,17 +173,25 @@ impl Link {
     }
 
     fn next_start(&self) -> Instant {
-        self.joined.get(self.started).map_or(Instant::NEVER, |j| j.starts)
+        match &self.queue {
+            Queue::Fifo(_) => self.joined.get(self.started).map_or(Instant::NEVER, |j| j.starts),
+            Queue::Own(_) if self.backlog.packets > 0 => self.free_at,
+            Queue::Own(_) => Instant::NEVER,
+        }
     }
 
     /// The packet at the head of the queue starts its transmission.
     fn start_waiting(&mut self) {
-        let queue_before = (self.waiting_bytes, self.waiting_packets());
+        if matches!(self.queue, Queue::Own(_)) {
+            self.serve(self.free_at);
+            return;
+        }
         let joined = &self.joined[self.started];
         let (bytes, starts) = (joined.packet.bytes, joined.starts);
-        self.meter.queue_was(starts, queue_before);
-        self.waiting_bytes -= u64::from(bytes);
-        self.view.queue = Volume::from_bytes(self.waiting_bytes as f64);
+        self.meter.queue_was(starts, self.backlog);
+        self.backlog.bytes -= u64::from(bytes);
+        self.backlog.packets -= 1;
+        self.view.queue = Volume::from_bytes(self.backlog.bytes as f64);
         self.start(starts);
     }
 
@@ -179,32 +225,100 @@ impl Link {
         for (_, router) in &mut self.routers {
             router.on_arrival(&self.view, &mut passing(now, &mut packet));
         }
+        let verdict = match &mut self.queue {
+            Queue::Fifo(Admission::Open) => Verdict::Accept,
+            Queue::Fifo(admission) => admission.on_arrival(&Arriving {
+                backlog: self.backlog,
+                room: self.room,
+                idle: (self.free_at <= now).then(|| now.since(self.free_at)),
+                markable: packet.flags.has(Flags::MARKABLE),
+            }),
+            Queue::Own(_) => return self.hand_in(now, packet, order),
+        };
         let idle = self.free_at <= now;
         let bytes = u64::from(packet.bytes);
-        let fits = self.waiting_bytes + bytes <= self.buffer_bytes && self.waiting_packets() < self.buffer_packets;
-        if !idle && !fits {
-            self.meter.dropped();
+        if verdict == Verdict::Drop || !(idle || self.room.has(self.backlog, bytes)) {
+            self.meter.dropped(1);
             return Join::Dropped;
         }
-        if self.loss > 0.0 && uniform(&mut self.rng) < self.loss {
-            packet.flags.set(Flags::LOST);
-            self.meter.lost();
+        if verdict == Verdict::Mark {
+            packet.flags.set(Flags::MARKED);
+            self.meter.marked(1);
         }
         let starts = self.free_at.max(now);
-        let queue_before = (self.waiting_bytes, self.waiting_packets());
-        self.free_at = starts + self.transmission_time(packet.bytes);
-        let arrives = self.free_at + self.delay;
-        self.joined.push_back(Joined { packet, starts, arrives, order });
+        let backlog_before = self.backlog;
+        let arrives = self.put_on_wire(packet, starts, order);
         if idle {
             self.start(now);
         } else {
-            self.meter.queue_was(now, queue_before);
-            self.waiting_bytes += bytes;
-            self.meter.queue_grew(self.waiting_bytes, self.waiting_packets());
-            self.view.queue = Volume::from_bytes(self.waiting_bytes as f64);
+            self.meter.queue_was(now, backlog_before);
+            self.backlog.bytes += bytes;
+            self.backlog.packets += 1;
+            self.meter.queue_grew(self.backlog);
+            self.view.queue = Volume::from_bytes(self.backlog.bytes as f64);
             self.next_change = self.next_change.min(self.next_start());
         }
         if self.joined.len() == 1 { Join::Head(arrives) } else { Join::Behind }
+    }
+
+    /// Puts a packet that starts its transmission at a known time into the ring; when it arrives.
+    fn put_on_wire(&mut self, mut packet: Packet, starts: Instant, order: u64) -> Instant {
+        if let Some(faults) = &mut self.faults {
+            if faults.strike(&mut packet) {
+                self.meter.lost();
+            }
+        }
+        self.free_at = starts + self.transmission_time(packet.bytes);
+        let arrives = self.free_at + self.delay;
+        self.joined.push_back(Joined { packet, starts, arrives, order });
+        arrives
+    }
+
+    /// A packet comes to a discipline that keeps what waits, and is asked back at once if the transmitter is idle.
+    fn hand_in(&mut self, now: Instant, packet: Packet, order: u64) -> Join {
+        let idle = (self.free_at <= now).then(|| now.since(self.free_at));
+        let markable = packet.flags.has(Flags::MARKABLE);
+        let arriving = Arriving { backlog: self.backlog, room: self.room, idle, markable };
+        self.meter.queue_was(now, self.backlog);
+        if let Queue::Own(own) = &mut self.queue {
+            own.enqueue(Waiting { packet, since: now, order }, &arriving, &mut self.fates);
+        }
+        if idle.is_some() {
+            let empty = self.joined.is_empty();
+            self.serve(now);
+            return match self.joined.front() {
+                Some(head) if empty => Join::Head(head.arrives),
+                _ => Join::Behind,
+            };
+        }
+        self.tally();
+        self.meter.queue_grew(self.backlog);
+        self.next_change = self.next_change.min(self.next_start());
+        Join::Behind
+    }
+
+    /// The transmitter is free: the discipline gives it its next packet.
+    fn serve(&mut self, now: Instant) {
+        self.meter.queue_was(now, self.backlog);
+        let next = match &mut self.queue {
+            Queue::Own(own) => own.dequeue(now, &mut self.fates),
+            Queue::Fifo(_) => None,
+        };
+        self.tally();
+        if let Some(Waiting { packet, order, .. }) = next {
+            self.put_on_wire(packet, now, order);
+            self.start(now);
+        }
+    }
+
+    /// Takes note of what a discipline has done.
+    fn tally(&mut self) {
+        if let Queue::Own(own) = &self.queue {
+            self.backlog = own.backlog();
+            self.view.queue = Volume::from_bytes(self.backlog.bytes as f64);
+        }
+        self.meter.marked(std::mem::take(&mut self.fates.marks));
+        self.meter.dropped(std::mem::take(&mut self.fates.drops));
     }
 
     /// The head arrives at the far end. Call it at the time it was due.
@@ -222,7 +336,7 @@ impl Link {
     /// Brings statistics up to `now`.
     fn settle(&mut self, now: Instant) {
         self.advance(now);
-        self.meter.queue_was(now, (self.waiting_bytes, self.waiting_packets()));
+        self.meter.queue_was(now, self.backlog);
     }
 
     /// What has been since the reading `before`, which becomes now's, and the largest queue.
@@ -231,13 +345,13 @@ impl Link {
         let reading = self.meter.read();
         let span = self.meter.span(before, &reading);
         *before = reading;
-        (span, self.meter.take_sample_max(self.waiting_bytes))
+        (span, self.meter.take_sample_max(self.backlog.bytes))
     }
 
     /// The summary's window begins.
     pub(crate) fn open_window(&mut self, now: Instant) {
         self.settle(now);
-        self.meter.open_window((self.waiting_bytes, self.waiting_packets()));
+        self.meter.open_window(self.backlog);
     }
 
     /// The summary's window ends.
@@ -268,11 +382,6 @@ fn passing(now: Instant, packet: &mut Packet) -> AnyPassing<'_> {
         Cargo::Echo(_) => None,
     };
     AnyPassing { now, volume, packets: 1.0, kind, header }
-}
-
-/// A real number in [0, 1) from a random stream.
-pub(crate) fn uniform(rng: &mut Pcg64) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
 /// A wire without a transmitter: every packet is delayed by the same time.

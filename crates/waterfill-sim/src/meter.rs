@@ -7,6 +7,7 @@ use serde::Serialize;
 use waterfill_laws::units::{Duration, Instant, Rate};
 
 use crate::histogram::Histogram;
+use crate::queue::Backlog;
 
 /// Mean, 99th percentile and maximum, weighted by time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
@@ -27,6 +28,7 @@ pub(crate) struct Reading {
     area: (u128, u128),
     serialised_bits: f64,
     drops: u64,
+    marks: u64,
     lost: u64,
 }
 
@@ -37,6 +39,7 @@ pub(crate) struct Span {
     pub(crate) queue_bytes: f64,
     pub(crate) queue_packets: f64,
     pub(crate) drops: u64,
+    pub(crate) marks: u64,
     pub(crate) lost: u64,
 }
 
@@ -58,7 +61,7 @@ struct Window {
     from: Reading,
     bytes: Histogram,
     packets: Histogram,
-    max: (u64, u64),
+    max: Backlog,
 }
 
 /// What the summary says of a link.
@@ -68,6 +71,7 @@ pub(crate) struct LinkResult {
     pub(crate) queue_bytes: QueueSummary,
     pub(crate) queue_packets: QueueSummary,
     pub(crate) drops: u64,
+    pub(crate) marks: u64,
     pub(crate) lost: u64,
 }
 
@@ -84,8 +88,8 @@ impl Meter {
         }
     }
 
-    /// The queue has been of this size (bytes, packets) since the last call, up to `at`.
-    pub(crate) fn queue_was(&mut self, at: Instant, (bytes, packets): (u64, u64)) {
+    /// This has waited since the last call, up to `at`.
+    pub(crate) fn queue_was(&mut self, at: Instant, Backlog { bytes, packets }: Backlog) {
         let lasted = at.since(self.now.at).as_ps();
         self.now.at = at;
         self.now.area.0 += u128::from(bytes) * u128::from(lasted);
@@ -96,10 +100,11 @@ impl Meter {
         }
     }
 
-    pub(crate) fn queue_grew(&mut self, bytes: u64, packets: u64) {
+    pub(crate) fn queue_grew(&mut self, Backlog { bytes, packets }: Backlog) {
         self.sample_max_bytes = self.sample_max_bytes.max(bytes);
         if let Some(window) = &mut self.window {
-            window.max = (window.max.0.max(bytes), window.max.1.max(packets));
+            let max = window.max;
+            window.max = Backlog { bytes: max.bytes.max(bytes), packets: max.packets.max(packets) };
         }
     }
 
@@ -108,8 +113,12 @@ impl Meter {
         self.service_ends = service_ends;
     }
 
-    pub(crate) fn dropped(&mut self) {
-        self.now.drops += 1;
+    pub(crate) fn dropped(&mut self, packets: u64) {
+        self.now.drops += packets;
+    }
+
+    pub(crate) fn marked(&mut self, packets: u64) {
+        self.now.marks += packets;
     }
 
     pub(crate) fn lost(&mut self) {
@@ -135,6 +144,7 @@ impl Meter {
             queue_bytes: mean(from.area.0, to.area.0),
             queue_packets: mean(from.area.1, to.area.1),
             drops: to.drops - from.drops,
+            marks: to.marks - from.marks,
             lost: to.lost - from.lost,
         }
     }
@@ -145,10 +155,9 @@ impl Meter {
     }
 
     /// The summary's window begins with this queue.
-    pub(crate) fn open_window(&mut self, (bytes, packets): (u64, u64)) {
+    pub(crate) fn open_window(&mut self, max: Backlog) {
         let from = self.read();
-        self.window =
-            Some(Window { from, bytes: Histogram::default(), packets: Histogram::default(), max: (bytes, packets) });
+        self.window = Some(Window { from, bytes: Histogram::default(), packets: Histogram::default(), max });
     }
 
     /// The summary's window ends.
@@ -174,9 +183,10 @@ impl Meter {
         };
         LinkResult {
             utilization: span.utilization,
-            queue_bytes: queue(span.queue_bytes, &window.bytes, window.max.0),
-            queue_packets: queue(span.queue_packets, &window.packets, window.max.1),
+            queue_bytes: queue(span.queue_bytes, &window.bytes, window.max.bytes),
+            queue_packets: queue(span.queue_packets, &window.packets, window.max.packets),
             drops: span.drops,
+            marks: span.marks,
             lost: span.lost,
         }
     }

@@ -11,6 +11,8 @@ use waterfill_laws::protocol::Ecn;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::distribution::Distribution;
+use crate::fault::{LossSpec, ReorderSpec};
+use crate::queue::QueueSpec;
 
 /// A network to simulate.
 #[derive(Clone, Debug, Deserialize)]
@@ -60,9 +62,21 @@ pub struct LinkSpec {
     /// Most packets that may wait; none is no limit in packets.
     #[serde(default)]
     pub buffer_packets: Option<u64>,
-    /// Probability that a packet is lost on the wire.
+    /// What waits, and what is done about it.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// Probability that a packet is lost on the wire; zero where there is a `loss_model`.
     #[serde(default)]
     pub loss: f64,
+    /// Which packets are lost on the wire.
+    #[serde(default)]
+    pub loss_model: Option<LossSpec>,
+    /// Packets that arrive late.
+    #[serde(default)]
+    pub reorder: Option<ReorderSpec>,
+    /// Share of packets that arrive twice.
+    #[serde(default)]
+    pub duplicate: f64,
     /// Utilisation aimed at in place of the protocols'.
     #[serde(default)]
     pub target: Option<f64>,
@@ -234,9 +248,7 @@ impl Network {
         for link in &self.links {
             positive(&format!("link.{}.rate", link.name), link.rate_bps)?;
             time(&format!("link.{}.delay", link.name), link.delay_s)?;
-            if !(0.0..=1.0).contains(&link.loss) {
-                return Err(format!("link.{}.loss: expected 0 to 1, got {}", link.name, link.loss));
-            }
+            link.check().map_err(|e| format!("link.{}.{e}", link.name))?;
             if link.target.is_some_and(|t| !(t > 0.0 && t <= 1.0)) {
                 return Err(format!("link.{}.target: expected a number in (0, 1]", link.name));
             }
@@ -349,6 +361,31 @@ fn time(name: &str, s: f64) -> Result<(), String> {
 
 fn positive(name: &str, x: f64) -> Result<(), String> {
     if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("{name}: expected a number above zero, got {x}")) }
+}
+
+impl LinkSpec {
+    /// The queue and the faults.
+    fn check(&self) -> Result<(), String> {
+        let share = |name: &str, x: f64| {
+            let good = (0.0..=1.0).contains(&x);
+            good.then_some(()).ok_or_else(|| format!("{name}: expected 0 to 1, got {x}"))
+        };
+        share("loss", self.loss)?;
+        share("duplicate", self.duplicate)?;
+        if let Some(model) = &self.loss_model {
+            if self.loss > 0.0 {
+                return Err("loss_model: expected either this or loss, got both".into());
+            }
+            model.check()?;
+        }
+        if let Some(reorder) = &self.reorder {
+            share("reorder.share", reorder.share)?;
+            if !(reorder.delay_s > 0.0 && reorder.delay_s <= 1e6) {
+                return Err(format!("reorder.delay: expected a time above zero, got {} s", reorder.delay_s));
+            }
+        }
+        self.queue.check()
+    }
 }
 
 /// A protocol's parameters from name–value pairs in SI units.

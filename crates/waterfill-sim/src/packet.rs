@@ -60,8 +60,9 @@ impl Flags {
     /// Data: the sender has reduced its window (CWR).
     pub(crate) const REDUCED: Self = Self(1 << 6);
     /// What happened on one wire ends with it.
-    const OF_A_WIRE: Self = Self(0b111);
+    pub(crate) const OF_A_WIRE: Self = Self(0b111);
 
+    /// Whether this flag is set; of several, any.
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -139,6 +140,11 @@ impl Sacks {
             self.free.push(id.0);
             self.blocks[id.0 as usize]
         })
+    }
+
+    /// The same blocks once more, for a packet that has become two.
+    pub(crate) fn copy(&mut self, id: SackId) -> SackId {
+        if id == SackId::NONE { id } else { self.store(self.blocks[id.0 as usize]) }
     }
 
     /// Slots in use.

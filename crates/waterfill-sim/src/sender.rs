@@ -176,7 +176,7 @@ impl Sender {
         match self.phase {
             Phase::Closed => false,
             Phase::Opening => true,
-            Phase::Open => self.recovery.outstanding() > 0 || (now < self.spec.stop && !self.all_sent()),
+            Phase::Open => self.recovery.unacknowledged() > 0 || (now < self.spec.stop && !self.all_sent()),
         }
     }
 
@@ -213,7 +213,9 @@ impl Sender {
         if let Some(event) = progress.event {
             self.happened(now, event);
         }
-        if let Some(event) = marked.then(|| self.recovery.on_mark()).flatten() {
+        // The acknowledgement that ends a recovery is of a packet sent before the reduction: its mark has been answered.
+        let answered = progress.event == Some(Event::Recovered);
+        if let Some(event) = (marked && !answered).then(|| self.recovery.on_mark()).flatten() {
             self.tell_reduced = true;
             self.happened(now, event);
         }
@@ -226,7 +228,7 @@ impl Sender {
         if progress.advanced {
             self.rto_backoff = 0;
         }
-        if self.recovery.outstanding() == 0 {
+        if self.recovery.unacknowledged() == 0 {
             self.rto_deadline = Instant::NEVER;
         } else if progress.advanced {
             self.rto_deadline = now + self.rto(); // RFC 6298 (5.3)

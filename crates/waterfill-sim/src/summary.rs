@@ -77,8 +77,10 @@ pub struct LinkSummary {
     pub queue_bytes: QueueSummary,
     /// Waiting packets.
     pub queue_packets: QueueSummary,
-    /// Packets that found the buffer full, in the window.
+    /// Packets that the queue dropped, for want of room or by its discipline, in the window.
     pub drops: u64,
+    /// Packets that the queue marked, in the window.
+    pub marks: u64,
     /// Packets lost on the wire, in the window.
     pub lost: u64,
 }
@@ -169,6 +171,7 @@ impl Simulation {
                     queue_bytes: result.queue_bytes,
                     queue_packets: result.queue_packets,
                     drops: result.drops,
+                    marks: result.marks,
                     lost: result.lost,
                 }
             })

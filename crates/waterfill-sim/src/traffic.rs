@@ -13,8 +13,8 @@ use waterfill_laws::units::{Duration, Instant, Rate};
 use crate::distribution::{Sampler, exponential};
 use crate::engine::{Flow, Route};
 use crate::histogram::Histogram;
-use crate::link::uniform;
 use crate::network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
+use crate::random::uniform;
 
 /// Where the random streams of traffic begin: beyond those of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");

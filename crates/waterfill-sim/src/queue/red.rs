@@ -1,0 +1,223 @@
+//! Random early detection: S. Floyd, V. Jacobson, *Random Early Detection Gateways for Congestion Avoidance*, IEEE/ACM
+//! Transactions on Networking 1(4), 1993, its Figure 2; the "gentle" variant is S. Floyd's recommendation of 2000.
+//!
+//! Readings: the queue that is averaged is what waits, the packet in service excluded, as everywhere here. The time that
+//! a packet takes on an idle link (the paper's s) is a full packet's. Thresholds in bytes average bytes; the probability
+//! does not depend on the packet's size either way (RFC 7141). Where the probability has reached 1, packets are dropped
+//! even if they may be marked (RFC 3168 §7).
+
+use rand_pcg::Pcg64;
+use waterfill_laws::units::Duration;
+
+use super::{Arriving, Backlog, Level, RedSpec, Setting, Verdict};
+use crate::random::uniform;
+
+/// State of one queue's average.
+#[derive(Debug)]
+pub(super) struct Average {
+    unit: Level,
+    weight: f64,
+    /// Transmission time of a full packet.
+    packet_time: Duration,
+    value: f64,
+}
+
+impl Average {
+    fn new(spec: &RedSpec, setting: &Setting) -> Self {
+        Self {
+            unit: spec.min_threshold,
+            weight: spec.weight,
+            packet_time: setting.capacity.time_for(u32::from(setting.packet_bytes)).max(Duration::from_ps(1)),
+            value: 0.0,
+        }
+    }
+
+    /// At an arrival: the average with this queue, or after this long without one.
+    fn update(&mut self, backlog: Backlog, idle: Option<Duration>) -> f64 {
+        self.value = match idle {
+            Some(idle) => decayed(self.value, self.weight, idle / self.packet_time),
+            None => averaged(self.value, self.weight, self.unit.measure(backlog)),
+        };
+        self.value
+    }
+}
+
+/// `[red-1993:avg]` avg ← (1 − w) avg + w q.
+fn averaged(avg: f64, weight: f64, queue: f64) -> f64 {
+    (1.0 - weight) * avg + weight * queue
+}
+
+/// `[red-1993:idle]` avg ← (1 − w)^m avg, after an idle time in which m packets could have been sent.
+fn decayed(avg: f64, weight: f64, packets: f64) -> f64 {
+    (1.0 - weight).powf(packets) * avg
+}
+
+/// `[red-1993:pb]` The probability by the average alone: 0 below the lower threshold, `max_p` at the upper.
+fn base_probability(avg: f64, (min, max): (f64, f64), max_p: f64, gentle: bool) -> f64 {
+    if avg < min {
+        0.0
+    } else if avg < max {
+        max_p * (avg - min) / (max - min)
+    } else if gentle && avg < 2.0 * max {
+        max_p + (1.0 - max_p) * (avg - max) / max
+    } else {
+        1.0
+    }
+}
+
+/// `[red-1993:pa]` p_a = p_b / (1 − count p_b): spreads drops evenly, one within 1/p_b packets.
+fn spread_probability(base: f64, count: u64) -> f64 {
+    let left = 1.0 - count as f64 * base;
+    if left > base { base / left } else { 1.0 }
+}
+
+/// The law of one queue.
+#[derive(Debug)]
+pub(crate) struct Red {
+    thresholds: (f64, f64),
+    max_p: f64,
+    gentle: bool,
+    ecn: bool,
+    average: Average,
+    /// Packets since the last drop or mark, or since the average rose above the lower threshold; none while below.
+    count: Option<u64>,
+    rng: Pcg64,
+}
+
+impl Red {
+    pub(super) fn new(spec: &RedSpec, setting: Setting) -> Self {
+        Self {
+            thresholds: (spec.min_threshold.amount(), spec.max_threshold.amount()),
+            max_p: spec.max_p,
+            gentle: spec.gentle,
+            ecn: spec.ecn,
+            average: Average::new(spec, &setting),
+            count: None,
+            rng: setting.rng,
+        }
+    }
+
+    /// A packet comes: the average, and whether it is above the lower threshold.
+    pub(super) fn observe(&mut self, arriving: &Arriving) -> bool {
+        let above = self.average.update(arriving.backlog, arriving.idle) >= self.thresholds.0;
+        if !above {
+            self.count = None;
+        }
+        above
+    }
+
+    pub(super) fn rng(&mut self) -> &mut Pcg64 {
+        &mut self.rng
+    }
+
+    /// What is done with the packet observed last, the average being above the lower threshold.
+    pub(super) fn decide(&mut self, markable: bool) -> Verdict {
+        let base = base_probability(self.average.value, self.thresholds, self.max_p, self.gentle);
+        if base >= 1.0 {
+            self.count = Some(0);
+            return Verdict::Drop;
+        }
+        let count = self.count.map_or(0, |count| count + 1);
+        self.count = Some(count);
+        if uniform(&mut self.rng) >= spread_probability(base, count) {
+            return Verdict::Accept;
+        }
+        self.count = Some(0);
+        if self.ecn && markable { Verdict::Mark } else { Verdict::Drop }
+    }
+
+    pub(super) fn on_arrival(&mut self, arriving: &Arriving) -> Verdict {
+        if self.observe(arriving) { self.decide(arriving.markable) } else { Verdict::Accept }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::{finds, setting};
+    use super::*;
+
+    fn spec() -> RedSpec {
+        RedSpec {
+            min_threshold: Level::Packets(5.0),
+            max_threshold: Level::Packets(15.0),
+            max_p: 0.1,
+            weight: 0.25,
+            gentle: true,
+            ecn: true,
+        }
+    }
+
+    fn queue(packets: u64) -> Arriving {
+        finds(Backlog { bytes: packets * 1500, packets }, u64::MAX)
+    }
+
+    #[test]
+    fn red_1993_avg_by_hand() {
+        let mut average = Average::new(&spec(), &setting());
+        let backlog = |packets| Backlog { bytes: 1000 * packets, packets };
+        assert_eq!(average.update(backlog(8), None), 2.0); // 3/4 · 0 + 1/4 · 8
+        assert_eq!(average.update(backlog(10), None), 4.0); // 3/4 · 2 + 1/4 · 10
+        // Idle for two packet times (1 ms each): 4 · (3/4)²; what waits does not count.
+        assert_eq!(average.update(backlog(0), Some(Duration::from_millis(2))), 2.25);
+        let mut bytes = Average::new(&RedSpec { min_threshold: Level::Bytes(5e3), ..spec() }, &setting());
+        assert_eq!(bytes.update(backlog(8), None), 2000.0);
+    }
+
+    #[test]
+    fn red_1993_pb_by_hand() {
+        let p = |avg, gentle| base_probability(avg, (5.0, 15.0), 0.1, gentle);
+        assert_eq!(p(4.999, true), 0.0);
+        assert_eq!(p(5.0, true), 0.0);
+        assert_eq!(p(10.0, true), 0.05);
+        assert_eq!(p(15.0, true), 0.1);
+        assert_eq!(p(22.5, true), 0.55); // half of the way from 0.1 to 1
+        assert_eq!(p(30.0, true), 1.0);
+        assert_eq!(p(15.0, false), 1.0);
+    }
+
+    #[test]
+    fn red_1993_pa_by_hand() {
+        assert_eq!(spread_probability(0.1, 0), 0.1);
+        assert!((spread_probability(0.1, 5) - 0.2).abs() < 1e-15); // 0.1 / 0.5
+        assert!((spread_probability(0.1, 8) - 0.5).abs() < 1e-15);
+        assert_eq!(spread_probability(0.1, 9), 1.0);
+        assert_eq!(spread_probability(0.1, 90), 1.0);
+        assert_eq!(spread_probability(0.0, 1_000_000), 0.0);
+    }
+
+    /// With a constant average the gaps between drops are uniform on 1 … 1/p_b (the paper's second method): mean
+    /// (1/p_b + 1)/2, and none beyond 1/p_b.
+    #[test]
+    fn drops_are_spread_evenly() {
+        let mut red = Red::new(&spec(), setting());
+        red.average.value = 10.0; // p_b = 0.05: 1 … 20
+        let (mut gap, mut gaps) = (0, [0u32; 21]);
+        while gaps.iter().sum::<u32>() < 20_000 {
+            gap += 1;
+            assert!(red.observe(&queue(10)));
+            if red.decide(false) == Verdict::Drop {
+                gaps[gap] += 1; // the assertion is also that gap ≤ 20
+                gap = 0;
+            }
+        }
+        // After a drop the count starts at 1, so that one gap in twenty never comes: 19 gaps of about 1053.
+        let expected = 20_000.0 / 19.0;
+        for (gap, &n) in gaps.iter().enumerate().take(20).skip(1) {
+            assert!((f64::from(n) - expected).abs() < 5.0 * expected.sqrt(), "gap {gap}: {n} times");
+        }
+    }
+
+    #[test]
+    fn marks_where_it_may_and_drops_where_the_probability_is_one() {
+        let mut red = Red::new(&spec(), setting());
+        red.average.value = 29.0;
+        red.average.weight = 1e-9;
+        let marked = (0..100).filter(|_| red.on_arrival(&Arriving { markable: true, ..queue(29) }) == Verdict::Mark);
+        assert!(marked.count() > 50);
+        red.average.value = 31.0;
+        assert_eq!(red.on_arrival(&Arriving { markable: true, ..queue(31) }), Verdict::Drop);
+        red.average.value = 4.0;
+        assert_eq!(red.on_arrival(&queue(1)), Verdict::Accept);
+        assert_eq!(red.count, None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Queue disciplines as the front end hands them over: parameters in SI units, every one given.
+
+use serde::Deserialize;
+
+use super::Backlog;
+
+/// A queue length, in the unit that it was given in.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "snake_case")]
+pub enum Level {
+    /// Waiting bytes.
+    Bytes(f64),
+    /// Waiting packets.
+    Packets(f64),
+}
+
+impl Level {
+    /// The number, whatever its unit.
+    #[must_use]
+    pub const fn amount(self) -> f64 {
+        match self {
+            Self::Bytes(x) | Self::Packets(x) => x,
+        }
+    }
+
+    /// A queue's length in this unit.
+    pub(super) const fn measure(self, backlog: Backlog) -> f64 {
+        match self {
+            Self::Bytes(_) => backlog.bytes as f64,
+            Self::Packets(_) => backlog.packets as f64,
+        }
+    }
+}
+
+/// A queue discipline and its parameters.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum QueueSpec {
+    /// First in, first out; what finds no room is dropped.
+    Droptail {
+        /// A packet that finds more than this waiting is marked, if it may be.
+        #[serde(default)]
+        mark_at: Option<Level>,
+    },
+    /// Random early detection.
+    Red(RedSpec),
+    /// Controlled delay.
+    Codel(CodelSpec),
+    /// Controlled delay of each flow, flows served in turn.
+    FqCodel(FqCodelSpec),
+    /// Random early detection that also drops pairs of one flow.
+    Choke(RedSpec),
+}
+
+impl Default for QueueSpec {
+    fn default() -> Self {
+        Self::Droptail { mark_at: None }
+    }
+}
+
+/// Parameters of RED, and of CHOKe.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct RedSpec {
+    /// Average queue from which packets are dropped or marked.
+    pub min_threshold: Level,
+    /// Average queue at which the probability is `max_p`; in the unit of `min_threshold`.
+    pub max_threshold: Level,
+    /// Probability at `max_threshold`.
+    pub max_p: f64,
+    /// Weight of an arrival's queue in the average.
+    pub weight: f64,
+    /// Whether the probability grows from `max_p` to 1 between `max_threshold` and twice that, rather than leap.
+    pub gentle: bool,
+    /// Whether packets that may be marked are marked rather than dropped.
+    pub ecn: bool,
+}
+
+/// Parameters of CoDel.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct CodelSpec {
+    /// Sojourn time that may stand.
+    pub target_s: f64,
+    /// For how long it must be exceeded, in the order of the largest usual round trip.
+    pub interval_s: f64,
+    /// Whether packets that may be marked are marked rather than dropped.
+    pub ecn: bool,
+}
+
+/// Parameters of FQ-CoDel.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+pub struct FqCodelSpec {
+    /// Of each queue.
+    pub codel: CodelSpec,
+    /// Bytes that a flow may send in its turn.
+    pub quantum_bytes: u32,
+    /// Queues that flows are hashed to.
+    pub flows: u32,
+}
+
+/// Most queues that flows are hashed to (as `tc-fq_codel`).
+const FLOWS_MAX: u32 = 65_536;
+
+impl QueueSpec {
+    /// Whether this queue can be.
+    ///
+    /// # Errors
+    /// `queue_params.NAME: expected …`.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        match self {
+            Self::Droptail { mark_at } => {
+                let good = mark_at.is_none_or(|level| level.amount() >= 0.0);
+                good.then_some(()).ok_or_else(|| "mark_at: expected a volume or packets not below zero".into())
+            }
+            Self::Red(spec) | Self::Choke(spec) => spec.check(),
+            Self::Codel(spec) => spec.check(),
+            Self::FqCodel(spec) => {
+                spec.codel.check()?;
+                if spec.quantum_bytes == 0 {
+                    return Err("queue_params.quantum: expected a volume above zero".into());
+                }
+                if !(1..=FLOWS_MAX).contains(&spec.flows) {
+                    return Err(format!("queue_params.flows: expected 1 to {FLOWS_MAX}, got {}", spec.flows));
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+impl RedSpec {
+    fn check(&self) -> Result<(), String> {
+        let share = |name: &str, x: f64| {
+            let good = x > 0.0 && x <= 1.0;
+            good.then_some(()).ok_or_else(|| format!("queue_params.{name}: expected a number in (0, 1], got {x}"))
+        };
+        share("max_p", self.max_p)?;
+        share("weight", self.weight)?;
+        let same = matches!(
+            (self.min_threshold, self.max_threshold),
+            (Level::Bytes(_), Level::Bytes(_)) | (Level::Packets(_), Level::Packets(_))
+        );
+        let (min, max) = (self.min_threshold.amount(), self.max_threshold.amount());
+        if !(same && 0.0 <= min && min < max && max.is_finite()) {
+            return Err("queue_params.max_threshold: expected more than min_threshold, in the same unit".into());
+        }
+        Ok(())
+    }
+}
+
+impl CodelSpec {
+    fn check(&self) -> Result<(), String> {
+        for (name, s) in [("target", self.target_s), ("interval", self.interval_s)] {
+            if !(s > 0.0 && s <= 1e6) {
+                return Err(format!("queue_params.{name}: expected a time above zero, got {s} s"));
+            }
+        }
+        if self.target_s >= self.interval_s {
+            return Err("queue_params.target: expected less than interval".into());
+        }
+        Ok(())
+    }
+}
