@@ -25,7 +25,7 @@ An experiment of several runs names them, and its figures and claims say which t
 
     [grid]                           # a run for each combination, named by its values: "xcp 64"
     protocol = ["xcp", "ixcp"]
-    "flow.long.count" = [4, 64]
+    "flow.long.count" = [4, 64]      # "a, b" = […] gives both keys the same value
 
     [[run]]                          # and single ones
     name = "small buffer"
@@ -374,7 +374,11 @@ def _runs(
     if grid:
         for values in itertools.product(*grid.values()):
             name = " ".join(map(_plain, values))
-            own = [f"{key}={_toml(value)}" for key, value in zip(grid, values, strict=True)]
+            own = [
+                f"{key.strip()}={_toml(value)}"
+                for keys, value in zip(grid, values, strict=True)
+                for key in keys.split(",")
+            ]
             found.append(Run(name=name, set=[*own, *sets]))
     found += [run.model_copy(update={"set": [*run.set, *sets]}) for run in single]
     return found or [Run(name="run", set=list(sets))]

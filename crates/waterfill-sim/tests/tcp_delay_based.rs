@@ -1,5 +1,5 @@
 //! The TCPs that look at more than losses, as their papers say they behave: Vegas and FAST in the queue, Westwood+ and BBR
-//! under random loss, BBR's model of the path.
+//! under random loss, BBR's model of the path, DCTCP at its marks.
 
 mod common;
 
@@ -84,5 +84,31 @@ fn westwood_keeps_more_than_reno_under_random_loss() {
         let rate = |protocol| rates(&run(&alike(protocol, 1, 60.0, BDP_PACKETS, loss)).1)[0];
         let (westwood, sack) = (rate("westwood"), rate("sack"));
         assert!(westwood > 1.2 * sack, "{loss}: {westwood} and {sack}");
+    }
+}
+
+/// Alizadeh et al. 2010 §3.3, Fig. 12: at 10 Gbit/s and 100 µs, with K = 40 and g = 1/16, N flows in step swing between
+/// K + N (eq. 10) and ½·√(2N·(C·RTT + K)) packets below that (eq. 8, 11). With more flows they fall out of step.
+///
+/// The paper's queue is a real number; here the first packet to be marked finds K + 1, so all is a packet higher.
+#[test]
+fn dctcp_keeps_the_queue_at_its_marks() {
+    const K: f64 = 40.0;
+    let bdp = 1e10 * 100e-6 / 12_000.0;
+    for n in [1, 2, 10, 40] {
+        let mut links = link("l", 1e10, 50e-6, 1500 * 1000);
+        links[0]["queue"] = json!({"kind": "droptail", "mark_at": {"packets": 40}});
+        let mut flows = flow("f", "dctcp", &[0], 0.3);
+        flows["count"] = json!(n);
+        let (_, s) = run(&network(0.3, links.to_vec(), vec![flows]));
+        let (n, l) = (f64::from(n), &s.links[0]);
+        let (top, swing) = (K + 1.0 + n, 0.5 * (2.0 * n * (bdp + K)).sqrt());
+        let queue = &l.queue_packets;
+        assert!(queue.max <= top && (top - swing..top).contains(&queue.mean), "{n} flows: {queue:?}");
+        if n <= 2.0 {
+            // In step it is a sawtooth: a second reduction for one overshoot would show.
+            assert!((queue.mean - (top - swing / 2.0)).abs() < 1.0, "{n} flows: {queue:?}");
+        }
+        assert!(l.utilization > 0.99 && l.drops == 0, "{l:?}");
     }
 }

@@ -44,7 +44,7 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - send_quantum is one packet: the host spaces out single packets, where the draft makes room for offloading.
+//! - send_quantum is one packet, as the host spaces out single ones (§4.2.2 leaves the choice, and asks for the smallest).
 //! - Packets lost are told from what was in flight before an acknowledgement and is after it.
 //! - The filter of BtlBw is exact: the largest of each of the last ten rounds is kept, and rounds end only with a sample.
 //! - Linux's later changes are not in the draft and not here: 1 % less pacing, the estimator of policers, the allowance for
@@ -76,7 +76,7 @@ crate::params! {
         /// Window gain of ProbeBW.
         cwnd_gain: f64 = 2.0, "bbr-00 §4.3.4";
         /// RTpropFilterLen: how long a smallest round trip is believed.
-        rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.3";
+        rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.2";
         /// ProbeRTTDuration: how long ProbeRTT keeps 4 packets in flight, at least.
         probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
     }
@@ -90,9 +90,9 @@ impl Params {
     }
 }
 
-/// BtlBwFilterLen: rounds that a largest rate is believed (bbr-00 §4.1.1.3).
+/// BtlBwFilterLen: rounds that a largest rate is believed (bbr-00 §4.1.1.2).
 const ROUNDS: usize = 10;
-/// BBRMinPipeCwnd (bbr-00 §4.2.3.1): enough for delayed acknowledgements not to stall it.
+/// BBRMinPipeCwnd (bbr-00 §4.2.3.3): enough for delayed acknowledgements not to stall it.
 const WINDOW_MIN: f64 = 4.0;
 /// The pacing gains of ProbeBW's phases (bbr-00 §4.3.4).
 const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
@@ -223,6 +223,8 @@ pub struct Source {
     estimator: Estimator,
     /// In flight after the last packet sent, or acknowledgement.
     in_flight: f64,
+    /// What the last acknowledgement said had arrived.
+    acked: f64,
 
     bandwidth: MaxFilter,
     /// The smallest round trip, and when it was last seen; none before the first.
@@ -267,6 +269,7 @@ impl Source {
             initial,
             estimator: Estimator::default(),
             in_flight: 0.0,
+            acked: 0.0,
             bandwidth: MaxFilter::default(),
             rtprop: None,
             round: 0,
@@ -507,6 +510,7 @@ impl crate::protocol::Source<Note, Note> for Box<Source> {
             prior_in_flight: self.in_flight,
         };
         self.in_flight = in_flight;
+        self.acked = acked;
 
         self.update_bandwidth(sample.as_ref());
         self.check_phase(&seen);
@@ -525,7 +529,7 @@ impl crate::protocol::Source<Note, Note> for Box<Source> {
                 self.prior_cwnd = self.saved_cwnd();
                 self.recovering = true;
                 // What just arrived may be replaced; the rest of the window waits for a round trip.
-                self.cwnd = (self.in_flight + 1.0).max(1.0);
+                self.cwnd = self.in_flight + self.acked.max(1.0);
                 self.packet_conservation = true;
                 self.next_round_delivered = self.estimator.delivered();
             }

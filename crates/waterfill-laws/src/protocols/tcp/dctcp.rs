@@ -52,9 +52,9 @@ crate::params! {
     /// Parameters of DCTCP.
     pub struct Params {
         /// g: weight of a window's share of marks in the estimate.
-        gain: f64 = 1.0 / 16.0, "RFC 8257 §4.2";
+        gain: f64 = 1.0 / 16.0, "RFC 8257 §4";
         /// α before the first window: 1 answers the first mark by halving.
-        alpha_initial: f64 = 1.0, "RFC 8257 §4.2";
+        alpha_initial: f64 = 1.0, "RFC 8257 §3.3";
     }
 }
 
