@@ -46,8 +46,10 @@ pub(crate) struct Recovery {
     recovered_at: Option<(u64, Cause)>,
     /// Duplicate acknowledgements that stand for packets above `una` (without selective acknowledgements).
     duplicates: u64,
-    /// Below this, duplicates may stem from a recovery that is over (RFC 6582's `recover`).
-    careful_below: u64,
+    /// Up to this, duplicates may stem from a recovery that is over (RFC 6582's `recover`, one packet on).
+    careful_to: Option<u64>,
+    /// `una` goes again whatever the window: the fast retransmit, or its like after a partial acknowledgement.
+    at_once: bool,
 }
 
 /// What an acknowledgement changed.
@@ -73,13 +75,19 @@ impl Recovery {
             lost_again: VecDeque::new(),
             recovered_at: None,
             duplicates: 0,
-            careful_below: 0,
+            careful_to: None,
+            at_once: false,
         }
     }
 
     /// Packets sent and neither arrived nor known lost.
     pub(crate) fn in_flight(&self) -> u64 {
         self.outstanding() - self.pending()
+    }
+
+    /// Whether the packet to send again is not held back by the window (RFC 5681 and RFC 6582, §3.2 step 3).
+    pub(crate) fn must_resend(&self) -> bool {
+        self.at_once && self.to_resend().is_some()
     }
 
     /// Packets sent and not known to have arrived.
@@ -127,6 +135,7 @@ impl Recovery {
         } else {
             self.resend_next = number + 1;
         }
+        self.at_once = false;
         self.resent.push_back((number, self.next));
     }
 
@@ -163,7 +172,7 @@ impl Recovery {
 
     fn recover(&mut self) -> Option<Event> {
         let (point, _) = self.recovered_at.take()?;
-        self.careful_below = point;
+        self.careful_to = Some(point);
         self.duplicates = 0;
         Some(Event::Recovered)
     }
@@ -200,6 +209,7 @@ impl Recovery {
     fn on_plain_ack(&mut self, una: u64, progress: &mut Progress) {
         if una > self.una {
             let covered = una - self.una;
+            self.at_once = false;
             // All but the packet asked for may be those that the duplicates stood for.
             let had = self.duplicates.min(covered - 1);
             self.duplicates -= had;
@@ -208,7 +218,10 @@ impl Recovery {
             progress.advanced = true;
             self.una = una;
             match self.recovered_at {
-                Some((point, Cause::Loss)) if una < point => self.lost_edge = self.lost_edge.max(una + 1),
+                Some((point, Cause::Loss)) if una < point => {
+                    self.lost_edge = self.lost_edge.max(una + 1);
+                    self.at_once = true;
+                }
                 Some(_) => {}
                 None => self.duplicates = 0,
             }
@@ -220,10 +233,11 @@ impl Recovery {
             self.duplicates += 1;
             progress.newly_arrived = 1;
             let known = self.recovered_at.is_some() && !matches!(self.recovered_at, Some((_, Cause::Mark)));
-            let careful = self.mode == Retransmission::NewReno && self.una < self.careful_below;
+            let careful = self.mode == Retransmission::NewReno && self.careful_to.is_some_and(|to| self.una <= to);
             if !known && !careful && self.duplicates >= DUP_THRESH {
                 self.lost_edge = self.lost_edge.max(self.una + 1);
                 self.resend_next = self.una;
+                self.at_once = true;
             }
         }
         // A duplicate stands for none of the packets known lost: after a time-out it may be one given up that came late.
@@ -264,6 +278,7 @@ impl Recovery {
         self.resent.clear();
         self.lost_again.clear();
         self.duplicates = 0;
+        self.at_once = false;
         self.recovered_at = Some((self.next, Cause::Timeout));
     }
 }
@@ -332,6 +347,55 @@ mod tests {
         r.on_resent(2);
         assert_eq!(r.to_resend(), None);
         assert_eq!(r.in_flight(), 3); // 2, 13, 14
+    }
+
+    fn newreno(n: u64) -> Recovery {
+        let mut r = Recovery::new(Retransmission::NewReno);
+        for _ in 0..n {
+            r.on_sent();
+        }
+        r
+    }
+
+    #[test]
+    fn a_fast_retransmit_is_not_held_back_by_the_window() {
+        let mut r = newreno(100);
+        r.on_ack(2, None);
+        for _ in 0..3 {
+            assert!(!r.must_resend());
+            r.on_ack(2, None);
+        }
+        assert!(r.must_resend());
+        assert_eq!(r.to_resend(), Some(2));
+        r.on_resent(2);
+        assert!(!r.must_resend());
+        r.on_ack(50, None); // a partial acknowledgement: the next hole
+        assert!(r.must_resend());
+        assert_eq!(r.to_resend(), Some(50));
+        r.on_resent(50);
+        assert_eq!(r.on_ack(100, None).event, Some(Event::Recovered));
+        assert!(!r.must_resend());
+    }
+
+    #[test]
+    fn duplicates_of_what_was_sent_twice_are_no_loss() {
+        // Packet 0 is lost and found by the timer; all ten go again, and the receiver has nine of them.
+        let mut r = newreno(10);
+        r.on_timeout();
+        while let Some(n) = r.to_resend() {
+            r.on_resent(n);
+        }
+        assert_eq!(r.on_ack(10, None).event, Some(Event::Recovered));
+        for _ in 0..5 {
+            r.on_sent();
+        }
+        // RFC 6582 §3.2 step 2: only an acknowledgement of more than `recover` makes its duplicates count.
+        for _ in 0..4 {
+            assert_eq!(r.on_ack(10, None).event, None);
+        }
+        assert_eq!(r.to_resend(), None);
+        r.on_ack(11, None);
+        assert_eq!((1..=3).map(|_| r.on_ack(11, None).event).collect::<Vec<_>>(), [None, None, Some(Event::Loss)]);
     }
 
     #[test]

@@ -356,7 +356,7 @@ impl Sender {
 
     /// A host may always have one packet out, or it would never hear again.
     fn has_room(&self) -> bool {
-        self.recovery.in_flight() < self.window_packets.clamp(1, IN_FLIGHT_MAX)
+        self.recovery.must_resend() || self.recovery.in_flight() < self.window_packets.clamp(1, IN_FLIGHT_MAX)
     }
 
     /// Whether there is a packet to send, had the window room for it.

@@ -1,0 +1,367 @@
+//! Traffic beside the scheduled flows: queueing theory, arithmetic, and flows that come and go.
+
+#![expect(clippy::needless_pass_by_value, reason = "calls read better")]
+
+mod common;
+
+use common::{flow, link, network, run, run_until};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use waterfill_laws::registry::ProtocolId;
+use waterfill_laws::units::Instant;
+use waterfill_sim::Network;
+use waterfill_sim::summary::{Summary, WebSummary};
+
+fn close(a: f64, b: f64, relative: f64) {
+    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+}
+
+fn constant(mean: f64) -> Value {
+    json!({"distribution": "constant", "mean": mean})
+}
+
+/// Flows that arrive over links given by their forward directions' indexes.
+fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes: Value, stop_s: f64) -> Value {
+    json!({"name": "web", "kind": "web", "path": forward, "start_s": 0.0, "stop_s": stop_s, "packet_bytes": 1500,
+        "flows": {"arrivals_per_s": arrivals_per_s, "sizes_bytes": sizes, "flow": flow("web", protocol, forward, stop_s)}})
+}
+
+fn packets(kind: &str, rate_bps: f64, stop_s: f64) -> Value {
+    json!({"name": kind, "kind": kind, "path": [0], "rate_bps": rate_bps, "start_s": 0.0, "stop_s": stop_s,
+        "packet_bytes": 1500})
+}
+
+/// A network without scheduled flows, measured from the start.
+fn only(traffic: Vec<Value>, links: Vec<Value>, duration_s: f64) -> Value {
+    let mut n = network(duration_s, links, vec![]);
+    n["measure_s"] = json!([0.0, duration_s]);
+    n["traffic"] = json!(traffic);
+    n
+}
+
+fn flows_of(summary: &Summary) -> &WebSummary {
+    summary.traffic[0].flows.as_ref().expect("a source of flows")
+}
+
+/// M/D/1 (Pollaczek–Khinchine): ρ² / 2(1 − ρ) packets wait on average.
+///
+/// Of two million packets: the mean of a queue near saturation over T service times has a variance of about
+/// 1 / 2(1 − ρ)⁴T (reflected Brownian motion), so a standard deviation of 0.8 % of it here; the bound is 3 %.
+#[test]
+fn poisson_packets_wait_as_in_an_m_d_1_queue() {
+    for load in [0.5, 0.8] {
+        let duration_s = 2000.0 / load;
+        let mut n =
+            only(vec![packets("poisson", load * 12e6, duration_s)], link("l", 12e6, 0.0, 1 << 40).to_vec(), duration_s);
+        n["sample_s"] = json!(duration_s);
+        let (_, summary) = run(&n);
+        close(summary.links[0].queue_packets.mean, load * load / (2.0 * (1.0 - load)), 0.03);
+        close(summary.links[0].utilization, load, 0.003); // 1/√2·10⁶ = 0.07 %
+        close(summary.traffic[0].rate_bps.unwrap(), load * 12e6, 0.003);
+    }
+}
+
+/// An on–off source of duty 1/4 at 8 Mbit/s for 40 s: 10 Mbit a period of 0.4 s.
+#[test]
+fn an_on_off_source_offers_its_duty() {
+    let mut source = packets("onoff", 8e6, 40.0);
+    source["periods"] = json!({"on_s": constant(0.1), "off_s": constant(0.3)});
+    let (_, summary) = run(&only(vec![source], link("l", 12e6, 0.0, 1 << 40).to_vec(), 40.0));
+    close(summary.traffic[0].rate_bps.unwrap(), 2e6, 1e-3);
+    assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, also at the ends of periods");
+}
+
+/// 10 Mbit/s, 20 ms each way, one flow at a time. The handshake takes two times 20 ms and 32 µs (40 bytes); then a
+/// round for ten packets, one for twenty, one for forty. A round begins with the first acknowledgement of the one
+/// before, a packet (1.2 ms) and a round trip (40.032 ms) after that began; the last one's packets take 1.2 ms each,
+/// and 20 ms.
+#[test]
+fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
+    let (handshake, round) = (40.064, 1.2 + 40.032);
+    for (count, by_hand) in [
+        (1.0, handshake + 1.2 + 20.0),
+        (10.0, handshake + 12.0 + 20.0),
+        (30.0, handshake + round + 24.0 + 20.0),
+        (70.0, handshake + 2.0 * round + 48.0 + 20.0),
+    ] {
+        // Some twenty flows, a thousand seconds apart.
+        let source = web("newreno", &[0], 1e-3, constant(1460.0 * count), 20_000.0);
+        let mut n = only(vec![source], link("l", 1e7, 0.02, 1 << 30).to_vec(), 20_000.0);
+        n["sample_s"] = json!(1000.0);
+        let (_, summary) = run(&n);
+        let web = flows_of(&summary);
+        assert!(web.flows_started > 10 && web.flows_open_max == 1, "{web:?}");
+        assert_eq!(web.flows_completed, web.flows_started);
+        assert_eq!(web.flow_completion_ms.count, web.flows_started);
+        close(web.flow_completion_ms.mean.unwrap(), by_hand, 1e-9);
+        close(web.flow_completion_ms.max.unwrap(), by_hand, 1e-9);
+        close(web.flow_completion_ms.p50.unwrap(), by_hand, 1.0 / 64.0);
+        assert_eq!(summary.traffic[0].packets_sent as f64, web.flows_started as f64 * count);
+        assert_eq!(summary.traffic[0].packets_received, summary.traffic[0].packets_sent);
+    }
+}
+
+/// Padding of the source's access is on the way of the SYN, of its answer and of the data.
+#[test]
+fn a_base_rtt_of_their_own_is_padded() {
+    let mut source = web("newreno", &[0], 1e-3, constant(1460.0), 9000.0);
+    source["flows"]["flow"]["pad_s"] = json!(0.03);
+    let mut n = only(vec![source], link("l", 1e7, 0.02, 1 << 30).to_vec(), 9000.0);
+    n["sample_s"] = json!(1000.0);
+    close(flows_of(&run(&n).1).flow_completion_ms.mean.unwrap(), 100.064 + 51.2, 1e-9);
+}
+
+/// Ten packets and a SYN a flow: the load is λ × 15,040 bytes, the goodput λ × 14,600.
+///
+/// About 24,000 flows: a standard deviation of 0.65 %; three of them.
+#[test]
+fn the_load_is_reached() {
+    let arrivals = 0.6 * 1e8 / (15_040.0 * 8.0);
+    let n = only(
+        vec![web("newreno", &[0], arrivals, constant(14_600.0), 48.0)],
+        link("l", 1e8, 0.005, 1 << 30).to_vec(),
+        48.0,
+    );
+    let (_, summary) = run(&n);
+    close(summary.links[0].utilization, 0.6, 0.02);
+    close(flows_of(&summary).goodput_bps.unwrap(), arrivals * 14_600.0 * 8.0, 0.02);
+    close(summary.traffic[0].rate_bps.unwrap(), arrivals * 15_000.0 * 8.0, 0.02);
+    close(flows_of(&summary).flows_started as f64, arrivals * 48.0, 0.02);
+}
+
+/// Heavy-tailed sizes bring their mean, bound included: payload of all flows over their number.
+///
+/// A squared coefficient of variation of about 6 over some 80,000 flows: a standard deviation of 0.9 %; three of them.
+#[test]
+fn pareto_sizes_have_their_mean() {
+    let sizes = json!({"distribution": "pareto", "mean": 10_000.0, "shape": 1.35, "max": 400_000.0});
+    let mut n = only(vec![web("newreno", &[0], 2000.0, sizes, 40.0)], link("l", 1e9, 1e-3, 1 << 30).to_vec(), 50.0);
+    n["measure_s"] = json!([0.0, 50.0]);
+    let (_, summary) = run(&n);
+    let web = flows_of(&summary);
+    assert_eq!(web.flows_completed, web.flows_started, "all end after the last has begun");
+    close(web.goodput_bps.unwrap() * 40.0 / 8.0 / web.flows_started as f64, 10_000.0, 0.027);
+}
+
+/// Little: flows open = arrivals a second × time open, which is the completion time and the last acknowledgement's
+/// way back (5 ms and 40 bytes; its queue there is next to none).
+#[test]
+fn flows_obey_littles_law() {
+    let sizes = json!({"distribution": "exponential", "mean": 60_000.0});
+    let mut n = only(vec![web("newreno", &[0], 150.0, sizes, 60.0)], link("l", 1e8, 0.005, 1 << 30).to_vec(), 60.0);
+    n["sample_s"] = json!(0.01);
+    let (sim, summary) = run(&n);
+    let web = flows_of(&summary);
+    let open = &sim.series()[2].columns()[3];
+    let mean = open.iter().sum::<f64>() / open.len() as f64;
+    let time_s = web.flow_completion_ms.mean.unwrap() * 1e-3 + 0.005 + 3.2e-6;
+    assert!(mean > 5.0, "{mean}");
+    close(mean, web.flows_started as f64 / 60.0 * time_s, 0.01);
+    assert!(web.flows_open_max as f64 > mean);
+}
+
+/// The places of flows that are over are used again: memory follows the flows open at once.
+#[test]
+fn memory_does_not_grow_with_the_flows_that_have_been() {
+    for (protocol, timers) in [("newreno", 1), ("maxnet", 1), ("rcp", 600)] {
+        let traffic = web(protocol, &[0], 500.0, constant(3000.0), 100.0);
+        let mut n = only(vec![traffic], link("l", 1e8, 0.005, 1 << 20).to_vec(), 100.0);
+        n["sample_s"] = json!(10.0);
+        let mut sim = run_until(&n, 10.0);
+        let early = sim.heap_bytes();
+        sim.advance(Instant::from_secs(100.0));
+        let web = flows_of(&sim.summary()).clone();
+        assert!(web.flows_started > 45_000 && web.flows_open_max < 100, "{web:?}");
+        assert!(sim.heap_bytes().0 <= 2 * early.0, "{early:?} became {:?}", sim.heap_bytes());
+        // A timer for each flow, source and link, and the sample; a paced law's leave others behind, for the second
+        // of a retransmission time-out.
+        assert!(sim.pending() as u64 <= web.flows_open_max + 4 + timers, "{protocol}: {}", sim.pending());
+    }
+}
+
+/// Packets of a connection that is over reach hosts that know nothing of it.
+///
+/// The least time-out is far below the queue that a burst makes, so packets are sent again that are not lost: no
+/// buffer is full, no wire loses. What arrives after the last acknowledgement is of another incarnation, and not
+/// counted as received.
+#[test]
+fn late_packets_of_a_flow_that_is_over_are_ignored() {
+    let mut burst = packets("onoff", 6e7, 55.0);
+    burst["periods"] = json!({"on_s": constant(0.01), "off_s": constant(0.1)});
+    let traffic = vec![web("newreno", &[0], 20.0, constant(4000.0), 55.0), burst];
+    let mut n = only(traffic, link("l", 1e7, 0.005, 1 << 40).to_vec(), 60.0);
+    n["rto_min_s"] = json!(0.001);
+    let (sim, summary) = run(&n);
+    let web = flows_of(&summary);
+    let ledger = sim.ledger();
+    assert_eq!((ledger.sent, ledger.in_transit), (ledger.delivered, 0));
+    assert!(web.timeouts > 50, "{web:?}");
+    assert_eq!(web.flows_completed, web.flows_started);
+    let late = summary.traffic[0].packets_sent - summary.traffic[0].packets_received;
+    assert!(late > 50, "{late} late packets of {}", summary.traffic[0].packets_sent);
+    // SYNs and their answers, data, an answer for each packet that was not late; and the bursts.
+    let others = summary.traffic[1].packets_sent;
+    let answered = summary.traffic[0].packets_sent + summary.traffic[0].packets_received;
+    assert_eq!(ledger.sent, 2 * web.flows_started + answered + others);
+    // Each flow's payload arrived once, whatever came late.
+    close(web.goodput_bps.unwrap() * 55.0 / 8.0, web.flows_started as f64 * 4000.0, 1e-12);
+}
+
+/// A source that stops begins no more flows; those that have begun go on.
+#[test]
+fn flows_that_have_begun_outlive_their_source() {
+    let n = only(vec![web("newreno", &[0], 50.0, constant(1e6), 1.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 60.0);
+    let (sim, summary) = run(&n);
+    let web = flows_of(&summary);
+    assert!(web.flows_started > 30);
+    assert_eq!(web.flows_completed, web.flows_started);
+    assert!(web.flow_completion_ms.max.unwrap() > 20_000.0, "40 MB at 10 Mbit/s");
+    assert_eq!(sim.ledger().in_transit, 0);
+}
+
+/// A source draws from a stream of its own: what is beside it leaves its flows and its sizes as they were, and so do
+/// the protocol and the kind of the sizes.
+#[test]
+fn draws_are_the_sources_own() {
+    let started = |mut traffic: Vec<Value>, seed: u64| {
+        traffic.push(packets("poisson", 1e6, 20.0));
+        let mut n = only(traffic, link("l", 1e8, 0.001, 1 << 30).to_vec(), 20.0);
+        n["seed"] = json!(seed);
+        let (sim, summary) = run(&n);
+        let sent = summary.traffic.last().unwrap().packets_sent;
+        (flows_of(&summary).flows_started, sent, sim.series()[2].columns().to_vec(), summary)
+    };
+    let sizes = json!({"distribution": "exponential", "mean": 9000.0});
+    let first = web("newreno", &[0], 50.0, sizes.clone(), 20.0);
+    let a = started(vec![first.clone()], 1);
+    let b = started(vec![first.clone()], 1);
+    assert_eq!((&a.2[2], &a.3), (&b.2[2], &b.3));
+    assert_ne!(started(vec![first.clone()], 2).0, a.0);
+    let second = started(vec![first.clone(), web("newreno", &[0], 20.0, sizes, 20.0)], 1);
+    assert_eq!(second.0, a.0);
+    assert_ne!(second.1, a.1, "the third source is not the second");
+    assert_eq!(started(vec![web("maxnet", &[0], 50.0, constant(100.0), 20.0)], 1).0, a.0);
+}
+
+/// Their protocol's router law runs where their data cross, and shows its state.
+#[test]
+fn flows_that_arrive_bring_their_routers() {
+    let n = only(vec![web("rcp", &[0], 20.0, constant(30_000.0), 5.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 5.0);
+    let (sim, summary) = run(&n);
+    let [flows, links, _] = sim.series();
+    assert!(!flows.names().iter().any(|name| name.starts_with("rcp.")));
+    let column = links.names().iter().position(|name| name.starts_with("rcp.")).expect("a signal of the router");
+    let finite = links.columns()[column].iter().filter(|x| x.is_finite()).count();
+    assert_eq!(finite, links.columns()[column].len() / 2, "forward, and not back");
+    assert_eq!(flows_of(&summary).protocol, "rcp");
+}
+
+/// Summaries before, in and after the window.
+#[test]
+fn completion_times_are_of_flows_that_began_in_the_window() {
+    let mut n =
+        only(vec![web("newreno", &[0], 100.0, constant(1460.0), 9.0)], link("l", 1e8, 0.01, 1 << 20).to_vec(), 10.0);
+    n["measure_s"] = json!([4.0, 6.0]);
+    let mut sim = run_until(&n, 3.0);
+    assert_eq!(flows_of(&sim.summary()).flow_completion_ms.count, 0);
+    assert_eq!(sim.summary().traffic[0].rate_bps, None);
+    sim.advance(Instant::from_secs(10.0));
+    let summary = sim.summary();
+    let web = flows_of(&summary);
+    assert!((150..250).contains(&web.flow_completion_ms.count), "{web:?}");
+    assert!(web.flows_completed > 800);
+    close(web.goodput_bps.unwrap(), web.flow_completion_ms.count as f64 * 1460.0 * 8.0 / 2.0, 0.02);
+}
+
+#[test]
+fn what_cannot_run_is_refused_in_a_sentence() {
+    let refused = |change: &dyn Fn(&mut Value)| {
+        let mut n =
+            only(vec![web("newreno", &[0], 1.0, constant(1.0), 1.0)], link("l", 1e8, 0.0, 1 << 20).to_vec(), 1.0);
+        change(&mut n["traffic"][0]);
+        Network::from_json(&n.to_string()).err().unwrap_or_else(|| "nothing".into())
+    };
+    let rate = "traffic.web.rate: expected a rate of packets, or arrivals of flows, as";
+    let periods = "traffic.web.on: expected on- and off-periods of an on–off source, and of no other";
+    for (change, message) in [
+        (json!({"rate_bps": 1e6}), format!("{rate} web has")),
+        (json!({"flows": null}), format!("{rate} web has")),
+        (json!({"kind": "cbr"}), format!("{rate} cbr has")),
+        (json!({"kind": "poisson", "flows": null}), format!("{rate} poisson has")),
+        (json!({"kind": "poisson", "rate_bps": 1e6}), format!("{rate} poisson has")),
+        (json!({"kind": "onoff", "flows": null, "rate_bps": 1e6}), periods.into()),
+        (json!({"periods": {"on_s": constant(1.0), "off_s": constant(1.0)}}), periods.into()),
+        (
+            json!({"kind": "onoff", "flows": null, "rate_bps": 12e6,
+                "periods": {"on_s": constant(0.0005), "off_s": constant(1.0)}}),
+            "traffic.web.on: expected at least a packet's time at the rate, 0.001 s".into(),
+        ),
+        (
+            json!({"kind": "onoff", "flows": null, "rate_bps": 12e6,
+                "periods": {"on_s": constant(1.0), "off_s": constant(0.0)}}),
+            "traffic.web.off: expected a mean above zero, got 0".into(),
+        ),
+    ] {
+        let change_keys = |t: &mut Value| t.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        assert_eq!(refused(&change_keys), message);
+    }
+    for (path, value, message) in [
+        ("/flows/arrivals_per_s", json!(0), "traffic.web.arrival_rate: expected a number above zero, got 0"),
+        ("/flows/arrivals_per_s", json!(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows a second"),
+        ("/flows/sizes_bytes/mean", json!(-1), "traffic.web.sizes: expected a mean above zero, got -1"),
+        ("/flows/flow/protocol", json!("tcp"), "traffic.web.protocol: expected one of the registry, got \"tcp\""),
+        ("/flows/flow/reverse", json!([]), "traffic.web.path: expected at least one of the links"),
+        ("/path", json!([7]), "traffic.web.path: expected at least one of the links"),
+    ] {
+        assert_eq!(refused(&|t| *t.pointer_mut(path).unwrap() = value.clone()), message);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
+
+    /// Packets are conserved while places of flows are used again and again, whatever is lost or late.
+    #[test]
+    fn packets_are_conserved_over_the_lives_of_a_place(
+        protocol in 0..ProtocolId::ALL.len(),
+        (rate, delay, buffer) in (1e6..2e7, 0.0..0.03, 3_000u64..60_000),
+        loss in prop_oneof![Just(0.0), 0.0..0.1],
+        (arrivals, mean, seed) in (1.0..200.0, 100.0..20_000.0, 0u64..1000),
+        (pad, rto_min, delayed_ack) in (prop_oneof![Just(0.0), 0.0..0.02], prop_oneof![Just(1.0), 1e-3..0.1], any::<bool>()),
+        at in 0.0..5.0,
+    ) {
+        let links = [link("a", rate, delay, buffer), link("b", 1.3 * rate, delay, buffer)].concat();
+        let mut source = web(
+            ProtocolId::ALL[protocol].info().name, &[0, 2], arrivals,
+            json!({"distribution": "pareto", "mean": mean, "shape": 1.2, "max": 50.0 * mean}), 4.0,
+        );
+        source["flows"]["flow"]["pad_s"] = json!(pad);
+        source["flows"]["flow"]["delayed_ack"] = json!(delayed_ack);
+        let mut other = source.clone();
+        other["path"] = json!([2]);
+        other["flows"]["flow"]["forward"] = json!([2]);
+        other["flows"]["flow"]["reverse"] = json!([3]);
+        let mut n = only(vec![source, other, packets("poisson", 0.1 * rate, 4.0)], links, 5.0);
+        n["seed"] = json!(seed);
+        n["rto_min_s"] = json!(rto_min);
+        n["links"][0]["loss"] = json!(loss);
+        n["links"][3]["loss"] = json!(loss);
+        let (whole, summary) = run(&n);
+        for sim in [run_until(&n, at), whole] {
+            let l = sim.ledger();
+            prop_assert_eq!(l.sent, l.delivered + l.dropped + l.lost + l.in_transit);
+            prop_assert!(sim.sacks_in_use() as u64 <= l.in_transit);
+        }
+        for source in &summary.traffic[..2] {
+            let web = source.flows.as_ref().unwrap();
+            prop_assert!(web.flows_completed <= web.flows_started);
+            prop_assert!(web.flows_open_max <= web.flows_started);
+            prop_assert!(source.packets_received <= source.packets_sent);
+            let c = &web.flow_completion_ms;
+            prop_assert_eq!(c.count, web.flows_completed);
+            if let (Some(p50), Some(p90), Some(p99), Some(max)) = (c.p50, c.p90, c.p99, c.max) {
+                prop_assert!(2e3 * delay <= p50 && p50 <= p90 && p90 <= p99 && p99 <= max);
+            }
+        }
+    }
+}
