@@ -50,7 +50,8 @@ def run(
         raise checked.core_error(error) from None
     interrupted_at_s = _advance(simulation, checked.duration, progress)
     core: Document = json.loads(simulation.summary_json())
-    used = [flow["protocol"] for flow in resolved["flows"]]
+    arriving = [t["flows"]["flow"] for t in resolved["traffic"] if t.get("flows") is not None]
+    used = [flow["protocol"] for flow in [*resolved["flows"], *arriving]]
     summary = summarise(
         core,
         network=resolved,

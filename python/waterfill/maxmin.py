@@ -4,9 +4,11 @@ All rates rise together, each in proportion to its flow's weight, until a link i
 has what it demands; the flows concerned stop there and the others rise on. Flows with the same
 path, weight and demand have the same rate, so the work is done on classes of them.
 
-A link's capacity here is target × rate less the constant-rate traffic offered there, not below
-zero. Its target is the scenario's, else the smallest of the protocols whose data cross it, else
-1. Flows are greedy up to their demand while they live; `size` is not looked at.
+A link's capacity here is target × rate less the mean rate of packets offered there by traffic that
+no congestion control governs, not below zero. Its target is the scenario's, else the smallest of
+the protocols whose data cross it, else 1. Flows are greedy up to their demand while they live;
+`size` is not looked at. Flows that traffic begins (web-like) take no share here: how much of a link
+they get depends on the others.
 """
 
 from __future__ import annotations
@@ -115,13 +117,28 @@ def link_targets(network: Mapping[str, Any], targets: Mapping[str, float]) -> li
     `targets` is {protocol: target}; a protocol that is not in it has 1.
     """
     found: list[float] = [1.0] * len(network["links"])
-    for flow in network["flows"]:
+    arriving = [t["flows"]["flow"] for t in network["traffic"] if t.get("flows") is not None]
+    for flow in [*network["flows"], *arriving]:
         for link in flow["forward"]:
             found[link] = min(found[link], targets.get(flow["protocol"], 1.0))
     return [
         least if link["target"] is None else link["target"]
         for link, least in zip(network["links"], found, strict=True)
     ]
+
+
+def offered_bps(source: Mapping[str, Any]) -> float:
+    """The mean rate of packets (bit/s) that one traffic source of a core network offers.
+
+    Of an on–off source the rate while it is on, times the share of the time that it is. Zero for a
+    source of flows.
+    """
+    rate_bps: float = source["rate_bps"] or 0.0
+    periods = source.get("periods")
+    if periods is None:
+        return rate_bps
+    on_s, off_s = periods["on_s"]["mean"], periods["off_s"]["mean"]
+    return rate_bps * float(on_s / (on_s + off_s))
 
 
 def classes_of(network: Mapping[str, Any]) -> tuple[list[FlowClass], list[int]]:
@@ -159,7 +176,7 @@ def intervals(
     lives: Sequence[tuple[float, float]],
     span_s: tuple[float, float],
 ) -> Iterator[Interval]:
-    """The allocation over `span_s`, split wherever a flow or a constant-rate source comes or goes.
+    """The allocation over `span_s`, split wherever a flow or a source of packets comes or goes.
 
     `lives` has [start, end) in seconds of every single flow. Shares are by class (`classes_of`).
     """
@@ -173,7 +190,11 @@ def intervals(
         if start_s < end_s:
             changes += [(start_s, 1, c), (end_s, -1, c)]
     changes.sort()
-    sources = [(t["start_s"], t["stop_s"], t["rate_bps"], t["path"]) for t in network["traffic"]]
+    sources = [
+        (t["start_s"], t["stop_s"], offered_bps(t), t["path"])
+        for t in network["traffic"]
+        if offered_bps(t) > 0
+    ]
     first_s, last_s = span_s
     steps_s = {time for source in sources for time in source[:2]}
     inside = {time for time, _, _ in changes} | steps_s

@@ -13,14 +13,22 @@ from typing import Any
 
 import networkx as nx
 
+from waterfill.distributions import Distribution
 from waterfill.errors import InputError, nearest, shown
-from waterfill.protocols import ParamValue, Protocols
+from waterfill.protocols import ParamValue, ProtocolInfo, Protocols
 from waterfill.quantities import TIME, VOLUME
 from waterfill.scenario import Flow, Link, Scenario, Traffic, unsupported
 
 TCP_IP_HEADER_BYTES = 40
 # What a buffer of "1 bdp" takes for an RTT where no flow with a delay crosses the link.
 NOMINAL_RTT_S = 0.1
+
+# Sizes of web-like flows where a scenario says none: Katabi, Handley and Rohrs (SIGCOMM 2002) draw
+# transfers from a Pareto distribution of this mean, in packets, and this shape.
+WEB_PACKETS = 30
+WEB_SHAPE = 1.35
+# Shape of on- and off-periods: what ns-2's Pareto on/off source is documented with.
+PERIOD_SHAPE = 1.5
 
 # Routes compare hops first, then delay in whole picoseconds, as one integer: exact, so that two
 # routes tie only if they are truly equal.
@@ -86,8 +94,16 @@ class Network:
 
     def route(self, index: int) -> Route:
         """The route of the index-th [[flow]]; InputError when it has none, or no way back."""
-        flow = self.scenario.flow[index]
-        key = self.scenario.key("flow", index)
+        return self._route(self.scenario.flow[index], self.scenario.key("flow", index))
+
+    def web_route(self, index: int) -> Route | None:
+        """The route of the flows of the index-th [[traffic]]; None when it has packets only."""
+        traffic = self.scenario.traffic[index]
+        if not traffic.begins_flows:
+            return None
+        return self._route(traffic, self.scenario.key("traffic", index))
+
+    def _route(self, flow: Flow | Traffic, key: str) -> Route:
         forward = self.forward(flow, key)
         start, end = self.directions[forward[0]].start, self.directions[forward[-1]].end
         backwards = [self.directions[i].back for i in reversed(forward)]
@@ -235,12 +251,25 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> d
     """
     for key, message in unsupported(scenario, backend):
         raise scenario.error(key, message)
-    names = [_protocol(scenario, i, protocols, backend) for i in range(len(scenario.flow))]
-    _check_packet_size(scenario, names, protocols)
+    names = [
+        _protocol(scenario, flow, scenario.key("flow", i), protocols, backend)
+        for i, flow in enumerate(scenario.flow)
+    ]
+    of_traffic = {
+        i: _protocol(scenario, traffic, scenario.key("traffic", i), protocols, backend)
+        for i, traffic in enumerate(scenario.traffic)
+        if traffic.begins_flows
+    }
+    _check_packet_size(scenario, [*names, *of_traffic.values()], protocols)
     _check_routers(scenario, protocols)
     params = set_params(scenario, protocols)
     network = Network(scenario)
     routes = [network.route(i) for i in range(len(scenario.flow))]
+    traffic = [
+        _traffic(network, i, protocols.get(of_traffic.get(i, "")))
+        for i in range(len(scenario.traffic))
+    ]
+    web_routes = [network.web_route(i) for i in of_traffic]
     return {
         "name": scenario.name,
         "seed": scenario.seed,
@@ -251,12 +280,12 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> d
         "ack_bytes": int(scenario.ack_size),
         "rto_min_s": scenario.rto_min,
         "params": params,
-        "links": _links(network, routes),
+        "links": _links(network, [*routes, *filter(None, web_routes)]),
         "flows": [
             _flow(flow, name, route, scenario.duration)
             for flow, name, route in zip(scenario.flow, names, routes, strict=True)
         ],
-        "traffic": [_traffic(network, index) for index in range(len(scenario.traffic))],
+        "traffic": traffic,
     }
 
 
@@ -277,13 +306,15 @@ def set_params(scenario: Scenario, protocols: Protocols) -> dict[str, dict[str, 
     return result
 
 
-def _protocol(scenario: Scenario, index: int, protocols: Protocols, backend: str) -> str:
-    own = scenario.flow[index].protocol
+def _protocol(
+    scenario: Scenario, entry: Flow | Traffic, at: str, protocols: Protocols, backend: str
+) -> str:
+    own = entry.protocol
     name = own if own is not None else scenario.protocol
     assert name is not None  # from_dict refuses a flow without a protocol
 
     def wrong(message: str) -> InputError:
-        key = "protocol" if own is None else f"{scenario.key('flow', index)}.protocol"
+        key = "protocol" if own is None else f"{at}.protocol"
         return scenario.error(key, message)
 
     if name not in protocols:
@@ -364,13 +395,14 @@ def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> dict[st
         "initial_window_packets": flow.initial_window,
         "pacing": flow.pacing,
         "delayed_ack": flow.delayed_ack,
+        "ecn": flow.ecn,
     }
 
 
-def _traffic(network: Network, index: int) -> dict[str, Any]:
+def _traffic(network: Network, index: int, protocol: ProtocolInfo | None) -> dict[str, Any]:
     scenario = network.scenario
     traffic, key = scenario.traffic[index], scenario.key("traffic", index)
-    return {
+    document: dict[str, Any] = {
         "name": scenario.traffic_name(index),
         "kind": traffic.kind,
         "path": list(network.forward(traffic, key)),
@@ -379,6 +411,39 @@ def _traffic(network: Network, index: int) -> dict[str, Any]:
         "stop_s": _stop_s(traffic, scenario.duration),
         "packet_bytes": int(scenario.packet_size),
     }
+    if traffic.on is not None and traffic.off is not None:
+        periods = {"on_s": traffic.on, "off_s": traffic.off}
+        document["periods"] = {name: _period(traffic, mean) for name, mean in periods.items()}
+    route = network.web_route(index)
+    if route is not None and protocol is not None:
+        payload_bytes = scenario.packet_size - TCP_IP_HEADER_BYTES - protocol.header_bytes
+        sizes = traffic.sizes or Distribution("pareto", WEB_PACKETS * payload_bytes, WEB_SHAPE)
+        document["flows"] = {
+            "arrivals_per_s": traffic.arrival_rate,
+            "sizes_bytes": sizes.core(),
+            "flow": _web_flow(traffic, document["name"], protocol.name, route, scenario.duration),
+        }
+    return document
+
+
+def _period(traffic: Traffic, mean_s: float) -> dict[str, Any]:
+    kind = traffic.distribution or "exponential"
+    shape = (traffic.shape or PERIOD_SHAPE) if kind == "pareto" else None
+    return Distribution(kind, mean_s, shape).core()
+
+
+def _web_flow(
+    traffic: Traffic, name: str, protocol: str, route: Route, duration_s: float
+) -> dict[str, Any]:
+    """What the flows of a source have in common; each has its own start and size."""
+    like = Flow.model_construct(
+        name=name,
+        initial_window=10 if traffic.initial_window is None else traffic.initial_window,
+        delayed_ack=bool(traffic.delayed_ack),
+        pacing=traffic.pacing,
+        ecn=traffic.ecn,
+    )
+    return _flow(like, protocol, route, duration_s)
 
 
 def _stop_s(entry: Flow | Traffic, duration_s: float) -> float:

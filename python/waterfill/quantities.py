@@ -151,6 +151,7 @@ RATE = Quantity("a rate", "622 Mbit/s", _RATE_UNITS)
 TIME = Quantity("a time", "80 ms", _TIME_UNITS, zero=True, at_most=LONGEST_S)
 SPAN = replace(TIME, zero=False)
 VOLUME = Quantity("a volume", "10 MB", _VOLUME_UNITS, zero=True)
+FREQUENCY = Quantity("a number a second", "50 /s", {"/s": Decimal(1)})
 PACKETS = Quantity("a number of packets", "10 packets", _PACKET_UNITS, zero=True, whole=True)
 _BDP = Quantity("a buffer", "1 bdp", _BDP_UNITS, zero=True)
 

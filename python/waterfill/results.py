@@ -28,6 +28,12 @@ _FLOW_KEYS = (
     "rate_bps", "goodput_bps", "max_min_bps", "rtt_ms",
     "packets_sent", "retransmissions", "timeouts", "completed_s",
 )  # fmt: skip
+_TRAFFIC_KEYS = (
+    "name", "kind", "protocol", "rate_bps", "goodput_bps", "packets_sent", "packets_received",
+    "flows_started", "flows_completed", "flows_open_max", "flow_completion_ms",
+    "retransmissions", "timeouts",
+)  # fmt: skip
+_TIMES_KEYS = ("count", "mean", "p50", "p90", "p95", "p99", "max")
 
 
 class Result:
@@ -70,7 +76,7 @@ class Result:
 
     @cached_property
     def traffic(self) -> pa.Table:
-        """The uncontrolled traffic's samples: rate_bps. No rows when there is none."""
+        """The traffic's samples: rate_bps, and of a source of flows `flows`, those open."""
         return self._table("traffic")
 
     def samples(self, which: Which, name: str) -> pa.Table:
@@ -156,7 +162,8 @@ def summarise(
             for flow, share in zip(core["flows"], max_min_bps, strict=True)
         ],
         "links": core["links"],
-        "traffic": core.get("traffic", []),
+        "traffic": [_ordered_traffic(source) for source in core.get("traffic", [])],
+        "groups": finite_groups(network["flows"], core["flows"]),
         "jain_index": jain_index(flow["rate_bps"] for flow in core["flows"]),
         "engine": core["engine"],
     }
@@ -167,6 +174,54 @@ def summarise(
 
 def _ordered(flow: Document) -> Document:
     return {key: flow[key] for key in _FLOW_KEYS} | flow
+
+
+def finite_groups(
+    entries: Iterable[Mapping[str, Any]], flows: Sequence[Mapping[str, Any]]
+) -> list[Document]:
+    """How long the flows of each group with a size took, from SYN to last byte.
+
+    `entries` are the network's groups, `flows` the core's flows, groups expanded. Times are in
+    milliseconds, of the flows that have completed in the run, whenever they began: mean,
+    percentiles (the least value that the share of the flows does not exceed) and largest.
+    """
+    took_ms: dict[str, list[float]] = {}
+    for flow in flows:
+        times = took_ms.setdefault(flow["group"], [])
+        if flow["completed_s"] is not None:
+            times.append(1e3 * (flow["completed_s"] - flow["start_s"]))
+    return [
+        {
+            "name": entry["name"],
+            "flows": entry["count"],
+            "completed": len(took_ms.get(entry["name"], [])),
+            "flow_completion_ms": completion_times(took_ms.get(entry["name"], [])),
+        }
+        for entry in entries
+        if entry.get("size_bytes") is not None
+    ]
+
+
+def completion_times(took_ms: Iterable[float]) -> Document:
+    """Number, mean, percentiles and largest of times in milliseconds; null where there are none."""
+    times = sorted(took_ms)
+    last = len(times) - 1
+    document: Document = {
+        "count": len(times),
+        "mean": math.fsum(times) / len(times) if times else None,
+    }
+    for percent in (50, 90, 95, 99):
+        # The least i with (i + 1) / n ≥ percent / 100, in whole numbers.
+        place = max(0, -(-percent * len(times) // 100) - 1)
+        document[f"p{percent}"] = times[place] if times else None
+    return document | {"max": times[last] if times else None}
+
+
+def _ordered_traffic(source: Document) -> Document:
+    times = source.get("flow_completion_ms")
+    if times is not None:
+        source = source | {"flow_completion_ms": {key: times[key] for key in _TIMES_KEYS}}
+    return {key: source[key] for key in _TRAFFIC_KEYS if key in source} | source
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:

@@ -26,14 +26,21 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
+    PlainSerializer,
+    PlainValidator,
     PrivateAttr,
     ValidationError,
+    ValidationInfo,
+    WithJsonSchema,
 )
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
+from waterfill import distributions
+from waterfill.distributions import Distribution, PartError
 from waterfill.errors import InputError, nearest, shown
 from waterfill.quantities import (
+    FREQUENCY,
     PACKETS,
     RATE,
     SPAN,
@@ -66,10 +73,6 @@ NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.loss_model": (),
         "link.reorder": (),
         "link.duplicate": (),
-        "flow.ecn": (False,),
-        "traffic.kind": ("cbr",),
-        "traffic.arrival_rate": (),
-        "traffic.sizes": (),
     },
 }
 
@@ -87,10 +90,34 @@ def _packets(value: object) -> int:
     return whole(value, least=1, most=2**31 - 1)
 
 
+def _arrivals(value: object) -> float:
+    most = 1e9
+    if isinstance(value, str):
+        return replace(FREQUENCY, at_most=most).parse(value)
+    return number(value, above=0, most=most)
+
+
+def _sizes(value: object, info: ValidationInfo) -> Distribution:
+    return distributions.parse(value, _SIZE, (info.context or {}).get("folder"))
+
+
+_ARRIVALS_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0},
+            {
+                "type": "string",
+                "pattern": FREQUENCY.ecma_pattern,
+                "examples": [FREQUENCY.example],
+            },
+        ]
+    }
+)
 Name = Annotated[str, AfterValidator(_name)]
 Probability = Annotated[
     float, Field(ge=0, le=1), BeforeValidator(lambda v: number(v, least=0, most=1))
 ]
+_SIZE = replace(VOLUME, example="30 kB", zero=False)
 _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, whole=True)
 
 
@@ -153,6 +180,16 @@ class _Routed(_Table):
     """Time of the start (s)."""
     stop: Annotated[float, TIME] | None = None
     """Time of the end (s); default: the end of the run."""
+    return_path: list[str] | None = None
+    """Links of the acknowledgements; default: the path backwards, else the shortest route."""
+    protocol: str | None = None
+    """Protocol of the flows; default: the scenario's."""
+    rtt: Annotated[float, replace(SPAN, example="80 ms")] | None = None
+    """Base RTT (s) of the flows: pads the path's own at the source's access."""
+    pacing: bool | None = None
+    """Whether packets of flows are paced; default: as the law asks."""
+    ecn: bool | None = None
+    """Whether packets of flows may be marked instead of dropped."""
 
 
 class Flow(_Routed):
@@ -166,43 +203,61 @@ class Flow(_Routed):
         BeforeValidator(lambda v: whole(v, least=1, most=MOST_FLOWS)),
     ] = 1
     """How many flows."""
-    protocol: str | None = None
-    """Protocol; default: the scenario's."""
     stagger: Annotated[float, TIME] = 0.0
     """Flow i starts at start + i × stagger (s)."""
     size: Annotated[float, replace(VOLUME, zero=False, whole=True)] | None = None
     """Payload to send (bytes); default: without end."""
-    rtt: Annotated[float, replace(SPAN, example="80 ms")] | None = None
-    """Base RTT (s): pads the path's own at the source's access."""
     weight: Annotated[float, Field(gt=0), BeforeValidator(lambda v: number(v, above=0))] = 1.0
     """Share relative to other flows."""
     demand: Annotated[float, RATE] | None = None
     """Rate beyond which the flow has nothing to send (bit/s)."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
     """First window (packets); an explicit law has its own start."""
-    pacing: bool | None = None
-    """Whether packets are paced; default: as the law asks."""
     delayed_ack: bool = False
     """Whether the receiver acknowledges every second packet."""
-    ecn: bool | None = None
-    """Whether packets may be marked instead of dropped."""
-    return_path: list[str] | None = None
-    """Links of the acknowledgements; default: the path backwards, else the shortest route."""
 
 
 class Traffic(_Routed):
-    """One [[traffic]]: load that no congestion control governs, or web-like load."""
+    """One [[traffic]]: packets that no congestion control governs, or flows that arrive."""
 
     name: Name | None = None
     """Name; default: its kind, with its place in the file when several have the same."""
     kind: Literal["cbr", "poisson", "onoff", "web"]
-    """Arrival process; cbr sends one packet every packet_size / rate."""
+    """cbr: a packet every packet_size / rate; onoff: so in periods; poisson: packets at random
+    times at a rate, or flows at an arrival_rate; web: flows."""
     rate: Annotated[float, RATE] | None = None
-    """Offered rate (bit/s)."""
-    arrival_rate: Any = None
-    """Transfers started a second."""
-    sizes: Any = None
-    """Distribution of the transfers' sizes."""
+    """Offered rate of packets (bit/s); of onoff while it is on."""
+    on: Annotated[float, replace(SPAN, example="500 ms")] | None = None
+    """Mean length of the periods in which an onoff source sends (s)."""
+    off: Annotated[float, replace(SPAN, example="500 ms")] | None = None
+    """Mean length of the periods in which it does not (s)."""
+    distribution: Literal["exponential", "pareto", "constant"] | None = None
+    """Distribution of both; default: exponential."""
+    shape: Annotated[float, Field(gt=1), BeforeValidator(lambda v: number(v, above=1))] | None = (
+        None
+    )
+    """Tail index of Pareto periods; default: 1.5."""
+    arrival_rate: Annotated[float, BeforeValidator(_arrivals), _ARRIVALS_SCHEMA] | None = None
+    """Flows started a second."""
+    sizes: (
+        Annotated[
+            Distribution,
+            PlainValidator(_sizes),
+            PlainSerializer(lambda d: d.written(_SIZE)),
+            WithJsonSchema(distributions.json_schema(_SIZE)),
+        ]
+        | None
+    ) = None
+    """Payload of the flows (bytes); default: Pareto, shape 1.35, mean 30 packets."""
+    initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] | None = None
+    """First window of the flows (packets); default: 10."""
+    delayed_ack: bool | None = None
+    """Whether the flows' receivers acknowledge every second packet; default: false."""
+
+    @property
+    def begins_flows(self) -> bool:
+        """Whether it is a source of flows, not of packets."""
+        return self.kind == "web" or (self.kind == "poisson" and self.rate is None)
 
 
 class Scenario(_Table):
@@ -234,8 +289,8 @@ class Scenario(_Table):
     """Whether laws run in real numbers or as their integer twin."""
     link: list[Link]
     """Links."""
-    flow: list[Flow]
-    """Flows."""
+    flow: list[Flow] = []
+    """Flows; may be left out where there is traffic."""
     traffic: list[Traffic] = []
     """Other load."""
     params: dict[str, dict[str, Any]] = {}
@@ -284,7 +339,7 @@ class Scenario(_Table):
         """The scenario as run, as TOML: every key that has a value, overrides applied."""
         run = self.model_copy(update={"measure": list(self.measure_s)})
         document = run.model_dump(by_alias=True, exclude_none=True)
-        for section in ("traffic", "params"):
+        for section in ("flow", "traffic", "params"):
             if not document[section]:
                 del document[section]
         return tomli_w.dumps(document)
@@ -335,7 +390,7 @@ def from_dict(
     raw.setdefault("name", Path(source).stem if not source.startswith("<") else "scenario")
     set_keys = tuple([_override(raw, assignment) for assignment in sets])
     try:
-        scenario = Scenario.model_validate(raw)
+        scenario = Scenario.model_validate(raw, context={"folder": Path(source).parent})
     except ValidationError as error:
         key, message = _first(raw, error)
         raise InputError(_file_of(key, source, set_keys), key, message) from None
@@ -466,6 +521,9 @@ def _first(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
             key += f".{_labels(raw[str(section)])[step]}"
         else:
             key += f"[{step}]" if isinstance(step, int) else f".{step}"
+    cause = found.get("ctx", {}).get("error")
+    if isinstance(cause, PartError) and cause.part:
+        key += f".{cause.part}"
     fields = {field.alias or name: field for name, field in model.model_fields.items()}
     return key, _message(found, str(location[-1]) if location else "", fields)
 
@@ -476,8 +534,8 @@ def _message(found: Any, last: str, fields: Mapping[str, Any]) -> str:
     if kind == "extra_forbidden":
         return f"unknown key{nearest(last, fields)}"
     if kind == "missing":
-        if last in ("link", "flow"):
-            return f"expected at least one [[{last}]], got none"
+        if last == "link":
+            return "expected at least one [[link]], got none"
         quantity = next((m for m in fields[last].metadata if isinstance(m, Quantity)), None)
         return f"expected {quantity.expectation if quantity else 'a text'}, got nothing"
     if kind == "value_error":
@@ -502,9 +560,10 @@ def _message(found: Any, last: str, fields: Mapping[str, Any]) -> str:
 
 def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     """(key, message) for whatever is wrong between keys that are each right."""
-    for section in ("link", "flow"):
-        if not getattr(scenario, section):
-            yield section, f"expected at least one [[{section}]], got none"
+    if not scenario.link:
+        yield "link", "expected at least one [[link]], got none"
+    if not scenario.flow and not scenario.traffic:
+        yield "flow", "expected at least one [[flow]] or [[traffic]], got none"
     for section in _SECTIONS:
         seen: set[str] = set()
         for entry in getattr(scenario, section):
@@ -532,8 +591,7 @@ def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     for index, traffic in enumerate(scenario.traffic):
         key = scenario.key("traffic", index)
         yield from _times(scenario, key, traffic, 0.0)
-        if traffic.kind == "cbr" and traffic.rate is None:
-            yield f"{key}.rate", f"expected {RATE.expectation}, got nothing"
+        yield from _of_its_kind(scenario, key, traffic)
     start, end = scenario.measure_s
     if not 0 <= start < end <= scenario.duration:
         within = TIME.format(scenario.duration)
@@ -542,6 +600,39 @@ def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if scenario.duration / scenario.sample > MOST_SAMPLES:
         got = TIME.format(scenario.sample)
         yield "sample", f"expected at most {MOST_SAMPLES} samples in the run, got {got}"
+
+
+# The keys of [[traffic]] that are not for all kinds.
+_OF_FLOWS = (
+    *("arrival_rate", "sizes", "protocol", "rtt", "initial_window", "delayed_ack", "ecn"),
+    *("pacing", "return_path"),
+)
+_OF_PERIODS = ("on", "off", "distribution", "shape")
+
+
+def _of_its_kind(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
+    """(key, message) for keys of a [[traffic]] that its kind needs or does not have."""
+    kind, flows = traffic.kind, traffic.begins_flows
+    if kind == "poisson" and (traffic.rate is None) == (traffic.arrival_rate is None):
+        got = "neither" if traffic.rate is None else "both"
+        wanted = "a rate of packets, or an arrival_rate of flows"
+        yield f"{key}.rate", f"expected {wanted}, got {got}"
+    allowed = {*(_OF_FLOWS if flows else ("rate",)), *(_OF_PERIODS if kind == "onoff" else ())}
+    for name in ("rate", *_OF_PERIODS, *_OF_FLOWS):
+        value = getattr(traffic, name)
+        if name not in allowed and value is not None:
+            what = f'kind = "{kind}"' + (" and a rate" if kind == "poisson" and not flows else "")
+            yield f"{key}.{name}", f"expected none with {what}"
+    needed: dict[str, Quantity] = {"arrival_rate": FREQUENCY} if flows else {"rate": RATE}
+    if kind == "onoff":
+        needed |= {"on": SPAN, "off": SPAN}
+    for name, quantity in needed.items():
+        if getattr(traffic, name) is None:
+            yield f"{key}.{name}", f"expected {quantity.expectation}, got nothing"
+    if traffic.shape is not None and traffic.distribution != "pareto":
+        yield f"{key}.shape", 'expected none without distribution = "pareto"'
+    if flows and traffic.protocol is None and scenario.protocol is None:
+        yield "protocol", f"expected a protocol, as {key} has none of its own, got nothing"
 
 
 def _times(

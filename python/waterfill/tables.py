@@ -36,10 +36,15 @@ def run(summary: Document) -> list[Table | Text]:
     if "interrupted_at_s" in summary:
         parts.append(Text(f"interrupted at {summary['interrupted_at_s']:g} s", style="yellow"))
     flows = summary["flows"]
-    parts.append(_flows(flows) if len(flows) <= MOST_LINES else _groups(flows))
+    if flows:
+        parts.append(_flows(flows) if len(flows) <= MOST_LINES else _groups(flows))
     parts.append(_links(summary["links"]))
     if summary["traffic"]:
         parts.append(_traffic(summary["traffic"]))
+    arriving = [source for source in summary["traffic"] if "flow_completion_ms" in source]
+    for title, entries in (("flows of", arriving), ("flows", summary.get("groups", []))):
+        if entries:
+            parts.append(_completion(title, entries))
     parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
     return parts
 
@@ -162,6 +167,24 @@ def _traffic(sources: Sequence[Document]) -> Table:
             _mega(source["rate_bps"]),
             str(source["packets_sent"]),
             str(source["packets_received"]),
+        )
+    return table
+
+
+def _completion(title: str, entries: Sequence[Document]) -> Table:
+    """How long finite flows took: a line for each source or group."""
+    table = _table(title)
+    table.add_column("begun", justify="right")
+    table.add_column("over", justify="right")
+    for header in ("took mean\nms", "p50\nms", "p90\nms", "p99\nms", "max\nms"):
+        table.add_column(header, justify="right")
+    for entry in entries:
+        times = entry["flow_completion_ms"]
+        table.add_row(
+            one_line(entry["name"]),
+            str(entry.get("flows_started", entry.get("flows"))),
+            str(entry.get("flows_completed", entry.get("completed"))),
+            *(_number(times[kind], ".1f") for kind in ("mean", "p50", "p90", "p99", "max")),
         )
     return table
 

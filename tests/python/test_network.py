@@ -342,6 +342,7 @@ def test_the_whole_document():
         "initial_window_packets": 4,
         "pacing": True,
         "delayed_ack": True,
+        "ecn": None,
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

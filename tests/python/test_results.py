@@ -38,6 +38,7 @@ def test_summary_has_the_contracts_keys_in_reading_order(run):
         "flows",
         "links",
         "traffic",
+        "groups",
         "jain_index",
         "engine",
     ]

@@ -299,7 +299,11 @@ ERRORS = {
         'flow.short.start: expected a time not below zero, got "-1 s"',
     ),
     "no links": (LINKS, "", "link: expected at least one [[link]], got none"),
-    "no flows": (FLOWS, "", "flow: expected at least one [[flow]], got none"),
+    "neither flows nor traffic": (
+        FLOWS + TRAFFIC,
+        "",
+        "flow: expected at least one [[flow]] or [[traffic]], got none",
+    ),
     "empty list of links": (
         HEAD + LINKS,
         HEAD + "link = []\n",
@@ -461,10 +465,6 @@ UNSUPPORTED = {
     "loss_model": ("link.link1", 'loss_model = "gilbert"', '"gilbert"', ""),
     "reorder": ("link.link1", "reorder = 0.1", "0.1", ""),
     "duplicate": ("link.link1", "duplicate = 0.1", "0.1", ""),
-    "ecn": ("flow.short", "ecn = true", "true", ", expected false"),
-    "kind": ("traffic.web", 'kind = "web"', '"web"', ', expected "cbr"'),
-    "arrival_rate": ("traffic.cbr", 'arrival_rate = "3 /s"', '"3 /s"', ""),
-    "sizes": ("traffic.cbr", 'sizes = "pareto"', '"pareto"', ""),
     "arithmetic": ("", 'arithmetic = "kernel"', '"kernel"', ', expected "real"'),
 }
 
@@ -475,11 +475,9 @@ def test_what_the_backend_does_not_have_yet_is_refused_and_not_ignored(key):
     place = {
         "link.link1": 'delay = "10 ms"',
         "flow.short": 'path = ["link1"]',
-        "traffic.cbr": 'kind = "cbr"\n',
-        "traffic.web": 'kind = "cbr"\n',
         "": 'name = "base"',
     }[table]
-    text = edited(place, written + "\n" if key == "kind" else f"{place}\n{written}\n")
+    text = edited(place, f"{place}\n{written}\n")
     at = f"{table}.{key}" if table else key
     assert line_of(text) == (
         f"S.toml: {at}: {value} is not supported yet by the sim backend{expected}"

@@ -325,7 +325,7 @@ proptest! {
     fn packets_are_conserved_over_the_lives_of_a_place(
         protocol in 0..ProtocolId::ALL.len(),
         (rate, delay, buffer) in (1e6..2e7, 0.0..0.03, 3_000u64..60_000),
-        loss in prop_oneof![Just(0.0), 0.0..0.1],
+        [loss, duplicate, reorder] in prop::array::uniform3(prop_oneof![Just(0.0), 0.0..0.1]),
         (arrivals, mean, seed) in (1.0..200.0, 100.0..20_000.0, 0u64..1000),
         (pad, rto_min, delayed_ack) in (prop_oneof![Just(0.0), 0.0..0.02], prop_oneof![Just(1.0), 1e-3..0.1], any::<bool>()),
         at in 0.0..5.0,
@@ -346,17 +346,19 @@ proptest! {
         n["rto_min_s"] = json!(rto_min);
         n["links"][0]["loss"] = json!(loss);
         n["links"][3]["loss"] = json!(loss);
+        n["links"][2]["duplicate"] = json!(duplicate);
+        n["links"][2]["reorder"] = json!({"share": reorder, "delay_s": 0.02});
         let (whole, summary) = run(&n);
-        for sim in [run_until(&n, at), whole] {
+        for sim in [&run_until(&n, at), &whole] {
             let l = sim.ledger();
-            prop_assert_eq!(l.sent, l.delivered + l.dropped + l.lost + l.in_transit);
+            prop_assert_eq!(l.sent + l.duplicated, l.delivered + l.dropped + l.lost + l.in_transit);
             prop_assert!(sim.sacks_in_use() as u64 <= l.in_transit);
         }
         for source in &summary.traffic[..2] {
             let web = source.flows.as_ref().unwrap();
             prop_assert!(web.flows_completed <= web.flows_started);
             prop_assert!(web.flows_open_max <= web.flows_started);
-            prop_assert!(source.packets_received <= source.packets_sent);
+            prop_assert!(source.packets_received <= source.packets_sent + whole.ledger().duplicated);
             let c = &web.flow_completion_ms;
             prop_assert_eq!(c.count, web.flows_completed);
             if let (Some(p50), Some(p90), Some(p99), Some(max)) = (c.p50, c.p90, c.p99, c.max) {

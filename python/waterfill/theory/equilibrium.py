@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from waterfill.maxmin import offered_bps
 from waterfill.theory.loops import Reals
 from waterfill.theory.subject import acknowledgements_bps
 
@@ -262,7 +263,7 @@ def of_network(
     traffic = [0.0] * len(capacity)
     for source in network["traffic"]:
         for link in source["path"]:
-            traffic[link] += source["rate_bps"]
+            traffic[link] += offered_bps(source)
     rest = solve(capacity, classes, params, protocol, traffic, residue)
     for _ in range(20):
         acks = acknowledgements_bps(network, rest.rates_bps)

@@ -111,7 +111,7 @@ def at_rest(
     ]
     for source in core["traffic"]:
         for link in source["path"]:
-            capacity[link] -= source["rate_bps"]
+            capacity[link] -= maxmin.offered_bps(source)
     firsts = list(itertools.accumulate((flow["count"] for flow in core["flows"]), initial=0))[:-1]
     kinds = [of_flow[first] for first in firsts]
     shares = maxmin.solve(capacity, classes, counts)

@@ -1,0 +1,135 @@
+//! What the fluid model costs as classes, links and time grow: MaxNet flows over random networks.
+
+use std::collections::VecDeque;
+use std::time::Instant as WallInstant;
+
+use serde_json::{Value, json};
+use waterfill_fluid::Fluid;
+use waterfill_laws::units::Instant;
+use waterfill_sim::Network;
+
+/// A random network with random routes.
+pub(crate) struct Case {
+    pub(crate) name: &'static str,
+    nodes: u32,
+    /// Duplex: twice as many directions.
+    links: u32,
+    classes: u32,
+    flows_per_class: u32,
+    duration_s: f64,
+}
+
+const BASE: Case =
+    Case { name: "fluid-million", nodes: 400, links: 1000, classes: 1000, flows_per_class: 1000, duration_s: 60.0 };
+
+pub(crate) const CASES: &[Case] = &[
+    BASE,
+    Case { name: "fluid-10000-classes", classes: 10_000, flows_per_class: 100, ..BASE },
+    Case { name: "fluid-100-classes", classes: 100, flows_per_class: 10_000, ..BASE },
+    Case { name: "fluid-one-flow-classes", flows_per_class: 1, ..BASE },
+    Case { name: "fluid-10-s", duration_s: 10.0, ..BASE },
+    Case { name: "fluid-250-links", nodes: 100, links: 250, ..BASE },
+    Case { name: "fluid-4000-links", nodes: 1600, links: 4000, ..BASE },
+];
+
+/// Runs a case and tells what it took.
+pub(crate) fn run(case: &Case) -> Value {
+    let network = Network::from_json(&network(case).to_string()).expect("a network of ours");
+    let mut fluid = Fluid::new(network, None).expect("a network of ours");
+    let begun = WallInstant::now();
+    fluid.advance(Instant::from_secs(case.duration_s));
+    let wall_s = begun.elapsed().as_secs_f64();
+    let summary = fluid.summary_json();
+    let of = |key: &str| {
+        summary["links"]
+            .as_array()
+            .map_or(0.0, |links| links.iter().filter_map(|link| link[key].as_f64()).fold(0.0, f64::max))
+    };
+    json!({
+        "name": case.name, "flows": case.classes * case.flows_per_class, "classes": fluid.classes(),
+        "links": case.links, "simulated_s": case.duration_s, "step_s": fluid.step().as_secs(), "steps": fluid.steps(),
+        "wall_s": wall_s, "parcels": fluid.events(), "parcels_per_s": fluid.events() as f64 / wall_s,
+        "heap_bytes": fluid.heap_bytes(), "largest_utilization": of("utilization"),
+    })
+}
+
+/// Numbers that look random and are the same every time (the splitmix generator).
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, n: u32) -> u32 {
+        (self.roll() % u64::from(n)) as u32
+    }
+
+    fn between(&mut self, from: f64, to: f64) -> f64 {
+        from + (to - from) * (self.roll() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// A tree that joins all nodes, and links between random nodes; 1 to 40 Gbit/s, 1 to 10 ms; round trips of 50 to 250 ms.
+fn network(case: &Case) -> Value {
+    let mut dice = Dice(7);
+    let (mut ends, mut delays, mut links) = (Vec::new(), Vec::new(), Vec::new());
+    for i in 0..case.links {
+        let from = if i + 1 < case.nodes { i + 1 } else { dice.below(case.nodes) };
+        let mut to = dice.below(if i + 1 < case.nodes { i + 1 } else { case.nodes });
+        if to == from {
+            to = (to + 1) % case.nodes;
+        }
+        let (rate_bps, delay_s) = (1e9 * dice.between(0.0, 40f64.ln()).exp(), dice.between(0.001, 0.01));
+        for (name, ends_of) in [(format!("l{i}"), (from, to)), (format!("l{i}:rev"), (to, from))] {
+            ends.push(ends_of);
+            delays.push(delay_s);
+            links.push(json!({"name": name, "rate_bps": rate_bps, "delay_s": delay_s, "buffer_bytes": (rate_bps * 0.1 / 8.0) as u64}));
+        }
+    }
+    let mut out = vec![Vec::new(); case.nodes as usize];
+    for (l, &(from, to)) in ends.iter().enumerate() {
+        out[from as usize].push((l as u32, to));
+    }
+    let flows: Vec<Value> = (0..case.classes)
+        .map(|c| {
+            let from = dice.below(case.nodes);
+            let to = (from + 1 + dice.below(case.nodes - 1)) % case.nodes;
+            let forward = route(&out, from, to);
+            let reverse: Vec<u32> = forward.iter().rev().map(|l| l ^ 1).collect();
+            let own_s: f64 = 2.0 * forward.iter().map(|&l| delays[l as usize]).sum::<f64>();
+            let rtt_s = own_s.max(dice.between(0.05, 0.25));
+            json!({"name": format!("f{c}"), "count": case.flows_per_class, "protocol": "maxnet", "forward": forward,
+                "reverse": reverse, "start_s": dice.between(0.0, 5.0), "stagger_s": 0.0, "stop_s": case.duration_s,
+                "size_bytes": null, "pad_s": (rtt_s - own_s) / 2.0, "base_rtt_s": rtt_s, "weight": 1.0,
+                "demand_bps": null, "initial_window_packets": 10.0, "pacing": null, "delayed_ack": false})
+        })
+        .collect();
+    json!({"name": case.name, "seed": 1, "duration_s": case.duration_s,
+        "measure_s": [case.duration_s * 2.0 / 3.0, case.duration_s], "sample_s": 1.0, "packet_bytes": 1500,
+        "ack_bytes": 40, "rto_min_s": 1.0, "params": {}, "links": links, "flows": flows})
+}
+
+/// A route of fewest links.
+fn route(out: &[Vec<(u32, u32)>], from: u32, to: u32) -> Vec<u32> {
+    let mut by = vec![None; out.len()];
+    let mut next = VecDeque::from([from]);
+    while let Some(node) = next.pop_front() {
+        for &(l, end) in &out[node as usize] {
+            if end != from && by[end as usize].is_none() {
+                by[end as usize] = Some((l, node));
+                next.push_back(end);
+            }
+        }
+    }
+    let (mut route, mut node) = (Vec::new(), to);
+    while let Some((l, before)) = by[node as usize].filter(|_| node != from) {
+        route.push(l);
+        node = before;
+    }
+    route.reverse();
+    route
+}

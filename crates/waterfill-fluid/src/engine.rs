@@ -1,0 +1,614 @@
+//! The steps: who is joined to whom, and what happens in one.
+
+use waterfill_laws::protocol::{Connection, Kind, LinkView};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_sim::Network;
+use waterfill_sim::network::{FlowSpec, LinkSpec, TCP_IP_BYTES, TrafficSpec};
+use waterfill_sim::probe::Series;
+
+use crate::class::{Class, ClassSpec};
+use crate::joining::{Joining, Onward};
+use crate::link::{Dropped, Link, LinkParts, Streams};
+use crate::meter::Meter;
+use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
+use crate::plan::{self, ClassPlan, Edge, Member};
+
+/// The backend's name, as [`waterfill_laws::protocol::Info::backends`] has it.
+pub const BACKEND: &str = "fluid";
+
+/// One thing to do in a step.
+#[derive(Clone, Copy, Debug)]
+enum Task {
+    Source(u32),
+    Receiver(u32),
+    Link(u32),
+}
+
+/// The links of a class's path, for its SYN and for the time until a loss is found.
+#[derive(Debug)]
+struct Path {
+    forward: Box<[u32]>,
+    reverse: Box<[u32]>,
+}
+
+/// A handshake on its way.
+#[derive(Clone, Copy, Debug)]
+struct Syn {
+    class: u32,
+    /// Links already crossed, both ways.
+    hop: usize,
+    at: Instant,
+    cargo: SynCargo,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum SynCargo {
+    Out(AnyHeader),
+    Back { echo: AnyEcho, sent: Instant },
+}
+
+/// A source without congestion control.
+#[derive(Debug)]
+pub(crate) struct Traffic {
+    pub(crate) spec: TrafficSpec,
+    life: (Instant, Instant),
+    pub(crate) counted: (Instant, Instant),
+    /// Where it is put in, and where it comes out.
+    places: (usize, usize),
+    pub(crate) sent_bytes: f64,
+    pub(crate) received_bytes: f64,
+    pub(crate) counted_bytes: f64,
+    sampled_bytes: f64,
+}
+
+/// A fluid run of a resolved scenario.
+#[derive(Debug)]
+pub struct Fluid {
+    pub(crate) network: Network,
+    step: Duration,
+    next: u64,
+    pub(crate) end: Instant,
+    pub(crate) measure: (Instant, Instant),
+    pub(crate) links: Vec<Link>,
+    pub(crate) classes: Vec<Class>,
+    pub(crate) members: Vec<Member>,
+    pub(crate) traffic: Vec<Traffic>,
+    paths: Vec<Path>,
+    inbox: Inbox,
+    tasks: Vec<Task>,
+    /// Links whose data, and whose other streams, are read no earlier than a step after they are written.
+    slow: (Vec<u32>, Vec<u32>),
+    syns: Vec<Syn>,
+    dropped: Vec<Dropped>,
+    dropped_bytes: f64,
+    delay_added: Duration,
+    sample: Duration,
+    next_sample: Instant,
+    sampled: Instant,
+    flow_series: Series,
+    link_series: Series,
+    traffic_series: Series,
+    events: u64,
+    events_per_step: u64,
+}
+
+/// Where every byte of data went: `sent` is the sum of the others at all times.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Ledger {
+    /// Put into the network by sources, bytes.
+    pub sent: f64,
+    /// Taken out by receivers, bytes.
+    pub delivered: f64,
+    /// Did not fit a buffer, bytes.
+    pub dropped: f64,
+    /// In queues and on wires, bytes.
+    pub in_transit: f64,
+}
+
+impl Fluid {
+    /// Builds the network; `step_s` is the step in seconds, or none for the one that fits it.
+    ///
+    /// # Errors
+    /// One sentence: what of the network is missing, out of range, or not for a fluid.
+    pub fn new(network: Network, step_s: Option<f64>) -> Result<Self, String> {
+        check(&network)?;
+        let step = plan::step(&network, step_s)?;
+        let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
+        let sample = Duration::from_secs(network.sample_s);
+        let mut fluid = Self {
+            step,
+            next: 0,
+            end: Instant::from_secs(network.duration_s),
+            measure,
+            links: Vec::new(),
+            classes: Vec::new(),
+            members: Vec::new(),
+            traffic: Vec::new(),
+            paths: Vec::new(),
+            inbox: Inbox::default(),
+            tasks: Vec::new(),
+            slow: (Vec::new(), Vec::new()),
+            syns: Vec::new(),
+            dropped: Vec::new(),
+            dropped_bytes: 0.0,
+            delay_added: Duration::ZERO,
+            sample,
+            next_sample: Instant::ZERO + sample,
+            sampled: Instant::ZERO,
+            flow_series: Series::default(),
+            link_series: Series::default(),
+            traffic_series: Series::default(),
+            events: 0,
+            events_per_step: 0,
+            network,
+        };
+        fluid.build()?;
+        Ok(fluid)
+    }
+
+    // ------------------------------------------------------------------ building
+
+    fn build(&mut self) -> Result<(), String> {
+        let network = self.network.clone();
+        let (plans, members) = plan::classes(&network);
+        self.members = members;
+        let mut joining = Joining::new(&network, plans.len());
+        let mut protocols = Vec::new();
+        let mut routers: Vec<Vec<(ProtocolId, AnyRouter)>> = network.links.iter().map(|_| Vec::new()).collect();
+        for (c, plan) in (0u32..).zip(&plans) {
+            let flow = &network.flows[plan.group as usize];
+            let id = Network::protocol_of(flow)?;
+            if !protocols.contains(&id) {
+                protocols.push(id);
+            }
+            add_routers(&network, flow, id, &mut routers)?;
+            joining.add_class(c, flow, f64::from(network.ack_bytes));
+        }
+        for traffic in &network.traffic {
+            joining.add_traffic(&traffic.path, f64::from(traffic.packet_bytes));
+        }
+        let joined = joining.joined();
+        self.inbox.data.resize(joined.data, Parcel::default());
+        self.inbox.plain.resize(joined.plain, Plain::default());
+        for (plan, joints) in plans.iter().zip(joined.classes) {
+            let flow = &network.flows[plan.group as usize];
+            let id = Network::protocol_of(flow)?;
+            let packet = Volume::from_bytes(f64::from(network.packet_bytes));
+            let connection =
+                Connection { weight: flow.weight, packet, initial_window: flow.initial_window_packets * packet };
+            let spec = self.class_spec(flow, id, plan);
+            self.classes.push(Class::new(spec, joints, &network.params_of(id)?, &connection, self.step));
+            self.paths.push(Path { forward: flow.forward.clone().into(), reverse: flow.reverse.clone().into() });
+        }
+        for (spec, places) in network.traffic.iter().zip(joined.traffic) {
+            self.traffic.push(Traffic::new(spec.clone(), places, self.measure));
+        }
+        for (i, ((streams, onward), routers)) in joined.links.into_iter().zip(routers).enumerate() {
+            self.links.push(Link::new(self.link_parts(i as u32, streams, onward, routers)));
+        }
+        self.arrange(joined.edges);
+        let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
+        let link_columns = ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "lost"];
+        self.flow_series = Series::new(&flow_columns, &protocols);
+        self.link_series = Series::new(&link_columns, &protocols);
+        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps"], &[]);
+        Ok(())
+    }
+
+    fn link_parts(&self, i: u32, streams: Streams, onward: Onward, routers: Vec<(ProtocolId, AnyRouter)>) -> LinkParts {
+        let spec = &self.network.links[i as usize];
+        let (packet_bytes, ack_bytes) = (f64::from(self.network.packet_bytes), f64::from(self.network.ack_bytes));
+        let capacity = Rate::from_bps(spec.rate_bps);
+        let delay = Duration::from_secs(spec.delay_s);
+        // A packet is passed on when all of it has come: what a fluid would not wait for.
+        let latency = |bytes: f64| delay + Duration::from_secs(bytes * 8.0 / spec.rate_bps);
+        let bytes = spec.buffer_bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
+        let packets = spec.buffer_packets.map_or(f64::INFINITY, |packets| packets as f64 * packet_bytes);
+        LinkParts {
+            view: view(i, spec),
+            delay,
+            buffer_bytes: bytes.min(packets),
+            packet_bytes,
+            pipe: Pipe::new(self.step, (latency(packet_bytes), latency(ack_bytes)), onward.data, onward.plain),
+            streams,
+            routers,
+            meter: Meter::new(capacity, self.measure),
+        }
+    }
+
+    fn class_spec(&self, flow: &FlowSpec, id: ProtocolId, plan: &ClassPlan) -> ClassSpec {
+        let packet_bytes = f64::from(self.network.packet_bytes);
+        let headers = f64::from(TCP_IP_BYTES) + id.header_bytes() as f64;
+        let payload = packet_bytes - headers;
+        let wire_bytes = flow.size_bytes.map_or(f64::INFINITY, |size| {
+            let size = size as f64;
+            size + (size / payload).ceil() * headers
+        });
+        let payload_share = flow.size_bytes.map_or(payload / packet_bytes, |size| size as f64 / wire_bytes);
+        let (start, stop) = (Instant::from_secs(plan.start_s), Instant::from_secs(flow.stop_s));
+        let pad = Duration::from_secs(flow.pad_s);
+        let acks_per_packet = if flow.delayed_ack { 0.5 } else { 1.0 };
+        ClassSpec {
+            protocol: id,
+            count: f64::from(plan.count),
+            start: start + pad,
+            stop: stop + pad,
+            pad: pad * 2,
+            packet_bytes,
+            ack_share: acks_per_packet * f64::from(self.network.ack_bytes) / packet_bytes,
+            wire_bytes,
+            payload_share,
+            demand: flow.demand_bps.map(Rate::from_bps),
+            paced: flow.pacing.unwrap_or(id.info().paced),
+            base_rtt: Duration::from_secs(flow.base_rtt_s),
+            measure: self.measure,
+            counted: (self.measure.0.max(start), self.measure.1.min(stop)),
+        }
+    }
+
+    /// Puts the tasks into an order in which what is written in a step is written before it is read.
+    fn arrange(&mut self, mut edges: Vec<Edge>) {
+        let latency = |pipe: Option<u32>| {
+            pipe.map_or(Duration::ZERO, |lane| {
+                let (data, plain) = self.links[lane as usize / 2].pipe.latencies();
+                if lane % 2 == 0 { data } else { plain }
+            })
+        };
+        edges.retain(|edge| latency(edge.pipe) < self.step);
+        let (classes, links) = (self.classes.len() as u32, self.links.len() as u32);
+        let (order, late) = plan::order((2 * classes + links) as usize, edges, |pipe| latency(Some(pipe)));
+        for lane in late {
+            self.delay_added = self.delay_added.max(self.links[lane as usize / 2].pipe.make_late(lane % 2 == 0));
+        }
+        let task = |node: u32| {
+            if node < classes {
+                Task::Source(node)
+            } else if node < 2 * classes {
+                Task::Receiver(node - classes)
+            } else {
+                Task::Link(node - 2 * classes)
+            }
+        };
+        let used = |task: &Task| !matches!(task, Task::Link(l) if !self.links[*l as usize].is_used());
+        self.tasks = order.into_iter().map(task).filter(used).collect();
+        for (l, link) in (0u32..).zip(&self.links) {
+            let (data, plain) = link.pipe.latencies();
+            if data >= self.step {
+                self.slow.0.push(l);
+            }
+            if plain >= self.step {
+                self.slow.1.push(l);
+            }
+        }
+        let streams = self.links.iter().map(|link| link.streams.data.len() + link.streams.plain.len());
+        self.events_per_step = (streams.sum::<usize>() + 2 * self.classes.len()) as u64;
+    }
+
+    // ------------------------------------------------------------------ time
+
+    /// Steps up to `until`, or to the end of the run if that is earlier.
+    pub fn advance(&mut self, until: Instant) {
+        let until = until.min(self.end);
+        loop {
+            let step = Step::at(self.next, self.step);
+            // The last step may reach past the end of the run.
+            if step.from >= self.end || (step.to > until && until < self.end) {
+                return;
+            }
+            self.take(&step);
+            self.next += 1;
+            let over = step.to >= self.end;
+            if step.to >= self.next_sample || over {
+                self.take_sample(step.to.min(self.end));
+                while self.next_sample <= step.to {
+                    self.next_sample += self.sample;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, step: &Step) {
+        for &l in &self.slow.0 {
+            self.links[l as usize].pipe.push_data(step, &mut self.inbox.data);
+        }
+        for &l in &self.slow.1 {
+            self.links[l as usize].pipe.push_plain(step, &mut self.inbox.plain);
+        }
+        self.send_traffic(step);
+        self.shake_hands(step);
+        for i in 0..self.tasks.len() {
+            match self.tasks[i] {
+                Task::Source(c) => self.classes[c as usize].send(step, &mut self.inbox),
+                Task::Receiver(c) => self.classes[c as usize].receive(step, &mut self.inbox),
+                Task::Link(l) => self.step_link(l, step),
+            }
+        }
+        self.receive_traffic(step);
+        self.events += self.events_per_step;
+    }
+
+    fn step_link(&mut self, l: u32, step: &Step) {
+        let link = &mut self.links[l as usize];
+        link.step(step, &mut self.inbox, &mut self.dropped);
+        let (data, plain) = link.pipe.latencies();
+        if data < self.step {
+            link.pipe.push_data(step, &mut self.inbox.data);
+        }
+        if plain < self.step {
+            link.pipe.push_plain(step, &mut self.inbox.plain);
+        }
+        while let Some(Dropped { class, bytes }) = self.dropped.pop() {
+            self.dropped_bytes += bytes;
+            let found = step.middle + self.rest_of_round_trip(class, l);
+            self.classes[class as usize].lose(found, bytes);
+        }
+    }
+
+    /// From a link of a path to the source again, without queues.
+    fn rest_of_round_trip(&self, class: u32, from: u32) -> Duration {
+        let path = &self.paths[class as usize];
+        let crossed = path.forward.iter().position(|&l| l == from).unwrap_or(0);
+        let out = path.forward[crossed..].iter().map(|&l| self.links[l as usize].pipe.latencies().0);
+        let back = path.reverse.iter().map(|&l| self.links[l as usize].pipe.latencies().1);
+        out.chain(back).fold(self.classes[class as usize].spec.pad, |sum, latency| sum + latency)
+    }
+
+    // ------------------------------------------------------------------ handshakes
+
+    /// Starts flows, and brings handshakes on: they are single packets, at their own times.
+    fn shake_hands(&mut self, step: &Step) {
+        for (c, class) in (0u32..).zip(&mut self.classes) {
+            if class.starts(step.to) {
+                let at = class.spec.start;
+                let cargo = SynCargo::Out(class.open(at));
+                self.syns.push(Syn { class: c, hop: 0, at, cargo });
+            }
+        }
+        let mut i = 0;
+        while i < self.syns.len() {
+            if self.carry(i, step.to) {
+                self.syns.swap_remove(i);
+            } else {
+                i += 1;
+            }
+        }
+    }
+
+    /// Brings a handshake as far as it comes before `until`; whether that is its end.
+    fn carry(&mut self, i: usize, until: Instant) -> bool {
+        let syn = &mut self.syns[i];
+        let class = &mut self.classes[syn.class as usize];
+        let path = &self.paths[syn.class as usize];
+        let (bytes, count) = (f64::from(self.network.ack_bytes), class.spec.count);
+        while syn.at < until {
+            match &mut syn.cargo {
+                SynCargo::Out(header) => {
+                    if let Some(&l) = path.forward.get(syn.hop) {
+                        syn.at = self.links[l as usize].pass_syn(syn.at, bytes, count, Some(header));
+                        syn.hop += 1;
+                    } else {
+                        let echo = class.answer_syn(syn.at, header);
+                        syn.cargo = SynCargo::Back { echo, sent: syn.at };
+                        syn.hop = 0;
+                    }
+                }
+                SynCargo::Back { echo, sent } => {
+                    if let Some(&l) = path.reverse.get(syn.hop) {
+                        syn.at = self.links[l as usize].pass_syn(syn.at, bytes, count, None);
+                        syn.hop += 1;
+                        if syn.hop == path.reverse.len() {
+                            syn.at += class.spec.pad;
+                        }
+                    } else {
+                        class.opened(syn.at, *sent, echo);
+                        return true;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    // ------------------------------------------------------------------ uncontrolled traffic
+
+    fn send_traffic(&mut self, step: &Step) {
+        for traffic in &mut self.traffic {
+            let bytes = traffic.spec.rate_bps / 8.0 * step.length.as_secs() * step.overlap(traffic.life);
+            traffic.sent_bytes += bytes;
+            self.inbox.plain[traffic.places.0] = Plain { bytes, age_s: 0.0 };
+        }
+    }
+
+    fn receive_traffic(&mut self, step: &Step) {
+        for traffic in &mut self.traffic {
+            let bytes = self.inbox.plain[traffic.places.1].bytes;
+            traffic.received_bytes += bytes;
+            traffic.counted_bytes += bytes * step.overlap(traffic.counted);
+        }
+    }
+
+    // ------------------------------------------------------------------ looking
+
+    fn take_sample(&mut self, now: Instant) {
+        let (time, lasted) = (now.as_secs(), now.since(self.sampled).as_secs());
+        self.sampled = now;
+        if lasted <= 0.0 {
+            return;
+        }
+        let expanded = self.is_expanded();
+        let mut flow = 0;
+        for member in &self.members {
+            let class = &self.classes[member.class as usize];
+            let rows = if expanded { member.count } else { 1 };
+            let first = flow;
+            flow += rows;
+            let fresh = class.fresh_bytes();
+            if fresh <= 0.0 && !class.is_live(now) {
+                continue;
+            }
+            let rate_bps = fresh * 8.0 / lasted;
+            for i in first..first + rows {
+                self.flow_series.push(&[
+                    time,
+                    f64::from(i),
+                    rate_bps,
+                    class.window().map_or(f64::NAN, Volume::as_bytes),
+                    class.pacing().map_or(f64::NAN, Rate::as_bps),
+                    class.latest_rtt().map_or(f64::NAN, Duration::as_secs),
+                    class.in_flight().as_bytes(),
+                ]);
+                class.observe(&mut self.flow_series.newest(class.spec.protocol));
+            }
+        }
+        self.classes.iter_mut().for_each(Class::sampled);
+        for (i, link) in self.links.iter_mut().enumerate() {
+            let (span, queue_max) = link.meter.sample();
+            let (i, drops) = (i as f64, span.dropped_packets.round());
+            self.link_series.push(&[time, i, span.utilization, span.queue_bytes, queue_max, drops, 0.0]);
+            for (id, router) in link.routers() {
+                router.observe(&mut self.link_series.newest(*id));
+            }
+        }
+        for (i, traffic) in self.traffic.iter_mut().enumerate() {
+            let before = std::mem::replace(&mut traffic.sampled_bytes, traffic.received_bytes);
+            let rate_bps = (traffic.received_bytes - before) * 8.0 / lasted;
+            self.traffic_series.push(&[time, i as f64, rate_bps]);
+        }
+    }
+
+    /// Simulated time.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        (Instant::ZERO + self.step * self.next).min(self.end)
+    }
+
+    /// Length of the run.
+    #[must_use]
+    pub const fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// The step.
+    #[must_use]
+    pub const fn step(&self) -> Duration {
+        self.step
+    }
+
+    /// Steps taken so far.
+    #[must_use]
+    pub const fn steps(&self) -> u64 {
+        self.next
+    }
+
+    /// Classes that are stepped.
+    #[must_use]
+    pub fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// What the longest of the delays that a step is too long for has grown by; zero where all are exact.
+    #[must_use]
+    pub const fn delay_added(&self) -> Duration {
+        self.delay_added
+    }
+
+    /// Parcels handled so far: one a step for each class at its source, its receiver and every link on its way.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Packets that links have sent so far, were the fluid packets.
+    #[must_use]
+    pub fn packet_hops(&self) -> u64 {
+        self.links.iter().map(|link| link.packets_passed).sum::<f64>() as u64
+    }
+
+    /// Series of flows, links and traffic, one row a sample and entity.
+    #[must_use]
+    pub const fn series(&self) -> [&Series; 3] {
+        [&self.flow_series, &self.link_series, &self.traffic_series]
+    }
+
+    /// Where every byte of data went so far.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        let sum = |of: fn(&Class) -> f64| self.classes.iter().map(|class| of(class) * class.spec.count).sum();
+        let mut in_transit = 0.0;
+        for (c, path) in (0u32..).zip(&self.paths) {
+            for &l in &path.forward {
+                let link = &self.links[l as usize];
+                let stream = link.streams.classes.iter().position(|&class| class == c).unwrap_or(0);
+                in_transit += link.pipe.data_bytes(stream);
+            }
+        }
+        Ledger { sent: sum(|c| c.sent), delivered: sum(|c| c.received), dropped: self.dropped_bytes, in_transit }
+    }
+
+    /// Heap memory of what is under way, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
+        self.links.iter().map(|link| link.pipe.heap_bytes()).sum()
+    }
+}
+
+impl Traffic {
+    fn new(spec: TrafficSpec, places: (usize, usize), measure: (Instant, Instant)) -> Self {
+        let life = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
+        Self {
+            life,
+            counted: (measure.0.max(life.0), measure.1.min(life.1)),
+            places,
+            sent_bytes: 0.0,
+            received_bytes: 0.0,
+            counted_bytes: 0.0,
+            sampled_bytes: 0.0,
+            spec,
+        }
+    }
+}
+
+fn view(i: u32, spec: &LinkSpec) -> LinkView {
+    LinkView { id: i, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO }
+}
+
+/// The routers of a protocol on the links that its data cross.
+fn add_routers(
+    network: &Network,
+    flow: &FlowSpec,
+    id: ProtocolId,
+    routers: &mut [Vec<(ProtocolId, AnyRouter)>],
+) -> Result<(), String> {
+    if id.info().kind != Kind::Explicit {
+        return Ok(());
+    }
+    let name = id.info().name;
+    for &l in &flow.forward {
+        let (spec, routers) = (&network.links[l as usize], &mut routers[l as usize]);
+        let speaks = spec.routers.as_ref().is_none_or(|names| names.iter().any(|n| n == name));
+        if speaks && !routers.iter().any(|&(known, _)| known == id) {
+            let (params, view) = (network.params_of(id)?, view(l, spec));
+            params.check_link(&view).map_err(|e| format!("params.{name}.{e} (for link {})", spec.name))?;
+            routers.push((id, params.router(&view)));
+        }
+    }
+    Ok(())
+}
+
+/// What a fluid cannot be made of.
+fn check(network: &Network) -> Result<(), String> {
+    for flow in &network.flows {
+        let id = Network::protocol_of(flow)?;
+        if !id.info().backends.contains(&BACKEND) {
+            return Err(format!(
+                "flow.{}.protocol: expected one that runs on {BACKEND}, got {}",
+                flow.name, flow.protocol
+            ));
+        }
+    }
+    if let Some(link) = network.links.iter().find(|link| link.loss > 0.0) {
+        return Err(format!("link.{}.loss: expected 0, as a fluid has no random loss, got {}", link.name, link.loss));
+    }
+    Ok(())
+}

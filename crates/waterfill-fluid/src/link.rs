@@ -1,0 +1,272 @@
+//! One direction of a link: a fluid queue, its routers, and the pipe of what has passed it.
+//!
+//! Within a step fluid comes at a constant rate, so the queue is a straight line, bent where it is empty or full. The step
+//! is cut at the routers' timers: a router sees the load and the queue of each part by itself.
+
+use std::ops::Range;
+
+use waterfill_laws::protocol::{LinkView, PacketKind};
+use waterfill_laws::registry::{AnyHeader, AnyPassing, AnyRouter, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Volume};
+
+use crate::meter::{Done, Meter};
+use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
+
+/// Data of a class that did not fit the buffer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Dropped {
+    pub(crate) class: u32,
+    pub(crate) bytes: f64,
+}
+
+/// What a stream without headers is made of.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PlainKind {
+    pub(crate) kind: PacketKind,
+    pub(crate) packet_bytes: f64,
+}
+
+/// The streams of a link: where they stand in the inbox, and whose they are.
+#[derive(Debug, Default)]
+pub(crate) struct Streams {
+    pub(crate) data: Range<usize>,
+    pub(crate) classes: Vec<u32>,
+    /// Acknowledgements and uncontrolled traffic.
+    pub(crate) plain: Range<usize>,
+    pub(crate) kinds: Vec<PlainKind>,
+}
+
+/// One direction of a link.
+#[derive(Debug)]
+pub(crate) struct Link {
+    view: LinkView,
+    delay: Duration,
+    buffer_bytes: f64,
+    packet_bytes: f64,
+    pub(crate) streams: Streams,
+    pub(crate) pipe: Pipe,
+    routers: Vec<(ProtocolId, AnyRouter)>,
+    departures: bool,
+    next_timer: Instant,
+    /// Packets that came and were not dropped, were the fluid packets.
+    pub(crate) packets_passed: f64,
+    pub(crate) meter: Meter,
+}
+
+/// What a link direction is.
+#[derive(Debug)]
+pub(crate) struct LinkParts {
+    pub(crate) view: LinkView,
+    pub(crate) delay: Duration,
+    pub(crate) buffer_bytes: f64,
+    pub(crate) packet_bytes: f64,
+    pub(crate) streams: Streams,
+    pub(crate) pipe: Pipe,
+    pub(crate) routers: Vec<(ProtocolId, AnyRouter)>,
+    pub(crate) meter: Meter,
+}
+
+impl Link {
+    pub(crate) fn new(parts: LinkParts) -> Self {
+        let LinkParts { view, delay, buffer_bytes, packet_bytes, streams, pipe, routers, meter } = parts;
+        Self {
+            departures: routers.iter().any(|(_, router)| router.sees_departures()),
+            next_timer: next_timer(&routers),
+            view,
+            delay,
+            buffer_bytes,
+            packet_bytes,
+            streams,
+            pipe,
+            routers,
+            packets_passed: 0.0,
+            meter,
+        }
+    }
+
+    pub(crate) fn routers(&self) -> &[(ProtocolId, AnyRouter)] {
+        &self.routers
+    }
+
+    /// Whether anything ever crosses it.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.streams.data.is_empty() || !self.streams.plain.is_empty()
+    }
+
+    /// Waiting, bytes.
+    fn queue_bytes(&self) -> f64 {
+        self.view.queue.as_bytes()
+    }
+
+    /// How long what comes now would wait.
+    fn wait(&self) -> Duration {
+        if self.view.queue > Volume::ZERO {
+            Duration::from_secs(self.view.queue / self.view.capacity)
+        } else {
+            Duration::ZERO
+        }
+    }
+
+    /// A SYN of each of `count` flows, or its answer, comes; when it is at the far end.
+    pub(crate) fn pass_syn(
+        &mut self,
+        now: Instant,
+        bytes: f64,
+        count: f64,
+        mut header: Option<&mut AnyHeader>,
+    ) -> Instant {
+        let kind = if header.is_some() { PacketKind::Syn } else { PacketKind::Ack };
+        for (_, router) in &mut self.routers {
+            let volume = Volume::from_bytes(bytes * count);
+            let mut passing = AnyPassing { now, volume, packets: count, kind, header: header.as_deref_mut() };
+            router.on_arrival(&self.view, &mut passing);
+            if self.departures {
+                router.on_departure(&self.view, &mut passing);
+            }
+        }
+        now + self.wait() + Duration::from_secs(bytes * 8.0 / self.view.capacity.as_bps()) + self.delay
+    }
+
+    /// Takes in what comes in a step, and passes it on to its pipe.
+    pub(crate) fn step(&mut self, step: &Step, inbox: &mut Inbox, dropped: &mut Vec<Dropped>) {
+        let data = &mut inbox.data[self.streams.data.clone()];
+        let plain = &inbox.plain[self.streams.plain.clone()];
+        let data_bytes: f64 = data.iter().map(|parcel| parcel.bytes).sum();
+        let others = self.others(plain);
+        let came = data_bytes + others.bytes();
+
+        let queue_before = self.queue_bytes();
+        let overflow = self.fill(step, came, data, &others);
+        let mut kept = 1.0;
+        if overflow > 0.0 {
+            kept = 1.0 - overflow / came;
+            let losers = data.iter().zip(&self.streams.classes).filter(|(parcel, _)| parcel.bytes > 0.0);
+            dropped.extend(losers.map(|(p, &class)| Dropped { class, bytes: p.bytes - p.bytes * kept }));
+        }
+        self.pipe.write(data, plain, kept, step.to + self.wait());
+
+        let queue = self.queue_bytes();
+        let served_bytes = (queue_before + came - overflow - queue).max(0.0);
+        let dropped_packets = overflow / self.packet_bytes;
+        self.packets_passed += data_bytes / self.packet_bytes + others.acks.1 + others.other.1 - dropped_packets;
+        self.meter.add(step, &Done { queue: (queue_before, queue), served_bytes, dropped_packets });
+    }
+
+    /// What comes besides data.
+    fn others(&self, plain: &[Plain]) -> Others {
+        let mut others = Others::default();
+        for (parcel, of) in plain.iter().zip(&self.streams.kinds) {
+            let sum = if of.kind == PacketKind::Ack { &mut others.acks } else { &mut others.other };
+            sum.0 += parcel.bytes;
+            sum.1 += parcel.bytes / of.packet_bytes;
+        }
+        others
+    }
+
+    /// The queue over a step in which `came` bytes come, and what its routers make of it; what did not fit.
+    fn fill(&mut self, step: &Step, came: f64, data: &mut [Parcel], others: &Others) -> f64 {
+        let served = self.view.capacity.as_bps() / 8.0 * step.length_s;
+        let (mut at, mut overflow, mut spoken) = (step.from, 0.0, false);
+        loop {
+            let until = self.next_timer.min(step.to);
+            if until > at {
+                let share = if until == step.to && at == step.from { 1.0 } else { until.since(at) / step.length };
+                // A header is written once, by the router as it is in the middle of the step.
+                let speaks = !spoken && step.middle < until;
+                if came > 0.0 {
+                    self.arrive(at, share, speaks, data, others);
+                }
+                let queue = self.queue_bytes() + share * (came - served);
+                overflow += (queue - self.buffer_bytes).max(0.0);
+                self.view.queue = Volume::from_bytes(queue.clamp(0.0, self.buffer_bytes));
+                if speaks {
+                    spoken = true;
+                    if self.departures {
+                        self.depart(step, data);
+                    }
+                }
+                at = until;
+            }
+            if self.next_timer > step.to {
+                return overflow;
+            }
+            self.run_timers();
+        }
+    }
+
+    /// The routers see a share of a step's arrivals.
+    fn arrive(&mut self, now: Instant, share: f64, speaks: bool, data: &mut [Parcel], others: &Others) {
+        for (_, router) in &mut self.routers {
+            for parcel in data.iter_mut() {
+                if parcel.bytes > 0.0 {
+                    let bytes = parcel.bytes * share;
+                    let (volume, packets) = (Volume::from_bytes(bytes), bytes / self.packet_bytes);
+                    let mut unheard = parcel.header;
+                    let header = Some(if speaks { &mut parcel.header } else { &mut unheard });
+                    let mut passing = AnyPassing { now, volume, packets, kind: PacketKind::Data, header };
+                    router.on_arrival(&self.view, &mut passing);
+                }
+            }
+            for ((bytes, packets), kind) in [(others.acks, PacketKind::Ack), (others.other, PacketKind::Other)] {
+                if bytes > 0.0 {
+                    let (volume, packets) = (Volume::from_bytes(bytes * share), packets * share);
+                    router.on_arrival(&self.view, &mut AnyPassing { now, volume, packets, kind, header: None });
+                }
+            }
+        }
+    }
+
+    /// Routers that want to see departures see every row once, when its first byte leaves.
+    fn depart(&mut self, step: &Step, data: &mut [Parcel]) {
+        let (view, packet_bytes, now) = (&self.view, self.packet_bytes, step.middle);
+        let leave = |router: &mut AnyRouter, bytes: f64, header: &mut AnyHeader| {
+            if bytes > 0.0 {
+                let (volume, packets) = (Volume::from_bytes(bytes), bytes / packet_bytes);
+                let mut passing = AnyPassing { now, volume, packets, kind: PacketKind::Data, header: Some(header) };
+                router.on_departure(view, &mut passing);
+            }
+        };
+        while let Some(row) = self.pipe.leaving(step.to) {
+            let (volumes, headers) = self.pipe.row(row);
+            for (_, router) in &mut self.routers {
+                for (&bytes, header) in volumes.iter().zip(headers.iter_mut()) {
+                    leave(router, bytes, header);
+                }
+            }
+        }
+        if self.pipe.leaves_at_once(step.to) {
+            for (_, router) in &mut self.routers {
+                for parcel in data.iter_mut() {
+                    leave(router, parcel.bytes, &mut parcel.header);
+                }
+            }
+        }
+    }
+
+    fn run_timers(&mut self) {
+        let due = self.next_timer;
+        for (_, router) in &mut self.routers {
+            if router.poll_at() <= due {
+                router.on_timer(&self.view, due);
+            }
+        }
+        self.next_timer = next_timer(&self.routers);
+    }
+}
+
+fn next_timer(routers: &[(ProtocolId, AnyRouter)]) -> Instant {
+    routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER)
+}
+
+/// What comes in a step besides data: bytes and packets.
+#[derive(Clone, Copy, Debug, Default)]
+struct Others {
+    acks: (f64, f64),
+    other: (f64, f64),
+}
+
+impl Others {
+    fn bytes(&self) -> f64 {
+        self.acks.0 + self.other.0
+    }
+}

@@ -1,0 +1,385 @@
+//! What is under way behind a queue: one row of parcels a step, read again after the wait and the delay.
+//!
+//! Row n holds, stream by stream, what joined in step n. It leaves the queue between two times, `starts[n]` and
+//! `starts[n + 1]`, the same for all streams, because a queue is first-in-first-out; and it comes out a fixed latency
+//! later. So where a step of the reader cuts the rows is worked out once a step and not for every stream.
+
+use waterfill_laws::registry::AnyHeader;
+use waterfill_laws::units::{Duration, Instant};
+
+/// One step of time: [from, to).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Step {
+    pub(crate) index: u64,
+    pub(crate) from: Instant,
+    pub(crate) to: Instant,
+    /// Headers and ages are taken here.
+    pub(crate) middle: Instant,
+    pub(crate) length: Duration,
+    pub(crate) length_s: f64,
+}
+
+impl Step {
+    /// The step of this index on a grid of `length`.
+    pub(crate) fn at(index: u64, length: Duration) -> Self {
+        let from = Instant::ZERO + length * index;
+        Self { index, from, to: from + length, middle: from + length / 2, length, length_s: length.as_secs() }
+    }
+
+    /// The part of the step that lies in [from, to).
+    pub(crate) fn overlap(&self, (from, to): (Instant, Instant)) -> f64 {
+        if from <= self.from && self.to <= to {
+            return 1.0;
+        }
+        self.to.min(to).since(self.from.max(from)) / self.length
+    }
+}
+
+/// Fluid with a header, of one class.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parcel {
+    pub(crate) bytes: f64,
+    /// From sending to the middle of the step.
+    pub(crate) age_s: f64,
+    pub(crate) header: AnyHeader,
+}
+
+/// Fluid without a header.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Plain {
+    pub(crate) bytes: f64,
+    pub(crate) age_s: f64,
+}
+
+/// What comes to everybody in a step: each stream's writer fills in its place, zero included, before its reader looks.
+#[derive(Debug, Default)]
+pub(crate) struct Inbox {
+    pub(crate) data: Vec<Parcel>,
+    pub(crate) plain: Vec<Plain>,
+}
+
+/// A part of a row that comes out in the reader's step.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    /// Where its row stands in the columns.
+    base: usize,
+    /// Its share of the row.
+    share: f64,
+    /// From joining to the middle of the reader's step, s.
+    age_s: f64,
+}
+
+/// What stands for a stream in a step: a place in the columns, and its age in the middle of the step.
+#[derive(Clone, Copy, Debug)]
+struct Out {
+    place: usize,
+    age_s: f64,
+}
+
+/// Streams of one latency: their rows, and how far these have been read.
+#[derive(Debug, Default)]
+struct Lane {
+    latency: Duration,
+    /// The place in the inbox that each stream goes to.
+    to: Vec<u32>,
+    volumes: Vec<f64>,
+    ages: Vec<f64>,
+    /// The first row not yet read to its end, and the share of it that has been.
+    read: u64,
+    consumed: f64,
+    pieces: Vec<Piece>,
+    /// The piece in the middle of the reader's step.
+    middle: usize,
+}
+
+/// Rows under way behind one queue: data with headers, and all else.
+#[derive(Debug)]
+pub(crate) struct Pipe {
+    step: Duration,
+    /// Rows that the columns have room for: a power of two.
+    slots: usize,
+    starts: Vec<Instant>,
+    data: Lane,
+    headers: Vec<AnyHeader>,
+    plain: Lane,
+    /// The row being written.
+    written: u64,
+    /// The next row that has not left the queue.
+    left: u64,
+}
+
+/// Rows of a pipe at first.
+const SLOTS: usize = 4;
+
+impl Pipe {
+    /// A pipe with these latencies of data and of all else, and the places in the inbox that streams go to.
+    pub(crate) fn new(step: Duration, latencies: (Duration, Duration), data: Vec<u32>, plain: Vec<u32>) -> Self {
+        let slots = SLOTS;
+        Self {
+            step,
+            slots,
+            starts: vec![Instant::ZERO; slots],
+            headers: vec![AnyHeader::None; slots * data.len()],
+            data: Lane::new(latencies.0, data, slots),
+            plain: Lane::new(latencies.1, plain, slots),
+            written: 0,
+            left: 0,
+        }
+    }
+
+    /// Latencies of data and of all else.
+    pub(crate) const fn latencies(&self) -> (Duration, Duration) {
+        (self.data.latency, self.plain.latency)
+    }
+
+    /// Makes the latency of data, or of all else, a step, where a reader comes before the writer; what it grew by.
+    pub(crate) fn make_late(&mut self, data: bool) -> Duration {
+        let lane = if data { &mut self.data } else { &mut self.plain };
+        let grew = self.step - lane.latency;
+        lane.latency = lane.latency.max(self.step);
+        grew
+    }
+
+    fn slot(&self, row: u64) -> usize {
+        row as usize & (self.slots - 1)
+    }
+
+    fn start(&self, row: u64) -> Instant {
+        self.starts[self.slot(row)]
+    }
+
+    /// Writes the row of this step: `kept` of all that is in the inbox. Its last byte leaves at `end`.
+    pub(crate) fn write(&mut self, data: &[Parcel], plain: &[Plain], kept: f64, end: Instant) {
+        let base = self.slot(self.written) * data.len();
+        let columns = self.data.volumes[base..].iter_mut().zip(&mut self.data.ages[base..]);
+        for (((volume, age), header), parcel) in columns.zip(&mut self.headers[base..]).zip(data) {
+            (*volume, *age, *header) = (parcel.bytes * kept, parcel.age_s, parcel.header);
+        }
+        let base = self.slot(self.written) * plain.len();
+        let columns = self.plain.volumes[base..].iter_mut().zip(&mut self.plain.ages[base..]);
+        for ((volume, age), parcel) in columns.zip(plain) {
+            (*volume, *age) = (parcel.bytes * kept, parcel.age_s);
+        }
+        self.written += 1;
+        if self.written - self.oldest() >= self.slots as u64 {
+            self.grow();
+        }
+        let slot = self.slot(self.written);
+        self.starts[slot] = end;
+    }
+
+    /// The next row that was written before and whose first byte leaves the queue before `until`; each comes once.
+    pub(crate) fn leaving(&mut self, until: Instant) -> Option<u64> {
+        let leaves = self.left < self.written && self.start(self.left) < until;
+        leaves.then(|| {
+            self.left += 1;
+            self.left - 1
+        })
+    }
+
+    /// Whether the first byte of the row being written leaves before `until`; if so it counts as left.
+    pub(crate) fn leaves_at_once(&mut self, until: Instant) -> bool {
+        let leaves = self.left == self.written && self.start(self.left) < until;
+        self.left += u64::from(leaves);
+        leaves
+    }
+
+    /// Volumes and headers of a row of data.
+    pub(crate) fn row(&mut self, row: u64) -> (&[f64], &mut [AnyHeader]) {
+        let streams = self.data.to.len();
+        let base = self.slot(row) * streams;
+        (&self.data.volumes[base..base + streams], &mut self.headers[base..base + streams])
+    }
+
+    /// The oldest row not read to its end. A lane without streams is never read.
+    fn oldest(&self) -> u64 {
+        let lanes = [&self.data, &self.plain].into_iter().filter(|lane| !lane.to.is_empty());
+        lanes.map(|lane| lane.read).min().unwrap_or(self.written)
+    }
+
+    /// Twice the room. Happens while queues grow to what they come to, and never again.
+    fn grow(&mut self) {
+        let (before, after) = (self.slots, self.slots * 2);
+        let rows = self.oldest()..self.written;
+        let old = std::mem::replace(&mut self.starts, vec![Instant::ZERO; after]);
+        for row in rows.clone() {
+            self.starts[row as usize & (after - 1)] = old[row as usize & (before - 1)];
+        }
+        let streams = self.data.to.len();
+        self.headers = moved(&self.headers, streams, rows.clone(), after);
+        for lane in [&mut self.data, &mut self.plain] {
+            lane.volumes = moved(&lane.volumes, lane.to.len(), rows.clone(), after);
+            lane.ages = moved(&lane.ages, lane.to.len(), rows.clone(), after);
+        }
+        self.slots = after;
+    }
+
+    /// Brings the data that come out in a step to their readers; to be called once a step.
+    pub(crate) fn push_data(&mut self, step: &Step, inbox: &mut [Parcel]) {
+        if self.data.to.is_empty() {
+            return;
+        }
+        self.data.open(step, &self.starts, self.written, self.step);
+        let (lane, headers) = (&self.data, &self.headers);
+        lane.each(|stream, to, bytes, out| {
+            let parcel = &mut inbox[to];
+            parcel.bytes = bytes;
+            if let Some(out) = out {
+                parcel.age_s = out.age_s;
+                parcel.header = headers[out.place];
+                if parcel.header.is_extensive() {
+                    parcel.header = lane.joined(stream, headers);
+                }
+            }
+        });
+    }
+
+    /// Brings all else that comes out in a step to its readers; to be called once a step.
+    pub(crate) fn push_plain(&mut self, step: &Step, inbox: &mut [Plain]) {
+        if self.plain.to.is_empty() {
+            return;
+        }
+        self.plain.open(step, &self.starts, self.written, self.step);
+        self.plain.each(|_, to, bytes, out| {
+            let parcel = &mut inbox[to];
+            parcel.bytes = bytes;
+            if let Some(out) = out {
+                parcel.age_s = out.age_s;
+            }
+        });
+    }
+
+    /// Bytes of data that have not come out.
+    pub(crate) fn data_bytes(&self, stream: usize) -> f64 {
+        let lane = &self.data;
+        (lane.read..self.written)
+            .map(|row| {
+                let left = if row == lane.read { 1.0 - lane.consumed } else { 1.0 };
+                left * lane.volumes[self.slot(row) * lane.to.len() + stream]
+            })
+            .sum()
+    }
+
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let lane = |lane: &Lane| (lane.volumes.capacity() + lane.ages.capacity()) * size_of::<f64>();
+        lane(&self.data) + lane(&self.plain) + self.headers.capacity() * size_of::<AnyHeader>()
+    }
+}
+
+/// Columns of `streams` entries a row, laid out anew for more rows.
+fn moved<T: Copy + Default>(old: &[T], streams: usize, rows: std::ops::Range<u64>, slots: usize) -> Vec<T> {
+    let mut new = vec![T::default(); slots * streams];
+    let before = slots / 2;
+    for row in rows {
+        let (from, to) = ((row as usize & (before - 1)) * streams, (row as usize & (slots - 1)) * streams);
+        new[to..to + streams].copy_from_slice(&old[from..from + streams]);
+    }
+    new
+}
+
+impl Lane {
+    fn new(latency: Duration, to: Vec<u32>, slots: usize) -> Self {
+        let places = slots * to.len();
+        Self {
+            latency,
+            volumes: vec![0.0; places],
+            ages: vec![0.0; places],
+            to,
+            read: 0,
+            consumed: 0.0,
+            pieces: Vec::with_capacity(4),
+            middle: 0,
+        }
+    }
+
+    /// Works out what comes out in a step.
+    fn open(&mut self, step: &Step, starts: &[Instant], written: u64, row_length: Duration) {
+        self.pieces.clear();
+        self.middle = 0;
+        let slot = |row: u64| row as usize & (starts.len() - 1);
+        let until = step.to.before(self.latency);
+        let middle = step.middle.before(self.latency);
+        while self.read < written {
+            let (start, end) = (starts[slot(self.read)], starts[slot(self.read + 1)]);
+            if start >= until {
+                break;
+            }
+            let whole = end <= until;
+            let upto = if whole { 1.0 } else { until.since(start) / end.since(start) };
+            let share = upto - self.consumed;
+            if share > 0.0 || whole {
+                // When the fluid at the middle of the step joined; for a row elsewhere, that at the piece's own middle.
+                let in_middle = start <= middle && middle < end;
+                let place =
+                    if in_middle { middle.since(start) / end.since(start) } else { self.consumed + share / 2.0 };
+                let joined = Instant::ZERO + row_length * self.read;
+                let age_s = step.middle.since(joined).as_secs() - place * step.length_s;
+                if in_middle {
+                    self.middle = self.pieces.len();
+                }
+                self.pieces.push(Piece { base: slot(self.read) * self.to.len(), share, age_s });
+            }
+            if !whole {
+                self.consumed = upto;
+                break;
+            }
+            self.consumed = 0.0;
+            self.read += 1;
+        }
+    }
+
+    /// Every stream: its number, where it goes, its bytes that come out in the step and, unless there are none, what stands
+    /// for them.
+    #[inline]
+    fn each(&self, mut give: impl FnMut(usize, usize, f64, Option<Out>)) {
+        let streams = self.to.len();
+        // Nearly always the end of one row and the beginning of the next.
+        let (one, two) = match self.pieces.as_slice() {
+            &[one] => (one, Piece { share: 0.0, ..one }),
+            &[one, two] => (one, two),
+            pieces => {
+                for (stream, &to) in self.to.iter().enumerate() {
+                    let bytes = pieces.iter().map(|p| self.amount(p, stream)).sum();
+                    give(stream, to as usize, bytes, (bytes > 0.0).then(|| self.largest(stream)));
+                }
+                return;
+            }
+        };
+        let middle = &self.pieces[self.middle];
+        let volumes = |piece: &Piece| &self.volumes[piece.base..piece.base + streams];
+        let columns = volumes(&one).iter().zip(volumes(&two)).zip(volumes(middle));
+        for (stream, (&to, ((&first, &second), &typical))) in self.to.iter().zip(columns).enumerate() {
+            let bytes = one.share * first + two.share * second;
+            let out = (bytes > 0.0).then(|| {
+                if typical > 0.0 && middle.share > 0.0 {
+                    let place = middle.base + stream;
+                    Out { place, age_s: middle.age_s + self.ages[place] }
+                } else {
+                    self.largest(stream)
+                }
+            });
+            give(stream, to as usize, bytes, out);
+        }
+    }
+
+    fn amount(&self, piece: &Piece, stream: usize) -> f64 {
+        piece.share * self.volumes[piece.base + stream]
+    }
+
+    /// What stands for a stream that begins or ends within the step: its largest piece.
+    #[cold]
+    fn largest(&self, stream: usize) -> Out {
+        let amounts = self.pieces.iter().max_by(|a, b| self.amount(a, stream).total_cmp(&self.amount(b, stream)));
+        let piece = amounts.unwrap_or(&self.pieces[self.middle]);
+        let place = piece.base + stream;
+        Out { place, age_s: piece.age_s + self.ages[place] }
+    }
+
+    /// The header of all that a stream has in the step, where headers are sums over packets.
+    fn joined(&self, stream: usize, headers: &[AnyHeader]) -> AnyHeader {
+        let places = self.pieces.iter().map(|p| (p.share, p.base + stream));
+        let parts = places.filter(|&(_, place)| self.volumes[place] > 0.0);
+        let parts = parts.map(|(share, place)| headers[place].part(share));
+        parts.reduce(|sum, part| sum.joined(&part)).unwrap_or_default()
+    }
+}

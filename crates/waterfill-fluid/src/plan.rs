@@ -1,0 +1,197 @@
+//! From a network to what is stepped: classes of flows, the step, and who comes before whom within one.
+
+use std::collections::HashMap;
+
+use waterfill_laws::units::Duration;
+use waterfill_sim::network::{FlowSpec, Network};
+
+/// Steps in the shortest round trip, unless the user says otherwise: what it takes for halving the step to change rates by
+/// less than 1 % on the networks of the tests.
+const STEPS_PER_RTT: f64 = 20.0;
+/// Fewest steps in the shortest round trip: with fewer, an acknowledgement would come in the step of its data.
+const STEPS_PER_RTT_MIN: f64 = 4.0;
+
+/// Flows of one entry of the scenario, and the class they belong to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Member {
+    pub(crate) class: u32,
+    pub(crate) group: u32,
+    /// Place of the first of them in the entry.
+    pub(crate) index: u32,
+    pub(crate) count: u32,
+}
+
+/// A class to be: an entry it is like, when it starts, how many flows it has.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ClassPlan {
+    pub(crate) group: u32,
+    pub(crate) start_s: f64,
+    pub(crate) count: u32,
+}
+
+/// All that makes two flows alike.
+#[derive(PartialEq, Eq, Hash)]
+struct Likeness<'a> {
+    protocol: &'a str,
+    path: (&'a [u32], &'a [u32]),
+    numbers: [u64; 6],
+    limits: (Option<u64>, Option<u64>),
+    habits: (Option<bool>, bool),
+}
+
+impl<'a> Likeness<'a> {
+    fn of(flow: &'a FlowSpec, start_s: f64) -> Self {
+        let numbers = [start_s, flow.stop_s, flow.pad_s, flow.base_rtt_s, flow.weight, flow.initial_window_packets];
+        Self {
+            protocol: &flow.protocol,
+            path: (&flow.forward, &flow.reverse),
+            numbers: numbers.map(f64::to_bits),
+            limits: (flow.size_bytes, flow.demand_bps.map(f64::to_bits)),
+            habits: (flow.pacing, flow.delayed_ack),
+        }
+    }
+}
+
+/// The classes of a network, and its flows in the scenario's order.
+pub(crate) fn classes(network: &Network) -> (Vec<ClassPlan>, Vec<Member>) {
+    let mut known: HashMap<Likeness<'_>, u32> = HashMap::new();
+    let (mut plans, mut members) = (Vec::<ClassPlan>::new(), Vec::new());
+    for (group, flow) in (0u32..).zip(&network.flows) {
+        // Flows that start one after another are a class each.
+        let (parts, count) = if flow.stagger_s > 0.0 { (flow.count, 1) } else { (1, flow.count) };
+        for index in 0..parts {
+            let start_s = flow.start_s + f64::from(index) * flow.stagger_s;
+            let class = *known.entry(Likeness::of(flow, start_s)).or_insert_with(|| {
+                plans.push(ClassPlan { group, start_s, count: 0 });
+                plans.len() as u32 - 1
+            });
+            plans[class as usize].count += count;
+            members.push(Member { class, group, index, count });
+        }
+    }
+    (plans, members)
+}
+
+/// The shortest round trip of a network: propagation, padding, and the time that packets take to be sent.
+fn shortest_rtt_s(network: &Network) -> f64 {
+    let sending = |l: &u32, bytes: f64| bytes * 8.0 / network.links[*l as usize].rate_bps;
+    let rtt = |flow: &FlowSpec| {
+        let out: f64 = flow.forward.iter().map(|l| sending(l, f64::from(network.packet_bytes))).sum();
+        let back: f64 = flow.reverse.iter().map(|l| sending(l, f64::from(network.ack_bytes))).sum();
+        let links = flow.forward.iter().chain(&flow.reverse).map(|l| network.links[*l as usize].delay_s);
+        out + back + links.sum::<f64>() + 2.0 * flow.pad_s
+    };
+    network.flows.iter().map(rtt).fold(f64::INFINITY, f64::min)
+}
+
+/// The step of a run: the user's, else a part of the shortest round trip that divides the sampling interval.
+///
+/// # Errors
+/// One sentence: the step is too long for this network, or there is none.
+pub(crate) fn step(network: &Network, wanted_s: Option<f64>) -> Result<Duration, String> {
+    let shortest_s = shortest_rtt_s(network);
+    let interval_s = network.sample_s.min(network.duration_s);
+    let step_s = match wanted_s {
+        Some(step_s) => {
+            let longest_s = shortest_s / STEPS_PER_RTT_MIN;
+            if !(step_s > 0.0 && step_s <= longest_s) {
+                return Err(format!(
+                    "step: expected a time above zero and at most {longest_s:.3e} s, a quarter of the shortest round trip, \
+                     got {step_s:e} s"
+                ));
+            }
+            step_s
+        }
+        None => interval_s / (interval_s * STEPS_PER_RTT / shortest_s).ceil().max(1.0),
+    };
+    let step = Duration::from_secs(step_s);
+    if step.is_zero() {
+        return Err(format!("step: expected round trips of at least 100 ps, got {shortest_s:e} s"));
+    }
+    Ok(step)
+}
+
+/// What is read in the same step as it is written: its writer comes before its reader.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Edge {
+    pub(crate) from: u32,
+    pub(crate) to: u32,
+    /// Through this pipe; none is straight from a host.
+    pub(crate) pipe: Option<u32>,
+}
+
+/// An order of the nodes in which every edge goes forward, and the pipes whose edges had to be left out because they close a
+/// circle: of the pipes on circles, those of the longest latency.
+pub(crate) fn order(nodes: usize, mut edges: Vec<Edge>, latency: impl Fn(u32) -> Duration) -> (Vec<u32>, Vec<u32>) {
+    edges.sort_unstable();
+    edges.dedup();
+    let (mut placed, mut late) = (Vec::with_capacity(nodes), Vec::new());
+    let mut done = vec![false; nodes];
+    loop {
+        let mut before = vec![0u32; nodes];
+        let mut after = vec![Vec::new(); nodes];
+        for edge in edges.iter().filter(|e| !done[e.from as usize]) {
+            before[edge.to as usize] += 1;
+            after[edge.from as usize].push(edge.to);
+        }
+        let mut next: Vec<u32> = (0..nodes as u32).filter(|&n| !done[n as usize] && before[n as usize] == 0).collect();
+        let mut place = 0;
+        while let Some(&node) = next.get(place) {
+            place += 1;
+            done[node as usize] = true;
+            for &to in &after[node as usize] {
+                before[to as usize] -= 1;
+                if before[to as usize] == 0 {
+                    next.push(to);
+                }
+            }
+        }
+        placed.extend(next);
+        if placed.len() == nodes {
+            return (placed, late);
+        }
+        edges.retain(|e| !done[e.from as usize]);
+        let circle = on_circles(&edges);
+        let pipe = circle.iter().filter_map(|e| e.pipe).max_by_key(|&p| (latency(p), std::cmp::Reverse(p)));
+        let pipe = pipe.expect("what cannot be placed lies on or behind a circle");
+        edges.retain(|e| e.pipe != Some(pipe));
+        late.push(pipe);
+    }
+}
+
+/// The edges that have others before and behind them without end.
+fn on_circles(edges: &[Edge]) -> Vec<Edge> {
+    let mut left = edges.to_vec();
+    loop {
+        let starts: std::collections::HashSet<u32> = left.iter().map(|e| e.from).collect();
+        let before = left.len();
+        left.retain(|e| starts.contains(&e.to));
+        if left.len() == before {
+            return left;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(from: u32, to: u32, pipe: u32) -> Edge {
+        Edge { from, to, pipe: Some(pipe) }
+    }
+
+    #[test]
+    fn writers_come_before_readers() {
+        let edges = vec![edge(2, 1, 0), edge(1, 0, 1), edge(2, 0, 0)];
+        let (order, late) = order(4, edges, |_| Duration::ZERO);
+        assert_eq!((order, late), (vec![2, 3, 1, 0], vec![]));
+    }
+
+    #[test]
+    fn a_circle_is_cut_at_its_longest_pipe() {
+        // 0 → 1 → 2 → 0 and 2 → 3: pipe 1 (from 1 to 2) is the longest on the circle, pipe 3 longer but not on it.
+        let edges = vec![edge(0, 1, 0), edge(1, 2, 1), edge(2, 0, 2), edge(2, 3, 3)];
+        let (order, late) = order(4, edges, |pipe| Duration::from_micros([1, 5, 2, 9][pipe as usize]));
+        assert_eq!((order, late), (vec![2, 0, 3, 1], vec![1]));
+    }
+}

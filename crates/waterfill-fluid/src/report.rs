@@ -1,0 +1,127 @@
+//! The figures of a run, in the packet simulator's form.
+
+use serde_json::{Value, json};
+use waterfill_laws::units::Instant;
+use waterfill_sim::summary::{
+    EngineSummary, FlowSummary, LinkSummary, QueueSummary, RttSummary, Summary, TrafficSummary,
+};
+
+use crate::engine::Fluid;
+use crate::plan::Member;
+
+/// Most flows that are reported one by one: beyond, an entry stands for all flows of a class.
+pub const EXPANDED_MAX: u64 = 10_000;
+
+impl Fluid {
+    /// Whether every flow has an entry of its own.
+    pub(crate) fn is_expanded(&self) -> bool {
+        self.network.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() <= EXPANDED_MAX
+    }
+
+    /// The figures up to now: of the packet simulator's form, and what a fluid has besides.
+    ///
+    /// With more than [`EXPANDED_MAX`] flows an entry of `flows` stands for `count` flows that are alike.
+    #[must_use]
+    pub fn summary_json(&self) -> Value {
+        let expanded = self.is_expanded();
+        let now = self.now();
+        let mut flows = Vec::new();
+        let mut counts = Vec::new();
+        for member in &self.members {
+            let entries = if expanded { member.count } else { 1 };
+            for i in 0..entries {
+                flows.push(self.flow(member, member.index + i, now));
+                counts.push(member.count / entries);
+            }
+        }
+        let engine = EngineSummary { packet_hops: self.packet_hops(), events: self.events() };
+        let mut summary = json!(Summary { flows, links: self.link_summaries(), traffic: self.traffic(now), engine });
+        if !expanded {
+            for (i, count) in counts.into_iter().enumerate() {
+                summary["flows"][i]["count"] = json!(count);
+            }
+        }
+        summary["engine"]["step_s"] = json!(self.step().as_secs());
+        summary["engine"]["steps"] = json!(self.steps());
+        summary["engine"]["classes"] = json!(self.classes());
+        summary["engine"]["delay_added_s"] = json!(self.delay_added().as_secs());
+        summary
+    }
+
+    fn flow(&self, member: &Member, index: u32, now: Instant) -> FlowSummary {
+        let spec = &self.network.flows[member.group as usize];
+        let class = &self.classes[member.class as usize];
+        let whole = spec.count == 1 || (member.count == spec.count && !self.is_expanded());
+        let name = if whole { spec.name.clone() } else { format!("{}[{index}]", spec.name) };
+        let start_s = spec.start_s + f64::from(index) * spec.stagger_s;
+        let until = class.completed.unwrap_or(Instant::NEVER).min(class.spec.stop).min(now);
+        let active_s = meeting([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
+        let rate = |bytes: f64| active_s.map(|[from, to]| bytes * 8.0 / (to - from));
+        let base_ms = spec.base_rtt_s * 1e3;
+        let packets = |bytes: f64| (bytes / class.spec.packet_bytes).round() as u64;
+        FlowSummary {
+            name,
+            group: spec.name.clone(),
+            index,
+            protocol: class.spec.protocol.info().name,
+            start_s,
+            stop_s: spec.stop_s,
+            active_s,
+            rate_bps: rate(class.counted),
+            goodput_bps: rate(class.counted * class.spec.payload_share),
+            rtt_ms: RttSummary {
+                base: base_ms,
+                mean: class.rtt.mean_s().map(|s| s * 1e3),
+                p50: class.rtt.quantile_above_base_s(0.5).map(|s| base_ms + s * 1e3),
+                p99: class.rtt.quantile_above_base_s(0.99).map(|s| base_ms + s * 1e3),
+            },
+            packets_sent: packets(class.sent),
+            retransmissions: packets(class.lost),
+            timeouts: 0,
+            completed_s: class.completed.map(Instant::as_secs),
+        }
+    }
+
+    fn link_summaries(&self) -> Vec<LinkSummary> {
+        let packet_bytes = f64::from(self.network.packet_bytes);
+        let specs = self.network.links.iter().zip(&self.links);
+        let link = |(spec, link): (&waterfill_sim::network::LinkSpec, &crate::link::Link)| {
+            let (span, queue) = link.meter.result();
+            let per_packet = |bytes: f64| bytes / packet_bytes;
+            LinkSummary {
+                name: spec.name.clone(),
+                utilization: span.utilization,
+                queue_bytes: queue,
+                queue_packets: QueueSummary {
+                    mean: per_packet(queue.mean),
+                    p99: per_packet(queue.p99),
+                    max: per_packet(queue.max),
+                },
+                drops: span.dropped_packets.round() as u64,
+                lost: 0,
+            }
+        };
+        specs.map(link).collect()
+    }
+
+    fn traffic(&self, now: Instant) -> Vec<TrafficSummary> {
+        let summary = |traffic: &crate::engine::Traffic| {
+            let packets = |bytes: f64| (bytes / f64::from(traffic.spec.packet_bytes)).round() as u64;
+            let (from, to) = (traffic.counted.0.as_secs(), traffic.counted.1.min(now).as_secs());
+            TrafficSummary {
+                name: traffic.spec.name.clone(),
+                kind: traffic.spec.kind.name(),
+                rate_bps: (to > from).then(|| traffic.counted_bytes * 8.0 / (to - from)),
+                packets_sent: packets(traffic.sent_bytes),
+                packets_received: packets(traffic.received_bytes),
+            }
+        };
+        self.traffic.iter().map(summary).collect()
+    }
+}
+
+/// Where two spans of time meet; none if they do not, or only touch.
+fn meeting(window: [f64; 2], life: [f64; 2]) -> Option<[f64; 2]> {
+    let both = [window[0].max(life[0]), window[1].min(life[1])];
+    (both[0] < both[1]).then_some(both)
+}

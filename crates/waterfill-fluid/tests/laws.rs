@@ -1,0 +1,155 @@
+//! The laws as fluids: where they settle, and what the step does to that.
+
+mod common;
+use common::{close, flows, link, network, of_flows, run, with};
+use serde_json::{Value, json};
+use waterfill_laws::registry::ProtocolId;
+
+/// Every protocol that a fluid runs, and the share of a link that ten flows fill in the end.
+const FILLS: [(&str, f64, f64); 9] = [
+    ("maxnet", 0.90, 0.002),
+    ("maxnet2006", 0.94, 0.002),
+    ("xcp", 1.0, 0.002),
+    ("ixcp", 1.0, 0.002),
+    ("pxcp", 1.0, 0.002),
+    ("aecp", 1.0, 0.002),
+    ("rcp", 1.0, 0.002),
+    ("jetmax", 0.95, 0.002),
+    // MI below 80 %, MD above 98 % of γ: it goes up and down between (aecp-2010 Table 1: 93.06 %).
+    ("vcp", 0.93, 0.05),
+];
+
+#[test]
+fn the_table_has_every_law_that_routers_speak_in() {
+    let fluid = |id: &&ProtocolId| id.info().backends.contains(&waterfill_fluid::engine::BACKEND);
+    let names: Vec<&str> = ProtocolId::ALL.iter().filter(fluid).map(|id| id.info().name).collect();
+    let mut table: Vec<&str> = FILLS.iter().map(|&(name, ..)| name).collect();
+    table.push("window"); // no law at all
+    table.sort_by_key(|name| names.iter().position(|known| known == name));
+    assert_eq!(names, table);
+}
+
+#[test]
+fn one_bottleneck_is_filled_and_parted_equally() {
+    for (protocol, fill, share) in FILLS {
+        // Two halves that start apart are two classes: that they come together is the law's doing.
+        let late = with(flows("late", 5, protocol, &[0], 60.0), "start_s", json!(1.0));
+        let net =
+            network(60.0, link("a", 1e8, 0.025, 600_000).to_vec(), vec![flows("early", 5, protocol, &[0], 60.0), late]);
+        let (_, summary) = run(&net, None);
+        let rates = of_flows(&summary, "rate_bps");
+        close(protocol, rates.iter().sum(), fill * 1e8, share);
+        // VCP's flows become equal over minutes, in packets too.
+        if protocol != "vcp" {
+            close(protocol, rates[9], rates[0], 0.01);
+        }
+    }
+}
+
+#[test]
+fn several_bottlenecks_are_filled_max_min() {
+    // 90 of 100 Mbit/s to three flows of the first link; of the second link's 180 Mbit/s what is left of the long one.
+    for (protocol, target) in [("maxnet", 0.9), ("rcp", 1.0), ("aecp", 1.0), ("jetmax", 0.95), ("ixcp", 1.0)] {
+        let links = [link("a", 1e8, 0.01, 600_000), link("b", 2e8, 0.02, 1_500_000)].concat();
+        let entries = vec![
+            flows("long", 1, protocol, &[0, 2], 60.0),
+            flows("a", 2, protocol, &[0], 60.0),
+            flows("b", 1, protocol, &[2], 60.0),
+        ];
+        let (_, summary) = run(&network(60.0, links, entries), None);
+        let rates = of_flows(&summary, "rate_bps");
+        let share = target * 1e8 / 3.0;
+        for (i, wanted) in [share, share, share, target * 2e8 - share].into_iter().enumerate() {
+            close(&format!("{protocol}, flow {i}"), rates[i], wanted, 0.01);
+        }
+    }
+}
+
+#[test]
+fn weights_are_shares() {
+    for protocol in ["maxnet", "rcp", "aecp", "jetmax", "xcp"] {
+        let heavy = with(flows("heavy", 2, protocol, &[0], 60.0), "weight", json!(3.0));
+        let net =
+            network(60.0, link("a", 1e8, 0.02, 600_000).to_vec(), vec![flows("light", 2, protocol, &[0], 60.0), heavy]);
+        let rates = of_flows(&run(&net, None).1, "rate_bps");
+        close(protocol, rates[2], 3.0 * rates[0], 0.01);
+    }
+}
+
+#[test]
+fn half_the_step_changes_little() {
+    for (protocol, ..) in FILLS {
+        let late = with(flows("late", 5, protocol, &[0, 2], 40.0), "start_s", json!(1.5));
+        let links = [link("a", 2e8, 0.01, 600_000), link("b", 1e8, 0.015, 600_000)].concat();
+        let net = network(40.0, links, vec![flows("early", 5, protocol, &[2], 40.0), late]);
+        let (fluid, whole) = run(&net, None);
+        let (_, half) = run(&net, Some(fluid.step().as_secs() / 2.0));
+        let (whole, half) = (of_flows(&whole, "rate_bps"), of_flows(&half, "rate_bps"));
+        for (whole, half) in whole.iter().zip(half) {
+            close(protocol, *whole, half, 0.01);
+        }
+    }
+}
+
+/// Late peak-to-peak of all sources' rates together, over the capacity.
+fn late_swing(net: &Value) -> f64 {
+    let (fluid, _) = run(net, None);
+    let series = fluid.series()[0];
+    let column = |name: &str| &series.columns()[series.names().iter().position(|n| n == name).unwrap()];
+    let late = |(&t, &x): (&f64, &f64)| (t > 150.0).then_some(x);
+    let rates: Vec<f64> = column("time_s").iter().zip(column("aecp.x")).filter_map(late).collect();
+    let ends = rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
+    // One class of ten flows: any row stands for all. 62,500 packets/s in all.
+    10.0 * (ends.1 - ends.0) / 62_500.0
+}
+
+/// aecp-2010 §6's link, and the round trips of eq. 38's delay margin (0.6435 s): well to both sides.
+#[test]
+fn aecp_is_stable_below_its_delay_margin_and_not_above() {
+    for params in
+        [json!({"form": "exact", "step": "acknowledgement"}), json!({"form": "exact"}), json!({"form": "printed"})]
+    {
+        let net = |rtt_s: f64| {
+            let mut net = network(
+                200.0,
+                link("a", 5e8, rtt_s / 2.0, 30_000_000).to_vec(),
+                vec![flows("f", 10, "aecp", &[0], 200.0)],
+            );
+            (net["packet_bytes"], net["params"]) = (json!(1000), json!({"aecp": params.clone()}));
+            net
+        };
+        let (below, above) = (late_swing(&net(0.4)), late_swing(&net(1.0)));
+        assert!(below < 0.01, "{params}: {below}");
+        assert!(above > 0.1, "{params}: {above}");
+    }
+}
+
+/// maxnet-2007's parameters down to 0.12 ms: on target, with hardly a ripple.
+#[test]
+fn maxnet_is_steady_at_small_round_trips() {
+    for rtt_s in [0.12e-3, 1e-3, 5e-3] {
+        let mut net =
+            network(6.0, link("a", 1e10, rtt_s / 2.0, 3_000_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 6.0)]);
+        net["sample_s"] = json!(0.01);
+        let (fluid, summary) = run(&net, None);
+        close("utilization", summary["links"][0]["utilization"].as_f64().unwrap(), 0.9, 0.002);
+        let series = fluid.series()[1];
+        let rows = series.columns()[0].iter().zip(&series.columns()[1]).zip(&series.columns()[2]);
+        let late: Vec<f64> = rows.filter(|((t, link), _)| **t > 4.0 && **link == 0.0).map(|(_, &used)| used).collect();
+        let ends = late.iter().fold((1.0f64, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
+        assert!(late.len() > 100 && ends.1 - ends.0 < 0.004, "{rtt_s}: {ends:?}");
+    }
+}
+
+#[test]
+fn what_a_fluid_is_not_is_refused() {
+    let net = || network(1.0, link("a", 1e8, 0.01, 600_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 1.0)]);
+    let refused = |net: &Value, step_s| common::fluid(net, step_s).err().unwrap_or_default();
+    let mut lossy = net();
+    lossy["links"][0]["loss"] = json!(0.1);
+    assert_eq!(refused(&lossy, None), "link.a.loss: expected 0, as a fluid has no random loss, got 0.1");
+    assert!(refused(&net(), Some(0.01)).starts_with("step: expected a time above zero and at most 5.0"));
+    assert!(refused(&net(), Some(0.0)).starts_with("step: "));
+    assert!(refused(&net(), Some(f64::NAN)).starts_with("step: "));
+    assert!(common::fluid(&net(), Some(0.005)).is_ok());
+}
