@@ -38,6 +38,9 @@ Output = Annotated[
 ]
 Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='Round trip, such as "80 ms".')]
 
+# Below it a step response takes minutes to integrate, and MaxNet's loop is a plain integrator.
+_SHORTEST_STEP_S = 1e-3
+
 
 @app.command()
 def stability(
@@ -132,6 +135,8 @@ def convergence(
     about = subject.of(what, sets or [], documents.CONVERGENCE)
     _by_itself(about, what)
     tau_s = _time_s("rtt", rtt or "80 ms")
+    if tau_s < _SHORTEST_STEP_S:
+        raise InputError("command line", "rtt", f"expected at least 1 ms, got {rtt}")
     document = documents.convergence(about, tau_s)
     _answer(document, tables.rows(document), json, output, _time_figures(about, document, tau_s))
 

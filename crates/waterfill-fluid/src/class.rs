@@ -198,7 +198,7 @@ impl Class {
 
     fn sending(&self, now: Instant, kind: PacketKind) -> Sending {
         // A header is that of one packet, however much fluid goes under it.
-        Sending { now, kind, volume: Volume::from_bytes(self.spec.packet_bytes) }
+        Sending { in_flight: self.in_flight(), ..Sending::new(now, kind, Volume::from_bytes(self.spec.packet_bytes)) }
     }
 
     // ------------------------------------------------------------------ the source
@@ -297,9 +297,13 @@ impl Class {
             now,
             kind,
             acked: Volume::from_bytes(acked),
+            marked: Volume::ZERO,
             rtt: Some(rtt),
+            smoothed_rtt: self.smoothed_rtt,
             base_rtt: self.base_rtt,
             in_flight: self.in_flight(),
+            recovering: self.recovery.is_some(),
+            window_limited: true,
         };
         self.source.on_ack(&facts, echo);
     }

@@ -4,8 +4,9 @@ use waterfill_laws::protocol::{Connection, Kind, LinkView};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_sim::Network;
-use waterfill_sim::network::{FlowSpec, LinkSpec, TCP_IP_BYTES, TrafficSpec};
+use waterfill_sim::network::{FlowSpec, LinkSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
 use waterfill_sim::probe::Series;
+use waterfill_sim::queue::QueueSpec;
 
 use crate::class::{Class, ClassSpec};
 use crate::joining::{Joining, Onward};
@@ -52,6 +53,7 @@ enum SynCargo {
 #[derive(Debug)]
 pub(crate) struct Traffic {
     pub(crate) spec: TrafficSpec,
+    rate_bps: f64,
     life: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
     /// Where it is put in, and where it comes out.
@@ -158,7 +160,7 @@ impl Fluid {
         let mut routers: Vec<Vec<(ProtocolId, AnyRouter)>> = network.links.iter().map(|_| Vec::new()).collect();
         for (c, plan) in (0u32..).zip(&plans) {
             let flow = &network.flows[plan.group as usize];
-            let id = Network::protocol_of(flow)?;
+            let id = Network::protocol_of(&flow.name, flow)?;
             if !protocols.contains(&id) {
                 protocols.push(id);
             }
@@ -173,10 +175,14 @@ impl Fluid {
         self.inbox.plain.resize(joined.plain, Plain::default());
         for (plan, joints) in plans.iter().zip(joined.classes) {
             let flow = &network.flows[plan.group as usize];
-            let id = Network::protocol_of(flow)?;
+            let id = Network::protocol_of(&flow.name, flow)?;
             let packet = Volume::from_bytes(f64::from(network.packet_bytes));
-            let connection =
-                Connection { weight: flow.weight, packet, initial_window: flow.initial_window_packets * packet };
+            let connection = Connection {
+                weight: flow.weight,
+                packet,
+                initial_window: flow.initial_window_packets * packet,
+                seed: network.seed,
+            };
             let spec = self.class_spec(flow, id, plan);
             self.classes.push(Class::new(spec, joints, &network.params_of(id)?, &connection, self.step));
             self.paths.push(Path { forward: flow.forward.clone().into(), reverse: flow.reverse.clone().into() });
@@ -189,10 +195,11 @@ impl Fluid {
         }
         self.arrange(joined.edges);
         let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
-        let link_columns = ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "lost"];
+        let link_columns =
+            ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
         self.flow_series = Series::new(&flow_columns, &protocols);
         self.link_series = Series::new(&link_columns, &protocols);
-        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps"], &[]);
+        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
         Ok(())
     }
 
@@ -414,7 +421,7 @@ impl Fluid {
 
     fn send_traffic(&mut self, step: &Step) {
         for traffic in &mut self.traffic {
-            let bytes = traffic.spec.rate_bps / 8.0 * step.length.as_secs() * step.overlap(traffic.life);
+            let bytes = traffic.rate_bps / 8.0 * step.length.as_secs() * step.overlap(traffic.life);
             traffic.sent_bytes += bytes;
             self.inbox.plain[traffic.places.0] = Plain { bytes, age_s: 0.0 };
         }
@@ -465,7 +472,7 @@ impl Fluid {
         for (i, link) in self.links.iter_mut().enumerate() {
             let (span, queue_max) = link.meter.sample();
             let (i, drops) = (i as f64, span.dropped_packets.round());
-            self.link_series.push(&[time, i, span.utilization, span.queue_bytes, queue_max, drops, 0.0]);
+            self.link_series.push(&[time, i, span.utilization, span.queue_bytes, queue_max, drops, 0.0, 0.0]);
             for (id, router) in link.routers() {
                 router.observe(&mut self.link_series.newest(*id));
             }
@@ -557,6 +564,7 @@ impl Traffic {
     fn new(spec: TrafficSpec, places: (usize, usize), measure: (Instant, Instant)) -> Self {
         let life = (Instant::from_secs(spec.start_s), Instant::from_secs(spec.stop_s));
         Self {
+            rate_bps: spec.rate_bps.unwrap_or(0.0),
             life,
             counted: (measure.0.max(life.0), measure.1.min(life.1)),
             places,
@@ -599,7 +607,7 @@ fn add_routers(
 /// What a fluid cannot be made of.
 fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
-        let id = Network::protocol_of(flow)?;
+        let id = Network::protocol_of(&flow.name, flow)?;
         if !id.info().backends.contains(&BACKEND) {
             return Err(format!(
                 "flow.{}.protocol: expected one that runs on {BACKEND}, got {}",
@@ -607,8 +615,20 @@ fn check(network: &Network) -> Result<(), String> {
             ));
         }
     }
-    if let Some(link) = network.links.iter().find(|link| link.loss > 0.0) {
-        return Err(format!("link.{}.loss: expected 0, as a fluid has no random loss, got {}", link.name, link.loss));
+    for link in &network.links {
+        let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: expected {why}", link.name));
+        if link.loss > 0.0 || link.loss_model.is_some() {
+            return refused("loss", "none, as a fluid has no random loss");
+        }
+        if link.reorder.is_some() || link.duplicate > 0.0 {
+            return refused("reorder", "none, nor duplicates: a fluid has no packets");
+        }
+        if link.queue != (QueueSpec::Droptail { mark_at: None }) {
+            return refused("queue", "droptail without marks");
+        }
+    }
+    if let Some(traffic) = network.traffic.iter().find(|traffic| traffic.kind != TrafficKind::Cbr) {
+        return Err(format!("traffic.{}.kind: expected cbr, got {}", traffic.name, traffic.kind.name()));
     }
     Ok(())
 }

@@ -98,6 +98,7 @@ impl Fluid {
                     max: per_packet(queue.max),
                 },
                 drops: span.dropped_packets.round() as u64,
+                marks: 0,
                 lost: 0,
             }
         };
@@ -114,6 +115,7 @@ impl Fluid {
                 rate_bps: (to > from).then(|| traffic.counted_bytes * 8.0 / (to - from)),
                 packets_sent: packets(traffic.sent_bytes),
                 packets_received: packets(traffic.received_bytes),
+                flows: None,
             }
         };
         self.traffic.iter().map(summary).collect()

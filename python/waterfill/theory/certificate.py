@@ -138,6 +138,9 @@ def falls(gains: Gains, tau_max_s: float) -> Check:
     return Check("ω₀(τ) falls as τ grows", "200 round trips", rise, "< 0", rise < 0)
 
 
+_CUT = "Proposition 2: the tail below τ′ stays below y = γx"
+
+
 def truncation(gains: Gains, built: maxnet.Construction) -> Check:
     """`[maxnet-2007:prop2]` Whether the tail stays below y = γx for every τ below τ′.
 
@@ -145,6 +148,8 @@ def truncation(gains: Gains, built: maxnet.Construction) -> Check:
     tail is at one ω, and there the phase need not be monotone. No certificate rests on it: the
     premises are checked on the whole tail. The value is the sine of the largest angle above.
     """
+    if built.tau_cut_s == 0:  # the whole tail is above y = γx: nothing is left out
+        return Check(_CUT, "no τ′", -math.inf, "≤ 0", True)
     taus = built.tau_cut_s * np.geomspace(1e-9, 0.9999, 4000)
     tail = maxnet.response(gains, built.omega_rad_s, taus)
     heights = (
@@ -154,9 +159,7 @@ def truncation(gains: Gains, built: maxnet.Construction) -> Check:
     where = f", back above from {back[0]:.4g} to {back[-1]:.4g} s" if len(back) else ""
     value = float(np.max(heights))
     points = f"{len(taus)} round trips below {built.tau_cut_s:.4g} s{where}"
-    return Check(
-        "Proposition 2: the tail below τ′ stays below y = γx", points, value, "≤ 0", value <= 0
-    )
+    return Check(_CUT, points, value, "≤ 0", value <= 0)
 
 
 def certify(gains: Gains, alpha: float, tau_max_s: float) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def margin(about: Subject, rtt_s: float | None) -> Document:
             row("as implemented: crossover", mine.crossover_rad_s, "rad/s"),
             row("as implemented: phase margin", mine.phase_margin_deg, "°"),
             row("as implemented: delay margin", mine.delay_margin_s, "s"),
+            row("as implemented: gain margin", mine.gain_margin),
         ]
     elif about.protocol == "vcp":
         rtt_s = rtt_s or 0.2
@@ -111,7 +112,7 @@ def margin(about: Subject, rtt_s: float | None) -> Document:
         row("round trip", rtt_s, "s"),
         row("crossover", found.crossover_rad_s, "rad/s"),
         row("phase margin", found.phase_margin_deg, "°"),
-        row("delay margin: what the round trip may grow by", found.delay_margin_s, "s"),
+        row("delay margin: further delay it bears", found.delay_margin_s, "s"),
         row("gain margin", found.gain_margin),
     ]
     return {

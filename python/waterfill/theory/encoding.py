@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 # maxnet-2007 §V: bits of a price before and after the point, beside one flag.
 INTEGER_BITS, FRACTION_BITS = 5, 18
+PRICE_STEP_S = 2.0**-FRACTION_BITS
 
 
 class Bits(NamedTuple):
@@ -36,7 +37,7 @@ def rate_of(price_s: float, t_s: float, x_max: float) -> float:
 
 def rate_step(slope_per_s: float) -> float:
     """How much one code changes a rate that goes as e^(−slope·q): e^(slope·2⁻¹⁸) − 1."""
-    return math.expm1(slope_per_s * 2.0**-FRACTION_BITS)
+    return math.expm1(slope_per_s * PRICE_STEP_S)
 
 
 def fairness_time_s(tau_s: float, alpha: float, eta: float, t_s: float) -> float:
@@ -52,7 +53,7 @@ def shortest_rtt_s(alpha: float, eta: float, t_s: float) -> float:
 def maxnet(params: dict[str, Any], rtts_s: list[float]) -> dict[str, Any]:
     """MaxNet's price field, parameters in SI units: its range, its steps at rest and on the way."""
     alpha, eta, t_s, x_max = (params[k] for k in ("alpha", "eta", "t", "x_max"))
-    largest = 2.0**INTEGER_BITS - 2.0**-FRACTION_BITS
+    largest = 2.0**INTEGER_BITS - PRICE_STEP_S
     smallest_rate = rate_of(largest, t_s, x_max)
     needed = bits_needed(t_s, 1e15, 32.0, 1e-5)
     return {
@@ -61,7 +62,7 @@ def maxnet(params: dict[str, Any], rtts_s: list[float]) -> dict[str, Any]:
             "integer": needed.integer, "fraction": needed.fraction,
             "range_bps": [32.0, 1e15], "precision": 1e-5,
         },
-        "price_step_s": 2.0**-FRACTION_BITS,
+        "price_step_s": PRICE_STEP_S,
         "price_max_s": largest,
         "rate_min_bps": smallest_rate,
         "rate_max_bps": x_max,
@@ -71,7 +72,7 @@ def maxnet(params: dict[str, Any], rtts_s: list[float]) -> dict[str, Any]:
         "fast_path": [
             {
                 "rtt_s": tau,
-                "log_rate_step": alpha / tau * 2.0**-FRACTION_BITS,
+                "log_rate_step": alpha / tau * PRICE_STEP_S,
                 "rate_step": rate_step(alpha / tau),
                 "xi_time_s": fairness_time_s(tau, alpha, eta, t_s),
             }

@@ -9,8 +9,8 @@ router holds each price for dt_p, (1 − e^(−s·dt_p))/(s·dt_p).
 
 from __future__ import annotations
 
-import itertools
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -77,15 +77,16 @@ def hold(omega: Reals, interval_s: float) -> Points:
     return np.asarray(np.sinc(half / math.pi) * np.exp(-1j * half), dtype=np.complex128)
 
 
-def phase(gains: Gains, omega: float, tau_s: float) -> float:
+def phase(gains: Gains, omega: Reals | float, tau_s: float) -> Reals:
     """`[maxnet-2007:eq15]` θ in radians, not folded: about −π/2 at low frequencies."""
+    omega = np.asarray(omega, dtype=np.float64)
     phi = omega * tau_s
     zero = gains.eta if gains.zero_rad_s is None else gains.zero_rad_s * tau_s
     pole = zero * gains.alpha_t_s / tau_s
-    angle = math.atan2(phi, zero) - math.atan2(phi, pole) - math.pi / 2 - phi
+    angle = np.arctan2(phi, zero) - np.arctan2(phi, pole) - math.pi / 2 - phi
     if gains.average:
-        angle -= math.atan(phi)
-    return angle - omega * gains.dt_p_s / 2
+        angle = angle - np.arctan(phi)
+    return np.asarray(angle - omega * gains.dt_p_s / 2, dtype=np.float64)
 
 
 def omega_0(gains: Gains, tau_s: float) -> float:
@@ -94,9 +95,18 @@ def omega_0(gains: Gains, tau_s: float) -> float:
     There the phase is −π for the first time. A dense grid brackets it: the lag compensator can
     make the phase turn twice (only when η > 2).
     """
-    # Beyond φ = 3π/2 + … the delay alone has brought the phase below −π.
-    edges = np.concatenate([[1e-12], np.geomspace(1e-6, 5.0, 2000)]) / tau_s
-    return loops.first_root(lambda w: -math.pi - phase(gains, w, tau_s), [float(w) for w in edges])
+    # At φ = 5 the delay alone has brought the phase below −π.
+    grid = np.concatenate([[1e-12], np.geomspace(1e-6, 5.0, 2000)]) / tau_s
+    reached = int(np.argmax(phase(gains, grid, tau_s) <= -math.pi))
+    return float(
+        brentq(
+            lambda w: -math.pi - float(phase(gains, w, tau_s)),
+            grid[reached - 1],
+            grid[reached],
+            xtol=1e-16 * grid[reached],
+            rtol=1e-14,
+        )
+    )
 
 
 class Construction(NamedTuple):
@@ -145,41 +155,42 @@ def construct(gains: Gains, tau_max_s: float, slope: float | None = None) -> Con
 def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: bool) -> Line:
     """The line with its two touching points found to rounding rather than on a grid."""
 
+    phi_0, top = omega * tau_max_s, math.log(tau_max_s)
+    phis = np.linspace(phi_0, phi_0 + 2 * math.pi, 400)
+    logs = np.linspace(top - 20, top, 2000)
+
     def reach(run: float) -> float:
-        def on_spiral(phi: float) -> float:
-            point = complex(response(gains, phi / tau_max_s, tau_max_s))
-            return point.real - run * point.imag
+        def on_spiral(phi: Reals | float) -> Reals:
+            points = response(gains, phi / tau_max_s, tau_max_s)
+            return np.asarray(run * points.imag - points.real)
 
-        def on_tail(log_tau: float) -> float:
-            point = complex(response(gains, omega, math.exp(log_tau)))
-            return point.real - run * point.imag
+        def on_tail(log_tau: Reals | float) -> Reals:
+            points = response(gains, omega, np.exp(log_tau))
+            return np.asarray(run * points.imag - points.real)
 
-        phi_0, top = omega * tau_max_s, math.log(tau_max_s)
-        phis = np.linspace(phi_0, phi_0 + 2 * math.pi, 400)
-        logs = np.linspace(top - 20, top, 2000)
-        return max(
-            -_least(on_spiral, [float(p) for p in phis]), -_least(on_tail, [float(x) for x in logs])
-        )
+        return max(_most(on_spiral, phis), _most(on_tail, logs))
 
     if not free:
         return Line(line.run, reach(line.run))
     width = 0.01 * abs(line.run) + 1e-6
     found = minimize_scalar(
-        reach, bounds=(line.run - width, line.run + width), method="bounded",
+        reach,
+        bounds=(line.run - width, line.run + width),
+        method="bounded",
         options={"xatol": 1e-12},
-    )  # fmt: skip
+    )
     return Line(float(found.x), float(found.fun))
 
 
-def _least(function: Any, grid: list[float]) -> float:
-    """The least value of a function of one variable: on the grid, then between its neighbours."""
-    values = [function(x) for x in grid]
-    i = int(np.argmin(values))
-    low, high = grid[max(0, i - 1)], grid[min(len(grid) - 1, i + 1)]
+def _most(function: Callable[[Reals | float], Reals], grid: Reals) -> float:
+    """The largest value of a function of one variable: on the grid, then beside its best point."""
+    values = function(grid)
+    i = int(np.argmax(values))
+    around = (float(grid[max(0, i - 1)]), float(grid[min(len(grid) - 1, i + 1)]))
     found = minimize_scalar(
-        function, bounds=(low, high), method="bounded", options={"xatol": 1e-12}
+        lambda x: -float(function(x)), bounds=around, method="bounded", options={"xatol": 1e-12}
     )
-    return min(float(values[i]), float(found.fun))
+    return max(float(values[i]), -float(found.fun))
 
 
 def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
@@ -188,22 +199,24 @@ def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
     At τ̄ the tail is on the negative real axis, above y = γx; at τ′ it falls below that line.
     """
 
-    def height(log_tau: float) -> float:
-        point = complex(response(gains, omega, math.exp(log_tau)))
-        return (line.run * point.imag - point.real) / abs(point)
+    def height(log_tau: Reals | float) -> Reals:
+        points = response(gains, omega, np.exp(log_tau))
+        return np.asarray((line.run * points.imag - points.real) / np.abs(points))
 
-    # At τ̄ itself F is on the real axis: a hair below it the sign is that of −γx > 0.
+    # At τ̄ itself F is on the real axis, above y = γx.
     grid = np.linspace(math.log(tau_max_s), math.log(tau_max_s) - 25, 4000)
-    for high, low in itertools.pairwise(grid):
-        if height(low) < 0:
-            return math.exp(float(brentq(height, low, high, xtol=1e-13)))
-    return 0.0
+    first = int(np.argmax(height(grid) < 0))
+    if first == 0:
+        return 0.0
+    low, high = float(grid[first]), float(grid[first - 1])
+    return math.exp(float(brentq(lambda x: float(height(x)), low, high, xtol=1e-13)))
 
 
 def loop_margins(gains: Gains, alpha: float, tau_s: float) -> Margins:
     """The margins of αF for flows that all have the round trip τ."""
-    low = 1e-4 * min(1.0, gains.eta, gains.eta * gains.alpha_t_s / tau_s) / tau_s
-    high = 100.0 / min(tau_s, gains.alpha_t_s)
+    fast, slow = min(tau_s, gains.alpha_t_s), max(tau_s, gains.alpha_t_s)
+    low = 1e-4 * min(1.0, gains.eta) * min(1 / slow, gains.alpha_t_s / tau_s**2)
+    high = 100.0 / fast
     return loops.margins(lambda w: alpha * response(gains, w, tau_s), low, high)
 
 

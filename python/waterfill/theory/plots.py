@@ -45,15 +45,13 @@ def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
         x = np.array([left, 0.4])
         line = (x + built.line.intercept) / built.line.run
         axis.plot(x, line, "-.", color=GREEN, label=f"line, γ = {built.line.slope:.4f}")
-        axis.plot([-built.line.intercept], [0], "o", color="#000000", markersize=5)
-        axis.annotate(
-            f"−1/α_max, α_max = {built.alpha_max:.4f}", (-built.line.intercept, 0),
-            xytext=(0, 10), textcoords="offset points", ha="center", fontsize="small",
-        )  # fmt: skip
+        label = f"−1/α_max, α_max = {built.alpha_max:.4f}"
+        axis.plot([-built.line.intercept], [0], "o", color="#000000", markersize=5, label=label)
         axis.axhline(0, color=GREY, linewidth=0.8)
         axis.axvline(0, color=GREY, linewidth=0.8)
-        axis.set_xlim(left, 0.6)
-        axis.set_ylim(-1.4, 1.0)
+        axis.set_xlim(left, 0.4 * built.line.intercept)
+        high = 1.2 * max(float(built.spiral.imag.max()), -0.4 * left * built.line.slope)
+        axis.set_ylim(-1.5 * high, high)
         case = f"τ̄ = {tau_max_s:g} s, αT = {gains.alpha_t_s:g} s, η = {gains.eta:g}"
         axis.set_title(f"{title}: {case}", loc="left", fontsize="medium")
         axis.set_xlabel("Re F(jω, τ; 1)")
@@ -252,12 +250,12 @@ def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
     """MaxNet's rate step on the fast path, and ξ's time constant, against the round trip."""
     figure, axes = _figure(2)
     taus = np.geomspace(1e-6, 1.0, 300)
-    steps = [100 * encoding.rate_step(alpha / float(tau)) for tau in taus]
+    steps = 100 * alpha / taus * encoding.PRICE_STEP_S
     axes[0].loglog(taus, steps, "-", color=BLUE, label="fast path, (α/τ)·2⁻¹⁸")
-    axes[0].axhline(100 * encoding.rate_step(1 / t_s), color=RED, linestyle="--",
+    axes[0].axhline(100 * encoding.PRICE_STEP_S / t_s, color=RED, linestyle="--",
                     label="in equilibrium, 2⁻¹⁸/T")  # fmt: skip
     axes[0].set_ylim(1e-5, 1e3)
-    axes[0].set_ylabel("step of the rate (%)")
+    axes[0].set_ylabel("step of ln x (%)")
     axes[1].loglog(taus, [encoding.fairness_time_s(float(x), alpha, eta, t_s) for x in taus], "-",
                    color=BLUE, label="ξ's time constant τ²/(αηT)")  # fmt: skip
     axes[1].loglog(taus, taus, "--", color=RED, label="τ itself")

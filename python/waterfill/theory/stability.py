@@ -182,9 +182,9 @@ def _aecp(about: Subject, max_rtt_s: float) -> Document:
 def _xcp(about: Subject, max_rtt_s: float) -> Document:
     params: dict[str, Any] = about.params
     alpha, beta = params["alpha"], params["beta"]
-    low, high = xcp.alpha_range(beta)
+    low, high = _bounds(beta)
     found: Document = {"alpha_max": high, "alpha_min": low, "beta": beta, "alpha": alpha}
-    stable = low < alpha < high
+    stable = low is not None and high is not None and low < alpha < high
     rows = [
         row("α must exceed, at this β", low),
         row("α must stay below, at this β", high),
@@ -213,12 +213,18 @@ def _xcp(about: Subject, max_rtt_s: float) -> Document:
     }
 
 
+def _bounds(beta: float) -> tuple[float | None, float | None]:
+    """The α between which XCP's loop is stable at this β; None where no α is."""
+    low, high = xcp.alpha_range(beta)
+    return (None, None) if math.isnan(low) else (low, high)
+
+
 def _rcp(about: Subject, max_rtt_s: float) -> Document:
     params: dict[str, Any] = about.params
     alpha, beta = params["alpha"], params["beta"]
-    low, high = xcp.alpha_range(beta)
+    low, high = _bounds(beta)
     empty = alpha < rcp.ALPHA_MAX_EMPTY
-    standing = low < alpha < high
+    standing = low is not None and high is not None and low < alpha < high
     rows = [
         row(
             "empty queue: α must stay below",

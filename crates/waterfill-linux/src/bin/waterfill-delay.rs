@@ -1,0 +1,57 @@
+//! `waterfill-delay`: the testbed's delay line as a process.
+//!
+//! The first line of standard input is the configuration (JSON, see `waterfill_linux::delay::config`). It
+//! answers `{"ready":true}`, then one JSON line of statistics to each further line, and ends when standard
+//! input closes. `waterfill-delay probe` reads what to send instead (`waterfill_linux::delay::probe`) and
+//! answers with a report. Exit 2 when the input is wrong, 1 when an interface failed.
+
+use std::io::{self, BufRead as _, Write as _};
+use std::process::ExitCode;
+
+use waterfill_linux::delay::config::Config;
+use waterfill_linux::delay::probe::Probe;
+use waterfill_linux::delay::run::DelayLine;
+use waterfill_linux::delay::sys;
+
+fn main() -> ExitCode {
+    let mut input = io::stdin().lock();
+    let mut text = String::new();
+    if let Err(e) = input.read_line(&mut text) {
+        return failed(2, &format!("expected a configuration on standard input: {e}"));
+    }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+        [] => match Config::parse(&text) {
+            Ok(config) => serve(&config, &mut input),
+            Err(why) => return failed(2, &why),
+        },
+        ["probe"] => match serde_json::from_str::<Probe>(&text) {
+            Ok(probe) => measure(&probe),
+            Err(why) => return failed(2, &format!("expected what to send: {why}")),
+        },
+        _ => return failed(2, "expected no argument, or probe"),
+    };
+    done.map_or_else(|why| failed(1, &why.to_string()), |()| ExitCode::SUCCESS)
+}
+
+fn failed(code: u8, why: &str) -> ExitCode {
+    eprintln!("waterfill-delay: {why}");
+    ExitCode::from(code)
+}
+
+fn measure(probe: &Probe) -> io::Result<()> {
+    sys::die_with_parent()?;
+    if probe.rate_per_s > 0 {
+        let _ = sys::be_punctual(); // at full speed it would keep everything else from its processor
+    }
+    println!("{}", serde_json::to_string(&probe.run()?)?);
+    Ok(())
+}
+
+fn serve(config: &Config, input: &mut io::StdinLock<'_>) -> io::Result<()> {
+    sys::die_with_parent()?;
+    let mut line = DelayLine::open(config)?;
+    println!("{{\"ready\":true}}");
+    io::stdout().flush()?;
+    line.serve(input)
+}

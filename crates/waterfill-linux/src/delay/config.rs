@@ -1,0 +1,159 @@
+//! What a delay line is asked to do: one JSON document.
+
+use serde::Deserialize;
+
+/// All lines of a run.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Seed of every random stream; line `i` owns stream `i`.
+    #[serde(default)]
+    pub seed: u64,
+    /// Frames that are due within one tick leave together: less is finer, more costs less.
+    #[serde(default = "default_tick_ns")]
+    pub tick_ns: u64,
+    /// Room for one frame with its Ethernet header in a receive ring.
+    #[serde(default = "default_frame_bytes")]
+    pub frame_bytes: usize,
+    /// Frames that a receive ring holds between two looks at it.
+    #[serde(default = "default_ring_frames")]
+    pub ring_frames: usize,
+    /// How frames reach user space.
+    #[serde(default)]
+    pub port: PortKind,
+    /// Priority over ordinary processes (SCHED_FIFO) and memory that is never swapped.
+    #[serde(default = "default_true")]
+    pub realtime: bool,
+    /// The lines. An interface may start one line, and end any number.
+    pub lines: Vec<LineConfig>,
+}
+
+/// One direction of one link.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LineConfig {
+    /// Name in the statistics.
+    pub name: String,
+    /// Interface whose arrivals it takes.
+    pub from: String,
+    /// Interface that it sends them out of.
+    pub to: String,
+    /// How long each frame is held.
+    pub delay_ns: u64,
+    /// Probability that a frame is lost, independent of all others.
+    #[serde(default)]
+    pub loss: f64,
+    /// Probability that a frame is held `reorder_extra_ns` longer, so that later ones overtake it.
+    #[serde(default)]
+    pub reorder: f64,
+    /// How much longer a reordered frame is held.
+    #[serde(default)]
+    pub reorder_extra_ns: u64,
+    /// Probability that a frame is delivered twice.
+    #[serde(default)]
+    pub duplicate: f64,
+    /// Room for frames that wait; a frame that finds none is an overflow, and the run is spoilt.
+    pub hold_bytes: usize,
+}
+
+/// How frames reach user space: what docs/testbed.md compares.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortKind {
+    /// AF_PACKET receive ring, one slot a frame (TPACKET_V2); `sendmmsg` to send.
+    #[default]
+    Ring,
+    /// AF_PACKET receive ring of blocks (TPACKET_V3); `sendmmsg` to send.
+    Blocks,
+    /// AF_PACKET, `recvmmsg` and `sendmmsg`.
+    Mmsg,
+    /// TAP devices of the lines' names, made here: one `read` or `write` a frame.
+    Tap,
+}
+
+const fn default_tick_ns() -> u64 {
+    50_000
+}
+const fn default_frame_bytes() -> usize {
+    2048
+}
+const fn default_ring_frames() -> usize {
+    8192
+}
+const fn default_true() -> bool {
+    true
+}
+
+impl Config {
+    /// What opens interfaces for frames of this length, without any line.
+    #[must_use]
+    pub const fn for_ports(frame_bytes: usize) -> Self {
+        Self {
+            seed: 0,
+            tick_ns: default_tick_ns(),
+            frame_bytes,
+            ring_frames: default_ring_frames(),
+            port: PortKind::Ring,
+            realtime: false,
+            lines: Vec::new(),
+        }
+    }
+
+    /// Reads and checks the document; the error is one sentence.
+    ///
+    /// # Errors
+    /// When it is not JSON of this shape, or a value is out of its range.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let config: Self = serde_json::from_str(text).map_err(|e| format!("expected a configuration: {e}"))?;
+        if config.tick_ns == 0 || config.tick_ns > 10_000_000 {
+            return Err(format!("tick_ns: expected 1 to 10000000, got {}", config.tick_ns));
+        }
+        if !(256..=1 << 17).contains(&config.frame_bytes) {
+            return Err(format!("frame_bytes: expected 256 to 131072, got {}", config.frame_bytes));
+        }
+        if !(64..=1 << 20).contains(&config.ring_frames) {
+            return Err(format!("ring_frames: expected 64 to 1048576, got {}", config.ring_frames));
+        }
+        for (i, line) in config.lines.iter().enumerate() {
+            for (key, p) in [("loss", line.loss), ("reorder", line.reorder), ("duplicate", line.duplicate)] {
+                if !(0.0..=1.0).contains(&p) {
+                    return Err(format!("{}.{key}: expected a probability, got {p}", line.name));
+                }
+            }
+            if line.hold_bytes < config.frame_bytes {
+                return Err(format!("{}.hold_bytes: expected room for a frame, got {}", line.name, line.hold_bytes));
+            }
+            if config.lines[..i].iter().any(|other| other.from == line.from) {
+                return Err(format!("{}.from: expected an interface of its own, got {} twice", line.name, line.from));
+            }
+        }
+        Ok(config)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with(line: &str) -> Result<Config, String> {
+        Config::parse(&format!(
+            r#"{{"lines":[{{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":4096{line}}}]}}"#
+        ))
+    }
+
+    #[test]
+    fn defaults_are_filled_in() {
+        let config = with("").unwrap();
+        assert_eq!((config.tick_ns, config.port), (50_000, PortKind::Ring));
+        assert_eq!(config.lines[0].loss, 0.0);
+    }
+
+    #[test]
+    fn what_cannot_be_done_is_refused_by_name() {
+        assert_eq!(with(r#","loss":1.5"#).unwrap_err(), "l.loss: expected a probability, got 1.5");
+        assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));
+        let twice = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":4096},
+            {"name":"m","from":"a","to":"c","delay_ns":1,"hold_bytes":4096}]}"#;
+        assert_eq!(Config::parse(twice).unwrap_err(), "m.from: expected an interface of its own, got a twice");
+    }
+}

@@ -1,0 +1,268 @@
+//! What happens to a frame between two interfaces: loss, duplication, delay, reordering. No I/O.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use rand_core::Rng as _;
+use rand_pcg::Pcg64;
+use serde::Serialize;
+
+use super::config::LineConfig;
+use super::lateness::Lateness;
+use super::store::Store;
+use super::sys::Nanos;
+
+/// One direction of one link.
+#[derive(Debug)]
+pub struct Line {
+    delay_ns: u64,
+    reorder_extra_ns: u64,
+    loss: Chance,
+    reorder: Chance,
+    duplicate: Chance,
+    rng: Pcg64,
+    /// Held for the delay: due in the order of their arrival.
+    waiting: Store,
+    /// Held longer, the next due first; ties in the order of arrival.
+    late: BinaryHeap<Reverse<(Nanos, u64, Vec<u8>)>>,
+    late_bytes_free: usize,
+    /// What it has done.
+    pub counts: Counts,
+    /// How exact it was.
+    pub lateness: Lateness,
+}
+
+/// Frames, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Counts {
+    /// Arrived.
+    pub received: u64,
+    /// Lost by chance, as asked.
+    pub lost: u64,
+    /// Held longer by chance, as asked.
+    pub reordered: u64,
+    /// Copies made by chance, as asked.
+    pub duplicated: u64,
+    /// Had no room: a fault of the testbed.
+    pub overflow: u64,
+    /// Left.
+    pub sent: u64,
+}
+
+/// A probability as a threshold on a 64-bit draw. Zero draws nothing.
+#[derive(Clone, Copy, Debug)]
+struct Chance(u128);
+
+impl Chance {
+    fn new(p: f64) -> Self {
+        Self((p * 2f64.powi(64)) as u128)
+    }
+
+    fn strikes(self, rng: &mut Pcg64) -> bool {
+        self.0 > 0 && u128::from(rng.next_u64()) < self.0
+    }
+}
+
+impl Line {
+    /// The `index`-th line of a run with this seed.
+    #[must_use]
+    pub fn new(config: &LineConfig, seed: u64, index: usize) -> Self {
+        Self {
+            delay_ns: config.delay_ns,
+            reorder_extra_ns: config.reorder_extra_ns,
+            loss: Chance::new(config.loss),
+            reorder: Chance::new(config.reorder),
+            duplicate: Chance::new(config.duplicate),
+            rng: Pcg64::new(u128::from(seed), index as u128),
+            waiting: Store::new(config.hold_bytes),
+            late: BinaryHeap::new(),
+            late_bytes_free: config.hold_bytes,
+            counts: Counts::default(),
+            lateness: Lateness::default(),
+        }
+    }
+
+    /// Takes a frame that the kernel received at `arrived`.
+    pub fn accept(&mut self, arrived: Nanos, frame: &[u8]) {
+        self.counts.received += 1;
+        if self.loss.strikes(&mut self.rng) {
+            self.counts.lost += 1;
+            return;
+        }
+        if self.duplicate.strikes(&mut self.rng) {
+            self.counts.duplicated += 1;
+            self.hold(arrived, frame);
+        }
+        self.hold(arrived, frame);
+    }
+
+    fn hold(&mut self, arrived: Nanos, frame: &[u8]) {
+        let due = arrived.after(self.delay_ns);
+        let held = if self.reorder.strikes(&mut self.rng) {
+            self.counts.reordered += 1;
+            self.hold_longer(due.after(self.reorder_extra_ns), frame)
+        } else {
+            self.waiting.push(due, frame)
+        };
+        self.counts.overflow += u64::from(!held);
+    }
+
+    fn hold_longer(&mut self, due: Nanos, frame: &[u8]) -> bool {
+        let Some(free) = self.late_bytes_free.checked_sub(frame.len()) else { return false };
+        self.late_bytes_free = free;
+        self.late.push(Reverse((due, self.counts.received, frame.to_vec())));
+        true
+    }
+
+    /// The frames due by `by`, oldest first, no more than `most`: those held longer follow once there are
+    /// no others. Tell with [`Line::sent`] how many of them have left.
+    pub fn due<'a>(&'a self, by: Nanos, most: usize, into: &mut Vec<&'a [u8]>) {
+        let ready = (0..most).map_while(|i| self.waiting.get(i)).take_while(|(due, _)| *due <= by);
+        into.extend(ready.map(|(_, frame)| frame));
+        if let (true, Some(Reverse((due, _, frame)))) = (into.is_empty(), self.late.peek()) {
+            if *due <= by {
+                into.push(frame);
+            }
+        }
+    }
+
+    /// The first `count` frames of the last [`Line::due`] have left between these two times.
+    pub fn sent(&mut self, count: usize, by: Nanos, began: Nanos, ended: Nanos) {
+        let step = ended.since(began) / count.max(1) as i64;
+        for i in 0..count {
+            let left = began.as_ns() as i64 + step * (i as i64 + 1);
+            let due = match self.waiting.get(0) {
+                Some((due, _)) if due <= by => {
+                    self.waiting.pop();
+                    due
+                }
+                _ => {
+                    let Some(Reverse((due, _, frame))) = self.late.pop() else { return };
+                    self.late_bytes_free += frame.len();
+                    due
+                }
+            };
+            self.lateness.add(left - due.as_ns() as i64);
+            self.counts.sent += 1;
+        }
+    }
+
+    /// When the next frame is due.
+    #[must_use]
+    pub fn next_due(&self) -> Option<Nanos> {
+        let waiting = self.waiting.get(0).map(|(due, _)| due);
+        let late = self.late.peek().map(|Reverse((due, _, _))| *due);
+        waiting.into_iter().chain(late).min()
+    }
+
+    /// How many frames it holds.
+    #[must_use]
+    pub fn held(&self) -> usize {
+        self.waiting.len() + self.late.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(loss: f64, reorder: f64, duplicate: f64) -> Line {
+        let config = LineConfig {
+            name: "l".into(),
+            from: "a".into(),
+            to: "b".into(),
+            delay_ns: 1000,
+            loss,
+            reorder,
+            reorder_extra_ns: 350,
+            duplicate,
+            hold_bytes: 1 << 20,
+        };
+        Line::new(&config, 7, 0)
+    }
+
+    /// What leaves by `by`: first bytes of the frames.
+    fn drain(line: &mut Line, by: u64) -> Vec<u8> {
+        let by = Nanos::new(by);
+        let mut left = Vec::new();
+        loop {
+            let mut frames = Vec::new();
+            line.due(by, 3, &mut frames);
+            if frames.is_empty() {
+                return left;
+            }
+            left.extend(frames.iter().map(|f| f[0]));
+            let count = frames.len();
+            line.sent(count, by, by, by);
+        }
+    }
+
+    #[test]
+    fn a_frame_leaves_after_the_delay_and_in_order() {
+        let mut line = line(0.0, 0.0, 0.0);
+        for n in 0..10 {
+            line.accept(Nanos::new(100 * u64::from(n)), &[n; 60]);
+        }
+        assert_eq!(line.next_due(), Some(Nanos::new(1000)));
+        assert!(drain(&mut line, 999).is_empty());
+        assert_eq!(drain(&mut line, 1000), [0]);
+        assert_eq!(drain(&mut line, 1450), [1, 2, 3, 4]);
+        assert_eq!(drain(&mut line, 5000), [5, 6, 7, 8, 9]);
+        assert_eq!((line.held(), line.counts.sent, line.counts.overflow), (0, 10, 0));
+        // Due at 1900, sent at 5000; buckets are microseconds, extremes exact.
+        assert_eq!(line.lateness.spread().unwrap().max, 5000 - 1500);
+    }
+
+    #[test]
+    fn loss_is_the_share_asked_for_and_the_same_for_the_same_seed() {
+        let counts = |p| {
+            let mut line = line(p, 0.0, 0.0);
+            for n in 0..100_000u64 {
+                line.accept(Nanos::new(n), &[0; 60]);
+                drain(&mut line, n + 2000);
+            }
+            line.counts
+        };
+        let few = counts(0.01);
+        // Binomial: standard deviation √(100000 × 0.01 × 0.99) = 31.5; five of them.
+        assert!(few.lost.abs_diff(1000) < 158, "{few:?}");
+        assert_eq!(few.received, few.lost + few.sent);
+        assert_eq!(counts(0.01), few);
+        assert_eq!(counts(1.0).sent, 0);
+        assert_eq!(counts(0.0).lost, 0);
+    }
+
+    #[test]
+    fn a_reordered_frame_is_overtaken_by_those_of_its_extra_time() {
+        let mut line = line(0.0, 1.0, 0.0);
+        line.accept(Nanos::new(0), &[0; 60]);
+        line.reorder = Chance::new(0.0);
+        for n in 1..=5 {
+            line.accept(Nanos::new(100 * u64::from(n)), &[n; 60]);
+        }
+        let mut left = Vec::new();
+        for t in 0..200 {
+            left.extend(drain(&mut line, t * 10));
+        }
+        assert_eq!(left, [1, 2, 3, 0, 4, 5]); // 0 is due at 1350
+        assert_eq!(line.counts.reordered, 1);
+    }
+
+    #[test]
+    fn a_duplicate_follows_its_original() {
+        let mut line = line(0.0, 0.0, 1.0);
+        line.accept(Nanos::new(0), &[9; 60]);
+        assert_eq!(drain(&mut line, 2000), [9, 9]);
+        assert_eq!((line.counts.duplicated, line.counts.sent), (1, 2));
+    }
+
+    #[test]
+    fn without_room_a_frame_is_an_overflow() {
+        let mut line = line(0.0, 0.0, 0.0);
+        for _ in 0..1000 {
+            line.accept(Nanos::new(0), &[0; 1514]);
+        }
+        assert_eq!(line.counts.overflow, 1000 - (1 << 20) / 1514);
+        assert_eq!(line.held() as u64 + line.counts.overflow, 1000);
+    }
+}

@@ -1,0 +1,231 @@
+//! The system calls, behind safe functions: every unsafe block of the delay line is here or in `packet`.
+#![expect(unsafe_code, reason = "system calls that the standard library does not have")]
+
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// Nanoseconds since 1970 on the clock that stamps packets (CLOCK_REALTIME).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Nanos(u64);
+
+impl Nanos {
+    /// From nanoseconds.
+    #[must_use]
+    pub const fn new(ns: u64) -> Self {
+        Self(ns)
+    }
+
+    /// From the two halves of a packet's timestamp.
+    #[must_use]
+    pub const fn from_parts(s: u32, ns: u32) -> Self {
+        Self(s as u64 * 1_000_000_000 + ns as u64)
+    }
+
+    /// Nanoseconds.
+    #[must_use]
+    pub const fn as_ns(self) -> u64 {
+        self.0
+    }
+
+    /// So many nanoseconds later.
+    #[must_use]
+    pub const fn after(self, ns: u64) -> Self {
+        Self(self.0.saturating_add(ns))
+    }
+
+    /// Nanoseconds from `earlier` to this one; negative if it was later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> i64 {
+        self.0.wrapping_sub(earlier.0) as i64
+    }
+
+    /// Now.
+    #[must_use]
+    pub fn now() -> Self {
+        let mut t = MaybeUninit::<libc::timespec>::uninit();
+        // SAFETY: clock_gettime fills the timespec; it cannot fail for this clock.
+        let t = unsafe {
+            libc::clock_gettime(libc::CLOCK_REALTIME, t.as_mut_ptr());
+            t.assume_init()
+        };
+        Self(t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64)
+    }
+
+    /// Sleeps until this time; returns at once if it has passed.
+    pub fn sleep_until(self) {
+        let t = libc::timespec { tv_sec: (self.0 / 1_000_000_000) as i64, tv_nsec: (self.0 % 1_000_000_000) as i64 };
+        // SAFETY: the timespec outlives the call; no remainder is asked for.
+        unsafe { libc::clock_nanosleep(libc::CLOCK_REALTIME, libc::TIMER_ABSTIME, &raw const t, std::ptr::null_mut()) };
+    }
+}
+
+/// Result of a call that returns -1 on failure.
+pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// Asks the kernel to kill this process when the thread that started it ends.
+///
+/// # Errors
+/// Never on a kernel that knows the call.
+pub fn die_with_parent() -> io::Result<()> {
+    // SAFETY: plain integers.
+    checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
+    Ok(()) // a parent that ended before this call has closed our standard input
+}
+
+/// What `be_punctual` got.
+#[derive(Clone, Copy, Debug, serde::Serialize)]
+pub struct Punctuality {
+    /// Scheduled before every ordinary process.
+    pub realtime: bool,
+    /// Memory is never swapped out.
+    pub locked: bool,
+}
+
+/// Sleeps end when they should: timer slack 1 ns, real-time priority, locked memory, as far as we may.
+#[must_use]
+pub fn be_punctual() -> Punctuality {
+    let priority = libc::sched_param { sched_priority: 20 };
+    // SAFETY: plain integers, and a parameter that outlives its call.
+    unsafe {
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1);
+        Punctuality {
+            realtime: libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0,
+            locked: libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0,
+        }
+    }
+}
+
+/// Processor time of this process, in seconds.
+#[must_use]
+pub fn cpu_s() -> f64 {
+    let mut usage = MaybeUninit::<libc::rusage>::uninit();
+    // SAFETY: getrusage fills the structure; it cannot fail for RUSAGE_SELF.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6).sum()
+}
+
+/// Whether a descriptor has something to read, or its other end has closed. Does not wait.
+pub fn readable(fd: RawFd) -> bool {
+    let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
+    // SAFETY: one pollfd, as said.
+    unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
+}
+
+/// An AF_PACKET socket bound to an interface, all protocols, without the frames that we send ourselves.
+///
+/// # Errors
+/// When there is no such interface, or without CAP_NET_RAW.
+pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
+    let name = std::ffi::CString::new(interface)?;
+    // SAFETY: the name ends with a zero.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    if index == 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // Protocol 0: nothing arrives before the caller has set up its ring and calls `listen`.
+    // SAFETY: plain integers; the descriptor is ours alone.
+    let fd = unsafe {
+        OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0))?)
+    };
+    bind(&fd, index, 0)?;
+    set_option(&fd, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
+    // Straight to the driver: the interface has no queue of its own anyway.
+    set_option(&fd, libc::PACKET_QDISC_BYPASS, &1i32)?;
+    set_socket_option(&fd, libc::SO_SNDBUFFORCE, &(64i32 << 20))?;
+    set_socket_option(&fd, libc::SO_RCVBUFFORCE, &(64i32 << 20))?;
+    Ok(fd)
+}
+
+/// Frames arrive from now on.
+///
+/// # Errors
+/// When the interface is gone.
+pub fn listen(fd: &OwnedFd, interface: &str) -> io::Result<()> {
+    let name = std::ffi::CString::new(interface)?;
+    // SAFETY: the name ends with a zero.
+    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
+    bind(fd, index, (libc::ETH_P_ALL as u16).to_be())
+}
+
+fn bind(fd: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
+    // SAFETY: an address of zeros is valid.
+    let mut address: libc::sockaddr_ll = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sll_family = libc::AF_PACKET as u16;
+    address.sll_ifindex = index as i32;
+    address.sll_protocol = protocol;
+    let length = size_of::<libc::sockaddr_ll>() as u32;
+    // SAFETY: the address has the length that we say.
+    checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
+    Ok(())
+}
+
+/// Sets an option of AF_PACKET (level SOL_PACKET).
+///
+/// # Errors
+/// When the kernel refuses it.
+pub(crate) fn set_option<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -> io::Result<()> {
+    set(fd, libc::SOL_PACKET, name, value)
+}
+
+/// Sets an option of any socket (level SOL_SOCKET).
+///
+/// # Errors
+/// When the kernel refuses it.
+pub(crate) fn set_socket_option<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -> io::Result<()> {
+    set(fd, libc::SOL_SOCKET, name, value)
+}
+
+fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+    let length = size_of::<T>() as u32;
+    // SAFETY: the value has the length that we say.
+    checked(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) })?;
+    Ok(())
+}
+
+/// Frames that arrived and found the ring or the socket's buffer full, since the last call.
+#[must_use]
+pub fn ring_drops(fd: &OwnedFd) -> u64 {
+    let mut stats = [0u32; 3]; // packets, drops, and for TPACKET_V3 freezes
+    let mut length = size_of_val(&stats) as u32;
+    // SAFETY: the buffer has the length that we say.
+    let got = unsafe {
+        libc::getsockopt(
+            fd.as_raw_fd(),
+            libc::SOL_PACKET,
+            libc::PACKET_STATISTICS,
+            stats.as_mut_ptr().cast(),
+            &raw mut length,
+        )
+    };
+    if got == 0 { u64::from(stats[1]) } else { 0 }
+}
+
+/// Sends frames through a bound socket; how many the kernel took.
+///
+/// # Errors
+/// When it took none for another reason than a full buffer.
+pub fn send_frames(fd: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
+    const MOST: usize = 64;
+    let count = frames.len().min(MOST);
+    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST];
+    // SAFETY: a message header of zeros is valid.
+    let mut messages: [libc::mmsghdr; MOST] = unsafe { MaybeUninit::zeroed().assume_init() };
+    for (i, frame) in frames.iter().take(count).enumerate() {
+        vectors[i] = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
+        messages[i].msg_hdr.msg_iov = &raw mut vectors[i];
+        messages[i].msg_hdr.msg_iovlen = 1;
+    }
+    // SAFETY: `count` headers, each with one vector to a frame that outlives the call; sending only reads.
+    let sent = unsafe { libc::sendmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count as u32, libc::MSG_DONTWAIT as _) };
+    match checked(sent) {
+        Ok(sent) => Ok(sent as usize),
+        Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)) => Ok(0),
+        Err(e) => Err(e),
+    }
+}

@@ -1,0 +1,363 @@
+"""Whether a run can be believed: what is looked at before it, and judged after it.
+
+A check has a name, a verdict, what was found and what was wanted. One that fails makes the
+command exit with 1; the numbers are printed all the same, so that one can see why.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import select
+import shutil
+import socket
+import struct
+import subprocess
+import time
+from collections.abc import Sequence
+from typing import Any
+
+from waterfill.errors import InputError
+from waterfill.results import Document
+from waterfill.testbed import delayline, kernel
+from waterfill.testbed.plan import Plan
+from waterfill.testbed.topology import Topology, setting
+
+_CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN = 12, 13, 21
+
+# Limits, decided before the first run.
+MOST_STREAMS = 64
+LEAST_SAMPLE_S = 0.01
+RTT_ERROR_S = 1e-3
+LATE_P99_NS = 200_000
+LEAST_IDLE = 0.05
+CLOCK_STEP_S = 1e-3
+HOST_LIMITED = 0.01
+# Frames a second that one processor carries over one link with its delay line: docs/testbed.md.
+FRAMES_PER_S = 150_000
+# Memory that frames may take of what is free.
+_MEMORY_SHARE = 0.25
+
+
+def refuse(plan: Plan, scenario: Any) -> None:
+    """Raises InputError for whatever this machine cannot run at all."""
+    _refuse_machine(plan)
+    for index, link in enumerate(scenario.link):
+        key = f"{scenario.key('link', index)}.rate"
+        most = FRAMES_PER_S * (os.cpu_count() or 1) * 8 * plan.mtu_bytes
+        if link.rate > most:
+            raise scenario.error(
+                key,
+                f"expected at most {most / 1e9:.3g} Gbit/s of {plan.mtu_bytes}-byte packets on "
+                f"this machine, got {link.rate / 1e9:.3g} Gbit/s",
+            )
+    if len(plan.streams) > MOST_STREAMS:
+        raise scenario.error(
+            "flow", f"expected at most {MOST_STREAMS} flows on linux, got {len(plan.streams)}"
+        )
+    if scenario.sample < LEAST_SAMPLE_S:
+        raise scenario.error(
+            "sample", f"expected at least 10 ms on linux, got {scenario.sample * 1e3:g} ms"
+        )
+    if scenario.ack_size != 40:
+        raise scenario.error("ack_size", "expected none on linux, where the kernel decides")
+    least = 576 if plan.ip_version == 4 else 1280
+    if plan.mtu_bytes < least or plan.mtu_bytes > 65000:
+        raise scenario.error(
+            "packet_size", f"expected {least} B to 65 kB on linux, got {plan.mtu_bytes} B"
+        )
+    for index, flow in enumerate(scenario.flow):
+        key = scenario.key("flow", index)
+        protocol = flow.protocol or scenario.protocol
+        if flow.weight != 1:
+            raise scenario.error(f"{key}.weight", f"expected 1 on linux, got {flow.weight:g}")
+        if flow.pacing is False and protocol == "bbr":
+            raise scenario.error(f"{key}.pacing", "expected true, as the kernel's bbr always paces")
+        if flow.size is not None and flow.demand is not None:
+            raise scenario.error(f"{key}.demand", "expected none on linux for a flow with a size")
+        if flow.size is not None and flow.pacing:
+            raise scenario.error(f"{key}.pacing", "expected none on linux for a flow with a size")
+    need = sum(hold.hold_bytes for hold in plan.holds()) + sum(
+        4 * stream.window_bytes for stream in plan.streams
+    )
+    free = _free_bytes()
+    if need > _MEMORY_SHARE * free:
+        raise scenario.error(
+            "link",
+            f"expected queues and delays of at most {_MEMORY_SHARE * free / 1e9:.3g} GB on this "
+            f"machine, got {need / 1e9:.3g} GB",
+        )
+
+
+def _refuse_machine(plan: Plan) -> None:
+    def wrong(expected: str) -> InputError:
+        return InputError("command line", "on", f"linux: expected {expected}")
+
+    lacking = missing(
+        http=any(s.kind == "http" for s in plan.streams),
+        iperf=any(s.kind != "http" for s in plan.streams),
+        held=bool(plan.holds()),
+    )
+    if lacking:
+        raise wrong(lacking)
+
+
+def missing(*, http: bool = True, iperf: bool = True, held: bool = True) -> str | None:
+    """What this machine lacks to run such a scenario, or None: "root, got user 1000"."""
+    if platform.system() != "Linux":
+        return f"a Linux kernel, got {platform.system()}"
+    wanted = (_CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN)
+    capabilities = _capabilities()
+    if any(not capabilities >> bit & 1 for bit in wanted):
+        return (
+            "root (CAP_SYS_ADMIN, CAP_NET_ADMIN, CAP_NET_RAW), "
+            f"got user {os.geteuid()} without them"
+        )
+    programs = ["iperf3"] * iperf + ["nginx", "curl"] * http
+    path = os.environ.get("PATH", "") + ":/usr/sbin:/sbin"
+    for program in programs:
+        if shutil.which(program, path=path) is None:
+            return f"the program {program}, got none"
+    if held and delayline.binary() is None:
+        return "the delay line waterfill-delay beside this Python (make build), got none"
+    return None
+
+
+def _capabilities() -> int:
+    with open("/proc/self/status") as file:
+        return next(int(line.split()[1], 16) for line in file if line.startswith("CapEff"))
+
+
+def _free_bytes() -> int:
+    with open("/proc/meminfo") as file:
+        kilobytes = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
+    return kilobytes * 1024
+
+
+# --- before, inside the tree ------------------------------------------------------------------
+
+
+def facts(topology: Topology) -> Document:
+    """What was set, as the kernel says it: for the reader who compares machines."""
+    stream = topology.plan.streams[0]
+    with topology.namespace(stream.source).entered():
+        names = ("tcp_rmem", "tcp_wmem", "tcp_no_metrics_save",
+                 "tcp_timestamps", "tcp_sack", "tcp_recovery", "tcp_early_retrans", "tcp_ecn",
+                 "tcp_notsent_lowat", "tcp_slow_start_after_idle")  # fmt: skip
+        settings = {name: " ".join(setting(f"ipv4/{name}").split()) for name in names}
+    release = platform.uname()
+    return {
+        "kernel": f"{release.system} {release.release} {release.machine}",
+        "cpus": os.cpu_count(),
+        "user": os.geteuid(),
+        "capabilities": f"{_capabilities():x}",
+        "available_congestion_control": kernel.available(),
+        "cubic_hystart": _read("/sys/module/tcp_cubic/parameters/hystart"),
+        "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
+        "programs": {name: _version(name) for name in ("iperf3", "nginx", "curl")},
+        "ip_version": topology.plan.ip_version,
+        "header_bytes": (52 if topology.plan.ip_version == 4 else 72),
+        "offloads": topology.offloads(),
+        "first_source": settings,
+    }
+
+
+def _read(path: str) -> str | None:
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return None
+
+
+def _version(program: str) -> str | None:
+    flag = "-v" if program == "nginx" else "--version"
+    try:
+        done = subprocess.run(
+            [program, flag], capture_output=True, text=True, check=False, timeout=5
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return (done.stdout or done.stderr).splitlines()[0].strip()
+
+
+def base_rtts(topology: Topology, most: int = 8) -> list[float | None]:
+    """The least of five echoes of each of the first streams, in seconds; None where none came.
+
+    Small packets over the idle network: what they take beyond the base RTT is the machine's.
+    """
+    found: list[float | None] = []
+    for stream in topology.plan.streams[:most]:
+        with topology.namespace(stream.source).entered():
+            found.append(_ping(topology.family, stream.sink_address, 1.0 + 2 * stream.base_rtt_s))
+    return found
+
+
+def _ping(family: int, address: str, wait_s: float, count: int = 5) -> float | None:
+    ours = os.getpid() & 0xFFFF
+    six = family == socket.AF_INET6
+    protocol = socket.IPPROTO_ICMPV6 if six else socket.IPPROTO_ICMP
+    kind, answer = (128, 129) if six else (8, 0)
+    best: float | None = None
+    with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
+        for number in range(count):
+            body = struct.pack(">BBHHH", kind, 0, 0, ours, number)
+            if not six:  # the kernel sums ICMPv6 itself
+                total = sum(struct.unpack(">4H", body))
+                body = body[:2] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + body[4:]
+            began = time.monotonic()
+            raw.sendto(body, (address, 0))
+            while (left := began + wait_s - time.monotonic()) > 0:
+                if not select.select([raw], [], [], left)[0]:
+                    break
+                got = raw.recv(2048)
+                took = time.monotonic() - began
+                start = 0 if six else (got[0] & 15) * 4
+                fields = struct.unpack_from(">BBHHH", got, start)
+                if (fields[0], fields[3], fields[4]) == (answer, ours, number):
+                    best = took if best is None else min(best, took)
+                    break
+    return best
+
+
+# --- after ------------------------------------------------------------------------------------
+
+
+def _check(name: str, ok: bool, found: Any, wanted: str) -> Document:
+    return {"name": name, "ok": bool(ok), "found": found, "wanted": wanted}
+
+
+def after(
+    raw: Document, resolved: Document, flows: Sequence[Document], links: Any
+) -> list[Document]:
+    """Every check of a finished run. `raw` is what the tree answered, `flows` and `links` the
+    summary's, to hold the run against itself."""
+    checks = [
+        _base_rtt(raw), _delay_line(raw), _processor(raw), _clock(raw), _elsewhere(raw),
+        _offloads(raw), _hosts(raw), _traffic(raw), _sampling(raw, resolved),
+        _bottleneck(raw, resolved, flows, links),
+    ]  # fmt: skip
+    return [check for check in checks if check is not None]
+
+
+def _base_rtt(raw: Document) -> Document:
+    worst, pairs = 0.0, []
+    for stream, found in zip(raw["plan"]["streams"], raw["base_rtts_s"], strict=False):
+        if stream["kind"] == "cbr":
+            continue
+        error = float("inf") if found is None else found - stream["base_rtt_s"]
+        worst = max(worst, abs(error))
+        pairs.append({"flow": stream["name"], "base_ms": stream["base_rtt_s"] * 1e3,
+                      "found_ms": None if found is None else found * 1e3})  # fmt: skip
+    wanted = f"within {RTT_ERROR_S * 1e3:g} ms of the base RTT"
+    return _check("base RTT", worst <= RTT_ERROR_S, pairs, wanted)
+
+
+def _delay_line(raw: Document) -> Document | None:
+    line = raw["delay_line"]
+    if line is None:
+        return None
+    entries = [
+        {"line": name, "late_ns": entry["late_ns"], "ring_drops": entry["ring_drops"],
+         "overflow": entry["overflow"]}
+        for name, entry in line["lines"].items()
+    ]  # fmt: skip
+    ok = all(
+        entry["ring_drops"] == 0
+        and entry["overflow"] == 0
+        and (entry["late_ns"] is None or entry["late_ns"]["abs_p99"] <= LATE_P99_NS)
+        for entry in entries
+    )
+    found = {"lines": entries, "cpu_s": line["cpu_s"], "punctuality": line["punctuality"]}
+    wanted = f"no frame dropped; 99 % leave within {LATE_P99_NS / 1e3:g} µs of their time"
+    return _check("delay line", ok, found, wanted)
+
+
+def _processor(raw: Document) -> Document:
+    before, after_ = (m["cpu_ticks"] for m in raw["machine"])
+    spent = {name: after_[name] - before[name] for name in before}
+    total = max(1, sum(spent.values()))
+    idle = (spent["idle"] + spent["iowait"]) / total
+    found = {"idle": idle, "stolen": spent["steal"] / total, "softirq": spent["softirq"] / total}
+    return _check("processor", idle >= LEAST_IDLE, found, f"at least {LEAST_IDLE:.0%} idle")
+
+
+def _clock(raw: Document) -> Document:
+    before, after_ = (m["realtime_less_monotonic_s"] for m in raw["machine"])
+    step = after_ - before
+    wanted = f"the clock of packets' stamps set by less than {CLOCK_STEP_S * 1e3:g} ms"
+    return _check("clock", abs(step) < CLOCK_STEP_S, {"step_s": step}, wanted)
+
+
+def _elsewhere(raw: Document) -> Document:
+    before, after_ = raw["machine"]
+    dropped = after_["softnet_dropped"] - before["softnet_dropped"]
+    found = {"interfaces": raw["host_drops"], "softnet": dropped}
+    ok = not raw["host_drops"] and dropped == 0
+    return _check("drops elsewhere", ok, found, "none outside the scenario's queues and losses")
+
+
+def _offloads(raw: Document) -> Document:
+    offloads = raw["facts"]["offloads"]
+    return _check("offloads", not any(offloads.values()), offloads, "all off: a frame is a packet")
+
+
+def _hosts(raw: Document) -> Document:
+    worst: Document = {}
+    for stream, totals in zip(raw["plan"]["streams"], raw["samples"]["totals"], strict=True):
+        tcp = totals["tcp"]
+        if tcp is None or tcp["busy_us"] == 0:
+            continue
+        share = (tcp["rwnd_limited_us"] + tcp["sndbuf_limited_us"]) / tcp["busy_us"]
+        if share > HOST_LIMITED:
+            worst[stream["name"]] = share
+    wanted = f"no sender held by a socket buffer for more than {HOST_LIMITED:.0%} of its time"
+    return _check("socket buffers", not worst, worst, wanted)
+
+
+def _traffic(raw: Document) -> Document:
+    found = {
+        stream["name"]: trouble
+        for stream, trouble in zip(raw["plan"]["streams"], raw["troubles"], strict=True)
+        if trouble is not None
+    }
+    return _check("traffic", not found, found, "every client and server ran without complaint")
+
+
+def _sampling(raw: Document, resolved: Document) -> Document:
+    times = raw["samples"]["coarse"]["time_s"]
+    gaps = [b - a for a, b in itertools.pairwise(times)]
+    found = {
+        "asked_s": resolved["sample_s"],
+        "longest_s": max(gaps, default=None),
+        "fine_s": raw["samples"]["fine_s"],
+    }
+    longest = max(gaps, default=0.0)
+    return _check("sampling", longest <= 2 * resolved["sample_s"] + 0.05, found, "no sample missed")
+
+
+def _bottleneck(
+    raw: Document, resolved: Document, flows: Sequence[Document], links: Sequence[Document]
+) -> Document:
+    """Every retransmission has its cause in a scenario's queue or loss, and greedy flows are
+    bounded by a link: losses there, or a queue, or a link that is full."""
+    resent = sum(flow["retransmissions"] for flow in flows)
+    dropped = sum(rows[-1][2] for rows in raw["samples"]["coarse"]["queues"])
+    lost = sum(entry["lost"] for entry in (raw["delay_line"] or {"lines": {}})["lines"].values())
+    unbounded = []
+    for index, flow in enumerate(flows):
+        stream = raw["plan"]["streams"][index]
+        if stream["kind"] != "iperf" or stream["rate_bps"] is not None or not flow["rate_bps"]:
+            continue
+        group = next(f for f in resolved["flows"] if f["name"] == flow["group"])
+        mine = [links[i] for i in group["forward"]]
+        if not any(
+            e["utilization"] > 0.9 or e["drops"] or e["lost"] or e["queue_packets"]["mean"] > 1
+            for e in mine
+        ):
+            unbounded.append(flow["name"])
+    found = {"retransmissions": resent, "dropped": dropped, "lost": lost, "unbounded": unbounded}
+    ok = not unbounded and (resent == 0 or dropped + lost > 0)
+    wanted = "greedy flows bounded by a link of theirs; nothing resent unless dropped or lost there"
+    return _check("bottleneck", ok, found, wanted)

@@ -1,0 +1,95 @@
+"""The delay line's process: started with a run's lines, asked for statistics, ended by its pipe."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import IO, Any
+
+from waterfill.results import Document
+
+_NAME = "waterfill-delay"
+_READY_S = 10.0
+
+
+class DelayLineError(RuntimeError):
+    """It did not start, or it ended before its time."""
+
+
+def binary() -> str | None:
+    """Where the program is: WATERFILL_DELAY, beside this Python, or on PATH; None if nowhere."""
+    named = os.environ.get("WATERFILL_DELAY")
+    beside = Path(sys.executable).parent / _NAME
+    for path in (named, str(beside)):
+        if path and os.access(path, os.X_OK):
+            return path
+    return shutil.which(_NAME)
+
+
+class DelayLine:
+    """The running process; in the namespace of the thread that starts it."""
+
+    def __init__(
+        self, lines: Sequence[Document], *, mtu_bytes: int, seed: int, **more: Any
+    ) -> None:
+        """Starts it and waits until it listens. Raises DelayLineError when it does not."""
+        path = binary()
+        if path is None:
+            raise DelayLineError(f"{_NAME} is not installed")
+        # 18: an Ethernet header, and a tag that a frame might carry.
+        config = {"seed": seed, "frame_bytes": max(256, mtu_bytes + 18), "lines": list(lines)}
+        self._process = subprocess.Popen(
+            [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._say(json.dumps(config | more))
+        self._hear()
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def stats(self) -> Document:
+        """What it has done so far: `lines` by name, `cpu_s`, `punctuality`."""
+        self._say("stats")
+        document = json.loads(self._hear())
+        document["lines"] = {line["name"]: line for line in document["lines"]}
+        return dict(document)
+
+    def close(self) -> None:
+        """Ends it."""
+        self._pipe(self._process.stdin).close()
+        try:
+            self._process.wait(1.0)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+    def _say(self, line: str) -> None:
+        try:
+            pipe = self._pipe(self._process.stdin)
+            pipe.write(line + "\n")
+            pipe.flush()
+        except BrokenPipeError:
+            self._gone()
+
+    def _hear(self) -> str:
+        line = self._pipe(self._process.stdout).readline()
+        if not line:
+            self._gone()
+        return line
+
+    def _gone(self) -> None:
+        self._process.wait(_READY_S)
+        said = self._pipe(self._process.stderr).read().strip()
+        raise DelayLineError(said or f"{_NAME} ended with {self._process.returncode}")
+
+    @staticmethod
+    def _pipe(pipe: IO[str] | None) -> IO[str]:
+        assert pipe is not None
+        return pipe

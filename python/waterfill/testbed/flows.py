@@ -1,0 +1,157 @@
+"""Real traffic: iperf3 for flows without end and for cbr, nginx and curl for flows with a size."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+
+from waterfill.testbed import netlink
+from waterfill.testbed.isolate import SCRATCH
+from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, IPERF_PORT, Stream
+from waterfill.testbed.topology import Topology
+
+# UDP and IP headers; TCP's stand in tcp_info.
+_UDP_BYTES = {4: 28, 6: 48}
+_FOREVER_S = 86400
+# Round trips that iperf3 talks before its data connection begins: it is started so much earlier.
+_IPERF_TRIPS = 3
+_IPERF_START_S = 0.03
+
+_NGINX = """
+daemon off; master_process off; pid {folder}/nginx.pid; error_log {folder}/error.log;
+events {{ worker_connections 64; }}
+http {{
+  access_log off; sendfile on; keepalive_timeout 60; default_type application/octet-stream;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy;
+  fastcgi_temp_path {folder}/fastcgi; uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  server {{ listen {address}:{port}; root {folder}/files; }}
+}}
+"""
+
+
+class Running:
+    """One stream's processes. `prepare` starts the listening side, `start` the traffic."""
+
+    def __init__(self, stream: Stream, topology: Topology, number: int) -> None:
+        self.stream, self.topology = stream, topology
+        self.folder = Path(SCRATCH) / f"stream{number}"
+        self.folder.mkdir()
+        self.listener: subprocess.Popen[bytes] | None = None
+        self.sender: subprocess.Popen[bytes] | None = None
+        listens = stream.source if stream.kind == "http" else stream.sink
+        with topology.namespace(listens).entered():
+            self._diag = netlink.SockDiag()
+
+    @property
+    def lead_s(self) -> float:
+        """How much before the stream's start its client is started."""
+        if self.stream.kind == "http":
+            return 0.0
+        return _IPERF_START_S + _IPERF_TRIPS * self.stream.base_rtt_s
+
+    def prepare(self) -> None:
+        """Starts the server."""
+        stream = self.stream
+        if stream.kind == "http":
+            files = self.folder / "files"
+            files.mkdir()
+            with open(files / "data", "wb") as file:
+                file.truncate(stream.size_bytes or 0)  # sparse: zeros without memory
+            address = stream.source_address
+            config = self.folder / "nginx.conf"
+            config.write_text(
+                _NGINX.format(
+                    folder=self.folder, port=HTTP_PORT,
+                    address=address if ":" not in address else f"[{address}]",
+                )
+            )  # fmt: skip
+            command = ["nginx", "-c", str(config), "-p", str(self.folder)]
+            self.listener = self._run(stream.source, command, "server")
+        else:
+            command = ["iperf3", "--server", "--one-off", "--json", "--interval", "0",
+                       "--bind", stream.sink_address, "--port", str(IPERF_PORT)]  # fmt: skip
+            self.listener = self._run(stream.sink, command, "server")
+
+    @property
+    def ready(self) -> bool:
+        """Whether the server listens."""
+        port = HTTP_PORT if self.stream.kind == "http" else IPERF_PORT
+        return self._diag.listening(self.topology.family, port)
+
+    def start(self) -> None:
+        """Starts the client; it runs until its size has come, or `stop`."""
+        stream = self.stream
+        if stream.kind == "http":
+            address = stream.source_address
+            host = address if ":" not in address else f"[{address}]"
+            command = ["curl", "--silent", "--show-error", "--globoff", "--output", "/dev/null",
+                       "--write-out", "%{json}", f"http://{host}:{HTTP_PORT}/data"]  # fmt: skip
+            self.sender = self._run(stream.sink, command, "client")
+            return
+        command = ["iperf3", "--client", stream.sink_address, "--port", str(IPERF_PORT),
+                   "--cport", str(CLIENT_PORT), "--time", str(_FOREVER_S), "--json",
+                   "--interval", "0"]  # fmt: skip
+        if stream.kind == "cbr":
+            packet = self.topology.plan.mtu_bytes
+            payload = packet - _UDP_BYTES[self.topology.plan.ip_version]
+            rate = (stream.rate_bps or 0.0) * payload / packet
+            command += ["--udp", "--length", str(payload), "--bitrate", f"{rate:.0f}",
+                        "--pacing-timer", "200"]  # fmt: skip
+        else:
+            command += ["--congestion", stream.congestion, "--zerocopy"]
+            if stream.rate_bps is not None:
+                command += ["--bitrate", f"{stream.rate_bps * self._payload_share():.0f}",
+                            "--pacing-timer", "200"]  # fmt: skip
+            if stream.paced:
+                command += ["--fq-rate", "100G"]  # a limit no law reaches switches pacing on
+        self.sender = self._run(stream.source, command, "client")
+
+    def _payload_share(self) -> float:
+        packet = self.topology.plan.mtu_bytes
+        return (packet - (52 if self.topology.plan.ip_version == 4 else 72)) / packet
+
+    def stop(self) -> None:
+        """Ends both processes at once."""
+        for process in (self.sender, self.listener):
+            if process is not None and process.poll() is None:
+                process.kill()
+                process.wait()
+
+    def trouble(self) -> str | None:
+        """What the client complains of, or None; while it runs, or was killed, nothing."""
+        if self.sender is None or self.sender.poll() in (None, 0, -9):
+            return None
+        said = self._said("client.err") or self._said("client.out")
+        with suppress(ValueError, KeyError, TypeError):
+            said = json.loads(said)["error"]
+        return " ".join(str(said).split())[:300] or f"exit code {self.sender.returncode}"
+
+    def transfer(self) -> tuple[float, int] | None:
+        """Of a finished download: seconds from curl's start to the last byte, and payload bytes."""
+        if self.stream.kind != "http" or self.sender is None or self.sender.poll() != 0:
+            return None
+        document = json.loads(self._said("client.out"))
+        return float(document["time_total"]), int(document["size_download"])
+
+    def _said(self, name: str) -> str:
+        try:
+            return (self.folder / name).read_text(errors="replace")
+        except OSError:
+            return ""
+
+    def _run(self, number: int, command: list[str], name: str) -> subprocess.Popen[bytes]:
+        environment = {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin", "HOME": SCRATCH,
+                       "TMPDIR": SCRATCH, "LC_ALL": "C"}  # fmt: skip
+
+        def file(kind: str) -> IO[bytes]:
+            return open(self.folder / f"{name}.{kind}", "wb")
+
+        with self.topology.namespace(number).entered(), file("out") as out, file("err") as err:
+            return subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=out, stderr=err, env=environment,
+                cwd=self.folder,
+            )  # fmt: skip

@@ -1,0 +1,83 @@
+"""The front end's side of a run: starts the process tree, follows it, and makes sure it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import IO, Any
+
+from waterfill.errors import RunError
+from waterfill.progress import Report, Tick
+from waterfill.results import Document
+
+# How long after `stop` the tree may take to answer with what it has.
+_STOP_S = 10.0
+
+
+def run(job: Document, duration_s: float, progress: Report | None) -> Document:
+    """Runs a job in a tree of its own and returns its answer.
+
+    Ctrl-C ends it early, with what there is; a second one kills it. Raises RunError.
+    """
+    import waterfill
+
+    command = [sys.executable, "-m", "waterfill.testbed.inside"]
+    began = time.monotonic()
+    # A session of its own: Ctrl-C reaches us, and we tell the tree.
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        start_new_session=True, cwd="/",
+        env=_environment(Path(waterfill.__file__).parent.parent),
+    ) as process:  # fmt: skip
+        try:
+            _say(process, json.dumps(job))
+            try:
+                return _follow(process, began, duration_s, progress)
+            except KeyboardInterrupt:
+                _say(process, "stop")
+                return _follow(process, began, duration_s, None)
+        finally:
+            # The init dies with its parent, and the tree with its init.
+            process.kill()
+
+
+def _environment(package_root: Path) -> dict[str, str]:
+    paths = [str(package_root), os.environ.get("PYTHONPATH", "")]
+    return {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in paths if p)}
+
+
+def _follow(
+    process: subprocess.Popen[str], began: float, duration_s: float, progress: Report | None
+) -> Document:
+    for line in _pipe(process.stdout):
+        message: dict[str, Any] = json.loads(line)
+        if "result" in message:
+            return dict(message["result"])
+        if "error" in message:
+            if os.environ.get("WATERFILL_DEBUG"):
+                print(message["traceback"], file=sys.stderr)
+            raise RunError(f"linux: {message['error']}")
+        if progress is not None:
+            progress(Tick(message["progress"], duration_s, 0, time.monotonic() - began))
+    process.wait(_STOP_S)
+    said = _pipe(process.stderr).read().strip()
+    why = said.splitlines()[-1] if said else f"exit code {process.returncode}"
+    raise RunError(f"linux: the testbed ended before its time: {why}")
+
+
+def _say(process: subprocess.Popen[str], line: str) -> None:
+    try:
+        pipe = _pipe(process.stdin)
+        pipe.write(line + "\n")
+        pipe.flush()
+    except BrokenPipeError:
+        return  # it has ended, and its output says why
+
+
+def _pipe(pipe: IO[str] | None) -> IO[str]:
+    assert pipe is not None
+    return pipe

@@ -1,0 +1,171 @@
+"""The process tree of one run: builds the network, runs the traffic, samples, answers, ends.
+
+`python -m waterfill.testbed.inside`, started by `front`. Standard input: the scenario as one JSON
+line, then `stop` to end early; its end kills the tree. Standard output: JSON lines, each with one
+of the keys `progress` (seconds), `result`, `error`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+import traceback
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any
+
+from waterfill.results import Document, finite
+from waterfill.testbed import isolate
+
+_READY_S = 10.0
+_PROGRESS_S = 0.2
+# Long enough that all servers and clients of time 0 are there, beyond the clients' own lead.
+_SETTLE_S = 0.05
+
+
+def main() -> None:
+    """Runs the job on standard input and never returns."""
+    isolate.enter()
+    output = os.fdopen(os.dup(1), "w", buffering=1)
+
+    def say(**message: Any) -> None:
+        output.write(json.dumps(finite(message)) + "\n")
+
+    code = 0
+    try:
+        job = json.loads(_line())
+        say(result=_Run(job, say).result())
+    except Exception as error:  # whatever it is, the front end tells it
+        say(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+        code = 1
+    output.close()
+    # The kernel ends what is left of the tree with its init; nobody waits for threads.
+    os._exit(code)
+
+
+def _be_punctual() -> None:
+    """Samples are taken on time, whatever else runs. What we start is as ordinary as ever."""
+    with suppress(OSError):
+        os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
+
+
+def _line() -> str:
+    """A line of standard input, read without a buffer so that `select` sees what is left."""
+    data = b""
+    while not data.endswith(b"\n"):
+        piece = os.read(0, 1 if data else 1 << 16)
+        if not piece:
+            os._exit(1)
+        data += piece
+        while len(piece) == 1 << 16 and not data.endswith(b"\n"):
+            piece = os.read(0, 1 << 16)
+            data += piece
+    return data.decode()
+
+
+class _Run:
+    def __init__(self, job: Document, say: Any) -> None:
+        from waterfill.scenario import from_toml
+        from waterfill.testbed import checks, kernel, plan
+        from waterfill.testbed.delayline import DelayLine
+        from waterfill.testbed.flows import Running
+        from waterfill.testbed.topology import Topology
+
+        self.say = say
+        self.resolved = job["network"]
+        scenario = from_toml(job["scenario"])
+        self.plan = plan.of(scenario, self.resolved, kernel.congestion(job["available"]))
+        self.topology = Topology(self.plan)
+        self.line: DelayLine | None = None
+        if self.topology.holds:
+            self.line = DelayLine(
+                self.topology.holds, mtu_bytes=self.plan.mtu_bytes, seed=self.plan.seed
+            )
+        self.running = [Running(s, self.topology, n) for n, s in enumerate(self.plan.streams)]
+        for running in self.running:
+            running.prepare()
+        self._wait_until_ready()
+        self.base_rtts = checks.base_rtts(self.topology)
+        self.before = checks.facts(self.topology)
+
+    def _wait_until_ready(self) -> None:
+        end_s = time.monotonic() + _READY_S
+        for running in self.running:
+            while not running.ready:
+                listener = running.listener
+                if time.monotonic() > end_s or (listener and listener.poll() is not None):
+                    name = running.stream.name
+                    raise RuntimeError(f"the server of {name} does not listen")
+                time.sleep(0.005)
+
+    def result(self) -> Document:
+        from waterfill.testbed import sampling
+
+        duration_s = self.resolved["duration_s"]
+        sample_s = self.resolved["sample_s"]
+        lead_s = max(running.lead_s for running in self.running)
+        start_s = time.monotonic() + lead_s + _SETTLE_S
+        sampler = sampling.Sampler(self.topology, self.line, sample_s=sample_s, start_s=start_s)
+        actions = [(r.stream.start_s - r.lead_s, n, r.start) for n, r in enumerate(self.running)]
+        actions += [
+            (r.stream.stop_s, n, r.stop) for n, r in enumerate(self.running)
+            if r.stream.stop_s < duration_s
+        ]  # fmt: skip
+        actions.sort(key=lambda action: action[:2])
+        machine = sampling.machine()
+        _be_punctual()
+        coarse_n, fine_next_s, progress_s = 0, 0.0, 0.0
+        stopped_s: float | None = None
+        while True:
+            now_s = sampler.now_s()
+            coarse_s = min(coarse_n * sample_s, duration_s)
+            wait_s = min(coarse_s, fine_next_s, actions[0][0] if actions else coarse_s) - now_s
+            if wait_s > 0:
+                if select.select([0], [], [], wait_s)[0]:
+                    if not os.read(0, 4096):
+                        os._exit(1)  # the front end has gone
+                    stopped_s = sampler.now_s()
+                    sampler.take()
+                    break
+                continue
+            if actions and actions[0][0] <= now_s:
+                actions.pop(0)[2]()
+            if coarse_s <= now_s:
+                sampler.take()
+                if coarse_s >= duration_s:
+                    break
+                coarse_n = max(coarse_n + 1, int(now_s / sample_s))
+            if fine_next_s <= now_s:
+                sampler.take_fine()
+                fine_next_s = max(fine_next_s + sampler.fine_s, now_s)
+                if now_s > progress_s + _PROGRESS_S:
+                    progress_s = now_s
+                    self.say(progress=now_s)
+        machine_after = sampling.machine()
+        samples = sampler.finish()
+        answer: Document = {
+            "plan": {"namespaces": self.plan.namespaces,
+                     "streams": [asdict(s) for s in self.plan.streams],
+                     "shapers": [asdict(s) for _, s in self.plan.shapers()],
+                     "holds": [asdict(h) for h in self.plan.holds()]},
+            "samples": samples,
+            "troubles": [r.trouble() for r in self.running],
+            "transfers": [r.transfer() for r in self.running],
+            "base_rtts_s": self.base_rtts,
+            "facts": self.before,
+            "machine": [machine, machine_after],
+            "host_drops": sampling.host_drops(self.topology),
+            "delay_line": None if self.line is None else self.line.stats(),
+            "interrupted_at_s": stopped_s,
+        }  # fmt: skip
+        for running in self.running:
+            running.stop()
+        if self.line is not None:
+            self.line.close()
+        return answer
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,94 @@
+"""What the running kernel offers: congestion controls by the names that scenarios use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from waterfill.protocols import ParamValue, ProtocolInfo, Protocols
+from waterfill.testbed.plan import Congestion
+
+_AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
+
+# The kernel's reno is a law of the window alone: its recovery is SACK with RACK, or NewReno where
+# SACK is off. Its name in a scenario is that of the same law and recovery in the simulator; the
+# first Reno's recovery, which ends at the first new acknowledgement, no kernel has any more.
+PROTOCOLS: Mapping[str, Congestion] = {
+    "reno": Congestion("reno", sack=False),
+    "newreno": Congestion("reno", sack=False),
+    "sack": Congestion("reno"),
+    "cubic": Congestion("cubic"),
+    "bic": Congestion("bic"),
+    "highspeed": Congestion("highspeed"),
+    "scalable": Congestion("scalable"),
+    "htcp": Congestion("htcp"),
+    "westwood": Congestion("westwood"),
+    "vegas": Congestion("vegas"),
+    "dctcp": Congestion("dctcp"),
+    "bbr": Congestion("bbr"),
+}
+
+
+def available() -> list[str]:
+    """The kernel's congestion controls, by its own names; none where there is no such kernel."""
+    try:
+        return _AVAILABLE.read_text().split()
+    except OSError:
+        return []
+
+
+def params(protocol: str) -> dict[str, ParamValue]:
+    """What the kernel's law has for the protocol's parameters, by the registry's names, SI units.
+
+    cubic's are read from its module (tcp_cubic.c: beta and bic_scale in 1024ths, C = 10 bic_scale);
+    the others are constants of tcp_cong.c and tcp_bbr.c. Empty where nothing is known.
+    """
+    if protocol == "cubic":
+        read = {name: _parameter("tcp_cubic", name) for name in _CUBIC}
+        return {
+            "aggressiveness": read["bic_scale"] * 10 / 1024,
+            "beta": read["beta"] / 1024,
+            "fast_convergence": bool(read["fast_convergence"]),
+            "reno_friendly": bool(read["tcp_friendliness"]),
+            "hystart": "classic" if read["hystart"] else "off",
+        }
+    return dict(_CONSTANTS.get(protocol, {}))
+
+
+_CUBIC = {"bic_scale": 41, "beta": 717, "fast_convergence": 1, "tcp_friendliness": 1, "hystart": 1}
+_RENO: Mapping[str, ParamValue] = {"increase": 1.0, "decrease": 0.5}
+_CONSTANTS: Mapping[str, Mapping[str, ParamValue]] = {
+    "reno": _RENO,
+    "newreno": _RENO,
+    "sack": _RENO,
+    "bbr": {"high_gain": 2.885, "cwnd_gain": 2.0, "rtprop_window": 10.0, "probe_rtt": 0.2},
+}
+
+
+def _parameter(module: str, name: str) -> int:
+    """A module's parameter; what the source has where the kernel does not show it."""
+    try:
+        return int(Path(f"/sys/module/{module}/parameters/{name}").read_text())
+    except (OSError, ValueError):
+        return _CUBIC[name]
+
+
+def congestion(offered: Iterable[str]) -> dict[str, Congestion]:
+    """The protocols that this list of the kernel's can run, by the scenario's names."""
+    names = set(offered)
+    return {p: law for p, law in PROTOCOLS.items() if law.name in names}
+
+
+def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
+    """The registry's protocols as the linux backend has them: those of the kernel run on it."""
+    mine = congestion(offered)
+    result = {
+        name: replace(info, backends=tuple(b for b in info.backends if b != "linux"))
+        for name, info in known.items()
+    }
+    for name in mine:
+        # A TCP adds no header; one that only the kernel has is known by its name alone.
+        info = result.get(name) or ProtocolInfo(name, "end-to-end", (), 0)
+        result[name] = replace(info, backends=(*info.backends, "linux"))
+    return result

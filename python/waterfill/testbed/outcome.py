@@ -1,0 +1,278 @@
+"""From a run's samples to the figures that every backend answers.
+
+Counters are read at times that are near, not on, the samples' grid and the window's edges: their
+values there are interpolated, so that a rate is bytes over exactly its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterfill.results import Columns, Document, Which
+from waterfill.testbed.plan import ETHERNET_BYTES
+from waterfill.testbed.sampling import TCP_FIELDS
+
+Array = NDArray[np.float64]
+_UNLIMITED = 2**63  # pacing rates from here on mean "none"
+
+
+class Outcome:
+    """The figures of one run: `core` as the simulator's core gives it, `series` its columns."""
+
+    def __init__(self, raw: Document, resolved: Mapping[str, Any], wall_s: float) -> None:
+        """`raw` is what the process tree answered, `resolved` the network that was asked for."""
+        self._raw, self._resolved = raw, resolved
+        coarse, fine = raw["samples"]["coarse"], raw["samples"]["fine"]
+        self._time_s = np.asarray(coarse["time_s"], dtype=np.float64)
+        self._fine_s = np.asarray(fine["time_s"], dtype=np.float64)
+        end_s = raw["interrupted_at_s"]
+        self._end_s = resolved["duration_s"] if end_s is None else end_s
+        self._window = [min(edge, self._end_s) for edge in resolved["measure_s"]]
+        step_s = resolved["sample_s"]
+        count = max(1, math.ceil(self._end_s / step_s - 1e-9))
+        self._grid = np.minimum(np.arange(count + 1) * step_s, self._end_s)
+        self._streams = [_Stream(self, i) for i in range(len(raw["plan"]["streams"]))]
+        self._queues = {s["direction"]: i for i, s in enumerate(raw["plan"]["shapers"])}
+        self._losses: dict[int, str] = {
+            h["direction"]: h["name"] for h in raw["plan"]["holds"] if h["direction"] is not None
+        }
+        self.flows = [s for s in self._streams if s.entry["kind"] != "cbr"]
+        self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
+        links = [self._link(i) for i in range(len(resolved["links"]))]
+        hops = sum(rows[-1][1] for rows in coarse["queues"] if rows)
+        self.core: Document = {
+            "flows": [s.flow() for s in self.flows],
+            "links": links,
+            "traffic": [s.cbr() for s in self.traffic],
+            "engine": {"packet_hops": hops, "wall_s": wall_s},
+        }
+
+    def series(self, which: Which) -> Columns:
+        """The columns of one table, as `results.to_table` takes them."""
+        if which == "flows":
+            parts = [(i, s.rows()) for i, s in enumerate(self.flows)]
+            return _interleaved(self._grid[1:], "flow", parts)
+        if which == "traffic":
+            rates = [(i, {"rate_bps": s.rates()}) for i, s in enumerate(self.traffic)]
+            return _interleaved(self._grid[1:], "traffic", rates)
+        links = [(i, self._link_rows(i)) for i in range(len(self._resolved["links"]))]
+        return _interleaved(self._grid[1:], "link", links)
+
+    # --- links
+
+    def _counter(self, direction: int, column: int) -> Array:
+        rows = self._raw["samples"]["coarse"]["queues"][self._queues[direction]]
+        return np.asarray([row[column] for row in rows], dtype=np.float64)
+
+    def _lost(self, direction: int) -> Array:
+        name = self._losses.get(direction)
+        rows = self._raw["samples"]["coarse"]["lost"].get(name, []) if name else []
+        return np.asarray(rows, dtype=np.float64) if rows else np.zeros(len(self._time_s))
+
+    def _waiting(self, direction: int) -> tuple[Array, Array]:
+        """Bytes and packets that wait, less the one in service, at the fine samples."""
+        rows = self._raw["samples"]["fine"]["backlog"][self._queues[direction]]
+        size, packets = np.asarray(rows, dtype=np.float64).reshape(-1, 2).T
+        mean = np.divide(size, packets, out=np.zeros_like(size), where=packets > 0)
+        return np.maximum(size - mean, 0.0), np.maximum(packets - 1, 0.0)
+
+    def between(self, values: Array, from_s: float, to_s: float) -> float:
+        """How much a counter grew between two times."""
+        a, b = np.interp([from_s, to_s], self._time_s, values)
+        return float(b - a)
+
+    def _link(self, direction: int) -> Document:
+        spec = self._resolved["links"][direction]
+        start_s, stop_s = self._window
+        span_s = max(stop_s - start_s, 1e-9)
+        size, packets = self._waiting(direction)
+        inside = (self._fine_s >= start_s) & (self._fine_s <= stop_s)
+        bits = 8 * self.between(self._counter(direction, 0), start_s, stop_s)
+        return {
+            "name": spec["name"],
+            "utilization": bits / (spec["rate_bps"] * span_s),
+            "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
+            "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
+            "drops": round(self.between(self._counter(direction, 2), start_s, stop_s)),
+            "lost": round(self.between(self._lost(direction), start_s, stop_s)),
+        }
+
+    def _link_rows(self, direction: int) -> dict[str, Array]:
+        spec = self._resolved["links"][direction]
+        spans_s = np.diff(self._grid)
+        grown = {
+            name: np.diff(np.interp(self._grid, self._time_s, values))
+            for name, values in (
+                ("bytes", self._counter(direction, 0)),
+                ("drops", self._counter(direction, 2)),
+                ("lost", self._lost(direction)),
+            )
+        }
+        size, _ = self._waiting(direction)
+        mean, peak = np.zeros(len(spans_s)), np.zeros(len(spans_s))
+        place = np.searchsorted(self._grid, self._fine_s, side="left") - 1
+        for i in range(len(spans_s)):
+            mine = size[place == i]
+            if len(mine):
+                mean[i], peak[i] = mine.mean(), mine.max()
+        return {
+            "utilization": 8 * grown["bytes"] / (spec["rate_bps"] * spans_s),
+            "queue_bytes": mean,
+            "queue_max_bytes": peak,
+            "drops": np.round(grown["drops"]),
+            "lost": np.round(grown["lost"]),
+        }
+
+
+class _Stream:
+    """One stream's figures."""
+
+    def __init__(self, outcome: Outcome, index: int) -> None:
+        self._of = outcome
+        raw = outcome._raw
+        self.entry: Document = raw["plan"]["streams"][index]
+        self._totals: Document = raw["samples"]["totals"][index]
+        rows = raw["samples"]["coarse"]["streams"][index]
+        received = np.asarray(rows["received"], dtype=np.float64).reshape(-1, 3)
+        self._at_s = received[:, 0]
+        self._bytes = received[:, 1] - ETHERNET_BYTES * received[:, 2]
+        self._tcp = rows["tcp"]
+        fine = raw["samples"]["fine"]["rtt_us"][index]
+        self._rtt_s = np.asarray([math.nan if r is None else r * 1e-6 for r in fine])
+        transfer = raw["transfers"][index]
+        self._completed_s = None if transfer is None else self.entry["start_s"] + transfer[0]
+        self._payload_at_s, self._payload = self._payloads(rows["payload"])
+
+    def _payloads(self, samples: Sequence[int | None]) -> tuple[Array, Array]:
+        points = [(self.entry["start_s"], 0.0)]
+        end_s = math.inf if self._completed_s is None else self._completed_s
+        for at_s, value in zip(self._at_s, samples, strict=True):
+            if value is not None and points[-1][0] < at_s < end_s:
+                points.append((float(at_s), max(points[-1][1], float(value))))
+        if self._completed_s is not None:
+            points.append((self._completed_s, float(self.entry["size_bytes"])))
+        times, values = zip(*points, strict=True)
+        return np.asarray(times), np.asarray(values)
+
+    def _active(self) -> list[float] | None:
+        ends = [self._of._window[1], self.entry["stop_s"], self._completed_s]
+        start_s = max(self._of._window[0], self.entry["start_s"])
+        stop_s = min(end for end in ends if end is not None)
+        return [start_s, stop_s] if start_s < stop_s else None
+
+    def _rate(self, active: Sequence[float] | None) -> float | None:
+        if active is None:
+            return None
+        a, b = np.interp(active, self._at_s, self._bytes)
+        return float(8 * (b - a) / (active[1] - active[0]))
+
+    def flow(self) -> Document:
+        """What the summary says of it."""
+        entry, active = self.entry, self._active()
+        goodput = None
+        if active is not None:
+            a, b = np.interp(active, self._payload_at_s, self._payload)
+            goodput = float(8 * (b - a) / (active[1] - active[0]))
+        tcp = self._totals["tcp"]
+        sent = 0 if tcp is None else tcp["data_segs_out"]
+        if self._completed_s is not None and tcp is not None:
+            # The socket was gone before its last sample.
+            least = math.ceil(entry["size_bytes"] / max(1, tcp["mss_bytes"]))
+            sent = max(sent, least + self._totals["retransmissions"])
+        return {
+            "name": entry["name"], "group": entry["group"], "index": entry["index"],
+            "protocol": entry["protocol"], "start_s": entry["start_s"], "stop_s": entry["stop_s"],
+            "active_s": active, "rate_bps": self._rate(active), "goodput_bps": goodput,
+            "rtt_ms": self._rtts(active), "packets_sent": sent,
+            "retransmissions": self._totals["retransmissions"],
+            "timeouts": self._totals["timeouts"], "completed_s": self._completed_s,
+        }  # fmt: skip
+
+    def cbr(self) -> Document:
+        """What the summary says of a source of traffic."""
+        return {
+            "name": self.entry["name"], "kind": "cbr", "rate_bps": self._rate(self._active()),
+            "packets_sent": self._totals["udp_sent"],
+            "packets_received": self._totals["udp_received"],
+        }  # fmt: skip
+
+    def _rtts(self, active: Sequence[float] | None) -> Document:
+        found: Document = {
+            "base": self.entry["base_rtt_s"] * 1e3, "mean": None, "p50": None, "p99": None
+        }  # fmt: skip
+        if active is None:
+            return found
+        times = self._of._fine_s
+        inside = (times >= active[0]) & (times <= active[1]) & np.isfinite(self._rtt_s)
+        values = self._rtt_s[inside] * 1e3
+        if len(values):
+            p50, p99 = np.quantile(values, [0.5, 0.99])
+            found |= {"mean": float(values.mean()), "p50": float(p50), "p99": float(p99)}
+        return found
+
+    def rates(self) -> Array:
+        """Bit/s received in each sample; NaN outside the stream's life."""
+        grid = self._of._grid
+        rates = np.asarray(8 * np.diff(np.interp(grid, self._at_s, self._bytes)) / np.diff(grid))
+        end_s = self.entry["stop_s"] if self._completed_s is None else self._completed_s
+        rates[(grid[1:] <= self.entry["start_s"]) | (grid[:-1] >= end_s)] = np.nan
+        return rates
+
+    def rows(self) -> dict[str, Array]:
+        """The flow's columns."""
+        grid, packet = self._of._grid[1:], self._of._resolved["packet_bytes"]
+        place = np.clip(np.searchsorted(self._at_s, grid + 1e-3) - 1, 0, None)
+        columns = {name: np.full(len(grid), np.nan) for name in TCP_FIELDS}
+        for row, at in enumerate(place):
+            sample = self._tcp[at] if at < len(self._tcp) else None
+            if sample is not None:
+                for name, value in zip(TCP_FIELDS, sample, strict=True):
+                    columns[name][row] = value
+        pacing = columns["pacing_bytes_per_s"]
+        pacing[pacing >= _UNLIMITED] = np.nan
+        return {
+            "rate_bps": self.rates(),
+            "window_bytes": columns["cwnd_packets"] * packet,
+            "pacing_bps": pacing * 8,
+            "rtt_s": columns["rtt_us"] * 1e-6,
+            "in_flight_bytes": columns["unacked_packets"] * packet,
+            "retransmissions": columns["total_retrans"],
+            "delivered_bytes": columns["bytes_acked"],
+        }
+
+
+def _distribution(time_s: Array, values: Array) -> Document:
+    """Mean, 99th percentile and maximum, each sample standing until the next."""
+    if not len(values):
+        return {"mean": 0.0, "p99": 0.0, "max": 0.0}
+    weights = np.diff(time_s, append=time_s[-1] + (np.median(np.diff(time_s)) if len(time_s) > 1
+                                                   else 1.0))  # fmt: skip
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(weights[order]) >= 0.99 * weights.sum()
+    return {
+        "mean": float(np.average(values, weights=weights)),
+        "p99": float(values[order][int(reached.argmax())]),
+        "max": float(values.max()),
+    }
+
+
+def _interleaved(
+    grid: Array, name_column: str, parts: Sequence[tuple[int, Mapping[str, Array]]]
+) -> Columns:
+    """Rows in time order, at each time in the parts' order."""
+    count = len(parts)
+    columns: dict[str, tuple[str, bytes]] = {"time_s": ("f64", np.repeat(grid, count).tobytes())}
+    numbers = np.tile(np.asarray([i for i, _ in parts], dtype=np.int32), len(grid))
+    columns[name_column] = ("u32", numbers.astype(np.uint32).tobytes())
+    for column in parts[0][1] if parts else ("rate_bps",):
+        values = np.stack([part[column] for _, part in parts], axis=1) if parts else np.zeros(0)
+        if column in ("drops", "lost"):
+            columns[column] = ("u64", values.astype(np.uint64).tobytes())
+        else:
+            columns[column] = ("f64", np.ascontiguousarray(values, dtype=np.float64).tobytes())
+    return columns

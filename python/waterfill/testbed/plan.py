@@ -1,0 +1,324 @@
+"""What to build for a scenario: namespaces, cables, queues, delays, addresses, routes. No I/O.
+
+A node of the scenario is a router with a namespace of its own. Each end of each flow has one too,
+behind a veth without a rate: also where the scenario's host is a link's end, because a queue in
+the sender's own namespace would hold the sender back (TCP small queues) and so be another one than
+the scenario's. A cable with a delay or with loss is cut in two, and the delay line carries frames
+between its halves: padding of a flow's RTT sits on its sender's access.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from waterfill.network import Network
+from waterfill.scenario import Scenario
+
+ETHERNET_BYTES = 14
+HTTP_PORT, IPERF_PORT, CLIENT_PORT = 80, 5201, 5301
+# A timer that comes late must not cost a queue its rate: what its bucket can make up for.
+_LATE_TIMER_S = 250e-6
+# Frames that a delay line has room for beyond those of its delay: a queue's burst, a late round.
+_SLACK_S, _SLACK_BYTES = 0.05, 1 << 20
+# The delay line's process owns the first namespace.
+WIRES = 0
+
+
+@dataclass(frozen=True)
+class Port:
+    """One end of a cable."""
+
+    namespace: int
+    name: str
+    mac: str
+
+
+@dataclass(frozen=True)
+class Shaper:
+    """The queue of one link direction: a token bucket. Bytes are IP bytes.
+
+    The limits count the packet in service, which waits in the bucket's queue for its tokens and
+    which the scenario's buffer excludes: they are the buffer and one packet.
+    """
+
+    direction: int
+    rate_bps: float
+    burst_bytes: int
+    limit_bytes: int
+    limit_packets: int | None
+
+
+@dataclass(frozen=True)
+class Hold:
+    """What the delay line does to frames of one direction of a cable."""
+
+    name: str
+    delay_s: float
+    loss: float
+    hold_bytes: int
+    direction: int | None
+    """The link direction whose losses these are; none for the padding of an RTT."""
+
+
+@dataclass(frozen=True)
+class Cable:
+    """Two ports joined; `there` and `back` are held, or both are none and the cable is direct."""
+
+    a: Port
+    b: Port
+    shaper_a: Shaper | None = None
+    shaper_b: Shaper | None = None
+    there: Hold | None = None
+    back: Hold | None = None
+
+
+@dataclass(frozen=True)
+class Route:
+    """In a namespace, the way to an address: out of an interface, to the neighbour's MAC."""
+
+    namespace: int
+    destination: str
+    interface: str
+    neighbour: str
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One flow or one source of traffic, with its two hosts."""
+
+    kind: Literal["iperf", "http", "cbr"]
+    name: str
+    group: str
+    index: int
+    protocol: str
+    congestion: str
+    sack: bool
+    source: int
+    sink: int
+    source_address: str
+    sink_address: str
+    start_s: float
+    stop_s: float
+    size_bytes: int | None
+    rate_bps: float | None
+    """Offered: of cbr, or a flow's demand; counts whole packets."""
+    base_rtt_s: float
+    window_bytes: int
+    """Room that each socket's buffers need: four bandwidth-delay products and the queues."""
+    initial_window_packets: int
+    delayed_ack: bool
+    paced: bool
+    ecn: bool
+
+
+@dataclass
+class Plan:
+    """All that `topology` builds and `flows` starts. Namespaces are numbers, 0 the wires'."""
+
+    ip_version: int
+    mtu_bytes: int
+    seed: int
+    namespaces: list[str] = field(default_factory=lambda: ["wires"])
+    cables: list[Cable] = field(default_factory=list)
+    routes: list[Route] = field(default_factory=list)
+    streams: list[Stream] = field(default_factory=list)
+    rto_min_s: float = 1.0
+
+    @property
+    def address_bits(self) -> int:
+        """Length of an address."""
+        return 32 if self.ip_version == 4 else 128
+
+    def holds(self) -> list[Hold]:
+        """Everything that the delay line holds, in the cables' order."""
+        return [hold for c in self.cables for hold in (c.there, c.back) if hold is not None]
+
+    def shapers(self) -> list[tuple[Port, Shaper]]:
+        """Every queue and where it is."""
+        pairs = [(p, s) for c in self.cables for p, s in ((c.a, c.shaper_a), (c.b, c.shaper_b))]
+        return [(port, shaper) for port, shaper in pairs if shaper is not None]
+
+    def hosts(self) -> set[int]:
+        """The namespaces of the flows' ends."""
+        return {end for s in self.streams for end in (s.source, s.sink)}
+
+
+@dataclass(frozen=True)
+class Congestion:
+    """How the kernel runs a protocol: its name there, and whether with SACK."""
+
+    name: str
+    sack: bool = True
+
+
+def of(
+    scenario: Scenario, resolved: Mapping[str, Any], congestion: Mapping[str, Congestion]
+) -> Plan:
+    """The plan of a scenario that has been resolved; `congestion` says how protocols are run."""
+    return _Planner(scenario, resolved, congestion).plan
+
+
+class _Planner:
+    def __init__(
+        self, scenario: Scenario, resolved: Mapping[str, Any], congestion: Mapping[str, Congestion]
+    ) -> None:
+        self.scenario, self.resolved = scenario, resolved
+        self.plan = Plan(
+            ip_version=scenario.ip_version,
+            mtu_bytes=resolved["packet_bytes"],
+            seed=resolved["seed"],
+            rto_min_s=resolved["rto_min_s"],
+        )
+        self.directions = Network(scenario).directions
+        self._macs = 0
+        self._hosts = 0
+        self.nodes: dict[str, int] = {}
+        # For each direction, the port where it leaves and the one where it arrives.
+        self.ports: list[tuple[Port, Port]] = [None] * len(self.directions)  # type: ignore[list-item]
+        for direction in self.directions:
+            for node in (direction.start, direction.end):
+                if node not in self.nodes:
+                    self.nodes[node] = self._namespace(f"node {node}")
+        for i, direction in enumerate(self.directions):
+            if direction.back is None or i < direction.back:
+                self._link(i)
+        for entry, flow in zip(scenario.flow, resolved["flows"], strict=True):
+            for index in range(flow["count"]):
+                self._flow(entry, flow, index, congestion[flow["protocol"]])
+        for source in resolved["traffic"]:
+            self._cbr(source)
+
+    def _namespace(self, name: str) -> int:
+        self.plan.namespaces.append(name)
+        return len(self.plan.namespaces) - 1
+
+    def _port(self, namespace: int, name: str) -> Port:
+        self._macs += 1
+        mac = (0x02 << 40 | self._macs).to_bytes(6, "big").hex(":")
+        return Port(namespace, name, mac)
+
+    def _address(self) -> str:
+        self._hosts += 1
+        base = "10.0.0.0" if self.plan.ip_version == 4 else "fd00::"
+        return str(ipaddress.ip_address(base) + self._hosts)
+
+    def _link(self, i: int) -> None:
+        direction = self.directions[i]
+        back = direction.back
+        a = self._port(self.nodes[direction.start], f"l{i}")
+        b = self._port(self.nodes[direction.end], f"l{i}")
+        self.ports[i] = (a, b)
+        if back is not None:
+            self.ports[back] = (b, a)
+        there = self._held(i)
+        returning = None if back is None else self._held(back)
+        if there is None and returning is None:
+            held: tuple[Hold | None, Hold | None] = (None, None)
+        else:
+            # The line carries both ways of a cable or neither.
+            nothing = Hold(f"{direction.name}:back", 0.0, 0.0, _SLACK_BYTES, None)
+            at_once = Hold(direction.name, 0.0, 0.0, self._room(i), i)
+            held = (there or at_once, returning or nothing)
+        shaper_b = None if back is None else self._shaper(back)
+        self.plan.cables.append(Cable(a, b, self._shaper(i), shaper_b, *held))
+
+    def _held(self, i: int) -> Hold | None:
+        direction = self.directions[i]
+        delay_s, loss = direction.link.delay, direction.loss
+        if delay_s == 0 and loss == 0:
+            return None
+        return Hold(direction.name, delay_s, loss, self._room(i), i)
+
+    def _room(self, i: int) -> int:
+        link = self.directions[i].link
+        # Small packets take more room than their bytes: a slot's alignment, the Ethernet header.
+        return round(1.25 * link.rate / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
+
+    def _shaper(self, i: int) -> Shaper:
+        link = self.resolved["links"][i]
+        packet = self.plan.mtu_bytes
+        in_packets = link["buffer_packets"]
+        burst = max(2 * packet, round(link["rate_bps"] / 8 * _LATE_TIMER_S))
+        return Shaper(
+            direction=i,
+            rate_bps=link["rate_bps"],
+            burst_bytes=burst,
+            # A queue in packets has a queue of its own inside the bucket, which takes no limit.
+            limit_bytes=(link["buffer_bytes"] or 0) + packet,
+            limit_packets=None if in_packets is None else in_packets + 1,
+        )
+
+    def _queue_bytes(self, i: int) -> int:
+        link = self.resolved["links"][i]
+        if link["buffer_bytes"] is not None:
+            return int(link["buffer_bytes"])
+        return int(link["buffer_packets"]) * self.plan.mtu_bytes
+
+    def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
+        """Four times what can be under way and waiting on a path."""
+        rate_bps = min(float(self.resolved["links"][i]["rate_bps"]) for i in forward)
+        waiting = sum(self._queue_bytes(i) for i in forward)
+        return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
+
+    def _flow(self, entry: Any, flow: Mapping[str, Any], index: int, law: Congestion) -> None:
+        forward, reverse = flow["forward"], flow["reverse"]
+        window = self._window(forward, flow["base_rtt_s"])
+        name = f"{flow['name']}[{index}]" if flow["count"] > 1 else flow["name"]
+        ends = self._ends(name, forward, reverse, flow["pad_s"], window)
+        size, demand = flow["size_bytes"], flow["demand_bps"]
+        self.plan.streams.append(
+            Stream(
+                kind="iperf" if size is None else "http",
+                name=name, group=flow["name"], index=index, protocol=flow["protocol"],
+                congestion=law.name, sack=law.sack, **ends,
+                start_s=flow["start_s"] + index * flow["stagger_s"], stop_s=flow["stop_s"],
+                size_bytes=size, rate_bps=demand, base_rtt_s=flow["base_rtt_s"],
+                window_bytes=window, initial_window_packets=flow["initial_window_packets"],
+                delayed_ack=flow["delayed_ack"], paced=flow["pacing"] is True,
+                ecn=bool(entry.ecn),
+            )
+        )  # fmt: skip
+
+    def _cbr(self, source: Mapping[str, Any]) -> None:
+        forward = source["path"]
+        # iperf3 asks the sink over TCP before it sends: that needs a way back.
+        reverse = [self.directions[i].back for i in reversed(forward)]
+        ends = self._ends(source["name"], forward, [i for i in reverse if i is not None], 0.0, 0)
+        self.plan.streams.append(
+            Stream(
+                kind="cbr", name=source["name"], group=source["name"], index=0,
+                protocol="", congestion="reno", sack=True, **ends,
+                start_s=source["start_s"], stop_s=source["stop_s"], size_bytes=None,
+                rate_bps=source["rate_bps"], base_rtt_s=0.0, window_bytes=1 << 20,
+                initial_window_packets=10, delayed_ack=False, paced=False, ecn=False,
+            )
+        )  # fmt: skip
+
+    def _ends(
+        self, name: str, forward: Sequence[int], reverse: Sequence[int], pad_s: float, window: int
+    ) -> dict[str, Any]:
+        source, sink = (self._namespace(f"{word} {name}") for word in ("source", "sink"))
+        first, last = self.ports[forward[0]][0].namespace, self.ports[forward[-1]][1].namespace
+        out, into = self._port(source, "eth0"), self._port(first, f"h{source}")
+        hold = returning = None
+        if pad_s > 0:
+            room = 2 * window + _SLACK_BYTES
+            hold = Hold(f"rtt {name}", pad_s, 0.0, room, None)
+            returning = Hold(f"rtt {name}:back", pad_s, 0.0, room, None)
+        self.plan.cables.append(Cable(out, into, there=hold, back=returning))
+        away, home = self._port(last, f"h{sink}"), self._port(sink, "eth0")
+        self.plan.cables.append(Cable(away, home))
+        source_address, sink_address = self._address(), self._address()
+        self._route(sink_address, [(out, into), *(self.ports[i] for i in forward), (away, home)])
+        self._route(source_address, [(home, away), *(self.ports[i] for i in reverse), (into, out)])
+        return {
+            "source": source, "sink": sink,
+            "source_address": source_address, "sink_address": sink_address,
+        }  # fmt: skip
+
+    def _route(self, destination: str, hops: Sequence[tuple[Port, Port]]) -> None:
+        for leaves, arrives in hops:
+            self.plan.routes.append(Route(leaves.namespace, destination, leaves.name, arrives.mac))

@@ -1,0 +1,212 @@
+"""What is measured while a run lasts: kernel counters, at two paces, on the run's own clock.
+
+Every `sample` the counters of hosts, queues and the delay line; in between, at a finer pace, how
+long the queues are and what round trip the senders see. Counters only grow, so that a value at
+any time between two samples is found by interpolation.
+"""
+
+from __future__ import annotations
+
+import time
+from contextlib import suppress
+from typing import Any
+
+from waterfill.results import Document
+from waterfill.testbed import netlink
+from waterfill.testbed.delayline import DelayLine
+from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, Port, Stream
+from waterfill.testbed.topology import Topology
+
+FINEST_S = 0.005
+# Between two coarse samples, so many fine ones; and of the time, no more than this share.
+_FINER = 20
+_MOST_OF_TIME = 0.05
+# What is kept of a sender's socket at each sample, by tcp_info's names.
+TCP_FIELDS = (
+    "rtt_us", "cwnd_packets", "mss_bytes", "pacing_bytes_per_s", "total_retrans", "data_segs_out",
+    "bytes_acked", "min_rtt_us", "busy_us", "rwnd_limited_us", "sndbuf_limited_us", "bytes_sent",
+    "rto_us", "options", "unacked_packets",
+)  # fmt: skip
+
+
+class Sampler:
+    """Collects a run's samples; times are seconds since `start_s` (monotonic)."""
+
+    def __init__(
+        self, topology: Topology, line: DelayLine | None, *, sample_s: float, start_s: float
+    ) -> None:
+        self._topology, self._line, self._start_s = topology, line, start_s
+        self.fine_s = max(FINEST_S, sample_s / _FINER)
+        self._streams = [_Probe(stream, topology) for stream in topology.plan.streams]
+        self._queues = topology.plan.shapers()
+        self.coarse: Document = {
+            "time_s": [],
+            "queues": [[] for _ in self._queues],
+            "streams": [{"received": [], "tcp": [], "payload": []} for _ in self._streams],
+            "lost": {hold.name: [] for hold in topology.plan.holds()},
+        }
+        self.fine: Document = {
+            "time_s": [],
+            "backlog": [[] for _ in self._queues],
+            "rtt_us": [[] for _ in self._streams],
+        }
+        self._fine_cost_s = 0.0
+
+    def now_s(self) -> float:
+        """The run's time."""
+        return time.monotonic() - self._start_s
+
+    def take_fine(self) -> None:
+        """Queues and round trips."""
+        began = time.thread_time()
+        self.fine["time_s"].append(self.now_s())
+        for (port, _), rows in zip(self._queues, self.fine["backlog"], strict=True):
+            state = self._queue(port)
+            rows.append((state.backlog_bytes, state.backlog_packets))
+        for probe, rows in zip(self._streams, self.fine["rtt_us"], strict=True):
+            info = probe.sender()
+            rows.append(None if info is None else info.rtt_us)
+        cost_s = time.thread_time() - began
+        self._fine_cost_s += 0.1 * (cost_s - self._fine_cost_s)
+        self.fine_s = max(self.fine_s, self._fine_cost_s / _MOST_OF_TIME)
+
+    def take(self) -> None:
+        """Everything."""
+        rows = self.coarse
+        rows["time_s"].append(self.now_s())
+        for (port, _), mine in zip(self._queues, rows["queues"], strict=True):
+            state = self._queue(port)
+            mine.append((state.bytes, state.packets, state.drops))
+        for probe, stream in zip(self._streams, rows["streams"], strict=True):
+            counters = probe.received()
+            stream["received"].append((self.now_s(), *counters))
+            info = probe.sender()
+            stream["tcp"].append(None if info is None else [getattr(info, f) for f in TCP_FIELDS])
+            stream["payload"].append(probe.payload())
+        if self._line is not None:
+            lines = self._line.stats()["lines"]
+            for name, lost in rows["lost"].items():
+                lost.append(lines[name]["lost"])
+
+    def finish(self) -> Document:
+        """What was sampled, and the streams' totals."""
+        return {
+            "coarse": self.coarse,
+            "fine": self.fine,
+            "fine_s": self.fine_s,
+            "totals": [probe.totals() for probe in self._streams],
+        }
+
+    def _queue(self, port: Port) -> netlink.QueueState:
+        return self._topology.routes[port.namespace].queue(self._topology.index(port))
+
+
+class _Probe:
+    """One stream's two hosts. Both namespaces are its own, so their counters are the stream's."""
+
+    def __init__(self, stream: Stream, topology: Topology) -> None:
+        self._stream, self._topology = stream, topology
+        self._diag = {}
+        for number in (stream.source, stream.sink):
+            with topology.namespace(number).entered():
+                self._diag[number] = netlink.SockDiag()
+        self._last: netlink.TcpInfo | None = None
+
+    def sender(self) -> netlink.TcpInfo | None:
+        """The sending socket, if it is there."""
+        if self._stream.kind == "cbr":
+            return None
+        port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT
+        for info in self._diag[self._stream.source].sockets(self._topology.family):
+            if info.sport == port:
+                self._last = info
+                return info
+        return None
+
+    def payload(self) -> int | None:
+        """New payload in order at the receiver so far (bytes), if its socket is there."""
+        if self._stream.kind == "cbr":
+            return None
+        port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT
+        for info in self._diag[self._stream.sink].sockets(self._topology.family):
+            if info.dport == port:
+                return info.bytes_received
+        return None
+
+    def received(self) -> tuple[int, int]:
+        """Ethernet bytes and frames that have reached the sink."""
+        counters = self._counters(self._stream.sink)
+        return counters.rx_bytes, counters.rx_packets
+
+    def totals(self) -> Document:
+        """At the end: the sender's last tcp_info, and its namespace's own counters."""
+        stream = self._stream
+        with self._topology.namespace(stream.source).entered():
+            snmp = _table("/proc/thread-self/net/snmp") | _table("/proc/thread-self/net/netstat")
+            snmp |= _pairs("/proc/thread-self/net/snmp6")
+        with self._topology.namespace(stream.sink).entered():
+            sink = _table("/proc/thread-self/net/snmp") | _pairs("/proc/thread-self/net/snmp6")
+        udp = "Udp" if self._topology.plan.ip_version == 4 else "Udp6"
+        return {
+            "tcp": None if self._last is None else self._last._asdict(),
+            "retransmissions": snmp.get("Tcp.RetransSegs", 0),
+            "timeouts": snmp.get("TcpExt.TCPTimeouts", 0),
+            "udp_sent": snmp.get(f"{udp}.OutDatagrams", 0),
+            "udp_received": sink.get(f"{udp}.InDatagrams", 0),
+            "udp_errors": sink.get(f"{udp}.InErrors", 0),
+        }
+
+    def _counters(self, number: int) -> netlink.Counters:
+        index = self._topology.index(Port(number, "eth0", ""))
+        return self._topology.routes[number].counters(index)
+
+
+def _table(path: str) -> dict[str, int]:
+    """`Tcp: A B` over `Tcp: 1 2` as {"Tcp.A": 1, "Tcp.B": 2}."""
+    found: dict[str, int] = {}
+    with open(path) as file:
+        lines = file.read().splitlines()
+    for names, values in zip(lines[::2], lines[1::2], strict=True):
+        section, *keys = names.split()
+        pairs = zip(keys, values.split()[1:], strict=True)
+        found |= {f"{section}{key}".replace(":", "."): int(value) for key, value in pairs}
+    return found
+
+
+def _pairs(path: str) -> dict[str, int]:
+    """`Udp6InDatagrams 3` as {"Udp6.InDatagrams": 3}; nothing without IPv6."""
+    found: dict[str, int] = {}
+    with suppress(OSError), open(path) as file:
+        for line in file:
+            name, value = line.split()
+            found[name.replace("Udp6", "Udp6.", 1)] = int(value)
+    return found
+
+
+def machine() -> Document:
+    """What the whole machine has done so far: processor time (s) by kind, packets it dropped."""
+    with open("/proc/stat") as file:
+        ticks = [int(word) for word in file.readline().split()[1:]]
+    with open("/proc/net/softnet_stat") as file:
+        softnet = [[int(word, 16) for word in line.split()] for line in file]
+    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+    return {
+        "time_s": time.monotonic(),
+        "cpu_ticks": dict(zip(names, ticks, strict=False)),
+        "softnet_dropped": sum(row[1] for row in softnet),
+        "softnet_squeezed": sum(row[2] for row in softnet),
+        "realtime_less_monotonic_s": time.time() - time.monotonic(),
+    }
+
+
+def host_drops(topology: Topology) -> dict[str, Any]:
+    """Frames that any interface dropped or refused, by the place; empty when there were none."""
+    found = {}
+    for cable in topology.plan.cables:
+        for port in (cable.a, cable.b):
+            counters = topology.routes[port.namespace].counters(topology.index(port))
+            bad = sum((counters.rx_errors, counters.tx_errors, counters.rx_dropped))
+            if bad:
+                name = topology.plan.namespaces[port.namespace]
+                found[f"{name} {port.name}"] = bad
+    return found

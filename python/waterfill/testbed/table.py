@@ -1,0 +1,241 @@
+"""The kernel's TCPs against the simulator's, cell by cell: `make testbed-table`.
+
+`python -m waterfill.testbed.table [-o DIR] [--only WORD] [--seconds S]`. A cell is one scenario
+under one protocol, run on both backends. Each answer is kept in DIR as soon as it is there, so that
+a table that was interrupted goes on where it stopped; a run on linux whose checks failed is kept
+apart and run again the next time. DIR/table.md is the table so far.
+
+Two figures are compared. The mean rate, of each group of flows, shall agree within 10 %; the mean
+queueing delay, which is the mean queue over the link's rate, within 20 % or 1 ms.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import math
+import statistics
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from waterfill import backends
+from waterfill.errors import InputError, RunError
+from waterfill.progress import Bar
+from waterfill.results import Document, make_directory, to_json, write_text
+from waterfill.scenario import from_dict
+from waterfill.testbed import checks, kernel
+
+# The kernel's reno with SACK, as it ships, is `sack`.
+PROTOCOLS = ("sack", "cubic", "bbr")
+RATES = {"100M": 100e6, "1G": 1e9}
+RATE_WITHIN = 0.10
+DELAY_WITHIN, DELAY_WITHIN_S = 0.20, 1e-3
+RTT_S = 0.028
+LEAST_S = 60.0
+LOSSES = 100
+_PACKET_BITS = 8 * 1500
+
+# What each case changes of one flow with a buffer of one bandwidth-delay product.
+CASES: dict[str, Document] = {
+    "one": {},
+    "four": {"count": 4},
+    "two-rtts": {"rtts": (RTT_S, 3 * RTT_S)},
+    "loss-1e-4": {"loss": 1e-4},
+    "loss-1e-3": {"loss": 1e-3},
+    "shallow": {"buffer": "0.2 bdp"},
+    "deep": {"buffer": "4 bdp"},
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One scenario under one protocol."""
+
+    case: str
+    rate: str
+    protocol: str
+
+    @property
+    def name(self) -> str:
+        """Its file's name, and what `--only` matches."""
+        return f"{self.case}-{self.rate}-{self.protocol}"
+
+    def seconds(self) -> float:
+        """As long as 100 losses need, at least 60 s."""
+        loss = CASES[self.case].get("loss")
+        if loss is None:
+            return LEAST_S
+        # Reno's mean rate, the least of the three: √(3/2p) packets a round trip.
+        packets_per_s = min(RATES[self.rate] / _PACKET_BITS, math.sqrt(1.5 / loss) / RTT_S)
+        return max(LEAST_S, float(math.ceil(LOSSES / float(loss) / packets_per_s)))
+
+    def scenario(self, seconds: float | None = None) -> Document:
+        """The scenario as a dictionary; measured over its last two thirds."""
+        change = CASES[self.case]
+        length_s = self.seconds() if seconds is None else seconds
+        flows = [
+            {"name": f"f{i}", "from": f"a{i}", "to": f"b{i}", "path": ["l"],
+             "rtt": f"{rtt_s * 1e3:g} ms", "count": change.get("count", 1)}
+            for i, rtt_s in enumerate(change.get("rtts", (RTT_S,)))
+        ]  # fmt: skip
+        # The simulator's start is another by default; no other parameter differs.
+        params = {"cubic": {"hystart": kernel.params("cubic")["hystart"]}}
+        return {
+            "params": params if self.protocol == "cubic" else {},
+            "name": self.name, "duration": f"{length_s:g} s", "protocol": self.protocol,
+            "measure": [f"{length_s / 3:g} s", f"{length_s:g} s"],
+            "link": [{"name": "l", "from": "r1", "to": "r2", "rate": f"{RATES[self.rate]:g} bit/s",
+                      "delay": f"{RTT_S / 2 * 1e3:g} ms", "buffer": change.get("buffer", "1 bdp"),
+                      "loss": change.get("loss", 0.0)}],
+            "flow": flows,
+        }  # fmt: skip
+
+
+def cells() -> list[Cell]:
+    """The whole grid, the slow rate first."""
+    return [Cell(c, r, p) for r in RATES for c in CASES for p in PROTOCOLS]
+
+
+def figures(run: Document) -> Document:
+    """What is compared of a run: mean rates by group (bit/s), the link's mean queue (bytes)."""
+    groups: dict[str, list[float]] = {}
+    for flow in run["flows"]:
+        groups.setdefault(flow["group"], []).append(flow["rate_bps"] or 0.0)
+    link = run["links"][0]
+    return {
+        "rates_bps": {name: statistics.fmean(rates) for name, rates in groups.items()},
+        "queue_bytes": link["queue_bytes"]["mean"],
+        "utilization": link["utilization"],
+        "retransmissions": sum(flow["retransmissions"] for flow in run["flows"]),
+    }
+
+
+def verdict(sim: Document, linux: Document, rate_bps: float) -> Document:
+    """The two runs of a cell held against each other: differences of rate, and of delay in s."""
+    a, b = figures(sim), figures(linux)
+    rates = {g: b["rates_bps"][g] / rate - 1 for g, rate in a["rates_bps"].items() if rate > 0}
+    delays_s = [8 * f["queue_bytes"] / rate_bps for f in (a, b)]
+    apart_s = abs(delays_s[1] - delays_s[0])
+    return {
+        "sim": a, "linux": b, "rates": rates, "delays_s": delays_s,
+        "rate_ok": len(rates) == len(a["rates_bps"])
+        and all(abs(r) <= RATE_WITHIN for r in rates.values()),
+        "delay_ok": apart_s <= max(DELAY_WITHIN_S, DELAY_WITHIN * delays_s[0]),
+    }  # fmt: skip
+
+
+class Table:
+    """Cells and where their runs are kept."""
+
+    def __init__(self, folder: Path, seconds: float | None = None) -> None:
+        self.folder, self.seconds = folder, seconds
+
+    def kept(self, cell: Cell, backend: str) -> Document | None:
+        """A run that is there, of this very scenario, and is to be believed."""
+        path = self._path(cell, backend)
+        try:
+            document: Document = json.loads(path.read_text())
+        except (OSError, ValueError):
+            return None
+        same = document["cell"] == cell.scenario(self.seconds)
+        return document["run"] if same and not failed(document["run"]) else None
+
+    def run(self, cell: Cell, backend: str) -> Document:
+        """Runs a cell on a backend and keeps the answer."""
+        document = cell.scenario(self.seconds)
+        with Bar(f"{cell.name}@{backend}") as bar:
+            result = backends.run(from_dict(document, f"<{cell.name}>"), on=backend, progress=bar)
+        run = {**result.summary}
+        if "interrupted_at_s" in run:
+            raise KeyboardInterrupt
+        write_text(self._path(cell, backend), to_json({"cell": document, "run": run}) + "\n")
+        return run
+
+    def _path(self, cell: Cell, backend: str) -> Path:
+        return self.folder / f"{cell.name}@{backend}.json"
+
+    def rows(self, chosen: list[Cell]) -> Iterator[str]:
+        """The lines of the Markdown table."""
+        yield ("| cell | protocol | rate sim Mbit/s | linux | difference | queueing delay sim ms "
+               "| linux | resent sim | linux | agree |")  # fmt: skip
+        yield "|---|---|" + "--:|" * 7 + "---|"
+        for cell in chosen:
+            runs = [self.kept(cell, backend) for backend in ("sim", "linux")]
+            head = f"| {cell.case}, {cell.rate} | {cell.protocol} |"
+            if runs[0] is None or runs[1] is None:
+                yield f"{head} | | | | | | | {self._why_not(cell)} |"
+                continue
+            found = verdict(runs[0], runs[1], RATES[cell.rate])
+            yield f"{head} {_cells(found)} |"
+
+    def _why_not(self, cell: Cell) -> str:
+        try:
+            document = json.loads(self._path(cell, "linux").read_text())
+        except (OSError, ValueError):
+            return "not run"
+        bad = ", ".join(failed(document["run"]))
+        return f"not believed: {bad}" if bad else "not run"
+
+
+def failed(run: Document) -> list[str]:
+    """The names of a run's checks that failed."""
+    return [check["name"] for check in run.get("checks", ()) if not check["ok"]]
+
+
+def _cells(found: Document) -> str:
+    def rates(side: str) -> str:
+        return " / ".join(f"{rate / 1e6:.4g}" for rate in found[side]["rates_bps"].values())
+
+    words = [
+        "rate" if not found["rate_ok"] else "",
+        "delay" if not found["delay_ok"] else "",
+    ]
+    differs = " and ".join(word for word in words if word)
+    cells: list[Any] = [
+        rates("sim"), rates("linux"),
+        " / ".join(f"{share:+.1%}" for share in found["rates"].values()),
+        *(f"{delay * 1e3:.2f}" for delay in found["delays_s"]),
+        found["sim"]["retransmissions"], found["linux"]["retransmissions"],
+        f"**no: {differs}**" if differs else "yes",
+    ]  # fmt: skip
+    return " | ".join(map(str, cells))
+
+
+def main() -> int:
+    """The command line; the exit code: 0 when every cell agrees, 1 when one does not."""
+    parser = argparse.ArgumentParser(prog="python -m waterfill.testbed.table", description=__doc__)
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/testbed-table"))
+    parser.add_argument("--only", default="*", metavar="GLOB", help="of cells: 'one-100M-*'")
+    parser.add_argument("--seconds", type=float, help="shorter cells, to try the machine")
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    chosen = [cell for cell in cells() if fnmatch.fnmatch(cell.name, options.only)]
+    table = Table(make_directory(options.output), options.seconds)
+    lacking = None if options.show else checks.missing(http=False)
+    if lacking or not chosen:
+        wanted = lacking or f"--only to match one of {', '.join(c.name for c in cells())}"
+        print(f"testbed-table: expected {wanted}", file=sys.stderr)
+        return 2
+    try:
+        for cell in chosen if not options.show else ():
+            for backend in ("sim", "linux"):
+                if table.kept(cell, backend) is None:
+                    table.run(cell, backend)
+            write_text(table.folder / "table.md", "\n".join(table.rows(cells())) + "\n")
+    except KeyboardInterrupt:
+        print("interrupted; the next start goes on here", file=sys.stderr)
+        return 130
+    except (InputError, RunError) as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    rows = list(table.rows(chosen))
+    print("\n".join(rows))
+    return 0 if all(row.endswith("| yes |") for row in rows[2:]) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

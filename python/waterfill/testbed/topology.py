@@ -1,0 +1,235 @@
+"""Builds a plan: namespaces, veth pairs, addresses, routes, queues, settings. Inside the tree."""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from socket import AF_INET, AF_INET6, SOCK_DGRAM, socket
+from typing import Any
+
+from pyroute2 import IPRoute
+
+from waterfill.testbed import netlink
+from waterfill.testbed.isolate import Namespace
+from waterfill.testbed.plan import ETHERNET_BYTES, WIRES, Plan, Port, Stream
+
+_ONLINK = 4
+_PERMANENT = 0x80
+_RTAX_RTO_MIN = 13
+_SIOCETHTOOL = 0x8946
+# Set (to off) and read: whatever would make frames longer than the wire's, or leave a checksum to
+# a network card that is not there.
+OFFLOADS = {
+    "tx_checksum": (0x17, 0x16),
+    "tso": (0x1F, 0x1E),
+    "gso": (0x24, 0x23),
+    "gro": (0x2C, 0x2B),
+}
+
+
+class Topology:
+    """The built network: namespaces, and for each a netlink socket and its interfaces' indexes."""
+
+    def __init__(self, plan: Plan) -> None:
+        """Builds it. Raises OSError where the kernel refuses."""
+        self.plan = plan
+        self.family = AF_INET if plan.ip_version == 4 else AF_INET6
+        self.spaces = [Namespace.current()]
+        self.spaces += [Namespace() for _ in plan.namespaces[1:]]
+        self.routes: list[netlink.Route] = []
+        self._ip: list[Any] = []
+        for space in self.spaces:
+            with space.entered():
+                self._settings()
+                self.routes.append(netlink.Route())
+                self._ip.append(IPRoute())
+        self.holds: list[dict[str, Any]] = []
+        self._index: dict[tuple[int, str], int] = {}
+        try:
+            self._build()
+        finally:
+            for ip in self._ip:
+                ip.close()
+
+    def index(self, port: Port) -> int:
+        """The kernel's number of an interface, in its namespace."""
+        return self._index[port.namespace, port.name]
+
+    def namespace(self, number: int) -> Namespace:
+        """A namespace by its number in the plan."""
+        return self.spaces[number]
+
+    def offloads(self) -> dict[str, bool]:
+        """The hosts' offloads as the kernel has them now: on where any of them is on."""
+        found = dict.fromkeys(OFFLOADS, False)
+        for number in sorted(self.plan.hosts()):
+            with self.spaces[number].entered():
+                for name, (_, get) in OFFLOADS.items():
+                    found[name] |= bool(_ethtool("eth0", get))
+        return found
+
+    # --- building
+
+    def _settings(self) -> None:
+        """Settings that interfaces inherit when they come: first."""
+        if self.plan.ip_version == 4:
+            _set("ipv6/conf/all/disable_ipv6", 1)
+            _set("ipv6/conf/default/disable_ipv6", 1)
+            for which in ("all", "default"):
+                _set(f"ipv4/conf/{which}/rp_filter", 0)
+                _set(f"ipv4/conf/{which}/send_redirects", 0)
+        else:
+            for which in ("all", "default"):
+                _set(f"ipv6/conf/{which}/disable_ipv6", 0)
+                _set(f"ipv6/conf/{which}/accept_ra", 0)
+                _set(f"ipv6/conf/{which}/accept_dad", 0)
+                _set(f"ipv6/conf/{which}/router_solicitations", 0)
+                _set(f"ipv6/conf/{which}/addr_gen_mode", 1)
+                _set(f"ipv6/conf/{which}/mldv1_unsolicited_report_interval", 2**31 - 1)
+                _set(f"ipv6/conf/{which}/mldv2_unsolicited_report_interval", 2**31 - 1)
+
+    def _build(self) -> None:
+        wires = 0
+        for cable in self.plan.cables:
+            if cable.there is None or cable.back is None:
+                self._veth(cable.a, cable.b)
+                continue
+            halves = [Port(WIRES, f"w{wires + n}", "") for n in (0, 1)]
+            wires += 2
+            self._veth(cable.a, halves[0])
+            self._veth(cable.b, halves[1])
+            for hold, (start, end) in (
+                (cable.there, halves),
+                (cable.back, reversed(halves)),
+            ):
+                self.holds.append(
+                    {
+                        "name": hold.name, "from": start.name, "to": end.name,
+                        "delay_ns": round(hold.delay_s * 1e9), "loss": hold.loss,
+                        "hold_bytes": hold.hold_bytes,
+                    }
+                )  # fmt: skip
+        for ip in self._ip:
+            # An address, if only 127.0.0.1: before it a namespace has no table of them, and takes
+            # no route by a neighbour.
+            ip.link("set", index=1, state="up")
+        hosts = self.plan.hosts()
+        for number, space in enumerate(self.spaces):
+            with space.entered():
+                if number not in hosts and number != WIRES:
+                    _set("ipv4/ip_forward", 1)
+                    if self.plan.ip_version == 6:
+                        _set("ipv6/conf/all/forwarding", 1)
+        for port, shaper in self.plan.shapers():
+            self.routes[port.namespace].shape(
+                self.index(port), rate_bps=shaper.rate_bps, burst_bytes=shaper.burst_bytes,
+                limit_bytes=shaper.limit_bytes, overhead_bytes=-ETHERNET_BYTES,
+                limit_packets=shaper.limit_packets,
+            )  # fmt: skip
+        for stream in self.plan.streams:
+            self._host(stream, stream.source, stream.source_address)
+            self._host(stream, stream.sink, stream.sink_address)
+        for route in self.plan.routes:
+            if route.namespace not in hosts:
+                self._route(route.namespace, route.destination, route.interface, route.neighbour)
+
+    def _veth(self, a: Port, b: Port) -> None:
+        def end(port: Port) -> dict[str, Any]:
+            fields: dict[str, Any] = {
+                "ifname": port.name, "net_ns_fd": self.spaces[port.namespace].fd,
+                "mtu": self.plan.mtu_bytes, "txqlen": 1000,
+            }  # fmt: skip
+            if port.mac:
+                fields["address"] = port.mac
+            return fields
+
+        self._ip[WIRES].link("add", kind="veth", **end(a), gso_max_segs=1, peer=end(b))
+        for port in (a, b):
+            ip = self._ip[port.namespace]
+            (index,) = ip.link_lookup(ifname=port.name)
+            self._index[port.namespace, port.name] = index
+            with self.spaces[port.namespace].entered():
+                for set_, _ in OFFLOADS.values():
+                    _ethtool(port.name, set_, 0)
+            # One segment at a time, also from TCP, which otherwise relies on software for GSO.
+            ip.link("set", index=index, state="up", gso_max_segs=1)
+
+    def _host(self, stream: Stream, number: int, address: str) -> None:
+        ip = self._ip[number]
+        with self.spaces[number].entered():
+            host_settings(stream)
+        index = self._index[number, "eth0"]
+        ip.addr("add", index=index, address=address, prefixlen=self.plan.address_bits,
+                **({} if self.plan.ip_version == 4 else {"flags": 0x02}))  # fmt: skip
+        metrics: dict[str, int | str] = {
+            # By the route: a namespace's own default may only be one that is allowed to everybody.
+            "cc_algo": stream.congestion,
+            "initcwnd": stream.initial_window_packets,
+            "rto_min": max(1, round(self.plan.rto_min_s * 1e3)),
+            "lock": 1 << _RTAX_RTO_MIN,
+        }
+        if not stream.delayed_ack:
+            metrics["quickack"] = 1
+        for route in self.plan.routes:
+            if route.namespace == number:
+                self._route(
+                    number, route.destination, route.interface, route.neighbour,
+                    metrics=metrics, prefsrc=address,
+                )  # fmt: skip
+
+    def _route(self, number: int, destination: str, interface: str, mac: str, **more: Any) -> None:
+        """A host route by a neighbour whose MAC is known: nobody asks by ARP over a slow wire."""
+        ip, index = self._ip[number], self._index[number, interface]
+        gateway = "169.254.1.1" if self.plan.ip_version == 4 else "fe80::1"
+        ip.neigh("replace", dst=gateway, lladdr=mac, ifindex=index, state=_PERMANENT,
+                 family=self.family)  # fmt: skip
+        ip.route(
+            "add", dst=f"{destination}/{self.plan.address_bits}", gateway=gateway, oif=index,
+            flags=_ONLINK, family=self.family, **more,
+        )  # fmt: skip
+
+
+def host_settings(stream: Stream) -> None:
+    """What TCP shall do in the calling thread's namespace: a host of this stream."""
+    room = 2 * stream.window_bytes  # half of a buffer is for the kernel's own book-keeping
+    _set("ipv4/tcp_rmem", f"4096 {room} {room}")
+    _set("ipv4/tcp_wmem", f"4096 {room} {room}")
+    _set("ipv4/tcp_no_metrics_save", 1)
+    _set("ipv4/tcp_timestamps", 1)
+    _set("ipv4/tcp_sack", int(stream.sack))
+    _set("ipv4/tcp_ecn", int(stream.ecn))
+    # What waits in the sender's socket beyond its window is sent after its stop, too.
+    _set("ipv4/tcp_notsent_lowat", 1 << 20)
+
+
+def _set(name: str, value: int | str) -> None:
+    with open(f"/proc/sys/net/{name}", "w") as file:
+        file.write(str(value))
+
+
+def setting(name: str) -> str:
+    """A setting of the calling thread's namespace, as text; empty where there is none."""
+    try:
+        with open(f"/proc/sys/net/{name}") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+@contextmanager
+def _control() -> Iterator[socket]:
+    with socket(AF_INET, SOCK_DGRAM) as control:
+        yield control
+
+
+def _ethtool(interface: str, command: int, value: int = 0) -> int:
+    """One of ethtool's old commands, which take or give one number."""
+    data = array.array("B", struct.pack("=II", command, value))
+    address, _ = data.buffer_info()
+    request = struct.pack("=16sQ8x", interface.encode(), address)
+    with _control() as control:
+        fcntl.ioctl(control, _SIOCETHTOOL, request)
+    return int(struct.unpack("=II", data.tobytes())[1])
