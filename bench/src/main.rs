@@ -3,6 +3,8 @@
 //! `waterfill-bench [NAME]` runs all cases, or the one named. Times are wall time on one core: compare
 //! ratios within one run.
 
+mod fluid;
+
 use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
@@ -62,8 +64,10 @@ const CASES: &[Case] = &[
 
 fn main() {
     let wanted = std::env::args().nth(1);
-    let runs: Vec<Value> =
-        CASES.iter().filter(|case| wanted.as_deref().is_none_or(|name| name == case.name)).map(run).collect();
+    let chosen = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
+    let packets = CASES.iter().filter(|case| chosen(case.name)).map(run);
+    let fluids = fluid::CASES.iter().filter(|case| chosen(case.name)).map(fluid::run);
+    let runs: Vec<Value> = packets.chain(fluids).collect();
     println!("{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "runs": runs }));
 }
 

@@ -2,7 +2,7 @@
 
 from typing import Literal, TypedDict, final, type_check_only
 
-__all__ = ["Simulation", "protocols_json", "targets_json", "version"]
+__all__ = ["Fluid", "Simulation", "protocols_json", "targets_json", "version"]
 
 @type_check_only
 class Progress(TypedDict):
@@ -39,6 +39,30 @@ class Simulation:
 
     def progress(self) -> Progress:
         """How far the run is."""
+
+    def summary_json(self) -> str:
+        """The summary so far, without what Python adds to it (see `waterfill.results`)."""
+
+    def series(
+        self, which: Literal["flows", "links", "traffic"]
+    ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
+        """The samples so far: column → (type, little-endian buffer); NaN stands for null."""
+
+@final
+class Fluid:
+    """One run of the fluid model; everything but its building as in `Simulation`."""
+
+    def __new__(cls, network_json: str, step_s: float | None = None) -> Fluid:
+        """Builds the network; without `step_s` the step fits it.
+
+        Raises ValueError with one sentence when it cannot run.
+        """
+
+    def advance(self, until_s: float) -> None:
+        """Steps up to that simulated time, the GIL released; may be called in slices."""
+
+    def progress(self) -> Progress:
+        """How far the run is; `packet_hops` as if the fluid were packets."""
 
     def summary_json(self) -> str:
         """The summary so far, without what Python adds to it (see `waterfill.results`)."""

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterfill.errors import InputError, one_line
+from waterfill.theory_cli import app as theory_app
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,6 +34,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
+app.add_typer(theory_app)
 
 INTERRUPTED = 130
 READER_GONE = 141
@@ -84,7 +86,9 @@ def options(
 @app.command()
 def run(
     scenario: ScenarioFile,
-    on: Annotated[str, typer.Option(metavar="BACKEND", help="Where to run it: sim.")] = "sim",
+    on: Annotated[
+        str, typer.Option(metavar="BACKEND", help="Where to run it: sim or fluid.")
+    ] = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
     seed: Seed = None,
@@ -129,7 +133,9 @@ def compare(
             help="Protocols to compare, for every flow that names none. Default: all explicit.",
         ),
     ] = None,
-    on: Annotated[str, typer.Option(metavar="BACKEND", help="Where to run them: sim.")] = "sim",
+    on: Annotated[
+        str, typer.Option(metavar="BACKEND", help="Where to run them: sim or fluid.")
+    ] = "sim",
     sets: Sets = None,
     seed: Seed = None,
     json: Json = False,

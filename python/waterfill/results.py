@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -164,7 +165,11 @@ def summarise(
         "links": core["links"],
         "traffic": [_ordered_traffic(source) for source in core.get("traffic", [])],
         "groups": finite_groups(network["flows"], core["flows"]),
-        "jain_index": jain_index(flow["rate_bps"] for flow in core["flows"]),
+        "jain_index": jain_index(
+            rate
+            for f in core["flows"]
+            for rate in itertools.repeat(f["rate_bps"], f.get("count", 1))
+        ),
         "engine": core["engine"],
     }
     if interrupted_at_s is not None:

@@ -74,6 +74,21 @@ NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.reorder": (),
         "link.duplicate": (),
     },
+    "fluid": {
+        "arithmetic": ("real",),
+        "link.loss": (0.0,),
+        "link.loss_reverse": (0.0,),
+        "link.queue": ("droptail",),
+        "link.queue_params": (),
+        "link.mark_at": (),
+        "link.loss_model": (),
+        "link.reorder": (),
+        "link.duplicate": (),
+        "flow.ecn": (False,),
+        "traffic.kind": ("cbr",),
+        "traffic.arrival_rate": (),
+        "traffic.sizes": (),
+    },
 }
 
 
@@ -287,6 +302,10 @@ class Scenario(_Table):
     """Least retransmission timeout (s)."""
     arithmetic: Literal["real", "kernel"] = "real"
     """Whether laws run in real numbers or as their integer twin."""
+    step: Annotated[float, replace(SPAN, example="1 ms")] | None = None
+    """Step of the fluid backend (s); default: a twentieth of the shortest round trip."""
+    check_step: bool = False
+    """Whether the fluid backend runs again with half the step, until that changes little."""
     link: list[Link]
     """Links."""
     flow: list[Flow] = []

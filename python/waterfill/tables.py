@@ -46,7 +46,19 @@ def run(summary: Document) -> list[Table | Text]:
         if entries:
             parts.append(_completion(title, entries))
     parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
+    if "check_step" in summary:
+        parts.append(_step_check(summary["check_step"]))
     return parts
+
+
+def _step_check(check: Document) -> Text:
+    step = f"step {check['step_s']:.3g} s"
+    if check["largest_change"] is None:
+        return Text(f"{step}, not compared with half of it", style="yellow")
+    change = f"{step}; half of it changes a rate by up to {100 * check['largest_change']:.2g} %"
+    if check["ok"]:
+        return Text(change)
+    return Text(f"{change}: the rates are not right to 1 %", style="yellow")
 
 
 def response(document: Document) -> list[Table | Text]:

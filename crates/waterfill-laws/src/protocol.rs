@@ -145,6 +145,20 @@ pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     fn encode(&self, out: &mut [u8]);
     /// Reads it back; `None` if these bytes are not one.
     fn decode(bytes: &[u8]) -> Option<Self>;
+
+    /// Whether some field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum of its own. All
+    /// others (a price, a rate) are the same in every part of a parcel.
+    const EXTENSIVE: bool = false;
+    /// What a part of a parcel carries, `share` of its volume.
+    #[must_use]
+    fn part(&self, _share: f64) -> Self {
+        *self
+    }
+    /// What this parcel and the next one carry together: sums of the extensive fields, the rest is the next one's.
+    #[must_use]
+    fn joined(&self, next: &Self) -> Self {
+        *next
+    }
 }
 
 /// Nothing on the wire.

@@ -163,6 +163,21 @@ macro_rules! registry {
         pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
 
         impl AnyHeader {
+            /// Whether some field is a sum over packets.
+            #[must_use]
+            pub const fn is_extensive(&self) -> bool {
+                match self { Self::None => false, $(Self::$variant(_) => <<$protocol as Protocol>::Header as Wire>::EXTENSIVE,)* }
+            }
+            /// What a part of a parcel carries.
+            #[must_use]
+            pub fn part(&self, share: f64) -> Self {
+                match self { Self::None => Self::None, $(Self::$variant(h) => Self::$variant(h.part(share)),)* }
+            }
+            /// What this parcel and the next one carry together; of two protocols, the next one's.
+            #[must_use]
+            pub fn joined(&self, next: &Self) -> Self {
+                match (self, next) { $((Self::$variant(h), Self::$variant(n)) => Self::$variant(h.joined(n)),)* _ => *next }
+            }
             /// Its bytes on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! `waterfill._core`: laws and simulator for Python. Conversions only.
+//! `waterfill._core`: laws, simulator and fluid model for Python. Conversions only.
 
 use std::collections::BTreeMap;
 use std::time::{Duration as WallDuration, Instant as WallInstant};
@@ -12,12 +12,13 @@ use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_sim::network::{Network, params_from};
+use waterfill_sim::probe::Series;
 
-/// Laws and simulator of Waterfill.
+/// Laws, simulator and fluid model of Waterfill.
 #[pymodule(name = "_core")]
 mod core {
     #[pymodule_export]
-    use super::{PySimulation, protocols_json, targets_json, version};
+    use super::{PyFluid, PySimulation, protocols_json, targets_json, version};
 }
 
 /// A packet-level simulation of a resolved scenario.
@@ -63,20 +64,71 @@ impl PySimulation {
 
     /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
-        let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
-        let place = place.ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))?;
-        let series = self.inner.series()[place];
+        columns(py, self.inner.series(), which)
+    }
+}
+
+/// A fluid run of a resolved scenario.
+#[pyclass(name = "Fluid")]
+struct PyFluid {
+    inner: waterfill_fluid::Fluid,
+    wall: WallDuration,
+}
+
+#[pymethods]
+impl PyFluid {
+    /// Builds the network; `ValueError` with one sentence if it cannot be run.
+    #[new]
+    #[pyo3(signature = (network_json, step_s=None))]
+    fn new(network_json: &str, step_s: Option<f64>) -> PyResult<Self> {
+        let network = Network::from_json(network_json).map_err(PyValueError::new_err)?;
+        let inner = waterfill_fluid::Fluid::new(network, step_s).map_err(PyValueError::new_err)?;
+        Ok(Self { inner, wall: WallDuration::ZERO })
+    }
+
+    /// Steps up to `until_s` seconds, without the interpreter's lock.
+    fn advance(&mut self, py: Python<'_>, until_s: f64) {
+        let begun = WallInstant::now();
+        py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
+        self.wall += begun.elapsed();
+    }
+
+    /// Simulated time and work done so far.
+    fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
-        for (name, column) in series.names().iter().zip(series.columns()) {
-            let (dtype, bytes) = match name.as_str() {
-                "flow" | "link" | "traffic" => ("u32", buffer(py, column, |x| (x as u32).to_le_bytes())?),
-                "drops" | "lost" => ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?),
-                _ => ("f64", buffer(py, column, f64::to_le_bytes)?),
-            };
-            dict.set_item(name, (dtype, bytes))?;
-        }
+        dict.set_item("now_s", self.inner.now().as_secs())?;
+        dict.set_item("events", self.inner.events())?;
+        dict.set_item("packet_hops", self.inner.packet_hops())?;
         Ok(dict)
     }
+
+    /// The summary up to now, as JSON.
+    fn summary_json(&self) -> String {
+        let mut summary = self.inner.summary_json();
+        summary["engine"]["wall_s"] = json!(self.wall.as_secs_f64());
+        summary.to_string()
+    }
+
+    /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
+    fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, self.inner.series(), which)
+    }
+}
+
+/// One of three tables as name → (dtype, little-endian bytes).
+fn columns<'py>(py: Python<'py>, series: [&Series; 3], which: &str) -> PyResult<Bound<'py, PyDict>> {
+    let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
+    let place = place.ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))?;
+    let dict = PyDict::new(py);
+    for (name, column) in series[place].names().iter().zip(series[place].columns()) {
+        let (dtype, bytes) = match name.as_str() {
+            "flow" | "link" | "traffic" => ("u32", buffer(py, column, |x| (x as u32).to_le_bytes())?),
+            "drops" | "lost" => ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?),
+            _ => ("f64", buffer(py, column, f64::to_le_bytes)?),
+        };
+        dict.set_item(name, (dtype, bytes))?;
+    }
+    Ok(dict)
 }
 
 /// A column as one buffer of `N`-byte numbers.

@@ -9,14 +9,14 @@ const EXACT: u64 = 1 << (SUB_BITS + 1);
 
 /// A histogram of non-negative integers with integer weights.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Histogram {
+pub struct Histogram {
     weights: Vec<u64>,
     total: u64,
 }
 
 impl Histogram {
     /// Adds `weight` at `value`.
-    pub(crate) fn add(&mut self, value: u64, weight: u64) {
+    pub fn add(&mut self, value: u64, weight: u64) {
         let i = bucket(value);
         if i >= self.weights.len() {
             self.weights.resize(i + 1, 0);
@@ -26,7 +26,8 @@ impl Histogram {
     }
 
     /// The smallest value with at least the share `q` of the weight at or below it; `None` if empty.
-    pub(crate) fn quantile(&self, q: f64) -> Option<f64> {
+    #[must_use]
+    pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.total as f64;
         let mut sum = 0u64;
         if self.total == 0 {
@@ -39,7 +40,8 @@ impl Histogram {
     }
 
     /// Bytes of heap memory it holds.
-    pub(crate) fn heap_bytes(&self) -> usize {
+    #[must_use]
+    pub fn heap_bytes(&self) -> usize {
         self.weights.capacity() * size_of::<u64>()
     }
 }

@@ -8,7 +8,7 @@
 pub mod distribution;
 pub mod engine;
 pub mod fault;
-mod histogram;
+pub mod histogram;
 mod link;
 mod meter;
 pub mod network;

@@ -212,7 +212,7 @@ const ARRIVALS_MAX: f64 = 1e9;
 const WEIGHT_MAX: f64 = 1e6;
 
 /// Room for TCP and IP headers in every packet.
-pub(crate) const TCP_IP_BYTES: u16 = 40;
+pub const TCP_IP_BYTES: u16 = 40;
 
 impl Network {
     /// Reads the resolved scenario.
@@ -348,7 +348,11 @@ impl Network {
         Ok(())
     }
 
-    pub(crate) fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
+    /// The protocol of a flow; `at` names it.
+    ///
+    /// # Errors
+    /// One sentence: the registry has none of that name.
+    pub fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
         ProtocolId::by_name(&flow.protocol)
             .ok_or_else(|| format!("{at}.protocol: expected one of the registry, got {:?}", flow.protocol))
     }

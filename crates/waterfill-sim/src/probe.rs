@@ -14,7 +14,8 @@ pub struct Series {
 
 impl Series {
     /// A table with these columns, followed by the signals of these protocols.
-    pub(crate) fn new(fixed: &[&str], protocols: &[ProtocolId]) -> Self {
+    #[must_use]
+    pub fn new(fixed: &[&str], protocols: &[ProtocolId]) -> Self {
         let mut names: Vec<String> = fixed.iter().map(ToString::to_string).collect();
         let mut signals = Vec::new();
         for &id in protocols {
@@ -27,14 +28,14 @@ impl Series {
     }
 
     /// Appends a row: the fixed columns' values, the rest NaN.
-    pub(crate) fn push(&mut self, fixed: &[f64]) {
+    pub fn push(&mut self, fixed: &[f64]) {
         for (i, column) in self.columns.iter_mut().enumerate() {
             column.push(fixed.get(i).copied().unwrap_or(f64::NAN));
         }
     }
 
     /// Where a law of this protocol fills in its signals of the newest row.
-    pub(crate) fn newest(&mut self, id: ProtocolId) -> Newest<'_> {
+    pub fn newest(&mut self, id: ProtocolId) -> Newest<'_> {
         Newest { series: self, id }
     }
 
@@ -52,7 +53,8 @@ impl Series {
 }
 
 /// The newest row of a series, for one protocol.
-pub(crate) struct Newest<'a> {
+#[derive(Debug)]
+pub struct Newest<'a> {
     series: &'a mut Series,
     id: ProtocolId,
 }

@@ -49,7 +49,7 @@
 //!   T₂ that had any (1500 B before), and all volumes, other traffic's too, are divided by it: a 40-byte
 //!   acknowledgement takes 1/37 of a packet's time on the wire, and counting it as a packet would hide capacity.
 //! - Eq. 47 is applied once a round trip (T₁ = τ), not per acknowledgement as §5.2 can be read: at the first one that
-//!   comes τ or more after the last update. T₁ is the time since then; where acknowledgements come less often than once
+//!   comes τ or more after the last update (`step = "acknowledgement"` is the other reading). T₁ is the time since then; where acknowledgements come less often than once
 //!   a round trip it is longer than τ, as eq. 44 has it.
 //! - Eq. 47 to 48 print 2τ and 1 − 2τ for αT₁ and 1 − αT₁: weights only while τ < 0.5 s. `form = "printed"` keeps
 //!   that form and stops the weight at 1, where x becomes r; `form = "exact"` is eq. 3's own solution, 1 − e^(−αT₁).
@@ -110,7 +110,7 @@ impl Protocol for Aecp {
         name: "aecp",
         summary: "routers announce a rate, sources approach it by its logarithm; max-min fair, queues of q_0 (2010)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: true,
         host: Host::EXPLICIT,
         signals: &[
@@ -393,6 +393,7 @@ pub struct Source {
     packet: Volume,
     alpha: f64,
     form: Form,
+    step: SourceStep,
     /// x, in packets/s.
     x: f64,
     /// The factor last heard.
@@ -408,6 +409,7 @@ impl Source {
             packet: connection.packet,
             alpha: params.alpha,
             form: params.form,
+            step: params.step,
             x: params.x_0,
             r: None,
             updated: None,
@@ -425,7 +427,7 @@ impl crate::protocol::Source<Header, Header> for Source {
         let Some(r) = ack.echo.factor.rate() else { return };
         self.r = Some(r);
         let t_1 = ack.now.since(*self.updated.get_or_insert(ack.now));
-        if t_1 < ack.rtt.unwrap_or(ack.base_rtt) {
+        if self.step == SourceStep::RoundTrip && t_1 < ack.rtt.unwrap_or(ack.base_rtt) {
             return;
         }
         let weight = match self.form {
@@ -513,6 +515,16 @@ crate::choice! {
 }
 
 crate::choice! {
+    /// How often a source steps.
+    pub enum SourceStep {
+        /// Once a round trip.
+        RoundTrip = "round-trip",
+        /// With every acknowledgement: in the exact form eq. 3 without sampling.
+        Acknowledgement = "acknowledgement",
+    }
+}
+
+crate::choice! {
     /// Where a link's factor starts.
     pub enum First {
         /// At x_0.
@@ -561,6 +573,8 @@ crate::params! {
         r_0: First = First::SourceRate, "not given; aecp-2010 Theorem 2's first case";
         /// Form of the source's step.
         form: Form = Form::Printed, "aecp-2010 eq. 48";
+        /// When a source steps.
+        step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ";
         /// Largest factor of a link.
         ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest";
         /// Rounding of the factor.

@@ -82,7 +82,7 @@ impl Protocol for IXcp {
         name: "ixcp",
         summary: "XCP that shuffles only among flows bottlenecked at the router; max-min fair (2007)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: xcp::SIGNALS,
@@ -135,6 +135,13 @@ pub struct Header {
 }
 
 impl Wire for Header {
+    const EXTENSIVE: bool = true;
+    fn part(&self, share: f64) -> Self {
+        Self { congestion: self.congestion.part(share), ..*self }
+    }
+    fn joined(&self, next: &Self) -> Self {
+        Self { congestion: self.congestion.joined(&next.congestion), ..*next }
+    }
     const BYTES: usize = xcp::Header::BYTES + 8;
     fn encode(&self, out: &mut [u8]) {
         self.congestion.write(out, Self::BYTES);

@@ -102,7 +102,7 @@ impl Protocol for JetMax {
         name: "jetmax",
         summary: "a router divides what its own flows may have by their number; max-min fair (2006)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: true,
         host: Host::EXPLICIT,
         signals: &[

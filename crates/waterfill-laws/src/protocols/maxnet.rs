@@ -97,7 +97,7 @@ impl Protocol for MaxNet {
         name: "maxnet",
         summary: "sources obey the highest price on their path; max-min fair, empty queues (2007)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[

@@ -108,7 +108,7 @@ impl Protocol for MaxNet2006 {
         name: "maxnet2006",
         summary: "the thesis's TCP MaxNet: QuickStart, averaging at the sender, real or integer arithmetic",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[

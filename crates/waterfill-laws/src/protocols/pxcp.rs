@@ -58,7 +58,7 @@ impl Protocol for PXcp {
         name: "pxcp",
         summary: "XCP that scales spare bandwidth by all flows over those bottlenecked here (2004)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: xcp::SIGNALS,

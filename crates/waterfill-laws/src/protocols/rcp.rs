@@ -78,7 +78,7 @@ impl Protocol for Rcp {
         name: "rcp",
         summary: "links offer one rate to all, sources send at the smallest; max-min fair, empty queues (2006)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: true,
         host: Host::EXPLICIT,
         signals: &[

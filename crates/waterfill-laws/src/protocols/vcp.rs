@@ -91,7 +91,7 @@ impl Protocol for Vcp {
         name: "vcp",
         summary: "two bits of load choose between MI, AI and MD of the window (2005)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[

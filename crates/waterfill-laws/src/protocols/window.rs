@@ -62,7 +62,7 @@ impl Protocol for Window {
         name: "window",
         summary: "a fixed window and no law: the engine's yardstick",
         kind: Kind::EndToEnd,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[],

@@ -113,7 +113,7 @@ impl Protocol for Xcp {
         name: "xcp",
         summary: "routers tell each packet how its window shall change; AIMD in the routers (2002)",
         kind: Kind::Explicit,
-        backends: &["sim"],
+        backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: SIGNALS,
@@ -296,6 +296,34 @@ impl Default for Header {
 }
 
 impl Wire for Header {
+    const EXTENSIVE: bool = true;
+    fn part(&self, share: f64) -> Self {
+        match *self {
+            Self::Katabi { rtt, cwnd, feedback } if feedback < ASK_KATABI => {
+                Self::Katabi { rtt, cwnd, feedback: quantise(f64::from(feedback) * share) }
+            }
+            Self::Falk { rtt, x, delta_throughput } if delta_throughput < ASK_FALK => {
+                Self::Falk { rtt, x, delta_throughput: (f64::from(delta_throughput) * share).round() as i32 }
+            }
+            asked => asked,
+        }
+    }
+    fn joined(&self, next: &Self) -> Self {
+        match (*self, *next) {
+            (Self::Katabi { feedback: before, .. }, Self::Katabi { rtt, cwnd, feedback })
+                if before < ASK_KATABI && feedback < ASK_KATABI =>
+            {
+                Self::Katabi { rtt, cwnd, feedback: quantise(f64::from(before) + f64::from(feedback)) }
+            }
+            (Self::Falk { delta_throughput: before, .. }, Self::Falk { rtt, x, delta_throughput })
+                if before < ASK_FALK && delta_throughput < ASK_FALK =>
+            {
+                let sum = before.saturating_add(delta_throughput).min(ASK_FALK - 1);
+                Self::Falk { rtt, x, delta_throughput: sum }
+            }
+            _ => *next,
+        }
+    }
     const BYTES: usize = FRAME_BYTES;
     fn encode(&self, out: &mut [u8]) {
         self.write(out, Self::BYTES);
