@@ -225,3 +225,14 @@ def test_nothing_in_the_callers_network_changes(path, waterfill):
     before = interfaces(), os.listdir("/dev/shm"), os.listdir("/run")
     waterfill("run", str(path), "--on", "linux", "--json")
     assert (interfaces(), os.listdir("/dev/shm"), os.listdir("/run")) == before
+
+
+def test_compare_puts_both_backends_in_one_document(path, waterfill):
+    # The download and cbr make no difference to what is shown.
+    ran = waterfill("compare", str(path), "--on", "sim,linux", "--protocols", "sack", "--json")
+    assert ran.code in (0, 1), ran.err
+    document = ran.document
+    assert list(document["runs"]) == ["sack@sim", "sack@linux"]
+    rate = next(d for d in document["differences"] if d["what"] == "rate of long")
+    assert rate["backends"] == ["sim", "linux"]
+    assert rate["difference"] == pytest.approx(rate["values"][1] / rate["values"][0] - 1)

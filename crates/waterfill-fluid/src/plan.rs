@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use waterfill_laws::units::Duration;
 use waterfill_sim::network::{FlowSpec, Network};
 
-/// Steps in the shortest round trip, unless the user says otherwise: what it takes for halving the step to change rates by
-/// less than 1 % on the networks of the tests.
+/// Steps in the shortest round trip, unless the user says otherwise: halving such a step changes rates by about 1 % at most on
+/// the networks of the tests.
 const STEPS_PER_RTT: f64 = 20.0;
 /// Fewest steps in the shortest round trip: with fewer, an acknowledgement would come in the step of its data.
 const STEPS_PER_RTT_MIN: f64 = 4.0;

@@ -73,8 +73,8 @@ fn what_does_not_fit_is_dropped_and_the_rest_goes_at_capacity() {
 fn a_thousand_flows_cost_as_one_and_are_a_thousand() {
     for (protocol, share) in [("maxnet", 1e-3), ("aecp", 1e-3), ("rcp", 1e-3), ("xcp", 1e-3), ("jetmax", 1e-3)] {
         let net = |stagger_s: f64| {
-            let flow = with(flows("f", 1000, protocol, &[0], 20.0), "stagger_s", json!(stagger_s));
-            network(20.0, link("a", 1e10, 0.025, 60_000_000).to_vec(), vec![flow])
+            let flow = with(flows("f", 1000, protocol, &[0], 8.0), "stagger_s", json!(stagger_s));
+            network(8.0, link("a", 1e10, 0.025, 60_000_000).to_vec(), vec![flow])
         };
         let (one, together) = run(&net(0.0), None);
         // Starts that are a picosecond apart make a class of each flow.

@@ -20,7 +20,7 @@ from waterfill.results import Document
 from waterfill.testbed import checks, isolate
 from waterfill.testbed.delayline import DelayLine, binary
 
-WAYS = ("ring", "blocks", "mmsg", "tap")
+WAYS = ("ring", "blocks", "mmsg", "tap", "xdp")
 PLAIN = "plain veth"
 # The goal's: 1 Gbit/s of 1500-byte packets, held for 28 ms.
 FRAME_BYTES = 1514
@@ -83,8 +83,10 @@ class _Bench:
                     here.link("set", index=index, net_ns_fd=self.ends.fd, mtu=1500)
             else:
                 for name, wire in zip(self.interfaces, ("w0", "w1"), strict=True):
-                    here.link("add", kind="veth", ifname=wire,
-                              peer={"ifname": name, "net_ns_fd": self.ends.fd})  # fmt: skip
+                    # AF_XDP is bound to one queue, so there is one.
+                    one = {"num_tx_queues": 1, "num_rx_queues": 1} if way == "xdp" else {}
+                    there_end = {"ifname": name, "net_ns_fd": self.ends.fd} | one
+                    here.link("add", kind="veth", ifname=wire, peer=there_end, **one)
                     here.link("set", index=here.link_lookup(ifname=wire)[0], state="up")
             for name in self.interfaces:
                 (index,) = there.link_lookup(ifname=name)

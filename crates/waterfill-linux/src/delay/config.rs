@@ -69,6 +69,8 @@ pub enum PortKind {
     Mmsg,
     /// TAP devices of the lines' names, made here: one `read` or `write` a frame.
     Tap,
+    /// AF_XDP on queue 0 of the interface, in copy mode.
+    Xdp,
 }
 
 const fn default_tick_ns() -> u64 {

@@ -17,3 +17,4 @@ pub mod run;
 pub mod store;
 pub mod sys;
 pub mod tap;
+pub mod xdp;

@@ -6,14 +6,15 @@
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
-use std::mem::{MaybeUninit, offset_of, size_of};
+use std::mem::{MaybeUninit, offset_of};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::ptr;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 use super::config::{Config, PortKind};
-use super::sys::{self, Nanos};
+use super::sys::{self, Mapping, Nanos};
 use super::tap::Tap;
+use super::xdp::Xdp;
 
 /// One interface.
 #[derive(Debug)]
@@ -26,6 +27,7 @@ pub struct Port {
 enum Way {
     Packet { fd: OwnedFd, receiver: Receiver },
     Tap(Tap),
+    Xdp(Box<Xdp>),
 }
 
 #[derive(Debug)]
@@ -51,11 +53,14 @@ impl Port {
         if config.port == PortKind::Tap {
             return Ok(Self { way: Way::Tap(Tap::open(interface, config.frame_bytes)?), drops: 0 });
         }
+        if config.port == PortKind::Xdp {
+            return Ok(Self { way: Way::Xdp(Box::new(Xdp::open(interface)?)), drops: 0 });
+        }
         let fd = sys::packet_socket(interface)?;
         let receiver = match config.port {
             PortKind::Ring => slots(&fd, config.frame_bytes, config.ring_frames)?,
             PortKind::Blocks => blocks(&fd, config.frame_bytes * config.ring_frames)?,
-            PortKind::Mmsg | PortKind::Tap => {
+            PortKind::Mmsg | PortKind::Tap | PortKind::Xdp => {
                 sys::set_socket_option(&fd, libc::SO_TIMESTAMPNS, &1i32)?;
                 Receiver::Calls { buffers: vec![0; CALL_FRAMES * config.frame_bytes], slot_bytes: config.frame_bytes }
             }
@@ -72,6 +77,10 @@ impl Port {
         let (fd, receiver) = match &mut self.way {
             Way::Packet { fd, receiver } => (fd, receiver),
             Way::Tap(tap) => return tap.receive(take),
+            Way::Xdp(xdp) => {
+                xdp.receive(take);
+                return Ok(());
+            }
         };
         match receiver {
             Receiver::Slots { memory, slot_bytes, slots, next } => {
@@ -95,10 +104,11 @@ impl Port {
     ///
     /// # Errors
     /// When the interface has failed.
-    pub fn send(&self, frames: &[&[u8]]) -> io::Result<usize> {
-        match &self.way {
+    pub fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
+        match &mut self.way {
             Way::Packet { fd, .. } => sys::send_frames(fd, frames),
             Way::Tap(tap) => tap.send(frames),
+            Way::Xdp(xdp) => xdp.send(frames),
         }
     }
 
@@ -108,54 +118,6 @@ impl Port {
             self.drops += sys::ring_drops(fd);
         }
         self.drops
-    }
-}
-
-/// Memory shared with the kernel; unmapped when dropped.
-#[derive(Debug)]
-struct Mapping {
-    start: ptr::NonNull<u8>,
-    bytes: usize,
-}
-
-impl Mapping {
-    fn of_ring(fd: &OwnedFd, bytes: usize) -> io::Result<Self> {
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping where the kernel likes it.
-        let start = unsafe { libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, fd.as_raw_fd(), 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start = ptr::NonNull::new(start.cast()).ok_or_else(io::Error::last_os_error)?;
-        Ok(Self { start, bytes })
-    }
-
-    /// A field of a header that the kernel has handed over.
-    fn read<T: Copy>(&self, at: usize) -> T {
-        assert!(at + size_of::<T>() <= self.bytes, "a header beyond the ring");
-        // SAFETY: within the mapping; unaligned reads are allowed for.
-        unsafe { self.start.as_ptr().add(at).cast::<T>().read_unaligned() }
-    }
-
-    /// The word by which slots and blocks change hands.
-    fn status(&self, at: usize) -> &AtomicU32 {
-        assert!(at + 4 <= self.bytes && at % 4 == 0, "a status word beyond the ring");
-        // SAFETY: within the mapping, aligned, and both sides treat it as one 32-bit word.
-        unsafe { AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
-    }
-
-    /// A frame that the kernel has handed over and does not touch until it is given back.
-    fn slice(&self, at: usize, len: usize) -> &[u8] {
-        assert!(at + len <= self.bytes, "a frame beyond the ring");
-        // SAFETY: within the mapping.
-        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
-    }
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: mapped by us, with this length.
-        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
@@ -175,7 +137,7 @@ fn slots(fd: &OwnedFd, frame_bytes: usize, frames: usize) -> io::Result<Receiver
     };
     sys::set_option(fd, libc::PACKET_VERSION, &TPACKET_V2)?;
     sys::set_option(fd, libc::PACKET_RX_RING, &request)?;
-    let memory = Mapping::of_ring(fd, blocks * block_bytes)?;
+    let memory = Mapping::shared(fd, blocks * block_bytes, 0)?;
     Ok(Receiver::Slots { memory, slot_bytes, slots: count, next: 0 })
 }
 
@@ -189,7 +151,7 @@ struct Slot {
 impl Slot {
     /// The slot at this offset, if the kernel has filled it.
     fn ready(memory: &Mapping, at: usize) -> Option<Self> {
-        if memory.status(at).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
+        if memory.word(at).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
         }
         let header: libc::tpacket2_hdr = memory.read(at);
@@ -206,7 +168,7 @@ impl Slot {
     }
 
     fn give_back(&self, memory: &Mapping) {
-        memory.status(self.at).store(libc::TP_STATUS_KERNEL, Ordering::Release);
+        memory.word(self.at).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 }
 
@@ -260,13 +222,13 @@ fn blocks(fd: &OwnedFd, ring_bytes: usize) -> io::Result<Receiver> {
     };
     sys::set_option(fd, libc::PACKET_VERSION, &TPACKET_V3)?;
     sys::set_option(fd, libc::PACKET_RX_RING, &request)?;
-    let memory = Mapping::of_ring(fd, blocks * BLOCK_BYTES)?;
+    let memory = Mapping::shared(fd, blocks * BLOCK_BYTES, 0)?;
     Ok(Receiver::Blocks { memory, block_bytes: BLOCK_BYTES, blocks, next: 0 })
 }
 
 /// Hands over the frames of the block at this offset; false if the kernel still fills it.
 fn read_block(memory: &Mapping, at: usize, take: &mut impl FnMut(Nanos, &[u8])) -> bool {
-    let status = memory.status(at + offset_of!(BlockHead, status));
+    let status = memory.word(at + offset_of!(BlockHead, status));
     if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
         return false;
     }

@@ -77,7 +77,7 @@ impl Probe {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected frames of at least 38 bytes"));
         }
         let config = Config::for_ports(self.frame_bytes.max(256));
-        let out = Port::open(&self.from, &config)?;
+        let mut out = Port::open(&self.from, &config)?;
         let mut into = Port::open(&self.to, &config)?;
         let mut frames = vec![self.blank(); BATCH as usize];
         let mut seen = Seen {
@@ -98,7 +98,7 @@ impl Probe {
                 rate => ((now.since(begun) as u128 * u128::from(rate) / 1_000_000_000) as u64).saturating_sub(sent),
             };
             let count = due.min(BATCH);
-            sent += send(&out, &mut frames[..count as usize], sent)?;
+            sent += send(&mut out, &mut frames[..count as usize], sent)?;
             into.receive(|at, frame| seen.note(at, frame))?;
             if due <= BATCH && self.rate_per_s > 0 {
                 Nanos::now().after(TICK_NS).sleep_until();
@@ -133,7 +133,7 @@ impl Probe {
 }
 
 /// Sends frames, numbered from `first` on; how many left.
-fn send(out: &Port, frames: &mut [Vec<u8>], first: u64) -> io::Result<u64> {
+fn send(out: &mut Port, frames: &mut [Vec<u8>], first: u64) -> io::Result<u64> {
     let at = HEAD.len() + MAGIC.len();
     let stamp = Nanos::now().as_ns().to_be_bytes();
     for (i, frame) in frames.iter_mut().enumerate() {

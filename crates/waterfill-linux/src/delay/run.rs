@@ -105,7 +105,7 @@ impl DelayLine {
         let mut next = began.after(self.look_ns);
         for (line, &(_, to)) in self.lines.iter_mut().zip(&self.from_to) {
             let by = began.after(self.tick_ns / 2);
-            send_due(line, &self.ports[to], by)?;
+            send_due(line, &mut self.ports[to], by)?;
             next = next.min(line.next_due().unwrap_or(next));
         }
         Ok(next.max(began.after(self.tick_ns)))
@@ -160,7 +160,7 @@ impl DelayLine {
     }
 }
 
-fn send_due(line: &mut Line, port: &Port, by: Nanos) -> io::Result<()> {
+fn send_due(line: &mut Line, port: &mut Port, by: Nanos) -> io::Result<()> {
     loop {
         let began = Nanos::now();
         let mut frames = Vec::with_capacity(BATCH);

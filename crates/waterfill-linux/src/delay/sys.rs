@@ -122,12 +122,7 @@ pub fn readable(fd: RawFd) -> bool {
 /// # Errors
 /// When there is no such interface, or without CAP_NET_RAW.
 pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
-    let name = std::ffi::CString::new(interface)?;
-    // SAFETY: the name ends with a zero.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    if index == 0 {
-        return Err(io::Error::last_os_error());
-    }
+    let index = interface_index(interface)?;
     // Protocol 0: nothing arrives before the caller has set up its ring and calls `listen`.
     // SAFETY: plain integers; the descriptor is ours alone.
     let fd = unsafe {
@@ -147,10 +142,7 @@ pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
 /// # Errors
 /// When the interface is gone.
 pub fn listen(fd: &OwnedFd, interface: &str) -> io::Result<()> {
-    let name = std::ffi::CString::new(interface)?;
-    // SAFETY: the name ends with a zero.
-    let index = unsafe { libc::if_nametoindex(name.as_ptr()) };
-    bind(fd, index, (libc::ETH_P_ALL as u16).to_be())
+    bind(fd, interface_index(interface)?, (libc::ETH_P_ALL as u16).to_be())
 }
 
 fn bind(fd: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
@@ -181,7 +173,7 @@ pub(crate) fn set_socket_option<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -
     set(fd, libc::SOL_SOCKET, name, value)
 }
 
-fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+pub(crate) fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as u32;
     // SAFETY: the value has the length that we say.
     checked(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) })?;
@@ -227,5 +219,108 @@ pub fn send_frames(fd: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
         Ok(sent) => Ok(sent as usize),
         Err(e) if matches!(e.raw_os_error(), Some(libc::EAGAIN | libc::ENOBUFS | libc::EINTR)) => Ok(0),
         Err(e) => Err(e),
+    }
+}
+
+/// Memory shared with the kernel; unmapped when dropped.
+#[derive(Debug)]
+pub(crate) struct Mapping {
+    start: std::ptr::NonNull<u8>,
+    bytes: usize,
+}
+
+impl Mapping {
+    /// The rings of a socket, from a page offset.
+    pub(crate) fn shared(fd: &OwnedFd, bytes: usize, page: libc::off_t) -> io::Result<Self> {
+        Self::map(bytes, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), page)
+    }
+
+    /// Memory of our own, zeroed, which the kernel may be told of.
+    pub(crate) fn private(bytes: usize) -> io::Result<Self> {
+        Self::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
+    }
+
+    fn map(bytes: usize, flags: libc::c_int, fd: RawFd, page: libc::off_t) -> io::Result<Self> {
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: a new mapping where the kernel likes it.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, page) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = std::ptr::NonNull::new(start.cast()).ok_or_else(io::Error::last_os_error)?;
+        Ok(Self { start, bytes })
+    }
+
+    /// A field of a header that the kernel has handed over.
+    pub(crate) fn read<T: Copy>(&self, at: usize) -> T {
+        assert!(at + size_of::<T>() <= self.bytes, "a header beyond the ring");
+        // SAFETY: within the mapping; unaligned reads are allowed for.
+        unsafe { self.start.as_ptr().add(at).cast::<T>().read_unaligned() }
+    }
+
+    /// The word by which slots and blocks change hands.
+    pub(crate) fn word(&self, at: usize) -> &std::sync::atomic::AtomicU32 {
+        assert!(at + 4 <= self.bytes && at % 4 == 0, "a status word beyond the ring");
+        // SAFETY: within the mapping, aligned, and both sides treat it as one 32-bit word.
+        unsafe { std::sync::atomic::AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
+    }
+
+    /// A frame that the kernel has handed over and does not touch until it is given back.
+    pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
+        assert!(at + len <= self.bytes, "a frame beyond the ring");
+        // SAFETY: within the mapping.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
+    }
+}
+
+impl Mapping {
+    /// Where it starts, as the kernel wants to be told.
+    pub(crate) fn address(&self) -> u64 {
+        self.start.as_ptr() as u64
+    }
+
+    /// Writes an entry of a ring that is ours to write.
+    pub(crate) fn write<T: Copy>(&self, at: usize, value: T) {
+        assert!(at + size_of::<T>() <= self.bytes, "an entry beyond the ring");
+        // SAFETY: within the mapping; unaligned writes are allowed for.
+        unsafe { self.start.as_ptr().add(at).cast::<T>().write_unaligned(value) };
+    }
+
+    /// Writes a frame where it is ours to write.
+    pub(crate) fn fill(&mut self, at: usize, frame: &[u8]) {
+        assert!(at + frame.len() <= self.bytes, "a frame beyond the memory");
+        // SAFETY: within the mapping, and borrowed by us alone.
+        unsafe { std::ptr::copy_nonoverlapping(frame.as_ptr(), self.start.as_ptr().add(at), frame.len()) };
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: mapped by us, with this length.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+/// The kernel's monotonic clock in nanoseconds.
+pub(crate) fn monotonic_ns() -> u64 {
+    let mut t = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: clock_gettime fills the timespec; it cannot fail for this clock.
+    let t = unsafe {
+        libc::clock_gettime(libc::CLOCK_MONOTONIC, t.as_mut_ptr());
+        t.assume_init()
+    };
+    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
+}
+
+/// An interface's number.
+///
+/// # Errors
+/// When there is none of that name.
+pub(crate) fn interface_index(interface: &str) -> io::Result<u32> {
+    let name = std::ffi::CString::new(interface)?;
+    // SAFETY: the name ends with a zero.
+    match unsafe { libc::if_nametoindex(name.as_ptr()) } {
+        0 => Err(io::Error::last_os_error()),
+        index => Ok(index),
     }
 }
