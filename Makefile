@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench lint docs lock clean
+.PHONY: help demo build test bench ns3 lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -23,6 +23,9 @@ test: build .venv/.dev ## every test that this machine can run; says what it ski
 
 bench: .venv/.run ## the engine's speed and memory, as JSON
 	@cargo run --release --locked --quiet --package waterfill-bench
+
+ns3: build ## TCPs side by side with ns-3's (Debian's libns3-dev): both sides, within 10 %
+	@$(VENV)/python bench/ns3/compare.py
 
 lint: .venv/.lint ## formatters, linters and types; a warning is an error
 	@tools/lint.sh
