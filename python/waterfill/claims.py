@@ -84,6 +84,7 @@ _UNITS: Mapping[str, tuple[measures.Dimension, float]] = {
     "Gbit/s": ("bit/s", 1e9),
     "kB": ("bytes", 1e3),
     "MB": ("bytes", 1e6),
+    "packets": ("bytes", 1500.0),  # the papers' packet; another size is measured in kB
     "%": ("ratio", 1e-2),
     "ratio": ("ratio", 1.0),
     "times": ("count", 1.0),

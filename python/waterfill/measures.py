@@ -375,6 +375,15 @@ def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None
     return None if rtt is None else rtt / 1e3
 
 
+@_measure("count")
+def mean_window_packets(
+    result: Result, *, flow: str, packet_bytes: float, rtt_s: float
+) -> float | None:
+    """A flow's mean window in packets of `packet_bytes`, as rate × round trip."""
+    rate_bps = rate_of(result, flow=flow)
+    return None if rate_bps is None else rate_bps * rtt_s / (8 * packet_bytes)
+
+
 @_measure("bytes")
 def window_mean(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
     """Mean of a flow's window (bytes), sampled, in a time window."""

@@ -76,6 +76,31 @@ def sweep(
     return figure
 
 
+def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Figure:
+    """A flow's window in packets over time, a line a run."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.4), layout="constrained")
+    axis = figure.subplots()
+    for (name, result), style in zip(runs.items(), plots.line_styles(), strict=False):
+        rows = result.samples("flows", flow)
+        window = measures.numbers(rows, "window_bytes") / packet_bytes
+        axis.plot(measures.numbers(rows, "time_s"), window, label=name, **style)
+    # The overshoot of slow start would flatten what the figure is about.
+    late = [
+        measures.numbers(r.samples("flows", flow), "window_bytes")[-1000:] for r in runs.values()
+    ]
+    axis.set_ylim(0, 1.6 * max(float(w.max(initial=0.0)) for w in late) / packet_bytes)
+    axis.set_xlabel("time (s)")
+    axis.set_ylabel(f"window (packets of {packet_bytes:g} B)")
+    axis.grid(alpha=0.3)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    return figure
+
+
+plots.PLOTS["windows"] = plots.Plot(windows, "runs")
+
+
 def _value(measure: str, result: Result | None, args: Mapping[str, Any]) -> float:
     if result is None:
         return math.nan
