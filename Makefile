@@ -7,11 +7,11 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench ns3 lint docs lock clean
+.PHONY: help demo build test bench response equilibria ns3 lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 demo: build ## reproduce MaxNet's two-hop experiment: its table, its figure
 	$(VENV)/waterfill reproduce maxnet-2007/two-hop
@@ -23,6 +23,12 @@ test: build .venv/.dev ## every test that this machine can run; says what it ski
 
 bench: .venv/.run ## the engine's speed and memory, as JSON
 	@cargo run --release --locked --quiet --package waterfill-bench
+
+response: build ## Reno's and CUBIC's windows under loss against theory, 140 cells
+	@$(VENV)/waterfill response
+
+equilibria: build ## XCP's fixed point and max-min against the packet simulator, 150 random networks
+	@$(VENV)/python -m waterfill.theory.check
 
 ns3: build ## TCPs side by side with ns-3's (Debian's libns3-dev): both sides, within 10 %
 	@$(VENV)/python bench/ns3/compare.py

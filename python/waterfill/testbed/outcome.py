@@ -99,6 +99,7 @@ class Outcome:
             "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
             "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
             "drops": round(self.between(self._counter(direction, 2), start_s, stop_s)),
+            "marks": 0,  # droptail, the one queue here, marks nothing
             "lost": round(self.between(self._lost(direction), start_s, stop_s)),
         }
 
@@ -125,6 +126,7 @@ class Outcome:
             "queue_bytes": mean,
             "queue_max_bytes": peak,
             "drops": np.round(grown["drops"]),
+            "marks": np.zeros(len(spans_s)),
             "lost": np.round(grown["lost"]),
         }
 
@@ -271,7 +273,7 @@ def _interleaved(
     columns[name_column] = ("u32", numbers.astype(np.uint32).tobytes())
     for column in parts[0][1] if parts else ("rate_bps",):
         values = np.stack([part[column] for _, part in parts], axis=1) if parts else np.zeros(0)
-        if column in ("drops", "lost"):
+        if column in ("drops", "marks", "lost"):
             columns[column] = ("u64", values.astype(np.uint64).tobytes())
         else:
             columns[column] = ("f64", np.ascontiguousarray(values, dtype=np.float64).tobytes())
