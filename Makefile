@@ -7,11 +7,11 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench response equilibria ns3 lint docs lock clean
+.PHONY: help demo build test bench bench-linux testbed-table response equilibria ns3 lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
-	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 15
 
 demo: build ## reproduce MaxNet's two-hop experiment: its table, its figure
 	$(VENV)/waterfill reproduce maxnet-2007/two-hop
@@ -23,6 +23,12 @@ test: build .venv/.dev ## every test that this machine can run; says what it ski
 
 bench: .venv/.run ## the engine's speed and memory, as JSON
 	@cargo run --release --locked --quiet --package waterfill-bench
+
+bench-linux: build ## the testbed's delay line, by each way that frames can reach it; as root
+	@$(VENV)/python -m waterfill.testbed.bench
+
+testbed-table: build ## the kernel's TCPs against the simulator's, cell by cell; as root, an hour and a half
+	@$(VENV)/python -m waterfill.testbed.table
 
 response: build ## Reno's and CUBIC's windows under loss against theory, 140 cells
 	@$(VENV)/waterfill response
@@ -60,4 +66,7 @@ clean: ## remove .venv and everything built; results in out/ stay
 	@echo "build: compiling in release mode, about half a minute" >&2
 	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/.venv PIP_NO_INDEX=1 PIP_QUIET=1 CARGO_TERM_QUIET=true \
 	  $(VENV)/maturin develop --release --quiet >&2
+	@if [ "$$(uname)" = Linux ]; then \
+	  cargo build --release --locked --quiet --package waterfill-linux --bin waterfill-delay >&2 && \
+	  install "$${CARGO_TARGET_DIR:-target}/release/waterfill-delay" $(VENV)/; fi
 	@touch $@

@@ -65,6 +65,21 @@ fi
 cc_works || die "the C compiler (cc) cannot build an empty program"
 python=$(find_python) || die "needs Python 3.10 or newer with venv; found $(python3 --version 2>/dev/null || echo none)"
 
+# --- What the testbed's tests run: real traffic between namespaces. They are skipped, by name, where it is missing. nginx's package
+# starts a service where systemd runs, which a test must not do to anybody's machine.
+if [ "$kind" = dev ] && [ "$(uname)" = Linux ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  wanted=()
+  command -v iperf3 >/dev/null || wanted+=(iperf3)
+  command -v curl >/dev/null || wanted+=(curl)
+  { command -v nginx || [ -x /usr/sbin/nginx ] || [ -d /run/systemd/system ]; } >/dev/null || wanted+=(nginx-light)
+  if [ ${#wanted[@]} -gt 0 ]; then
+    say "for the testbed's tests: installing ${wanted[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update -q && apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >/dev/null 2>&1 </dev/null \
+      || say "apt-get failed to install ${wanted[*]}: the testbed's tests will be skipped"
+  fi
+fi
+
 # --- .venv, made anew also when the interpreter under it has gone.
 if ! .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; then
   say "creating .venv with $("$python" --version)"

@@ -1,4 +1,4 @@
-"""Running a scenario: `run`, on the packet-level simulator or as a fluid."""
+"""Running a scenario: `run`, on the packet-level simulator, as a fluid, or on Linux."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ from waterfill.scenario import Scenario, from_dict, load
 
 Simulation: TypeAlias = "_core.Simulation | _core.Fluid"
 
-BACKENDS = ("sim", "fluid")
-_LATER = ("linux",)
+BACKENDS = ("sim", "fluid", "linux")
 
 # Between two slices of a run Ctrl-C is heard and progress shown: often enough to feel immediate,
 # seldom enough to cost nothing.
@@ -46,6 +45,10 @@ def run(
     """
     checked = _scenario(scenario, seed)
     check(on)
+    if on == "linux":
+        from waterfill.testbed import backend
+
+        return backend.run(checked, progress)
     known = protocols.load()
     resolved = network.to_core(checked, known, on)
     text = json.dumps(resolved, allow_nan=False)
@@ -76,12 +79,31 @@ def run(
     )
 
 
+def known(on: str) -> dict[str, protocols.ProtocolInfo]:
+    """Every protocol, with `backends` as this machine has them: on linux the kernel decides."""
+    if on == "linux":
+        from waterfill.testbed import backend
+
+        return backend.known()
+    return protocols.load()
+
+
+def prepare(scenario: Scenario, on: str) -> None:
+    """Raises InputError for what a backend cannot run of a scenario, before anything has run."""
+    if on == "linux":
+        from waterfill.testbed import backend
+
+        backend.prepare(scenario)
+        return
+    resolved = network.to_core(scenario, known(on), on)
+    try:
+        protocols.targets(resolved["params"])
+    except ValueError as error:
+        raise scenario.core_error(error) from None
+
+
 def check(on: str) -> None:
     """Raises InputError when there is no such backend."""
-    if on in _LATER:
-        raise InputError(
-            "command line", "on", f'"{on}" is not in this version, expected sim or fluid'
-        )
     if on not in BACKENDS:
         raise InputError("command line", "on", f"unknown backend{nearest(on, BACKENDS)}")
 

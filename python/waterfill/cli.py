@@ -1,8 +1,9 @@
 """The command `waterfill`.
 
 Standard output has the answer, a table or with `--json` one document; standard error has progress
-and errors. Exit codes: 0 done, 1 a verdict is not the one on record, 2 the input is wrong (one
-line), 130 interrupted (what there is has been written), 141 nobody reads the output any more.
+and errors. Exit codes: 0 done, 1 a verdict is not the one on record or a check of a run failed,
+2 the input is wrong (one line), 130 interrupted (what there is has been written), 141 nobody reads
+the output any more.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterfill.errors import InputError, one_line
+from waterfill.errors import InputError, RunError, one_line
 from waterfill.theory_cli import app as theory_app
 
 if TYPE_CHECKING:
@@ -63,6 +64,9 @@ def main() -> None:
     except InputError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
+    except RunError as error:
+        print(error, file=sys.stderr)
+        sys.exit(1)
 
 
 def version(wanted: bool) -> None:
@@ -87,7 +91,7 @@ def options(
 def run(
     scenario: ScenarioFile,
     on: Annotated[
-        str, typer.Option(metavar="BACKEND", help="Where to run it: sim or fluid.")
+        str, typer.Option(metavar="BACKEND", help="Where to run it: sim, fluid or linux.")
     ] = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
@@ -120,6 +124,8 @@ def run(
             _print(f"written to {output}")
     if "interrupted_at_s" in result.summary:
         raise typer.Exit(INTERRUPTED)
+    if _failed(result.summary):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -134,7 +140,7 @@ def compare(
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option(metavar="BACKEND", help="Where to run them: sim or fluid.")
+        str, typer.Option(metavar="BACKENDS", help="Where to run them: sim, or sim,linux.")
     ] = "sim",
     sets: Sets = None,
     seed: Seed = None,
@@ -146,33 +152,47 @@ def compare(
     from waterfill.progress import Bars
     from waterfill.results import make_directory
 
-    for backend in on.split(","):
-        backends.check(backend.strip())
-    backend = on.split(",")[0].strip()  # there is one so far
-    chosen = compare.select(names, backend)
-    scenarios = compare.load_each(scenario, _overrides(None, sets, seed), chosen, backend)
+    places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
+    for backend in places:
+        backends.check(backend)
+    chosen = compare.on_each(names, places)
+    loaded = {
+        backend: compare.load_each(scenario, _overrides(None, sets, seed), chosen, backend)
+        for backend in places
+    }
+    scenarios, where = {}, {}
+    for name in chosen:
+        for backend in places:
+            label = f"{name}@{backend}" if len(places) > 1 else name
+            scenarios[label], where[label] = loaded[backend][name], backend
     if output is not None:
         make_directory(output)  # before the runs, as in `run`
         for name in scenarios:
             make_directory(output / name)
     with Bars(scenarios) as bars:
-        results = compare.run_each(scenarios, on=backend, progress=bars.show)
+        results = compare.run_each(scenarios, on=where, progress=bars.show)
     if not results:
         raise typer.Exit(INTERRUPTED)
     comparison = compare.of(results)
     document = comparison.document()
+    if len(places) > 1:
+        document["differences"] = compare.differences(document["runs"])
     if output is not None:
         comparison.write(document, output)
     if json:
         _print_json(document)
     else:
         _show(*tables.compare(document["runs"]))
+        if len(places) > 1:
+            _show(*tables.differences(document["differences"]))
         if output is not None:
             _print(f"written to {output}")
     if len(results) < len(scenarios) or any(
         "interrupted_at_s" in r.summary for r in results.values()
     ):
         raise typer.Exit(INTERRUPTED)
+    if _failed(*(result.summary for result in results.values())):
+        raise typer.Exit(1)
 
 
 @app.command()
@@ -314,6 +334,19 @@ def report(
     entries = report.collect(directory, claims.experiments())
     for path in report.write(directory, entries):
         _print(f"written to {path}")
+
+
+def _failed(*summaries: Document) -> bool:
+    """Says on standard error which checks of these runs failed; whether any did."""
+    failed = False
+    for summary in summaries:
+        for check in summary.get("checks", ()):
+            if not check["ok"]:
+                failed = True
+                title = one_line(summary["scenario"])
+                wanted = f"expected {check['wanted']}"
+                print(f"{title}: check failed: {check['name']}: {wanted}", file=sys.stderr)
+    return failed
 
 
 def _overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:

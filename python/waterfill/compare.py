@@ -28,7 +28,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from waterfill import backends, maxmin, measures, network, protocols
+from waterfill import backends, maxmin, measures, protocols
 from waterfill.errors import InputError, nearest, shown
 from waterfill.measures import Series
 from waterfill.progress import Tick
@@ -55,7 +55,7 @@ def select(names: str | None, on: str, known: protocols.Protocols | None = None)
 
     Raises InputError for a name that is unknown or that does not run on the backend.
     """
-    known = protocols.load() if known is None else known
+    known = backends.known(on) if known is None else known
     able = [p.name for p in known.values() if on in p.backends]
     if names is None:
         return [name for name in able if known[name].kind == "explicit"]
@@ -81,24 +81,34 @@ def load_each(
     Raises InputError for whatever is wrong with any of them, before any has run, and when no flow
     takes the default: all runs would be the same.
     """
-    known = protocols.load()
     scenarios = {}
     for name in names:
         scenario = load(path, [*sets, f"protocol={name}"])
         if all(flow.protocol is not None for flow in scenario.flow):
             raise scenario.error("flow", "expected a flow that names no protocol, to compare them")
-        resolved = network.to_core(scenario, known, on)
-        try:
-            protocols.targets(resolved["params"])
-        except ValueError as error:
-            raise scenario.core_error(error) from None
+        backends.prepare(scenario, on)
         scenarios[name] = scenario
     return scenarios
 
 
+def on_each(names: str | None, on: Sequence[str]) -> list[str]:
+    """The protocols to compare on several backends: as `select`, of those that run on all.
+
+    Raises InputError also when no names are given and none is there to choose.
+    """
+    chosen = select(names, on[0])
+    for backend in on[1:]:
+        able = select(names, backend)
+        chosen = [name for name in chosen if name in able]
+    if not chosen:
+        message = f"expected names, as no explicit protocol runs on {' and '.join(on)}"
+        raise InputError(_COMMAND_LINE, "protocols", message)
+    return chosen
+
+
 def run_each(
     scenarios: Mapping[str, Scenario],
-    on: str = "sim",
+    on: str | Mapping[str, str] = "sim",
     progress: Callable[[str, Tick], None] | None = None,
     threads: int | None = None,
     done: Callable[[str, Result], None] | None = None,
@@ -106,12 +116,16 @@ def run_each(
     """Runs all scenarios, as many at once as there are cores (or `threads`); results in order.
 
     Threads do, for the core computes without the interpreter's lock; runs share nothing, so their
-    results do not depend on how many there are. `progress` is called as (name, tick), from the
-    threads. With `done`, results are handed to it as (name, result), from this thread, as runs end,
-    and not kept for the answer. Ctrl-C ends the runs under way early, as in `backends.run`, and
-    leaves out those not begun. Raises InputError as `backends.run` does; the other runs are then
-    given up.
+    results do not depend on how many there are; one on linux is a measurement, and with any of
+    them they run one by one. `on` is a backend, or {name: backend}. `progress` is called as
+    (name, tick), from the threads. With `done`, results are handed to it as (name, result), from
+    this thread, as runs end, and not kept for the answer. Ctrl-C ends the runs under way early, as
+    in `backends.run`, and leaves out those not begun. Raises InputError as `backends.run` does; the
+    other runs are then given up.
     """
+    places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
+    if "linux" in places.values():
+        threads = 1
     over = threading.Event()
 
     def one(name: str) -> Result:
@@ -121,7 +135,7 @@ def run_each(
             if progress is not None:
                 progress(name, tick)
 
-        return backends.run(scenarios[name], on=on, progress=report)
+        return backends.run(scenarios[name], on=places[name], progress=report)
 
     results: dict[str, Result] = {}
     keep = done or results.__setitem__
@@ -462,3 +476,56 @@ def of(results: Mapping[str, Result]) -> Comparison:
     """The comparison of these runs, at least one, all of one scenario."""
     allocations = {name: allocation(result) for name, result in results.items()}
     return Comparison(dict(results), allocations, bottleneck(results, allocations))
+
+
+# --- backends side by side ---------------------------------------------------------------------
+
+
+def differences(runs: Mapping[str, Document]) -> list[Document]:
+    """What two backends say of one protocol: a row a figure, for every further backend.
+
+    `runs` is {"protocol@backend": run}. Rows hold protocol, what, unit, the two backends, their
+    values, and the difference: second less first, as a share of the first where `relative`.
+    None where a value is missing. Queueing delay is the mean round trip less the base, of the
+    flows; a link's own is in its queue.
+    """
+    by_protocol: dict[str, dict[str, Document]] = {}
+    for label, run in runs.items():
+        protocol, _, backend = label.partition("@")
+        by_protocol.setdefault(protocol, {})[backend] = run
+    rows = []
+    for protocol, mine in by_protocol.items():
+        (first, reference), *others = mine.items()
+        for second, run in others:
+            pairs = zip(_figures_of(reference), _figures_of(run), strict=True)
+            for (what, unit, relative, a), (*_, b) in pairs:
+                row = {"protocol": protocol, "what": what, "unit": unit, "relative": relative,
+                       "backends": [first, second], "values": [a, b]}  # fmt: skip
+                rows.append(row | {"difference": _difference(a, b, relative)})
+    return rows
+
+
+def _difference(a: float | None, b: float | None, relative: bool) -> float | None:
+    if a is None or b is None or (relative and a == 0):
+        return None
+    return (b - a) / a if relative else b - a
+
+
+def _figures_of(run: Document) -> list[tuple[str, str, bool, float | None]]:
+    """(what, unit, whether its difference is a share, value) of a run, in one order for all."""
+    found: list[tuple[str, str, bool, float | None]] = []
+    for flow in run["flows"]:
+        rtt = flow["rtt_ms"]
+        waiting = None if rtt["mean"] is None else rtt["mean"] - rtt["base"]
+        found += [
+            (f"rate of {flow['name']}", "bit/s", True, flow["rate_bps"]),
+            (f"queueing delay of {flow['name']}", "ms", False, waiting),
+            (f"retransmissions of {flow['name']}", "packets", True, flow["retransmissions"]),
+        ]
+    for link in run["links"]:
+        found += [
+            (f"utilisation of {link['name']}", "", False, link["utilization"]),
+            (f"mean queue of {link['name']}", "B", True, link["queue_bytes"]["mean"]),
+        ]
+    found.append(("Jain's index", "", False, run["jain_index"]))
+    return found

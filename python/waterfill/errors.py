@@ -25,6 +25,13 @@ class InputError(ValueError):
         super().__init__(": ".join(part for part in (self.file, self.key, self.message) if part))
 
 
+class RunError(RuntimeError):
+    """A run that could not be carried through, though its input is right: one line, exit 1."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(one_line(message))
+
+
 def one_line(text: str) -> str:
     """`text` with white space collapsed and unprintable characters escaped."""
     flat = " ".join(text.split())

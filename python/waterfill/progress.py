@@ -110,6 +110,8 @@ class Bar(Bars):
 
 def closing_line(title: str, tick: Tick) -> str:
     """What a run leaves on standard error: simulated time, wall time, packets and their rate."""
+    if tick.packet_hops == 0:  # a run in real time: nobody counts on the way
+        return f"{title}: {tick.now_s:.3g} s run in {tick.wall_s:.1f} s"
     return (
         f"{title}: {tick.now_s:g} s simulated in {tick.wall_s:.1f} s, "
         f"{tick.packet_hops / 1e6:.2f} M packets forwarded, "

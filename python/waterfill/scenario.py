@@ -89,6 +89,18 @@ NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.arrival_rate": (),
         "traffic.sizes": (),
     },
+    "linux": {
+        "arithmetic": ("real",),
+        "link.queue": ("droptail",),
+        "link.queue_params": (),
+        "link.mark_at": (),
+        "link.loss_model": (),
+        "link.reorder": (),
+        "link.duplicate": (),
+        "traffic.kind": ("cbr",),
+        "traffic.arrival_rate": (),
+        "traffic.sizes": (),
+    },
 }
 
 
@@ -302,6 +314,8 @@ class Scenario(_Table):
     """Least retransmission timeout (s)."""
     arithmetic: Literal["real", "kernel"] = "real"
     """Whether laws run in real numbers or as their integer twin."""
+    ip_version: Literal[4, 6] = 4
+    """Internet Protocol of a run on linux; elsewhere packets have sizes only."""
     step: Annotated[float, replace(SPAN, example="1 ms")] | None = None
     """Step of the fluid backend (s); default: a twentieth of the shortest round trip."""
     check_step: bool = False

@@ -399,3 +399,33 @@ def _mega(value: float | None) -> str:
 
 def _number(value: float | None, form: str) -> str:
     return "–" if value is None or not math.isfinite(value) else format(value, form)
+
+
+def differences(rows: Sequence[Document]) -> list[Table | Text]:
+    """What backends say of one protocol, beside each other; at most `MOST_LINES` flows' worth."""
+    if not rows:
+        return []
+    first, second = rows[0]["backends"]
+    table = _table("protocol", "what")
+    for header in (first, second, "difference"):
+        table.add_column(header, justify="right")
+    for row in rows[: 5 * MOST_LINES]:
+        scale, unit = _readable(row["unit"])
+        change = row["difference"]
+        if change is None:
+            shown = "–"
+        elif row["relative"]:
+            shown = f"{change:+.1%}"
+        else:
+            shown = f"{change / scale:+.3g}{unit}"
+        values = (_number(_scaled(v, scale), ".4g") for v in row["values"])
+        table.add_row(
+            row["protocol"], one_line(row["what"]), *(f"{v}{unit}" for v in values), shown
+        )
+    return [table]
+
+
+def _readable(unit: str) -> tuple[float, str]:
+    """The size of the unit that a table uses for this one, and its name with a space before it."""
+    scale, name = {"bit/s": (1e6, "Mbit/s"), "B": (1e3, "kB")}.get(unit, (1.0, unit))
+    return scale, f" {name}" if name else ""

@@ -142,7 +142,6 @@ def test_same_seed_same_bytes(waterfill, scenario):
     ("arguments", "message"),
     [
         (["run", "none.toml"], "none.toml: "),
-        (["run", "s.toml", "--on", "linux"], 'command line: on: "linux" is not in this version'),
         (["run", "s.toml", "--on", "mars"], "command line: on: unknown backend"),
         (["run", "s.toml", "--protocol", "maxnt"], 'did you mean "maxnet"?'),
         (["run", "s.toml", "--set", "flow.f.cout=2"], 'did you mean "count"?'),

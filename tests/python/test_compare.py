@@ -369,8 +369,6 @@ def test_protocols_replace_the_default_only(waterfill, tmp_path):
     ("arguments", "message"),
     [
         (["--protocols", "maxnt"], 'command line: protocols: unknown protocol "maxnt", did you'),
-        (["--on", "linux"], 'command line: on: "linux" is not in this version, expected sim'),
-        (["--on", "sim,linux"], 'command line: on: "linux" is not in this version, expected sim'),
         (["--on", "smi"], 'command line: on: unknown backend, did you mean "sim"?'),
         (["--set", "params.maxnet.mu=7"], "command line: params.maxnet.mu: "),
         (["--set", "flow.g.stat=1"], "command line: flow.g.stat: unknown key"),
