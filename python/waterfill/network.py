@@ -13,6 +13,7 @@ from typing import Any
 
 import networkx as nx
 
+from waterfill import links
 from waterfill.distributions import Distribution
 from waterfill.errors import InputError, nearest, shown
 from waterfill.protocols import ParamValue, ProtocolInfo, Protocols
@@ -372,8 +373,24 @@ def _links(network: Network, routes: Iterable[Route]) -> list[dict[str, Any]]:
                 "loss": direction.loss,
                 "target": link.target,
                 "routers": link.routers,
+                **_queue_and_faults(direction, packet_bytes),
             }
         )
+    return result
+
+
+def _queue_and_faults(direction: Direction, packet_bytes: int) -> dict[str, Any]:
+    """What a link has besides drop-tail and plain loss: queues both ways, faults forward."""
+    link = direction.link
+    queue = links.queue(link.queue, link.queue_params, link.mark_at)
+    result: dict[str, Any] = {"queue": queue} if queue else {}
+    if direction.name == link.name:
+        if link.loss_model is not None:
+            result["loss_model"] = links.read_loss(link.loss_model)
+        if link.reorder is not None:
+            result["reorder"] = links.late(link.reorder, packet_bytes * 8 / link.rate)
+        if link.duplicate:
+            result["duplicate"] = link.duplicate
     return result
 
 

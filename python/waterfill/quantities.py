@@ -98,6 +98,10 @@ class Quantity:
         # A number too small for a float must not turn into a zero that was never written.
         return rounded if rounded != 0 or number == 0 else None
 
+    def matches(self, text: str) -> bool:
+        """Whether a text is a number with a unit of this kind, in range or not."""
+        return self._number(text) is not None
+
     def format(self, value: float) -> str:
         """The value as a text that `parse` turns into the same float again."""
         exact = Decimal(repr(float(value)))
@@ -174,6 +178,9 @@ class Buffer:
         raise ValueError(
             f'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got {shown(value)}'
         )
+
+    def __str__(self) -> str:
+        return self.format()
 
     def format(self) -> str:
         """The buffer as a text that `parse` reads back."""

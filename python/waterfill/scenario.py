@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -36,7 +36,7 @@ from pydantic import (
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from waterfill import distributions
+from waterfill import distributions, links
 from waterfill.distributions import Distribution, PartError
 from waterfill.errors import InputError, nearest, shown
 from waterfill.quantities import (
@@ -67,12 +67,7 @@ _COMMAND_LINE = "command line"
 NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "sim": {
         "arithmetic": ("real",),
-        "link.queue": ("droptail",),
-        "link.queue_params": (),
-        "link.mark_at": (),
-        "link.loss_model": (),
-        "link.reorder": (),
-        "link.duplicate": (),
+        "link.queue": ("droptail", "red", "codel", "fq_codel", "choke"),
     },
     "fluid": {
         "arithmetic": ("real",),
@@ -83,7 +78,7 @@ NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.mark_at": (),
         "link.loss_model": (),
         "link.reorder": (),
-        "link.duplicate": (),
+        "link.duplicate": (0.0,),
         "flow.ecn": (False,),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
@@ -126,6 +121,23 @@ def _arrivals(value: object) -> float:
 
 def _sizes(value: object, info: ValidationInfo) -> Distribution:
     return distributions.parse(value, _SIZE, (info.context or {}).get("folder"))
+
+
+def _queue_params(value: Any, info: ValidationInfo) -> Any:
+    queue = info.data.get("queue", "cohabit")
+    if queue != "cohabit":
+        links.read_queue(queue, value)
+    return value
+
+
+def _as_written(read: Callable[[object], object]) -> BeforeValidator:
+    """Checks a table by reading it, and keeps it as it was written."""
+
+    def check(value: Any) -> Any:
+        read(value)
+        return value
+
+    return BeforeValidator(check)
 
 
 _ARRIVALS_SCHEMA = WithJsonSchema(
@@ -184,16 +196,29 @@ class Link(_Table):
     """Protocols whose router law runs here, both ways; default: all whose data cross it."""
     queue: Literal["droptail", "red", "codel", "fq_codel", "choke", "cohabit"] = "droptail"
     """Queue discipline."""
-    queue_params: dict[str, Any] | None = None
+    queue_params: (
+        Annotated[
+            dict[str, Any], BeforeValidator(_queue_params), WithJsonSchema(links.queue_schema())
+        ]
+        | None
+    ) = None
     """Parameters of the queue discipline."""
-    mark_at: Any = None
-    """Queue length from which packets are marked."""
-    loss_model: Any = None
-    """Loss that is not independent."""
-    reorder: Any = None
-    """Share of packets reordered, forward direction."""
-    duplicate: Any = None
-    """Share of packets duplicated, forward direction."""
+    mark_at: (
+        Annotated[Buffer, BeforeValidator(links.level), WithJsonSchema(dict(links.LEVEL_SCHEMA))]
+        | None
+    ) = None
+    """Queue length above which a drop-tail queue marks packets that may be marked."""
+    loss_model: (
+        Annotated[dict[str, Any], _as_written(links.read_loss), WithJsonSchema(links.loss_schema())]
+        | None
+    ) = None
+    """Loss on the wire, in place of `loss`, forward direction."""
+    reorder: (
+        Annotated[Any, _as_written(links.read_late), WithJsonSchema(links.late_schema())] | None
+    ) = None
+    """Share of packets that arrive late, forward direction; default: none."""
+    duplicate: Probability = 0.0
+    """Share of packets that arrive twice, forward direction."""
 
 
 class _Routed(_Table):
@@ -613,6 +638,14 @@ def _contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
         if 8 * scenario.packet_size / link.rate > SPAN.at_most:
             key = f"{scenario.key('link', index)}.rate"
             yield key, f"expected a rate that sends a packet in time, got {RATE.format(link.rate)}"
+        key = scenario.key("link", index)
+        if link.mark_at is not None and link.queue != "droptail":
+            yield (
+                f"{key}.mark_at",
+                f'expected none with queue = "{link.queue}", got {link.mark_at.format()}',
+            )
+        if link.loss_model is not None and link.loss > 0:
+            yield f"{key}.loss_model", "expected either this or loss, got both"
     total = sum(flow.count for flow in scenario.flow)
     if total > MOST_FLOWS:
         yield "flow", f"expected a count of at most {MOST_FLOWS} over all flows, got {total}"

@@ -154,7 +154,8 @@ def _groups(flows: Sequence[Document]) -> Table:
 
 def _links(links: Sequence[Document]) -> Table:
     table = _table("link")
-    for header in ("used\n%", "queue mean\nkB", "p99\nkB", "max\nkB", "drops", "lost"):
+    counts = ["drops", *(["marks"] if any(link.get("marks") for link in links) else []), "lost"]
+    for header in ("used\n%", "queue mean\nkB", "p99\nkB", "max\nkB", *counts):
         table.add_column(header, justify="right")
     for link in links:
         queue = link["queue_bytes"]
@@ -162,8 +163,7 @@ def _links(links: Sequence[Document]) -> Table:
             one_line(link["name"]),
             _number(_scaled(link["utilization"], 0.01), ".2f"),
             *(_number(_scaled(queue[kind], 1e3), ".1f") for kind in ("mean", "p99", "max")),
-            str(link["drops"]),
-            str(link["lost"]),
+            *(str(link[count]) for count in counts),
         )
     return table
 

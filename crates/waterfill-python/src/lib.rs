@@ -123,7 +123,7 @@ fn columns<'py>(py: Python<'py>, series: [&Series; 3], which: &str) -> PyResult<
     for (name, column) in series[place].names().iter().zip(series[place].columns()) {
         let (dtype, bytes) = match name.as_str() {
             "flow" | "link" | "traffic" => ("u32", buffer(py, column, |x| (x as u32).to_le_bytes())?),
-            "drops" | "lost" => ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?),
+            "drops" | "marks" | "lost" => ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?),
             _ => ("f64", buffer(py, column, f64::to_le_bytes)?),
         };
         dict.set_item(name, (dtype, bytes))?;

@@ -1,7 +1,7 @@
 //! The event loop: links, hosts and timers in the order of time.
 //!
 //! The heap holds at most one entry a link direction, a delay line, a flow's timer and a traffic
-//! source, never one a packet in flight. Entries of one time are ordered by the sequence number they
+//! source, never one a packet in flight (but for those that a faulty wire delivers out of order). Entries of one time are ordered by the sequence number they
 //! were given, so a run is the same every time. Nothing allocates per packet: rings and arenas grow
 //! to what the network holds and stay.
 
@@ -28,6 +28,8 @@ use crate::traffic::{Traffic, Web};
 enum Event {
     /// The head of a link is at its far end.
     Link(u32),
+    /// A packet that comes late or for the second time is at the far end of its link.
+    Stray(u32),
     /// The head of a delay line is at its end.
     DelayLine(u32),
     /// A sender asked for this time.
@@ -221,7 +223,6 @@ impl Simulation {
             network,
         };
         sim.build_flows()?;
-        sim.build_late_lines();
         sim.build_traffic()?;
         sim.build_series();
         sim.at(measure.0, Event::WindowOpens);
@@ -282,16 +283,6 @@ impl Simulation {
         self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
     }
 
-    /// Packets that a wire delivers late spend the rest of their time in a delay line.
-    fn build_late_lines(&mut self) {
-        for l in 0..self.links.len() {
-            if let Some(reorder) = self.network.links[l].reorder {
-                let line = self.delay_line(Duration::from_secs(reorder.delay_s), 0);
-                self.links[l].set_late_line(line);
-            }
-        }
-    }
-
     /// The delay line of this delay and side; flows of one delay share it, for it keeps their order.
     fn delay_line(&mut self, delay: Duration, side: usize) -> u32 {
         let known = self.delay_lines.iter().enumerate().find(|(i, line)| i % 2 == side && line.delay() == delay);
@@ -343,12 +334,25 @@ impl Simulation {
             self.now = time;
             self.events += 1;
             match event {
-                Event::Link(l) => {
+                Event::Link(l) | Event::Stray(l) => {
                     let link = &mut self.links[l as usize];
-                    let packet = link.deliver(time);
-                    replace(top, event, link.head());
-                    self.packet_hops += 1;
-                    self.leave_link(l, packet);
+                    let packet = if matches!(event, Event::Link(_)) {
+                        let packet = link.deliver(time);
+                        replace(top, event, link.head());
+                        self.packet_hops += 1;
+                        packet
+                    } else {
+                        PeekMut::pop(top);
+                        link.deliver_stray()
+                    };
+                    if link.has_discarded() {
+                        self.reap(l);
+                    }
+                    if packet.flags.has(Flags::OF_A_WIRE) {
+                        self.suffer(l, packet);
+                    } else {
+                        self.hop(packet);
+                    }
                 }
                 Event::DelayLine(d) => {
                     let line = &mut self.delay_lines[d as usize];
@@ -403,17 +407,7 @@ impl Simulation {
 
     // ------------------------------------------------------------------ a packet's life
 
-    /// A packet has crossed a link.
-    fn leave_link(&mut self, l: u32, packet: Packet) {
-        self.reap(l);
-        if packet.flags.has(Flags::OF_A_WIRE) {
-            self.suffer(l, packet);
-        } else {
-            self.hop(packet);
-        }
-    }
-
-    /// Something went wrong with a packet on its wire.
+    /// Something went wrong with a packet on its wire: it and its twin arrive by themselves, if at all.
     #[cold]
     fn suffer(&mut self, l: u32, mut packet: Packet) {
         let flags = packet.flags;
@@ -423,21 +417,24 @@ impl Simulation {
             self.sacks.take(packet.sack);
             return;
         }
-        let twin = flags.has(Flags::TWICE).then(|| Packet { sack: self.sacks.copy(packet.sack), ..packet });
-        match self.links[l as usize].late_line() {
-            Some(line) if flags.has(Flags::LATE) => {
-                packet.flags.set(Flags::LATE);
-                self.join_delay_line(line, packet);
-            }
-            _ => self.hop(packet),
-        }
-        if let Some(twin) = twin {
+        let lateness = if flags.has(Flags::LATE) { self.links[l as usize].lateness() } else { Duration::ZERO };
+        self.stray(l, lateness, packet);
+        if flags.has(Flags::TWICE) {
             self.ledger.duplicated += 1;
-            self.hop(twin);
+            let sack = self.sacks.copy(packet.sack);
+            self.stray(l, Duration::ZERO, Packet { sack, ..packet });
         }
     }
 
+    /// Sends a packet off the order of its link.
+    fn stray(&mut self, l: u32, delay: Duration, packet: Packet) {
+        let (time, order) = (self.now + delay, self.next_order());
+        self.links[l as usize].add_stray(time, packet);
+        self.heap.push(Timed { time, order, event: Event::Stray(l) });
+    }
+
     /// Takes note of packets that a queue has dropped after it had taken them in.
+    #[cold]
     fn reap(&mut self, l: u32) {
         for sack in self.links[l as usize].take_discarded() {
             self.ledger.dropped += 1;
@@ -445,7 +442,7 @@ impl Simulation {
         }
     }
 
-    /// A packet goes on to its next link, or is at the end of its path.
+    /// A packet that has crossed a link goes on to the next, or is at the end of its path.
     fn hop(&mut self, mut packet: Packet) {
         packet.hop += 1;
         let hop = usize::from(packet.hop);
@@ -484,7 +481,9 @@ impl Simulation {
                 self.sacks.take(packet.sack);
             }
         }
-        self.reap(l);
+        if self.links[l as usize].has_discarded() {
+            self.reap(l);
+        }
     }
 
     fn join_delay_line(&mut self, d: u32, packet: Packet) {
@@ -494,12 +493,7 @@ impl Simulation {
         }
     }
 
-    fn leave_delay_line(&mut self, mut packet: Packet) {
-        if packet.flags.has(Flags::LATE) {
-            packet.flags.leave_wire();
-            self.hop(packet);
-            return;
-        }
+    fn leave_delay_line(&mut self, packet: Packet) {
         match packet.role {
             Role::SynAck | Role::Ack => self.acknowledge(&packet),
             Role::Syn | Role::Data | Role::Traffic => {

@@ -1,7 +1,10 @@
 //! What goes wrong on a wire: packets are lost, arrive late, or arrive twice. Each has its own random stream.
 
+use std::collections::VecDeque;
+
 use rand_pcg::Pcg64;
 use serde::Deserialize;
+use waterfill_laws::units::{Duration, Instant};
 
 use crate::packet::{Flags, Packet, Role};
 use crate::random::{Part, stream, uniform};
@@ -112,6 +115,9 @@ pub(crate) struct Faults {
     loss: Option<(Loss, Pcg64)>,
     late: Option<(f64, Pcg64)>,
     twice: Option<(f64, Pcg64)>,
+    lateness: Duration,
+    /// Packets that have left the order of the wire, by time of arrival.
+    strays: VecDeque<(Instant, Packet)>,
 }
 
 impl Faults {
@@ -127,6 +133,8 @@ impl Faults {
             loss: loss.map(|spec| (Loss::new(spec), stream(seed, link, Part::Loss))),
             late: reorder.map(|spec| (spec.share, stream(seed, link, Part::Reorder))),
             twice: (duplicate > 0.0).then(|| (duplicate, stream(seed, link, Part::Duplicate))),
+            lateness: reorder.map_or(Duration::ZERO, |spec| Duration::from_secs(spec.delay_s)),
+            strays: VecDeque::new(),
         };
         let any = faults.loss.is_some() || faults.late.is_some() || faults.twice.is_some();
         any.then(|| Box::new(faults))
@@ -149,6 +157,24 @@ impl Faults {
         }
         false
     }
+
+    pub(crate) const fn lateness(&self) -> Duration {
+        self.lateness
+    }
+
+    pub(crate) fn add_stray(&mut self, arrives: Instant, packet: Packet) {
+        let place = self.strays.partition_point(|&(at, _)| at <= arrives);
+        self.strays.insert(place, (arrives, packet));
+    }
+
+    /// The first to arrive.
+    pub(crate) fn deliver_stray(&mut self) -> Option<Packet> {
+        self.strays.pop_front().map(|(_, packet)| packet)
+    }
+
+    pub(crate) fn strays(&self) -> usize {
+        self.strays.len()
+    }
 }
 
 #[cfg(test)]
@@ -156,7 +182,6 @@ mod tests {
     use super::*;
     use crate::packet::{Cargo, SackId};
     use waterfill_laws::registry::AnyHeader;
-    use waterfill_laws::units::Instant;
 
     fn packet(role: Role) -> Packet {
         Packet {

@@ -46,8 +46,6 @@ pub(crate) struct Link {
     /// What the queue did to packets that had been taken in; the engine counts the dropped.
     fates: Fates,
     faults: Option<Box<Faults>>,
-    /// The delay line of packets that arrive late, if there are any.
-    late_line: Option<u32>,
     routers: Vec<(ProtocolId, AnyRouter)>,
     /// Whether one of them wants to see departures.
     departures: bool,
@@ -93,7 +91,6 @@ impl Link {
             queue: Queue::new(&spec.queue, setting),
             fates: Fates::default(),
             faults: Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate),
-            late_line: None,
             routers: Vec::new(),
             departures: false,
             joined: VecDeque::new(),
@@ -126,26 +123,40 @@ impl Link {
         &self.routers
     }
 
-    /// Where packets that arrive late wait.
-    pub(crate) const fn late_line(&self) -> Option<u32> {
-        self.late_line
-    }
-
-    pub(crate) const fn set_late_line(&mut self, line: u32) {
-        self.late_line = Some(line);
-    }
-
     /// Packets queued, in transmission and on the wire.
     pub(crate) fn packets(&self) -> usize {
-        match &self.queue {
-            Queue::Fifo(_) => self.joined.len(),
-            Queue::Own(own) => self.joined.len() + own.backlog().packets as usize,
+        let own = match &self.queue {
+            Queue::Fifo(_) => 0,
+            Queue::Own(own) => own.backlog().packets as usize,
+        };
+        own + self.joined.len() + self.faults.as_ref().map_or(0, |faults| faults.strays())
+    }
+
+    /// How much later than in order a late packet arrives.
+    pub(crate) fn lateness(&self) -> Duration {
+        self.faults.as_ref().map_or(Duration::ZERO, |faults| faults.lateness())
+    }
+
+    /// A packet that has left the order of the wire is to arrive at this time.
+    pub(crate) fn add_stray(&mut self, arrives: Instant, packet: Packet) {
+        if let Some(faults) = &mut self.faults {
+            faults.add_stray(arrives, packet);
         }
+    }
+
+    /// The packet out of order that is due.
+    #[cold]
+    pub(crate) fn deliver_stray(&mut self) -> Packet {
+        self.faults.as_mut().and_then(|faults| faults.deliver_stray()).expect("an event stands for a packet")
     }
 
     /// Packets that were dropped after they had been taken in: the slots of their blocks, until the engine takes them.
     pub(crate) fn discarded(&self) -> &[SackId] {
         &self.fates.dropped
+    }
+
+    pub(crate) fn has_discarded(&self) -> bool {
+        !self.fates.dropped.is_empty()
     }
 
     pub(crate) fn take_discarded(&mut self) -> impl Iterator<Item = SackId> {
@@ -225,33 +236,23 @@ impl Link {
         for (_, router) in &mut self.routers {
             router.on_arrival(&self.view, &mut passing(now, &mut packet));
         }
-        let verdict = match &mut self.queue {
-            Queue::Fifo(Admission::Open) => Verdict::Accept,
-            Queue::Fifo(admission) => admission.on_arrival(&Arriving {
-                backlog: self.backlog,
-                room: self.room,
-                idle: (self.free_at <= now).then(|| now.since(self.free_at)),
-                markable: packet.flags.has(Flags::MARKABLE),
-            }),
-            Queue::Own(_) => return self.hand_in(now, packet, order),
-        };
+        if !matches!(self.queue, Queue::Fifo(Admission::Open)) {
+            if let Some(done) = self.decide(now, &mut packet, order) {
+                return done;
+            }
+        }
         let idle = self.free_at <= now;
         let bytes = u64::from(packet.bytes);
-        if verdict == Verdict::Drop || !(idle || self.room.has(self.backlog, bytes)) {
+        if !(idle || self.room.has(self.backlog, bytes)) {
             self.meter.dropped(1);
             return Join::Dropped;
         }
-        if verdict == Verdict::Mark {
-            packet.flags.set(Flags::MARKED);
-            self.meter.marked(1);
-        }
         let starts = self.free_at.max(now);
-        let backlog_before = self.backlog;
         let arrives = self.put_on_wire(packet, starts, order);
         if idle {
             self.start(now);
         } else {
-            self.meter.queue_was(now, backlog_before);
+            self.meter.queue_was(now, self.backlog);
             self.backlog.bytes += bytes;
             self.backlog.packets += 1;
             self.meter.queue_grew(self.backlog);
@@ -262,6 +263,8 @@ impl Link {
     }
 
     /// Puts a packet that starts its transmission at a known time into the ring; when it arrives.
+    #[expect(clippy::inline_always, reason = "or each packet would be moved once more")]
+    #[inline(always)]
     fn put_on_wire(&mut self, mut packet: Packet, starts: Instant, order: u64) -> Instant {
         if let Some(faults) = &mut self.faults {
             if faults.strike(&mut packet) {
@@ -274,16 +277,39 @@ impl Link {
         arrives
     }
 
+    /// More than the room decides on a packet; if that is all, what became of it.
+    #[inline(never)] // out of the way of tail drop
+    fn decide(&mut self, now: Instant, packet: &mut Packet, order: u64) -> Option<Join> {
+        let arriving = Arriving {
+            backlog: self.backlog,
+            room: self.room,
+            idle: (self.free_at <= now).then(|| now.since(self.free_at)),
+            markable: packet.flags.has(Flags::MARKABLE),
+        };
+        match &mut self.queue {
+            Queue::Fifo(admission) => match admission.on_arrival(&arriving) {
+                Verdict::Drop => {
+                    self.meter.dropped(1);
+                    return Some(Join::Dropped);
+                }
+                Verdict::Mark if arriving.fits(packet.bytes) => {
+                    packet.flags.set(Flags::MARKED);
+                    self.meter.marked(1);
+                }
+                Verdict::Mark | Verdict::Accept => {}
+            },
+            Queue::Own(_) => return Some(self.hand_in(now, *packet, order, &arriving)),
+        }
+        None
+    }
+
     /// A packet comes to a discipline that keeps what waits, and is asked back at once if the transmitter is idle.
-    fn hand_in(&mut self, now: Instant, packet: Packet, order: u64) -> Join {
-        let idle = (self.free_at <= now).then(|| now.since(self.free_at));
-        let markable = packet.flags.has(Flags::MARKABLE);
-        let arriving = Arriving { backlog: self.backlog, room: self.room, idle, markable };
+    fn hand_in(&mut self, now: Instant, packet: Packet, order: u64, arriving: &Arriving) -> Join {
         self.meter.queue_was(now, self.backlog);
         if let Queue::Own(own) = &mut self.queue {
-            own.enqueue(Waiting { packet, since: now, order }, &arriving, &mut self.fates);
+            own.enqueue(Waiting { packet, since: now, order }, arriving, &mut self.fates);
         }
-        if idle.is_some() {
+        if arriving.idle.is_some() {
             let empty = self.joined.is_empty();
             self.serve(now);
             return match self.joined.front() {
@@ -298,6 +324,7 @@ impl Link {
     }
 
     /// The transmitter is free: the discipline gives it its next packet.
+    #[inline(never)]
     fn serve(&mut self, now: Instant) {
         self.meter.queue_was(now, self.backlog);
         let next = match &mut self.queue {

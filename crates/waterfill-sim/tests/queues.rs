@@ -141,7 +141,7 @@ fn fq_codel_isolates_a_thin_flow() {
 #[test]
 fn choke_limits_a_source_that_hears_nothing() {
     let share = |kind| {
-        let mut n = bottleneck(&red(kind, 100.0, 200.0), "newreno", 32, Some(2e6));
+        let mut n = bottleneck(&red(kind, 100.0, 200.0), "sack", 32, Some(2e6));
         n["packet_bytes"] = json!(1000);
         n["traffic"][0]["packet_bytes"] = json!(1000);
         n["traffic"][0]["stop_s"] = json!(200.0);

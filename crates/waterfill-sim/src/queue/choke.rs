@@ -121,7 +121,9 @@ mod tests {
             let before: Vec<Waiting> = one.fifo.packets.iter().copied().collect();
             hits += usize::from(comes(&mut one, 1) == 2);
             one.fifo = Fifo::default();
-            before.into_iter().for_each(|waiting| one.fifo.push(waiting));
+            for waiting in before {
+                one.fifo.push(waiting);
+            }
         }
         let sigma = (f64::from(n) * 0.3 * 0.7).sqrt();
         assert!((hits as f64 - f64::from(n) * 0.3).abs() < 5.0 * sigma, "{hits}");

@@ -9,14 +9,14 @@
 //! ```
 //!
 //! Readings: the full packet that may stay whatever its sojourn (`maxpacket`) is the scenario's packet. A packet that may
-//! be marked is marked and sent in place of a drop, and counts as one (RFC 8290 §4.2's ECN support).
+//! be marked is marked and sent in place of a drop, and counts as one, as in RFC 8290.
 
 use waterfill_laws::units::{Duration, Instant};
 
 use super::{Arriving, Backlog, CodelSpec, Discipline, Fates, Fifo, Waiting};
 use crate::packet::Flags;
 
-/// RFC 8289 §5.4: a dropping state entered within so many intervals of the last one takes up its rate.
+/// RFC 8289 §5: a dropping state entered within so many intervals of the last one takes up its rate.
 const RESUME_INTERVALS: u64 = 16;
 
 /// The law, for one first-in-first-out queue.

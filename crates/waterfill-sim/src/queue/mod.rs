@@ -98,7 +98,7 @@ pub(crate) struct Arriving {
 
 impl Arriving {
     /// Whether the packet can be let in: a packet for an idle transmitter never waits.
-    const fn fits(&self, bytes: u16) -> bool {
+    pub(crate) const fn fits(&self, bytes: u16) -> bool {
         self.idle.is_some() || self.room.has(self.backlog, bytes as u64)
     }
 }
@@ -124,11 +124,10 @@ pub(crate) enum Admission {
 impl Admission {
     pub(crate) fn on_arrival(&mut self, arriving: &Arriving) -> Verdict {
         match self {
-            Self::Open => Verdict::Accept,
             Self::MarkAbove(level) if arriving.markable && level.measure(arriving.backlog) > level.amount() => {
                 Verdict::Mark
             }
-            Self::MarkAbove(_) => Verdict::Accept,
+            Self::Open | Self::MarkAbove(_) => Verdict::Accept,
             Self::Red(red) => red.on_arrival(arriving),
         }
     }

@@ -1,0 +1,325 @@
+//! MaxNet's equations by hand, and its parts one by one.
+
+use super::*;
+use crate::protocol::{Receiver as _, Router as _, Source as _};
+
+fn close(a: f64, b: f64, relative: f64) {
+    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+}
+
+fn link(bps: f64) -> LinkView {
+    LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }
+}
+
+/// `[maxnet-2007:eq8]` with the thesis's T = 0.05 s: p_min of 1 Gbit/s is 181083/2¹⁸ (§4.2).
+#[test]
+fn eq8_p_min_of_one_gigabit() {
+    let p_min = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.05);
+    close(p_min, 0.690_775_527_9, 1e-9); // 0.05 · ln 10⁶
+    assert_eq!(quantise(p_min), 181_083);
+    close(demand(p_min, Rate::from_bps(1e15), 0.05).as_bps(), 1e9, 1e-12);
+}
+
+/// `[maxnet-2007:V]` 32 bit/s to 1 Pbit/s at a relative precision of 10⁻⁵, T = 0.4 s.
+#[test]
+fn v_ranges_and_precision() {
+    let x_max = Rate::from_bps(1e15);
+    assert_eq!(quantise(demand_inverse(x_max, x_max, 0.4)), 0);
+    let slowest = demand_inverse(Rate::from_bps(32.0), x_max, 0.4);
+    close(slowest, 12.429_216, 1e-6); // 0.4 · ln(10¹⁵/32): 4 integer bits
+    assert!(slowest < 16.0);
+    let code = quantise(slowest);
+    let step = demand(real(code), x_max, 0.4) / demand(real(code + 1), x_max, 0.4) - 1.0;
+    close(step, 9.536_789e-6, 1e-5); // e^(2⁻¹⁸/0.4) − 1
+    assert!(step < 1e-5);
+}
+
+/// `[maxnet-2007:V]` on the fast path, before ξ follows, a code moves the rate by (α/τ)·2⁻¹⁸: 0.25 % at 1 ms, 29 % at
+/// 10 µs (25 % to first order).
+#[test]
+fn v_steps_on_the_fast_path() {
+    for (tau, step) in [(1e-3, 0.002_520_8), (1e-5, 0.286_28)] {
+        let [low, high] = [0, 1].map(|code| rate(Rate::from_bps(1e15), -1.0, real(code), 0.66 / tau));
+        close(low / high - 1.0, step, 1e-3);
+    }
+}
+
+#[test]
+fn v_codes_saturate() {
+    assert_eq!(quantise(-1.0), 0);
+    assert_eq!(quantise(f64::NAN), 0);
+    assert_eq!(quantise(1e9), CODE_MAX);
+    assert_eq!(quantise(f64::INFINITY), CODE_MAX);
+    // A link with no capacity to spare still promises a rate that a source can compute with.
+    let slowest =
+        start_rate(real(quantise(start_rate_code(Rate::from_bps(-1.0), Rate::from_bps(1e15)))), Rate::from_bps(1e15));
+    close(slowest.as_bps(), 12.664, 1e-3); // 10¹⁵ · e⁻³²
+}
+
+/// `[maxnet-2007:fig4]` the option, byte for byte, and every field back.
+#[test]
+fn fig4_option_on_the_wire() {
+    let mut out = [0; 8];
+    Header { price: Field::StartRate(0x01_02_03) }.encode(&mut out);
+    assert_eq!(out, [42, 8, 0, 0, 0, 0x81, 0x02, 0x03]);
+    Echo { echo: Field::Price(181_083) }.encode(&mut out);
+    assert_eq!(out, [42, 8, 0x02, 0xc3, 0x5b, 0, 0, 0]);
+    assert_eq!(Header::decode(&[42, 6, 0, 0, 0, 0, 0, 0]), None);
+    assert_eq!(Header::decode(&[42, 8, 0]), None);
+    for bits in 0..=(FLAG | CODE_MAX) {
+        assert_eq!(Field::from_bits(bits).bits(), bits);
+    }
+}
+
+/// `[maxnet-2007:eq3]` 125 kB in 1 ms at 1 Gbit/s is a full interval: 1 ms less μ·1 ms.
+#[test]
+fn eq3_price_step() {
+    let c = Rate::from_bps(1e9);
+    close(price_next(5.5, Volume::from_bytes(125e3), c, 0.9, 1e-3, 0.0), 5.500_1, 1e-12);
+    assert_eq!(price_next(5.5, Volume::ZERO, c, 0.9, 1e-3, 5.4999), 5.4999);
+}
+
+/// `[maxnet-2007:fig3]` 130 kB of queue over T₀ = 130 ms is 1 kB in each 1 ms.
+#[test]
+fn fig3_queue_term() {
+    close(with_queue(Volume::ZERO, Volume::from_bytes(130e3), 1e-3, 0.130).as_bytes(), 1000.0, 1e-12);
+}
+
+/// `[maxnet-2007:eq6a]` e^(60 − 0.66·5.6/0.05) = e^−13.92, and never above x_max.
+#[test]
+fn eq6a_rate() {
+    let x_max = Rate::from_bps(1e15);
+    close(rate(x_max, 60.0, 5.6, 0.66 / 0.05).as_bps(), 9.007_84e8, 1e-5);
+    assert_eq!(rate(x_max, 100.0, 5.6, 0.66 / 0.05), x_max);
+}
+
+/// `[maxnet-2007:eq10]` by hand: 15.84 · 10⁻³ · (4.28·5.6 − 0.4·110) = −0.317 306 88.
+#[test]
+fn eq10_xi_step() {
+    close(xi_next(110.0, 5.6, 1e-3, 0.66 / 0.05, 0.06 / 0.05, 0.4), 109.682_693_12, 1e-12);
+}
+
+/// `[maxnet-2007:eq10]` ξ rests at αq/τ − q/T: 125.768 78 − 13.815 51 at 1 Gbit/s and 29 ms.
+#[test]
+fn eq10_xi_equilibrium() {
+    let q = demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.4);
+    let gain = 0.66 / 0.029;
+    let rest = xi_equilibrium(q, gain, 0.4);
+    close(rest, 111.953_27, 1e-6);
+    close(xi_next(rest, q, 0.01, gain, 0.06 / 0.029, 0.4), rest, 1e-12);
+    // There the rate is the demand, whatever the round trip.
+    close(rate(Rate::from_bps(1e15), rest, q, gain).as_bps(), 1e9, 1e-9);
+}
+
+/// `[maxnet-2007:VI]` a step that would pass ξ* stops there, from both sides.
+#[test]
+fn vi_xi_is_clipped() {
+    assert_eq!(clipped(1.0, 3.0, 2.0), 2.0);
+    assert_eq!(clipped(3.0, 1.0, 2.0), 2.0);
+    assert_eq!(clipped(1.0, 1.5, 2.0), 1.5);
+    assert_eq!(clipped(3.0, 2.5, 2.0), 2.5);
+}
+
+/// `[maxnet-2007:IV.B]` 0.925 C − y, and one sixteenth of a round trip raises by Δ/32.
+#[test]
+fn iv_b_maxstart() {
+    let c = Rate::from_bps(1e9);
+    close(spare_capacity(0.9, c, Rate::from_bps(5e8)).as_bps(), 4.25e8, 1e-12);
+    let rtt = Duration::from_millis(160);
+    close(start_rise(c, rtt / 16, rtt).as_bps(), 1e9 / 32.0, 1e-12);
+    assert_eq!(quantise(start_rate_code(c, Rate::from_bps(1e15))), 3_621_653); // 2¹⁸ · ln 10⁶
+}
+
+/// `[maxnet-2007:VI]` weight dt/τ, at most 1.
+#[test]
+fn vi_average_over_one_round_trip() {
+    close(averaged(5.0, 6.0, 0.25), 5.25, 1e-12);
+    assert_eq!(averaged(5.0, 6.0, 7.0), 6.0);
+    let mut receiver = Receiver::new(&Params::default());
+    let mut at = |ms, price, rtt_ms: Option<u64>| {
+        receiver.on_data(&Received {
+            now: Instant::ZERO + Duration::from_millis(ms),
+            kind: PacketKind::Data,
+            header: Header { price },
+            rtt: rtt_ms.map(Duration::from_millis),
+        });
+        receiver.echo(Instant::ZERO).echo
+    };
+    assert_eq!(at(0, Field::StartRate(7), None), Field::StartRate(7));
+    assert_eq!(at(100, Field::Price(quantise(5.0)), Some(100)), Field::Price(quantise(5.0)));
+    assert_eq!(at(125, Field::Price(quantise(6.0)), None), Field::Price(quantise(5.25)));
+}
+
+#[test]
+fn a_router_raises_prices_and_lowers_start_rates() {
+    let mut router = Router::new(&Params::default(), &link(1e9));
+    let pass = |router: &mut Router, price| {
+        let mut header = Header { price };
+        router.on_arrival(
+            &link(1e9),
+            &mut Passing {
+                now: Instant::ZERO,
+                volume: Volume::from_bytes(1500.0),
+                packets: 1.0,
+                kind: PacketKind::Data,
+                header: Some(&mut header),
+            },
+        );
+        header.price
+    };
+    let p_min = quantise(0.4 * 1e6_f64.ln());
+    assert_eq!(pass(&mut router, Field::Price(0)), Field::Price(p_min));
+    assert_eq!(pass(&mut router, Field::Price(p_min + 1)), Field::Price(p_min + 1));
+    // Idle: 0.925 Gbit/s may start; a lower rate of an earlier link stays.
+    let spare = quantise(-(0.925e9_f64 / 1e15).ln());
+    assert_eq!(pass(&mut router, Field::StartRate(0)), Field::StartRate(spare));
+    assert_eq!(pass(&mut router, Field::StartRate(CODE_MAX)), Field::StartRate(CODE_MAX));
+    assert_eq!(pass(&mut router, Field::StartRate(0)), Field::StartRate(spare), "no promise is kept by default");
+}
+
+#[test]
+fn a_router_that_promises_gives_the_spare_capacity_once() {
+    let params = Params { promise: true, ..Params::default() };
+    let mut router = Router::new(&params, &link(1e9));
+    let first = router.start_code();
+    assert_eq!(first, quantise(-(0.925e9_f64 / 1e15).ln()));
+    assert_eq!(router.start_code(), CODE_MAX);
+    for _ in 0..1000 {
+        router.on_timer(&link(1e9), Instant::ZERO); // 1 s, 7.7 T₀
+    }
+    assert!(start_rate(real(router.start_code()), params.x_max).as_bps() > 0.92e9);
+}
+
+fn pass(router: &mut Router, bytes: f64, price: Field) -> Field {
+    let mut header = Header { price };
+    let volume = Volume::from_bytes(bytes);
+    let passing =
+        &mut Passing { now: Instant::ZERO, volume, packets: 1.0, kind: PacketKind::Data, header: Some(&mut header) };
+    router.on_arrival(&link(1e9), passing);
+    header.price
+}
+
+/// Fig. 3 as it runs: two intervals, a standing queue, the link's own target, then what a start may have.
+#[test]
+fn fig3_price_over_two_intervals() {
+    let view = LinkView { target: Some(0.8), queue: Volume::from_bytes(130e3), ..link(1e9) };
+    let mut router = Router::new(&Params::default(), &view);
+    let p_min = 0.4 * 1e6_f64.ln();
+    let at = |ms| Instant::ZERO + Duration::from_millis(ms);
+    assert_eq!(router.poll_at(), at(1));
+    pass(&mut router, 150e3, Field::Price(0));
+    router.on_timer(&view, at(1));
+    // 150 kB and 1 kB of the queue are 1.208 ms of the link, less 0.8 ms.
+    close(router.price - p_min, 0.000_408, 1e-9);
+    pass(&mut router, 75e3, Field::Price(0));
+    router.on_timer(&view, at(2));
+    // 76 kB are 0.608 ms: the price falls by 0.192 ms. Nothing of the first interval counts again.
+    close(router.price - p_min, 0.000_216, 1e-9);
+    assert_eq!(router.poll_at(), at(3));
+    assert_eq!(pass(&mut router, 1500.0, Field::Price(0)), Field::Price(quantise(p_min + 0.000_216)));
+    // 75 kB a millisecond are 600 Mbit/s; (0.8 + 0.2/4) · 1 Gbit/s less that are 250 Mbit/s.
+    let spare = quantise(-(0.25e9_f64 / 1e15).ln());
+    assert_eq!(pass(&mut router, 40.0, Field::StartRate(0)), Field::StartRate(spare));
+}
+
+/// Fig. 2 as it runs: ξ starts at rest, then follows eq. 10 for the time between two acknowledgements.
+#[test]
+fn fig2_xi_over_two_acknowledgements() {
+    let mut source = Source::new(&Params::default(), &connection());
+    let [q1, q2] = [real(quantise(5.6)), real(quantise(5.7))];
+    source.on_ack(&ack(160, PacketKind::Data, Field::Price(quantise(5.6))));
+    let gain = 0.66 / 0.16;
+    close(source.xi, gain * q1 - q1 / 0.4, 1e-12);
+    let before = source.xi;
+    source.on_ack(&ack(170, PacketKind::Data, Field::Price(quantise(5.7))));
+    // 0.66 · 0.06 / 0.16² · 10 ms · ((0.4 · 0.66 / 0.16 − 1) · q − 0.4 ξ)
+    let after = before + 1.546_875 * 0.01 * (0.65 * q2 - 0.4 * before);
+    close(source.xi, after, 1e-12);
+    assert!((source.xi - before).abs() > 1e-6);
+    close(source.price_rate.as_bps(), 1e15 * (after - gain * q2).exp(), 1e-9);
+}
+
+/// What the field cannot say is refused: a rate above x_max, a price above 32 s.
+#[test]
+fn links_out_of_range_are_refused() {
+    let refused = |x_max, t_ms, c: f64| {
+        let params = Params { x_max: Rate::from_bps(x_max), t: Duration::from_millis(t_ms), ..Params::default() };
+        MaxNet::check_link(&params, &link(c)).err().map(|e| e.0[..2].to_string())
+    };
+    assert_eq!(refused(1e15, 400, 1e11), None);
+    assert_eq!(refused(1e6, 400, 1e7), Some("x_".into()));
+    assert_eq!(refused(1e15, 3000, 1e7), Some("t:".into())); // 3 · ln 10¹¹ = 76 s
+}
+
+fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
+    let rtt = Duration::from_millis(160);
+    Ack {
+        kind,
+        acked: Volume::from_bytes(1500.0),
+        ..Ack::new(Instant::ZERO + Duration::from_millis(now_ms), Echo { echo }, rtt)
+    }
+}
+
+fn connection() -> Connection {
+    Connection {
+        weight: 1.0,
+        packet: Volume::from_bytes(1500.0),
+        initial_window: Volume::from_bytes(15_000.0),
+        seed: 0,
+    }
+}
+
+/// `[maxnet-2007:IV.B]` starts at the granted rate, reaches the price's two round trips later.
+#[test]
+fn maxstart_ramps_for_two_round_trips() {
+    let mut source = Source::new(&Params::default(), &connection());
+    let rate_of = |s: &Source| (s.limit().window.unwrap() / Duration::from_millis(160)).as_bps();
+    source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(quantise(-(1e8_f64 / 1e15).ln()))));
+    close(rate_of(&source), 1e8, 1e-5);
+    let price = Field::Price(quantise(demand_inverse(Rate::from_bps(9e8), Rate::from_bps(1e15), 0.4)));
+    source.on_ack(&ack(320, PacketKind::Data, price)); // the clock starts
+    close(rate_of(&source), 1e8, 1e-4);
+    for step in 1..32 {
+        source.on_ack(&ack(320 + 10 * step, PacketKind::Data, price));
+        source.on_ack(&ack(325 + 10 * step, PacketKind::Data, price)); // too early: no rise
+    }
+    close(rate_of(&source), 8.75e8, 1e-4); // 1e8 + 8e8 · 31/32
+    source.on_ack(&ack(650, PacketKind::Data, price));
+    assert_eq!(source.start, Start::Over);
+    close(rate_of(&source), 9e8, 1e-4);
+}
+
+/// `[maxnet-2007:IV.B]` ends "as soon as the MaxStart rate exceeds the price rate", also where the price rate has come down
+/// to it, and five round trips after the last update, when another Δ·dt/(2τ) would be far below zero.
+#[test]
+fn maxstart_ends_where_the_price_rate_falls_below_it() {
+    let mut source = Source::new(&Params::default(), &connection());
+    let rate_of = |s: &Source| (s.limit().window.unwrap() / Duration::from_millis(160)).as_bps();
+    let price = |bps| Field::Price(quantise(demand_inverse(Rate::from_bps(bps), Rate::from_bps(1e15), 0.4)));
+    source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(quantise(-(2e8_f64 / 1e15).ln()))));
+    source.on_ack(&ack(320, PacketKind::Data, price(2.4e8)));
+    close(rate_of(&source), 2e8, 1e-4);
+    source.on_ack(&ack(1120, PacketKind::Data, price(1e8)));
+    assert_eq!(source.start, Start::Over);
+    assert_eq!(rate_of(&source), source.price_rate.as_bps());
+}
+
+#[test]
+fn a_weight_scales_the_rate() {
+    let mut double = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
+    let mut single = Source::new(&Params::default(), &connection());
+    let price = Field::Price(quantise(5.6));
+    for source in [&mut single, &mut double] {
+        source.on_ack(&ack(160, PacketKind::Data, price));
+    }
+    close(double.price_rate.as_bps(), 2.0 * single.price_rate.as_bps(), 1e-12);
+}
+
+#[test]
+fn without_a_router_the_window_stays() {
+    let mut source = Source::new(&Params::default(), &connection());
+    let before = source.limit();
+    source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(0)));
+    source.on_ack(&ack(320, PacketKind::Data, Field::Price(0)));
+    assert_eq!(source.limit(), before);
+}

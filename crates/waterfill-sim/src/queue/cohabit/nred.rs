@@ -1,0 +1,110 @@
+//! NRED's Bloom filter (J.-S. Li, Y.-S. Su, *Random Early Detection With Flow Number Estimation and Queue Length Feedback
+//! Control*, Journal of Systems Architecture 52(6), 2006), as the paper describes it (§4.2).
+//!
+//! L levels of P bins of one bit. A packet's flow is hashed to a bin of each level; if any of them is empty the flow is
+//! new in this measurement interval and N_act grows. A new flow whose L bins were all set by others is missed: a
+//! misclassification. A flow counts once whatever its rate, unlike in a zombie list.
+
+use waterfill_laws::units::{Duration, Instant};
+
+use super::estimate::Periods;
+use super::{Class, PerClass};
+use crate::queue::fq_codel::mixed;
+
+/// A filter for each class.
+#[derive(Debug)]
+pub(super) struct Nred {
+    periods: Periods,
+    /// One a level: its hash function.
+    salts: Box<[u64]>,
+    bins: u32,
+    /// Bits, level after level.
+    filled: PerClass<Box<[u64]>>,
+}
+
+impl Nred {
+    pub(super) fn new(salts: Box<[u64]>, bins: u32, period: Duration) -> Self {
+        let words = (salts.len() * bins as usize).div_ceil(64);
+        let filled = PerClass::from_fn(|_| vec![0; words].into_boxed_slice());
+        Self { periods: Periods::new(period), salts, bins, filled }
+    }
+
+    fn turn(&mut self, now: Instant) {
+        if self.periods.turn(now) {
+            for class in Class::BOTH {
+                self.filled[class].fill(0);
+            }
+        }
+    }
+
+    /// Operations and writes that the packet took: a hash and an access a level.
+    pub(super) fn sees(&mut self, now: Instant, class: Class, flow: u64) -> (u64, u64) {
+        self.turn(now);
+        let filled = &mut self.filled[class];
+        let mut set = 0;
+        for (level, &salt) in self.salts.iter().enumerate() {
+            let bin = level * self.bins as usize + (mixed(flow, salt) % u64::from(self.bins)) as usize;
+            let (word, bit) = (bin / 64, 1 << (bin % 64));
+            set += u64::from(filled[word] & bit == 0);
+            filled[word] |= bit;
+        }
+        self.periods.running[class] += u32::from(set > 0);
+        (2 * self.salts.len() as u64, set)
+    }
+
+    pub(super) fn flows(&mut self, now: Instant) -> PerClass<f64> {
+        self.turn(now);
+        self.periods.flows()
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        Class::BOTH.iter().map(|&class| self.filled[class].len() * size_of::<u64>()).sum()
+    }
+}
+
+/// Flows that `flows` of them are expected to be counted as: each is missed if all its bins are set by those before it.
+#[cfg(test)]
+fn expected_count(flows: u32, levels: u32, bins: u32) -> f64 {
+    let empty = 1.0 - 1.0 / f64::from(bins);
+    (0..flows).map(|before| 1.0 - (1.0 - empty.powf(f64::from(before))).powf(f64::from(levels))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::Estimator;
+    use super::super::spec::EstimatorSpec;
+    use super::*;
+    use rand_pcg::Pcg64;
+
+    fn counted(flows: u32, levels: u32, bins: u32) -> f64 {
+        let spec = EstimatorSpec::Nred { levels, bins, period_s: 1.0 };
+        let mut estimator = Estimator::new(&spec, 1.0, Pcg64::new(9, 1));
+        for _ in 0..2 {
+            for flow in 0..flows {
+                estimator.sees(Instant::ZERO, Class::Tcp, u64::from(flow));
+            }
+        }
+        estimator.flows(Instant::ZERO)[Class::Tcp]
+    }
+
+    #[test]
+    fn flows_count_once_whatever_they_send() {
+        assert_eq!(counted(13, 4, 4096), 13.0);
+        assert_eq!(counted(1, 1, 1), 1.0);
+    }
+
+    #[test]
+    fn misclassification_is_what_the_filter_predicts() {
+        for (flows, levels, bins) in [(1000, 1, 1024), (1000, 2, 1024), (1000, 4, 1024), (10_000, 4, 4096)] {
+            let (found, expected) = (counted(flows, levels, bins), expected_count(flows, levels, bins));
+            assert!((found - expected).abs() < 0.05 * f64::from(flows), "{flows} {levels} {bins}: {found} {expected}");
+            assert!(found < f64::from(flows));
+        }
+    }
+
+    #[test]
+    fn more_levels_misclassify_less() {
+        let errors = [1, 2, 4, 8].map(|levels| 500.0 - counted(500, levels, 1024));
+        assert!(errors.is_sorted_by(|a, b| a > b), "{errors:?}");
+    }
+}

@@ -1,0 +1,129 @@
+//! Parameters of the cohabitation module, in SI units, every one given.
+
+use serde::Deserialize;
+
+/// The module's parameters.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct CohabitSpec {
+    /// Who sets the drop probability.
+    pub controller: ControllerSpec,
+    /// Who counts flows.
+    pub estimator: EstimatorSpec,
+    /// Share of the packets that the estimator inspects, in (0, 1].
+    pub inspect: f64,
+    /// Length of a control interval.
+    pub interval_s: f64,
+    /// Share of one explicit flow, one TCP flow having 1.
+    pub explicit_weight: f64,
+    /// Whether TCP packets that may be marked are marked rather than dropped.
+    pub ecn: bool,
+}
+
+/// A controller of the drop probability.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum ControllerSpec {
+    /// None: flows are counted and nothing is dropped.
+    Off,
+    /// The paper's: two fixed factors.
+    Paper {
+        /// Probability at the start and after a reset.
+        initial: f64,
+        /// Factor D_drop where the explicit class has more than its share.
+        decrease: f64,
+        /// Factor I_drop where it has less.
+        increase: f64,
+        /// Share γ of what may be used from which the module acts.
+        threshold: f64,
+    },
+    /// Ours: a factor that follows the error, and a limit on bursts.
+    Improved {
+        /// Share of the TCP class's fair share that is aimed at.
+        aim: f64,
+        /// Integral gain, 1/s.
+        integral: f64,
+        /// Proportional gain.
+        proportional: f64,
+        /// Largest excess of the TCP class over its share, as a time at that share.
+        depth_s: f64,
+    },
+}
+
+/// A counter of active flows.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum EstimatorSpec {
+    /// Remembers every flow: the oracle.
+    Exact {
+        /// Length of a measurement interval.
+        period_s: f64,
+    },
+    /// SRED's zombie list.
+    Sred {
+        /// Entries of a table.
+        size: u32,
+        /// Probability that a packet that misses takes the entry's place.
+        replace: f64,
+        /// Whether both classes share one table, as the paper can be read.
+        shared: bool,
+    },
+    /// NRED's Bloom filter.
+    Nred {
+        /// Levels L, each with a hash function of its own.
+        levels: u32,
+        /// Bins P of a level.
+        bins: u32,
+        /// Length of a measurement interval.
+        period_s: f64,
+    },
+}
+
+/// Most entries or bins: 64 MiB of zombies.
+const SIZE_MAX: u32 = 1 << 23;
+const LEVELS_MAX: u32 = 64;
+
+impl CohabitSpec {
+    /// Whether this module can be.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let at = |name: &str, good: bool, expected: &str, got: f64| {
+            good.then_some(()).ok_or_else(|| format!("queue_params.{name}: expected {expected}, got {got}"))
+        };
+        let time = |name: &str, s: f64| at(name, s > 0.0 && s <= 1e6, "a time above zero", s);
+        let above = |name: &str, x: f64| at(name, x > 0.0 && x.is_finite(), "a number above zero", x);
+        let share = |name: &str, x: f64| at(name, x > 0.0 && x <= 1.0, "a number in (0, 1]", x);
+        share("inspect", self.inspect)?;
+        time("interval", self.interval_s)?;
+        above("explicit_weight", self.explicit_weight)?;
+        match self.controller {
+            ControllerSpec::Off => {}
+            ControllerSpec::Paper { initial, decrease, increase, threshold } => {
+                share("initial", initial)?;
+                at("decrease", decrease > 0.0 && decrease < 1.0, "a number in (0, 1)", decrease)?;
+                at("increase", increase > 1.0 && increase.is_finite(), "a number above 1", increase)?;
+                share("threshold", threshold)?;
+            }
+            ControllerSpec::Improved { aim, integral, proportional, depth_s } => {
+                share("aim", aim)?;
+                above("integral", integral)?;
+                let good = proportional >= 0.0 && proportional.is_finite();
+                at("proportional", good, "a number not below zero", proportional)?;
+                time("depth", depth_s)?;
+            }
+        }
+        let whole =
+            |name: &str, n: u32, most: u32| at(name, (1..=most).contains(&n), &format!("1 to {most}"), f64::from(n));
+        match self.estimator {
+            EstimatorSpec::Exact { period_s } => time("period", period_s),
+            EstimatorSpec::Sred { size, replace, .. } => {
+                whole("size", size, SIZE_MAX)?;
+                share("replace", replace)
+            }
+            EstimatorSpec::Nred { levels, bins, period_s } => {
+                whole("levels", levels, LEVELS_MAX)?;
+                whole("bins", bins, SIZE_MAX)?;
+                time("period", period_s)
+            }
+        }
+    }
+}
