@@ -11,10 +11,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from waterfill import cohabit_params
 from waterfill.distributions import PartError
 from waterfill.errors import nearest, shown
 from waterfill.quantities import PACKETS, SPAN, VOLUME, Buffer, Quantity, number, whole
 
+# What crosses a link that no flow crosses.
+NOMINAL_RTT_S = 0.1
 # Without a delay of its own a late packet is this many full packets' time late, so that on a busy
 # link more than three overtake it, and three duplicate acknowledgements mean a loss (RFC 5681).
 _LATE_PACKETS = 5
@@ -154,6 +157,9 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
     """
     if not isinstance(given, Mapping):
         raise PartError("", f"expected a table, got {shown(given)}")
+    if kind == "cohabit":
+        _cohabit(given, NOMINAL_RTT_S)
+        return dict(given)
     if kind not in _QUEUES:
         if given:
             raise PartError("", f'expected none with queue = "{kind}", got {shown(given)}')
@@ -174,6 +180,14 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
         limit, got = (SPAN.format(values[name]) for name in ("interval", "target"))
         raise PartError("target", f"expected less than interval, {limit}, got {got}")
     return values
+
+
+def _cohabit(given: Mapping[str, Any], largest_rtt_s: float) -> dict[str, Any]:
+    try:
+        return cohabit_params.resolve(given, largest_rtt_s)
+    except ValueError as error:
+        name, _, message = str(error).partition(": ")
+        raise PartError(name, message) from None
 
 
 def read_loss(given: object) -> dict[str, Any]:
@@ -200,8 +214,18 @@ def read_late(given: object) -> dict[str, float]:
     raise PartError("", f"expected {example}, got {shown(given)}")
 
 
-def queue(kind: str, params: Mapping[str, Any] | None, mark_at: Buffer | None) -> dict[str, Any]:
-    """The queue of a link direction as the core takes it; empty for plain drop-tail."""
+def queue(
+    kind: str,
+    params: Mapping[str, Any] | None,
+    mark_at: Buffer | None,
+    largest_rtt_s: float,
+) -> dict[str, Any]:
+    """The queue of a link direction as the core takes it; empty for plain drop-tail.
+
+    `largest_rtt_s` is the largest base RTT across the link.
+    """
+    if kind == "cohabit":
+        return _cohabit(params or {}, largest_rtt_s)
     values = read_queue(kind, params or {})
     if kind == "droptail":
         return {} if mark_at is None else {"kind": kind, "mark_at": _core_level(mark_at)}

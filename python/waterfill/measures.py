@@ -77,6 +77,19 @@ def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> fl
     return _mean(*_rate(result, flow), start_s, stop_s)
 
 
+@_measure("bit/s")
+def group_rate_over(
+    result: Result, *, group: str, start_s: float, stop_s: float
+) -> float | None:
+    """Sum of the mean rates of a group's flows in a window."""
+    names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
+    if not names:
+        raise KeyError(group)
+    means = [_mean(*_rate(result, name), start_s, stop_s) for name in names]
+    known = [mean for mean in means if mean is not None]
+    return sum(known) if len(known) == len(means) else None
+
+
 @_measure("ratio")
 def share_error(
     result: Result, *, shares_bps: Mapping[str, float], start_s: float, stop_s: float
@@ -360,6 +373,15 @@ def utilization_of(result: Result, *, link: str) -> float | None:
     """`utilization` of a link in the summary."""
     used: float = _summary(result, "links", link)["utilization"]
     return used
+
+
+@_measure("count")
+def last_sample(result: Result, *, link: str, column: str) -> float | None:
+    """The last sample of a link's column: of a counter, what it has come to. None without it."""
+    if column not in result.links.column_names:
+        return None
+    values = _samples(result, "links", link, column)[1]
+    return float(values[-1]) if len(values) else None
 
 
 @_measure("count")

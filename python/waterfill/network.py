@@ -21,8 +21,6 @@ from waterfill.quantities import TIME, VOLUME
 from waterfill.scenario import Flow, Link, Scenario, Traffic, unsupported
 
 TCP_IP_HEADER_BYTES = 40
-# What a buffer of "1 bdp" takes for an RTT where no flow with a delay crosses the link.
-NOMINAL_RTT_S = 0.1
 
 # Sizes of web-like flows where a scenario says none: Katabi, Handley and Rohrs (SIGCOMM 2002) draw
 # transfers from a Pareto distribution of this mean, in packets, and this shape.
@@ -357,9 +355,10 @@ def _links(network: Network, routes: Iterable[Route]) -> list[dict[str, Any]]:
     result = []
     for direction in network.directions:
         link, buffer = direction.link, direction.link.buffer
+        rtt_s = largest_s.get(link.name) or links.NOMINAL_RTT_S
         amount = buffer.amount
         if buffer.unit == "bdp" and amount > 0:
-            amount *= link.rate / 8 * (largest_s.get(link.name) or NOMINAL_RTT_S)
+            amount *= link.rate / 8 * rtt_s
             # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
             amount = max(amount, packet_bytes)
         in_packets = buffer.unit == "packets"
@@ -373,16 +372,18 @@ def _links(network: Network, routes: Iterable[Route]) -> list[dict[str, Any]]:
                 "loss": direction.loss,
                 "target": link.target,
                 "routers": link.routers,
-                **_queue_and_faults(direction, packet_bytes),
+                **_queue_and_faults(direction, packet_bytes, rtt_s),
             }
         )
     return result
 
 
-def _queue_and_faults(direction: Direction, packet_bytes: int) -> dict[str, Any]:
+def _queue_and_faults(
+    direction: Direction, packet_bytes: int, largest_rtt_s: float
+) -> dict[str, Any]:
     """What a link has besides drop-tail and plain loss: queues both ways, faults forward."""
     link = direction.link
-    queue = links.queue(link.queue, link.queue_params, link.mark_at)
+    queue = links.queue(link.queue, link.queue_params, link.mark_at, largest_rtt_s)
     result: dict[str, Any] = {"queue": queue} if queue else {}
     if direction.name == link.name:
         if link.loss_model is not None:

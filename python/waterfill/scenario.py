@@ -67,7 +67,6 @@ _COMMAND_LINE = "command line"
 NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
     "sim": {
         "arithmetic": ("real",),
-        "link.queue": ("droptail", "red", "codel", "fq_codel", "choke"),
     },
     "fluid": {
         "arithmetic": ("real",),
@@ -91,7 +90,7 @@ NOT_YET: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.mark_at": (),
         "link.loss_model": (),
         "link.reorder": (),
-        "link.duplicate": (),
+        "link.duplicate": (0.0,),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.sizes": (),

@@ -178,6 +178,11 @@ macro_rules! registry {
             pub fn joined(&self, next: &Self) -> Self {
                 match (self, next) { $((Self::$variant(h), Self::$variant(n)) => Self::$variant(h.joined(n)),)* _ => *next }
             }
+            /// Whose it is.
+            #[must_use]
+            pub const fn protocol(&self) -> Option<ProtocolId> {
+                match self { Self::None => None, $(Self::$variant(_) => Some(ProtocolId::$variant),)* }
+            }
             /// Its bytes on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
@@ -191,6 +196,11 @@ macro_rules! registry {
         pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
 
         impl AnyEcho {
+            /// Whose it is.
+            #[must_use]
+            pub const fn protocol(&self) -> Option<ProtocolId> {
+                match self { Self::None => None, $(Self::$variant(_) => Some(ProtocolId::$variant),)* }
+            }
             /// Its bytes on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {

@@ -19,6 +19,7 @@ use crate::meter::Reading;
 use crate::network::{FlowSpec, Network};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::probe::Series;
+use crate::queue::cohabit::{Cohabit, Shown};
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 use crate::traffic::{Traffic, Web};
@@ -259,7 +260,7 @@ impl Simulation {
             if speaks && id.info().kind == Kind::Explicit && !link.has_router(id) {
                 let at = |e| format!("params.{}.{e} (for link {})", id.info().name, link_spec.name);
                 params.check_link(link.view()).map_err(at)?;
-                link.add_router(id, params.router(link.view()));
+                link.add_router(id, params.router(link.view()), params.target());
             }
         }
         Ok((id, params))
@@ -279,6 +280,9 @@ impl Simulation {
         let link_columns =
             ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
         self.flow_series = Series::new(&flow_columns, &of_flows);
+        // Laws on a link show signals of their own; a queue that has a law of its own does too.
+        let guards = self.links.iter().any(|link| link.cohabit().is_some());
+        let link_columns = [&link_columns[..], if guards { &Shown::COLUMNS } else { &[] }].concat();
         self.link_series = Series::new(&link_columns, &all);
         self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
     }
@@ -702,16 +706,12 @@ impl Simulation {
         }
         for (i, (link, before)) in self.links.iter_mut().zip(&mut self.link_readings).enumerate() {
             let (span, queue_max) = link.sample(now, before);
-            self.link_series.push(&[
-                time,
-                i as f64,
-                span.utilization,
-                span.queue_bytes,
-                queue_max as f64,
-                span.drops as f64,
-                span.marks as f64,
-                span.lost as f64,
-            ]);
+            let (drops, marks, lost) = (span.drops as f64, span.marks as f64, span.lost as f64);
+            let row = [time, i as f64, span.utilization, span.queue_bytes, queue_max as f64, drops, marks, lost];
+            match link.cohabit().map(Cohabit::shown) {
+                Some(shown) => self.link_series.push(&[&row[..], &shown.values()].concat()),
+                None => self.link_series.push(&row),
+            }
             for (id, router) in link.routers() {
                 router.observe(&mut self.link_series.newest(*id));
             }

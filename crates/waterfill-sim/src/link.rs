@@ -21,6 +21,7 @@ use crate::fault::{Faults, LossSpec};
 use crate::meter::{LinkResult, Meter, Reading, Span};
 use crate::network::{LinkSpec, Network};
 use crate::packet::{Cargo, Flags, Packet, SackId};
+use crate::queue::cohabit::Cohabit;
 use crate::queue::{Admission, Arriving, Backlog, Fates, Queue, Room, Setting, Verdict, Waiting};
 use crate::random::{Part, stream};
 
@@ -47,6 +48,8 @@ pub(crate) struct Link {
     fates: Fates,
     faults: Option<Box<Faults>>,
     routers: Vec<(ProtocolId, AnyRouter)>,
+    /// The smallest share of the capacity that one of them aims at.
+    target: f64,
     /// Whether one of them wants to see departures.
     departures: bool,
     joined: VecDeque<Joined>,
@@ -92,6 +95,7 @@ impl Link {
             fates: Fates::default(),
             faults: Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate),
             routers: Vec::new(),
+            target: 1.0,
             departures: false,
             joined: VecDeque::new(),
             started: 0,
@@ -108,7 +112,12 @@ impl Link {
         &self.view
     }
 
-    pub(crate) fn add_router(&mut self, id: ProtocolId, router: AnyRouter) {
+    /// Adds a router law that aims at this share of the capacity.
+    pub(crate) fn add_router(&mut self, id: ProtocolId, router: AnyRouter, target: f64) {
+        self.target = self.target.min(target);
+        if let Queue::Fifo(Admission::Cohabit(guard)) = &mut self.queue {
+            guard.aim_at(self.view.target.unwrap_or(self.target));
+        }
         self.next_timer = self.next_timer.min(router.poll_at());
         self.next_change = self.next_change.min(self.next_timer);
         self.departures |= router.sees_departures();
@@ -117,6 +126,14 @@ impl Link {
 
     pub(crate) fn has_router(&self, id: ProtocolId) -> bool {
         self.routers.iter().any(|&(known, _)| known == id)
+    }
+
+    /// What protects explicit flows here, if anything does.
+    pub(crate) const fn cohabit(&self) -> Option<&Cohabit> {
+        match &self.queue {
+            Queue::Fifo(Admission::Cohabit(guard)) => Some(guard),
+            _ => None,
+        }
     }
 
     pub(crate) fn routers(&self) -> &[(ProtocolId, AnyRouter)] {
@@ -165,6 +182,7 @@ impl Link {
 
     pub(crate) fn heap_bytes(&self) -> usize {
         let own = match &self.queue {
+            Queue::Fifo(Admission::Cohabit(guard)) => guard.heap_bytes(),
             Queue::Fifo(_) => 0,
             Queue::Own(own) => own.heap_bytes(),
         };
@@ -199,11 +217,23 @@ impl Link {
         }
         let joined = &self.joined[self.started];
         let (bytes, starts) = (joined.packet.bytes, joined.starts);
+        if let Queue::Fifo(Admission::Cohabit(guard)) = &mut self.queue {
+            guard.starts(&joined.packet);
+        }
         self.meter.queue_was(starts, self.backlog);
         self.backlog.bytes -= u64::from(bytes);
         self.backlog.packets -= 1;
-        self.view.queue = Volume::from_bytes(self.backlog.bytes as f64);
+        self.show_queue();
         self.start(starts);
+    }
+
+    /// The laws' view of the queue.
+    fn show_queue(&mut self) {
+        let bytes = match &self.queue {
+            Queue::Fifo(Admission::Cohabit(guard)) => guard.queue_shown(self.backlog.bytes),
+            _ => self.backlog.bytes,
+        };
+        self.view.queue = Volume::from_bytes(bytes as f64);
     }
 
     /// The first packet that has not started does.
@@ -233,6 +263,10 @@ impl Link {
     /// A packet comes to the link.
     pub(crate) fn join(&mut self, now: Instant, mut packet: Packet, order: u64) -> Join {
         self.advance(now);
+        // Before the routers: they must not give way to packets that are turned away.
+        if matches!(self.queue, Queue::Fifo(Admission::Cohabit(_))) && !self.guard(now, &mut packet) {
+            return Join::Dropped;
+        }
         for (_, router) in &mut self.routers {
             router.on_arrival(&self.view, &mut passing(now, &mut packet));
         }
@@ -256,10 +290,31 @@ impl Link {
             self.backlog.bytes += bytes;
             self.backlog.packets += 1;
             self.meter.queue_grew(self.backlog);
-            self.view.queue = Volume::from_bytes(self.backlog.bytes as f64);
+            if let Queue::Fifo(Admission::Cohabit(guard)) = &mut self.queue {
+                guard.waits(&packet);
+            }
+            self.show_queue();
             self.next_change = self.next_change.min(self.next_start());
         }
         if self.joined.len() == 1 { Join::Head(arrives) } else { Join::Behind }
+    }
+
+    /// Whether what protects explicit flows lets a packet on; it may mark it.
+    #[inline(never)] // out of the way of tail drop
+    fn guard(&mut self, now: Instant, packet: &mut Packet) -> bool {
+        let Queue::Fifo(Admission::Cohabit(guard)) = &mut self.queue else { return true };
+        match guard.on_arrival(now, packet) {
+            Verdict::Drop => {
+                self.meter.dropped(1);
+                return false;
+            }
+            Verdict::Mark if self.free_at <= now || self.room.has(self.backlog, u64::from(packet.bytes)) => {
+                packet.flags.set(Flags::MARKED);
+                self.meter.marked(1);
+            }
+            Verdict::Mark | Verdict::Accept => {}
+        }
+        true
     }
 
     /// Puts a packet that starts its transmission at a known time into the ring; when it arrives.

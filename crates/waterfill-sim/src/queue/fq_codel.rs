@@ -40,7 +40,7 @@ pub(super) struct FqCodel {
 }
 
 /// Mixes a flow's name into a number that looks random (the finaliser of SplitMix64).
-const fn mixed(flow: u64, salt: u64) -> u64 {
+pub(super) const fn mixed(flow: u64, salt: u64) -> u64 {
     let mut x = flow ^ salt;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -15,14 +15,17 @@ use crate::packet::{Flags, Packet, Role, SackId};
 
 mod choke;
 mod codel;
+pub(crate) mod cohabit;
 mod fq_codel;
 mod red;
 mod spec;
 
+pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec};
 pub use spec::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
 
 use choke::Choke;
 use codel::{Codel, CodelQueue};
+use cohabit::Cohabit;
 use fq_codel::FqCodel;
 use red::Red;
 
@@ -54,6 +57,7 @@ impl Queue {
             QueueSpec::Codel(spec) => Self::Own(Box::new(CodelQueue::new(Codel::new(spec, setting.packet_bytes)))),
             QueueSpec::FqCodel(spec) => Self::Own(Box::new(FqCodel::new(spec, setting))),
             QueueSpec::Choke(spec) => Self::Own(Box::new(Choke::new(spec, setting))),
+            QueueSpec::Cohabit(spec) => Self::Fifo(Admission::Cohabit(Box::new(Cohabit::new(spec, setting)))),
         }
     }
 }
@@ -119,6 +123,8 @@ pub(crate) enum Admission {
     /// A packet that finds more waiting than this is marked, if it may be (RFC 8257 §3.1).
     MarkAbove(Level),
     Red(Box<Red>),
+    /// Explicit flows are protected from TCP; asked by the link before its routers see the packet.
+    Cohabit(Box<Cohabit>),
 }
 
 impl Admission {
@@ -127,7 +133,7 @@ impl Admission {
             Self::MarkAbove(level) if arriving.markable && level.measure(arriving.backlog) > level.amount() => {
                 Verdict::Mark
             }
-            Self::Open | Self::MarkAbove(_) => Verdict::Accept,
+            Self::Open | Self::MarkAbove(_) | Self::Cohabit(_) => Verdict::Accept,
             Self::Red(red) => red.on_arrival(arriving),
         }
     }

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::Backlog;
+use super::cohabit::CohabitSpec;
 
 /// A queue length, in the unit that it was given in.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -50,6 +51,8 @@ pub enum QueueSpec {
     FqCodel(FqCodelSpec),
     /// Random early detection that also drops pairs of one flow.
     Choke(RedSpec),
+    /// First in, first out, with explicit flows protected from TCP.
+    Cohabit(CohabitSpec),
 }
 
 impl Default for QueueSpec {
@@ -113,6 +116,7 @@ impl QueueSpec {
             }
             Self::Red(spec) | Self::Choke(spec) => spec.check(),
             Self::Codel(spec) => spec.check(),
+            Self::Cohabit(spec) => spec.check(),
             Self::FqCodel(spec) => {
                 spec.codel.check()?;
                 if spec.quantum_bytes == 0 {
