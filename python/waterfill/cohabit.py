@@ -1,9 +1,10 @@
-"""`make cohabit-table`: explicit protocols beside TCPs on one bottleneck, without and with protection.
+"""`make cohabit-table`: explicit protocols beside TCPs on one bottleneck, protected or not.
 
-A cell is an explicit protocol, a TCP, an RTT and a number of flows of each. Its link has 100 Mbit/s
-and a buffer of one bandwidth-delay product; explicit flows start at 0 s, TCP flows from 5 s, a tenth
-of a second apart. Each cell runs without the module, with the paper's controller and with the
-improved one, all on one shared queue. Judged is what follows the first 20 s after the last start:
+A cell is an explicit protocol, a TCP, an RTT and a number of flows of each. Its link has
+100 Mbit/s and a buffer of one bandwidth-delay product; explicit flows start at 0 s, TCP flows from
+5 s, a tenth of a second apart. Each cell runs without the module, with the paper's controller and
+with the improved one, all on one shared queue. Judged is what follows the first 20 s after the
+last start:
 
 - the explicit class's rate over its fair share (its flows' `max_min_bps`), the least mean of 20 s;
 - the link's utilisation, the least mean of 20 s;
@@ -204,7 +205,7 @@ def judge(cell: Cell, result: Result, by_themselves: Result) -> Verdict:
 
 
 def class_rate(result: Result, group: str, time_s: Series) -> Series:
-    """Sum of the rates (bit/s) of a group's flows at these sample times; zero where none has one."""
+    """Sum of the rates (bit/s) of a group's flows at these sample times; zero where none is."""
     total_bps = np.zeros(len(time_s))
     for flow in result.summary["flows"]:
         if flow["group"] == group:

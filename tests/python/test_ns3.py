@@ -74,7 +74,7 @@ def test_shares_are_of_the_flows_of_one_round_trip(compare):
     ns3 = compare.ns3_side(cell, document)
     assert ns3.packets_per_s == [[60.0, 40.0], [60.0, 40.0]]
     figures = compare.Pair("cubic", cell, ns3, ns3).figures()
-    assert [f.name for f in figures] == ["throughput", "share of 50 ms", "share of 200 ms"]
+    assert [f.name for f in figures] == ["throughput", "share of 50 ms", "share of 200.2 ms"]
     assert [f.ns3.mean for f in figures] == [100.0, 0.6, 0.4]
     assert all(f.ratio_at_equal_loss == 1.0 for f in figures)
 

@@ -459,7 +459,6 @@ def test_error(old, new, line):
 
 
 UNSUPPORTED = {
-    "queue": (
         "link.link1",
         'queue = "cohabit"',
         '"cohabit"',

@@ -29,12 +29,14 @@ use super::{Setting, Verdict, flow_of};
 use crate::packet::{Cargo, Flags, Packet, Role};
 
 mod controller;
+mod cost;
 mod estimate;
 mod exact;
 mod nred;
 mod spec;
 mod sred;
 
+pub use cost::Exercise;
 pub use spec::{CohabitSpec, ControllerSpec, EstimatorSpec};
 
 use controller::{Controller, Fate, Measured};

@@ -1,0 +1,115 @@
+//! The module without a network around it: what a packet costs, what it remembers, how well it counts.
+
+use rand_core::Rng as _;
+use rand_pcg::Pcg64;
+use waterfill_laws::registry::{AnyHeader, ProtocolId};
+use waterfill_laws::units::{Duration, Instant, Rate};
+
+use super::{Class, Cohabit, CohabitSpec};
+use crate::packet::{Cargo, Flags, Packet, Role, SackId};
+use crate::queue::Setting;
+use crate::random::below;
+
+/// A module on a 10 Gbit/s link that full packets of flows drawn at random come to, ten in eleven of them explicit.
+#[derive(Debug)]
+pub struct Exercise {
+    module: Cohabit,
+    headers: [AnyHeader; 2],
+    flows: [usize; 2],
+    now: Instant,
+    rng: Pcg64,
+}
+
+impl Exercise {
+    /// A module for this many flows, ten in eleven of them explicit.
+    ///
+    /// # Errors
+    /// One sentence: which parameter is out of range.
+    pub fn new(spec: &CohabitSpec, flows: u32) -> Result<Self, String> {
+        spec.check()?;
+        let setting = Setting { capacity: Rate::from_bps(1e10), packet_bytes: 1500, rng: Pcg64::new(1, 1) };
+        let header = |id: ProtocolId| id.decode_header(&[0; 64]).ok_or("a header of zeros");
+        let tcp = (flows as usize / 11).max(1);
+        Ok(Self {
+            module: Cohabit::new(spec, setting),
+            headers: [header(ProtocolId::Rcp)?, header(ProtocolId::Reno)?],
+            flows: [flows as usize - tcp, tcp],
+            now: Instant::ZERO,
+            rng: Pcg64::new(2, 1),
+        })
+    }
+
+    /// So many packets come, at the link's rate.
+    pub fn packets(&mut self, count: u32) {
+        let all = self.flows[0] + self.flows[1];
+        for _ in 0..count {
+            self.now += Duration::from_ps(1_200_000); // 1500 B at 10 Gbit/s
+            let flow = below(&mut self.rng, all);
+            let class = usize::from(flow >= self.flows[0]);
+            let packet = Packet {
+                flow: flow as u32,
+                bytes: 1500,
+                incarnation: 0,
+                hop: 0,
+                role: Role::Data,
+                flags: Flags::default(),
+                sack: SackId::NONE,
+                number: 0,
+                sent: self.now,
+                echoed: Instant::ZERO,
+                cargo: Cargo::Header(self.headers[class]),
+            };
+            self.module.on_arrival(self.now, &packet);
+        }
+    }
+
+    /// The same packets without the module: what the exercise itself costs.
+    pub fn nothing(&mut self, count: u32) -> u64 {
+        let all = self.flows[0] + self.flows[1];
+        (0..count).fold(0, |sum, _| sum ^ below(&mut self.rng, all) as u64 ^ self.rng.next_u64())
+    }
+
+    /// Estimated and true numbers of explicit and of TCP flows.
+    #[must_use]
+    pub fn estimates(&mut self) -> [(f64, usize); 2] {
+        let found = self.module.estimator.flows(self.now);
+        [(found[Class::Explicit], self.flows[0]), (found[Class::Tcp], self.flows[1])]
+    }
+
+    /// Bytes of state, all of it.
+    #[must_use]
+    pub fn state_bytes(&self) -> usize {
+        self.module.heap_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{ControllerSpec, EstimatorSpec};
+    use super::*;
+
+    fn state_bytes(estimator: EstimatorSpec, flows: u32) -> usize {
+        let spec = CohabitSpec {
+            controller: ControllerSpec::Off,
+            estimator,
+            inspect: 1.0,
+            interval_s: 0.02,
+            explicit_weight: 1.0,
+            ecn: true,
+        };
+        let mut exercise = Exercise::new(&spec, flows).expect("a good specification");
+        exercise.packets(3 * flows);
+        exercise.state_bytes()
+    }
+
+    #[test]
+    fn state_does_not_grow_with_flows_but_the_oracles() {
+        let sred = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: false };
+        let nred = EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0 };
+        let exact = EstimatorSpec::Exact { period_s: 2.0 };
+        for estimator in [sred, nred] {
+            assert_eq!(state_bytes(estimator.clone(), 20_000), state_bytes(estimator, 100_000));
+        }
+        assert!(state_bytes(exact.clone(), 100_000) > 4 * state_bytes(exact, 20_000));
+    }
+}
