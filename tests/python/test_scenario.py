@@ -459,11 +459,6 @@ def test_error(old, new, line):
 
 
 UNSUPPORTED = {
-        "link.link1",
-        'queue = "cohabit"',
-        '"cohabit"',
-        ', expected "droptail" or "red" or "codel" or "fq_codel" or "choke"',
-    ),
     "arithmetic": ("", 'arithmetic = "kernel"', '"kernel"', ', expected "real"'),
 }
 
