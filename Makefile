@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table response equilibria ns3 lint docs lock clean
+.PHONY: help demo build test bench bench-linux testbed-table response equilibria cohabit-table ns3 lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -32,6 +32,9 @@ testbed-table: build ## the kernel's TCPs against the simulator's, cell by cell;
 
 response: build ## Reno's and CUBIC's windows under loss against theory, 140 cells
 	@$(VENV)/waterfill response
+
+cohabit-table: build ## explicit protocols beside TCPs, protected or not, 624 cells; an hour or two, goes on where it was
+	@$(VENV)/python -m waterfill.cohabit -o out/cohabit
 
 equilibria: build ## XCP's fixed point and max-min against the packet simulator, 150 random networks
 	@$(VENV)/python -m waterfill.theory.check

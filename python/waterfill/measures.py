@@ -90,6 +90,16 @@ def group_rate_over(
     return sum(known) if len(known) == len(means) else None
 
 
+@_measure("bit/s")
+def class_rate_over(
+    result: Result, *, groups: list[str], start_s: float, stop_s: float
+) -> float | None:
+    """Sum of `group_rate_over` of these groups."""
+    rates = [group_rate_over(result, group=g, start_s=start_s, stop_s=stop_s) for g in groups]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if len(known) == len(rates) else None
+
+
 @_measure("ratio")
 def share_error(
     result: Result, *, shares_bps: Mapping[str, float], start_s: float, stop_s: float

@@ -20,7 +20,7 @@ mod fq_codel;
 mod red;
 mod spec;
 
-pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec};
+pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec, Exercise};
 pub use spec::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
 
 use choke::Choke;
