@@ -61,7 +61,16 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from waterfill import measures, plots, sweeps  # noqa: F401 - sweeps puts itself on the lists
+from waterfill import (  # those that nothing here names put themselves on the lists
+    measures,
+    measures_convergence,  # noqa: F401
+    measures_equilibrium,  # noqa: F401
+    measures_theory,  # noqa: F401
+    plots,
+    plots_flows,  # noqa: F401
+    signals,  # noqa: F401
+    sweeps,  # noqa: F401
+)
 from waterfill.errors import InputError, nearest, shown
 from waterfill.quantities import number
 from waterfill.results import Document, Result, make_directory, to_json, write_text
@@ -80,14 +89,19 @@ VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "cannot be checked")
 _UNITS: Mapping[str, tuple[measures.Dimension, float]] = {
     "s": ("s", 1.0),
     "ms": ("s", 1e-3),
+    "bit/s": ("bit/s", 1.0),
     "Mbit/s": ("bit/s", 1e6),
     "Gbit/s": ("bit/s", 1e9),
+    "Pbit/s": ("bit/s", 1e15),
+    "B": ("bytes", 1.0),
     "kB": ("bytes", 1e3),
     "MB": ("bytes", 1e6),
-    "packets": ("bytes", 1500.0),  # the papers' packet; another size is measured in kB
     "%": ("ratio", 1e-2),
     "ratio": ("ratio", 1.0),
     "times": ("count", 1.0),
+    "packets": ("count", 1.0),
+    "bits": ("count", 1.0),
+    "rad/s": ("1/s", 1.0),
 }
 
 

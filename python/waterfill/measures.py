@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from waterfill.results import Result, Which
 
 Series: TypeAlias = NDArray[np.float64]
-Dimension: TypeAlias = Literal["s", "bit/s", "bytes", "ratio", "count"]
+Dimension: TypeAlias = Literal["s", "1/s", "bit/s", "bytes", "ratio", "count"]
 Of: TypeAlias = Literal["run", "runs", "nothing"]
 Window: TypeAlias = tuple[float, float]
 
@@ -78,9 +78,7 @@ def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> fl
 
 
 @_measure("bit/s")
-def group_rate_over(
-    result: Result, *, group: str, start_s: float, stop_s: float
-) -> float | None:
+def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float) -> float | None:
     """Sum of the mean rates of a group's flows in a window."""
     names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
     if not names:
@@ -422,12 +420,14 @@ def window_mean(result: Result, *, flow: str, start_s: float, stop_s: float) -> 
     return _mean(*_samples(result, "flows", flow, "window_bytes"), start_s, stop_s)
 
 
-@_measure("bytes")
-def window_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Largest sample of a flow's window (bytes) in a time window."""
+@_measure("count")
+def window_max_packets(
+    result: Result, *, flow: str, packet_bytes: float, start_s: float, stop_s: float
+) -> float | None:
+    """Largest sample of a flow's window, in packets of `packet_bytes`, in a time window."""
     time_s, window_bytes = _samples(result, "flows", flow, "window_bytes")
     _, inside = _between(time_s, window_bytes, start_s, stop_s)
-    return float(np.nanmax(inside)) if len(inside) else None
+    return float(np.nanmax(inside)) / packet_bytes if len(inside) else None
 
 
 @_measure("s")

@@ -132,7 +132,7 @@ def test_write_leaves_data_figures_and_claims(tmp_path, run):
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('unit = "Mbit/s"', 'unit = "MB"', "claim.mean.unit: expected Mbit/s or Gbit/s"),
+        ('unit = "Mbit/s"', 'unit = "MB"', "claim.mean.unit: expected bit/s or Mbit/s"),
         ('"rate_over"', '"rate_ovr"', 'claim.mean.measure: unknown measure, did you mean "rate_ov'),
         ('flow = "f", ', "", "claim.mean.args.flow: expected a value, got nothing"),
         ('flow = "f"', 'flow = "f", x = 1', "claim.mean.args.x: unknown argument"),
