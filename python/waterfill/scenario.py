@@ -123,9 +123,8 @@ def _sizes(value: object, info: ValidationInfo) -> Distribution:
 
 
 def _queue_params(value: Any, info: ValidationInfo) -> Any:
-    queue = info.data.get("queue", "cohabit")
-    if queue != "cohabit":
-        links.read_queue(queue, value)
+    if "queue" in info.data:  # else it is wrong itself, and says so
+        links.read_queue(info.data["queue"], value)
     return value
 
 
