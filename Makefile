@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table response equilibria cohabit-table ns3 lint docs lock clean
+.PHONY: help demo build test bench bench-linux testbed-table response equilibria threeway cohabit-table ns3 lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -38,6 +38,9 @@ cohabit-table: build ## explicit protocols beside TCPs, protected or not, 624 ce
 
 equilibria: build ## XCP's fixed point and max-min against the packet simulator, 150 random networks
 	@$(VENV)/python -m waterfill.theory.check
+
+threeway: build ## linear verdicts of stability beside fluid runs, on 200 random networks
+	@$(VENV)/python -m waterfill.theory.threeway --draws 200 --seed 1
 
 ns3: build ## TCPs side by side with ns-3's (Debian's libns3-dev): both sides, within 10 %
 	@$(VENV)/python bench/ns3/compare.py

@@ -52,6 +52,9 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
 }
 # From the last start to the end: long enough for the slowest to settle.
 _SETTLES_S: Mapping[str, float] = {"maxnet": 16.0, "aecp": 24.0}
+# A longest step, with which ξ starts from the price before the flow's own first burst, and not
+# from one that has seen half of it: the routers' dt_p.
+_STEP_S: Mapping[str, float] = {"maxnet": 1e-3}
 
 
 def draw(seed: int, protocols: Sequence[str] = PROTOCOLS) -> Scenario:
@@ -80,8 +83,10 @@ def draw(seed: int, protocols: Sequence[str] = PROTOCOLS) -> Scenario:
     params = {
         name: round(float(dice.uniform(*span)), 4) for name, span in _RANGES[protocol].items()
     }
+    step = {"step": f"{_STEP_S[protocol]} s"} if protocol in _STEP_S else {}
     return from_dict(
-        {
+        step
+        | {
             "name": f"draw {seed}",
             "seed": seed,
             "duration": f"{duration_s} s",

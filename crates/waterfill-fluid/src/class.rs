@@ -171,10 +171,10 @@ impl Class {
 
     // ------------------------------------------------------------------ the handshake
 
-    /// The SYN's header, when the class starts.
-    pub(crate) fn open(&mut self, now: Instant) -> AnyHeader {
+    /// The header of the SYN, a packet of so many bytes, when the class starts.
+    pub(crate) fn open(&mut self, now: Instant, bytes: f64) -> AnyHeader {
         self.phase = Phase::Opening;
-        self.source.stamp(&self.sending(now, PacketKind::Syn))
+        self.source.stamp(&Sending::new(now, PacketKind::Syn, Volume::from_bytes(bytes)))
     }
 
     /// Whether it starts before `until`.
@@ -196,9 +196,10 @@ impl Class {
         self.hear(now, PacketKind::Syn, now.since(self.spec.start), 0.0, echo);
     }
 
-    fn sending(&self, now: Instant, kind: PacketKind) -> Sending {
+    fn sending(&self, now: Instant) -> Sending {
         // A header is that of one packet, however much fluid goes under it.
-        Sending { in_flight: self.in_flight(), ..Sending::new(now, kind, Volume::from_bytes(self.spec.packet_bytes)) }
+        let packet = Volume::from_bytes(self.spec.packet_bytes);
+        Sending { in_flight: self.in_flight(), ..Sending::new(now, PacketKind::Data, packet) }
     }
 
     // ------------------------------------------------------------------ the source
@@ -216,7 +217,7 @@ impl Class {
         self.find_losses(step.to);
         let bytes = self.may_send(step);
         if bytes > 0.0 {
-            let header = self.source.stamp(&self.sending(step.middle, PacketKind::Data));
+            let header = self.source.stamp(&self.sending(step.middle));
             self.sent += bytes;
             *out = Parcel { bytes: bytes * self.spec.count, age_s: 0.0, header };
             self.echoed.push_back((step.index, self.newest_echo));

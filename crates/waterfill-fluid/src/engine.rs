@@ -368,7 +368,7 @@ impl Fluid {
         for (c, class) in (0u32..).zip(&mut self.classes) {
             if class.starts(step.to) {
                 let at = class.spec.start;
-                let cargo = SynCargo::Out(class.open(at));
+                let cargo = SynCargo::Out(class.open(at, f64::from(self.network.ack_bytes)));
                 self.syns.push(Syn { class: c, hop: 0, at, cargo });
             }
         }

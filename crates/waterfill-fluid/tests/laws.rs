@@ -65,6 +65,17 @@ fn several_bottlenecks_are_filled_max_min() {
     }
 }
 
+/// A handshake is a packet of its own size: taken for a full one, JetMax's would ask for 37 flows' worth, and find the idle
+/// link the tighter one.
+#[test]
+fn a_handshake_finds_the_busy_link() {
+    let links = [link("idle", 1e8, 0.01, 900_000), link("busy", 1.1e8, 0.02, 900_000)].concat();
+    let long = with(flows("long", 1, "jetmax", &[0, 2], 6.0), "start_s", json!(2.0));
+    let (_, summary) = run(&network(6.0, links, vec![flows("short", 1, "jetmax", &[2], 6.0), long]), None);
+    let queue = summary["links"][2]["queue_bytes"]["max"].as_f64().expect("a queue");
+    assert!(queue < 50_000.0, "both joined the busy link, and yet it had a queue of {queue} bytes");
+}
+
 #[test]
 fn weights_are_shares() {
     for protocol in ["maxnet", "rcp", "aecp", "jetmax", "xcp"] {
