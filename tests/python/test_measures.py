@@ -221,4 +221,4 @@ def test_a_name_that_the_run_lacks_is_an_error():
 def test_every_measure_says_what_it_is():
     for name, measure in measures.MEASURES.items():
         assert measure.function.__doc__, name
-        assert measure.dimension in ("s", "bit/s", "bytes", "ratio", "count")
+        assert measure.dimension in ("s", "1/s", "bit/s", "bytes", "ratio", "count")
