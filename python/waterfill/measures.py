@@ -414,12 +414,6 @@ def mean_window_packets(
     return None if rate_bps is None else rate_bps * rtt_s / (8 * packet_bytes)
 
 
-@_measure("bytes")
-def window_mean(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Mean of a flow's window (bytes), sampled, in a time window."""
-    return _mean(*_samples(result, "flows", flow, "window_bytes"), start_s, stop_s)
-
-
 @_measure("count")
 def window_max_packets(
     result: Result, *, flow: str, packet_bytes: float, start_s: float, stop_s: float

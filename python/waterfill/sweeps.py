@@ -138,9 +138,8 @@ def largest_of(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
     """The largest value of a measure of a ratio over several runs."""
-    values = [measures.MEASURES[measure].function(runs[name], **args) for name in of]
-    known = [value for value in values if value is not None]
-    return max(known) if len(known) == len(values) else None
+    values = _each(runs, measure, of, args)
+    return max(values) if values else None
 
 
 @measures.register("ratio", "runs")
@@ -148,6 +147,14 @@ def smallest_of(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
     """The smallest value of a measure of a ratio over several runs."""
+    values = _each(runs, measure, of, args)
+    return min(values) if values else None
+
+
+def _each(
+    runs: Mapping[str, Result], measure: str, of: list[str], args: dict[str, Any]
+) -> list[float]:
+    """A measure of each of these runs; nothing when one of them cannot be measured."""
     values = [measures.MEASURES[measure].function(runs[name], **args) for name in of]
     known = [value for value in values if value is not None]
-    return min(known) if len(known) == len(values) else None
+    return known if len(known) == len(values) else []
