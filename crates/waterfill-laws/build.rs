@@ -2,5 +2,6 @@
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel");
-    cc::Build::new().file("kernel/maxnet2006.c").std("c11").extra_warnings(true).compile("waterfill_kernel");
+    let twins = ["kernel/maxnet.c", "kernel/maxnet2006.c"];
+    cc::Build::new().files(twins).std("c11").extra_warnings(true).compile("waterfill_kernel");
 }

@@ -39,12 +39,12 @@ void waterfill_maxnet2006_ack(const struct maxnet2006_params *params, struct max
 
 __u64 waterfill_maxnet2006_exp(__u64 scale, __u64 u)
 {
-	return maxnet2006_exp(scale, u);
+	return fixed_exp(scale, u);
 }
 
 __u32 waterfill_maxnet2006_rate_code(__u64 rate, __u64 x_max)
 {
-	return maxnet2006_rate_code(rate, x_max);
+	return fixed_rate_code(rate, x_max);
 }
 
 __u32 waterfill_maxnet2006_base_rtt(__u64 rtt, __u32 unit)

@@ -60,29 +60,18 @@
  *
  * The exponential
  *
- * e^-u = 2^-k 2^-f, where k + f = u log2 e. 2^-f comes from a table of 257 entries, interpolated
- * between two of them (section 4.3 has 64,000 entries over the whole range of u and none between:
- * steps of 2^-11, an error of 2.4 10^-4). Error: the chord lies above the curve by at most (ln 2 /
- * 256)^2 / 8 = 9.2 10^-7 of the value; rounding adds less than 10^-7 for u up to 44. So a rate is within
- * 1.1 10^-6 of its own, and the bit/s lost when it is cut to a whole number. A test walks over the
- * range of codes. The logarithm of a start rate is found by bisection in the same function, so that
- * what a router encodes is what a source decodes.
+ * fixed.h has it, interpolated (section 4.3 has 64,000 entries over the whole range of u and none
+ * between: steps of 2^-11, an error of 2.4 10^-4): a rate is within 1.1 10^-6 of its own, and the bit/s
+ * lost when it is cut to a whole number. A test walks over the range of codes.
  */
 #ifndef WATERFILL_MAXNET2006_H
 #define WATERFILL_MAXNET2006_H
 
 /* The includer provides __u32, __s64 and __u64: vmlinux.h in a kernel program, the shim on a host. */
+#include "fixed.h"
 
-/* A price's fractional bits on the wire, and how many more it has in memory. */
-#define MAXNET2006_PRICE_BITS 18
-#define MAXNET2006_EXTRA_BITS 16
-/* The 24-bit field: a flag (1 = start rate) and 23 bits of value. */
-#define MAXNET2006_FLAG (1u << 23)
-#define MAXNET2006_CODE_MAX ((1u << 23) - 1)
 /* Longest round trip, us. */
 #define MAXNET2006_RTT_MAX (1u << 24)
-/* One, as a fraction. */
-#define MAXNET2006_ONE (1ull << 32)
 /* No rate is larger, bit/s: 144 times 10^15. */
 #define MAXNET2006_RATE_MAX (1ull << 57)
 /* A router's price stays below 2^26 s, far above any that fits a packet. */
@@ -144,128 +133,16 @@ struct maxnet2006_link {
 	__u32 reserved;
 };
 
-/* ------------------------------------------------------------------ arithmetic */
-
-/* 2^31 2^(-i/256), to the nearest. */
-static const __u32 maxnet2006_exp2[257] = {
-	0x80000000, 0x7fa765ad, 0x7f4f08ae, 0x7ef6e8da, 0x7e9f0606, 0x7e476009, 0x7deff6b6, 0x7d98c9e6,
-	0x7d41d96e, 0x7ceb2523, 0x7c94acde, 0x7c3e7073, 0x7be86fba, 0x7b92aa88, 0x7b3d20b6, 0x7ae7d21a,
-	0x7a92be8b, 0x7a3de5df, 0x79e947ef, 0x7994e492, 0x7940bb9e, 0x78ecccec, 0x78991854, 0x78459dac,
-	0x77f25cce, 0x779f5590, 0x774c87cc, 0x76f9f359, 0x76a7980f, 0x765575c8, 0x76038c5b, 0x75b1dba2,
-	0x75606374, 0x750f23ab, 0x74be1c20, 0x746d4cac, 0x741cb528, 0x73cc556d, 0x737c2d55, 0x732c3cba,
-	0x72dc8374, 0x728d015d, 0x723db650, 0x71eea226, 0x719fc4b9, 0x71511de4, 0x7102ad80, 0x70b47368,
-	0x70666f76, 0x7018a185, 0x6fcb096f, 0x6f7da710, 0x6f307a41, 0x6ee382de, 0x6e96c0c3, 0x6e4a33c9,
-	0x6dfddbcc, 0x6db1b8a8, 0x6d65ca38, 0x6d1a1057, 0x6cce8ae1, 0x6c8339b2, 0x6c381ca6, 0x6bed3399,
-	0x6ba27e65, 0x6b57fce9, 0x6b0daeff, 0x6ac39485, 0x6a79ad56, 0x6a2ff94f, 0x69e6784d, 0x699d2a2c,
-	0x69540ec9, 0x690b2601, 0x68c26fb1, 0x6879ebb6, 0x683199ed, 0x67e97a34, 0x67a18c68, 0x6759d065,
-	0x6712460b, 0x66caed35, 0x6683c5c3, 0x663ccf92, 0x65f60a7f, 0x65af766a, 0x6569132f, 0x6522e0ad,
-	0x64dcdec3, 0x64970d4f, 0x64516c2e, 0x640bfb41, 0x63c6ba64, 0x6381a978, 0x633cc85b, 0x62f816eb,
-	0x62b39509, 0x626f4292, 0x622b1f66, 0x61e72b65, 0x61a3666d, 0x615fd05e, 0x611c6919, 0x60d9307b,
-	0x60962665, 0x60534ab7, 0x60109d51, 0x5fce1e12, 0x5f8bccdb, 0x5f49a98c, 0x5f07b405, 0x5ec5ec26,
-	0x5e8451d0, 0x5e42e4e3, 0x5e01a53f, 0x5dc092c7, 0x5d7fad59, 0x5d3ef4d7, 0x5cfe6923, 0x5cbe0a1c,
-	0x5c7dd7a4, 0x5c3dd19c, 0x5bfdf7e5, 0x5bbe4a61, 0x5b7ec8f2, 0x5b3f7377, 0x5b0049d4, 0x5ac14bea,
-	0x5a82799a, 0x5a43d2c6, 0x5a055751, 0x59c7071c, 0x5988e209, 0x594ae7fb, 0x590d18d3, 0x58cf7474,
-	0x5891fac1, 0x5854ab9b, 0x581786e6, 0x57da8c83, 0x579dbc57, 0x57611642, 0x57249a29, 0x56e847ef,
-	0x56ac1f75, 0x567020a0, 0x56344b52, 0x55f89f70, 0x55bd1cdb, 0x5581c378, 0x55469329, 0x550b8bd4,
-	0x54d0ad5a, 0x5495f7a1, 0x545b6a8b, 0x542105fd, 0x53e6c9da, 0x53acb607, 0x5372ca68, 0x533906e0,
-	0x52ff6b55, 0x52c5f7aa, 0x528cabc3, 0x52538786, 0x521a8ad7, 0x51e1b59a, 0x51a907b4, 0x5170810b,
-	0x51382182, 0x50ffe8fe, 0x50c7d765, 0x508fec9c, 0x50582888, 0x50208b0e, 0x4fe91413, 0x4fb1c37c,
-	0x4f7a9930, 0x4f439514, 0x4f0cb70c, 0x4ed5ff00, 0x4e9f6cd4, 0x4e69006e, 0x4e32b9b4, 0x4dfc988c,
-	0x4dc69cdd, 0x4d90c68b, 0x4d5b157e, 0x4d25899c, 0x4cf022ca, 0x4cbae0ef, 0x4c85c3f1, 0x4c50cbb8,
-	0x4c1bf829, 0x4be7492b, 0x4bb2bea5, 0x4b7e587e, 0x4b4a169c, 0x4b15f8e6, 0x4ae1ff43, 0x4aae299b,
-	0x4a7a77d4, 0x4a46e9d6, 0x4a137f88, 0x49e038d0, 0x49ad1598, 0x497a15c4, 0x4947393f, 0x49147fee,
-	0x48e1e9ba, 0x48af768a, 0x487d2646, 0x484af8d6, 0x4818ee22, 0x47e70611, 0x47b5408c, 0x47839d7b,
-	0x47521cc6, 0x4720be55, 0x46ef8210, 0x46be67e0, 0x468d6fae, 0x465c9961, 0x462be4e2, 0x45fb521a,
-	0x45cae0f2, 0x459a9152, 0x456a6323, 0x453a564d, 0x450a6abb, 0x44daa054, 0x44aaf702, 0x447b6ead,
-	0x444c0740, 0x441cc0a3, 0x43ed9ac0, 0x43be957f, 0x438fb0cb, 0x4360ec8d, 0x433248ae, 0x4303c518,
-	0x42d561b4, 0x42a71e6c, 0x4278fb2b, 0x424af7da, 0x421d1462, 0x41ef50ae, 0x41c1aca7, 0x41942839,
-	0x4166c34c, 0x41397dcc, 0x410c57a2, 0x40df50b8, 0x40b268fa, 0x4085a051, 0x4058f6a8, 0x402c6be9,
-	0x40000000,
-};
-
-/* a f for a fraction f <= 1; a < 2^63. */
-static inline __u64 maxnet2006_part(__u64 a, __u64 f)
-{
-	return (a >> 32) * f /* 31 + 33 bits */ + (((a & 0xffffffff) * f) >> 32) /* < 2^64, as f <= 2^32 */;
-}
-
-/* a n / d without the overflow of a n; the quotient must fit. (a % d) n < 2^64 is the caller's to see to. */
-static inline __u64 maxnet2006_scale(__u64 a, __u64 n, __u64 d)
-{
-	return a / d * n + a % d * n / d;
-}
-
-/* scale e^-u, u in 2^-34; scale < 2^62. [tcp-maxnet-2006:4.3] */
-static inline __u64 maxnet2006_exp(__u64 scale, __u64 u)
-{
-	const __u64 u_max = 44ull << 34; /* 10^15 e^-44 is 0 bit/s; and k stays below 64 */
-	__u64 y, m, product;
-	__u32 i, between;
-
-	if (u > u_max)
-		u = u_max;
-	y = ((u >> 8) * 1549082005) >> 32; /* log2 e in 2^-30: 32 + 31 bits; y in 2^-24 */
-	i = (y >> 16) & 0xff;
-	between = y & 0xffff;
-	m = maxnet2006_exp2[i];
-	m -= ((m - maxnet2006_exp2[i + 1]) * between) >> 16;
-	product = (((scale >> 32) * m) << 1) + (((scale & 0xffffffff) * m) >> 31); /* 30 + 32 + 1 bits; 32 + 32 */
-	return product >> (y >> 24);
-}
-
-/* -ln(rate/x_max) in 2^-18: the largest code whose rate is not below `rate`. [tcp-maxnet-2006:3.3] */
-static inline __u32 maxnet2006_rate_code(__u64 rate, __u64 x_max)
-{
-	__u32 code = 0;
-	int bit;
-
-	for (bit = 22; bit >= 0; bit--) {
-		__u32 larger = code | (1u << bit);
-
-		if (maxnet2006_exp(x_max, (__u64)larger << MAXNET2006_EXTRA_BITS) >= rate)
-			code = larger;
-	}
-	return code;
-}
-
-/* The code of a price, to the nearest. */
-static inline __u32 maxnet2006_price_code(__u64 price)
-{
-	__u64 code = (price + (1u << (MAXNET2006_EXTRA_BITS - 1))) >> MAXNET2006_EXTRA_BITS;
-
-	return code < MAXNET2006_CODE_MAX ? (__u32)code : MAXNET2006_CODE_MAX;
-}
-
 /* ------------------------------------------------------------------ router */
 
-/* D^-1(C) = -T ln(C/x_max), T in ms. [tcp-maxnet-2006:eq11] */
-static inline __u64 maxnet2006_price_min(__u64 capacity, __u64 x_max, __u32 t)
-{
-	__u64 code = maxnet2006_rate_code(capacity, x_max);
-
-	return ((code << MAXNET2006_EXTRA_BITS) * t + 500) / 1000; /* 39 + 17 bits */
-}
-
-/* How long `bytes` take at `capacity`, in 2^-34 s. */
+/* How long `bytes` take at `capacity`, in 2^-34 s; at most 2^20 s and what is left of a second. */
 static inline __u64 maxnet2006_time_for(__u64 bytes, __u64 capacity)
 {
 	__u64 bits = (bytes < 1ull << 40 ? bytes : 1ull << 40) * 8;
-	__u64 time = bits / capacity;
-	__u64 rest = bits % capacity;
-	int i;
 
-	if (time > 1u << 20)
-		time = 1u << 20;
-	/* Long division: rest 2^34 would not fit. */
-	for (i = 0; i < 34; i++) {
-		rest <<= 1;
-		time <<= 1;
-		if (rest >= capacity) {
-			rest -= capacity;
-			time++;
-		}
-	}
-	return time;
+	if (bits / capacity > 1u << 20)
+		bits = (capacity << 20) + bits % capacity;
+	return fixed_divide(bits, capacity, 34);
 }
 
 /* p + y/C - mu dt, not below p_min. [tcp-maxnet-2006:eq7] */
@@ -294,9 +171,9 @@ static inline void maxnet2006_link_init(struct maxnet2006_link *link, __u64 capa
 {
 	link->capacity = capacity;
 	link->x_max = x_max;
-	link->start_share = maxnet2006_scale(capacity, start_share, 1000000); /* 31 + 21; 20 + 21 bits */
+	link->start_share = fixed_scale(capacity, start_share, 1000000); /* 31 + 21; 20 + 21 bits */
 	link->start_min = capacity / start_min_divisor;
-	link->price_min = maxnet2006_price_min(capacity, x_max, t);
+	link->price_min = fixed_price_min(capacity, x_max, t); /* [tcp-maxnet-2006:eq11] */
 	link->price = link->price_min;
 	/* 10^-12 s in 2^-34 s are 2^34/10^12 = 2^22/5^12; 20 + 20 + 22 bits. */
 	link->target_time = (((__u64)mu * dt) << 22) / 244140625;
@@ -317,10 +194,10 @@ static inline void maxnet2006_tick(struct maxnet2006_link *link, __u64 bytes)
 /* The field that a packet goes on with: prices rise along a path, and start rates fall, so both codes rise. */
 static inline __u32 maxnet2006_mark(const struct maxnet2006_link *link, __u32 field)
 {
-	__u32 flag = field & MAXNET2006_FLAG;
-	__u32 code = field & MAXNET2006_CODE_MAX;
-	__u32 own = flag ? maxnet2006_rate_code(maxnet2006_start_rate(link), link->x_max)
-			 : maxnet2006_price_code(link->price);
+	__u32 flag = field & FIXED_FLAG;
+	__u32 code = field & FIXED_CODE_MAX;
+	__u32 own = flag ? fixed_rate_code(maxnet2006_start_rate(link), link->x_max)
+			 : fixed_price_code(link->price);
 
 	return flag | (own > code ? own : code);
 }
@@ -362,7 +239,7 @@ static inline __u64 maxnet2006_xi_fraction(__u64 dt, __u32 base_rtt, __u32 eta, 
 		dt = 1u << 30;
 	steps = dt * eta * t; /* us times 10^-3 times ms is us^2; 30 + 16 + 17 bits */
 	if (steps >= square)
-		return MAXNET2006_ONE;
+		return FIXED_ONE;
 	/* Two divisions of 16 more bits each: 48 + 16, then 24 + 16 + 16 bits. */
 	return (((steps << 16) / base_rtt) << 16) / base_rtt;
 }
@@ -371,8 +248,8 @@ static inline __u64 maxnet2006_xi_fraction(__u64 dt, __u32 base_rtt, __u32 eta, 
 static inline __s64 maxnet2006_xi_next(__s64 xi, __s64 rest, __u64 fraction)
 {
 	if (rest >= xi)
-		return xi + (__s64)maxnet2006_part((__u64)(rest - xi), fraction);
-	return xi - (__s64)maxnet2006_part((__u64)(xi - rest), fraction);
+		return xi + (__s64)fixed_part((__u64)(rest - xi), fraction);
+	return xi - (__s64)fixed_part((__u64)(xi - rest), fraction);
 }
 
 /* xi + q alpha (1 / tau_new - 1 / tau_old). [tcp-maxnet-2006:eq12] */
@@ -391,23 +268,19 @@ static inline __u64 maxnet2006_rate(__u64 scale, __s64 xi, __u64 gain)
 {
 	__s64 u = (__s64)gain - xi;
 
-	return maxnet2006_exp(scale, u > 0 ? (__u64)u : 0);
+	return fixed_exp(scale, u > 0 ? (__u64)u : 0);
 }
 
 /* baseRTT x in bytes. */
 static inline __u64 maxnet2006_window(__u64 rate, __u32 base_rtt)
 {
-	return maxnet2006_scale(rate, base_rtt, 1000000) / 8; /* 2^57/10^6 is 38 bits, + 24; 20 + 24 */
+	return fixed_scale(rate, base_rtt, 1000000) / 8; /* 2^57/10^6 is 38 bits, + 24; 20 + 24 */
 }
 
 /* The average over a round trip, moved towards a price by dt/tau, at most all the way. [tcp-maxnet-2006:4.5] */
 static inline __u64 maxnet2006_averaged(__u64 average, __u64 price, __u64 dt, __u32 base_rtt)
 {
-	__u64 weight = dt < base_rtt ? (dt << 32) / base_rtt : MAXNET2006_ONE;
-
-	if (price >= average)
-		return average + maxnet2006_part(price - average, weight);
-	return average - maxnet2006_part(average - price, weight);
+	return fixed_towards(average, price, fixed_fraction(dt, base_rtt));
 }
 
 /* Whether the price rises more slowly than mindeltaq over a round trip. [tcp-maxnet-2006:fig5.4] */
@@ -421,7 +294,7 @@ static inline __u32 maxnet2006_rises_slowly(__u32 price, __u32 last, __u32 base_
 /* QSrate times rateinc. [tcp-maxnet-2006:fig5.4] */
 static inline __u64 maxnet2006_raised(__u64 start_rate, __u32 rateinc)
 {
-	__u64 raised = maxnet2006_scale(start_rate, rateinc, 1000); /* 48 + 14; 10 + 14 bits */
+	__u64 raised = fixed_scale(start_rate, rateinc, 1000); /* 48 + 14; 10 + 14 bits */
 
 	return raised < MAXNET2006_RATE_MAX ? raised : MAXNET2006_RATE_MAX;
 }
@@ -442,7 +315,7 @@ static inline void maxnet2006_set_window(const struct maxnet2006_params *p, stru
 	if (bound > maxnet2006_window_max(p, s))
 		bound = maxnet2006_window_max(p, s);
 	s->window = bound;
-	s->rate = bound == window ? rate : maxnet2006_scale(bound, 8000000, s->base_rtt); /* 41 + 23; 24 + 23 bits */
+	s->rate = bound == window ? rate : fixed_scale(bound, 8000000, s->base_rtt); /* 41 + 23; 24 + 23 bits */
 }
 
 /* A start rate came. [tcp-maxnet-2006:fig5.1] */
@@ -455,7 +328,7 @@ static inline void maxnet2006_start(const struct maxnet2006_params *p, struct ma
 		s->mode = MAXNET2006_PRICED;
 		return;
 	}
-	s->start_rate = maxnet2006_exp(p->x_max, (__u64)code << MAXNET2006_EXTRA_BITS);
+	s->start_rate = fixed_exp(p->x_max, (__u64)code << FIXED_EXTRA_BITS);
 	s->mode = MAXNET2006_QUICKSTART;
 	s->base_rtt = base_rtt;
 	maxnet2006_set_window(p, s, s->start_rate);
@@ -467,7 +340,7 @@ static inline void maxnet2006_first_price(const struct maxnet2006_params *p, str
 {
 	s->has_price = 1;
 	s->base_rtt = base_rtt;
-	s->average = (__u64)code << MAXNET2006_EXTRA_BITS;
+	s->average = (__u64)code << FIXED_EXTRA_BITS;
 	s->xi = maxnet2006_xi_rest(s->average, p->alpha, base_rtt, p->t);
 	s->last_price = code;
 	s->heard = now;
@@ -480,7 +353,7 @@ static inline void maxnet2006_first_price(const struct maxnet2006_params *p, str
 static inline int maxnet2006_next_price(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u32 code,
 					__u64 now, __u32 base_rtt)
 {
-	__u64 price = (__u64)code << MAXNET2006_EXTRA_BITS;
+	__u64 price = (__u64)code << FIXED_EXTRA_BITS;
 	__u64 dt;
 
 	if (base_rtt != s->base_rtt) {
@@ -503,7 +376,7 @@ static inline int maxnet2006_next_price(const struct maxnet2006_params *p, struc
 static inline void maxnet2006_obey(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u64 now)
 {
 	__u64 rate = maxnet2006_rate(s->demand_max, s->xi, maxnet2006_gain(s->average, p->alpha, s->base_rtt));
-	__u32 price = maxnet2006_price_code(s->average);
+	__u32 price = fixed_price_code(s->average);
 
 	s->updated = now;
 	s->acks = 0;
@@ -531,10 +404,10 @@ static inline void maxnet2006_obey(const struct maxnet2006_params *p, struct max
 static inline void maxnet2006_ack(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u64 now,
 				  __u64 base_rtt, __u32 field)
 {
-	__u32 code = field & MAXNET2006_CODE_MAX;
+	__u32 code = field & FIXED_CODE_MAX;
 	__u32 rtt = maxnet2006_base_rtt(base_rtt, p->rtt_unit);
 
-	if (field & MAXNET2006_FLAG) {
+	if (field & FIXED_FLAG) {
 		maxnet2006_start(p, s, code, rtt);
 		return;
 	}

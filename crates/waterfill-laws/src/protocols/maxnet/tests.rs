@@ -323,3 +323,46 @@ fn without_a_router_the_window_stays() {
     source.on_ack(&ack(320, PacketKind::Data, Field::Price(0)));
     assert_eq!(source.limit(), before);
 }
+
+/// `[tcp-maxnet-2006:eq12]` 29 to 28 ms at 1 Gbit/s: 0.66 · 5.526204 · (1/0.028 − 1/0.029) = 4.491 742, and the rate stays.
+#[test]
+fn eq12_compensation() {
+    close(compensated(0.0, 5.526_204, 0.66 / 0.028, 0.66 / 0.029), 4.491_742, 1e-6);
+    let q = Field::Price(quantise(demand_inverse(Rate::from_bps(1e9), Rate::from_bps(1e15), 0.4)));
+    for (compensate, rest) in [(true, 1.0), (false, (-4.491_742_f64).exp())] {
+        let mut source =
+            Source::new(&Params { compensate, dt_min: Duration::ZERO, ..Params::default() }, &connection());
+        let at =
+            |ms: u64| Ack::new(Instant::ZERO + Duration::from_millis(100), Echo { echo: q }, Duration::from_millis(ms));
+        source.on_ack(&at(29));
+        close(source.price_rate.as_bps(), 1e9, 1e-5);
+        source.on_ack(&at(28)); // at the same time: eq. 10 does not move ξ
+        close(source.price_rate.as_bps(), 1e9 * rest, 3e-5);
+    }
+}
+
+/// Data without a price: the last router is gone, and the average with it, instead of falling towards "send at x_max".
+#[test]
+fn a_price_that_nobody_writes_ends_the_average() {
+    let mut receiver = Receiver::new(&Params::default());
+    let mut at = |ms, code| {
+        receiver.on_data(&Received {
+            now: Instant::ZERO + Duration::from_millis(ms),
+            kind: PacketKind::Data,
+            header: Header { price: Field::Price(code) },
+            rtt: Some(Duration::from_millis(100)),
+        });
+        receiver.echo(Instant::ZERO).echo
+    };
+    assert_eq!([at(0, 5000), at(10, 0), at(20, 9000)], [5000, 0, 9000].map(Field::Price));
+}
+
+/// A start rate that comes after a price is not heard: MaxStart was before it, or not at all.
+#[test]
+fn a_start_rate_after_a_price_is_not_heard() {
+    let mut source = Source::new(&Params::default(), &connection());
+    source.on_ack(&ack(160, PacketKind::Data, Field::Price(quantise(5.6))));
+    let before = source.limit();
+    source.on_ack(&ack(320, PacketKind::Data, Field::StartRate(1)));
+    assert_eq!(source.limit(), before);
+}

@@ -1,0 +1,624 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * MaxNet of 2007 in integers: the twin of src/protocols/maxnet.rs.
+ *
+ * The law, its equations and its readings are told there; the tags [maxnet-2007:...] are the same in
+ * both. This file says how the law is computed where there is no floating point. It needs nothing
+ * but integer types, calls nothing, and is what a kernel program includes and what the simulator
+ * runs (`arithmetic = "kernel"`).
+ *
+ *
+ * What a source does: maxnet_ack() for the echo of every acknowledgement.
+ *
+ *               start rate                              the rate has reached the price's
+ *   ASKING  ------------------->  RISING (MaxStart)  ------------------------------------>  PRICED
+ *      |       window: its own    |  ^                                                      |  ^
+ *      |                          +--+  a price: + Delta dt / 2 tau,                        +--+  a price: xi, then
+ *      |                                once dt >= tau / 16                                       the window
+ *      |            a price and no start rate, or code 0: no router answered                ^
+ *      +------------------------------------------------------------------------------------+
+ *
+ * A field of code 0 is nobody's: it moves nothing but ASKING. A base round trip that changes moves
+ * the window with the next price, or at once in maxnet_base_rtt().
+ *
+ * What a receiver does: maxnet_receive() for the field of every packet with data, maxnet_echo() for
+ * the field of every acknowledgement.
+ *
+ * What a router does: maxnet_tick() every dt_p with the bytes that arrived and those that wait (or
+ * maxnet_idle() for many intervals in which nothing came), and maxnet_mark() for the field of every
+ * packet; maxnet_mark_price() is the same where start rates are left to somebody slower.
+ *
+ *
+ * Scales
+ *
+ * alpha, eta and a connection's weight are times 1000, mu is times 10^6, T is in whole milliseconds, other
+ * times in whole microseconds. Prices on the wire are in 2^-18 s (section V). In memory they are
+ * finer, so that small steps add up:
+ *
+ *   - A router's price is in 2^-34 s. It moves by (y/C - mu) dt_p; what is cut off each time is at
+ *     most 2^-34 s, and mu dt_p is rounded to that: together the target is off by 6 10^-8 of C
+ *     at dt_p = 1 ms and by 9 10^-5 at 1 us.
+ *   - A receiver's average is in 2^-58 s. It moves by dt/tau of a difference: with a packet every us and
+ *     a round trip of 16 s that is 6 10^-8 of it, and in 2^-34 s the average would stop where it
+ *     is 10^-3 s short, 0.25 % of the rate at T = 0.4 s.
+ *   - xi is in 2^-34 with 32 more bits behind (2^-66), and moves by a fraction in 2^-62: with an
+ *     acknowledgement every us and a round trip of 16 s a step is 5.6 10^-11 of the way to go.
+ *
+ *   field            scale             range used here          why it fits
+ *   ---------------  ----------------  -----------------------  -------------------------------
+ *   price on wire    2^-18 s           23 bits: 0 .. 32 s       section V
+ *   router's price   2^-34 s           60 bits: 2^26 s          32 s on the wire is the most that is heard
+ *   average          2^-58 s           63 bits                  23 + 40
+ *   xi               2^-34 and 2^-66   61 bits and a sign       alpha q / tau is 2^26 at q = 32 s, tau = 1 us
+ *   alpha            10^-3             1 .. 1571 (pi/2)         11 bits
+ *   eta              10^-3             1 .. 65535               16 bits
+ *   T                ms                1 .. 100000              17 bits
+ *   base RTT         us                1 .. 2^24 (16.8 s)       longer ones count as that; 0 is "not known"
+ *   dt               us                0 .. 2^30 (18 min)       longer ones count as that
+ *   dt_min           us                0 .. 10^6
+ *   dt_p             us                1 .. 10^6                20 bits
+ *   T_0              us                dt_p + 1 .. 2^32 - 1
+ *   mu               10^-6             1 .. 10^6                20 bits
+ *   weight           10^-3             1 .. 10^6                20 bits
+ *   x_max            bit/s             32 .. 10^15              50 bits
+ *   rates, C         bit/s             1 .. 2^57                x_max times a weight of 144: more counts as that
+ *   bytes, queue     bytes             0 .. 2^40                1 ms at 8 Pbit/s: more counts as that
+ *   window           bytes             0 .. 2^59                2^57 bit/s for 16.8 s
+ *   packet           bytes             1 .. 2^32 - 1
+ *   time             us                64 bits
+ *
+ * What is outside is the caller's to keep out, where nothing says that it "counts as" something.
+ * Every product below that could pass 64 bits has its bits counted beside it. All divisions are of
+ * unsigned numbers (BPF has no signed one); signed quantities go by sign and magnitude.
+ *
+ *
+ * Differences from the real numbers
+ *
+ *   - x: the exponential is within 1.1 10^-6 of its value (fixed.h), its exponent within 2^-33, and what
+ *     comes of it is cut to whole bit/s: 10^-5 at 100 kbit/s, up to 3 % at 32 bit/s, the slowest.
+ *   - W is cut to whole bytes; a base round trip is a whole number of microseconds, and the window that
+ *     number times the rate: a flow of 10.5 us that counts as 10 has 5 % less.
+ *   - Time is in whole microseconds: dt is off by less than one, once, as the next dt starts where it ended.
+ *   - p_min, and a start rate on the wire, are found in whole codes of ln(rate): 3.8 10^-6 of the rate. A start
+ *     rate is rounded up to one, where real numbers go to the nearest.
+ *   - A rise of MaxStart is rounded up to a whole bit/s, so that it ends.
+ *   - A weight is a whole number of thousandths.
+ *   - `rate` may be less than a packet a round trip, and is at least 1 bit/s. `window` is at least a packet.
+ *     A host that paces can send the fraction; maxnet_pacing() is the real law's, who asks for a packet.
+ */
+#ifndef WATERFILL_MAXNET_H
+#define WATERFILL_MAXNET_H
+
+/* The includer provides __u32, __s64 and __u64: vmlinux.h in a kernel program, the shim on a host. */
+#include "fixed.h"
+
+/* How functions are declared; an includer may ask for something else. maxnet_link_init() has too many
+ * arguments for a BPF function that is not inlined, and is always inlined.
+ */
+#ifndef MAXNET_INLINE
+#define MAXNET_INLINE static inline __attribute__((always_inline))
+#endif
+
+/* Longest base round trip, and longest dt, us. */
+#define MAXNET_RTT_MAX (1u << 24)
+#define MAXNET_DT_MAX (1u << 30)
+/* No rate is larger, bit/s: 144 times 10^15. */
+#define MAXNET_RATE_MAX (1ull << 57)
+/* Most bytes of an interval, or of a queue. */
+#define MAXNET_BYTES_MAX (1ull << 40)
+/* A router's price, 2^-34 s, and the most by which it rises in an interval. */
+#define MAXNET_PRICE_MAX (1ull << 60)
+#define MAXNET_TIME_MAX (1ull << 58)
+/* xi is no further from 0; only a round trip that falls and rises again and again gets there. */
+#define MAXNET_XI_MAX (1ll << 61)
+/* How many bits a receiver's average has below the wire's. */
+#define MAXNET_AVERAGE_BITS 40
+/* MaxStart rises so often in a round trip. */
+#define MAXNET_STEPS 16
+
+/* What is the same for all connections. */
+struct maxnet_params {
+	__u64 x_max;      /* bit/s */
+	__u32 alpha;      /* 10^-3 */
+	__u32 eta;        /* 10^-3 */
+	__u32 t;          /* ms */
+	__u32 dt_min;     /* us: least time between two updates of xi and the window */
+	__u32 average;    /* 1: the receiver averages prices over a round trip */
+	__u32 compensate; /* 1: xi is corrected when the base round trip changes */
+	__u32 xi_first;   /* 1: xi is updated before the rate, as Fig. 2 prints it */
+	__u32 reserved;
+};
+
+enum maxnet_mode {
+	MAXNET_ASKING,
+	MAXNET_RISING,
+	MAXNET_PRICED,
+};
+
+/* One connection. maxnet_source_init() makes it. */
+struct maxnet_source {
+	__u64 window;        /* bytes: the answer */
+	__u64 rate;          /* bit/s: the answer, for pacing; 0 before a router was heard */
+	__u64 demand_max;    /* bit/s: x_max times the connection's weight */
+	__u64 start_rate;    /* bit/s: MaxStart's */
+	__u64 start_initial; /* bit/s: the one that was granted */
+	__s64 xi;            /* 2^-34 */
+	__u64 xi_speed;      /* 2^-62 a us: alpha eta T / tau^2 */
+	__u64 updated;       /* us: when the last price was obeyed */
+	__u64 raised;        /* us: when MaxStart last rose */
+	__u32 xi_behind;     /* 2^-66: xi's lower bits */
+	__u32 price;         /* 2^-18 s: q last obeyed */
+	__u32 base_rtt;      /* us; 0 before one is known */
+	__u32 packet;        /* bytes: the least window */
+	__u32 mode;          /* enum maxnet_mode */
+	__u32 has_price;
+};
+
+/* The receiving side of a connection. Zeroed is new. */
+struct maxnet_receiver {
+	__u64 average;   /* 2^-58 s */
+	__u64 last;      /* us: when the last price came */
+	__u32 rtt;       /* us: smallest sample; 0 before the first */
+	__u32 start;     /* the field that asked for a start rate, flag and all, while it is the last that came; or 0 */
+	__u32 has_price;
+	__u32 reserved;
+};
+
+/* One direction of a link. maxnet_link_init() makes it. */
+struct maxnet_link {
+	__u64 capacity;     /* bit/s */
+	__u64 x_max;        /* bit/s */
+	__u64 start_share;  /* bit/s: (mu + (1 - mu)/4) C */
+	__u64 price;        /* 2^-34 s */
+	__u64 price_min;    /* 2^-34 s */
+	__u64 target_time;  /* 2^-34 s: mu dt_p */
+	__u64 arrival_rate; /* bit/s: y of the last full interval */
+	__u64 promised;     /* bit/s: start rates promised, as of `promised_age` ago */
+	__u64 promised_age; /* 2^-34 T_0 */
+	__u64 aging;        /* 2^-34: dt_p / T_0 */
+	__u32 price_code;   /* 2^-18 s: the price as packets get it */
+	__u32 t;            /* ms */
+	__u32 mu;           /* 10^-6 */
+	__u32 dt_p;         /* us */
+	__u32 t_0;          /* us */
+	__u32 promise;      /* 1: promised start rates are remembered, for T_0 */
+};
+
+/* Section VI. */
+MAXNET_INLINE void maxnet_params_default(struct maxnet_params *p)
+{
+	p->x_max = 1000000000000000ull;
+	p->alpha = 660;
+	p->eta = 60;
+	p->t = 400;
+	p->dt_min = 1;
+	p->average = 1;
+	p->compensate = 0;
+	p->xi_first = 1;
+	p->reserved = 0;
+}
+
+/* Time since `then`: none if that is later, and no longer than matters. */
+MAXNET_INLINE __u64 maxnet_since(__u64 then, __u64 now)
+{
+	__u64 dt = now > then ? now - then : 0;
+
+	return dt < MAXNET_DT_MAX ? dt : MAXNET_DT_MAX;
+}
+
+/* ------------------------------------------------------------------ router */
+
+/* y_dt + Q dt_p / T_0 in 2^-16 bytes: what stands in the queue, as if it had been sent again. [maxnet-2007:fig3] */
+MAXNET_INLINE __u64 maxnet_with_queue(__u64 bytes, __u64 queue_bytes, __u32 dt_p, __u32 t_0)
+{
+	__u64 arrived = bytes < MAXNET_BYTES_MAX ? bytes : MAXNET_BYTES_MAX;
+	__u64 queue = queue_bytes < MAXNET_BYTES_MAX ? queue_bytes : MAXNET_BYTES_MAX;
+
+	return (arrived << 16) + fixed_scale(queue << 16, dt_p, t_0); /* both 56 bits, as dt_p < T_0; 32 + 20 */
+}
+
+/* How long a volume in 2^-16 bytes takes at `capacity`, in 2^-34 s. */
+MAXNET_INLINE __u64 maxnet_time_for(__u64 volume, __u64 capacity)
+{
+	if (volume / capacity >= MAXNET_TIME_MAX >> 21)
+		return MAXNET_TIME_MAX;
+	return fixed_divide(volume, capacity, 21); /* 8 bits and 2^(34 - 16) */
+}
+
+/* n times p + y/C - mu dt_p, not below p_min; y/C is `time`. [maxnet-2007:eq3, VI] */
+MAXNET_INLINE __u64 maxnet_price_next(const struct maxnet_link *link, __u64 time, __u64 n)
+{
+	__u64 room, step;
+
+	if (time > link->target_time) {
+		room = MAXNET_PRICE_MAX - link->price;
+		step = time - link->target_time;
+		return n > room / step ? MAXNET_PRICE_MAX : link->price + n * step;
+	}
+	if (time < link->target_time) {
+		room = link->price - link->price_min;
+		step = link->target_time - time;
+		return n > room / step ? link->price_min : link->price - n * step;
+	}
+	return link->price;
+}
+
+/* n intervals have ended, each with `bytes` more and `queue_bytes` waiting at its end. [maxnet-2007:fig3] */
+MAXNET_INLINE void maxnet_intervals(struct maxnet_link *link, __u64 n, __u64 bytes, __u64 queue_bytes)
+{
+	__u64 volume = maxnet_with_queue(bytes, queue_bytes, link->dt_p, link->t_0);
+	__u64 room = FIXED_EXP_MAX - link->promised_age;
+
+	link->price = maxnet_price_next(link, maxnet_time_for(volume, link->capacity), n);
+	link->price_code = fixed_price_code(link->price);
+	link->promised_age = n > room / link->aging ? FIXED_EXP_MAX : link->promised_age + n * link->aging;
+}
+
+/* One interval has ended: `bytes` came in it, `queue_bytes` wait now. */
+MAXNET_INLINE void maxnet_tick(struct maxnet_link *link, __u64 bytes, __u64 queue_bytes)
+{
+	__u64 arrived = bytes < MAXNET_BYTES_MAX ? bytes : MAXNET_BYTES_MAX;
+
+	link->arrival_rate = arrived * 8000000 / link->dt_p; /* 41 + 23 bits: 2^40 8 10^6 < 2^63 */
+	maxnet_intervals(link, 1, arrived, queue_bytes);
+}
+
+/* `intervals` more in which nothing arrived: the same as so many ticks of 0 bytes and this queue. */
+MAXNET_INLINE void maxnet_idle(struct maxnet_link *link, __u64 intervals, __u64 queue_bytes)
+{
+	if (!intervals)
+		return;
+	link->arrival_rate = 0;
+	maxnet_intervals(link, intervals, 0, queue_bytes);
+}
+
+/* Another rate or target for a link that runs: its price stays, as far as p_min lets it. mu in 10^-6. */
+MAXNET_INLINE void maxnet_link_set(struct maxnet_link *link, __u64 capacity_bps, __u32 mu)
+{
+	link->capacity = capacity_bps ? capacity_bps : 1;
+	if (link->capacity > MAXNET_RATE_MAX)
+		link->capacity = MAXNET_RATE_MAX;
+	link->mu = mu < 1000000 ? mu : 1000000;
+	/* mu + (1 - mu)/4 is (3 mu + 1)/4: 36 + 22; 22 + 22 bits. [maxnet-2007:IV.B] */
+	link->start_share = fixed_scale(link->capacity, 3ull * link->mu + 1000000, 4000000);
+	/* 10^-12 s in 2^-34 s are 2^34/10^12 = 2^22/5^12; 20 + 20 + 22 bits. */
+	link->target_time = ((((__u64)link->mu * link->dt_p) << 22) + 122070312) / 244140625;
+	link->price_min = fixed_price_min(link->capacity, link->x_max, link->t);
+	if (link->price < link->price_min)
+		link->price = link->price_min;
+	link->price_code = fixed_price_code(link->price);
+}
+
+static inline __attribute__((always_inline)) void
+maxnet_link_init(struct maxnet_link *link, __u64 capacity_bps, __u64 x_max, __u32 t_ms, __u32 mu /* 10^-6 */,
+		 __u32 dt_p_us, __u32 t_0_us, __u32 promise)
+{
+	link->x_max = x_max;
+	link->t = t_ms;
+	link->dt_p = dt_p_us ? dt_p_us : 1;
+	if (link->dt_p > 1000000)
+		link->dt_p = 1000000;
+	link->t_0 = t_0_us > link->dt_p ? t_0_us : link->dt_p + 1;
+	link->promise = promise;
+	link->aging = ((__u64)link->dt_p << 34) / link->t_0; /* 20 + 34 bits; at least 4 */
+	link->promised = 0;
+	link->promised_age = 0;
+	link->arrival_rate = 0;
+	link->price = 0;
+	maxnet_link_set(link, capacity_bps, mu); /* the price is p_min then */
+}
+
+/* What is left of the promises: each is kept for T_0, by when it arrives as load. */
+MAXNET_INLINE __u64 maxnet_promised(const struct maxnet_link *link)
+{
+	return fixed_exp(link->promised, link->promised_age);
+}
+
+/* (mu + (1 - mu)/4) C - y, less what is promised; not below 0. [maxnet-2007:IV.B] */
+MAXNET_INLINE __u64 maxnet_spare_capacity(const struct maxnet_link *link)
+{
+	__u64 taken = link->arrival_rate + maxnet_promised(link); /* 63 + 58 bits */
+
+	return taken < link->start_share ? link->start_share - taken : 0;
+}
+
+/* A price field goes on with the higher of two codes; any other field as it came. [maxnet-2007:eq2, fig3] */
+MAXNET_INLINE __u32 maxnet_mark_price(const struct maxnet_link *link, __u32 field)
+{
+	/* A start rate's flag is above any price. */
+	return field > link->price_code ? field : link->price_code;
+}
+
+/* The field that a packet goes on with: prices rise along a path, and start rates fall, so both codes rise. */
+MAXNET_INLINE __u32 maxnet_mark(struct maxnet_link *link, __u32 field)
+{
+	__u64 spare;
+	__u32 own;
+
+	if (!(field & FIXED_FLAG))
+		return maxnet_mark_price(link, field);
+	spare = maxnet_spare_capacity(link);
+	if (link->promise) {
+		link->promised = maxnet_promised(link) + spare;
+		link->promised_age = 0;
+	}
+	own = FIXED_FLAG | fixed_rate_code(spare, link->x_max);
+	return field > own ? field : own;
+}
+
+/* ------------------------------------------------------------------ receiver */
+
+/* Data came with this field, and perhaps a sample of the round trip (0: none). [maxnet-2007:VI] */
+MAXNET_INLINE void maxnet_receive(const struct maxnet_params *p, struct maxnet_receiver *r, __u64 now_us,
+				  __u32 rtt_us, __u32 field)
+{
+	__u64 price = (__u64)(field & FIXED_CODE_MAX) << MAXNET_AVERAGE_BITS;
+
+	if (rtt_us > MAXNET_RTT_MAX)
+		rtt_us = MAXNET_RTT_MAX;
+	if (rtt_us && (!r->rtt || rtt_us < r->rtt))
+		r->rtt = rtt_us;
+	if (field & FIXED_FLAG) {
+		r->start = field;
+		return;
+	}
+	r->start = 0;
+	if (!price) { /* no router on the path any more: no price is better than one that was */
+		r->has_price = 0;
+		return;
+	}
+	/* Towards the price by dt/tau, at most all the way. */
+	if (r->has_price && p->average && r->rtt)
+		r->average = fixed_towards(r->average, price, fixed_fraction(maxnet_since(r->last, now_us), r->rtt));
+	else
+		r->average = price;
+	r->has_price = 1;
+	r->last = now_us;
+}
+
+/* The field of an acknowledgement. */
+MAXNET_INLINE __u32 maxnet_echo(const struct maxnet_receiver *r)
+{
+	__u64 code = (r->average + (1ull << (MAXNET_AVERAGE_BITS - 1))) >> MAXNET_AVERAGE_BITS;
+
+	if (r->start)
+		return r->start;
+	return r->has_price ? (__u32)code : 0; /* an average of codes is none above the largest */
+}
+
+/* ------------------------------------------------------------------ source */
+
+/* alpha q / tau in 2^-34. */
+MAXNET_INLINE __u64 maxnet_gain(__u32 code, __u32 alpha, __u32 base_rtt)
+{
+	/* 39 + 11 + 10 bits; 10^-3 and us make 1000. */
+	return (((__u64)code << FIXED_EXTRA_BITS) * alpha * 1000 + base_rtt / 2) / base_rtt;
+}
+
+/* xi* = alpha q / tau - q / T. [maxnet-2007:VI] */
+MAXNET_INLINE __s64 maxnet_xi_rest(__u32 code, __u32 alpha, __u32 base_rtt, __u32 t)
+{
+	return (__s64)maxnet_gain(code, alpha, base_rtt) -
+	       (__s64)((((__u64)code << FIXED_EXTRA_BITS) * 1000 + t / 2) / t);
+}
+
+/* alpha eta T / tau^2 in 2^-62 a us, at most 1 a us. */
+MAXNET_INLINE __u64 maxnet_xi_speed(const struct maxnet_params *p, __u32 base_rtt)
+{
+	__u64 gain = (__u64)p->alpha * p->eta * p->t; /* 10^-9 s: 11 + 16 + 17 bits */
+	__u64 square = (__u64)base_rtt * base_rtt * 1000; /* 10^-9 s us: 48 + 10 bits */
+
+	return gain < square ? fixed_divide(gain, square, 62) : FIXED_FINE_ONE;
+}
+
+/* That for dt, as a fine fraction: beyond 1, eq. 10 would carry xi past xi*, where it is stopped. */
+MAXNET_INLINE __u64 maxnet_xi_fraction(__u64 speed, __u64 dt)
+{
+	/* The speed is 16 at least: alpha = eta = 0.001, T = 1 ms and 16.8 s. */
+	return dt > FIXED_FINE_ONE / speed ? FIXED_FINE_ONE : dt * speed;
+}
+
+/* xi + (alpha eta / tau^2) dt ((T alpha / tau - 1) q - T xi); the last factor is T (xi* - xi). [maxnet-2007:eq10] */
+MAXNET_INLINE void maxnet_xi_next(struct maxnet_source *s, __s64 rest, __u64 fraction)
+{
+	__u32 behind;
+
+	if (rest >= s->xi) {
+		s->xi += (__s64)fixed_fine_part((__u64)(rest - s->xi), fraction, &behind);
+		s->xi_behind += behind;
+		s->xi += s->xi_behind < behind; /* carried */
+	} else {
+		s->xi -= (__s64)fixed_fine_part((__u64)(s->xi - rest), fraction, &behind);
+		s->xi -= s->xi_behind < behind; /* borrowed */
+		s->xi_behind -= behind;
+	}
+}
+
+/* xi + q alpha (1 / tau_new - 1 / tau_old). [tcp-maxnet-2006:eq12] */
+MAXNET_INLINE __s64 maxnet_compensated(__s64 xi, __u32 code, __u32 alpha, __u32 rtt_new, __u32 rtt_old)
+{
+	xi += (__s64)maxnet_gain(code, alpha, rtt_new) - (__s64)maxnet_gain(code, alpha, rtt_old);
+	if (xi > MAXNET_XI_MAX)
+		return MAXNET_XI_MAX;
+	return xi < -MAXNET_XI_MAX ? -MAXNET_XI_MAX : xi;
+}
+
+/* x_max e^(xi - alpha q / tau), not above x_max; `scale` is x_max and a weight. [maxnet-2007:eq6a] */
+MAXNET_INLINE __u64 maxnet_rate(__u64 scale, __s64 xi, __u64 gain)
+{
+	__s64 u = (__s64)gain - xi;
+
+	return fixed_exp(scale, u > 0 ? (__u64)u : 0);
+}
+
+/* W = tau x, in bytes. [maxnet-2007:eq10] */
+MAXNET_INLINE __u64 maxnet_window(__u64 rate, __u32 base_rtt)
+{
+	return fixed_scale(rate, base_rtt, 1000000) / 8; /* 2^57/10^6 is 38 bits, + 24; 20 + 24 */
+}
+
+/* Delta dt / (2 tau), to the next whole bit/s; all of Delta after two round trips. [maxnet-2007:IV.B] */
+MAXNET_INLINE __u64 maxnet_start_rise(__u64 delta, __u64 dt, __u32 base_rtt)
+{
+	__u64 two = 2 * (__u64)base_rtt;
+
+	return dt < two ? fixed_scale(delta, dt, two) + 1 : delta; /* 57 bits in all; 25 + 25 */
+}
+
+MAXNET_INLINE void maxnet_set_rate(struct maxnet_source *s, __u64 rate)
+{
+	__u64 window = maxnet_window(rate, s->base_rtt);
+
+	s->rate = rate ? rate : 1;
+	/* A packet at least: with less it would hear too late that the price has fallen. */
+	s->window = window > s->packet ? window : s->packet;
+}
+
+/* The rate, at least a packet a round trip; 0 before a router was heard. */
+MAXNET_INLINE __u64 maxnet_pacing(const struct maxnet_source *s)
+{
+	__u64 least;
+
+	if (!s->rate || !s->base_rtt)
+		return 0;
+	least = (__u64)s->packet * 8000000 / s->base_rtt; /* 32 + 23 bits */
+	return s->rate > least ? s->rate : least;
+}
+
+/* A new connection with a window to begin with. `weight` in 10^-3. */
+MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxnet_source *s, __u32 packet_bytes,
+				      __u64 window_bytes, __u32 weight)
+{
+	__u64 demand;
+
+	if (weight > 1000000)
+		weight = 1000000;
+	demand = fixed_scale(p->x_max, weight, 1000); /* 40 + 20; 10 + 20 bits */
+	if (demand > MAXNET_RATE_MAX)
+		demand = MAXNET_RATE_MAX;
+	s->window = window_bytes;
+	s->rate = 0;
+	s->demand_max = demand ? demand : 1;
+	s->start_rate = 0;
+	s->start_initial = 0;
+	s->xi = 0;
+	s->xi_speed = 0;
+	s->updated = 0;
+	s->raised = 0;
+	s->xi_behind = 0;
+	s->price = 0;
+	s->base_rtt = 0;
+	s->packet = packet_bytes;
+	s->mode = MAXNET_ASKING;
+	s->has_price = 0;
+}
+
+/* Returns whether it is a new one. */
+MAXNET_INLINE int maxnet_set_base_rtt(const struct maxnet_params *p, struct maxnet_source *s, __u32 base_rtt_us)
+{
+	if (base_rtt_us > MAXNET_RTT_MAX)
+		base_rtt_us = MAXNET_RTT_MAX;
+	if (!base_rtt_us || base_rtt_us == s->base_rtt)
+		return 0;
+	if (p->compensate && s->has_price)
+		s->xi = maxnet_compensated(s->xi, s->price, p->alpha, base_rtt_us, s->base_rtt);
+	s->base_rtt = base_rtt_us;
+	s->xi_speed = maxnet_xi_speed(p, base_rtt_us);
+	return 1;
+}
+
+/* A start rate came. [maxnet-2007:IV.B] */
+MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_source *s, __u32 code)
+{
+	if (s->mode != MAXNET_ASKING)
+		return;
+	if (!code) { /* no router on the path */
+		s->mode = MAXNET_PRICED;
+		return;
+	}
+	s->start_rate = fixed_exp(p->x_max, (__u64)code << FIXED_EXTRA_BITS);
+	s->start_initial = s->start_rate;
+	s->mode = MAXNET_RISING;
+	maxnet_set_rate(s, s->start_rate);
+}
+
+/* The rate to use: MaxStart's while it is below the price's. [maxnet-2007:IV.B] */
+MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 price_rate, __u64 now)
+{
+	__u64 dt = maxnet_since(s->raised, now);
+
+	if (s->mode != MAXNET_RISING)
+		return price_rate;
+	/* First whether it is over: from a price's rate below the initial one Delta would be negative. */
+	if (s->start_rate < price_rate && dt * MAXNET_STEPS >= s->base_rtt) {
+		s->start_rate += maxnet_start_rise(price_rate - s->start_initial, dt, s->base_rtt);
+		s->raised = now;
+	}
+	if (s->start_rate < price_rate)
+		return s->start_rate;
+	s->mode = MAXNET_PRICED;
+	return price_rate;
+}
+
+/* Fig. 2 for a price. */
+MAXNET_INLINE void maxnet_obey(const struct maxnet_params *p, struct maxnet_source *s, __u64 now, __u32 code)
+{
+	__s64 rest = maxnet_xi_rest(code, p->alpha, s->base_rtt, p->t);
+	__u64 gain = maxnet_gain(code, p->alpha, s->base_rtt);
+	__s64 xi = s->xi;
+
+	if (s->has_price) {
+		maxnet_xi_next(s, rest, maxnet_xi_fraction(s->xi_speed, maxnet_since(s->updated, now)));
+		if (p->xi_first)
+			xi = s->xi;
+	} else {
+		xi = rest;
+		s->xi = rest;
+		s->raised = now; /* MaxStart's clock starts with the first price */
+		s->has_price = 1;
+		if (s->mode == MAXNET_ASKING)
+			s->mode = MAXNET_PRICED;
+	}
+	s->price = code;
+	s->updated = now;
+	maxnet_set_rate(s, maxnet_start_or_price_rate(s, maxnet_rate(s->demand_max, xi, gain), now));
+}
+
+/* An acknowledgement with this field in its echo. */
+MAXNET_INLINE void maxnet_ack(const struct maxnet_params *p, struct maxnet_source *s, __u64 now_us, __u32 base_rtt_us,
+			      __u32 field)
+{
+	__u32 code = field & FIXED_CODE_MAX;
+
+	maxnet_set_base_rtt(p, s, base_rtt_us);
+	if (!s->base_rtt)
+		return;
+	if (field & FIXED_FLAG) {
+		maxnet_start(p, s, code);
+		return;
+	}
+	if (!code) /* no router on the path, or none has written yet */
+		return;
+	if (s->has_price && maxnet_since(s->updated, now_us) < p->dt_min)
+		return;
+	maxnet_obey(p, s, now_us, code);
+}
+
+/* A new base round trip without an echo: compensated, and the window with it. */
+MAXNET_INLINE void maxnet_base_rtt(const struct maxnet_params *p, struct maxnet_source *s, __u32 base_rtt_us)
+{
+	__u64 rate = s->start_rate;
+
+	if (!maxnet_set_base_rtt(p, s, base_rtt_us))
+		return;
+	if (s->has_price) {
+		rate = maxnet_rate(s->demand_max, s->xi, maxnet_gain(s->price, p->alpha, s->base_rtt));
+		if (s->mode == MAXNET_RISING && s->start_rate < rate)
+			rate = s->start_rate;
+	} else if (s->mode != MAXNET_RISING) {
+		return; /* the window is not the law's yet */
+	}
+	maxnet_set_rate(s, rate);
+}
+
+#endif

@@ -1,0 +1,301 @@
+//! The law in integers: `kernel/maxnet.h`, compiled for the host and called as it stands.
+//!
+//! The scales are told there. Real numbers are turned into them here and nowhere else.
+
+#![allow(
+    unsafe_code,
+    reason = "the twin is C. Its functions take plain integers and structs of them by reference, \
+              keep no pointer, allocate nothing and have no state, so every call is safe"
+)]
+
+use super::{Arithmetic, Echo, Field, Header, Order, Params};
+use crate::params::{ParamError, require};
+use crate::protocol::{Ack, Connection, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// 2³⁴: prices of links and ξ in memory.
+const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
+/// `MAXNET_RATE_MAX`.
+const RATE_MAX: u64 = 1 << 57;
+
+/// `struct maxnet_params`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct HostParams {
+    x_max: u64,
+    alpha: u32,
+    eta: u32,
+    t: u32,
+    dt_min: u32,
+    average: u32,
+    compensate: u32,
+    xi_first: u32,
+    reserved: u32,
+}
+
+/// `struct maxnet_source`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct SourceState {
+    window: u64,
+    rate: u64,
+    demand_max: u64,
+    start_rate: u64,
+    start_initial: u64,
+    xi: i64,
+    xi_speed: u64,
+    updated: u64,
+    raised: u64,
+    xi_behind: u32,
+    price: u32,
+    base_rtt: u32,
+    packet: u32,
+    mode: u32,
+    has_price: u32,
+}
+
+/// `struct maxnet_receiver`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct ReceiverState {
+    average: u64,
+    last: u64,
+    rtt: u32,
+    start: u32,
+    has_price: u32,
+    reserved: u32,
+}
+
+/// `struct maxnet_link`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct LinkState {
+    capacity: u64,
+    x_max: u64,
+    start_share: u64,
+    price: u64,
+    price_min: u64,
+    target_time: u64,
+    arrival_rate: u64,
+    promised: u64,
+    promised_age: u64,
+    aging: u64,
+    price_code: u32,
+    t: u32,
+    mu: u32,
+    dt_p: u32,
+    t_0: u32,
+    promise: u32,
+}
+
+// The same numbers as in kernel/maxnet.c: a field added on one side alone does not compile.
+const _: () = assert!(size_of::<HostParams>() == 40);
+const _: () = assert!(size_of::<SourceState>() == 96);
+const _: () = assert!(size_of::<ReceiverState>() == 32);
+const _: () = assert!(size_of::<LinkState>() == 104);
+
+unsafe extern "C" {
+    safe fn waterfill_maxnet_link_init(
+        link: &mut LinkState,
+        capacity: u64,
+        x_max: u64,
+        t: u32,
+        mu: u32,
+        dt_p: u32,
+        t_0: u32,
+        promise: u32,
+    );
+    safe fn waterfill_maxnet_tick(link: &mut LinkState, bytes: u64, queue: u64);
+    safe fn waterfill_maxnet_mark(link: &mut LinkState, field: u32) -> u32;
+    safe fn waterfill_maxnet_receive(params: &HostParams, receiver: &mut ReceiverState, now: u64, rtt: u32, field: u32);
+    safe fn waterfill_maxnet_echo(receiver: &ReceiverState) -> u32;
+    safe fn waterfill_maxnet_source_init(
+        params: &HostParams,
+        source: &mut SourceState,
+        packet: u32,
+        window: u64,
+        weight: u32,
+    );
+    safe fn waterfill_maxnet_ack(params: &HostParams, source: &mut SourceState, now: u64, base_rtt: u32, field: u32);
+    safe fn waterfill_maxnet_pacing(source: &SourceState) -> u64;
+}
+
+/// A ratio times `scale`, to the nearest; saturates.
+fn scaled(value: f64, scale: f64) -> u32 {
+    (value * scale).round() as u32
+}
+
+/// Microseconds on the clock.
+fn clock(now: Instant) -> u64 {
+    now.as_ps() / 1_000_000
+}
+
+/// A span to the nearest microsecond, but not none.
+fn span(d: Duration) -> u32 {
+    u32::try_from((d.as_ps() + 500_000) / 1_000_000).unwrap_or(u32::MAX).max(1)
+}
+
+/// Whole bytes.
+fn whole(volume: Volume) -> u64 {
+    volume.as_bytes().round() as u64
+}
+
+/// Whether a parameter set fits the scales (the table in `kernel/maxnet.h`).
+pub(super) fn check(params: &Params) -> Result<(), ParamError> {
+    if params.arithmetic == Arithmetic::Real {
+        return Ok(());
+    }
+    let within = |d: Duration, least: Duration, most: Duration| least <= d && d <= most;
+    let (us, ms, s) = (Duration::from_micros(1), Duration::from_millis(1), Duration::from_millis(1000));
+    require((32.0..=1e15).contains(&params.x_max.as_bps()), "x_max", "32 bit/s to 1 Pbit/s in kernel arithmetic")?;
+    require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
+    require(params.alpha >= 1e-3, "alpha", "at least 0.001 in kernel arithmetic")?;
+    require((1e-3..=65.0).contains(&params.eta), "eta", "0.001 to 65 in kernel arithmetic")?;
+    require(params.mu >= 1e-6, "mu", "at least 10⁻⁶ in kernel arithmetic")?;
+    require(params.dt_min <= s, "dt_min", "at most 1 s in kernel arithmetic")?;
+    require(within(params.dt_p, us, s), "dt_p", "1 µs to 1 s in kernel arithmetic")?;
+    require(within(params.t_0, params.dt_p + us, s * 4000), "t_0", "dt_p + 1 µs to 4000 s in kernel arithmetic")
+}
+
+impl HostParams {
+    fn new(params: &Params) -> Self {
+        Self {
+            x_max: params.x_max.as_bps() as u64,
+            alpha: scaled(params.alpha, 1e3),
+            eta: scaled(params.eta, 1e3),
+            t: scaled(params.t.as_secs(), 1e3),
+            dt_min: scaled(params.dt_min.as_secs(), 1e6),
+            average: u32::from(params.average),
+            compensate: u32::from(params.compensate),
+            xi_first: u32::from(params.order == Order::XiFirst),
+            reserved: 0,
+        }
+    }
+}
+
+/// A router's law in integers.
+#[derive(Clone, Debug)]
+pub struct Router {
+    state: LinkState,
+    dt_p: Duration,
+    /// Since the last update; the part of a byte that a fluid leaves over is of the next.
+    arrived: Volume,
+    next_update: Instant,
+}
+
+impl Router {
+    pub(super) fn new(params: &Params, link: &LinkView) -> Self {
+        let mut state = LinkState::default();
+        waterfill_maxnet_link_init(
+            &mut state,
+            (link.capacity.as_bps() as u64).clamp(1, RATE_MAX),
+            params.x_max.as_bps() as u64,
+            scaled(params.t.as_secs(), 1e3),
+            scaled(link.target.unwrap_or(params.mu), 1e6),
+            span(params.dt_p),
+            span(params.t_0),
+            u32::from(params.promise),
+        );
+        Self { state, dt_p: params.dt_p, arrived: Volume::ZERO, next_update: Instant::ZERO + params.dt_p }
+    }
+}
+
+impl crate::protocol::Router<Header> for Router {
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        if let Some(Header { price }) = passing.header.as_deref_mut() {
+            *price = Field::from_bits(waterfill_maxnet_mark(&mut self.state, price.bits()));
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        let bytes = whole(self.arrived);
+        self.arrived -= Volume::from_bytes(bytes as f64);
+        waterfill_maxnet_tick(&mut self.state, bytes, whole(link.queue));
+        self.next_update = now + self.dt_p;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("price", self.state.price as f64 / MEMORY_SCALE);
+    }
+}
+
+/// A receiver's law in integers.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    params: HostParams,
+    state: ReceiverState,
+}
+
+impl Receiver {
+    pub(super) fn new(params: &Params) -> Self {
+        Self { params: HostParams::new(params), state: ReceiverState::default() }
+    }
+}
+
+impl crate::protocol::Receiver<Header, Echo> for Receiver {
+    fn on_data(&mut self, received: &Received<Header>) {
+        let field = received.header.price.bits();
+        let rtt = received.rtt.map_or(0, span);
+        waterfill_maxnet_receive(&self.params, &mut self.state, clock(received.now), rtt, field);
+    }
+
+    fn echo(&mut self, _now: Instant) -> Echo {
+        Echo { echo: Field::from_bits(waterfill_maxnet_echo(&self.state)) }
+    }
+}
+
+/// A source's law in integers.
+#[derive(Clone, Debug)]
+pub struct Source {
+    params: HostParams,
+    state: SourceState,
+}
+
+impl Source {
+    pub(super) fn new(params: &Params, connection: &Connection) -> Self {
+        let params = HostParams::new(params);
+        let mut state = SourceState::default();
+        waterfill_maxnet_source_init(
+            &params,
+            &mut state,
+            whole(connection.packet) as u32,
+            whole(connection.initial_window),
+            scaled(connection.weight, 1e3).max(1),
+        );
+        Self { params, state }
+    }
+}
+
+impl crate::protocol::Source<Header, Echo> for Source {
+    fn stamp(&mut self, sending: &Sending) -> Header {
+        Header { price: if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) } }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        let field = ack.echo.echo.bits();
+        waterfill_maxnet_ack(&self.params, &mut self.state, clock(ack.now), span(ack.base_rtt), field);
+    }
+
+    fn limit(&self) -> Limit {
+        let pacing = waterfill_maxnet_pacing(&self.state);
+        Limit {
+            window: Some(Volume::from_bytes(self.state.window as f64)),
+            pacing: (pacing > 0).then_some(Rate::from_bps(pacing as f64)),
+        }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if self.state.has_price == 1 {
+            probe.record("price", super::real(self.state.price));
+            probe.record("xi", self.state.xi as f64 / MEMORY_SCALE);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
