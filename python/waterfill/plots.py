@@ -35,12 +35,12 @@ _MOST_COLUMNS = 3
 _MOST_STEPS = 200
 
 
-def rates(result: Result, *, average_s: float = 1.0) -> Figure:
+def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:
     """Rates of flows and of other traffic, averaged over intervals of `average_s` seconds."""
     figure, (axis,) = _figure(1)
     _rates(axis, result, average_s)
     axis.set_xlabel("time (s)")
-    return _finish(figure, result)
+    return _finish(figure, result, title)
 
 
 def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None) -> Figure:
@@ -167,8 +167,8 @@ def _figure(rows: int) -> tuple[Figure, list[Any]]:
     return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
 
 
-def _finish(figure: Figure, result: Result) -> Figure:
-    figure.axes[0].set_title(result.summary["scenario"], loc="left", parse_math=False)
+def _finish(figure: Figure, result: Result, title: str = "") -> Figure:
+    figure.axes[0].set_title(title or result.summary["scenario"], loc="left", parse_math=False)
     for axis in figure.axes:
         axis.set_xlim(0, result.summary["duration_s"])
         axis.set_ylim(bottom=0)
@@ -188,7 +188,8 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
     else:
         for group in dict.fromkeys(flow["group"] for flow in flows):
             names = [flow["name"] for flow in flows if flow["group"] == group]
-            _band(axis, result.flows, names, average_s, f"{group} ({len(names)})", next(styles))
+            label = group if len(names) == 1 else f"{group} (mean of {len(names)})"
+            _band(axis, result.flows, names, average_s, label, next(styles))
     for source in result.summary.get("traffic", []):
         rows = result.samples("traffic", source["name"])
         _line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))

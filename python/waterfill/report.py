@@ -19,7 +19,7 @@ from waterfill import __version__
 from waterfill.claims import VERDICTS, Experiment
 from waterfill.errors import InputError
 from waterfill.results import Document, write_text
-from waterfill.tables import claim_cells
+from waterfill.tables import claim_cells, remark
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -30,14 +30,20 @@ h3 { margin-top: 2.2rem; }
 table { border-collapse: collapse; width: 100%; font-size: .92rem; }
 th, td { text-align: left; padding: .3rem .6rem; border-bottom: 1px solid #ddd;
          vertical-align: top; }
-td.number { text-align: right; white-space: nowrap; }
+.number { text-align: right; white-space: nowrap; }
 .reproduced { color: #00624a; } .differs { color: #a33b00; font-weight: 600; }
 .unchecked { color: #5a5a5a; font-style: italic; }
 .why { font-size: .88rem; color: #444; }
-img { max-width: 100%; border: 1px solid #eee; margin: .6rem 0; }
+img { max-width: 100%; border: 1px solid #eee; box-sizing: border-box; }
+.figures { display: flex; flex-wrap: wrap; gap: .6rem; margin: .6rem 0; align-items: flex-start; }
+@media (min-width: 60rem) { .several img { width: calc(50% - .3rem); } }
 pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; font-size: .82rem; }
-nav a { margin-right: 1rem; } code { font-size: .92em; }
+pre.prose { white-space: pre-wrap; }
+summary { cursor: pointer; }
+nav { margin: 1rem 0; } nav a { margin-right: 1rem; } code { font-size: .92em; }
 """
+
+_CLASSES = {"reproduced": "reproduced", "differs": "differs", "cannot be checked": "unchecked"}
 
 
 @dataclass(frozen=True)
@@ -92,10 +98,11 @@ def counts(entries: Sequence[Entry]) -> Counter[str]:
 def _summary(entries: Sequence[Entry]) -> str:
     number = counts(entries)
     total = sum(number.values())
-    parts = ", ".join(f"{number[verdict]} {verdict}" for verdict in VERDICTS)
+    words = {"differs": "differs" if number["differs"] == 1 else "differ"}
+    parts = ", ".join(f"{number[verdict]} {words.get(verdict, verdict)}" for verdict in VERDICTS)
     checked = number["reproduced"] + number["differs"]
     share = f" ({number['reproduced'] / checked:.0%} of the checkable)" if checked else ""
-    return f"{total} claims of {len(entries)} experiments: {parts}{share}"
+    return f"{total} claims of {len(entries)} experiment{'s' * (len(entries) != 1)}: {parts}{share}"
 
 
 def _papers(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
@@ -117,6 +124,7 @@ def page(entries: Sequence[Entry]) -> str:
     ]
     text += [f"<a href='#{paper}'>{paper}</a>" for paper in papers]
     text.append("</nav>")
+    text += _overview(entries)
     for paper, group in papers.items():
         text.append(f"<h2 id='{paper}'>{paper}</h2>")
         for entry in group:
@@ -125,36 +133,66 @@ def page(entries: Sequence[Entry]) -> str:
     return "\n".join(text)
 
 
+def _overview(entries: Sequence[Entry]) -> list[str]:
+    """A line an experiment: how many claims have each verdict."""
+    heads = "".join(f"<th class='number'>{verdict}</th>" for verdict in VERDICTS)
+    text = [f"<table><thead><tr><th>experiment</th><th></th>{heads}</tr></thead><tbody>"]
+    for entry in entries:
+        number = counts([entry])
+        cells = "".join(
+            f"<td class='number {_CLASSES[verdict] if number[verdict] else ''}'>"
+            f"{number[verdict] or ''}</td>"
+            for verdict in VERDICTS
+        )
+        experiment = entry.experiment
+        link = f"<a href='#{_anchor(experiment)}'>{experiment.path}</a>"
+        text.append(f"<tr><td>{link}</td><td>{html.escape(experiment.title)}</td>{cells}</tr>")
+    text.append("</tbody></table>")
+    return text
+
+
+def _anchor(experiment: Experiment) -> str:
+    return experiment.path.replace("/", "-")
+
+
 def _section(entry: Entry) -> list[str]:
     experiment = entry.experiment
-    anchor = experiment.path.replace("/", "-")
+    anchor = _anchor(experiment)
     text = [
         f"<h3 id='{anchor}'>{html.escape(experiment.title)}</h3>",
         f"<p><code>waterfill reproduce {experiment.path}</code></p>",
     ]
-    for figure in entry.figures:
-        data = base64.b64encode(figure.read_bytes()).decode("ascii")
-        name = html.escape(f"{experiment.path}: {figure.stem}")
-        text.append(f"<img alt='{name}' src='data:image/svg+xml;base64,{data}'>")
+    if entry.figures:
+        text.append(f"<div class='figures{' several' if len(entry.figures) > 1 else ''}'>")
+        for figure in entry.figures:
+            data = base64.b64encode(figure.read_bytes()).decode("ascii")
+            name = html.escape(f"{experiment.path}: {figure.stem}")
+            text.append(f"<img alt='{name}' src='data:image/svg+xml;base64,{data}'>")
+        text.append("</div>")
     text.append(
-        "<table><thead><tr><th>claim</th><th>source</th><th>paper</th><th>measured</th>"
-        "<th>verdict</th></tr></thead><tbody>"
+        "<table><thead><tr><th>claim</th><th>source</th><th class='number'>paper</th>"
+        "<th class='number'>measured</th><th>verdict</th></tr></thead><tbody>"
     )
     for claim in entry.claims:
         paper, measured = map(html.escape, claim_cells(claim))
-        kind = "unchecked" if claim["verdict"] == "cannot be checked" else claim["verdict"]
-        why = ""
-        if claim["why"] and claim["verdict"] != "reproduced":
-            why = f"<div class='why'>{html.escape(claim['why'])}</div>"
+        kind = _CLASSES[claim["verdict"]]
+        told = remark(claim)
+        why = f"<div class='why'>{html.escape(told)}</div>" if told else ""
         text.append(
             f"<tr id='{anchor}-{claim['id']}'><td>{html.escape(claim['statement'])}{why}</td>"
             f"<td>{html.escape(claim['source'])}</td><td class='number'>{paper}</td>"
             f"<td class='number'>{measured}</td><td class='{kind}'>{claim['verdict']}</td></tr>"
         )
     text.append("</tbody></table>")
-    for name in sorted({run.scenario for run in experiment.runs}):
-        source = html.escape((experiment.folder / name).read_text(encoding="utf-8"))
-        text.append(f"<details><summary>{name}</summary><pre>{source}</pre></details>")
+    # What the claims call "README": readings, parameters, findings.
+    files = ["README.md", *sorted({run.scenario for run in experiment.runs})]
+    for path in [experiment.folder / name for name in files]:
+        if path.is_file():
+            kind = " class='prose'" if path.suffix == ".md" else ""
+            source = html.escape(path.read_text(encoding="utf-8"))
+            text.append(
+                f"<details><summary>{path.name}</summary><pre{kind}>{source}</pre></details>"
+            )
     return text
 
 
@@ -180,10 +218,6 @@ def markdown(root: Path, entries: Sequence[Entry]) -> str:
                     verdict = f"**{verdict}**"
                 row = " | ".join(cell.replace("|", "\\|") for cell in [*cells, verdict])
                 text.append(f"| {row} |")
-            notes = [
-                f"- {claim['id']}: {claim['why']}"
-                for claim in entry.claims
-                if claim["why"] and claim["verdict"] != "reproduced"
-            ]
+            notes = [f"- {c['id']}: {remark(c)}" for c in entry.claims if remark(c)]
             text += ["", *notes, ""] if notes else [""]
     return "\n".join(text)

@@ -34,18 +34,21 @@ def title(experiment: Experiment, run: str) -> str:
 
 def reproduce(
     chosen: Sequence[Experiment],
-    folder_of: Callable[[Experiment], Path],
+    folder_of: Callable[[Experiment], Path] | None,
     *,
     short: bool = False,
     seed: int | None = None,
     cached: bool = True,
+    planned: Callable[[Mapping[str, str], int], None] | None = None,
     progress: Callable[[str, Tick], None] | None = None,
     done: Callable[[Experiment, list[Document], list[Path]], None] | None = None,
 ) -> Reproduction:
-    """Runs the experiments, judges their claims and writes data and figures.
+    """Runs the experiments, judges their claims and writes data and figures (no folders: neither).
 
-    `done` is called for each experiment once all its runs are there, in the order in which they
-    finish. `seed` replaces every scenario's own. Ctrl-C leaves the experiments that are done.
+    `planned` is told the runs to come as {title: experiment}, and how many are there already;
+    `progress` hears of each as (title, tick), from threads. `done` is called for each experiment
+    once all its runs are there, in the order in which they finish. `seed` replaces every
+    scenario's own. Ctrl-C leaves the experiments that are done.
     """
     sets = [] if seed is None else [f"seed={seed}"]
     wanted = {
@@ -68,19 +71,19 @@ def reproduce(
             if all((experiment.path, name) in results for name in names):
                 runs = {name: results.pop((experiment.path, name)) for name in names}
                 judged = experiment.evaluate(runs, short)
-                figures = experiment.write(runs, judged, folder_of(experiment))
+                figures: list[Path] = []
+                if folder_of is not None:
+                    figures = experiment.write(runs, judged, folder_of(experiment))
                 found.claims[experiment.path] = judged
                 found.figures[experiment.path] = figures
                 if done is not None:
                     done(experiment, judged, figures)
 
+    titles = {title(e, name): (e.path, name) for e in chosen for name in e.scenarios(short, sets)}
+    missing = {label: wanted[key] for label, key in titles.items() if key not in results}
+    if planned is not None:
+        planned({label: titles[label][0] for label in missing}, len(results))
     finish(chosen)
-    names = {title(e, name): (e.path, name) for e in chosen for name in e.scenarios(short, sets)}
-    missing = {
-        label: wanted[key]
-        for label, key in names.items()
-        if key not in results and key[0] not in found.claims
-    }
     by_path = {experiment.path: experiment for experiment in chosen}
 
     def keep(label: str, result: Result) -> None:
@@ -88,8 +91,8 @@ def reproduce(
             return
         if cached:
             cache.store(missing[label], "sim", result)
-        results[names[label]] = result
-        finish([by_path[names[label][0]]])
+        results[titles[label]] = result
+        finish([by_path[titles[label][0]]])
 
     run_each(_longest_first(missing), progress=progress, done=keep)
     found.interrupted = len(found.claims) < len(chosen)

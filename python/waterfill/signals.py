@@ -257,6 +257,10 @@ def signals(
         axis.set_ylabel(panel["y_label"])
         axis.set_xlim(start_s, end_s)
         axis.set_ylim(panel.get("y_min"), panel.get("y_max"))
+        if "y_min" in panel and "y_max" not in panel and axis.lines:
+            # The margin above a line is of the whole axis, not of what the line covers.
+            low, high = axis.get_ylim()
+            axis.set_ylim(low, high + 0.04 * (high - low))
         axis.grid(alpha=0.3)
         if "title" in panel:
             axis.set_title(panel["title"], loc="left", fontsize="medium")
@@ -264,6 +268,7 @@ def signals(
             axis.legend(frameon=False, fontsize="small", loc=panel.get("legend", "best"))
     for axis in grid[-1]:
         axis.set_xlabel("time (s)")
+        axis.locator_params(axis="x", nbins=6)  # more would run into each other past 100,000 s
     for axis in list(grid.flat)[len(panels) :]:
         axis.remove()
     if title:

@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from waterfill import measures, plots
 
 if TYPE_CHECKING:
@@ -30,6 +32,7 @@ def sweep(
     y_label: str,
     args: Mapping[str, Any] | None = None,
     computed: Mapping[str, Mapping[str, Any]] | None = None,
+    x_unit: float = 1.0,
     y_unit: float = 1.0,
     log_x: bool = False,
     log_y: bool = False,
@@ -38,7 +41,7 @@ def sweep(
     """A measure against what is varied, a line a template; computed lines are drawn thin.
 
     `computed` names measures that need no run: {label: {measure = …, args = …}}, called with
-    `x` besides. Values are divided by `y_unit`.
+    `x` besides. Values are divided by `y_unit`, and `x`, which names the runs, by `x_unit`.
     """
     from matplotlib.figure import Figure
 
@@ -46,7 +49,7 @@ def sweep(
     axis = figure.subplots()
     styles = plots.line_styles()
     markers = iter("osD^vPX*" * 4)
-    places = [float(v) if not isinstance(v, str) else float(i) for i, v in enumerate(x)]
+    places = [float(i) if isinstance(v, str) else v / x_unit for i, v in enumerate(x)]
     for label, template in lines.items():
         values = [
             _value(measure, runs.get(template.format(x=value)), args or {}) / y_unit for value in x
@@ -59,6 +62,8 @@ def sweep(
         axis.plot(places, values, linewidth=0.8, label=label, **next(styles))
     if any(isinstance(value, str) for value in x):
         axis.set_xticks(places, [str(value) for value in x])
+    elif all(isinstance(value, int) for value in x) and x_unit == 1.0:
+        axis.locator_params(axis="x", integer=True)
     if log_x:
         axis.set_xscale("log", base=2)
         axis.set_xticks(places, [f"{value:g}" for value in places])
@@ -66,7 +71,8 @@ def sweep(
     if log_y:
         axis.set_yscale("log")
     else:
-        axis.set_ylim(bottom=0)
+        drawn = [value for line in axis.lines for value in np.asarray(line.get_ydata())]
+        axis.set_ylim(0, 1.0 if not any(drawn) else None)
     axis.set_xlabel(x_label)
     axis.set_ylabel(y_label)
     axis.grid(alpha=0.3)

@@ -326,12 +326,14 @@ def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
         if claim["verdict"] != claim["expect"]:
             verdict.append(f" (on record: {claim['expect']})")
         table.add_row(claim["statement"], _paper(claim), _measured(claim), verdict)
-    notes = [
-        Text(f"{claim['id']}: {claim['why']}")
-        for claim in judged
-        if claim["why"] and claim["verdict"] != "reproduced"
-    ]
+    notes = [Text(f"{claim['id']}: {text}") for claim in judged if (text := remark(claim))]
     return [Text(title, style="bold"), table, *notes]
+
+
+def remark(claim: Document) -> str:
+    """What is to be said about a verdict: why it is not the paper's, or why it might not be."""
+    told = claim["verdict"] != "reproduced" or claim["expect"] == "reproduced"
+    return claim["why"] or "" if told else ""
 
 
 def claim_cells(claim: Document) -> tuple[str, str]:
