@@ -2,12 +2,12 @@
 # a second run quick. What is asked of the machine is in tools/setup.sh.
 
 VENV := .venv/bin
-RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch]') Cargo.toml Cargo.lock
+RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch]') Cargo.toml Cargo.lock tools/daemon.sh
 
 # One interpreter for every build of the bindings, or cargo would build PyO3 anew for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table response equilibria threeway cohabit-table ns3 lint docs lock clean
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds ns3 lint docs lock clean
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -18,7 +18,7 @@ demo: build ## reproduce MaxNet's two-hop experiment: its table, its figure
 
 build: .venv/.built ## leave a working .venv/bin/waterfill
 
-test: build .venv/.dev ## every test that this machine can run; says what it skipped and why
+test: .venv/.dev build ## every test that this machine can run; says what it skipped and why
 	@$(VENV)/python tools/run_tests.py
 
 bench: .venv/.run ## the engine's speed and memory, as JSON
@@ -30,11 +30,17 @@ bench-linux: build ## the testbed's delay line, by each way that frames can reac
 testbed-table: build ## the kernel's TCPs against the simulator's, cell by cell; as root, an hour and a half
 	@$(VENV)/python -m waterfill.testbed.table
 
+linux-maxnet: build ## MaxNet in the kernel against what is asked of it, simulator and fluid beside; as root, three quarters of an hour
+	@$(VENV)/python -m waterfill.testbed.maxnet
+
 response: build ## Reno's and CUBIC's windows under loss against theory, 140 cells
 	@$(VENV)/waterfill response
 
 cohabit-table: build ## explicit protocols beside TCPs, protected or not, 624 cells; an hour or two, goes on where it was
 	@$(VENV)/python -m waterfill.cohabit -o out/cohabit
+
+seeds: build ## every experiment of the papers with seeds 1 to 5: which verdicts hang on chance; an hour, goes on where it was
+	@$(VENV)/python -m waterfill.seeds -o out/seeds
 
 equilibria: build ## XCP's fixed point and max-min against the packet simulator, 150 random networks
 	@$(VENV)/python -m waterfill.theory.check
@@ -73,6 +79,9 @@ clean: ## remove .venv and everything built; results in out/ stay
 	@env -u CONDA_PREFIX VIRTUAL_ENV=$(CURDIR)/.venv PIP_NO_INDEX=1 PIP_QUIET=1 CARGO_TERM_QUIET=true \
 	  $(VENV)/maturin develop --release --quiet >&2
 	@if [ "$$(uname)" = Linux ]; then \
-	  cargo build --release --locked --quiet --package waterfill-linux --bin waterfill-delay >&2 && \
-	  install "$${CARGO_TARGET_DIR:-target}/release/waterfill-delay" $(VENV)/; fi
+	  programs=waterfill-delay features=; \
+	  if why=$$(tools/daemon.sh); then programs="$$programs waterfilld" features="--features daemon"; \
+	  else echo "build: $$why: left out" >&2; rm -f $(VENV)/waterfilld; fi; \
+	  cargo build --release --locked --quiet --package waterfill-linux $$features --bins >&2 && \
+	  for one in $$programs; do install "$${CARGO_TARGET_DIR:-target}/release/$$one" $(VENV)/ || exit 1; done; fi
 	@touch $@

@@ -43,6 +43,13 @@ def cargo() -> Outcome:
     outcome = Outcome()
     # --no-fail-fast: one run tells everything that is broken.
     command = ["cargo", "test", "--locked", "--no-fail-fast"]
+    lacks = subprocess.run(
+        [ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True, check=False
+    )
+    if lacks.returncode == 0:
+        command += ["--features", "waterfill-linux/daemon"]
+    else:
+        outcome.skipped[f"waterfill-linux/daemon: {lacks.stdout.strip()}"] += 1
     # proptest draws the same cases on every run, unless another seed is asked for.
     environment = {"PROPTEST_RNG_SEED": "1", **os.environ}
     with subprocess.Popen(

@@ -80,6 +80,18 @@ if [ "$kind" = dev ] && [ "$(uname)" = Linux ] && [ "$(id -u)" = 0 ] && command 
   fi
 fi
 
+# --- What MaxNet on Linux is built with. The headers of its libraries are asked of a compiler, so this comes after cc.
+if [ "$kind" = dev ] && [ "$(uname)" = Linux ] && ! why=$(tools/daemon.sh); then
+  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+    read -ra wanted <<<"$(tools/daemon.sh packages)"
+    say "for MaxNet on Linux: installing ${wanted[*]}"
+    export DEBIAN_FRONTEND=noninteractive
+    { apt-get update -q && apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >/dev/null 2>&1 </dev/null || true
+    ! tools/daemon.sh >/dev/null || rm -f .venv/.built # it was built without
+  fi
+  why=$(tools/daemon.sh) || say "$why: its tests will be skipped"
+fi
+
 # --- .venv, made anew also when the interpreter under it has gone.
 if ! .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; then
   say "creating .venv with $("$python" --version)"

@@ -267,7 +267,7 @@ def reproduce(
     to DIR itself for one experiment named in full, else to DIR/PAPER/EXPERIMENT.
     """
     from waterfill import claims, report, tables
-    from waterfill.progress import Bars
+    from waterfill.live import LiveList
     from waterfill.reproduce import reproduce as run_all
     from waterfill.results import make_directory
 
@@ -286,21 +286,22 @@ def reproduce(
     folders = {e.path: make_directory(base if flat else base / e.path) for e in chosen}
 
     def show(experiment: Any, judged: list[Document], figures: list[Path]) -> None:
+        live.done(experiment.path, judged)
         if not json:
             _show(*tables.claims(f"{experiment.path}: {experiment.title}", judged))
             for figure in figures:
                 _print(f"figure: {figure}")
             _print("")
 
-    singles = [e.path for e in chosen if len(e.runs) == 1]
-    with Bars(singles) as bars:
+    with LiveList(len(chosen)) as live:
         found = run_all(
             chosen,
             lambda e: folders[e.path],
             short=short,
             seed=seed,
             cached=not fresh,
-            progress=bars.show,
+            planned=live.planned,
+            progress=live.show,
             done=show,
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]

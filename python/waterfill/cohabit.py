@@ -3,8 +3,8 @@
 A cell is an explicit protocol, a TCP, an RTT and a number of flows of each. Its link has
 100 Mbit/s and a buffer of one bandwidth-delay product; explicit flows start at 0 s, TCP flows from
 5 s, a tenth of a second apart. Each cell runs without the module, with the paper's controller and
-with the improved one, all on one shared queue. Judged is what follows the first 20 s after the
-last start:
+with the improved one, all on one shared queue, and apart from these with a queue of its own for
+each class. Judged is what follows the first 20 s after the last start:
 
 - the explicit class's rate over its fair share (its flows' `max_min_bps`), the least mean of 20 s;
 - the link's utilisation, the least mean of 20 s;
@@ -44,6 +44,7 @@ MODES: Mapping[str, Mapping[str, Any] | None] = {
     "without": None,
     "paper": {"controller": "paper"},
     "improved": {"controller": "improved"},
+    "separate": {"separate": True},
 }
 
 RATE_BPS = 100e6
@@ -320,7 +321,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("--short", action="store_true", help="24 cells, shorter runs")
     parser.add_argument("--json", action="store_true", help="one JSON document")
-    parser.add_argument("--modes", default="without,paper,improved", help=", ".join(MODES))
+    parser.add_argument("--modes", default=",".join(MODES), help="some of them")
     parser.add_argument("--only", default="", help="cells whose name contains this")
     parser.add_argument("--threads", type=int, default=None, help="runs at once")
     parser.add_argument("-o", metavar="DIR", type=Path, help="writes cohabit.json there")

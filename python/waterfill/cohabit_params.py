@@ -1,7 +1,8 @@
 """The parameters of `queue = "cohabit"`: keys, units, defaults, and what the core is handed.
 
 The controller and the estimator are named by a key each and bring keys of their own; a key of one
-that was not chosen is an error. docs/cohabitation.md explains them.
+that was not chosen is an error. `separate = true` takes the controller's place: a queue of its own
+for each class. docs/cohabitation.md explains them.
 """
 
 from __future__ import annotations
@@ -66,8 +67,10 @@ ESTIMATORS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     },
     "exact": {"period": (SPAN.parse, "2 s")},
 }
+# A queue of its own for each class (`separate = true`) has no drop probability to control.
+SEPARATE = "separate"
 # The paper counts with a zombie list; the improved controller with what does not mind rates.
-_ESTIMATOR_OF = {"paper": "sred", "improved": "nred", "off": "sred"}
+_ESTIMATOR_OF = {"paper": "sred", "improved": "nred", "off": "sred", SEPARATE: "nred"}
 COMMON: Mapping[str, tuple[Parse, object]] = {
     "inspect": (_SHARE, 1.0),
     "interval": (SPAN.parse, None),
@@ -75,6 +78,7 @@ COMMON: Mapping[str, tuple[Parse, object]] = {
     "ecn": (_flag, None),
 }
 _TIMES = ("interval", "depth", "period")
+_CHOICES = ("controller", "estimator", "separate")
 
 
 def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
@@ -83,18 +87,26 @@ def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
     `interval` is by default the largest base RTT that crosses the link, as XCP's is about the mean
     RTT; `ecn` is true with the improved controller. Raises ValueError with `KEY: expected …`.
     """
-    controller = _choice(params, "controller", CONTROLLERS, "improved")
+    if _separate(params):
+        controller = SEPARATE
+        for key in ("controller", "ecn", *(key for keys in CONTROLLERS.values() for key in keys)):
+            if key in params:
+                expected = "expected none with separate = true, which drops only for want of room"
+                raise ValueError(f"{key}: {expected}")
+    else:
+        controller = _choice(params, "controller", CONTROLLERS, "improved")
     estimator = _choice(params, "estimator", ESTIMATORS, _ESTIMATOR_OF[controller])
-    known = {*COMMON, *CONTROLLERS[controller], *ESTIMATORS[estimator]}
+    own = CONTROLLERS.get(controller, {})
+    known = {*COMMON, *own, *ESTIMATORS[estimator]}
     for key in params:
-        if key in ("controller", "estimator") or key in known:
+        if key in _CHOICES or key in known:
             continue
         for kind, choices in (("controller", CONTROLLERS), ("estimator", ESTIMATORS)):
             owners = [name for name, keys in choices.items() if key in keys]
             if owners:
                 mine = " or ".join(f'"{name}"' for name in owners)
                 raise ValueError(f"{key}: expected only with {kind} = {mine}")
-        names = {*known, "controller", "estimator"}
+        names = {*known, *_CHOICES}
         raise ValueError(f"{key}: unknown key{nearest(key, names)}")
     common = _values(params, COMMON)
     if common["interval_s"] is None:
@@ -103,10 +115,38 @@ def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
         common["ecn"] = controller == "improved"
     return {
         "kind": "cohabit",
-        "controller": {"kind": controller, **_values(params, CONTROLLERS[controller])},
+        "controller": {"kind": controller, **_values(params, own)},
         "estimator": {"kind": estimator, **_values(params, ESTIMATORS[estimator])},
         **common,
     }
+
+
+def schema() -> Document:
+    """The JSON Schema of `queue_params` with this queue; `resolve` says which keys go together."""
+    owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
+    properties = {
+        "controller": {"enum": [*CONTROLLERS], "default": "improved"},
+        "estimator": {"enum": [*ESTIMATORS]},
+        "separate": {"type": "boolean", "default": False},
+        **{key: _type(key, parse) for keys in owners for key, (parse, _) in keys.items()},
+    }
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _type(key: str, parse: Parse) -> Document:
+    if key in _TIMES:
+        return {"type": "string", "pattern": SPAN.ecma_pattern, "examples": [SPAN.example]}
+    if parse is _flag:
+        return {"type": "boolean"}
+    whole_number = isinstance(parse, partial) and parse.func is whole
+    return {"type": "integer" if whole_number else "number"}
+
+
+def _separate(params: Mapping[str, Any]) -> bool:
+    try:
+        return _flag(params.get("separate", False))
+    except ValueError as error:
+        raise ValueError(f"separate: {error}") from None
 
 
 def _choice(params: Mapping[str, Any], key: str, known: Mapping[str, Any], default: str) -> str:

@@ -269,7 +269,8 @@ def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, A
 def queue_schema() -> dict[str, Any]:
     """The JSON Schema of `queue_params`."""
     # CHOKe's parameters are RED's.
-    return {"anyOf": [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel")]}
+    tables = [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel")]
+    return {"anyOf": [*tables, cohabit_params.schema()]}
 
 
 def loss_schema() -> dict[str, Any]:

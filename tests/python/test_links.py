@@ -270,7 +270,7 @@ def test_the_simulator_takes_every_queue_and_fault():
 def test_a_schema_is_of_every_table():
     schemas = [links.queue_schema(), links.loss_schema(), links.late_schema()]
     tables = [t for s in schemas for t in s["anyOf"] if t.get("type") == "object"]
-    assert len(tables) == 7
+    assert len(tables) == 8
     assert all(table["additionalProperties"] is False for table in tables)
 
 

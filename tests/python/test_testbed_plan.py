@@ -62,6 +62,45 @@ def test_padding_is_held_on_the_senders_access_both_ways():
     assert holds == {"l1": 5e-3, "l1:rev": 5e-3}  # l2 has neither delay nor loss
 
 
+def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
+    link = {
+        "name": "l", "from": "r1", "to": "r2", "rate": "12 Mbit/s", "loss_reverse": 0.01,
+        "loss_model": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.5}, "reorder": 0.02,
+        "duplicate": 0.03,
+    }  # fmt: skip
+    built = planned(link=[link], flow=[{"name": "f", "path": ["l"]}])
+    holds = {h.name: h.faults for h in built.holds()}
+    # Five full packets of 1 ms; without a delay of its own the link is held all the same.
+    assert holds["l"] == plan.Faults(
+        loss_model={"kind": "gilbert-elliott", "p": 0.01, "r": 0.5, "loss_good": 0.0,
+                    "loss_bad": 1.0},
+        reorder=0.02, reorder_extra_ns=5_000_000, duplicate=0.03,
+    )  # fmt: skip
+    assert holds["l:rev"] == plan.Faults(loss=0.01)
+    assert holds["l"].resend
+    assert not holds["l:rev"].resend
+
+
+def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():
+    quiet = {"delay_line": None, "samples": {
+        "coarse": {"time_s": [0, 0.1], "queues": [[(0, 0, 0)]]}, "fine_s": 0.005,
+        "totals": [{"tcp": None}]}}  # fmt: skip
+    stream = {"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}
+    for share, ok in ((0.0, False), (0.01, True)):
+        hold = {"faults": {"duplicate": share}}
+        made = {"streams": [stream], "pricings": [], "holds": [hold]}
+        assert finished(**quiet, plan=made)["bottleneck"] is ok
+
+
+def test_a_link_at_its_laws_target_is_full():
+    at_target = [{"utilization": 0.81, "drops": 0, "lost": 0, "queue_packets": {"mean": 0}}]
+    stream = {"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}
+    for target, ok in ((0.85, True), (1.0, False)):
+        pricings = [{"direction": 0, "target": target}]
+        made = {"streams": [stream], "pricings": pricings, "holds": []}
+        assert finished(plan=made, links=at_target)["bottleneck"] is ok
+
+
 def test_routes_follow_the_path_to_each_end_and_back():
     built = planned()
     ways = {}
@@ -113,7 +152,8 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
     ("changes", "key", "said"),
     [
         ({"protocol": "vegas"}, "protocol", '"vegas" is not in this kernel, expected one of'),
-        ({"protocol": "maxnet"}, "protocol", '"maxnet" does not run on linux'),
+        ({"protocol": "xcp"}, "protocol", '"xcp" does not run on linux'),
+        ({"protocol": "maxnet"}, "protocol", '"maxnet" needs the daemon waterfilld'),
         ({"params": {"cubic": {"beta": 0.5}}}, "params.cubic.beta", "expected the kernel's 0.7"),
         ({"sample": "1 ms"}, "sample", "expected at least 10 ms on linux, got 1 ms"),
         ({"ack_size": "60 B"}, "ack_size", "the kernel decides"),
@@ -134,7 +174,7 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
     ],
 )  # fmt: skip
 def test_what_linux_cannot_run_is_refused_in_one_line(monkeypatch, changes, key, said):
-    monkeypatch.setattr(kernel, "available", lambda: OFFERED)
+    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
     monkeypatch.setattr(checks, "missing", lambda **_: None)
     with pytest.raises(InputError) as error:
         backend.prepare(scenario(**changes))
@@ -145,7 +185,7 @@ def test_what_linux_cannot_run_is_refused_in_one_line(monkeypatch, changes, key,
 
 def test_without_root_one_line_says_so(monkeypatch):
     monkeypatch.setattr(checks, "_capabilities", lambda: 0)
-    monkeypatch.setattr(kernel, "available", lambda: OFFERED)
+    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
     with pytest.raises(InputError, match="linux: expected root"):
         backend.prepare(scenario())
 
@@ -250,10 +290,13 @@ def test_series_stand_on_the_samples_grid():
 # --- checks -----------------------------------------------------------------------------------
 
 
-def finished(**changes):
-    """What a good run leaves for the checks."""
+def finished(links=None, **changes):
+    """What a good run leaves for the checks, judged."""
     raw = {
-        "plan": {"streams": [{"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}]},
+        "plan": {
+            "streams": [{"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}],
+            "pricings": [], "holds": [],
+        },
         "base_rtts_s": [0.0102],
         "delay_line": {
             "lines": {"l": {"late_ns": {"abs_p99": 90_000}, "ring_drops": 0, "overflow": 0,
@@ -261,9 +304,10 @@ def finished(**changes):
             "cpu_s": 1.0, "punctuality": None,
         },
         "machine": [
-            {"cpu_ticks": {"idle": 0, "iowait": 0, "steal": 0, "softirq": 0, "user": 0},
+            {"cpu_ticks": {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0, "user": 0},
              "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
-            {"cpu_ticks": {"idle": 50, "iowait": 0, "steal": 0, "softirq": 10, "user": 40},
+            {"cpu_ticks": {"idle": 50, "nice": 0, "iowait": 0, "steal": 0, "softirq": 10,
+                           "user": 40},
              "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
         ],
         "host_drops": {},
@@ -280,7 +324,8 @@ def finished(**changes):
     raw |= changes
     resolved = {"sample_s": 0.1, "flows": [{"name": "f", "forward": [0]}]}
     flows = [{"name": "f", "group": "f", "rate_bps": 1e6, "retransmissions": 5}]
-    links = [{"utilization": 0.99, "drops": 2, "lost": 3, "queue_packets": {"mean": 0}}]
+    if links is None:
+        links = [{"utilization": 0.99, "drops": 2, "lost": 3, "queue_packets": {"mean": 0}}]
     return {c["name"]: c["ok"] for c in checks.after(raw, resolved, flows, links)}
 
 

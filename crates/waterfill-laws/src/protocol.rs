@@ -175,7 +175,8 @@ impl Wire for () {
 pub struct LinkView {
     /// Unique among the link directions of a run.
     pub id: u32,
-    /// Physical capacity.
+    /// What the laws share out: the physical capacity, or what is theirs of it at this time. A law that keeps it asks again
+    /// at least once an interval of its own.
     pub capacity: Rate,
     /// The scenario's own utilisation target, in place of the protocol's.
     pub target: Option<f64>,

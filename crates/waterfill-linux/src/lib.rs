@@ -4,4 +4,6 @@
 
 #![cfg(target_os = "linux")]
 
+#[cfg(feature = "daemon")]
+pub mod daemon;
 pub mod delay;

@@ -22,7 +22,7 @@ use crate::meter::{LinkResult, Meter, Reading, Span};
 use crate::network::{LinkSpec, Network};
 use crate::packet::{Cargo, Flags, Packet, SackId};
 use crate::queue::cohabit::Cohabit;
-use crate::queue::{Admission, Arriving, Backlog, Fates, Queue, Room, Setting, Verdict, Waiting};
+use crate::queue::{Admission, Arriving, Backlog, Fates, LinkPart, Queue, Room, Setting, Verdict, Waiting};
 use crate::random::{Part, stream};
 
 /// A packet that has joined a link.
@@ -40,7 +40,10 @@ struct Joined {
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
+    /// What its laws are shown.
     view: LinkView,
+    /// Of the transmitter.
+    capacity: Rate,
     delay: Duration,
     room: Room,
     queue: Queue,
@@ -86,6 +89,7 @@ impl Link {
         let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
         Self {
             view,
+            capacity: view.capacity,
             delay: Duration::from_secs(spec.delay_s),
             room: Room {
                 bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
@@ -129,10 +133,11 @@ impl Link {
     }
 
     /// What protects explicit flows here, if anything does.
-    pub(crate) const fn cohabit(&self) -> Option<&Cohabit> {
+    pub(crate) fn cohabit(&self) -> Option<&Cohabit> {
         match &self.queue {
             Queue::Fifo(Admission::Cohabit(guard)) => Some(guard),
-            _ => None,
+            Queue::Fifo(_) => None,
+            Queue::Own(own) => own.cohabit(),
         }
     }
 
@@ -242,7 +247,7 @@ impl Link {
         self.started += 1;
         // Its transmission ends one propagation delay before it arrives.
         self.meter.started(joined.packet.bytes, joined.arrives.before(self.delay));
-        if !self.departures {
+        if !self.departures || matches!(&self.queue, Queue::Own(own) if !own.is_shown(&joined.packet)) {
             return;
         }
         for (_, router) in &mut self.routers {
@@ -267,8 +272,10 @@ impl Link {
         if matches!(self.queue, Queue::Fifo(Admission::Cohabit(_))) && !self.guard(now, &mut packet) {
             return Join::Dropped;
         }
-        for (_, router) in &mut self.routers {
-            router.on_arrival(&self.view, &mut passing(now, &mut packet));
+        if !matches!(self.queue, Queue::Own(_)) || self.announce(now, &packet) {
+            for (_, router) in &mut self.routers {
+                router.on_arrival(&self.view, &mut passing(now, &mut packet));
+            }
         }
         if !matches!(self.queue, Queue::Fifo(Admission::Open)) {
             if let Some(done) = self.decide(now, &mut packet, order) {
@@ -315,6 +322,14 @@ impl Link {
             Verdict::Mark | Verdict::Accept => {}
         }
         true
+    }
+
+    /// Tells a discipline of a packet that comes; whether the laws are to see it.
+    #[inline(never)] // out of the way of tail drop
+    fn announce(&mut self, now: Instant, packet: &Packet) -> bool {
+        let Queue::Own(own) = &mut self.queue else { return true };
+        own.comes(now, packet);
+        own.is_shown(packet)
     }
 
     /// Puts a packet that starts its transmission at a known time into the ring; when it arrives.
@@ -397,7 +412,9 @@ impl Link {
     fn tally(&mut self) {
         if let Queue::Own(own) = &self.queue {
             self.backlog = own.backlog();
-            self.view.queue = Volume::from_bytes(self.backlog.bytes as f64);
+            let part = own.part().unwrap_or(LinkPart { capacity: self.capacity, bytes: self.backlog.bytes });
+            self.view.capacity = part.capacity;
+            self.view.queue = Volume::from_bytes(part.bytes as f64);
         }
         self.meter.marked(std::mem::take(&mut self.fates.marks));
         self.meter.dropped(std::mem::take(&mut self.fates.drops));
@@ -450,7 +467,7 @@ impl Link {
 
     fn transmission_time(&mut self, bytes: u16) -> Duration {
         if self.transmission.0 != bytes {
-            self.transmission = (bytes, self.view.capacity.time_for(u32::from(bytes)));
+            self.transmission = (bytes, self.capacity.time_for(u32::from(bytes)));
         }
         self.transmission.1
     }

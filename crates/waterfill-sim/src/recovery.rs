@@ -55,7 +55,7 @@ pub(crate) struct Recovery {
 /// What an acknowledgement changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// Packets that were not known to have arrived before.
+    /// Packets that were not known to have arrived before, and that a window may grow by.
     pub(crate) newly_arrived: u64,
     /// Whether `una` moved.
     pub(crate) advanced: bool,
@@ -240,6 +240,11 @@ impl Recovery {
                 self.at_once = true;
             }
         }
+        // After a time-out all goes again, and what is acknowledged is mostly what had arrived before: RFC 3465 §2.3 has the window
+        // grow by a packet an acknowledgement at most, and not for a duplicate (RFC 5681 §3.1: new data only).
+        if matches!(self.recovered_at, Some((_, Cause::Timeout))) {
+            progress.newly_arrived = u64::from(progress.advanced);
+        }
         // A duplicate stands for none of the packets known lost: after a time-out it may be one given up that came late.
         self.duplicates = self.duplicates.min(self.next - self.una - self.pending());
     }
@@ -396,6 +401,23 @@ mod tests {
         assert_eq!(r.to_resend(), None);
         r.on_ack(11, None);
         assert_eq!((1..=3).map(|_| r.on_ack(11, None).event).collect::<Vec<_>>(), [None, None, Some(Event::Loss)]);
+    }
+
+    /// Packet 0 of ten is lost, found by the timer, and sent again: the answer acknowledges all ten.
+    #[test]
+    fn after_a_time_out_a_window_grows_by_a_packet_an_acknowledgement() {
+        for mode in [Retransmission::Reno, Retransmission::NewReno] {
+            let mut r = Recovery::new(mode);
+            (0..10).for_each(|_| r.on_sent());
+            r.on_timeout();
+            r.on_resent(0);
+            r.on_resent(1);
+            assert_eq!(r.on_ack(0, None).newly_arrived, 0, "a duplicate of before");
+            assert_eq!(r.on_ack(4, None).newly_arrived, 1);
+            assert_eq!(r.on_ack(10, None).newly_arrived, 1, "the last of them");
+            (0..4).for_each(|_| r.on_sent());
+            assert_eq!(r.on_ack(14, None).newly_arrived, 4, "as ever");
+        }
     }
 
     #[test]

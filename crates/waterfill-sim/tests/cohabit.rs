@@ -4,6 +4,8 @@ mod common;
 
 use common::{flow, link, network, run};
 use serde_json::{Value, json};
+use waterfill_laws::protocol::Kind;
+use waterfill_laws::registry::ProtocolId;
 use waterfill_sim::Simulation;
 use waterfill_sim::summary::Summary;
 
@@ -30,6 +32,10 @@ fn paper() -> Value {
 
 fn improved() -> Value {
     json!({"kind": "improved", "aim": 0.9, "integral": 0.5, "proportional": 1.0, "depth_s": 0.3})
+}
+
+fn separate() -> Value {
+    cohabit(&json!({"kind": "separate"}), &nred(), 0.02)
 }
 
 /// A dumbbell of 50 Mbit/s: `explicit` flows at 0 s, `tcp` flows from 5 s; measured from 25 s to 45 s.
@@ -159,6 +165,55 @@ fn explicit_flows_alone_do_not_notice() {
     let (with, without) = (alone(&cohabit(&improved(), &nred(), 0.02)), alone(&json!({"kind": "droptail"})));
     assert_eq!(rates(&with).0, rates(&without).0);
     assert_eq!(with.links[0].drops, without.links[0].drops);
+}
+
+/// Every explicit law follows the capacity that it is told, against a TCP that fills queues, one that avoids them, one that ignores losses.
+#[test]
+fn with_a_queue_of_its_own_each_class_has_its_share() {
+    let explicit = ProtocolId::ALL.iter().filter(|id| id.info().kind == Kind::Explicit);
+    for (protocol, target) in explicit.map(|id| (id.info().name, id.params().target())) {
+        for tcp in ["sack", "vegas", "bbr"] {
+            let s = run(&dumbbell(&separate(), 0.02, (protocol, 3), (tcp, 2))).1;
+            let (explicit, other) = rates(&s);
+            let fair = 0.6 * target * 50.0;
+            assert!(explicit > 0.9 * fair, "{protocol}, {tcp}: {explicit} of {fair}");
+            assert!(explicit < 1.1 * fair, "{protocol}, {tcp}: {explicit} of {fair}");
+            assert!(other > 0.9 * 20.0 && explicit + other > 0.95 * 50.0, "{protocol}, {tcp}: {explicit} + {other}");
+        }
+    }
+}
+
+/// TCP's queue, a bandwidth-delay product at two fifths of the rate, is not in the explicit flows' way.
+#[test]
+fn explicit_flows_keep_their_low_delay() {
+    let s = run(&dumbbell(&separate(), 0.02, ("maxnet", 3), ("sack", 2))).1;
+    let rtt_ms =
+        |group: &str| s.flows.iter().filter(|f| f.group == group).map(|f| f.rtt_ms.p99.unwrap()).fold(0.0, f64::max);
+    assert!(rtt_ms("explicit") < 22.0 && rtt_ms("tcp") > 40.0, "{} {}", rtt_ms("explicit"), rtt_ms("tcp"));
+}
+
+/// What one class does not want the other has, either way.
+#[test]
+fn separate_queues_conserve_work() {
+    for (wants, index) in [("explicit", 0), ("tcp", 1)] {
+        let mut n = dumbbell(&separate(), 0.02, ("xcp", 2), ("sack", 2));
+        n["flows"][index]["demand_bps"] = json!(2.5e6);
+        let (explicit, tcp) = rates(&run(&n).1);
+        let (little, much) = if index == 0 { (explicit, tcp) } else { (tcp, explicit) };
+        assert!(little > 0.95 * 5.0 && much > 0.95 * 45.0, "{wants} wants little: {explicit} + {tcp}");
+    }
+}
+
+/// A class alone has the link, and an explicit law then its usual target.
+#[test]
+fn separate_queues_do_not_hold_a_class_that_is_alone() {
+    for (keeps, least) in [(0, 0.89 * 50.0), (1, 0.98 * 50.0)] {
+        let mut n = dumbbell(&separate(), 0.02, ("maxnet", 2), ("sack", 2));
+        let flow = n["flows"][keeps].clone();
+        n["flows"] = json!([flow]);
+        let (explicit, tcp) = rates(&run(&n).1);
+        assert!(explicit + tcp > least, "{explicit} + {tcp}");
+    }
 }
 
 #[test]

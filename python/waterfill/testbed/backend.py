@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from waterfill import maxmin, network, protocols
 from waterfill.errors import shown
 from waterfill.progress import Report
-from waterfill.protocols import ProtocolInfo
+from waterfill.protocols import ParamValue, ProtocolInfo
 from waterfill.results import Document, Result, summarise
 from waterfill.scenario import Scenario
-from waterfill.testbed import checks, front, kernel, plan
+from waterfill.testbed import checks, daemon, front, kernel, plan
 from waterfill.testbed.outcome import Outcome
 
 # The kernel's are fractions of 1024.
@@ -21,7 +21,7 @@ _SAME_PARAM = 0.005
 
 def known() -> dict[str, ProtocolInfo]:
     """The protocols as this backend has them on the running kernel."""
-    return kernel.protocols(protocols.load(), kernel.available())
+    return kernel.protocols(protocols.load(), kernel.offered())
 
 
 def resolve(scenario: Scenario) -> Document:
@@ -34,6 +34,12 @@ def resolve(scenario: Scenario) -> Document:
         name = flow.protocol or scenario.protocol
         if name in kernel.PROTOCOLS and "linux" not in infos.get(str(name), _NONE).backends:
             key = "protocol" if flow.protocol is None else f"{scenario.key('flow', index)}.protocol"
+            if kernel.PROTOCOLS[str(name)].loaded:
+                raise scenario.error(
+                    key,
+                    f"{shown(name)} needs the daemon {kernel.LOADER} beside this Python "
+                    "(make build), got none",
+                )
             able = ", ".join(info.name for info in infos.values() if "linux" in info.backends)
             raise scenario.error(
                 key, f"{shown(name)} is not in this kernel, expected one of {able or 'none'}"
@@ -53,9 +59,21 @@ def resolve(scenario: Scenario) -> Document:
 
 
 def _same_params(scenario: Scenario, resolved: Document) -> None:
-    """The kernel's laws are as they are: a parameter may be set to what it is there."""
+    """The kernel's laws are as they are: a parameter may be set to what it is there.
+
+    A loaded law takes its parameters, but for the forms of it that it does not have.
+    """
     for protocol in dict.fromkeys(flow["protocol"] for flow in resolved["flows"]):
         there = kernel.params(protocol)
+        if kernel.PROTOCOLS[protocol].loaded:
+            for name, only in kernel.FORMS.get(protocol, {}).items():
+                value = resolved["params"].get(protocol, {}).get(name, only)
+                if value != only:
+                    raise scenario.error(
+                        f"params.{protocol}.{name}",
+                        f"expected {shown(only)} on linux, got {shown(value)}",
+                    )
+            continue
         for name, value in resolved["params"].get(protocol, {}).items():
             key = f"params.{protocol}.{name}"
             if name not in there:
@@ -96,9 +114,27 @@ def _once(scenario: Scenario, key: str, *ways: tuple[int, ...] | list[int]) -> N
 def prepare(scenario: Scenario) -> tuple[Document, plan.Plan]:
     """The resolved network of a scenario and what to build for it; InputError as `run`."""
     resolved = resolve(scenario)
-    planned = plan.of(scenario, resolved, kernel.congestion(kernel.available()))
+    laws = kernel.congestion(kernel.offered())
+    planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
     checks.refuse(planned, scenario)
     return resolved, planned
+
+
+def _targets(scenario: Scenario, resolved: Document) -> Mapping[str, float]:
+    try:
+        return protocols.targets(resolved["params"])
+    except ValueError as error:
+        raise scenario.core_error(error) from None
+
+
+def _params(resolved: Document) -> dict[str, dict[str, ParamValue | None]]:
+    """Every parameter of the protocols used: the kernel's own, and those that a law was given."""
+    used = dict.fromkeys(flow["protocol"] for flow in resolved["flows"])
+    loaded = [name for name in used if kernel.PROTOCOLS[name].loaded]
+    given = protocols.with_defaults(loaded, resolved["params"], known())
+    for name, values in given.items():
+        values |= {k: v for k, v in kernel.FORMS.get(name, {}).items() if k in values}
+    return {name: given.get(name) or dict(kernel.params(name)) for name in used}
 
 
 def run(scenario: Scenario, progress: Report | None = None) -> Result:
@@ -108,19 +144,21 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     RunError when the network could not be built or a part of it died.
     """
     resolved, _ = prepare(scenario)
-    offered = kernel.available()
-    job = {"scenario": scenario.to_toml(), "network": resolved, "available": offered}
+    params, targets = _params(resolved), _targets(scenario, resolved)
+    job = {
+        "scenario": scenario.to_toml(), "network": resolved, "available": kernel.offered(),
+        "loaded_as": daemon.run_name(), "params": params, "targets": targets,
+    }  # fmt: skip
     began = time.perf_counter()
     raw = front.run(job, resolved["duration_s"], progress)
     outcome = Outcome(raw, resolved, time.perf_counter() - began)
     core = outcome.core
-    targets: Mapping[str, float] = protocols.targets(resolved["params"])
     active = [None if f["active_s"] is None else tuple(f["active_s"]) for f in core["flows"]]
     summary = summarise(
         core,
         network=resolved,
         backend="linux",
-        params={f["protocol"]: kernel.params(f["protocol"]) for f in resolved["flows"]},
+        params=params,
         max_min_bps=maxmin.mean_rates(resolved, targets, active, maxmin.lives_in(core["flows"])),
         interrupted_at_s=raw["interrupted_at_s"],
     )  # fmt: skip

@@ -21,7 +21,7 @@ from typing import Any
 from waterfill.errors import InputError
 from waterfill.results import Document
 from waterfill.testbed import delayline, kernel
-from waterfill.testbed.plan import Plan
+from waterfill.testbed.plan import Faults, Plan
 from waterfill.testbed.topology import Topology, setting
 
 _CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN = 12, 13, 21
@@ -34,6 +34,8 @@ LATE_P99_NS = 200_000
 LEAST_IDLE = 0.05
 CLOCK_STEP_S = 1e-3
 HOST_LIMITED = 0.01
+# Of a link's rate, or of the share of it that a law aims at: what counts as full.
+FULL = 0.9
 # Frames a second that one processor carries over one link with its delay line: docs/testbed.md.
 FRAMES_PER_S = 150_000
 # Memory that frames may take of what is free.
@@ -72,8 +74,10 @@ def refuse(plan: Plan, scenario: Any) -> None:
         protocol = flow.protocol or scenario.protocol
         if flow.weight != 1:
             raise scenario.error(f"{key}.weight", f"expected 1 on linux, got {flow.weight:g}")
-        if flow.pacing is False and protocol == "bbr":
-            raise scenario.error(f"{key}.pacing", "expected true, as the kernel's bbr always paces")
+        if flow.pacing is False and kernel.PROTOCOLS[str(protocol)].paced:
+            raise scenario.error(
+                f"{key}.pacing", f"expected true, as the kernel's {protocol} always paces"
+            )
         if flow.size is not None and flow.demand is not None:
             raise scenario.error(f"{key}.demand", "expected none on linux for a flow with a size")
         if flow.size is not None and flow.pacing:
@@ -154,6 +158,7 @@ def facts(topology: Topology) -> Document:
         "capabilities": f"{_capabilities():x}",
         "available_congestion_control": kernel.available(),
         "cubic_hystart": _read("/sys/module/tcp_cubic/parameters/hystart"),
+        "loaded": sorted({s.congestion for s in topology.plan.streams if s.loaded}),
         "clock_source": _read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "programs": {name: _version(name) for name in ("iperf3", "nginx", "curl")},
         "ip_version": topology.plan.ip_version,
@@ -236,7 +241,7 @@ def after(
     checks = [
         _base_rtt(raw), _delay_line(raw), _processor(raw), _clock(raw), _elsewhere(raw),
         _offloads(raw), _hosts(raw), _traffic(raw), _sampling(raw, resolved),
-        _bottleneck(raw, resolved, flows, links),
+        _bottleneck(raw, resolved, flows, links), _law(raw, resolved),
     ]  # fmt: skip
     return [check for check in checks if check is not None]
 
@@ -348,19 +353,54 @@ def _bottleneck(
     resent = sum(flow["retransmissions"] for flow in flows)
     dropped = sum(rows[-1][2] for rows in raw["samples"]["coarse"]["queues"])
     lost = sum(entry["lost"] for entry in (raw["delay_line"] or {"lines": {}})["lines"].values())
+    # A loaded law fills a link to its target, and no queue says that it does.
+    aims = {p["direction"]: p["target"] for p in raw["plan"]["pricings"]}
+    strays = any(Faults(**h["faults"]).resend for h in raw["plan"]["holds"])
     unbounded = []
     for index, flow in enumerate(flows):
         stream = raw["plan"]["streams"][index]
         if stream["kind"] != "iperf" or stream["rate_bps"] is not None or not flow["rate_bps"]:
             continue
         group = next(f for f in resolved["flows"] if f["name"] == flow["group"])
-        mine = [links[i] for i in group["forward"]]
         if not any(
-            e["utilization"] > 0.9 or e["drops"] or e["lost"] or e["queue_packets"]["mean"] > 1
-            for e in mine
+            links[i]["utilization"] > FULL * aims.get(i, 1.0)
+            or links[i]["drops"]
+            or links[i]["lost"]
+            or links[i]["queue_packets"]["mean"] > 1
+            for i in group["forward"]
         ):
             unbounded.append(flow["name"])
     found = {"retransmissions": resent, "dropped": dropped, "lost": lost, "unbounded": unbounded}
-    ok = not unbounded and (resent == 0 or dropped + lost > 0)
+    ok = not unbounded and (resent == 0 or dropped + lost > 0 or strays)
     wanted = "greedy flows bounded by a link of theirs; nothing resent unless dropped or lost there"
     return _check("bottleneck", ok, found, wanted)
+
+
+def _law(raw: Document, resolved: Document) -> Document | None:
+    """A loaded law ruled: its connections were priced to the end, and never had to do without.
+
+    Judged are those whose path has a router on every link; a link that does not speak the law is
+    the scenario's wish, and what the law makes of it the run's finding.
+    """
+    samples = raw["samples"].get("laws")
+    if samples is None:
+        return None
+    priced = {p["direction"] for p in raw["plan"]["pricings"]}
+    paths = {flow["name"]: set(flow["forward"]) for flow in resolved["flows"]}
+    found: list[Document] = []
+    ok = True
+    for index, stream in enumerate(raw["plan"]["streams"]):
+        if not stream["loaded"]:
+            continue
+        states = [s["flows"][str(index)] for s in samples if str(index) in s["flows"]]
+        whole = paths[stream["group"]] <= priced
+        reasons = dict.fromkeys(s["fallback_reason"] for s in states if s["fallback_reason"])
+        # A transfer may be over before anybody has asked.
+        seen = bool(states) or stream["kind"] == "http"
+        ruled = seen and not reasons and (not states or states[-1]["price_s"] > 0)
+        ok &= ruled or not whole
+        found.append({"flow": stream["name"], "samples": len(states), "routers": whole,
+                      "mode": states[-1]["mode"] if states else None,
+                      "without_price": list(reasons)})  # fmt: skip
+    wanted = "every flow whose links all speak the law was priced at its end, and at all times"
+    return _check("law", ok, found, wanted)

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -31,6 +32,10 @@ def binary() -> str | None:
     return shutil.which(_NAME)
 
 
+# The processor that the line has where there are others, which receive what it sends (`topology`).
+LINE_CPU = 0
+
+
 class DelayLine:
     """The running process; in the namespace of the thread that starts it."""
 
@@ -46,6 +51,9 @@ class DelayLine:
         self._process = subprocess.Popen(
             [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
+        if len(os.sched_getaffinity(0) - {LINE_CPU}) > 0:
+            with suppress(OSError):
+                os.sched_setaffinity(self._process.pid, {LINE_CPU})
         self._say(json.dumps(config | more))
         self._hear()
 

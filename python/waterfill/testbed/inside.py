@@ -69,20 +69,16 @@ class _Run:
     def __init__(self, job: Document, say: Any) -> None:
         from waterfill.scenario import from_toml
         from waterfill.testbed import checks, kernel, plan
-        from waterfill.testbed.delayline import DelayLine
+        from waterfill.testbed.bed import Bed
         from waterfill.testbed.flows import Running
-        from waterfill.testbed.topology import Topology
 
         self.say = say
         self.resolved = job["network"]
         scenario = from_toml(job["scenario"])
-        self.plan = plan.of(scenario, self.resolved, kernel.congestion(job["available"]))
-        self.topology = Topology(self.plan)
-        self.line: DelayLine | None = None
-        if self.topology.holds:
-            self.line = DelayLine(
-                self.topology.holds, mtu_bytes=self.plan.mtu_bytes, seed=self.plan.seed
-            )
+        laws = kernel.congestion(job["available"], job["loaded_as"])
+        self.plan = plan.of(scenario, self.resolved, laws, job["targets"])
+        self.bed = Bed(self.plan, job["params"])
+        self.topology, self.line = self.bed.topology, self.bed.line
         self.running = [Running(s, self.topology, n) for n, s in enumerate(self.plan.streams)]
         for running in self.running:
             running.prepare()
@@ -107,7 +103,9 @@ class _Run:
         sample_s = self.resolved["sample_s"]
         lead_s = max(running.lead_s for running in self.running)
         start_s = time.monotonic() + lead_s + _SETTLE_S
-        sampler = sampling.Sampler(self.topology, self.line, sample_s=sample_s, start_s=start_s)
+        sampler = sampling.Sampler(
+            self.topology, self.line, self.bed.laws, sample_s=sample_s, start_s=start_s
+        )
         actions = [(r.stream.start_s - r.lead_s, n, r.start) for n, r in enumerate(self.running)]
         actions += [
             (r.stream.stop_s, n, r.stop) for n, r in enumerate(self.running)
@@ -149,7 +147,8 @@ class _Run:
             "plan": {"namespaces": self.plan.namespaces,
                      "streams": [asdict(s) for s in self.plan.streams],
                      "shapers": [asdict(s) for _, s in self.plan.shapers()],
-                     "holds": [asdict(h) for h in self.plan.holds()]},
+                     "holds": [asdict(h) for h in self.plan.holds()],
+                     "pricings": [asdict(p) for p in self.plan.pricings]},
             "samples": samples,
             "troubles": [r.trouble() for r in self.running],
             "transfers": [r.transfer() for r in self.running],
@@ -162,8 +161,7 @@ class _Run:
         }  # fmt: skip
         for running in self.running:
             running.stop()
-        if self.line is not None:
-            self.line.close()
+        self.bed.close()
         return answer
 
 

@@ -41,9 +41,15 @@ def unshare(flags: int) -> None:
     _checked(_libc.unshare(flags), "unshare")
 
 
-def _mount(source: str, target: str, kind: str | None, flags: int) -> None:
+def mount(source: str, target: str, kind: str | None, flags: int = 0) -> None:
+    """Mounts a file system, which only the tree sees once `enter` has been called."""
     fields = (source.encode(), target.encode(), kind.encode() if kind else None)
     _checked(_libc.mount(*fields, flags, None), f"mount {target}")
+
+
+def unmount(target: str) -> None:
+    """Takes it away again."""
+    _checked(_libc.umount2(target.encode(), 0), f"umount {target}")
 
 
 def die_with_parent() -> None:
@@ -72,9 +78,9 @@ def enter() -> None:
     die_with_parent()
     if os.getppid() != 0:  # 0: the parent lives outside this PID namespace
         os._exit(1)
-    _mount("none", "/", None, _MS_REC | _MS_PRIVATE)
-    _mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
-    _mount("tmpfs", SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    mount("none", "/", None, _MS_REC | _MS_PRIVATE)
+    mount("proc", "/proc", "proc", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
+    mount("tmpfs", SCRATCH, "tmpfs", _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
 
 
 class Namespace:

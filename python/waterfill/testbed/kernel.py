@@ -7,7 +7,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from waterfill.protocols import ParamValue, ProtocolInfo, Protocols
+from waterfill.testbed import daemon
 from waterfill.testbed.plan import Congestion
+
+# The daemon that brings laws which no kernel has: in a list of what is offered it stands for them.
+LOADER = "waterfilld"
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
@@ -26,7 +30,15 @@ PROTOCOLS: Mapping[str, Congestion] = {
     "westwood": Congestion("westwood"),
     "vegas": Congestion("vegas"),
     "dctcp": Congestion("dctcp"),
-    "bbr": Congestion("bbr"),
+    "bbr": Congestion("bbr", paced=True),
+    # Beside others of its kind it has a name of its own in each run.
+    "maxnet": Congestion("bpf_maxnet", paced=True, loaded=True),
+}
+
+
+# Of a loaded law's parameters, those that choose a form of it, and the one form that there is.
+FORMS: Mapping[str, Mapping[str, ParamValue]] = {
+    "maxnet": {"arithmetic": "kernel", "order": "xi-first"}
 }
 
 
@@ -36,6 +48,11 @@ def available() -> list[str]:
         return _AVAILABLE.read_text().split()
     except OSError:
         return []
+
+
+def offered() -> list[str]:
+    """What a run can choose from: `available`, and LOADER where that daemon is installed."""
+    return available() + [LOADER] * (daemon.binary() is not None)
 
 
 def params(protocol: str) -> dict[str, ParamValue]:
@@ -74,20 +91,33 @@ def _parameter(module: str, name: str) -> int:
         return _CUBIC[name]
 
 
-def congestion(offered: Iterable[str]) -> dict[str, Congestion]:
-    """The protocols that this list of the kernel's can run, by the scenario's names."""
+def congestion(offered: Iterable[str], loaded_as: str | None = None) -> dict[str, Congestion]:
+    """The protocols that this list of what is offered can run, by the scenario's names.
+
+    `loaded_as` is the name that a loaded law has in the kernel for this run.
+    """
     names = set(offered)
-    return {p: law for p, law in PROTOCOLS.items() if law.name in names}
+    found = {}
+    for protocol, law in PROTOCOLS.items():
+        if law.loaded and LOADER in names:
+            found[protocol] = law if loaded_as is None else replace(law, name=loaded_as)
+        elif not law.loaded and law.name in names:
+            found[protocol] = law
+    return found
 
 
 def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
-    """The registry's protocols as the linux backend has them: those of the kernel run on it."""
-    mine = congestion(offered)
+    """The registry's protocols as the linux backend has them: those of the kernel run on it.
+
+    A loaded law runs only where the registry knows it too, as its parameters are given to it.
+    """
     result = {
         name: replace(info, backends=tuple(b for b in info.backends if b != "linux"))
         for name, info in known.items()
     }
-    for name in mine:
+    for name, law in congestion(offered).items():
+        if law.loaded and name not in result:
+            continue
         # A TCP adds no header; one that only the kernel has is known by its name alone.
         info = result.get(name) or ProtocolInfo(name, "end-to-end", (), 0)
         result[name] = replace(info, backends=(*info.backends, "linux"))

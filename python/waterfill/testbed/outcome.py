@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +41,9 @@ class Outcome:
         self._losses: dict[int, str] = {
             h["direction"]: h["name"] for h in raw["plan"]["holds"] if h["direction"] is not None
         }
+        laws = raw["samples"].get("laws")
+        self._laws: list[Document] = laws or []
+        self._priced = laws is not None
         self.flows = [s for s in self._streams if s.entry["kind"] != "cbr"]
         self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
         links = [self._link(i) for i in range(len(resolved["links"]))]
@@ -128,14 +131,37 @@ class Outcome:
             "drops": np.round(grown["drops"]),
             "marks": np.zeros(len(spans_s)),
             "lost": np.round(grown["lost"]),
+            **self.law_columns("links", direction, {"price_s": "price"}),
         }
+
+    def law_columns(
+        self, which: Literal["flows", "links"], index: int, fields: Mapping[str, str]
+    ) -> dict[str, Array]:
+        """A loaded law's signals, columns as the registry calls them: {field: signal}.
+
+        A sample of the grid has what was said in its time last; NaN where nothing was, or where
+        there was no price to say anything of.
+        """
+        if not self._priced:
+            return {}
+        columns = {}
+        times = [s["time_s"] for s in self._laws]
+        place = np.searchsorted(self._grid, times, side="left") - 1
+        for field, signal in fields.items():
+            column = np.full(len(self._grid) - 1, np.nan)
+            for at, sample in zip(place, self._laws, strict=True):
+                state = sample[which].get(str(index))
+                if state is not None and state["price_s"] > 0 and 0 <= at < len(column):
+                    column[at] = state[field]
+            columns[f"maxnet.{signal}"] = column
+        return columns
 
 
 class _Stream:
     """One stream's figures."""
 
     def __init__(self, outcome: Outcome, index: int) -> None:
-        self._of = outcome
+        self._of, self._index = outcome, index
         raw = outcome._raw
         self.entry: Document = raw["plan"]["streams"][index]
         self._totals: Document = raw["samples"]["totals"][index]
@@ -245,6 +271,7 @@ class _Stream:
             "in_flight_bytes": columns["unacked_packets"] * packet,
             "retransmissions": columns["total_retrans"],
             "delivered_bytes": columns["bytes_acked"],
+            **self._of.law_columns("flows", self._index, {"price_s": "price", "xi": "xi"}),
         }
 
 

@@ -52,12 +52,29 @@ class Shaper:
 
 
 @dataclass(frozen=True)
+class Faults:
+    """What goes wrong on a wire by chance, as the delay line's configuration names it."""
+
+    loss: float = 0.0
+    loss_model: Mapping[str, Any] | None = None
+    """In place of `loss`: its kind, and the parameters of that kind."""
+    reorder: float = 0.0
+    reorder_extra_ns: int = 0
+    duplicate: float = 0.0
+
+    @property
+    def resend(self) -> bool:
+        """Whether a sender may send again what neither a queue dropped nor the wire lost."""
+        return self.reorder > 0 or self.duplicate > 0
+
+
+@dataclass(frozen=True)
 class Hold:
     """What the delay line does to frames of one direction of a cable."""
 
     name: str
     delay_s: float
-    loss: float
+    faults: Faults
     hold_bytes: int
     direction: int | None
     """The link direction whose losses these are; none for the padding of an RTT."""
@@ -73,6 +90,17 @@ class Cable:
     shaper_b: Shaper | None = None
     there: Hold | None = None
     back: Hold | None = None
+
+
+@dataclass(frozen=True)
+class Pricing:
+    """A link direction that an explicit law's router runs on; rates count IP bytes."""
+
+    direction: int
+    port: Port
+    protocol: str
+    rate_bps: float
+    target: float
 
 
 @dataclass(frozen=True)
@@ -111,6 +139,9 @@ class Stream:
     initial_window_packets: int
     delayed_ack: bool
     paced: bool
+    """Whether it is to be paced where its law alone would not be."""
+    loaded: bool
+    """Whether its law is one that a daemon loads for the run."""
     ecn: bool
 
 
@@ -125,7 +156,10 @@ class Plan:
     cables: list[Cable] = field(default_factory=list)
     routes: list[Route] = field(default_factory=list)
     streams: list[Stream] = field(default_factory=list)
+    pricings: list[Pricing] = field(default_factory=list)
     rto_min_s: float = 1.0
+    offloads: bool = False
+    """Whether frames may be longer than the wire's between hosts: no packet is then itself."""
 
     @property
     def address_bits(self) -> int:
@@ -148,22 +182,38 @@ class Plan:
 
 @dataclass(frozen=True)
 class Congestion:
-    """How the kernel runs a protocol: its name there, and whether with SACK."""
+    """How the kernel runs a protocol: its name there, whether with SACK, and whether always paced.
+
+    A law that is `loaded` is not the kernel's: a daemon puts it there for the run, on hosts and
+    routers.
+    """
 
     name: str
     sack: bool = True
+    paced: bool = False
+    loaded: bool = False
 
 
 def of(
-    scenario: Scenario, resolved: Mapping[str, Any], congestion: Mapping[str, Congestion]
+    scenario: Scenario,
+    resolved: Mapping[str, Any],
+    congestion: Mapping[str, Congestion],
+    targets: Mapping[str, float] | None = None,
 ) -> Plan:
-    """The plan of a scenario that has been resolved; `congestion` says how protocols are run."""
-    return _Planner(scenario, resolved, congestion).plan
+    """The plan of a scenario that has been resolved; `congestion` says how protocols are run.
+
+    `targets` are the shares of a link's rate that loaded laws aim at where the link has none.
+    """
+    return _Planner(scenario, resolved, congestion, targets or {}).plan
 
 
 class _Planner:
     def __init__(
-        self, scenario: Scenario, resolved: Mapping[str, Any], congestion: Mapping[str, Congestion]
+        self,
+        scenario: Scenario,
+        resolved: Mapping[str, Any],
+        congestion: Mapping[str, Congestion],
+        targets: Mapping[str, float],
     ) -> None:
         self.scenario, self.resolved = scenario, resolved
         self.plan = Plan(
@@ -190,6 +240,7 @@ class _Planner:
                 self._flow(entry, flow, index, congestion[flow["protocol"]])
         for source in resolved["traffic"]:
             self._cbr(source)
+        self._pricings(congestion, targets)
 
     def _namespace(self, name: str) -> int:
         self.plan.namespaces.append(name)
@@ -219,18 +270,24 @@ class _Planner:
             held: tuple[Hold | None, Hold | None] = (None, None)
         else:
             # The line carries both ways of a cable or neither.
-            nothing = Hold(f"{direction.name}:back", 0.0, 0.0, _SLACK_BYTES, None)
-            at_once = Hold(direction.name, 0.0, 0.0, self._room(i), i)
+            nothing = Hold(f"{direction.name}:back", 0.0, Faults(), _SLACK_BYTES, None)
+            at_once = Hold(direction.name, 0.0, Faults(), self._room(i), i)
             held = (there or at_once, returning or nothing)
         shaper_b = None if back is None else self._shaper(back)
         self.plan.cables.append(Cable(a, b, self._shaper(i), shaper_b, *held))
 
     def _held(self, i: int) -> Hold | None:
         direction = self.directions[i]
-        delay_s, loss = direction.link.delay, direction.loss
-        if delay_s == 0 and loss == 0:
+        link = self.resolved["links"][i]
+        late = link.get("reorder", {"share": 0.0, "delay_s": 0.0})
+        faults = Faults(
+            loss=direction.loss, loss_model=link.get("loss_model"),
+            reorder=late["share"], reorder_extra_ns=round(late["delay_s"] * 1e9),
+            duplicate=link.get("duplicate", 0.0),
+        )  # fmt: skip
+        if direction.link.delay == 0 and faults == Faults():
             return None
-        return Hold(direction.name, delay_s, loss, self._room(i), i)
+        return Hold(direction.name, direction.link.delay, faults, self._room(i), i)
 
     def _room(self, i: int) -> int:
         link = self.directions[i].link
@@ -277,7 +334,8 @@ class _Planner:
                 start_s=flow["start_s"] + index * flow["stagger_s"], stop_s=flow["stop_s"],
                 size_bytes=size, rate_bps=demand, base_rtt_s=flow["base_rtt_s"],
                 window_bytes=window, initial_window_packets=flow["initial_window_packets"],
-                delayed_ack=flow["delayed_ack"], paced=flow["pacing"] is True,
+                delayed_ack=flow["delayed_ack"], loaded=law.loaded,
+                paced=flow["pacing"] is True and not law.paced,
                 ecn=bool(entry.ecn),
             )
         )  # fmt: skip
@@ -293,9 +351,26 @@ class _Planner:
                 protocol="", congestion="reno", sack=True, **ends,
                 start_s=source["start_s"], stop_s=source["stop_s"], size_bytes=None,
                 rate_bps=source["rate_bps"], base_rtt_s=0.0, window_bytes=1 << 20,
-                initial_window_packets=10, delayed_ack=False, paced=False, ecn=False,
+                initial_window_packets=10, delayed_ack=False, paced=False, loaded=False,
+                ecn=False,
             )
         )  # fmt: skip
+
+    def _pricings(self, congestion: Mapping[str, Congestion], targets: Mapping[str, float]) -> None:
+        """Each direction that a loaded law's data cross and whose link speaks it, once."""
+        crossed = dict.fromkeys(
+            (i, flow["protocol"])
+            for flow in self.resolved["flows"]
+            if congestion[flow["protocol"]].loaded
+            for i in flow["forward"]
+        )
+        for i, protocol in sorted(crossed):
+            link = self.resolved["links"][i]
+            if link["routers"] is None or protocol in link["routers"]:
+                target = targets[protocol] if link["target"] is None else link["target"]
+                self.plan.pricings.append(
+                    Pricing(i, self.ports[i][0], protocol, link["rate_bps"], target)
+                )
 
     def _ends(
         self, name: str, forward: Sequence[int], reverse: Sequence[int], pad_s: float, window: int
@@ -306,8 +381,8 @@ class _Planner:
         hold = returning = None
         if pad_s > 0:
             room = 2 * window + _SLACK_BYTES
-            hold = Hold(f"rtt {name}", pad_s, 0.0, room, None)
-            returning = Hold(f"rtt {name}:back", pad_s, 0.0, room, None)
+            hold = Hold(f"rtt {name}", pad_s, Faults(), room, None)
+            returning = Hold(f"rtt {name}:back", pad_s, Faults(), room, None)
         self.plan.cables.append(Cable(out, into, there=hold, back=returning))
         away, home = self._port(last, f"h{sink}"), self._port(sink, "eth0")
         self.plan.cables.append(Cable(away, home))

@@ -13,6 +13,7 @@ from typing import Any
 
 from waterfill.results import Document
 from waterfill.testbed import netlink
+from waterfill.testbed.daemon import Laws
 from waterfill.testbed.delayline import DelayLine
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, Port, Stream
 from waterfill.testbed.topology import Topology
@@ -33,9 +34,11 @@ class Sampler:
     """Collects a run's samples; times are seconds since `start_s` (monotonic)."""
 
     def __init__(
-        self, topology: Topology, line: DelayLine | None, *, sample_s: float, start_s: float
-    ) -> None:
-        self._topology, self._line, self._start_s = topology, line, start_s
+        self, topology: Topology, line: DelayLine | None, laws: Laws | None = None, *,
+        sample_s: float, start_s: float,
+    ) -> None:  # fmt: skip
+        self._topology, self._line, self._laws = topology, line, laws
+        self._start_s = start_s
         self.fine_s = max(FINEST_S, sample_s / _FINER)
         self._streams = [_Probe(stream, topology) for stream in topology.plan.streams]
         self._queues = topology.plan.shapers()
@@ -87,6 +90,8 @@ class Sampler:
             lines = self._line.stats()["lines"]
             for name, lost in rows["lost"].items():
                 lost.append(lines[name]["lost"])
+        if self._laws is not None:
+            self._laws.take(rows["time_s"][-1])
 
     def finish(self) -> Document:
         """What was sampled, and the streams' totals."""
@@ -94,6 +99,7 @@ class Sampler:
             "coarse": self.coarse,
             "fine": self.fine,
             "fine_s": self.fine_s,
+            "laws": None if self._laws is None else self._laws.finish(self.now_s()),
             "totals": [probe.totals() for probe in self._streams],
         }
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import array
 import fcntl
+import os
 import struct
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from socket import AF_INET, AF_INET6, SOCK_DGRAM, socket
 from typing import Any
 
 from pyroute2 import IPRoute
 
 from waterfill.testbed import netlink
-from waterfill.testbed.isolate import Namespace
+from waterfill.testbed.delayline import LINE_CPU
+from waterfill.testbed.isolate import SCRATCH, Namespace, mount, unmount
 from waterfill.testbed.plan import ETHERNET_BYTES, WIRES, Plan, Port, Stream
 
 _ONLINK = 4
@@ -31,10 +34,14 @@ OFFLOADS = {
 
 
 class Topology:
-    """The built network: namespaces, and for each a netlink socket and its interfaces' indexes."""
+    """The network: namespaces, and for each a netlink socket and its interfaces' indexes.
+
+    Namespaces come first, empty; `build` fills them. In between a law can be loaded for them,
+    which the hosts' routes then name.
+    """
 
     def __init__(self, plan: Plan) -> None:
-        """Builds it. Raises OSError where the kernel refuses."""
+        """Makes the namespaces. Raises OSError where the kernel refuses."""
         self.plan = plan
         self.family = AF_INET if plan.ip_version == 4 else AF_INET6
         self.spaces = [Namespace.current()]
@@ -48,6 +55,9 @@ class Topology:
                 self._ip.append(IPRoute())
         self.holds: list[dict[str, Any]] = []
         self._index: dict[tuple[int, str], int] = {}
+
+    def build(self) -> None:
+        """Fills the namespaces, once. Raises OSError where the kernel refuses."""
         try:
             self._build()
         finally:
@@ -108,10 +118,11 @@ class Topology:
                 self.holds.append(
                     {
                         "name": hold.name, "from": start.name, "to": end.name,
-                        "delay_ns": round(hold.delay_s * 1e9), "loss": hold.loss,
-                        "hold_bytes": hold.hold_bytes,
+                        "delay_ns": round(hold.delay_s * 1e9), "hold_bytes": hold.hold_bytes,
+                        **asdict(hold.faults),
                     }
                 )  # fmt: skip
+        self._steer()
         for ip in self._ip:
             # An address, if only 127.0.0.1: before it a namespace has no table of them, and takes
             # no route by a neighbour.
@@ -136,6 +147,35 @@ class Topology:
             if route.namespace not in hosts:
                 self._route(route.namespace, route.destination, route.interface, route.neighbour)
 
+    def _steer(self) -> None:
+        """What the delay line sends is received on the other processors.
+
+        Otherwise the receiving network's work, up to the acknowledgement that TCP sends, runs inside the line's
+        own system call: at 1 Gbit/s that is a whole processor, and frames leave late.
+        """
+        others = [cpu for cpu in sorted(os.sched_getaffinity(0)) if cpu != LINE_CPU]
+        if not others:
+            return
+        mask = f"{sum(1 << cpu for cpu in others):x}"
+        ports: dict[int, list[str]] = {}
+        for cable in self.plan.cables:
+            if cable.there is not None:
+                for port in (cable.a, cable.b):
+                    ports.setdefault(port.namespace, []).append(port.name)
+        folder = f"{SCRATCH}/sys"
+        os.mkdir(folder)
+        for number, names in ports.items():
+            # A mount of sysfs shows the interfaces of the namespace that it was mounted in.
+            with self.spaces[number].entered():
+                mount("sysfs", folder, "sysfs")
+            try:
+                for name in names:
+                    path = f"{folder}/class/net/{name}/queues/rx-0/rps_cpus"
+                    with suppress(OSError), open(path, "w") as file:
+                        file.write(mask)
+            finally:
+                unmount(folder)
+
     def _veth(self, a: Port, b: Port) -> None:
         def end(port: Port) -> dict[str, Any]:
             fields: dict[str, Any] = {
@@ -146,16 +186,17 @@ class Topology:
                 fields["address"] = port.mac
             return fields
 
-        self._ip[WIRES].link("add", kind="veth", **end(a), gso_max_segs=1, peer=end(b))
+        # One segment at a time, also from TCP, which otherwise relies on software for GSO.
+        single = {} if self.plan.offloads else {"gso_max_segs": 1}
+        self._ip[WIRES].link("add", kind="veth", **end(a), **single, peer=end(b))
         for port in (a, b):
             ip = self._ip[port.namespace]
             (index,) = ip.link_lookup(ifname=port.name)
             self._index[port.namespace, port.name] = index
             with self.spaces[port.namespace].entered():
-                for set_, _ in OFFLOADS.values():
+                for set_, _ in OFFLOADS.values() if not self.plan.offloads else ():
                     _ethtool(port.name, set_, 0)
-            # One segment at a time, also from TCP, which otherwise relies on software for GSO.
-            ip.link("set", index=index, state="up", gso_max_segs=1)
+            ip.link("set", index=index, state="up", **single)
 
     def _host(self, stream: Stream, number: int, address: str) -> None:
         ip = self._ip[number]

@@ -251,11 +251,10 @@ pub struct Router {
 
 impl Router {
     fn new(params: &Params, link: &LinkView) -> Self {
-        let target = link.target.unwrap_or(1.0);
         let mut router = Self {
-            capacity: link.capacity * target,
+            capacity: usable(link),
             beta: params.beta,
-            q_0: if target < 1.0 { 0.0 } else { params.q_0 },
+            q_0: if link.target.is_some_and(|target| target < 1.0) { 0.0 } else { params.q_0 },
             t: params.t.as_secs(),
             t_2: params.t_2,
             ceiling: params.ceiling,
@@ -317,6 +316,7 @@ impl crate::protocol::Router<Header> for Router {
 
     /// §5.3, at a sampling point.
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.capacity = usable(link);
         let (volume, packets) = self.data;
         if volume.as_bytes() > 0.0 && packets > 0.0 {
             self.packet = volume / packets;
@@ -334,6 +334,11 @@ impl crate::protocol::Router<Header> for Router {
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("r", self.r);
     }
+}
+
+/// C: a link's own target's share of its capacity.
+fn usable(link: &LinkView) -> Rate {
+    link.capacity * link.target.unwrap_or(1.0)
 }
 
 /// A rate as packets of a size.

@@ -217,6 +217,7 @@ impl crate::protocol::Router<Header> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.inner.follow(link);
         self.inner.tick(link.queue, now);
     }
 

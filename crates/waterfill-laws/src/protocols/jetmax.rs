@@ -235,6 +235,7 @@ impl Wire for Echo {
 /// The router of one link direction.
 #[derive(Clone, Debug)]
 pub struct Router {
+    gamma: f64,
     /// γC.
     goal: Rate,
     interval: Duration,
@@ -256,8 +257,10 @@ const LEAST: Rate = Rate::from_bps(1.0);
 
 impl Router {
     fn new(params: &Params, link: &LinkView) -> Self {
+        let gamma = link.target.unwrap_or(params.gamma);
         Self {
-            goal: (link.capacity * link.target.unwrap_or(params.gamma)).max(LEAST),
+            gamma,
+            goal: goal(link.capacity, gamma),
             interval: params.interval,
             membership: 0.0,
             others: Volume::ZERO,
@@ -303,7 +306,8 @@ impl crate::protocol::Router<Header> for Router {
         self.next_update
     }
 
-    fn on_timer(&mut self, _link: &LinkView, now: Instant) {
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.goal = goal(link.capacity, self.gamma);
         self.flows = flows(self.membership, self.interval.as_secs());
         self.unresponsive = self.others / self.interval;
         if self.flows > 0.0 {
@@ -320,6 +324,11 @@ impl crate::protocol::Router<Header> for Router {
         probe.record("flows", self.flows);
         probe.record("unresponsive", self.unresponsive.as_bps());
     }
+}
+
+/// γC, more than nothing.
+fn goal(capacity: Rate, gamma: f64) -> Rate {
+    (capacity * gamma).max(LEAST)
 }
 
 /// `[jetmax-2006:fair-rate]` (γC − W)/N; negative when the others alone are past γC.

@@ -333,6 +333,7 @@ pub struct Router {
     capacity: Rate,
     mu: f64,
     dt_p: Duration,
+    t: f64,
     t_0: f64,
     x_max: Rate,
     price_min: f64,
@@ -356,6 +357,7 @@ impl Router {
             capacity: link.capacity,
             mu: link.target.unwrap_or(params.mu),
             dt_p: params.dt_p,
+            t: params.t.as_secs(),
             t_0: params.t_0.as_secs(),
             x_max: params.x_max,
             price_min,
@@ -366,6 +368,15 @@ impl Router {
             arrival_rate: Rate::ZERO,
             promised: Rate::ZERO,
             next_update: Instant::ZERO + params.dt_p,
+        }
+    }
+
+    /// The link's capacity may have changed.
+    fn follow(&mut self, link: &LinkView) {
+        if self.capacity != link.capacity {
+            self.capacity = link.capacity;
+            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price = self.price.max(self.price_min);
         }
     }
 
@@ -396,6 +407,7 @@ impl crate::protocol::Router<Header> for Router {
 
     /// Fig. 3, step 1.
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.follow(link);
         let dt_p = self.dt_p.as_secs();
         self.arrival_rate = self.arrived / self.dt_p;
         let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);

@@ -163,9 +163,11 @@ enum RouterLaw {
 struct Pricer {
     capacity: Rate,
     x_max: Rate,
+    t: f64,
     mu: f64,
     start_share: f64,
-    start_min: Rate,
+    /// QSminrate is the capacity over this.
+    start_min_divisor: f64,
     price_min: f64,
     price: f64,
     /// y/dt of the last full interval.
@@ -193,12 +195,22 @@ impl Pricer {
         Self {
             capacity: link.capacity,
             x_max: params.x_max,
+            t: params.t.as_secs(),
             mu,
             start_share: mu + params.epsilon,
-            start_min: link.capacity / f64::from(params.qs_min_divisor),
+            start_min_divisor: f64::from(params.qs_min_divisor),
             price_min,
             price: price_min,
             arrival_rate: Rate::ZERO,
+        }
+    }
+
+    /// The link's capacity may have changed.
+    fn follow(&mut self, link: &LinkView) {
+        if self.capacity != link.capacity {
+            self.capacity = link.capacity;
+            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price = self.price.max(self.price_min);
         }
     }
 
@@ -211,7 +223,8 @@ impl Pricer {
         match field {
             Field::Price(code) => Field::Price(highest(code, quantise(self.price))),
             Field::StartRate(code) => {
-                let spare = granted(self.capacity, self.start_share, self.arrival_rate, self.start_min);
+                let start_min = self.capacity / self.start_min_divisor;
+                let spare = granted(self.capacity, self.start_share, self.arrival_rate, start_min);
                 Field::StartRate(highest(code, quantise(start_rate_code(spare, self.x_max))))
             }
         }
@@ -233,10 +246,16 @@ impl crate::protocol::Router<Header> for Router {
         self.next_update
     }
 
-    fn on_timer(&mut self, _link: &LinkView, now: Instant) {
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
         match &mut self.law {
-            RouterLaw::Real(law) => law.tick(self.arrived, self.dt),
-            RouterLaw::Kernel(law) => law.tick(self.arrived),
+            RouterLaw::Real(law) => {
+                law.follow(link);
+                law.tick(self.arrived, self.dt);
+            }
+            RouterLaw::Kernel(law) => {
+                law.follow(link);
+                law.tick(self.arrived);
+            }
         }
         self.arrived = Volume::ZERO;
         self.next_update = now + self.dt;

@@ -225,7 +225,7 @@ pub struct Router {
 
 impl Router {
     fn new(params: &Params, link: &LinkView) -> Self {
-        let capacity = link.capacity * link.target.unwrap_or(1.0);
+        let capacity = usable(link);
         let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
         let interval = interval(mean_rtt, params.max_interval);
         Self {
@@ -286,6 +286,7 @@ impl crate::protocol::Router<Header> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.capacity = usable(link);
         self.average_rtt();
         let spare =
             spare(self.capacity, self.arrived / self.interval, link.queue, self.alpha, self.beta, self.mean_rtt);
@@ -301,6 +302,11 @@ impl crate::protocol::Router<Header> for Router {
         probe.record("rate", self.rate.as_bps());
         probe.record("mean_rtt", self.mean_rtt);
     }
+}
+
+/// C: a link's own target's share of its capacity.
+fn usable(link: &LinkView) -> Rate {
+    link.capacity * link.target.unwrap_or(1.0)
 }
 
 /// T: the average round trip, or less.

@@ -227,6 +227,7 @@ impl crate::protocol::Router<Load> for Router {
             self.next_sample = now + self.t_q;
         }
         if self.next_measurement <= now {
+            self.capacity = link.capacity;
             self.measure();
             self.next_measurement = now + self.t_rho;
         }

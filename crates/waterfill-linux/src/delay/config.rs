@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use super::loss::LossModel;
+
 /// All lines of a run.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -43,6 +45,9 @@ pub struct LineConfig {
     /// Probability that a frame is lost, independent of all others.
     #[serde(default)]
     pub loss: f64,
+    /// Loss by another model, in place of `loss`.
+    #[serde(default)]
+    pub loss_model: Option<LossModel>,
     /// Probability that a frame is held `reorder_extra_ns` longer, so that later ones overtake it.
     #[serde(default)]
     pub reorder: f64,
@@ -86,6 +91,13 @@ const fn default_true() -> bool {
     true
 }
 
+impl LineConfig {
+    /// Which frames are lost; `None` where none is.
+    pub(super) fn losses(&self) -> Option<LossModel> {
+        self.loss_model.or_else(|| (self.loss > 0.0).then_some(LossModel::Independent { p: self.loss }))
+    }
+}
+
 impl Config {
     /// What opens interfaces for frames of this length, without any line.
     #[must_use]
@@ -122,6 +134,12 @@ impl Config {
                     return Err(format!("{}.{key}: expected a probability, got {p}", line.name));
                 }
             }
+            if let Some(Err(why)) = line.loss_model.map(|model| model.check()) {
+                return Err(format!("{}.loss_model.{why}", line.name));
+            }
+            if line.loss_model.is_some() && line.loss > 0.0 {
+                return Err(format!("{}.loss_model: expected either this or loss, got both", line.name));
+            }
             if line.hold_bytes < config.frame_bytes {
                 return Err(format!("{}.hold_bytes: expected room for a frame, got {}", line.name, line.hold_bytes));
             }
@@ -153,6 +171,10 @@ mod tests {
     #[test]
     fn what_cannot_be_done_is_refused_by_name() {
         assert_eq!(with(r#","loss":1.5"#).unwrap_err(), "l.loss: expected a probability, got 1.5");
+        let periodic = r#","loss_model":{"kind":"periodic","every":0}"#;
+        assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: expected a number above zero, got 0");
+        let both = r#","loss":0.1,"loss_model":{"kind":"independent","p":0.1}"#;
+        assert_eq!(with(both).unwrap_err(), "l.loss_model: expected either this or loss, got both");
         assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));
         let twice = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":4096},
             {"name":"m","from":"a","to":"c","delay_ns":1,"hold_bytes":4096}]}"#;

@@ -3,12 +3,12 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 use serde::Serialize;
 
 use super::config::LineConfig;
 use super::lateness::Lateness;
+use super::loss::{Chance, Loss};
 use super::store::Store;
 use super::sys::Nanos;
 
@@ -17,7 +17,7 @@ use super::sys::Nanos;
 pub struct Line {
     delay_ns: u64,
     reorder_extra_ns: u64,
-    loss: Chance,
+    loss: Option<Loss>,
     reorder: Chance,
     duplicate: Chance,
     rng: Pcg64,
@@ -49,20 +49,6 @@ pub struct Counts {
     pub sent: u64,
 }
 
-/// A probability as a threshold on a 64-bit draw. Zero draws nothing.
-#[derive(Clone, Copy, Debug)]
-struct Chance(u128);
-
-impl Chance {
-    fn new(p: f64) -> Self {
-        Self((p * 2f64.powi(64)) as u128)
-    }
-
-    fn strikes(self, rng: &mut Pcg64) -> bool {
-        self.0 > 0 && u128::from(rng.next_u64()) < self.0
-    }
-}
-
 impl Line {
     /// The `index`-th line of a run with this seed.
     #[must_use]
@@ -70,7 +56,7 @@ impl Line {
         Self {
             delay_ns: config.delay_ns,
             reorder_extra_ns: config.reorder_extra_ns,
-            loss: Chance::new(config.loss),
+            loss: config.losses().map(Loss::new),
             reorder: Chance::new(config.reorder),
             duplicate: Chance::new(config.duplicate),
             rng: Pcg64::new(u128::from(seed), index as u128),
@@ -85,7 +71,7 @@ impl Line {
     /// Takes a frame that the kernel received at `arrived`.
     pub fn accept(&mut self, arrived: Nanos, frame: &[u8]) {
         self.counts.received += 1;
-        if self.loss.strikes(&mut self.rng) {
+        if self.loss.as_mut().is_some_and(|loss| loss.takes(frame, &mut self.rng)) {
             self.counts.lost += 1;
             return;
         }
@@ -173,6 +159,7 @@ mod tests {
             to: "b".into(),
             delay_ns: 1000,
             loss,
+            loss_model: None,
             reorder,
             reorder_extra_ns: 350,
             duplicate,

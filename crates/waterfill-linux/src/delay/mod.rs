@@ -4,13 +4,14 @@
 //! for the line's delay counted from the kernel's receive timestamp, and sends it out of another interface.
 //! The process never touches an interface that its configuration does not name.
 //!
-//! Reading order: [`config`] (what is asked), [`mod@line`] (what happens to a frame; no I/O), [`store`] (where it
-//! waits), [`packet`] (the interfaces), [`run`] (the loop), [`lateness`] (how exact it was), [`probe`] (an
-//! independent measurement of all that), [`sys`] (every unsafe call).
+//! Reading order: [`config`] (what is asked), [`mod@line`] (what happens to a frame; no I/O), [`loss`] (which are
+//! lost), [`store`] (where it waits), [`packet`] (the interfaces), [`run`] (the loop), [`lateness`] (how exact it
+//! was), [`probe`] (an independent measurement of all that), [`sys`] (every unsafe call).
 
 pub mod config;
 pub mod lateness;
 pub mod line;
+pub mod loss;
 pub mod packet;
 pub mod probe;
 pub mod run;

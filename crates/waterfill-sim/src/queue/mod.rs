@@ -25,7 +25,7 @@ pub use spec::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
 
 use choke::Choke;
 use codel::{Codel, CodelQueue};
-use cohabit::Cohabit;
+use cohabit::{Apart, Cohabit};
 use fq_codel::FqCodel;
 use red::Red;
 
@@ -57,6 +57,9 @@ impl Queue {
             QueueSpec::Codel(spec) => Self::Own(Box::new(CodelQueue::new(Codel::new(spec, setting.packet_bytes)))),
             QueueSpec::FqCodel(spec) => Self::Own(Box::new(FqCodel::new(spec, setting))),
             QueueSpec::Choke(spec) => Self::Own(Box::new(Choke::new(spec, setting))),
+            QueueSpec::Cohabit(spec) if spec.controller == ControllerSpec::Separate => {
+                Self::Own(Box::new(Apart::new(spec, setting)))
+            }
             QueueSpec::Cohabit(spec) => Self::Fifo(Admission::Cohabit(Box::new(Cohabit::new(spec, setting)))),
         }
     }
@@ -182,6 +185,29 @@ pub(crate) trait Discipline: Debug + Send + Sync {
     /// What waits.
     fn backlog(&self) -> Backlog;
     fn heap_bytes(&self) -> usize;
+
+    /// A packet comes, and the link's laws are about to see it.
+    fn comes(&mut self, _now: Instant, _packet: &Packet) {}
+    /// Whether they do: a class that has a queue of its own is none of their business.
+    fn is_shown(&self, _packet: &Packet) -> bool {
+        true
+    }
+    /// What of the link the laws are shown, if it is not all of it.
+    fn part(&self) -> Option<LinkPart> {
+        None
+    }
+    /// What counts flows here.
+    fn cohabit(&self) -> Option<&Cohabit> {
+        None
+    }
+}
+
+/// What of a link its laws are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkPart {
+    pub(crate) capacity: Rate,
+    /// What waits of theirs.
+    pub(crate) bytes: u64,
 }
 
 /// Packets in the order they came.
@@ -199,6 +225,10 @@ impl Fifo {
 
     fn pop(&mut self) -> Option<Waiting> {
         self.remove(0)
+    }
+
+    fn pop_last(&mut self) -> Option<Waiting> {
+        self.remove(self.packets.len().checked_sub(1)?)
     }
 
     fn remove(&mut self, place: usize) -> Option<Waiting> {

@@ -105,6 +105,7 @@ unsafe extern "C" {
         t_0: u32,
         promise: u32,
     );
+    safe fn waterfill_maxnet_link_set(link: &mut LinkState, capacity: u64, mu: u32);
     safe fn waterfill_maxnet_tick(link: &mut LinkState, bytes: u64, queue: u64);
     safe fn waterfill_maxnet_mark(link: &mut LinkState, field: u32) -> u32;
     safe fn waterfill_maxnet_receive(params: &HostParams, receiver: &mut ReceiverState, now: u64, rtt: u32, field: u32);
@@ -173,6 +174,10 @@ impl HostParams {
     }
 }
 
+fn capacity(link: &LinkView) -> u64 {
+    (link.capacity.as_bps() as u64).clamp(1, RATE_MAX)
+}
+
 /// A router's law in integers.
 #[derive(Clone, Debug)]
 pub struct Router {
@@ -188,7 +193,7 @@ impl Router {
         let mut state = LinkState::default();
         waterfill_maxnet_link_init(
             &mut state,
-            (link.capacity.as_bps() as u64).clamp(1, RATE_MAX),
+            capacity(link),
             params.x_max.as_bps() as u64,
             scaled(params.t.as_secs(), 1e3),
             scaled(link.target.unwrap_or(params.mu), 1e6),
@@ -213,6 +218,10 @@ impl crate::protocol::Router<Header> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        if self.state.capacity != capacity(link) {
+            let mu = self.state.mu;
+            waterfill_maxnet_link_set(&mut self.state, capacity(link), mu);
+        }
         let bytes = whole(self.arrived);
         self.arrived -= Volume::from_bytes(bytes as f64);
         waterfill_maxnet_tick(&mut self.state, bytes, whole(link.queue));

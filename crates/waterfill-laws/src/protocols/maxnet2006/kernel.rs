@@ -130,17 +130,29 @@ pub(super) fn check(params: &Params) -> Result<(), ParamError> {
     require(within(params.rtt_unit, us, s), "rtt_unit", "1 µs to 1 s")
 }
 
+fn capacity(link: &LinkView) -> u64 {
+    (link.capacity.as_bps() as u64).clamp(1, RATE_MAX)
+}
+
 /// A router's law in integers.
 #[derive(Clone, Debug)]
-pub(super) struct Link(LinkState);
+pub(super) struct Link {
+    state: LinkState,
+    /// For when the capacity changes.
+    params: Params,
+}
 
 impl Link {
     pub(super) fn new(params: &Params, link: &LinkView) -> Self {
+        Self { state: Self::first(params, link), params: params.clone() }
+    }
+
+    fn first(params: &Params, link: &LinkView) -> LinkState {
         let mu = link.target.unwrap_or(params.mu);
         let mut state = LinkState::default();
         waterfill_maxnet2006_link_init(
             &mut state,
-            (link.capacity.as_bps() as u64).clamp(1, RATE_MAX),
+            capacity(link),
             params.x_max.as_bps() as u64,
             scaled(params.t.as_secs(), 1e3),
             scaled(mu, 1e6),
@@ -148,20 +160,29 @@ impl Link {
             params.qs_min_divisor,
             micros(params.dt) as u32,
         );
-        Self(state)
+        state
+    }
+
+    /// The link's capacity may have changed: what the law works out from it is worked out again, what it has measured stays.
+    pub(super) fn follow(&mut self, link: &LinkView) {
+        if self.state.capacity != capacity(link) {
+            let LinkState { price, arrival_rate, .. } = self.state;
+            let first = Self::first(&self.params, link);
+            self.state = LinkState { price: price.max(first.price_min), arrival_rate, ..first };
+        }
     }
 
     pub(super) fn tick(&mut self, arrived: Volume) {
-        waterfill_maxnet2006_tick(&mut self.0, arrived.as_bytes().round() as u64);
+        waterfill_maxnet2006_tick(&mut self.state, arrived.as_bytes().round() as u64);
     }
 
     pub(super) fn mark(&self, field: Field) -> Field {
-        Field::from_bits(waterfill_maxnet2006_mark(&self.0, field.bits()))
+        Field::from_bits(waterfill_maxnet2006_mark(&self.state, field.bits()))
     }
 
     /// p in seconds.
     pub(super) fn price(&self) -> f64 {
-        self.0.price as f64 / MEMORY_SCALE
+        self.state.price as f64 / MEMORY_SCALE
     }
 }
 
@@ -514,6 +535,21 @@ mod tests {
         );
     }
 
+    /// Half of the capacity: p is p_min = T·ln(x_max/C) of it at least, and 125 kB last 2 ms.
+    #[test]
+    fn another_capacity_by_hand() {
+        let (params, rate) = (Params::default(), Rate::from_bps);
+        let view = |bps| LinkView { id: 0, capacity: rate(bps), target: None, queue: Volume::ZERO };
+        let (mut law, mut twin) = (Pricer::new(&params, &view(1e9)), Link::new(&params, &view(1e9)));
+        law.follow(&view(5e8));
+        law.tick(Volume::from_bytes(125e3), params.dt);
+        twin.follow(&view(5e8));
+        twin.tick(Volume::from_bytes(125e3));
+        let expected = 0.05 * 2e6_f64.ln() + 2e-3 - 0.94e-3;
+        assert!((law.price - expected).abs() < 1e-12, "{}", law.price);
+        assert!((twin.price() - expected).abs() < 0.05 / 262_144.0, "{}", twin.price());
+    }
+
     /// The whole source, priced: the same prices at the same times give the same windows.
     #[test]
     fn a_source_in_integers_follows_the_law() {
@@ -628,7 +664,7 @@ mod tests {
                 let window = source.state.window as f64;
                 assert!(window <= (f64::from(params.max_wnd) * packet).max(packet * 10.0), "{window}");
                 assert!(source.state.start_rate <= RATE_MAX && source.state.xi.unsigned_abs() <= 1 << 61);
-                assert!(source.state.average >> 16 <= u64::from(CODE_MAX) && link.0.price < 1 << 61);
+                assert!(source.state.average >> 16 <= u64::from(CODE_MAX) && link.state.price < 1 << 61);
             }
         }
     }

@@ -81,7 +81,7 @@ const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
 impl Router {
     pub(in crate::protocols) fn new(params: &Params, link: &LinkView, rule: Rule) -> Self {
         Self {
-            capacity: link.target.unwrap_or(1.0) * link.capacity,
+            capacity: usable(link),
             alpha: params.alpha,
             beta: params.beta,
             gamma: params.gamma,
@@ -179,6 +179,11 @@ impl Router {
         self.next_control.min(self.next_queue)
     }
 
+    /// The link's capacity may have changed.
+    pub(in crate::protocols) fn follow(&mut self, link: &LinkView) {
+        self.capacity = usable(link);
+    }
+
     pub(in crate::protocols) fn tick(&mut self, queue: Volume, now: Instant) {
         if self.next_queue <= now {
             self.queue = self.queue_min;
@@ -253,12 +258,18 @@ impl crate::protocol::Router<Header> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.follow(link);
         self.tick(link.queue, now);
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
         self.show(probe);
     }
+}
+
+/// c: a link's own target's share of its capacity.
+fn usable(link: &LinkView) -> Rate {
+    link.target.unwrap_or(1.0) * link.capacity
 }
 
 /// `[ixcp-2007:eq1]` φ/d = α·(c − y) − β·b/d.

@@ -24,8 +24,11 @@
 //! time-out to Reno, and say no more than one.
 //!
 //! A probability needs seconds. What comes faster (a slow start, a probe), and a TCP that does not listen, meets a **limit**: the
-//! excess of the class over its share, as a volume that drains at that share. Above half its depth packets are dropped
-//! with a probability that is 1 at the depth. So in any time t the class gets at most its share × (t + depth).
+//! excess of the class over its share, as a volume that drains at that share. At its depth every packet is refused, so in any time t
+//! the class gets at most its share × (t + depth). From half of the depth on single packets are refused **early**: the next one
+//! only when two control intervals have passed, in which a flow hears of the loss and recovers, and the excess has risen since by half
+//! of what was left to the depth; both divided by the number of flows. To refuse with a probability that rises with the excess
+//! means several losses in a window, which to Reno are a time-out.
 //! The limit hides the error that the probability is there to find: x cannot exceed the share. So where ē is not negative and the limit
 //! refuses a share k of the packets that is larger than p, f = k/p − 1, at most 1, is the error: p takes over, whose losses are spread
 //! and not bursts.
@@ -52,6 +55,8 @@ pub(super) struct Measured {
     pub(super) total: Rate,
     /// What all may use together.
     pub(super) usable: Rate,
+    /// Estimated flows of the TCP class.
+    pub(super) tcp_flows: f64,
     /// Fair shares of the classes (eq. 3–4).
     pub(super) explicit_share: Rate,
     pub(super) tcp_share: Rate,
@@ -70,14 +75,14 @@ pub(super) enum Controller {
 }
 
 impl Controller {
-    pub(super) fn new(spec: &ControllerSpec) -> Self {
+    pub(super) fn new(spec: &ControllerSpec, interval: Duration) -> Self {
         match *spec {
-            ControllerSpec::Off => Self::Off,
+            ControllerSpec::Off | ControllerSpec::Separate => Self::Off,
             ControllerSpec::Paper { initial, decrease, increase, threshold } => {
                 Self::Paper(Paper { initial, decrease, increase, threshold, probability: initial, acts: false })
             }
             ControllerSpec::Improved { aim, integral, proportional, depth_s } => {
-                Self::Improved(Improved::new(aim, (integral, proportional), Duration::from_secs(depth_s)))
+                Self::Improved(Improved::new(aim, (integral, proportional), Duration::from_secs(depth_s), interval))
             }
         }
     }
@@ -184,6 +189,11 @@ const USE_AVERAGE: f64 = 5.0;
 /// How much faster it is taken back than lent.
 const TAKING_BACK: f64 = 2.0;
 
+/// Excess, as a share of the depth, from which packets are refused early.
+const EARLY: f64 = 0.5;
+/// Control intervals that must have passed, for one flow: a round trip until it hears of the loss, another until it has recovered.
+const REACTION: f64 = 2.0;
+
 /// Ours.
 #[derive(Debug)]
 pub(super) struct Improved {
@@ -191,6 +201,7 @@ pub(super) struct Improved {
     integral: f64,
     proportional: f64,
     depth: Duration,
+    interval: Duration,
     probability: f64,
     error: f64,
     acts: bool,
@@ -203,6 +214,11 @@ pub(super) struct Improved {
     /// What the class has had beyond its share.
     excess: Volume,
     drained: Instant,
+    /// TCP flows, one at least.
+    flows: f64,
+    /// When flows have reacted to the last refusal, and the excess, as a share of the depth, from which the next is early.
+    reacted: Instant,
+    early: f64,
     /// Sum of the probabilities of the packets since the last signal, and that at which the next is due.
     pressure: f64,
     next_signal: f64,
@@ -243,18 +259,20 @@ fn stepped(before: f64, integral: f64, proportional: f64) -> f64 {
     (before * (integral + proportional).exp()).clamp(LEAST, MOST)
 }
 
-/// Chance that a packet must go, by the excess as a share of the depth: none up to a half, certain from 1.
-fn refusal(fill: f64) -> f64 {
-    (2.0 * fill - 1.0).clamp(0.0, 1.0)
+/// The excess at which the next packet is refused early, seen from here: halfway to the depth, or less far where other flows need a
+/// signal too.
+fn next_early(fill: f64, flows: f64) -> f64 {
+    (fill + (1.0 - fill.max(EARLY)) / 2.0 / flows).max(EARLY)
 }
 
 impl Improved {
-    fn new(aim: f64, (integral, proportional): (f64, f64), depth: Duration) -> Self {
+    fn new(aim: f64, (integral, proportional): (f64, f64), depth: Duration, interval: Duration) -> Self {
         Self {
             aim,
             integral,
             proportional,
             depth,
+            interval,
             probability: FIRST,
             error: 0.0,
             acts: false,
@@ -263,6 +281,9 @@ impl Improved {
             share: Rate::ZERO,
             excess: Volume::ZERO,
             drained: Instant::ZERO,
+            flows: 1.0,
+            reacted: Instant::ZERO,
+            early: EARLY,
             pressure: 0.0,
             next_signal: 1.0,
             came: 0,
@@ -277,6 +298,7 @@ impl Improved {
         self.used += (m.total / m.usable - self.used) * (1.0 - (-dt / USE_AVERAGE).exp());
         self.lent = if m.present { lent(self.lent, self.used, m) } else { 0.0 };
         self.share = m.tcp_share + m.usable * self.lent;
+        self.flows = m.tcp_flows.max(1.0);
         let error = rate_error(m.tcp, self.share * self.aim);
         let (before, new) = (self.error, 1.0 - (-dt / AVERAGE).exp());
         self.error += (error - before) * new;
@@ -295,6 +317,15 @@ impl Improved {
         }
     }
 
+    /// Whether a packet that finds the excess at this share of the depth is refused early.
+    fn is_early(&mut self, now: Instant, fill: f64) -> bool {
+        let reacting = now < self.reacted;
+        // It is the rise from the least after the reaction that counts.
+        let next = next_early(fill, self.flows);
+        self.early = if reacting { next } else { self.early.min(next) };
+        !reacting && fill >= self.early
+    }
+
     fn judge(&mut self, now: Instant, bytes: u16, rng: &mut Pcg64) -> Fate {
         if !self.acts {
             return Fate::LetIn;
@@ -303,8 +334,9 @@ impl Improved {
         self.drained = now;
         self.came += 1;
         let fill = (self.excess + Volume::from_bytes(f64::from(bytes))) / (self.share * self.depth);
-        let refusal = refusal(fill);
-        if refusal > 0.0 && uniform(rng) < refusal {
+        if fill >= 1.0 || self.is_early(now, fill) {
+            self.reacted = now + Duration::from_secs(REACTION * self.interval.as_secs() / self.flows);
+            self.early = next_early(fill, self.flows);
             self.refused += 1;
             return Fate::Refuse;
         }
@@ -322,12 +354,15 @@ impl Improved {
 mod tests {
     use super::*;
 
+    const INTERVAL: Duration = Duration::from_millis(20);
+
     const M: fn(f64, f64) -> Measured = |explicit, tcp| Measured {
         lasted: Duration::from_millis(20),
         explicit: Rate::from_bps(explicit),
         tcp: Rate::from_bps(tcp),
         total: Rate::from_bps(explicit + tcp),
         usable: Rate::from_bps(100.0),
+        tcp_flows: 2.0,
         explicit_share: Rate::from_bps(60.0),
         tcp_share: Rate::from_bps(40.0),
         both: true,
@@ -335,7 +370,10 @@ mod tests {
     };
 
     fn paper() -> Controller {
-        Controller::new(&ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97 })
+        Controller::new(
+            &ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97 },
+            INTERVAL,
+        )
     }
 
     #[test]
@@ -373,7 +411,7 @@ mod tests {
 
     fn improved() -> Controller {
         let depth_s = 0.5;
-        Controller::new(&ControllerSpec::Improved { aim: 1.0, integral: 1.0, proportional: 0.0, depth_s })
+        Controller::new(&ControllerSpec::Improved { aim: 1.0, integral: 1.0, proportional: 0.0, depth_s }, INTERVAL)
     }
 
     #[test]
@@ -437,8 +475,52 @@ mod tests {
         assert!(gaps[1..].iter().all(|gap| (510..=1531).contains(gap)));
     }
 
+    /// The share is 100 packets a second, the depth 50 packets; a packet comes every `every` milliseconds. Refusals, as packets of excess.
+    fn refusals(controller: &mut Controller, now: &mut Instant, packets: u32, every: u64) -> Vec<f64> {
+        let (mut rng, mut at) = (Pcg64::new(1, 1), Vec::new());
+        for _ in 0..packets {
+            *now += Duration::from_millis(every);
+            let fate = controller.judge(*now, 1500, &mut rng);
+            let Controller::Improved(Improved { excess, .. }) = controller else { unreachable!() };
+            match fate {
+                Fate::Refuse => at.push((*excess / Volume::from_bytes(1500.0)).round()),
+                _ => controller.let_in(1500),
+            }
+        }
+        at
+    }
+
+    fn limited(tcp_flows: f64) -> Controller {
+        let mut controller = improved();
+        controller.update(&Measured { tcp_share: Rate::from_bps(12e5), tcp_flows, ..M(0.0, 0.0) });
+        controller
+    }
+
     #[test]
-    fn refusal_by_hand() {
-        assert_eq!([0.0, 0.5, 0.75, 1.0, 2.0].map(refusal), [0.0, 0.0, 0.5, 1.0, 1.0]);
+    fn early_refusals_are_single_until_the_depth() {
+        let (mut controller, mut now) = (limited(2.0), Instant::ZERO);
+        // Twice the share: the excess grows by half a packet at a time. A packet that finds 24 is refused, for with itself it would be
+        // half the depth. 15 ms later, still reacting, one finds 24.5: with two flows the next is due at 25.5 + (50 − 25.5)/4 = 31.625
+        // with itself, which one that finds 31 has. Then 32.5 + 17.5/4 = 36.875, and so on.
+        let at = refusals(&mut controller, &mut now, 200, 5);
+        assert_eq!(at[..6], [24.0, 31.0, 36.0, 40.0, 43.0, 45.0]);
+        assert!(at.len() > 20, "at the depth, every second: {at:?}");
+    }
+
+    #[test]
+    fn early_refusals_wait_for_the_reaction() {
+        let (mut controller, mut now) = (limited(1.0), Instant::ZERO);
+        // A burst: 60 packets in 6 ms are over the depth before one flow could have heard.
+        let at = refusals(&mut controller, &mut now, 60, 0);
+        assert_eq!(at[0], 24.0);
+        assert!(at[1..].iter().all(|&excess| excess >= 49.0), "{at:?}");
+    }
+
+    #[test]
+    fn after_the_excess_has_drained_refusals_begin_at_a_half_again() {
+        let (mut controller, mut now) = (limited(1.0), Instant::ZERO);
+        assert_eq!(refusals(&mut controller, &mut now, 60, 5), [24.0]);
+        now += Duration::from_millis(200); // 20 packets less
+        assert_eq!(refusals(&mut controller, &mut now, 45, 5), [24.0]);
     }
 }

@@ -7,7 +7,8 @@
 //!
 //! It stands before the explicit laws of its link: they do not see, and so do not give way to, what it turns away. With the
 //! improved controller they are shown the explicit class's own part of the queue: what TCP's bursts leave in it is not theirs to
-//! drain, and a law such as RCP's would leave capacity idle for as long as they come.
+//! drain, and a law such as RCP's would leave capacity idle for as long as they come. With a queue of its own for each class
+//! ([`apart`]) nothing is dropped here: the explicit laws are told which part of the capacity is theirs.
 //!
 //! Readings:
 //! - The output capacity O of eq. 3 is what all may use together: the link's target × capacity, less load that neither
@@ -28,6 +29,7 @@ use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use super::{Setting, Verdict, flow_of};
 use crate::packet::{Cargo, Flags, Packet, Role};
 
+mod apart;
 mod controller;
 mod cost;
 mod estimate;
@@ -36,6 +38,7 @@ mod nred;
 mod spec;
 mod sred;
 
+pub(super) use apart::Apart;
 pub use cost::Exercise;
 pub use spec::{CohabitSpec, ControllerSpec, EstimatorSpec};
 
@@ -170,6 +173,8 @@ pub(crate) struct Cohabit {
     drops: u64,
     /// What waits of the explicit class.
     explicit_backlog: u64,
+    /// What the interval that ended last measured, until somebody takes it.
+    measured: Option<Measured>,
 }
 
 impl Cohabit {
@@ -189,11 +194,12 @@ impl Cohabit {
             flows: PerClass::default(),
             weight: spec.explicit_weight,
             estimator: Estimator::new(&spec.estimator, spec.inspect, inspection),
-            controller: Controller::new(&spec.controller),
+            controller: Controller::new(&spec.controller, Duration::from_secs(spec.interval_s)),
             ecn: spec.ecn,
             rng,
             drops: 0,
             explicit_backlog: 0,
+            measured: None,
         }
     }
 
@@ -278,18 +284,26 @@ impl Cohabit {
         let usable = (self.capacity * self.target - self.other_rate).max(Rate::ZERO);
         let known = Class::BOTH.iter().all(|&class| self.flows[class] > 0.0);
         let explicit_share = if known { explicit_share(usable, self.flows, self.weight) } else { usable };
-        self.controller.update(&Measured {
+        let measured = Measured {
             lasted,
             explicit,
             tcp,
             total: explicit + tcp + other,
             usable,
+            tcp_flows: self.flows[Class::Tcp],
             explicit_share,
             tcp_share: tcp_share(usable, explicit_share),
             both: known && Class::BOTH.iter().all(|&class| input[class] > Volume::ZERO),
             present: known
                 && Class::BOTH.iter().all(|&class| self.seen[class].is_some_and(|at| now.since(at) < PRESENCE)),
-        });
+        };
+        self.controller.update(&measured);
+        self.measured = Some(measured);
+    }
+
+    /// What the last interval measured, once.
+    fn take_measured(&mut self) -> Option<Measured> {
+        self.measured.take()
     }
 
     pub(crate) fn shown(&self) -> Shown {

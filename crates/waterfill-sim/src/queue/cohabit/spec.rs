@@ -48,6 +48,8 @@ pub enum ControllerSpec {
         /// Largest excess of the TCP class over its share, as a time at that share.
         depth_s: f64,
     },
+    /// Not a probability: a queue of its own for each class, served by their shares.
+    Separate,
 }
 
 /// A counter of active flows.
@@ -96,7 +98,7 @@ impl CohabitSpec {
         time("interval", self.interval_s)?;
         above("explicit_weight", self.explicit_weight)?;
         match self.controller {
-            ControllerSpec::Off => {}
+            ControllerSpec::Off | ControllerSpec::Separate => {}
             ControllerSpec::Paper { initial, decrease, increase, threshold } => {
                 share("initial", initial)?;
                 at("decrease", decrease > 0.0 && decrease < 1.0, "a number in (0, 1)", decrease)?;

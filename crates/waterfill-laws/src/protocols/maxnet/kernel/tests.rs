@@ -10,7 +10,6 @@ use crate::protocols::maxnet::{
 
 unsafe extern "C" {
     safe fn waterfill_maxnet_params_default(params: &mut HostParams);
-    safe fn waterfill_maxnet_link_set(link: &mut LinkState, capacity: u64, mu: u32);
     safe fn waterfill_maxnet_idle(link: &mut LinkState, intervals: u64, queue: u64);
     safe fn waterfill_maxnet_mark_price(link: &LinkState, field: u32) -> u32;
     safe fn waterfill_maxnet_base_rtt(params: &HostParams, source: &mut SourceState, base_rtt: u32);
@@ -279,6 +278,20 @@ fn a_router_in_integers_follows_the_law() {
             near(got, expected, bound, "start rate");
         }
     }
+}
+
+/// Half of the capacity: p is p_min = T·ln(x_max/C) of it at least, and 125 kB last 2 ms.
+#[test]
+fn another_capacity_by_hand() {
+    let params = Params::default();
+    let (mut law, mut twin) = (maxnet::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
+    (law.arrived, twin.arrived) = (Volume::from_bytes(125e3), Volume::from_bytes(125e3));
+    law.on_timer(&view(5e8), Instant::ZERO);
+    twin.on_timer(&view(5e8), Instant::ZERO);
+    let expected = 0.4 * 2e6_f64.ln() + 2e-3 - 0.9e-3;
+    assert!((law.price - expected).abs() < 1e-12, "{}", law.price);
+    let price = twin.state.price as f64 * UNIT;
+    assert!((price - expected).abs() < 0.4 / 262_144.0, "{price}");
 }
 
 /// One step by hand: 125 kB last 1 ms at 1 Gbit/s, 130 kB of queue are 1 kB of it; and p_min is the paper's.

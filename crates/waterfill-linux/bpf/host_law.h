@@ -1,0 +1,551 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The law as TCP's congestion control: what to do about an acknowledgement, a time-out, and a path without a price.
+ */
+#ifndef WATERFILL_HOST_LAW_H
+#define WATERFILL_HOST_LAW_H
+
+#include "host.h"
+
+/* Shortest and longest round trip that the law is told, us: half a second is what two packets take at 48 kbit/s. */
+#define TAU_MIN 1000
+#define TAU_MAX 500000
+/* Slowest rate: a packet in so many us. Slower, it would hear too late that the price has fallen. */
+#define PACKET_EVERY 200000
+#define INFINITE_SSTHRESH 0x7fffffff
+#define NO_RTT (~0u)
+/* Most bytes in flight. TCP sizes its send buffer as an int of 2 windows with up to 2.9 times of overhead. */
+#define WINDOW_MAX (256u << 20)
+/* Largest super-packet, bytes. */
+#define BURST_MAX 65536
+/* us: bursts that would leave more often are clocked by acknowledgements. 20000 timers a second are a few per cent of a processor. */
+#define TIMER_EVERY 50
+/* Packets: from here on the rounding to whole ones is below 1 %. */
+#define WINDOW_RULES 128
+/* RFC 6928's initial window, packets. */
+#define INITIAL_WINDOW 10
+/* How long places are remembered, ns. */
+#define PLACE_EATEN_NS (600ull * 1000000000)
+#define PLACE_STRIPPED_NS (60ull * 1000000000)
+#define SOL_TCP 6
+#define TCP_CONGESTION 13
+#define AF_INET6 10
+
+/* Rounds of acknowledged data without a price before the first one. One suffices if nothing is lost on the way back.
+ */
+#define ROUNDS_UNANSWERED 3
+/* Rounds of acknowledged data without an echo. */
+#define ROUNDS_SILENT 4
+/* The same while losses are repaired: three SACK blocks beside timestamps leave no room for an echo. */
+#define ROUNDS_SILENT_IN_RECOVERY 128
+/* From when on the rate falls meanwhile, by a 16th each round. */
+#define ROUNDS_HELD 8
+/*
+ * How much evidence says that the bottleneck gives no price, and what a round adds to it: 16 rounds with a queue,
+ * which harms little and may pass, 8 with one as long as the path or with losses, 3 in which a tenth is lost.
+ */
+#define SUSPICION_MAX 16
+#define SUSPICION_QUEUE 1
+#define SUSPICION_LOSS 2
+#define SUSPICION_HEAVY 6
+/* A shorter queue, us, may be a host's own delay. */
+#define QUEUE_MIN 3000
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct host_connection *host_connection_of(void *sk)
+{
+	return bpf_sk_storage_get(&connections, sk, 0, 0);
+}
+
+static __always_inline bool host_is_ipv4(const struct sock_common *s)
+{
+	/* An IPv6 socket may speak IPv4: ::ffff:a.b.c.d. */
+	return s->skc_family != AF_INET6 ||
+	       (!s->skc_v6_daddr.in6_u.u6_addr32[0] && !s->skc_v6_daddr.in6_u.u6_addr32[1] &&
+		s->skc_v6_daddr.in6_u.u6_addr32[2] == bpf_htonl(0xffff));
+}
+
+/* A full packet in bytes, from IP's header on: what the law and the routers count. */
+static __always_inline __u32 host_packet(const struct tcp_sock *tp)
+{
+	__u32 ip = host_is_ipv4(&tp->inet_conn.icsk_inet.sk.__sk_common) ? 20 : 40;
+
+	return ip + tp->inet_conn.icsk_ext_hdr_len + tp->tcp_header_len + tp->mss_cache;
+}
+
+/* The payload of it, in bytes. */
+static __always_inline __u32 host_payload(const struct tcp_sock *tp, const struct host_connection *c)
+{
+	__u32 mss = tp->mss_cache;
+
+	return mss > c->reserved + 1 ? mss - c->reserved : 1;
+}
+
+/* TCP's smallest sample, us; 0: there is none */
+static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
+{
+	__u32 rtt = tp->rtt_min.s[0].v;
+
+	return rtt == NO_RTT ? 0 : rtt;
+}
+
+/*
+ * The round trip of the law's loop, us; 0: not known.
+ *
+ * That is the path's, as long as a price is as old as that when it comes back. On a short path it is older: routers
+ * make a new one every dt_p, a millisecond; and if less than a packet goes in a round trip, the next answer is as
+ * far away as the next packet, or the one after that, as a receiver may wait for two. With a tau smaller than its
+ * loop's the law would be unstable, with a larger one it is slower, no more, and D(q) does not depend on it. The
+ * step doubles and halves, so that it rests; eq. 12 keeps the rate through it.
+ */
+static __always_inline __u32 host_tau(const struct tcp_sock *tp, const struct host_connection *c)
+{
+	__u32 rtt = host_base_rtt(tp);
+	__u32 tau = c->source.base_rtt;
+	__u64 pair;
+
+	if (!rtt)
+		return 0;
+	if (rtt < TAU_MIN)
+		rtt = TAU_MIN;
+	if (!c->source.rate || tau <= rtt)
+		tau = rtt;
+	if (!c->source.rate)
+		return tau;
+	pair = 2ull * c->source.packet * 8000000 / c->source.rate; /* us */
+	if (pair > TAU_MAX)
+		pair = TAU_MAX;
+	if (tau < pair)
+		return 2 * pair > rtt ? 2 * pair : rtt;
+	if (tau > 4 * pair)
+		return 2 * pair > rtt ? 2 * pair : rtt;
+	return tau;
+}
+
+static __always_inline void host_place(struct host_place *place, const struct tcp_sock *tp, __u64 netns)
+{
+	const struct sock_common *s = &tp->inet_conn.icsk_inet.sk.__sk_common;
+
+	place->netns = netns;
+	if (s->skc_family == AF_INET6) {
+		place->address[0] = s->skc_v6_daddr.in6_u.u6_addr32[0];
+		place->address[1] = s->skc_v6_daddr.in6_u.u6_addr32[1];
+		place->address[2] = s->skc_v6_daddr.in6_u.u6_addr32[2];
+		place->address[3] = s->skc_v6_daddr.in6_u.u6_addr32[3];
+		return;
+	}
+	place->address[0] = 0;
+	place->address[1] = 0;
+	place->address[2] = bpf_htonl(0xffff);
+	place->address[3] = s->skc_daddr;
+}
+
+/* A new law: it asks. What the handshake brought it hears at once. */
+static __always_inline void host_start(const struct host_params *p, const struct tcp_sock *tp,
+				       struct host_connection *c)
+{
+	__u32 packet = host_packet(tp);
+
+	maxnet_source_init(&p->law, &c->source, packet, (__u64)tp->snd_cwnd * packet, 1000);
+	__builtin_memset(&c->round, 0, sizeof(c->round));
+	c->round.began = tp->tcp_mstamp;
+	c->round.rtt = NO_RTT;
+	c->round.delivered = tp->delivered;
+	c->round.lost = tp->lost;
+	c->delivered = tp->delivered;
+	c->heard = tp->tcp_mstamp;
+	c->cap = 0;
+	c->echoes = 0;
+	c->reason = HOST_NO_REASON;
+	c->flags |= HOST_STARTED;
+	if (c->flags & HOST_ECHO) {
+		c->flags &= ~HOST_ECHO;
+		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, host_tau(tp, c), c->echo);
+	}
+}
+
+/*
+ * Window and pacing rate from the law's.
+ *
+ * The law's window is rate times base round trip, and the rate is what pacing sends at. Where pacing rules, the window does
+ * not need to hold the rate down, only to bound what can stand in a queue when nothing else does; it must be large
+ * enough not to get in the way: whole packets, and three super-packets more, one that TCP is still filling, one
+ * that waits in the device, one that the receiver is still putting together before it acknowledges. At 2 Mbit/s and
+ * 28 ms that is 4.7 packets rounded up to 5, and 3; at 1 Gbit/s, with super-packets, 2334 and 129.
+ *
+ * Pacing costs a timer for each of TCP's bursts. Where the device takes no super-packets that is one for each packet, every
+ * 12 us at 1 Gbit/s; a timer that comes late is rate lost, and on a virtual machine of 2026 whose two processors were busy
+ * they came so late that half of it was. So once a flow is past its start, where bursts would leave more often than
+ * every TIMER_EVERY and the window is large enough for whole packets to be fine steps (WINDOW_RULES),
+ * acknowledgements are the clock, as in the papers' own hosts: the window is the law's, without a margin, and nothing is paced.
+ */
+static __always_inline void host_apply(struct tcp_sock *tp, struct host_connection *c)
+{
+	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
+	__u32 payload = host_payload(tp, c);
+	__u32 packet = host_packet(tp);
+	__u64 rate, burst, window;
+	int ruled;
+
+	c->source.packet = packet;
+	rate = c->source.rate;
+	if (!rate)
+		return;
+	if (rate < (__u64)packet * 8000000 / PACKET_EVERY)
+		rate = (__u64)packet * 8000000 / PACKET_EVERY;
+	/* TCP paces bytes of payload. */
+	rate = fixed_scale(rate / 8, payload, packet); /* 54 bits */
+	window = c->source.window < WINDOW_MAX ? c->source.window : WINDOW_MAX;
+	window = (window + packet - 1) / packet;
+	burst = rate >> 10; /* TCP makes super-packets of about a millisecond */
+	if (burst > BURST_MAX)
+		burst = BURST_MAX;
+	burst = burst / payload;
+	if (burst > sk->sk_gso_max_segs)
+		burst = sk->sk_gso_max_segs;
+	if (!burst)
+		burst = 1;
+	ruled = window >= WINDOW_RULES && c->source.mode == MAXNET_PRICED && sk->sk_max_pacing_rate == ~0ul &&
+		burst * payload * (1000000 / TIMER_EVERY) < rate; /* 16 + 15 bits */
+	if (!ruled)
+		window += 3 * burst;
+	if (rate > sk->sk_max_pacing_rate)
+		rate = sk->sk_max_pacing_rate;
+	sk->sk_pacing_rate = rate;
+	if (ruled && c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED) {
+		sk->sk_pacing_status = SK_PACING_NONE;
+		c->flags &= ~HOST_PACED;
+	} else if (!ruled && sk->sk_pacing_status == SK_PACING_NONE) {
+		sk->sk_pacing_status = SK_PACING_NEEDED;
+		c->flags |= HOST_PACED;
+	}
+
+	if (c->cap) {
+		if (window <= c->cap)
+			c->cap = 0;
+		else
+			window = c->cap;
+	}
+	if (window > tp->snd_cwnd_clamp)
+		window = tp->snd_cwnd_clamp;
+	tp->snd_cwnd = window ? window : 1;
+	/* So that whoever follows starts from here by congestion avoidance. */
+	tp->snd_ssthresh = window > 2 ? window : 2;
+}
+
+/* TCP's congestion control becomes one of the kernel's own. Runs release(), but not while in init(). */
+static __always_inline bool host_switch(void *sk, const struct host_params *p)
+{
+	char reno[] = "reno";
+
+	return !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)p->fallback, sizeof(p->fallback)) ||
+	       !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+}
+
+/* Gives the connection to the kernel's own law. */
+static __always_inline void host_fall_back(const struct host_params *p, struct tcp_sock *tp,
+					   struct host_connection *c, __u32 reason)
+{
+	__u32 window = tp->snd_cwnd;
+	__u64 base = host_base_rtt(tp);
+	__u32 lost = tp->lost - c->round.lost;
+	__u32 delivered = tp->delivered - c->round.delivered;
+
+	c->reason = reason;
+	c->cap = 0;
+	if (c->flags & HOST_WAS_PRICED) {
+		if (reason == HOST_STANDING_QUEUE && c->round.rtt != NO_RTT && c->round.rtt > base)
+			window = window * base / c->round.rtt; /* what fits without the queue; 32 + 24 bits */
+		if (reason == HOST_HEAVY_LOSS && delivered + lost) /* what got through, and CUBIC's step */
+			window = (__u64)window * delivered / (delivered + lost) * 7 / 10;
+		if (window < 2)
+			window = 2;
+		tp->snd_cwnd = window;
+		tp->snd_ssthresh = window;
+	} else if (reason != HOST_HEAVY_LOSS) {
+		tp->snd_ssthresh = INFINITE_SSTHRESH; /* nothing is known of the path: slow start goes on */
+	}
+	if (reason == HOST_SILENT && !(c->flags & HOST_WAS_PRICED)) {
+		struct host_memory memory = { .until = bpf_ktime_get_ns() + PLACE_STRIPPED_NS, .failures = 2 };
+		struct host_place place = {};
+
+		host_place(&place, tp, c->netns);
+		bpf_map_update_elem(&places, &place, &memory, BPF_ANY);
+	}
+	if (host_switch(tp, p))
+		c->flags &= ~(HOST_LAW | HOST_STARTED);
+}
+
+/*
+ * Whether the bottleneck gives no price.
+ *
+ * At a bottleneck with a price, a queue that stands or overflows means that more comes in than goes out: y >= C >
+ * mu C, so its price rises by at least 1 - mu seconds a second, until y < mu C; and from then on the queue falls by
+ * at least 1 - mu seconds a second. A queue that does not fall while the price does not rise is somewhere else. No
+ * single round shows it: the price takes a round trip to get here and another one to be averaged, and both are
+ * noisy. Hence several rounds with a queue or with heavy loss, and both slopes from their first to their last. A
+ * slope counts from 1/128 on, so targets up to 0.99 are understood. Random loss of 1 % is never reason enough, as 2
+ * % are asked for; nor is MaxStart's own queue, which goes with a price that rises and then falls.
+ */
+static __always_inline __u32 host_suspect(const struct tcp_sock *tp, struct host_connection *c, bool heard)
+{
+	struct host_round *r = &c->round;
+	__u64 now = tp->tcp_mstamp;
+	__u64 base = host_base_rtt(tp);
+	__u64 lost = tp->lost - r->lost;
+	__u64 sent = lost + tp->delivered - r->delivered;
+	__u64 rtt = r->rtt == NO_RTT ? 0 : r->rtt;
+	__u64 margin = base / 4 > QUEUE_MIN ? base / 4 : QUEUE_MIN;
+	bool standing = rtt > base + margin;
+	bool heavy = lost >= 4 && lost * 50 >= sent;
+	__u32 weight = SUSPICION_QUEUE;
+	__u64 slope;
+
+	if (!standing && !heavy) {
+		if (r->suspicion)
+			r->suspicion--;
+		return HOST_NO_REASON;
+	}
+	if (!r->suspicion) {
+		r->since = r->began;
+		r->since_rtt = rtt;
+		r->since_price = c->source.price;
+		r->since_loss = 0;
+	}
+	if (heavy || rtt > 2 * (base + margin))
+		weight = SUSPICION_LOSS;
+	if (heavy && lost * 10 >= sent)
+		weight = SUSPICION_HEAVY;
+	r->suspicion += weight;
+	r->since_loss += heavy;
+	if (r->suspicion < SUSPICION_MAX || !heard)
+		return HOST_NO_REASON;
+	slope = (now - r->since) / 128; /* us */
+	r->suspicion = 0; /* from here on anew, unless it is so */
+	if (c->source.price > r->since_price + slope * 262144 / 1000000) /* us to 2^-18 s */
+		return HOST_NO_REASON;
+	if (r->since_loss)
+		return HOST_HEAVY_LOSS;
+	return rtt + slope < r->since_rtt ? HOST_NO_REASON : HOST_STANDING_QUEUE;
+}
+
+/*
+ * The last price has grown old, as losses are being repaired and leave no room for an echo: what it stood for is no
+ * longer known. Fewer packets, fewer losses, fewer SACK blocks: until an echo gets through, and is obeyed in full.
+ * When many start at once, each with all of the spare capacity, this is what makes them hear how many they are.
+ */
+static __always_inline void host_slow_down(struct host_connection *c, __u64 by)
+{
+	c->source.rate -= by;
+	if (c->source.start_rate > c->source.rate)
+		c->source.start_rate = c->source.rate; /* MaxStart goes on from here */
+	c->source.window = maxnet_window(c->source.rate, c->source.base_rtt);
+}
+
+/* A round has ended. The reason to fall back, if there is one. */
+static __always_inline __u32 host_round_ends(const struct tcp_sock *tp, struct host_connection *c, bool recovering)
+{
+	struct host_round *r = &c->round;
+	__u64 lost = tp->lost - r->lost;
+	__u64 delivered = tp->delivered - r->delivered;
+	__u32 reason = HOST_NO_REASON;
+
+	r->count++;
+	r->silent++; /* 1: an echo came in this round */
+	if (!c->source.rate) {
+		if (r->count >= ROUNDS_UNANSWERED)
+			reason = c->echoes ? HOST_NO_ROUTER : HOST_SILENT;
+	} else if (r->silent >= (recovering ? ROUNDS_SILENT_IN_RECOVERY : ROUNDS_SILENT)) {
+		reason = HOST_SILENT;
+	} else {
+		/* Without an echo nobody knows whether the price rises. */
+		reason = host_suspect(tp, c, r->silent == 1);
+		if (r->silent > 1 && lost * 10 >= lost + delivered)
+			host_slow_down(c, c->source.rate / 2);
+		else if (r->silent > ROUNDS_HELD)
+			host_slow_down(c, c->source.rate / 16);
+	}
+	if (reason)
+		return reason;
+	r->began = tp->tcp_mstamp;
+	r->rtt = NO_RTT;
+	r->delivered = tp->delivered;
+	r->lost = tp->lost;
+	return HOST_NO_REASON;
+}
+
+static __always_inline void host_acknowledged(const struct host_params *p, struct tcp_sock *tp,
+					      struct host_connection *c)
+{
+	__u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
+	bool recovering = state >= TCP_CA_Recovery;
+	__u32 acked = tp->delivered - c->delivered;
+	__u32 rtt = tp->rack.rtt_us;
+	__u32 reason = HOST_NO_REASON;
+
+	c->delivered = tp->delivered;
+	c->heard = tp->tcp_mstamp;
+	if (c->flags & HOST_ECHO) {
+		c->flags &= ~HOST_ECHO;
+		if (c->echo & FIXED_CODE_MAX)
+			c->round.silent = 0;
+		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, host_tau(tp, c), c->echo);
+	} else {
+		maxnet_base_rtt(&p->law, &c->source, host_tau(tp, c));
+	}
+	if (c->source.has_price)
+		c->flags |= HOST_WAS_PRICED;
+
+	if (rtt && rtt < c->round.rtt)
+		c->round.rtt = rtt;
+	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.began >= tp->srtt_us >> 3)
+		reason = host_round_ends(tp, c, recovering);
+	if (!reason && !c->source.rate && recovering)
+		reason = HOST_HEAVY_LOSS;
+	if (reason) {
+		host_fall_back(p, tp, c, reason);
+		return;
+	}
+
+	if (!c->source.rate) {
+		/* Nobody has answered yet. Until somebody does, or it is clear that nobody will, as any TCP starts.
+		 */
+		tp->snd_cwnd += acked;
+		return;
+	}
+	/* After a time-out: twice as much each round trip, as long as prices come. */
+	if (c->cap && c->round.silent < 2)
+		c->cap += acked;
+	host_apply(tp, c);
+}
+
+/* ------------------------------------------------------------------ what TCP calls */
+
+/* BPF_PROG() names a context that not everybody uses. */
+#pragma clang diagnostic push
+#pragma clang diagnostic ignored "-Wunused-parameter"
+
+SEC("struct_ops")
+void BPF_PROG(waterfill_law_init, struct sock *sk)
+{
+	const struct host_params *p = host_parameters();
+	struct host_connection *c = host_connection_of(sk);
+
+	if (!p)
+		return;
+	if (!c) { /* not of our cgroup or namespace, or older than the programs */
+		host_switch(sk, p);
+		return;
+	}
+	c->flags |= HOST_LAW | HOST_WANTED;
+	if (!(c->flags & HOST_ESTABLISHED))
+		return;
+	if (!(c->flags & HOST_NEGOTIATED)) {
+		host_fall_back(p, tcp_sk(sk), c, c->reason ?: HOST_NO_PEER);
+		return;
+	}
+	host_start(p, tcp_sk(sk), c);
+	host_apply(tcp_sk(sk), c);
+}
+
+SEC("struct_ops")
+void BPF_PROG(waterfill_law_release, struct sock *sk)
+{
+	struct host_connection *c = host_connection_of(sk);
+
+	if (!c)
+		return;
+	if (c->flags & HOST_PACED && sk->sk_max_pacing_rate == ~0ul && sk->sk_pacing_status == SK_PACING_NEEDED)
+		sk->sk_pacing_status = SK_PACING_NONE;
+	c->flags &= ~(HOST_LAW | HOST_STARTED | HOST_PACED);
+}
+
+/* Kernels before 6.10 give (sk, rs), later ones (sk, ack, flag, rs): what is common to both is all that is needed. */
+SEC("struct_ops")
+void BPF_PROG(waterfill_law_control, struct sock *sk)
+{
+	const struct host_params *p = host_parameters();
+	struct host_connection *c = host_connection_of(sk);
+
+	if (!p)
+		return;
+	if (!c) { /* the programs were replaced by some that keep another state */
+		host_switch(sk, p);
+		return;
+	}
+	if (!(c->flags & HOST_ESTABLISHED))
+		return; /* the SYN-ACK, before init() */
+	if (!(c->flags & HOST_STARTED))
+		host_start(p, tcp_sk(sk), c);
+	host_acknowledged(p, tcp_sk(sk), c);
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(waterfill_law_ssthresh, struct sock *sk)
+{
+	struct host_connection *c = host_connection_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u32 window = tp->snd_cwnd;
+
+	if (c && c->source.rate)
+		return window > 2 ? window : 2; /* a loss says nothing */
+	window = window * 7 / 10; /* not priced: as CUBIC, which takes over */
+	return window > 2 ? window : 2;
+}
+
+SEC("struct_ops")
+__u32 BPF_PROG(waterfill_law_undo, struct sock *sk)
+{
+	return tcp_sk(sk)->snd_cwnd;
+}
+
+SEC("struct_ops")
+void BPF_PROG(waterfill_law_event, struct sock *sk, enum tcp_ca_event event)
+{
+	struct host_connection *c = host_connection_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+	__u64 idle;
+
+	if (!c || !(c->flags & HOST_STARTED))
+		return;
+	if (event == CA_EVENT_LOSS) {
+		c->cap = 1;
+		c->timeouts++;
+	}
+	if (event == CA_EVENT_TX_START && c->source.rate && tp->tcp_mstamp > c->heard) {
+		/* The price is as old as the silence. */
+		idle = tp->tcp_mstamp - c->heard;
+		if (idle > 200000 && idle > tp->srtt_us / 2 && !c->cap && tp->snd_cwnd > INITIAL_WINDOW) {
+			c->cap = INITIAL_WINDOW;
+			tp->snd_cwnd = INITIAL_WINDOW;
+		}
+	}
+}
+
+/* At 24 Mbit/s and above, super-packets are of two packets and more by themselves; below, pairs would be bursts. */
+SEC("struct_ops")
+__u32 BPF_PROG(waterfill_law_segments, struct sock *sk)
+{
+	return 1;
+}
+
+#pragma clang diagnostic pop
+
+SEC(".struct_ops.link")
+struct tcp_congestion_ops waterfill_law = {
+	.init = (void *)waterfill_law_init,
+	.release = (void *)waterfill_law_release,
+	.cong_control = (void *)waterfill_law_control,
+	.ssthresh = (void *)waterfill_law_ssthresh,
+	.undo_cwnd = (void *)waterfill_law_undo,
+	.cwnd_event = (void *)waterfill_law_event,
+	.min_tso_segs = (void *)waterfill_law_segments,
+	.flags = TCP_CONG_NON_RESTRICTED, /* anybody may use it, in any network namespace */
+	.name = "bpf_maxnet",
+};
+
+#endif

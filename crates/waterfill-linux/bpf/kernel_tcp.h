@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* What the host's programs read and write of TCP's own structures, as kernel.h explains. */
+#ifndef WATERFILL_KERNEL_TCP_H
+#define WATERFILL_KERNEL_TCP_H
+
+#include "kernel.h"
+
+#pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
+
+struct in6_addr {
+	union {
+		__be32 u6_addr32[4];
+	} in6_u;
+};
+
+struct sock_common {
+	__be32 skc_daddr;
+	__be32 skc_rcv_saddr;
+	__be16 skc_dport;
+	__u16 skc_num;
+	unsigned short skc_family;
+	volatile unsigned char skc_state;
+	struct in6_addr skc_v6_daddr;
+	struct in6_addr skc_v6_rcv_saddr;
+};
+
+struct sock {
+	struct sock_common __sk_common;
+	__u32 sk_pacing_status;
+	unsigned long sk_pacing_rate;     /* bytes/s of payload */
+	unsigned long sk_max_pacing_rate; /* what the application allows; all ones: anything */
+	__u16 sk_gso_max_segs;            /* segments of a super-packet; 1 where the device takes none */
+};
+
+struct inet_sock {
+	struct sock sk;
+};
+
+struct inet_connection_sock {
+	struct inet_sock icsk_inet;
+	__u32 icsk_rto; /* jiffies */
+	__u8 icsk_ca_state : 5;
+	__u16 icsk_ext_hdr_len; /* of IP's options or IPv6's extension headers */
+};
+
+struct minmax_sample {
+	__u32 t;
+	__u32 v;
+};
+
+struct minmax {
+	struct minmax_sample s[3];
+};
+
+struct tcp_rack {
+	__u32 rtt_us;
+};
+
+struct tcp_sock {
+	struct inet_connection_sock inet_conn;
+	__u16 tcp_header_len; /* with timestamps, without what comes and goes */
+	__u32 mss_cache;
+	__u32 snd_cwnd;
+	__u32 snd_cwnd_clamp;
+	__u32 snd_ssthresh;
+	__u32 delivered; /* packets, ever */
+	__u32 lost;      /* packets, ever */
+	__u32 data_segs_in;
+	__u32 data_segs_out;
+	__u32 srtt_us; /* times 8 */
+	__u64 tcp_mstamp; /* us: when the packet at hand came */
+	struct minmax rtt_min;
+	struct tcp_rack rack;
+	struct {
+		__u32 rtt_us; /* times 8 */
+	} rcv_rtt_est;
+};
+
+/* The values are the kernel's. */
+enum tcp_ca_event {
+	CA_EVENT_TX_START = 0, /* first packet after nothing was in flight */
+	CA_EVENT_LOSS = 3,     /* a time-out */
+};
+
+enum tcp_ca_state {
+	TCP_CA_Open = 0,
+	TCP_CA_Recovery = 3,
+	TCP_CA_Loss = 4,
+};
+
+#define TCP_CONG_NON_RESTRICTED 1
+
+enum sk_pacing {
+	SK_PACING_NONE = 0,
+	SK_PACING_NEEDED = 1,
+};
+
+struct tcp_congestion_ops {
+	__u32 (*ssthresh)(struct sock *sk);
+	void (*set_state)(struct sock *sk, __u8 new_state);
+	void (*cwnd_event)(struct sock *sk, enum tcp_ca_event event);
+	__u32 (*min_tso_segs)(struct sock *sk);
+	void (*cong_control)(struct sock *sk);
+	__u32 (*undo_cwnd)(struct sock *sk);
+	char name[16];
+	__u32 flags;
+	void (*init)(struct sock *sk);
+	void (*release)(struct sock *sk);
+};
+
+struct seq_file;
+
+struct bpf_iter_meta {
+	struct seq_file *seq;
+};
+
+struct bpf_iter__bpf_sk_storage_map {
+	struct bpf_iter_meta *meta;
+	struct bpf_map *map;
+	struct sock *sk;
+	void *value;
+};
+
+#pragma clang attribute pop
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Plays records of calls to kernel/maxnet.h back inside the kernel and holds its answers against those recorded, bit for
+ * bit: one record a run. What a record is, waterfill-laws/examples/maxnet_record.rs tells.
+ */
+#include "../kernel.h"
+#include "maxnet.h"
+
+#define RECORDS 100000
+
+enum call { START, TICK, IDLE, SET, MARK, MARK_PRICE, RECEIVE, ACK, BASE_RTT };
+
+struct replay {
+	__u64 at;    /* the record to play next */
+	__u64 wrong; /* how many have answered otherwise */
+	__u64 first; /* the first of them, counted from 1 */
+	struct maxnet_params params;
+	struct maxnet_link link;
+	struct maxnet_receiver receiver;
+	struct maxnet_source source;
+};
+
+struct record {
+	__u64 call;
+	__u64 in[3];
+	__u64 out[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct replay);
+} replays SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, RECORDS);
+	__type(key, __u32);
+	__type(value, struct record);
+} records SEC(".maps");
+
+static void start(struct replay *r, const struct record *rec)
+{
+	__u32 flags = rec->in[2] >> 32;
+
+	maxnet_params_default(&r->params);
+	r->params.compensate = flags & 1;
+	r->params.average = flags >> 1 & 1;
+	r->params.xi_first = flags >> 2 & 1;
+	maxnet_link_init(&r->link, rec->in[0], r->params.x_max, r->params.t, (__u32)rec->in[1], rec->in[1] >> 32,
+			 (__u32)rec->in[2], flags >> 3 & 1);
+	__builtin_memset(&r->receiver, 0, sizeof(r->receiver));
+	maxnet_source_init(&r->params, &r->source, 1500, 15000, 1000);
+}
+
+SEC("tc")
+int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
+{
+	__u64 out[4] = {};
+	struct record *rec;
+	struct replay *r;
+	__u32 key = 0;
+
+	r = bpf_map_lookup_elem(&replays, &key);
+	if (!r)
+		return 0;
+	key = (__u32)r->at;
+	rec = bpf_map_lookup_elem(&records, &key);
+	if (!rec)
+		return 0;
+	r->at++;
+	switch (rec->call) {
+	case START:
+		start(r, rec);
+		break;
+	case TICK:
+		maxnet_tick(&r->link, rec->in[0], rec->in[1]);
+		break;
+	case IDLE:
+		maxnet_idle(&r->link, rec->in[0], rec->in[1]);
+		break;
+	case SET:
+		maxnet_link_set(&r->link, rec->in[0], (__u32)rec->in[1]);
+		break;
+	case MARK:
+		out[0] = maxnet_mark(&r->link, (__u32)rec->in[0]);
+		out[1] = r->link.promised;
+		break;
+	case MARK_PRICE:
+		out[0] = maxnet_mark_price(&r->link, (__u32)rec->in[0]);
+		break;
+	case RECEIVE:
+		maxnet_receive(&r->params, &r->receiver, rec->in[0], (__u32)rec->in[1], (__u32)rec->in[2]);
+		out[0] = maxnet_echo(&r->receiver);
+		out[1] = r->receiver.average;
+		out[2] = r->receiver.rtt;
+		break;
+	case ACK:
+		maxnet_ack(&r->params, &r->source, rec->in[0], (__u32)rec->in[1], (__u32)rec->in[2]);
+		break;
+	default:
+		maxnet_base_rtt(&r->params, &r->source, (__u32)rec->in[0]);
+	}
+	if (rec->call <= SET) {
+		out[0] = r->link.price;
+		out[1] = r->link.arrival_rate;
+		out[2] = r->link.promised_age;
+		out[3] = r->link.price_code;
+	} else if (rec->call >= ACK) {
+		out[0] = r->source.window;
+		out[1] = r->source.rate;
+		out[2] = (__u64)r->source.xi;
+		out[3] = r->source.xi_behind | (__u64)r->source.mode << 32;
+	}
+	if (out[0] != rec->out[0] || out[1] != rec->out[1] || out[2] != rec->out[2] || out[3] != rec->out[3]) {
+		if (!r->wrong)
+			r->first = r->at;
+		r->wrong++;
+	}
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,0 +1,526 @@
+//! The command line: what is asked for, checked as far as it can be without the kernel.
+
+use std::f64::consts::FRAC_PI_2;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use super::{host, quantity, router};
+
+/// MaxNet on this machine: as a host, whose TCP sets its rate from the price of the path; as a router, which says the
+/// price of its links. Rates are written "1 Gbit/s", 940Mbit/s or 1gbit; times "1 ms".
+#[derive(Debug, Parser)]
+#[command(name = "waterfilld", version, arg_required_else_help = true, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Load TCP's law and its option, for connections whose congestion control is set to it
+    Host(Box<HostCommand>),
+    /// Put prices on packets that leave by a device
+    Router(Box<RouterCommand>),
+    /// Show links and connections; works without a daemon
+    Status(StatusCommand),
+    /// Take what was loaded out of the kernel again
+    Unload(UnloadCommand),
+    /// Show what this kernel has, and what is done where it lacks something
+    Probe(ProbeCommand),
+}
+
+/// `--pins`, on every command.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct PinsOption {
+    /// Folder on a BPF file system to keep everything in [default: waterfill on the one that is mounted]
+    #[arg(long, value_name = "DIR")]
+    pub(super) pins: Option<PathBuf>,
+}
+
+/// What both roles have.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Common {
+    #[command(flatten)]
+    pub(super) pins: PinsOption,
+    /// Keep nothing: all is unloaded when this process ends
+    #[arg(long, conflicts_with = "pins")]
+    pub(super) no_pin: bool,
+    /// Serve metrics for Prometheus at this address, as 127.0.0.1:9465
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub(super) metrics: Option<SocketAddr>,
+    /// End after loading; the kernel goes on by itself
+    #[arg(long, conflicts_with_all = ["no_pin", "metrics", "line"])]
+    pub(super) once: bool,
+    /// Print {"ready":true} and then a line of JSON for each line of standard input; end when that closes
+    #[arg(long)]
+    pub(super) line: bool,
+}
+
+/// `waterfilld host`.
+#[derive(Debug, Args)]
+pub(super) struct HostCommand {
+    /// Control group (version 2) whose connections take part [default: all of them]
+    #[arg(long, value_name = "PATH")]
+    cgroup: Option<PathBuf>,
+    /// Name of the law in TCP's list
+    #[arg(long, default_value = "bpf_maxnet", value_parser = law_name)]
+    name: String,
+    /// Law of the kernel's for paths that give no price
+    #[arg(long, value_name = "LAW", default_value = "cubic", value_parser = law_name)]
+    fallback: String,
+    /// Only connections of this network namespace (SO_NETNS_COOKIE); may be given again
+    #[arg(long = "netns-cookie", value_name = "N", value_parser = cookie)]
+    netns_cookies: Vec<u64>,
+    /// Kind of the TCP option: 253 (experiments, RFC 6994), or 42, the papers' own, for closed networks
+    #[arg(long, value_name = "KIND", default_value = "253")]
+    option_kind: KindArgument,
+    /// Overall loop gain, in (0, pi/2)
+    #[arg(long, default_value = "0.66", value_parser = alpha)]
+    alpha: f64,
+    /// Zero of the lead-lag compensator, times the round trip
+    #[arg(long, default_value = "0.06", value_parser = eta)]
+    eta: f64,
+    #[command(flatten)]
+    demand: Demand,
+    /// Least time between two updates of window and rate
+    #[arg(long, value_name = "TIME", default_value = "1 us", value_parser = dt_min)]
+    dt_min: Duration,
+    /// Echo the last price instead of its average over a round trip
+    #[arg(long)]
+    no_average: bool,
+    /// Leave xi as it is when a smaller base round trip is seen
+    #[arg(long)]
+    no_compensate: bool,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// The demand function, which hosts and routers of a network share.
+#[derive(Clone, Copy, Debug, Args)]
+struct Demand {
+    /// T of the demand function; the same everywhere in a network
+    #[arg(long, value_name = "TIME", default_value = "400 ms", value_parser = demand_time)]
+    t: Duration,
+    /// Largest rate of a connection; the same everywhere in a network
+    #[arg(long, value_name = "RATE", default_value = "1 Pbit/s", value_parser = quantity::rate)]
+    x_max: u64,
+}
+
+/// `waterfilld router`.
+#[derive(Debug, Args)]
+pub(super) struct RouterCommand {
+    /// Device whose outgoing packets are marked; may be given again, each with its --rate
+    #[arg(long = "dev", value_name = "DEVICE", required = true, value_parser = device)]
+    devices: Vec<String>,
+    /// Rate of the link behind the device
+    #[arg(long = "rate", value_name = "RATE", required = true, value_parser = quantity::rate)]
+    rates: Vec<u64>,
+    /// Share of the rate to fill, in (0, 1]
+    #[arg(long, value_name = "SHARE", default_value = "0.94", value_parser = target)]
+    target: f64,
+    /// Bytes that a packet has on the link beyond its IP length; 14 are Ethernet's
+    #[arg(long, value_name = "BYTES", default_value = "14", value_parser = clap::value_parser!(i32).range(0..=1000))]
+    overhead: i32,
+    /// Time between two updates of the price
+    #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = dt_p)]
+    dt_p: Duration,
+    /// Time in which a standing queue is to drain
+    #[arg(long, value_name = "TIME", default_value = "130 ms", value_parser = t_0)]
+    t0: Duration,
+    #[command(flatten)]
+    demand: Demand,
+    /// Remember start rates given away, for the time in which they arrive
+    #[arg(long)]
+    promise: bool,
+    /// Reckon what waits from the rate, as where the device's queue cannot be read
+    #[arg(long)]
+    virtual_queue: bool,
+    /// Make the device send at no more than the rate (for a link that is slower than its device)
+    #[arg(long)]
+    shape: bool,
+    /// Buffer of the shaper
+    #[arg(long, value_name = "BYTES", requires = "shape", value_parser = quantity::volume)]
+    buffer: Option<u64>,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+/// `waterfilld status`.
+#[derive(Debug, Args)]
+pub(super) struct StatusCommand {
+    /// One JSON document instead of tables
+    #[arg(long)]
+    pub(super) json: bool,
+    /// Again every second, until interrupted
+    #[arg(long)]
+    pub(super) watch: bool,
+    #[command(flatten)]
+    pub(super) pins: PinsOption,
+}
+
+/// `waterfilld unload`: everything, unless it says what.
+#[derive(Debug, Args)]
+pub(super) struct UnloadCommand {
+    /// Only the host
+    #[arg(long)]
+    pub(super) host: bool,
+    /// Only the router
+    #[arg(long)]
+    pub(super) router: bool,
+    /// Only this device of the router; may be given again
+    #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host", value_parser = device)]
+    pub(super) devices: Vec<String>,
+    #[command(flatten)]
+    pub(super) pins: PinsOption,
+}
+
+/// `waterfilld probe`.
+#[derive(Debug, Args)]
+pub(super) struct ProbeCommand {
+    /// One JSON document instead of a table
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum KindArgument {
+    #[value(name = "253")]
+    Experiment,
+    #[value(name = "42")]
+    Paper,
+}
+
+impl HostCommand {
+    /// What the host is told; `cgroup` is the root of control groups.
+    pub(super) fn options(&self, cgroup: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<host::Options> {
+        Ok(host::Options {
+            name: self.name.clone(),
+            cgroup: self.cgroup.clone().map_or_else(cgroup, Ok)?,
+            fallback: self.fallback.clone(),
+            netns_cookies: self.netns_cookies.clone(),
+            kind: match self.option_kind {
+                KindArgument::Experiment => host::Kind::Experiment,
+                KindArgument::Paper => host::Kind::Paper,
+            },
+            alpha: self.alpha,
+            eta: self.eta,
+            t: self.demand.t,
+            x_max_bps: self.demand.x_max,
+            dt_min: self.dt_min,
+            average: !self.no_average,
+            compensate: !self.no_compensate,
+        })
+    }
+}
+
+impl RouterCommand {
+    /// What each device is told.
+    pub(super) fn options(&self) -> Vec<router::Options> {
+        let one = |(device, rate_bps): (&String, &u64)| router::Options {
+            device: device.clone(),
+            rate_bps: *rate_bps,
+            target: self.target,
+            overhead_bytes: self.overhead,
+            dt_p: self.dt_p,
+            t_0: self.t0,
+            x_max_bps: self.demand.x_max,
+            t: self.demand.t,
+            promise: self.promise,
+            virtual_queue: self.virtual_queue,
+            shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
+        };
+        self.devices.iter().zip(&self.rates).map(one).collect()
+    }
+
+    /// What values mean together.
+    fn check(&self) -> Result<(), String> {
+        if self.devices.len() != self.rates.len() {
+            return Err(format!(
+                "expected one --rate for each --dev, got {} and {}",
+                self.rates.len(),
+                self.devices.len()
+            ));
+        }
+        if let Some(twice) = (1..self.devices.len()).find(|i| self.devices[..*i].contains(&self.devices[*i])) {
+            return Err(format!("--dev {}: expected each device once", self.devices[twice]));
+        }
+        if self.t0 <= self.dt_p {
+            return Err(format!("--t0 {:?}: expected a time longer than --dt-p, {:?}", self.t0, self.dt_p));
+        }
+        for rate in &self.rates {
+            self.demand.check(*rate)?;
+        }
+        Ok(())
+    }
+}
+
+/// Prices on the wire end at 32 s.
+const PRICE_MOST_S: f64 = 32.0;
+
+impl Demand {
+    /// A link's prices, from one flow alone to a thousand that share it, are above 0 and within the field: T ln(x_max / x).
+    fn check(self, rate: u64) -> Result<(), String> {
+        if self.x_max <= rate {
+            let (x_max, rate) = (quantity::show_rate(self.x_max), quantity::show_rate(rate));
+            return Err(format!("--x-max {x_max}: expected more than the link's --rate, {rate}"));
+        }
+        let highest = self.t.as_secs_f64() * (1000.0 * self.x_max as f64 / rate as f64).ln();
+        if highest >= PRICE_MOST_S {
+            let (t, rate) = (self.t, quantity::show_rate(rate));
+            return Err(format!(
+                "--t {t:?}: expected prices below 32 s, but a thousandth of --rate {rate} would have {highest:.1} s"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Reads the arguments of this process. On help, version or a mistake it has printed what there is to say, and the code is given.
+pub(super) fn parse() -> Result<Command, ExitCode> {
+    read(std::env::args_os()).map_err(|error| {
+        if error.use_stderr() {
+            eprintln!("waterfilld: {}", one_line(&error));
+            ExitCode::from(2)
+        } else {
+            let _ = error.print(); // to standard output, which may have closed
+            ExitCode::SUCCESS
+        }
+    })
+}
+
+fn read<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -> Result<Command, clap::Error> {
+    let command = CommandLine::try_parse_from(arguments)?.command;
+    if let Command::Router(router) = &command {
+        router.check().map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
+    }
+    Ok(command)
+}
+
+/// The first paragraph of what clap says: the others are hints and usage.
+fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "expected a command: host, router, status, unload or probe (--help says more)".into();
+    }
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9465 or [::1]:9465".into())
+}
+
+/// TCP's names have at most 15 characters (TCP_CA_NAME_MAX), BPF's are of these.
+fn law_name(text: &str) -> Result<String, String> {
+    let fits = (1..16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
+    fits.then(|| text.into()).ok_or_else(|| "expected 1 to 15 letters, digits and underscores".into())
+}
+
+/// Names of interfaces have at most 15 bytes (IFNAMSIZ). Whether there is one is asked when it is used.
+fn device(text: &str) -> Result<String, String> {
+    let fits = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace());
+    fits.then(|| text.into()).ok_or_else(|| "expected the name of a network device".into())
+}
+
+fn cookie(text: &str) -> Result<u64, String> {
+    let parsed = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
+    parsed.filter(|n| *n != 0).ok_or_else(|| "expected a cookie as SO_NETNS_COOKIE gives it, a number above 0".into())
+}
+
+/// A number that `fits`, or what was expected.
+fn number(text: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Result<f64, String> {
+    text.parse().ok().filter(|x: &f64| x.is_finite() && fits(*x)).ok_or_else(|| format!("expected {expected}"))
+}
+
+fn target(text: &str) -> Result<f64, String> {
+    number(text, |x| (1e-6..=1.0).contains(&x), "a share in (0, 1], in millionths")
+}
+
+// The law in the kernel counts alpha and eta in thousandths: `kernel/maxnet.h`.
+fn alpha(text: &str) -> Result<f64, String> {
+    number(text, |x| (0.001..FRAC_PI_2).contains(&x), "a number from 0.001 to below pi/2")
+}
+
+fn eta(text: &str) -> Result<f64, String> {
+    number(text, |x| (0.001..=65.535).contains(&x), "a number from 0.001 to 65.535")
+}
+
+/// A time within bounds and in whole `step`s.
+fn span(text: &str, least: Duration, most: Duration, step: Duration) -> Result<Duration, String> {
+    let time = quantity::time(text)?;
+    if time < least || time > most || time.as_nanos() % step.as_nanos() != 0 {
+        return Err(format!("expected a time from {least:?} to {most:?}, in steps of {step:?}"));
+    }
+    Ok(time)
+}
+
+const MICROSECOND: Duration = Duration::from_micros(1);
+const MILLISECOND: Duration = Duration::from_millis(1);
+
+fn demand_time(text: &str) -> Result<Duration, String> {
+    span(text, MILLISECOND, Duration::from_secs(100), MILLISECOND)
+}
+
+fn dt_min(text: &str) -> Result<Duration, String> {
+    span(text, Duration::ZERO, Duration::from_secs(1), MICROSECOND)
+}
+
+fn dt_p(text: &str) -> Result<Duration, String> {
+    span(text, MICROSECOND, Duration::from_secs(1), MICROSECOND)
+}
+
+fn t_0(text: &str) -> Result<Duration, String> {
+    span(text, MICROSECOND, Duration::from_secs(4000), MICROSECOND)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    fn ask(line: &str) -> Result<Command, String> {
+        // Words by blanks, as in a shell; a comma stands for a blank inside a word.
+        let words = line.split(' ').map(|word| word.replace(',', " "));
+        read(std::iter::once("waterfilld".into()).chain(words)).map_err(|e| one_line(&e))
+    }
+
+    fn refused(line: &str) -> String {
+        ask(line).expect_err(line)
+    }
+
+    fn router(line: &str) -> Vec<router::Options> {
+        match ask(line) {
+            Ok(Command::Router(command)) => command.options(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    fn host(line: &str) -> host::Options {
+        match ask(line) {
+            Ok(Command::Host(command)) => command.options(|| Ok("/cgroups".into())).unwrap(),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_sound() {
+        CommandLine::command().debug_assert();
+    }
+
+    #[test]
+    fn a_router_with_the_papers_values() {
+        let [one] = &router("router --dev eth1 --rate 1,Gbit/s")[..] else { panic!("one device") };
+        let wanted = router::Options {
+            device: "eth1".into(),
+            rate_bps: 1_000_000_000,
+            target: 0.94,
+            overhead_bytes: 14,
+            dt_p: Duration::from_millis(1),
+            t_0: Duration::from_millis(130),
+            x_max_bps: 1_000_000_000_000_000,
+            t: Duration::from_millis(400),
+            promise: false,
+            virtual_queue: false,
+            shape: None,
+        };
+        assert_eq!(one, &wanted);
+    }
+
+    #[test]
+    fn a_router_of_two_devices() {
+        let line = "router --dev a --rate 10mbit --dev b --rate 2Gbit/s --target 1 --overhead 0 --promise --shape --buffer 250,kB";
+        let [a, b] = &router(line)[..] else { panic!("two devices") };
+        assert_eq!((a.device.as_str(), a.rate_bps), ("a", 10_000_000));
+        assert_eq!((b.device.as_str(), b.rate_bps), ("b", 2_000_000_000));
+        assert_eq!((a.target, a.overhead_bytes, a.promise), (1.0, 0, true));
+        assert_eq!(b.shape, Some(router::Shape { buffer_bytes: Some(250_000) }));
+    }
+
+    #[test]
+    fn a_host_with_the_papers_values() {
+        let wanted = host::Options {
+            name: "bpf_maxnet".into(),
+            cgroup: "/cgroups".into(),
+            fallback: "cubic".into(),
+            netns_cookies: Vec::new(),
+            kind: host::Kind::Experiment,
+            alpha: 0.66,
+            eta: 0.06,
+            t: Duration::from_millis(400),
+            x_max_bps: 1_000_000_000_000_000,
+            dt_min: Duration::from_micros(1),
+            average: true,
+            compensate: true,
+        };
+        assert_eq!(host("host"), wanted);
+    }
+
+    #[test]
+    fn a_host_told_otherwise() {
+        let line = "host --cgroup /c --name bpf_other --fallback reno --netns-cookie 7 --netns-cookie 0x10 --option-kind 42 \
+                    --alpha 0.5 --eta 0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate";
+        let options = host(line);
+        assert_eq!(options.netns_cookies, [7, 16]);
+        assert_eq!((options.kind, options.average, options.compensate), (host::Kind::Paper, false, false));
+        assert_eq!((options.alpha, options.eta, options.x_max_bps), (0.5, 0.1, 10_000_000_000));
+        assert_eq!((options.cgroup, options.dt_min), (PathBuf::from("/c"), Duration::ZERO));
+    }
+
+    #[test]
+    fn mistakes_are_one_line_that_says_what_and_what_was_expected() {
+        for (line, what, expected) in [
+            ("router --dev a --rate fast", "--rate", "expected a rate such as"),
+            ("router --dev a --rate 31bit/s", "--rate", "from 32 bit/s to 1 Pbit/s"),
+            ("router --dev a", "--rate", "required"),
+            ("router --dev a --rate 1gbit --rate 2gbit", "--rate", "one --rate for each --dev, got 2 and 1"),
+            ("router --dev a --rate 1gbit --dev a --rate 1gbit", "--dev a", "each device once"),
+            ("router --dev a --rate 1gbit --target 0", "--target", "expected a share in (0, 1]"),
+            ("router --dev a --rate 1gbit --target NaN", "--target", "expected a share in (0, 1]"),
+            ("router --dev a --rate 1gbit --overhead 2000", "--overhead", "0..=1000"),
+            ("router --dev a --rate 1gbit --dt-p 2s", "--dt-p", "from 1µs to 1s"),
+            ("router --dev a --rate 1gbit --dt-p 1.5us", "--dt-p", "steps of 1µs"),
+            ("router --dev a --rate 1gbit --t0 1ms", "--t0 1ms", "longer than --dt-p"),
+            ("router --dev a --rate 1gbit --buffer 1MB", "--shape", "required"),
+            ("router --dev a --rate 1gbit --x-max 1gbit", "--x-max 1 Gbit/s", "more than the link's --rate"),
+            ("router --dev a --rate 1kbit --t 2s", "--t 2s", "prices below 32 s"),
+            ("router --dev a/b --rate 1gbit", "--dev", "name of a network device"),
+            ("router --dev a --rate 1gbit --metrics 9465", "--metrics", "an address and a port"),
+            ("router --dev a --rate 1gbit --once --no-pin", "--once", "--no-pin"),
+            ("host --alpha 1.5708", "--alpha", "pi/2"),
+            ("host --alpha 0", "--alpha", "from 0.001"),
+            ("host --eta 0", "--eta", "from 0.001"),
+            ("host --option-kind 254", "--option-kind", "253"),
+            ("host --netns-cookie 0", "--netns-cookie", "SO_NETNS_COOKIE"),
+            ("host --name a_name_of_17_long", "--name", "1 to 15"),
+            ("host --pins /x --no-pin", "--pins", "--no-pin"),
+            ("unload --host --dev a", "--host", "--dev"),
+            ("statsu", "statsu", "unrecognized"),
+        ] {
+            let said = refused(line);
+            assert!(said.contains(what) && said.contains(expected) && !said.contains('\n'), "{line}: {said}");
+        }
+        assert!(refused("").contains("expected a command") || refused("").contains("unrecognized"));
+    }
+
+    #[test]
+    fn a_boundary_of_each_range_is_taken() {
+        for line in [
+            "router --dev a --rate 32bit/s --t 1ms --target 1e-6",
+            "router --dev a --rate 999Tbit/s --dt-p 1us --t0 2us",
+            "host --alpha 0.001 --eta 65.535 --t 100s --dt-min 1s --x-max 32bit/s",
+            "host --alpha 1.5707 --name a_name_of_15___",
+            "status --json --watch",
+            "unload",
+            "probe --json",
+        ] {
+            assert!(ask(line).is_ok(), "{line}: {:?}", ask(line));
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! Packets, written and read without the program's help: what it does to them is held against this.
+
+/// The flag of a start rate in a value.
+pub(crate) const FLAG: u32 = 1 << 23;
+
+/// Our option with a forward value.
+pub(crate) fn forward(value: u32) -> Vec<u8> {
+    [&[253, 8, 0x57, 0x46, 1][..], &value.to_be_bytes()[1..]].concat()
+}
+
+/// Our option with an echo alone.
+pub(crate) fn echo(value: u32) -> Vec<u8> {
+    [&[253, 8, 0x57, 0x46, 2][..], &value.to_be_bytes()[1..]].concat()
+}
+
+/// Our option with both values.
+pub(crate) fn both(value: u32, echo: u32) -> Vec<u8> {
+    [&[253, 12, 0x57, 0x46, 3][..], &value.to_be_bytes()[1..], &echo.to_be_bytes()[1..], &[0]].concat()
+}
+
+/// The papers' option.
+pub(crate) fn paper(value: u32, echo: u32) -> Vec<u8> {
+    [&[42, 8][..], &echo.to_be_bytes()[1..], &value.to_be_bytes()[1..]].concat()
+}
+
+/// TCP's timestamps behind two NOPs.
+pub(crate) fn timestamps() -> Vec<u8> {
+    vec![1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]
+}
+
+/// A segment's header and data; options are filled with NOPs to whole words. The checksum is still 0.
+pub(crate) fn tcp(flags: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
+    let words = options.len().div_ceil(4);
+    let mut out =
+        vec![0x30, 0x39, 0, 80, 1, 2, 3, 4, 5, 6, 7, 8, ((5 + words) as u8) << 4, flags, 0xff, 0xff, 0, 0, 0, 0];
+    out.extend(options);
+    out.resize(20 + 4 * words, 1);
+    out.extend(data);
+    out
+}
+
+/// Ethernet's header with VLAN tags.
+pub(crate) fn ethernet(tags: &[u16], protocol: u16, inside: &[u8]) -> Vec<u8> {
+    let mut out = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2];
+    for tag in tags {
+        out.extend(tag.to_be_bytes());
+        out.extend([0, 5]);
+    }
+    out.extend(protocol.to_be_bytes());
+    out.extend(inside);
+    out
+}
+
+/// An IPv4 packet; `fragment` is the word with flags and offset.
+pub(crate) fn ipv4(options: &[u8], fragment: u16, protocol: u8, inside: &[u8]) -> Vec<u8> {
+    assert_eq!(options.len() % 4, 0);
+    let header = 20 + options.len();
+    let length = ((header + inside.len()) as u16).to_be_bytes();
+    let fragment = fragment.to_be_bytes();
+    let mut out =
+        vec![0x40 | (header / 4) as u8, 0, length[0], length[1], 0, 7, fragment[0], fragment[1], 64, protocol, 0, 0];
+    out.extend([10, 0, 0, 1, 10, 0, 0, 2]);
+    out.extend(options);
+    let sum = !folded(sum(&out));
+    out[10..12].copy_from_slice(&sum.to_be_bytes());
+    out.extend(inside);
+    out
+}
+
+/// An IPv6 packet whose extension headers are given as (kind, whole header with its first byte still open).
+pub(crate) fn ipv6(extensions: &[(u8, Vec<u8>)], protocol: u8, inside: &[u8]) -> Vec<u8> {
+    let kinds: Vec<u8> = extensions.iter().map(|e| e.0).chain([protocol]).collect();
+    let mut body = Vec::new();
+    for ((_, header), next) in extensions.iter().zip(&kinds[1..]) {
+        body.push(*next);
+        body.extend(&header[1..]);
+    }
+    body.extend(inside);
+    let length = (body.len() as u16).to_be_bytes();
+    let mut out = vec![0x60, 0, 0, 0, length[0], length[1], kinds[0], 64];
+    out.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
+    out.extend([0xfd, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
+    out.extend(body);
+    out
+}
+
+/// Puts the right checksum into the TCP segment at `at` (to the packet's end), over IP addresses that begin at `addresses`.
+pub(crate) fn seal(packet: &mut [u8], at: usize, addresses: std::ops::Range<usize>) {
+    packet[at + 16..at + 18].fill(0);
+    let sum = !folded(segment_sum(packet, at, addresses));
+    packet[at + 16..at + 18].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Whether that checksum is right.
+pub(crate) fn is_sealed(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> bool {
+    folded(segment_sum(packet, at, addresses)) == 0xffff
+}
+
+fn segment_sum(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> u64 {
+    sum(&packet[addresses]) + 6 + (packet.len() - at) as u64 + sum(&packet[at..])
+}
+
+/// The sum of 16-bit words.
+pub(crate) fn sum(bytes: &[u8]) -> u64 {
+    bytes.chunks(2).map(|w| u64::from(w[0]) << 8 | u64::from(*w.get(1).unwrap_or(&0))).sum()
+}
+
+fn folded(mut sum: u64) -> u16 {
+    while sum >> 16 != 0 {
+        sum = (sum & 0xffff) + (sum >> 16);
+    }
+    sum as u16
+}
+
+/// What a router is to find in a packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    /// A forward value at `value`, in the segment at `tcp`.
+    Value {
+        tcp: usize,
+        value: usize,
+        syn: bool,
+    },
+    /// An option of ours without one.
+    Seen,
+    Plain,
+    Fragment,
+    Malformed,
+    Sealed,
+    Other,
+}
+
+/// Reads a frame as RFC 791, 8200, 9293 and intf.h say.
+pub(crate) fn find(frame: &[u8]) -> Found {
+    let word = |at: usize| frame.get(at..at + 2).map(|w| u16::from_be_bytes([w[0], w[1]]));
+    let mut at = 14;
+    let Some(mut protocol) = word(12) else { return Found::Other };
+    for _ in 0..2 {
+        if matches!(protocol, 0x8100 | 0x88a8) {
+            let Some(inner) = word(at + 2) else { return Found::Other };
+            protocol = inner;
+            at += 4;
+        }
+    }
+    match protocol {
+        0x0800 => find_ipv4(frame, at),
+        0x86dd => find_ipv6(frame, at),
+        _ => Found::Other,
+    }
+}
+
+fn find_ipv4(frame: &[u8], at: usize) -> Found {
+    let Some(ip) = frame.get(at..at + 10) else { return Found::Malformed };
+    let header = usize::from(ip[0] & 15) * 4;
+    if ip[9] != 6 {
+        return Found::Other;
+    }
+    if ip[0] >> 4 != 4 || header < 20 {
+        return Found::Malformed;
+    }
+    if u16::from_be_bytes([ip[6], ip[7]]) & 0x1fff != 0 {
+        return Found::Fragment;
+    }
+    let length = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
+    find_tcp(frame, at + header, if length == 0 { usize::MAX } else { at + length })
+}
+
+fn find_ipv6(frame: &[u8], mut at: usize) -> Found {
+    let Some(ip) = frame.get(at..at + 8) else {
+        return Found::Malformed;
+    };
+    if ip[0] >> 4 != 6 {
+        return Found::Malformed;
+    }
+    let length = usize::from(u16::from_be_bytes([ip[4], ip[5]]));
+    let end = if length == 0 { usize::MAX } else { at + 40 + length };
+    let mut next = ip[6];
+    at += 40;
+    for _ in 0..8 {
+        if !matches!(next, 0 | 43 | 44 | 60) {
+            break;
+        }
+        let Some(header) = frame.get(at..at + 4) else { return Found::Malformed };
+        if next == 44 {
+            if u16::from_be_bytes([header[2], header[3]]) & 0xfff8 != 0 {
+                return Found::Fragment;
+            }
+            at += 8;
+        } else {
+            at += usize::from(header[1]) * 8 + 8;
+        }
+        next = header[0];
+    }
+    if next == 6 { find_tcp(frame, at, end) } else { Found::Other }
+}
+
+fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
+    let Some(header) = frame.get(tcp..tcp + 14) else { return Found::Malformed };
+    let Some(length) = (usize::from(header[12] >> 4) * 4).checked_sub(20) else { return Found::Malformed };
+    if tcp + 20 + length > end {
+        return Found::Malformed;
+    }
+    if length < 8 {
+        return Found::Plain;
+    }
+    let Some(mut options) = frame.get(tcp + 20..tcp + 20 + length) else { return Found::Malformed };
+    let (mut value, mut seen, mut sealed) = (None, false, false);
+    loop {
+        let at = tcp + 20 + length - options.len();
+        match options {
+            [] | [0, ..] => break,
+            [1, rest @ ..] => options = rest,
+            [kind, size, ..] if *size >= 2 && usize::from(*size) <= options.len() => {
+                let option = &options[..usize::from(*size)];
+                let forward = match (kind, option) {
+                    (19 | 29, _) => {
+                        sealed = true;
+                        None
+                    }
+                    (253, [_, _, 0x57, 0x46, 3, ..]) if *size == 12 => Some(true),
+                    (253, [_, _, 0x57, 0x46, t, ..]) if *size == 8 && *t != 3 => Some(*t == 1),
+                    (253, [_, _, 0x57, 0x46, ..]) if *size > 4 => return Found::Malformed,
+                    (42, _) if *size == 8 => Some(true),
+                    _ => None,
+                };
+                seen |= forward.is_some();
+                if forward == Some(true) {
+                    value.get_or_insert(at + 5);
+                }
+                options = &options[usize::from(*size)..];
+            }
+            _ => return Found::Malformed,
+        }
+    }
+    match (seen, sealed, value) {
+        (false, ..) => Found::Plain,
+        (_, true, _) => Found::Sealed,
+        (_, _, Some(value)) => Found::Value { tcp, value, syn: header[13] & 2 != 0 },
+        _ => Found::Seen,
+    }
+}

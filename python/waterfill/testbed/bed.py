@@ -1,0 +1,39 @@
+"""A plan built: its network, the laws that were loaded for it, its delay line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from waterfill.testbed.daemon import Laws, Params
+from waterfill.testbed.delayline import DelayLine
+from waterfill.testbed.plan import Plan
+from waterfill.testbed.topology import Topology
+
+
+class Bed:
+    """What traffic runs on. Inside a tree of `isolate`, which takes all of it away at its end."""
+
+    def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:
+        """Builds it; `params` are those of every loaded law, `laws` how they are loaded.
+
+        Raises OSError, DaemonError or DelayLineError when something of it refuses.
+        """
+        self.plan = plan
+        self.topology = Topology(plan)
+        self.laws: Laws | None = None
+        if any(stream.loaded for stream in plan.streams):
+            self.laws = laws(plan, params, self.topology.spaces)
+            self.laws.load()
+        self.topology.build()
+        if self.laws is not None:
+            self.laws.price()
+        self.line: DelayLine | None = None
+        if self.topology.holds:
+            self.line = DelayLine(self.topology.holds, mtu_bytes=plan.mtu_bytes, seed=plan.seed)
+
+    def close(self) -> None:
+        """Ends the processes; the network goes with the tree."""
+        if self.laws is not None:
+            self.laws.close()
+        if self.line is not None:
+            self.line.close()

@@ -1,0 +1,345 @@
+"""Laws that no kernel has: `waterfilld` puts MaxNet into it for a run, at hosts and at routers.
+
+Nothing is pinned: what a daemon loads goes with its process. TCP's laws and control groups belong
+to the whole machine, so the law has a name of the run's own, and its programs take part in the
+connections of the run's network namespaces only, which they know by their cookies.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import IO, Any
+
+from waterfill.results import Document
+from waterfill.testbed.isolate import Namespace
+from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
+
+_NAME = "waterfilld"
+# How long its programs may take to be verified, on a machine that does other things.
+_READY_S = 60.0
+_END_S = 5.0
+_SO_NETNS_COOKIE = 71
+_DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+# Asked more often, its answers would cost what is measured.
+LEAST_SAMPLE_S = 0.1
+
+
+class DaemonError(RuntimeError):
+    """It did not start, or it ended before its time."""
+
+
+def binary() -> str | None:
+    """Where the program is: WATERFILLD, beside this Python, or on PATH; None if nowhere."""
+    named = os.environ.get("WATERFILLD")
+    beside = Path(sys.executable).parent / _NAME
+    for path in (named, str(beside)):
+        if path and os.access(path, os.X_OK):
+            return path
+    return shutil.which(_NAME)
+
+
+def name_of(number: int) -> str:
+    """The law's name in the kernel for a run of this number: at most 15 characters."""
+    digits = ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return f"bpf_mx{digits or '0'}"[:15]
+
+
+def run_name() -> str:
+    """A name for this run alone: a process number would say it in one PID namespace only."""
+    return name_of(int.from_bytes(os.urandom(5), "big"))
+
+
+def cookie(space: Namespace) -> int:
+    """The number by which the kernel's programs know a network namespace."""
+    with space.entered(), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
+        value = one.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
+    return int.from_bytes(value, sys.byteorder)
+
+
+# --- arguments: a registry's parameters as the daemon names them -------------------------------
+
+Params = Mapping[str, Any]
+
+
+def host_arguments(params: Params, name: str, cookies: Sequence[int]) -> list[str]:
+    """`waterfilld host …` for these namespaces; `params` are all of the protocol's, in SI."""
+    found = ["host", "--no-pin", "--line", "--name", name]
+    for number in cookies:
+        found += ["--netns-cookie", str(number)]
+    found += ["--alpha", f"{params['alpha']:.9g}", "--eta", f"{params['eta']:.9g}",
+              "--t", _time(params["t"]), "--x-max", _rate(params["x_max"]),
+              "--dt-min", _time(params["dt_min"])]  # fmt: skip
+    return found + ["--no-average"] * (not params["average"])
+
+
+def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:
+    """`waterfilld router …` for links of one namespace that have one target."""
+    found = ["router", "--no-pin", "--line"]
+    for pricing in pricings:
+        found += ["--dev", pricing.port.name, "--rate", _rate(pricing.rate_bps)]
+    found += ["--target", f"{pricings[0].target:.9g}", "--overhead", "0",
+              "--dt-p", _time(params["dt_p"]), "--t0", _time(params["t_0"]),
+              "--t", _time(params["t"]), "--x-max", _rate(params["x_max"])]  # fmt: skip
+    return found + ["--promise"] * bool(params["promise"])
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds * 1e6:.0f}us"
+
+
+def _rate(bits_per_s: float) -> str:
+    return f"{bits_per_s:.0f}bit"
+
+
+# --- processes --------------------------------------------------------------------------------
+
+
+class Daemon:
+    """One running `waterfilld`, in the namespace of the thread that starts it.
+
+    It answers each line with its state. `ask` and `heard` do not wait: a sampler has better to
+    do than to wait for a process that may have to wait for its turn.
+    """
+
+    def __init__(self, arguments: Sequence[str]) -> None:
+        """Starts it; `wait` says when it is ready. Raises DaemonError when it is not installed."""
+        path = binary()
+        if path is None:
+            raise DaemonError(f"{_NAME} is not installed")
+        self._process = subprocess.Popen(
+            [path, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )  # fmt: skip
+        self._buffer = b""
+        self._asked = 0
+
+    @property
+    def pid(self) -> int:
+        """The process."""
+        return self._process.pid
+
+    def wait(self) -> Document:
+        """Waits until it is ready; what it then says. Raises DaemonError when it ends instead."""
+        return self._hear()
+
+    def ask(self) -> None:
+        """Asks for its state, unless an answer is outstanding already."""
+        if self._asked == 0:
+            self._write()
+
+    def heard(self) -> Document | None:
+        """The answer to `ask`, if it has come."""
+        if self._asked == 0:
+            return None
+        os.set_blocking(self._out.fileno(), False)
+        try:
+            line = self._line(os.read(self._out.fileno(), 1 << 20))
+        except BlockingIOError:
+            return None
+        finally:
+            os.set_blocking(self._out.fileno(), True)
+        return None if line is None else self._answer(line)
+
+    def status(self) -> Document:
+        """Its state now."""
+        while self._asked:
+            self._answer_waited()
+        self._write()
+        return self._answer_waited()
+
+    def close(self) -> None:
+        """Ends it, and with it what it has loaded."""
+        self._pipe(self._process.stdin).close()
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(_END_S)
+        self.kill()
+
+    def kill(self) -> None:
+        """Ends it at once."""
+        self._process.kill()
+        self._process.wait()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            with suppress(BrokenPipeError):
+                self._pipe(pipe).close()
+
+    @property
+    def _out(self) -> IO[bytes]:
+        return self._pipe(self._process.stdout)
+
+    def _write(self) -> None:
+        try:
+            pipe = self._pipe(self._process.stdin)
+            pipe.write(b"status\n")
+            pipe.flush()
+        except BrokenPipeError:
+            self._gone()
+        self._asked += 1
+
+    def _answer(self, line: bytes) -> Document:
+        self._asked -= 1
+        return dict(json.loads(line))
+
+    def _answer_waited(self) -> Document:
+        self._asked -= 1
+        return self._hear()
+
+    def _hear(self) -> Document:
+        while True:
+            line = self._line(os.read(self._out.fileno(), 1 << 20))
+            if line is not None:
+                return dict(json.loads(line))
+
+    def _line(self, piece: bytes) -> bytes | None:
+        """The first whole line so far, with this piece at its end."""
+        if not piece:
+            self._gone()
+        self._buffer += piece
+        line, found, rest = self._buffer.partition(b"\n")
+        if not found:
+            return None
+        self._buffer = rest
+        return line
+
+    def _gone(self) -> None:
+        self._process.wait(_END_S)
+        said = self._pipe(self._process.stderr).read().decode(errors="replace").strip()
+        self.kill()
+        raise DaemonError(
+            said.splitlines()[-1] if said else f"{_NAME} ended with {self._process.returncode}"
+        )
+
+    @staticmethod
+    def _pipe(pipe: IO[bytes] | None) -> IO[bytes]:
+        assert pipe is not None
+        return pipe
+
+
+class Laws:
+    """The daemons of a run: one for all hosts of a law, one for the routers of a namespace.
+
+    A router has one target for all its links, so links of one namespace with different targets
+    have daemons of their own.
+    """
+
+    def __init__(
+        self, plan: Plan, params: Mapping[str, Params], spaces: Sequence[Namespace]
+    ) -> None:
+        """`params` are those of every loaded law, by its protocol; `spaces` the plan's."""
+        self._plan, self._params, self._spaces = plan, params, spaces
+        self.hosts: list[Daemon] = []
+        self.routers: list[tuple[Daemon, dict[str, int]]] = []
+        self._ends: dict[tuple[str, str], int] = {}
+        for index, stream in enumerate(plan.streams):
+            if stream.loaded:
+                self._ends[data_sender(stream, plan.ip_version)] = index
+        self.samples: list[Document] = []
+        self._sample: Document | None = None
+
+    def load(self) -> None:
+        """The law into the kernel, for all hosts: first, as their routes name it."""
+        streams = [stream for stream in self._plan.streams if stream.loaded]
+        for protocol in dict.fromkeys(stream.protocol for stream in streams):
+            mine = [stream for stream in streams if stream.protocol == protocol]
+            cookies = [cookie(self._spaces[end]) for s in mine for end in self.ends(s)]
+            arguments = host_arguments(self._params[protocol], mine[0].congestion, cookies)
+            self.hosts.append(self.start(WIRES, arguments))
+        for daemon in self.hosts:
+            daemon.wait()
+
+    def ends(self, stream: Stream) -> tuple[int, ...]:
+        """The namespaces of a stream whose hosts have the daemon."""
+        return (stream.source, stream.sink)
+
+    def start(self, namespace: int, arguments: list[str]) -> Daemon:
+        """A daemon in a namespace of the plan."""
+        with self._spaces[namespace].entered():
+            return Daemon(arguments)
+
+    def price(self) -> None:
+        """Routers onto the links' interfaces, which are there by now."""
+        groups: dict[tuple[int, float], list[Pricing]] = {}
+        for pricing in self._plan.pricings:
+            groups.setdefault((pricing.port.namespace, pricing.target), []).append(pricing)
+        for (namespace, _), mine in groups.items():
+            arguments = router_arguments(self._params[mine[0].protocol], mine)
+            directions = {p.port.name: p.direction for p in mine}
+            self.routers.append((self.start(namespace, arguments), directions))
+        for daemon, _ in self.routers:
+            daemon.wait()
+
+    def take(self, now_s: float) -> None:
+        """Collects answers that have come, and asks for the state of now."""
+        self._collect()
+        last = self._sample
+        if last is not None and (last["left"] or now_s < last["time_s"] + 0.99 * LEAST_SAMPLE_S):
+            return
+        daemons = [*self.hosts, *(daemon for daemon, _ in self.routers)]
+        self._sample = {"time_s": now_s, "flows": {}, "links": {}, "left": len(daemons)}
+        for daemon in daemons:
+            daemon.ask()
+
+    def _collect(self) -> None:
+        sample = self._sample
+        if sample is None or not sample["left"]:
+            return
+        for daemon in self.hosts:
+            self._note(sample, daemon.heard(), None)
+        for daemon, directions in self.routers:
+            self._note(sample, daemon.heard(), directions)
+        if not sample["left"]:
+            self.samples.append({k: v for k, v in sample.items() if k != "left"})
+
+    def _note(
+        self, sample: Document, answer: Document | None, directions: dict[str, int] | None
+    ) -> None:
+        if answer is None:
+            return
+        sample["left"] -= 1
+        if directions is None:
+            for index, state in self._flows(answer):
+                sample["flows"][str(index)] = state
+        else:
+            for link in answer["links"]:
+                sample["links"][str(directions[link["device"]])] = link
+
+    def _flows(self, answer: Document) -> Iterator[tuple[int, Document]]:
+        """Of all connections, those that carry a stream's data."""
+        for flow in answer["flows"]:
+            index = self._ends.get((flow["local"], flow["remote"].rpartition(":")[0]))
+            if index is not None:
+                yield index, flow
+
+    def finish(self, now_s: float) -> list[Document]:
+        """Every sample, and one of the end, waited for."""
+        self._collect()
+        last: Document = {"time_s": now_s, "flows": {}, "links": {}, "left": 0}
+        for daemon in self.hosts:
+            self._note(last, daemon.status(), None)
+        for daemon, directions in self.routers:
+            self._note(last, daemon.status(), directions)
+        self.samples.append({k: v for k, v in last.items() if k != "left"})
+        return self.samples
+
+    def close(self) -> None:
+        """Ends them, routers first, hosts once nobody sends any more."""
+        with ExitStack() as stack:
+            for daemon in [*self.hosts, *(daemon for daemon, _ in self.routers)]:
+                stack.callback(daemon.close)
+
+
+def data_sender(stream: Stream, ip_version: int) -> tuple[str, str]:
+    """A stream's data connection in the daemon's words: local address and port, remote address."""
+    port = HTTP_PORT if stream.kind == "http" else CLIENT_PORT
+    local, remote = stream.source_address, stream.sink_address
+    return (f"{local}:{port}", remote) if ip_version == 4 else (f"[{local}]:{port}", f"[{remote}]")
