@@ -19,7 +19,7 @@ fn the_loaded_program_answers_as_the_c_on_the_host() {
         eprintln!("skipped: this kernel has no type information (BTF)");
         return;
     }
-    let object = match ObjectBuilder::default().open_file(env!("REPLAY_OBJECT")).and_then(|object| object.load()) {
+    let object = match ObjectBuilder::default().open_file(env!("REPLAY_OBJECT")).and_then(libbpf_rs::OpenObject::load) {
         Ok(object) => object,
         Err(why) if why.kind() == libbpf_rs::ErrorKind::PermissionDenied => {
             eprintln!("skipped: loading a program needs root (CAP_BPF)");

@@ -150,8 +150,9 @@ class Topology:
     def _steer(self) -> None:
         """What the delay line sends is received on the other processors.
 
-        Otherwise the receiving network's work, up to the acknowledgement that TCP sends, runs inside the line's
-        own system call: at 1 Gbit/s that is a whole processor, and frames leave late.
+        Otherwise the receiving network's work, up to the acknowledgement that TCP sends, runs
+        inside the line's own system call: at 1 Gbit/s that is a whole processor, and frames
+        leave late.
         """
         others = [cpu for cpu in sorted(os.sched_getaffinity(0)) if cpu != LINE_CPU]
         if not others:
