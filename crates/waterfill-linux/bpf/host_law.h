@@ -119,9 +119,7 @@ static __always_inline __u32 host_tau(const struct tcp_sock *tp, const struct ho
 	pair = 2ull * c->source.packet * 8000000 / c->source.rate; /* us */
 	if (pair > TAU_MAX)
 		pair = TAU_MAX;
-	if (tau < pair)
-		return 2 * pair > rtt ? 2 * pair : rtt;
-	if (tau > 4 * pair)
+	if (tau < pair || tau > 4 * pair)
 		return 2 * pair > rtt ? 2 * pair : rtt;
 	return tau;
 }
