@@ -304,9 +304,9 @@ def finished(links=None, **changes):
             "cpu_s": 1.0, "punctuality": None,
         },
         "machine": [
-            {"cpu_ticks": {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0, "user": 0},
+            {"ours_ticks": {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0, "user": 0},
              "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
-            {"cpu_ticks": {"idle": 50, "nice": 0, "iowait": 0, "steal": 0, "softirq": 10,
+            {"ours_ticks": {"idle": 50, "nice": 0, "iowait": 0, "steal": 0, "softirq": 10,
                            "user": 40},
              "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
         ],

@@ -32,7 +32,8 @@ def binary() -> str | None:
     return shutil.which(_NAME)
 
 
-# The processor that the line has where there are others, which receive what it sends (`topology`).
+# The processor that the line has for itself where there are others, which do all else: a frame
+# whose time has come waits for no host's system call. They also receive what it sends (`topology`).
 LINE_CPU = 0
 
 
@@ -51,9 +52,10 @@ class DelayLine:
         self._process = subprocess.Popen(
             [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        if len(os.sched_getaffinity(0) - {LINE_CPU}) > 0:
+        if others := os.sched_getaffinity(0) - {LINE_CPU}:
             with suppress(OSError):
                 os.sched_setaffinity(self._process.pid, {LINE_CPU})
+                os.sched_setaffinity(0, others)  # and so of all that is started from here on
         self._say(json.dumps(config | more))
         self._hear()
 

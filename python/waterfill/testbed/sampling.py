@@ -7,6 +7,7 @@ any time between two samples is found by interpolation.
 
 from __future__ import annotations
 
+import os
 import time
 from contextlib import suppress
 from typing import Any
@@ -189,16 +190,28 @@ def _pairs(path: str) -> dict[str, int]:
     return found
 
 
+_TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
+
+
 def machine() -> Document:
-    """What the whole machine has done so far: processor time (s) by kind, packets it dropped."""
+    """What the machine has done so far: processor time by kind in ticks, packets it dropped.
+
+    `cpu_ticks` are of all processors, `ours_ticks` of those that this process may run on: beside a
+    delay line, which has one to itself, the hosts' and routers'.
+    """
+    ticks: dict[str, list[int]] = {}
     with open("/proc/stat") as file:
-        ticks = [int(word) for word in file.readline().split()[1:]]
+        for line in file:
+            name, *counts = line.split()
+            if name.startswith("cpu"):
+                ticks[name] = [int(word) for word in counts]
+    ours = [ticks[f"cpu{n}"] for n in os.sched_getaffinity(0)]
     with open("/proc/net/softnet_stat") as file:
         softnet = [[int(word, 16) for word in line.split()] for line in file]
-    names = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
     return {
         "time_s": time.monotonic(),
-        "cpu_ticks": dict(zip(names, ticks, strict=False)),
+        "cpu_ticks": dict(zip(_TICKS, ticks["cpu"], strict=False)),
+        "ours_ticks": dict(zip(_TICKS, map(sum, zip(*ours, strict=True)), strict=False)),
         "softnet_dropped": sum(row[1] for row in softnet),
         "softnet_squeezed": sum(row[2] for row in softnet),
         "realtime_less_monotonic_s": time.time() - time.monotonic(),
