@@ -39,7 +39,7 @@ response: build ## Reno's and CUBIC's windows under loss against theory, 140 cel
 cohabit-table: build ## explicit protocols beside TCPs, protected or not, 624 cells; an hour or two, goes on where it was
 	@$(VENV)/python -m waterfill.cohabit -o out/cohabit
 
-seeds: build ## every experiment of the papers with seeds 1 to 5: which verdicts hang on chance; an hour, goes on where it was
+seeds: build ## every experiment of the papers with seeds 1 to 5: which verdicts hang on chance; an hour and a quarter, goes on where it was
 	@$(VENV)/python -m waterfill.seeds -o out/seeds
 
 equilibria: build ## XCP's fixed point and max-min against the packet simulator, 150 random networks

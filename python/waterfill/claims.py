@@ -36,13 +36,18 @@ An experiment of several runs names them, and its figures and claims say which t
     set = ["duration=10 s"]
     grid = { "flow.long.count" = [4] }
 
+    seeds = 3                        # a random scenario: runs with so many seeds, and means
+                                     # over them; short versions have one run all the same
+
     [[claim]]
     run = "xcp 64"                   # for measures of one run; others take all, or compute
     short_args = { stop_s = 10.0 }   # where the short version needs other arguments
     short = false                    # where a short version says nothing
+    over_seeds = { runs = 15, least = 0.8, most = 1.1 }  # single runs: waterfill.chance
 
 The verdict is *reproduced* when the relation holds within the tolerance, *differs* when it does
-not, *cannot be checked* when the paper gives no value, or the run no sample. `expect` never
+not, *cannot be checked* when the paper gives no value, the run no sample, or chance decides on
+which side of the tolerance a single run like the paper's lies (`waterfill.chance`). `expect` never
 enters into it: a verdict that is not the one expected makes `reproduce` fail, in either direction.
 """
 
@@ -62,6 +67,7 @@ from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from waterfill import (  # those that nothing here names put themselves on the lists
+    chance,
     measures,
     measures_convergence,  # noqa: F401
     measures_equilibrium,  # noqa: F401
@@ -143,6 +149,15 @@ class Short(_Table):
     grid: dict[str, list[str | int | float | bool]] = {}
 
 
+def edges(relation: str, value: float, slack: float) -> tuple[float, ...]:
+    """Where a verdict changes: the value less or plus the tolerance, as the relation has it."""
+    return {
+        "=": (value - slack, value + slack),
+        "<": (value + slack,),
+        ">": (value - slack,),
+    }[relation]
+
+
 class Claim(_Table):
     """One [[claim]]; see the module's text for the keys."""
 
@@ -158,6 +173,7 @@ class Claim(_Table):
     relation: Literal["=", "<", ">"] = "="
     paper_value: float | None = None
     tolerance: float | str = 0.0
+    over_seeds: chance.OverSeeds | None = None
     expect: Verdict
     why: _Text | None = None
 
@@ -170,10 +186,17 @@ class Claim(_Table):
             return abs(self.paper_value) * float(self.tolerance.removesuffix("%")) / 100
         return self.tolerance
 
-    def verdict(self, measured: float | None) -> Verdict:
-        """The verdict on a value in `unit`: infinite means never, None not measured."""
+    def verdict(self, measured: float | None, recorded: bool = True) -> Verdict:
+        """The verdict on a value in `unit`: infinite means never, None not measured.
+
+        `recorded` is whether what is on record of single runs is of these; of short ones it is not.
+        """
         slack = self.tolerance_in_unit
         if measured is None or self.paper_value is None or slack is None:
+            return "cannot be checked"
+        record = self.over_seeds if recorded else None
+        around = edges(self.relation, self.paper_value, slack)
+        if record and record.parted_by(around) and record.holds(measured):
             return "cannot be checked"
         holds = {
             "=": abs(measured - self.paper_value) <= slack,
@@ -199,6 +222,7 @@ class Claim(_Table):
 
 class _File(_Table):
     title: _Text
+    seeds: Annotated[int, Field(ge=1)] = 1
     grid: dict[str, list[str | int | float | bool]] = {}
     run: list[Run] = []
     short: Short = Short()
@@ -218,6 +242,7 @@ class Experiment:
     claims: tuple[Claim, ...]
     runs: tuple[Run, ...]
     short_runs: tuple[Run, ...]
+    seeds: int = 1
 
     @property
     def path(self) -> str:
@@ -234,24 +259,47 @@ class Experiment:
             run.name: load_scenario(self.folder / run.scenario, [*run.set, *sets]) for run in chosen
         }
 
-    def evaluate(self, runs: Mapping[str, Result], short: bool = False) -> list[Document]:
+    def samples(self, short: bool = False, seed: int | None = None) -> list[dict[str, Scenario]]:
+        """Its scenarios once for each of its `seeds`; short versions have one.
+
+        `seed` replaces every scenario's own. Raises InputError when one of them is wrong.
+        """
+        base = self.scenarios(short, [] if seed is None else [f"seed={seed}"])
+        if short or self.seeds == 1:
+            return [base]
+        each = {name: chance.seeds(scenario.seed, self.seeds) for name, scenario in base.items()}
+        return [
+            {
+                name: scenario.model_copy(update={"seed": each[name][place]})
+                for name, scenario in base.items()
+            }
+            for place in range(self.seeds)
+        ]
+
+    def evaluate(self, *samples: Mapping[str, Result], short: bool = False) -> list[Document]:
         """One document a claim, in the file's order: the entries of `reproduce --json`.
 
-        Raises InputError when a claim names a flow or link that its run does not have.
+        Each sample is all runs by their names, one sample a seed. Raises InputError when a claim
+        names a flow or link that its run does not have.
         """
         wanted = [claim for claim in self.claims if claim.short or not short]
-        return [self._document(claim, runs, short) for claim in wanted]
+        return [self._document(claim, samples, short) for claim in wanted]
 
-    def _document(self, claim: Claim, runs: Mapping[str, Result], short: bool) -> Document:
+    def _document(
+        self, claim: Claim, samples: Sequence[Mapping[str, Result]], short: bool
+    ) -> Document:
         try:
-            measured = claim.measured(runs, short)
+            values = [claim.measured(runs, short) for runs in samples]
         except KeyError as error:
             file, key = str(self.folder / "claims.toml"), f"claim.{claim.id}.args"
             message = f"expected a name of its run, got {shown(error.args[0])}"
             raise InputError(file, key, message) from None
-        number_or_null = measured if measured is not None and math.isfinite(measured) else None
-        found = {"measured": number_or_null, "verdict": claim.verdict(measured)}
-        return self.statement(claim) | found
+        measured = chance.mean(values)
+        return self.statement(claim) | {
+            "measured": _finite(measured),
+            "values": [_finite(value) for value in values],
+            "verdict": claim.verdict(measured, recorded=not short),
+        }
 
     def statement(self, claim: Claim) -> Document:
         """What is known of a claim before the run."""
@@ -265,19 +313,25 @@ class Experiment:
             "paper_value": claim.paper_value,
             "tolerance": claim.tolerance_in_unit,
             "unit": claim.unit,
+            "over_seeds": claim.over_seeds.model_dump() if claim.over_seeds else None,
             "expect": claim.expect,
             "why": claim.why,
         }
 
     def write(
-        self, runs: Mapping[str, Result], claims: Sequence[Document], folder: Path
+        self, samples: Sequence[Mapping[str, Result]], claims: Sequence[Document], folder: Path
     ) -> list[Path]:
         """Writes the runs, claims.json and the figures; returns the figures' paths.
 
-        One run is written into `folder` itself, several into folders of their names.
+        One run is written into `folder` itself, several into folders of their names, with the
+        seed after the first sample. Figures show the first sample.
         """
-        for name, result in runs.items():
-            result.write(folder if len(runs) == 1 else folder / name.replace("/", "-"))
+        runs = samples[0]
+        for place, sample in enumerate(samples):
+            for name, result in sample.items():
+                label = f"{name} seed {result.summary['seed']}" if place else name
+                alone = len(runs) == len(samples) == 1
+                result.write(folder if alone else folder / label.replace("/", "-"))
         write_text(make_directory(folder) / "claims.json", to_json(document(claims)) + "\n")
         figures = []
         for figure in self.figures:
@@ -291,6 +345,10 @@ class Experiment:
         if plot.of == "nothing":
             return plot.function(**figure.args)
         return plot.function(runs[figure.run or next(iter(runs))], **figure.args)
+
+
+def _finite(value: float | None) -> float | None:
+    return value if value is not None and math.isfinite(value) else None
 
 
 def document(claims: Sequence[Document]) -> Document:
@@ -378,6 +436,7 @@ def load(file: Path) -> Experiment:
         claims=tuple(claims),
         runs=tuple(runs),
         short_runs=tuple(short),
+        seeds=content.seeds,
     )
 
 

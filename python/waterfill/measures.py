@@ -141,6 +141,28 @@ def rise_time(
 
 
 @_measure("s")
+def step_time(
+    result: Result,
+    *,
+    flow: str,
+    at_s: float,
+    before_s: Window,
+    after_s: Window,
+    fraction: float = 0.9,
+) -> float | None:
+    """`rise_time` between two levels that the run itself has: the flow's mean rates in two windows.
+
+    So how fast a flow is does not depend on whether its levels are somebody else's.
+    """
+    levels = [rate_over(result, flow=flow, start_s=a, stop_s=b) for a, b in (before_s, after_s)]
+    before_bps, after_bps = levels
+    if before_bps is None or after_bps is None:
+        return None
+    step = {"before_bps": before_bps, "target_bps": after_bps, "fraction": fraction}
+    return rise_time(result, flow=flow, at_s=at_s, **step)
+
+
+@_measure("s")
 def take_up_time(
     result: Result,
     *,
@@ -478,13 +500,21 @@ def _samples(result: Result, which: Which, name: str, column: str) -> tuple[Seri
 
 def _rate(result: Result, flow: str) -> tuple[Series, Series]:
     """A flow's rate (bit/s) at every sample time of the run, zero where it has no sample."""
+    return flow_series(result, flow, "rate_bps")
+
+
+def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]:
+    """A column of a flow at every sample time of the run, zero where it has no sample.
+
+    Raises KeyError when the run has no such flow or column.
+    """
     time_s = np.unique(numbers(result.links, "time_s"))
-    rate_bps = np.zeros(len(time_s))
-    mine_s, mine_bps = _samples(result, "flows", flow, "rate_bps")
+    values = np.zeros(len(time_s))
+    mine_s, mine = _samples(result, "flows", flow, column)
     # A flow has one more row, at its start, which need not be a sample time of the links.
     shared = np.isin(mine_s, time_s)
-    rate_bps[np.searchsorted(time_s, mine_s[shared])] = np.nan_to_num(mine_bps[shared])
-    return time_s, rate_bps
+    values[np.searchsorted(time_s, mine_s[shared])] = np.nan_to_num(mine[shared])
+    return time_s, values
 
 
 def _between(

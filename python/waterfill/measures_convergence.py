@@ -77,3 +77,21 @@ def delay_margin(*, alpha: float, beta: float, t: float) -> float:
     from waterfill.theory import aecp
 
     return aecp.loop_margins(aecp.Gains(alpha, beta, t)).delay_margin_s
+
+
+@register("s", "nothing")
+def sampled_delay_margin(
+    *,
+    alpha: float,
+    beta: float,
+    t: float,
+    t_2: float,
+    source: Literal["continuous", "exact", "printed", "clamped"],
+) -> float:
+    """`[aecp-2010:eq49]` the same of the loop with its sampling times, T₁ = τ: the round trip up to
+    which it is stable, with a source of `waterfill.theory.sampled`.
+    """
+    from waterfill.theory import sampled
+    from waterfill.theory.aecp import Gains
+
+    return sampled.margin_s(Gains(alpha, beta, t), t_2, source)

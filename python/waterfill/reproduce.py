@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 from waterfill import cache
 from waterfill.claims import Experiment
@@ -16,6 +17,9 @@ from waterfill.compare import run_each
 from waterfill.progress import Tick
 from waterfill.results import Document, Result
 from waterfill.scenario import Scenario
+
+# Experiment, place of the seed among the experiment's own, run.
+_Key: TypeAlias = tuple[str, int, str]
 
 
 @dataclass
@@ -27,9 +31,10 @@ class Reproduction:
     interrupted: bool = False
 
 
-def title(experiment: Experiment, run: str) -> str:
-    """How a run is called in progress and messages."""
-    return experiment.path if len(experiment.runs) == 1 else f"{experiment.path} {run}"
+def title(experiment: Experiment, run: str, seed: int | None = None) -> str:
+    """How a run is called in progress and messages; with its seed where there are several."""
+    name = experiment.path if len(experiment.runs) == 1 else f"{experiment.path} {run}"
+    return name if seed is None else f"{name} seed {seed}"
 
 
 def reproduce(
@@ -48,15 +53,17 @@ def reproduce(
     `planned` is told the runs to come as {title: experiment}, and how many are there already;
     `progress` hears of each as (title, tick), from threads. `done` is called for each experiment
     once all its runs are there, in the order in which they finish. `seed` replaces every
-    scenario's own. Ctrl-C leaves the experiments that are done.
+    scenario's own; an experiment of several seeds makes them from it. Ctrl-C leaves the
+    experiments that are done.
     """
-    sets = [] if seed is None else [f"seed={seed}"]
+    samples = {experiment.path: experiment.samples(short, seed) for experiment in chosen}
     wanted = {
-        (experiment.path, name): scenario
-        for experiment in chosen
-        for name, scenario in experiment.scenarios(short, sets).items()
+        (path, place, name): scenario
+        for path, listed in samples.items()
+        for place, sample in enumerate(listed)
+        for name, scenario in sample.items()
     }
-    results: dict[tuple[str, str], Result] = {}
+    results: dict[_Key, Result] = {}
     for key, scenario in wanted.items():
         kept = cache.lookup(scenario, "sim") if cached else None
         if kept is not None:
@@ -67,10 +74,12 @@ def reproduce(
         for experiment in experiments:
             if experiment.path in found.claims:
                 continue
-            names = [run.name for run in (experiment.short_runs if short else experiment.runs)]
-            if all((experiment.path, name) in results for name in names):
-                runs = {name: results.pop((experiment.path, name)) for name in names}
-                judged = experiment.evaluate(runs, short)
+            own = [key for key in wanted if key[0] == experiment.path]
+            if all(key in results for key in own):
+                runs: list[dict[str, Result]] = [{} for _ in samples[experiment.path]]
+                for key in own:
+                    runs[key[1]][key[2]] = results.pop(key)
+                judged = experiment.evaluate(*runs, short=short)
                 figures: list[Path] = []
                 if folder_of is not None:
                     figures = experiment.write(runs, judged, folder_of(experiment))
@@ -79,12 +88,15 @@ def reproduce(
                 if done is not None:
                     done(experiment, judged, figures)
 
-    titles = {title(e, name): (e.path, name) for e in chosen for name in e.scenarios(short, sets)}
+    by_path = {experiment.path: experiment for experiment in chosen}
+    titles = {
+        title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
+        for key, scenario in wanted.items()
+    }
     missing = {label: wanted[key] for label, key in titles.items() if key not in results}
     if planned is not None:
         planned({label: titles[label][0] for label in missing}, len(results))
     finish(chosen)
-    by_path = {experiment.path: experiment for experiment in chosen}
 
     def keep(label: str, result: Result) -> None:
         if "interrupted_at_s" in result.summary:

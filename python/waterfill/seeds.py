@@ -1,15 +1,18 @@
 """`make seeds`: does a verdict hang on the seed, and how wide is a tolerance beside the spread?
 
-Every experiment runs once for each seed, from 1 on. A claim whose value is the same for all of them
-is not random. For the others the table shows how far the values lie apart and how near the nearest
-of them comes to the place where the verdict would be another one:
+Every experiment runs once for each seed, from 1 on; one that takes a mean over several seeds
+(`seeds` in its claims.toml) runs so often for each. A claim whose value is the same for all of
+them is not random. For the others the table shows how far the values lie apart and how near the
+nearest of them comes to the place where the verdict would be another one:
 
 - spread: the largest less the smallest value, beside the tolerance;
 - room: the smallest distance of a value from where its verdict would change, in spreads. Below
-  one, another seed may well change it.
+  one, another seed may well change it;
+- single runs: where they lie, for a claim whose values are means.
 
 Runs are kept (`waterfill.cache`), so that a table that was interrupted goes on where it was. It
-exits with 1 when a verdict changes from seed to seed.
+exits with 1 when a verdict changes from seed to seed, when single runs lie on both sides of a
+tolerance's edge and the claim has no `over_seeds`, and when they lie elsewhere than it says.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from waterfill import claims
+from waterfill.chance import OverSeeds
 from waterfill.claims import Experiment
 from waterfill.errors import InputError
 from waterfill.live import LiveList
@@ -31,16 +35,28 @@ from waterfill.results import Document, make_directory, to_json, write_text
 SEEDS = 5
 INTERRUPTED = 130  # as `waterfill reproduce` after Ctrl-C
 
-_COLUMNS = ("claim", "paper", "tolerance", "least", "most", "spread / tolerance", "room", "verdict")
+# Another sample's extremes differ by chance: by this share of the range on record they may.
+_ASTRAY = 0.5
+
+_PARTED = "on both sides of where the verdict changes, and no over_seeds on record says so"
+
+_COLUMNS = (
+    *("claim", "paper", "tolerance", "least", "most", "spread / tolerance", "room"),
+    *("single runs", "verdict"),
+)
 
 
 @dataclass(frozen=True)
 class Row:
-    """One claim over all seeds; `measured` and `verdicts` in their order, None not measured."""
+    """One claim over all seeds; `measured` and `verdicts` in their order, None not measured.
+
+    `singles` are the values of all runs, where a value measured is a mean over several.
+    """
 
     claim: Document
     measured: tuple[float | None, ...]
     verdicts: tuple[str, ...]
+    singles: tuple[float | None, ...] = ()
 
     @property
     def path(self) -> str:
@@ -76,17 +92,45 @@ class Row:
 
         None where verdicts change, where nothing is random and where there is nothing to compare.
         """
-        value, slack = self.claim["paper_value"], self.claim["tolerance"]
-        if not self.same or not self.spread or value is None:
+        if not self.same or not self.spread or not self._edges:
             return None
-        edges = {
-            "=": (value - slack, value + slack),
-            "<": (value + slack,),
-            ">": (value - slack,),
-        }[self.claim["relation"]]
         values = [measured for measured in self.measured if measured is not None]
-        least = min(abs(measured - edge) for measured in values for edge in edges)
+        least = min(abs(measured - edge) for measured in values for edge in self._edges)
         return float(least) / self.spread
+
+    @property
+    def single_runs(self) -> OverSeeds | None:
+        """Where single runs lie; None where values are of one run, or one has none."""
+        values = [value for value in self.singles if value is not None]
+        if len(self.singles) == len(self.measured) or len(values) < max(2, len(self.singles)):
+            return None
+        return OverSeeds(runs=len(values), least=min(values), most=max(values))
+
+    @property
+    def complaint(self) -> str | None:
+        """What is wrong with the verdicts or with what is on record of single runs."""
+        if not self.same:
+            return _tally(self.verdicts)
+        found, record = self.single_runs, self.claim["over_seeds"]
+        if found is None:
+            return None
+        lie = f"single runs lie from {found.least:.4g} to {found.most:.4g}"
+        if record is None:
+            return f"{lie}, {_PARTED}" if found.parted_by(self._edges) else None
+        slack = _ASTRAY * (record["most"] - record["least"])
+        off = [found.least - record["least"], found.most - record["most"]]
+        # Fewer runs than the record's need not reach as far.
+        off = off if found.runs >= record["runs"] else [min(off[0], 0.0), max(off[1], 0.0)]
+        if max(map(abs, off)) <= slack:
+            return None
+        return f"{lie}, on record is {record['least']:.4g} to {record['most']:.4g}"
+
+    @property
+    def _edges(self) -> tuple[float, ...]:
+        value = self.claim["paper_value"]
+        if value is None:
+            return ()
+        return claims.edges(self.claim["relation"], value, self.claim["tolerance"])
 
     def document(self) -> Document:
         """The claim's entry in the document of `--json`."""
@@ -97,6 +141,8 @@ class Row:
             "verdicts": list(self.verdicts),
             "same": self.same,
             "random": self.random,
+            "singles": list(self.singles),
+            "complaint": self.complaint,
             "least": min(values, default=None),
             "most": max(values, default=None),
             "spread_over_tolerance": self.spread_over_tolerance,
@@ -111,6 +157,7 @@ def rows(judged: Sequence[Mapping[str, Sequence[Document]]]) -> list[Row]:
             claim,
             tuple(seed[path][number]["measured"] for seed in judged),
             tuple(seed[path][number]["verdict"] for seed in judged),
+            tuple(value for seed in judged for value in seed[path][number]["values"]),
         )
         for path, listed in judged[0].items()
         for number, claim in enumerate(listed)
@@ -118,7 +165,7 @@ def rows(judged: Sequence[Mapping[str, Sequence[Document]]]) -> list[Row]:
 
 
 def document(found: Sequence[Row], seeds: Sequence[int]) -> Document:
-    """{"seeds": …, "claims": […], "counts": {"claims", "random", "changed"}}."""
+    """{"seeds": …, "claims": […], "counts": {"claims", "random", "changed", "complaints"}}."""
     return {
         "seeds": list(seeds),
         "claims": [row.document() for row in found],
@@ -126,6 +173,7 @@ def document(found: Sequence[Row], seeds: Sequence[int]) -> Document:
             "claims": len(found),
             "random": sum(row.random for row in found),
             "changed": sum(not row.same for row in found),
+            "complaints": sum(row.complaint is not None for row in found),
         },
     }
 
@@ -134,7 +182,7 @@ def table(found: Iterable[Row]) -> str:
     """A Markdown table of the random claims, those nearest to another verdict first."""
 
     def order(row: Row) -> tuple[bool, float]:
-        return row.same, math.inf if row.room is None else row.room
+        return row.complaint is None, math.inf if row.room is None else row.room
 
     lines = [f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS)]
     for row in sorted((row for row in found if row.random), key=order):
@@ -144,6 +192,7 @@ def table(found: Iterable[Row]) -> str:
         paper = "–" if claim["paper_value"] is None else f"{sign}{claim['paper_value']:.4g}{unit}"
         verdict = row.verdicts[0] if row.same else f"**{_tally(row.verdicts)}**"
         never = " (or never)" if row.spread is None and entry["most"] is not None else ""
+        single = row.single_runs
         cells = [
             row.path,
             paper,
@@ -152,6 +201,7 @@ def table(found: Iterable[Row]) -> str:
             _number(entry["most"]) + never,
             _number(row.spread_over_tolerance),
             _number(row.room),
+            "–" if single is None else f"{single.least:.4g} to {single.most:.4g}",
             verdict,
         ]
         lines.append(f"| {' | '.join(cells)} |")
@@ -167,14 +217,14 @@ def _tally(verdicts: Sequence[str]) -> str:
 
 
 def summary(found: Sequence[Row], seeds: Sequence[int]) -> str:
-    """How many claims there are, how many are random, and which verdicts change."""
+    """How many claims there are, how many are random, and what is wrong with which."""
     counts = document(found, seeds)["counts"]
-    changed = [f"{row.path}: {_tally(row.verdicts)}" for row in found if not row.same]
+    wrong = [f"{row.path}: {row.complaint}" for row in found if row.complaint is not None]
     head = (
         f"{counts['claims']} claims, seeds {seeds[0]} to {seeds[-1]}: {counts['random']} of them "
         f"have a value that depends on the seed, {counts['changed']} a verdict that does"
     )
-    return "\n".join([head, *changed])
+    return "\n".join([head, *wrong])
 
 
 def judge(
@@ -209,7 +259,7 @@ def _judge_one(chosen: Sequence[Experiment], seed: int, short: bool) -> Reproduc
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exit 0 when every claim has one verdict for all seeds, else 1."""
+    """The command; exit 0 when nothing is to be complained of, else 1."""
     parser = argparse.ArgumentParser(prog="python -m waterfill.seeds", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
     parser.add_argument("names", nargs="*", metavar="PAPER[/EXPERIMENT]", help="all by default")
@@ -239,7 +289,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         write_text(folder / "seeds.json", to_json(document(found, seeds)) + "\n")
         write_text(folder / "seeds.md", text)
     print(to_json(document(found, seeds)) if options.json else text, end="\n" * options.json)
-    return 0 if all(row.same for row in found) else 1
+    return 0 if all(row.complaint is None for row in found) else 1
 
 
 if __name__ == "__main__":

@@ -178,6 +178,23 @@ def rate_error(
     return float(np.abs(rates - share_bps).max()) / share_bps if len(rates) else None
 
 
+@measures.register("ratio")
+def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
+    """Largest less least sum of the pacing rates of all flows over a link, over the link's rate.
+
+    What sources ask for, before queues round it off; a flow without a pacing rate asks for none.
+    """
+    capacity_bps = measures._capacity(result, link)
+    flows = [flow["name"] for flow in result.summary["flows"]]
+    names = [flow for flow in flows if link in measures._path(result, flow)]
+    if not names or "pacing_bps" not in result.flows.column_names:
+        return None
+    columns = [measures.flow_series(result, name, "pacing_bps") for name in names]
+    time_s, asked_bps = columns[0][0], np.sum([values for _, values in columns], axis=0)
+    late = asked_bps[(time_s > start_s + _EPSILON_S) & (time_s <= stop_s + _EPSILON_S)]
+    return float(np.ptp(late)) / capacity_bps if len(late) else None
+
+
 # --- overload ----------------------------------------------------------------------------------
 
 

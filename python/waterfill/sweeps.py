@@ -32,6 +32,7 @@ def sweep(
     y_label: str,
     args: Mapping[str, Any] | None = None,
     computed: Mapping[str, Mapping[str, Any]] | None = None,
+    marks: Mapping[str, Mapping[str, Any]] | None = None,
     x_unit: float = 1.0,
     y_unit: float = 1.0,
     log_x: bool = False,
@@ -41,7 +42,8 @@ def sweep(
     """A measure against what is varied, a line a template; computed lines are drawn thin.
 
     `computed` names measures that need no run: {label: {measure = …, args = …}}, called with
-    `x` besides. Values are divided by `y_unit`, and `x`, which names the runs, by `x_unit`.
+    `x` besides; `marks` such ones that answer with an x, drawn upright. Values are divided by
+    `y_unit`, and `x`, which names the runs, by `x_unit`.
     """
     from matplotlib.figure import Figure
 
@@ -73,6 +75,10 @@ def sweep(
     else:
         drawn = [value for line in axis.lines for value in np.asarray(line.get_ydata())]
         axis.set_ylim(0, 1.0 if not any(drawn) else None)
+    for label, mark in (marks or {}).items():
+        place = measures.MEASURES[mark["measure"]].function(**mark.get("args", {}))
+        if place is not None:
+            axis.axvline(place / x_unit, linewidth=0.8, label=label, **next(styles))
     axis.set_xlabel(x_label)
     axis.set_ylabel(y_label)
     axis.grid(alpha=0.3)

@@ -331,9 +331,18 @@ def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
 
 
 def remark(claim: Document) -> str:
-    """What is to be said about a verdict: why it is not the paper's, or why it might not be."""
+    """What is to be said about a verdict: why it is not the paper's, or why it might not be.
+
+    And where single runs lie, when chance has a part in it.
+    """
     told = claim["verdict"] != "reproduced" or claim["expect"] == "reproduced"
-    return claim["why"] or "" if told else ""
+    record = claim["over_seeds"]
+    parts = [claim["why"]] if told and claim["why"] else []
+    if record and record["least"] < record["most"]:
+        unit = f" {_unit(claim)}".rstrip()
+        lie = f"{record['least']:.4g} to {record['most']:.4g}{unit}"
+        parts.append(f"{record['runs']} single runs, each with its own seed: {lie}.")
+    return " ".join(parts)
 
 
 def claim_cells(claim: Document) -> tuple[str, str]:

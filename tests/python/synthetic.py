@@ -69,10 +69,12 @@ def result(
     flows: Mapping[str, Sequence[float]],
     links: Mapping[str, Mapping[str, Sequence[float]]],
     step_s: float = STEP_S,
+    more: Mapping[str, Sequence[Sequence[float]]] | None = None,
 ) -> Result:
     """A run of `flows` (name → rate in bit/s at every sample) over all of `links` in a row.
 
-    `links` gives columns by name, each with one value a sample.
+    `links` gives columns by name, each with one value a sample; `more` further columns of the
+    flows, a series for each flow.
     """
     names = list(links)
     first = next(iter(links.values()))
@@ -93,7 +95,7 @@ def result(
         "engine": {"packet_hops": 1, "events": 1, "wall_s": 0.1},
     }
     tables: dict[Which, Columns] = {
-        "flows": table("flow", step_s, {"rate_bps": list(flows.values())}),
+        "flows": table("flow", step_s, {"rate_bps": list(flows.values())} | dict(more or {})),
         "links": table("link", step_s, {c: [links[n][c] for n in names] for c in first}),
         "traffic": {"time_s": column([]), "traffic": indexes([]), "rate_bps": column([])},
     }

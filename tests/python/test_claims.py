@@ -94,9 +94,11 @@ def test_document_of_a_claim(tmp_path, run):
             "paper_value": 10,
             "tolerance": 0.5,
             "unit": "Mbit/s",
+            "over_seeds": None,
             "expect": "reproduced",
             "why": None,
             "measured": pytest.approx(10.4),
+            "values": [pytest.approx(10.4)],
             "verdict": "reproduced",
         }
     ]
@@ -120,12 +122,12 @@ def test_a_claim_that_nothing_measures_cannot_be_checked(tmp_path, run):
 
 def test_write_leaves_data_figures_and_claims(tmp_path, run):
     found = experiment(tmp_path)
-    figures = found.write({"run": run}, found.evaluate({"run": run}), tmp_path / "out")
+    figures = found.write([{"run": run}], found.evaluate({"run": run}), tmp_path / "out")
     assert [path.name for path in figures] == ["rates.png", "rates.svg"]
     assert json.loads((tmp_path / "out" / "claims.json").read_text())["counts"]["reproduced"] == 1
     first = {path: path.read_bytes() for path in figures}
     assert b"<dc:date>" not in first[figures[1]]
-    found.write({"run": run}, found.evaluate({"run": run}), tmp_path / "out")
+    found.write([{"run": run}], found.evaluate({"run": run}), tmp_path / "out")
     assert {path: path.read_bytes() for path in figures} == first
 
 

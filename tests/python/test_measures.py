@@ -62,6 +62,21 @@ def test_rise_time_goes_down_too():
     assert fall_s == pytest.approx(0.3)  # 90 % of the way from 10 to 4 is 4.6
 
 
+def test_step_time_is_between_levels_of_the_flow_itself():
+    # From 4 (mean of 3 and 5) to 2: 90 % of the way is 2.2, first in the sample that ends at 0.4 s.
+    run = run_of([3, 5, 3, 2.1, 1.9, 2])
+    windows = {"before_s": (0.0, 0.2), "after_s": (0.3, 0.6)}
+    fall_s = measures.step_time(run, flow="f", at_s=0.2, **windows)
+    assert fall_s == pytest.approx(0.2)
+    # Back to the same 4 is never, half of the way is at once.
+    back = {"before_s": (0.3, 0.6), "after_s": (0.0, 0.2)}
+    assert measures.step_time(run, flow="f", at_s=0.2, **back) == math.inf
+    half_s = measures.step_time(run, flow="f", at_s=0.2, **back, fraction=0.5)
+    assert half_s == pytest.approx(0.1)
+    late = {"before_s": (0.0, 0.2), "after_s": (5.0, 6.0)}
+    assert measures.step_time(run, flow="f", at_s=0.2, **late) is None
+
+
 def take_up(flow: Sequence[float], giver: Sequence[float]) -> float | None:
     rates = {"f": [r * MBIT for r in flow], "g": [r * MBIT for r in giver]}
     run = synthetic.result(rates, {"link": {"utilization": [0.0] * len(flow)}}, 0.1)

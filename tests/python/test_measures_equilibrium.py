@@ -48,4 +48,6 @@ def test_theorems():
     assert convergence.fairness_excess(ratio=6250, epsilon=0.9, form="printed") < -1
     margin_s = convergence.delay_margin(alpha=2, beta=1, t=2)
     assert margin_s == pytest.approx(math.atan(2) - math.atan(0.5), abs=1e-4)
+    sampled_s = convergence.sampled_delay_margin(alpha=2, beta=1, t=2, t_2=0.1, source="exact")
+    assert sampled_s == pytest.approx(0.55, abs=0.01)
     assert convergence.tuned_gain(alpha=2, gain="beta") == pytest.approx(1)

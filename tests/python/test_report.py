@@ -43,7 +43,7 @@ def root(tmp_path: Path) -> Path:
     links = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
     run = synthetic.result({"f": [10.0e6] * 10}, links)
     out = tmp_path / "out"
-    experiment.write({"run": run}, experiment.evaluate({"run": run}), out / "paper" / "one")
+    experiment.write([{"run": run}], experiment.evaluate({"run": run}), out / "paper" / "one")
     return tmp_path
 
 

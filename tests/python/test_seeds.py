@@ -42,7 +42,7 @@ expect = "reproduced"
 def row(measured: tuple[float | None, ...], verdicts: tuple[str, ...] = (), **claim: Any):
     entry = {
         **{"paper": "p", "experiment": "e", "id": "c", "unit": "s", "expect": "reproduced"},
-        **{"relation": "=", "paper_value": 10.0, "tolerance": 2.0},
+        **{"relation": "=", "paper_value": 10.0, "tolerance": 2.0, "over_seeds": None},
         **claim,
     }
     return seeds.Row(entry, measured, verdicts or ("reproduced",) * len(measured))
@@ -94,6 +94,69 @@ def test_the_table_has_what_is_nearest_to_another_verdict_first():
     assert told.splitlines()[1:] == ["p/e/changed: 1 reproduced, 1 differs"]
 
 
+SINGLES = (7.5, 8.5, 9.0, 9.5, 9.0, 8.6)  # two means of three; in 10 ± 2 an edge is at 8
+
+
+def means(singles: tuple[float | None, ...] = SINGLES, **claim: Any) -> seeds.Row:
+    entry = row((8.33, 9.03), **claim)
+    return seeds.Row(entry.claim, entry.measured, entry.verdicts, singles)
+
+
+def test_single_runs_on_both_sides_are_complained_of_unless_on_record():
+    assert "7.5 to 9.5, on both sides" in str(means().complaint)
+    record = {"runs": 6, "least": 7.5, "most": 9.5}
+    assert means(over_seeds=record).complaint is None
+    assert means((8.5, *SINGLES[1:])).complaint is None
+    assert row((7.5, 9.5)).complaint is None  # one run a seed: the verdicts themselves say it
+
+
+@pytest.mark.parametrize(
+    ("record", "complaint"),
+    [
+        ({"runs": 6, "least": 7.0, "most": 10.0}, False),
+        ({"runs": 6, "least": 8.6, "most": 9.5}, True),  # 1.1 below, the range is 0.9
+        ({"runs": 6, "least": 7.5, "most": 20.0}, True),  # far from as wide as it says
+        ({"runs": 60, "least": 7.5, "most": 20.0}, False),  # so few runs need not be
+        ({"runs": 60, "least": 9.0, "most": 9.5}, True),
+    ],
+)
+def test_single_runs_that_are_not_where_the_record_says(record, complaint):
+    found = means(over_seeds=record)
+    assert (found.complaint is not None) == complaint
+    if complaint:
+        assert "on record is" in seeds.summary([found], range(1, 3))
+        assert seeds.document([found], range(1, 3))["counts"]["complaints"] == 1
+
+
+def test_the_table_says_where_single_runs_lie():
+    assert "| 7.5 to 9.5 |" in seeds.table([means()])
+    assert means((None, *SINGLES[1:])).single_runs is None
+
+
+def test_an_experiment_of_several_seeds(tmp_path, monkeypatch, capsys):
+    """Six runs for two seeds; an edge amid them is complained of until it is on record."""
+    root = written(tmp_path, rate("mean", ">", "1.0"))
+    monkeypatch.setattr(claims, "papers_folder", lambda: root)
+    file = root / "paper" / "one" / "claims.toml"
+    file.write_text(file.read_text().replace('title = "x"', 'title = "x"\nseeds = 3'))
+    assert seeds.main(["--seeds", "2", "--json"]) == 0
+    (claim,) = json.loads(capsys.readouterr().out)["claims"]
+    singles = claim["singles"]
+    assert len(singles) == 6
+    assert len(set(singles)) > 3
+    assert claim["measured"] == pytest.approx([sum(singles[:3]) / 3, sum(singles[3:]) / 3])
+
+    between = (min(singles) + min(claim["measured"])) / 2
+    amid = f'title = "x"\nseeds = 3\n{rate("mean", ">", f"{between}")}'
+    file.write_text(amid)
+    assert seeds.main(["--seeds", "2"]) == 1
+    assert "no over_seeds on record" in capsys.readouterr().out
+    record = f"over_seeds = {{ runs = 6, least = {min(singles)}, most = {max(singles)} }}\n"
+    file.write_text(amid + record)
+    assert seeds.main(["--seeds", "2"]) == 0
+    assert "cannot be checked" in capsys.readouterr().out
+
+
 def written(tmp_path: Path, text: str) -> Path:
     folder = tmp_path / "papers" / "paper" / "one"
     folder.mkdir(parents=True)
@@ -122,7 +185,8 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     assert claim["same"]
     assert claim["verdicts"] == ["reproduced"] * 3
     assert claim["least"] == min(claim["measured"]) > 1.0
-    assert found["counts"] == {"claims": 1, "random": 1, "changed": 0}
+    assert found["counts"] == {"claims": 1, "random": 1, "changed": 0, "complaints": 0}
+    assert claim["singles"] == claim["measured"]
     assert [f"seed {seed}" in told.err for seed in (1, 2, 3)] == [True] * 3
     # Kept: the same again begins no run.
     assert seeds.main(["--seeds", "3", "--json"]) == 0

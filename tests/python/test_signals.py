@@ -52,6 +52,22 @@ def test_rates_that_swing(run):
     assert signals.rate_min(run, **(window | {"average_s": 0.2})) == pytest.approx(6e6)
 
 
+def test_what_sources_ask_for_is_their_sum_over_the_links_rate(run):
+    # Against each other: 60 and 20 Mbit/s of swing leave 40 of a link of 100.
+    asked = [[50e6] * 5 + [20e6, 80e6] * 2 + [20e6], [50e6] * 5 + [60e6, 40e6] * 2 + [math.nan]]
+    queue = {"l": {"queue_bytes": [0.0] * 10}}
+    rates = {"f": [1e6] * 10, "g": [1e6] * 10}
+    paced = synthetic.result(rates, queue, more={"pacing_bps": asked})
+    window = {"link": "l", "start_s": 0.5, "stop_s": 0.9}
+    assert signals.asked_span(paced, **window) == pytest.approx(0.4)
+    # Without a sample a source asks for nothing: 20 at the last, 120 before.
+    assert signals.asked_span(paced, **(window | {"stop_s": 1.0})) == pytest.approx(1.0)
+    assert signals.asked_span(paced, **(window | {"start_s": 0.0, "stop_s": 0.5})) == 0
+    assert signals.asked_span(run, **window) is None
+    with pytest.raises(KeyError):
+        signals.asked_span(paced, **(window | {"link": "m"}))
+
+
 def test_a_column_of_another_protocol_is_nothing(run):
     price = {"which": "flows", "name": "f", "column": "maxnet.price"}
     assert signals.price_mean(run, **price, start_s=0.0, stop_s=1.0) is None

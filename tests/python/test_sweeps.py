@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from waterfill import measures, sweeps
 
 
@@ -20,3 +22,23 @@ def test_measures_over_runs(monkeypatch):
     assert sweeps.ratio(runs, measure="by_hand", of="b", to="a", args={}) == 3.0
     assert sweeps.ratio(runs, measure="by_hand", of="b", to="zero", args={}) == float("inf")
     assert sweeps.ratio(runs, measure="by_hand", of="b", to="none", args={}) is None
+
+
+def test_a_sweep_draws_a_line_a_template_and_marks_upright(monkeypatch):
+    monkeypatch.setitem(measures.MEASURES, "by_hand", measures.Measure(lambda run: run, "ratio"))
+    at = measures.Measure(lambda *, ms: ms * 1e-3, "s", "nothing")
+    monkeypatch.setitem(measures.MEASURES, "edge", at)
+    figure = sweeps.sweep(
+        {"a 1": 4.0, "a 2": 6.0},
+        x=[1, 2, 3],
+        lines={"A": "a {x}"},
+        measure="by_hand",
+        marks={"edge": {"measure": "edge", "args": {"ms": 2500.0}}},
+        y_unit=2.0,
+        x_label="x",
+        y_label="y",
+    )
+    line, mark = figure.axes[0].lines
+    assert list(line.get_ydata()) == pytest.approx([2.0, 3.0, float("nan")], nan_ok=True)
+    assert list(mark.get_xdata()) == pytest.approx([2.5, 2.5])
+    assert [text.get_text() for text in figure.axes[0].get_legend().texts] == ["A", "edge"]

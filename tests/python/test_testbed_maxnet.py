@@ -9,15 +9,16 @@ import json
 import stat
 import sys
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from waterfill import network, protocols
-from waterfill.errors import InputError
+from waterfill.errors import InputError, RunError
 from waterfill.scenario import from_dict
-from waterfill.testbed import backend, checks, daemon, kernel, plan
-from waterfill.testbed.daemon import Daemon, DaemonError, Laws
+from waterfill.testbed import backend, checks, daemon, front, kernel, plan
+from waterfill.testbed.daemon import Daemon, DaemonError, DaemonRefusal, Laws
 
 OFFERED = ["reno", "cubic", kernel.LOADER]
 
@@ -28,6 +29,9 @@ arguments = sys.argv[1:]
 if "--refuse" in os.environ.get("FAKE", ""):
     sys.stderr.write("waterfilld: device l0: expected the name of a network device\\n")
     sys.exit(2)
+if "--fail" in os.environ.get("FAKE", ""):
+    sys.stderr.write("waterfilld: Operation not permitted\\n")
+    sys.exit(1)
 print(json.dumps({{"ready": True, "arguments": arguments}}), flush=True)
 flows = [
     {{"local": "10.0.0.1:5301", "remote": "10.0.0.2:5201", "mode": "priced", "price_s": 6.4,
@@ -186,8 +190,12 @@ def test_a_daemon_is_asked_without_waiting_and_answers_when_it_can(fake):
 
 def test_a_daemon_that_refuses_says_why_in_its_own_words(fake, monkeypatch):
     monkeypatch.setenv("FAKE", "--refuse")
-    with pytest.raises(DaemonError, match="device l0: expected the name of a network device"):
+    with pytest.raises(DaemonRefusal, match="device l0: expected the name of a network device"):
         Daemon(["router", "--dev", "l0"]).wait()
+    monkeypatch.setenv("FAKE", "--fail")
+    with pytest.raises(DaemonError, match="Operation not permitted") as error:
+        Daemon(["router", "--dev", "l0"]).wait()
+    assert not isinstance(error.value, DaemonRefusal)
 
 
 def test_without_the_program_there_is_no_law(monkeypatch, tmp_path):
@@ -296,6 +304,43 @@ def test_what_linux_does_not_have_of_the_law_is_one_line(monkeypatch, changes, k
     assert error.value.key == key
     assert said in error.value.message
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("said", "key", "message"),
+    [
+        ("invalid value '0.0005' for '--eta <ETA>': expected a number from 0.001 to 65.535",
+         "params.maxnet.eta", "expected a number from 0.001 to 65.535 on linux, got 0.06"),
+        ("--t0 1ms: expected a time longer than --dt-p, 2ms",
+         "params.maxnet.t_0", "expected a time longer than --dt-p, 2ms on linux, got 0.13"),
+        ("--x-max 1 Mbit/s: expected more than the link's --rate, 2 Mbit/s",
+         "params.maxnet.x_max",
+         "expected more than the link's --rate, 2 Mbit/s on linux, got 1000000000000000.0"),
+        ("needs Linux 5.2", "", "waterfilld: needs Linux 5.2"),
+    ],
+)  # fmt: skip
+def test_what_the_daemon_refuses_is_wrong_input(monkeypatch, said, key, message):
+    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
+    monkeypatch.setattr(checks, "missing", lambda **_: None)
+
+    def run(*_):
+        raise front.Refusal(f"waterfilld: {said}")
+
+    monkeypatch.setattr(front, "run", run)
+    with pytest.raises(InputError) as error:
+        backend.run(scenario())
+    assert (error.value.key, error.value.message) == (key, message)
+
+
+def test_the_tree_tells_a_refusal_from_a_failure():
+    def follow(line):
+        return front._follow(SimpleNamespace(stdout=[json.dumps(line)]), 0.0, 1.0, None)
+
+    with pytest.raises(front.Refusal, match=r"^no$"):
+        follow({"refused": "no"})
+    with pytest.raises(RunError, match=r"^linux: OSError: no$") as error:
+        follow({"error": "OSError: no", "traceback": ""})
+    assert not isinstance(error.value, front.Refusal)
 
 
 def test_the_integers_are_all_that_linux_has():
@@ -493,6 +538,15 @@ def test_prices_are_sampled_and_columns_are_the_simulators(tmp_path):
     assert cubic.null_count == len(cubic)
     link = np.array(result.samples("links", "l1")["maxnet.price"].to_pylist(), dtype=float)
     assert np.isfinite(link).sum() > 10
+
+
+@on_kernel
+def test_a_parameter_that_the_kernel_cannot_hold_is_wrong_input(tmp_path, waterfill):
+    path = tmp_path / "beside.toml"
+    path.write_text(BESIDE)
+    found = waterfill("run", str(path), "--on", "linux", "--set", "params.maxnet.eta=0.0005")
+    expected = "expected a number from 0.001 to 65.535 on linux, got 0.0005"
+    assert (found.code, found.err) == (2, f"command line: params.maxnet.eta: {expected}\n")
 
 
 @on_kernel

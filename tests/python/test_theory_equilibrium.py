@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from waterfill import maxmin
+from waterfill import maxmin, network, protocols
+from waterfill.scenario import from_dict
 from waterfill.theory import check, equilibrium
 from waterfill.theory.equilibrium import FlowClass, solve
 
@@ -44,6 +45,36 @@ def test_fig_2_of_ixcp(number):
 def test_fig_2s_limit_is_eighty_per_cent():
     # α(c − y) = γy: y = c·α/(α + γ) = 124 Mbit/s.
     assert fig_1(10**7).inputs_bps[0] == pytest.approx(124 * MBPS, rel=1e-4)
+
+
+def test_a_flow_takes_up_its_part_of_what_changes():
+    # ixcp-2007 Fig. 1 with three long flows: they are bounded behind the first link.
+    scenario = from_dict(
+        {
+            "name": "fig. 1",
+            "duration": "1 s",
+            "protocol": "xcp",
+            "link": [
+                {"name": "l0", "from": "a", "to": "b", "rate": "155 Mbit/s", "delay": "1 ms"},
+                {"name": "l1", "from": "b", "to": "c", "rate": "100 Mbit/s", "delay": "1 ms"},
+            ],
+            "flow": [{"name": "short", "path": ["l0"]},
+                     {"name": "long", "path": ["l0", "l1"], "count": 3}],
+        },
+        source="fig. 1",
+    )  # fmt: skip
+    core = network.to_core(scenario, protocols.load())
+    first, second = (
+        answer for answer in equilibrium.answers(core, XCP, "xcp") if answer is not None
+    )
+    rest = equilibrium.of_network(core, XCP, "xcp")
+    # In φ = α(c − y) > 0 a change is x·φ/y less its losses, (γ − φ/y)·x: not 1/4.
+    assert first.spare == pytest.approx(1 - rest.inputs_bps[0] / 155e6)
+    assert first.spare > 0.03
+    assert first.parts == pytest.approx({0: rest.rates_bps[0] / rest.inputs_bps[0]}, rel=1e-4)
+    assert first.parts[0] > 0.3
+    assert second.spare == pytest.approx(0, abs=1e-6)
+    assert second.parts == pytest.approx({1: 1 / 3}, rel=1e-4)
 
 
 def test_flows_bottlenecked_upstream_leave_more():

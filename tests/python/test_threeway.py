@@ -18,6 +18,7 @@ SEEDS = [
     (19, "stable"), (45, "stable"), (230, "unstable"), (239, "unstable"),  # maxnet
     (18, "stable"), (47, "stable"), (21, "unstable"), (62, "unstable"),  # rcp
     (31, "stable"), (304, "stable"), (41, "unstable"), (142, "unstable"),  # xcp
+    (50, "unstable"), (209, "unstable"),  # xcp, where flows bounded elsewhere leave a link idle
     (12, "stable"), (35, "stable"), (318, "unstable"), (289, "unstable"),  # aecp
 ]  # fmt: skip
 

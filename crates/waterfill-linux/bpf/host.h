@@ -63,6 +63,9 @@ struct host_round {
 	__u32 since_price; /* 2^-18 s */
 	__u32 since_loss; /* rounds of heavy loss */
 	__u32 count;
+	__u32 there_least; /* ms: the delay there, on the peer's clock less ours, when no queue stood last */
+	__s32 there;	   /* ms: how much more it was at least in this round; NO_DELAY: not known */
+	__u32 there_known;
 };
 
 /* A connection. Kept with its socket. */
@@ -83,6 +86,10 @@ struct host_connection {
 	__u32 echoes;	 /* that came, ever */
 	__u32 timeouts;
 	__u32 syn_tries; /* how often a SYN is sent again, if that is our choice */
+	__u32 boost;	 /* 2^-10: pacing over the law's rate, for timers that come late */
+	__u32 paced_delivered; /* packets, ever, when the rate that comes about was last held against the law's, */
+	__u64 paced_rate;      /* bit/s: the law's then, */
+	__u64 paced_since;     /* us: and when that was */
 };
 
 /* A connection as the daemon reads it: fields in order, without gaps. Addresses are IPv6's, or IPv4's mapped. */

@@ -56,6 +56,12 @@ struct tcp_rack {
 	__u32 rtt_us;
 };
 
+struct tcp_options_received {
+	__u32 rcv_tsval; /* the peer's clock when it sent the packet at hand, */
+	__u32 rcv_tsecr; /* and ours when we sent what it answers: ms, each from a start of its own */
+	__u16 saw_tstamp : 1;
+};
+
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	__u16 tcp_header_len; /* with timestamps, without what comes and goes */
@@ -65,12 +71,16 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 delivered; /* packets, ever */
 	__u32 lost;      /* packets, ever */
+	__u32 app_limited; /* not 0: the application, not TCP, holds the rate down */
+	__u8 is_cwnd_limited : 1; /* the window has held it down within the last one */
 	__u32 data_segs_in;
 	__u32 data_segs_out;
 	__u32 srtt_us; /* times 8 */
 	__u64 tcp_mstamp; /* us: when the packet at hand came */
 	struct minmax rtt_min;
 	struct tcp_rack rack;
+	struct tcp_options_received rx_opt;
+	__u8 tcp_usec_ts : 1; /* our clock is in us (6.7) */
 	struct {
 		__u32 rtt_us; /* times 8 */
 	} rcv_rtt_est;

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 
 from waterfill import maxmin, network, protocols
-from waterfill.errors import shown
+from waterfill.errors import InputError, shown
 from waterfill.progress import Report
 from waterfill.protocols import ParamValue, ProtocolInfo
 from waterfill.results import Document, Result, summarise
@@ -137,6 +137,16 @@ def _params(resolved: Document) -> dict[str, dict[str, ParamValue | None]]:
     return {name: given.get(name) or dict(kernel.params(name)) for name in used}
 
 
+def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str) -> InputError:
+    """The InputError for what a daemon does not take."""
+    for protocol, given in params.items():
+        if kernel.PROTOCOLS[protocol].loaded:
+            name, message = daemon.refused(said, given)
+            if name is not None:
+                return scenario.error(f"params.{protocol}.{name}", message)
+    return scenario.error("", said)
+
+
 def run(scenario: Scenario, progress: Report | None = None) -> Result:
     """Runs a checked scenario; the result's summary has `checks` and `testbed` beside the usual.
 
@@ -150,7 +160,10 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
         "loaded_as": daemon.run_name(), "params": params, "targets": targets,
     }  # fmt: skip
     began = time.perf_counter()
-    raw = front.run(job, resolved["duration_s"], progress)
+    try:
+        raw = front.run(job, resolved["duration_s"], progress)
+    except front.Refusal as refusal:
+        raise _refused(scenario, params, str(refusal)) from None
     outcome = Outcome(raw, resolved, time.perf_counter() - began)
     core = outcome.core
     active = [None if f["active_s"] is None else tuple(f["active_s"]) for f in core["flows"]]

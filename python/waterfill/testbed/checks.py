@@ -281,7 +281,7 @@ def _delay_line(raw: Document) -> Document | None:
 
 
 def _processor(raw: Document) -> Document:
-    before, after_ = (m["ours_ticks"] for m in raw["machine"])
+    before, after_ = (m["hosts_ticks"] for m in raw["machine"])
     spent = {name: after_[name] - before[name] for name in before}
     total = max(1, sum(spent.values()))
     idle, yielding = (spent["idle"] + spent["iowait"]) / total, spent["nice"] / total

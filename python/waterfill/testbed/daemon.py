@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import IO, Any
 
+from waterfill.errors import shown
 from waterfill.results import Document
 from waterfill.testbed.isolate import Namespace
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
@@ -26,6 +28,7 @@ _NAME = "waterfilld"
 # How long its programs may take to be verified, on a machine that does other things.
 _READY_S = 60.0
 _END_S = 5.0
+_REFUSED = 2
 _SO_NETNS_COOKIE = 71
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
 # Asked more often, its answers would cost what is measured.
@@ -34,6 +37,10 @@ LEAST_SAMPLE_S = 0.1
 
 class DaemonError(RuntimeError):
     """It did not start, or it ended before its time."""
+
+
+class DaemonRefusal(DaemonError):
+    """It does not take what it was asked for, or the machine lacks what that needs."""
 
 
 def binary() -> str | None:
@@ -92,6 +99,20 @@ def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:
               "--dt-p", _time(params["dt_p"]), "--t0", _time(params["t_0"]),
               "--t", _time(params["t"]), "--x-max", _rate(params["x_max"])]  # fmt: skip
     return found + ["--promise"] * bool(params["promise"])
+
+
+# Which parameter a refusal is about, where its option does not have the parameter's name.
+_OPTIONS = {"t0": "t_0", "target": "mu"}
+
+
+def refused(said: str, params: Params) -> tuple[str | None, str]:
+    """The parameter that a refusal names, if it names one, and what was expected of it."""
+    found = re.search(r"--([a-z0-9-]+)[^:]*: (expected .*)", said)
+    if found is not None:
+        name = _OPTIONS.get(found[1], found[1].replace("-", "_"))
+        if name in params:
+            return name, f"{found[2]} on linux, got {shown(params[name])}"
+    return None, said
 
 
 def _time(seconds: float) -> str:
@@ -215,7 +236,9 @@ class Daemon:
         self._process.wait(_END_S)
         said = self._pipe(self._process.stderr).read().decode(errors="replace").strip()
         self.kill()
-        raise DaemonError(
+        # Its exit code says whose fault it is.
+        error = DaemonRefusal if self._process.returncode == _REFUSED else DaemonError
+        raise error(
             said.splitlines()[-1] if said else f"{_NAME} ended with {self._process.returncode}"
         )
 

@@ -7,8 +7,8 @@ import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
@@ -32,9 +32,33 @@ def binary() -> str | None:
     return shutil.which(_NAME)
 
 
-# The processor that the line has for itself where there are others, which do all else: a frame
-# whose time has come waits for no host's system call. They also receive what it sends (`topology`).
+# Where there are several processors the line has this one, beside whoever samples; hosts and
+# routers have the others, and receive there what it sends (`topology`). So a frame whose time has
+# come waits for no host's system call, and no host for the sampler's.
 LINE_CPU = 0
+_hosts: set[int] = set()
+
+
+def hosts_cpus() -> set[int]:
+    """The processors that hosts and routers have: all until there is a line."""
+    return _hosts or os.sched_getaffinity(0)
+
+
+def be_beside() -> None:
+    """The calling thread runs where the line does, if that has a processor of its own."""
+    if _hosts:
+        os.sched_setaffinity(0, {LINE_CPU})
+
+
+@contextmanager
+def among_hosts() -> Iterator[None]:
+    """What is started here belongs to the hosts, though its starter is beside the line."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, hosts_cpus())
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 class DelayLine:
@@ -53,9 +77,9 @@ class DelayLine:
             [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         if others := os.sched_getaffinity(0) - {LINE_CPU}:
-            with suppress(OSError):
-                os.sched_setaffinity(self._process.pid, {LINE_CPU})
-                os.sched_setaffinity(0, others)  # and so of all that is started from here on
+            os.sched_setaffinity(self._process.pid, {LINE_CPU})
+            os.sched_setaffinity(0, others)  # and so of all that is started from here on
+            _hosts.update(others)
         self._say(json.dumps(config | more))
         self._hear()
 

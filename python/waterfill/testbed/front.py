@@ -18,10 +18,15 @@ from waterfill.results import Document
 _STOP_S = 10.0
 
 
+class Refusal(RunError):
+    """A daemon does not take what the scenario asks of it, in the daemon's words."""
+
+
 def run(job: Document, duration_s: float, progress: Report | None) -> Document:
     """Runs a job in a tree of its own and returns its answer.
 
-    Ctrl-C ends it early, with what there is; a second one kills it. Raises RunError.
+    Ctrl-C ends it early, with what there is; a second one kills it. Raises RunError,
+    and Refusal where the input is at fault.
     """
     import waterfill
 
@@ -57,6 +62,8 @@ def _follow(
         message: dict[str, Any] = json.loads(line)
         if "result" in message:
             return dict(message["result"])
+        if "refused" in message:
+            raise Refusal(message["refused"])
         if "error" in message:
             if os.environ.get("WATERFILL_DEBUG"):
                 print(message["traceback"], file=sys.stderr)

@@ -2,7 +2,7 @@
 
 `python -m waterfill.testbed.inside`, started by `front`. Standard input: the scenario as one JSON
 line, then `stop` to end early; its end kills the tree. Standard output: JSON lines, each with one
-of the keys `progress` (seconds), `result`, `error`.
+of the keys `progress` (seconds), `result`, `error`, `refused` (by a daemon: the input's fault).
 """
 
 from __future__ import annotations
@@ -38,7 +38,12 @@ def main() -> None:
         job = json.loads(_line())
         say(result=_Run(job, say).result())
     except Exception as error:  # whatever it is, the front end tells it
-        say(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
+        from waterfill.testbed.daemon import DaemonRefusal
+
+        if isinstance(error, DaemonRefusal):
+            say(refused=str(error))
+        else:
+            say(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
         code = 1
     output.close()
     # The kernel ends what is left of the tree with its init; nobody waits for threads.
@@ -97,7 +102,7 @@ class _Run:
                 time.sleep(0.005)
 
     def result(self) -> Document:
-        from waterfill.testbed import sampling
+        from waterfill.testbed import delayline, sampling
 
         duration_s = self.resolved["duration_s"]
         sample_s = self.resolved["sample_s"]
@@ -114,6 +119,7 @@ class _Run:
         actions.sort(key=lambda action: action[:2])
         machine = sampling.machine()
         _be_punctual()
+        delayline.be_beside()
         coarse_n, fine_next_s, progress_s = 0, 0.0, 0.0
         stopped_s: float | None = None
         while True:
@@ -129,7 +135,8 @@ class _Run:
                     break
                 continue
             if actions and actions[0][0] <= now_s:
-                actions.pop(0)[2]()
+                with delayline.among_hosts():
+                    actions.pop(0)[2]()
             if coarse_s <= now_s:
                 sampler.take()
                 if coarse_s >= duration_s:

@@ -58,8 +58,9 @@ def offered() -> list[str]:
 def params(protocol: str) -> dict[str, ParamValue]:
     """What the kernel's law has for the protocol's parameters, by the registry's names, SI units.
 
-    cubic's are read from its module (tcp_cubic.c: beta and bic_scale in 1024ths, C = 10 bic_scale);
-    the others are constants of tcp_cong.c and tcp_bbr.c. Empty where nothing is known.
+    cubic's are read from its module (tcp_cubic.c: beta and bic_scale in 1024ths, C = 10 bic_scale;
+    its Reno-friendly window is RFC 8312's); the others are constants of tcp_cong.c and tcp_bbr.c.
+    Empty where nothing is known.
     """
     if protocol == "cubic":
         read = {name: _parameter("tcp_cubic", name) for name in _CUBIC}
@@ -68,6 +69,7 @@ def params(protocol: str) -> dict[str, ParamValue]:
             "beta": read["beta"] / 1024,
             "fast_convergence": bool(read["fast_convergence"]),
             "reno_friendly": bool(read["tcp_friendliness"]),
+            "catch_up": False,
             "hystart": "classic" if read["hystart"] else "off",
         }
     return dict(_CONSTANTS.get(protocol, {}))
@@ -79,7 +81,13 @@ _CONSTANTS: Mapping[str, Mapping[str, ParamValue]] = {
     "reno": _RENO,
     "newreno": _RENO,
     "sack": _RENO,
-    "bbr": {"high_gain": 2.885, "cwnd_gain": 2.0, "rtprop_window": 10.0, "probe_rtt": 0.2},
+    "bbr": {
+        "high_gain": 2.885,
+        "cwnd_gain": 2.0,
+        "rtprop_window": 10.0,
+        "probe_rtt": 0.2,
+        "linux": True,
+    },
 }
 
 

@@ -7,7 +7,6 @@ any time between two samples is found by interpolation.
 
 from __future__ import annotations
 
-import os
 import time
 from contextlib import suppress
 from typing import Any
@@ -15,11 +14,11 @@ from typing import Any
 from waterfill.results import Document
 from waterfill.testbed import netlink
 from waterfill.testbed.daemon import Laws
-from waterfill.testbed.delayline import DelayLine
+from waterfill.testbed.delayline import DelayLine, hosts_cpus
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, Port, Stream
 from waterfill.testbed.topology import Topology
 
-FINEST_S = 0.005
+FINEST_S = 0.01
 # Between two coarse samples, so many fine ones; and of the time, no more than this share.
 _FINER = 20
 _MOST_OF_TIME = 0.05
@@ -196,8 +195,7 @@ _TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 def machine() -> Document:
     """What the machine has done so far: processor time by kind in ticks, packets it dropped.
 
-    `cpu_ticks` are of all processors, `ours_ticks` of those that this process may run on: beside a
-    delay line, which has one to itself, the hosts' and routers'.
+    `cpu_ticks` are of all processors, `hosts_ticks` of those that hosts and routers run on.
     """
     ticks: dict[str, list[int]] = {}
     with open("/proc/stat") as file:
@@ -205,13 +203,13 @@ def machine() -> Document:
             name, *counts = line.split()
             if name.startswith("cpu"):
                 ticks[name] = [int(word) for word in counts]
-    ours = [ticks[f"cpu{n}"] for n in os.sched_getaffinity(0)]
+    hosts = [ticks[f"cpu{n}"] for n in hosts_cpus()]
     with open("/proc/net/softnet_stat") as file:
         softnet = [[int(word, 16) for word in line.split()] for line in file]
     return {
         "time_s": time.monotonic(),
         "cpu_ticks": dict(zip(_TICKS, ticks["cpu"], strict=False)),
-        "ours_ticks": dict(zip(_TICKS, map(sum, zip(*ours, strict=True)), strict=False)),
+        "hosts_ticks": dict(zip(_TICKS, map(sum, zip(*hosts, strict=True)), strict=False)),
         "softnet_dropped": sum(row[1] for row in softnet),
         "softnet_squeezed": sum(row[2] for row in softnet),
         "realtime_less_monotonic_s": time.time() - time.monotonic(),

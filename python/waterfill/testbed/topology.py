@@ -249,7 +249,7 @@ def host_settings(stream: Stream) -> None:
     _set("ipv4/tcp_sack", int(stream.sack))
     _set("ipv4/tcp_ecn", int(stream.ecn))
     # What waits in the sender's socket beyond its window is sent after its stop, too.
-    _set("ipv4/tcp_notsent_lowat", 1 << 20)
+    _set("ipv4/tcp_notsent_lowat", 1 << 23)
 
 
 def _set(name: str, value: int | str) -> None:

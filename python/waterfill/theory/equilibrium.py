@@ -35,6 +35,8 @@ Flags: TypeAlias = NDArray[np.bool_]
 PROTOCOLS = ("xcp", "ixcp", "pxcp")
 _SWEEPS = 500
 _CLOSE = 1e-10
+# By what part a capacity is changed to see what its flows do.
+_NUDGE = 1e-5
 
 
 class FlowClass(NamedTuple):
@@ -258,13 +260,20 @@ def of_network(
     Capacity is a link's, or its own target's share of it. Other traffic (its rate at any time,
     summed) and acknowledgements are load that nobody controls here.
     """
+    return _of_network(network, params, protocol, residue)[0]
+
+
+def _of_network(
+    network: Mapping[str, Any], params: Mapping[str, Any], protocol: str, residue: bool
+) -> tuple[Rest, list[_Link]]:
     classes = classes_of(network)
     capacity = [(link["target"] or 1.0) * link["rate_bps"] for link in network["links"]]
     traffic = [0.0] * len(capacity)
     for source in network["traffic"]:
         for link in source["path"]:
             traffic[link] += offered_bps(source)
-    rest = solve(capacity, classes, params, protocol, traffic, residue)
+    other = traffic
+    rest = solve(capacity, classes, params, protocol, other, residue)
     for _ in range(20):
         acks = acknowledgements_bps(network, rest.rates_bps)
         other = [a + b for a, b in zip(acks, traffic, strict=True)]
@@ -272,4 +281,47 @@ def of_network(
         pairs = zip(before.rates_bps, rest.rates_bps, strict=True)
         if max(abs(a - b) / b for a, b in pairs) < 1e-9:
             break
-    return rest
+    return rest, _links(capacity, classes, other)
+
+
+class Answer(NamedTuple):
+    """How a link's own flows answer a change of its spare capacity at rest.
+
+    `spare`: what of its capacity is idle; `parts`: for each class bounded here (its number among
+    the network's entries), how much of a change of φ = α(c − y) one flow's change per round trip
+    takes up.
+    """
+
+    spare: float
+    parts: dict[int, float]
+
+
+def answers(
+    network: Mapping[str, Any], params: Mapping[str, Any], protocol: str
+) -> list[Answer | None]:
+    """Of each link of a core network at its fixed point; None where nobody is bounded.
+
+    A link shared by flows alike gives each 1/N of φ. Where flows bounded downstream leave it
+    partly idle, φ > 0 at rest, and more of it means less shuffling, h = γy − φ: gains stay as they
+    are and losses shrink. These go by rates, so that a flow takes up x/y of φ.
+    """
+    rest, links = _of_network(network, params, protocol, True)
+    classes = classes_of(network)
+    found: list[Answer | None] = []
+    for number, link in enumerate(links):
+        limit = rest.limits_bps[number]
+        if not math.isfinite(limit) or not len(link.members):
+            found.append(None)
+            continue
+        caps, upstream = _elsewhere(number, link, classes, rest.limits_bps)
+        # Capacity moves φ and nothing else.
+        more = link._replace(capacity=link.capacity * (1 + _NUDGE))
+        here, moved = (
+            _balance(place, caps, upstream, limit, params, protocol, True) for place in (link, more)
+        )
+        part = (moved.change - here.change) / (params["alpha"] * link.capacity * _NUDGE)
+        local = caps >= link.weights * limit
+        mine = zip(link.members[local], link.weights[local], strict=True)
+        spare = 1 - here.y / link.capacity
+        found.append(Answer(spare, {int(c): part * float(w) for c, w in mine}))
+    return found

@@ -9,13 +9,13 @@ neither knows of the other. The third way, the packet simulator, is `waterfill.f
 
 **The linear verdict.** Bottlenecks are taken link by link: MaxNet, RCP and AECP send at what the
 one deciding link says, so that a network's linear system is triangular; for XCP it leaves out
-coupling. Loops are as implemented (averages, intervals, held values); MaxNet's flows are paced, so
-that its loop is one of rates. XCP's window is filled at once when it grows, and leads by half a
-round trip; on a link without a queue a burst also keeps its place from one round trip to the
-next, which has modes of its own. A link at its capacity has two loops, one on each side of rest:
-with an empty and with a standing queue. A link is *stable* when both are, *unstable* when both are
-not, otherwise *split*: linear theory does not decide. A network is unstable if one link is, stable
-if all are.
+coupling, and rest is XCP's own fixed point (`equilibrium.answers`), not max-min. Loops are as
+implemented (averages, intervals, held values); MaxNet's flows are paced, so that its loop is one
+of rates. XCP's window is filled at once when it grows, and leads by half a round trip; on a link
+without a queue a burst also keeps its place from one round trip to the next, which has modes of
+its own. A link at its capacity has two loops, one on each side of rest: with an empty and with a
+standing queue. A link is *stable* when both are, *unstable* when both are not, otherwise *split*:
+linear theory does not decide. A network is unstable if one link is, stable if all are.
 
 **Thin.** A verdict is thin if it is another one with all gains times 0.8 or 1.25, or with all
 delays times 0.8 or 1.25, the laws' own parameters left as they are.
@@ -39,7 +39,7 @@ from numpy.typing import NDArray
 from waterfill import backends, network, protocols
 from waterfill.results import Result
 from waterfill.scenario import Scenario, from_dict
-from waterfill.theory import sampled, subject
+from waterfill.theory import equilibrium, sampled, subject
 from waterfill.theory.documents import given
 from waterfill.theory.loops import Points, Reals
 
@@ -62,6 +62,8 @@ _GROWTH = 0.01
 _TURN = 60.0
 _POINTS = 6000
 _WINDOW_TURN = 20.0
+# With more than this part of it idle at rest a link has no queue.
+_IDLE = 1e-4
 
 
 # --------------------------------------------------------------------------- the linear verdict
@@ -215,7 +217,7 @@ def of_links(verdicts: Sequence[str]) -> str:
 
 
 def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
-    """A scenario's parameters and its bottlenecks at the max-min rest."""
+    """A scenario's parameters and its bottlenecks at rest: max-min, but for XCP."""
     known = protocols.load()
     protocol = str(scenario.protocol)
     core = network.to_core(scenario, known)
@@ -235,6 +237,8 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
         flow._replace(rtt_s=flow.rtt_s + sum(stands_s[link] for link in flow.path))
         for flow in flows
     ]
+    if protocol == "xcp":
+        return dict(params), _xcp_bottlenecks(core, params, flows, full)
     found = []
     for number, link in enumerate(core["links"]):
         crossing = [flow for flow in flows if number in flow.path]
@@ -242,25 +246,44 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
         if not bound:
             continue
         aimed = float(link["target"] or 1.0) * link["rate_bps"]
-        if protocol == "xcp":  # equal changes for all flows, d the mean over flows
-            parts = [flow.number / sum(f.number for f in crossing) for flow in bound]
-            traffic = [float(flow.number) for flow in crossing]
-        else:
-            over = link["rate_bps"] if protocol == "maxnet" else aimed
-            parts = [flow.rate_bps * flow.number / over for flow in bound]
-            traffic = [flow.rate_bps * flow.number for flow in crossing]
-        times = [flow.rtt_s for flow in crossing]
-        if protocol == "xcp" and params["max_interval"] is not None:
-            times = [min(time, float(params["max_interval"])) for time in times]
+        over = link["rate_bps"] if protocol == "maxnet" else aimed
+        parts = [flow.rate_bps * flow.number / over for flow in bound]
+        traffic = [flow.rate_bps * flow.number for flow in crossing]
         found.append(
             Link(
                 str(link["name"]),
                 tuple(Local(p, f.rtt_s) for p, f in zip(parts, bound, strict=True)),
-                float(np.average(times, weights=traffic)),
+                float(np.average([flow.rtt_s for flow in crossing], weights=traffic)),
                 full[number],
             )
         )
     return dict(params), found
+
+
+def _xcp_bottlenecks(
+    core: Mapping[str, Any],
+    params: Mapping[str, Any],
+    flows: Sequence[subject.Bound],
+    full: Sequence[bool],
+) -> list[Link]:
+    """XCP's at its own fixed point: which links bound whom, what φ gives them, which are full."""
+    found = []
+    for number, answer in enumerate(equilibrium.answers(core, params, "xcp")):
+        if answer is None:
+            continue
+        crossing = [flow for flow in flows if number in flow.path]
+        times = [flow.rtt_s for flow in crossing]  # d, the mean over flows
+        if params["max_interval"] is not None:  # it takes no longer round trip
+            times = [min(time, float(params["max_interval"])) for time in times]
+        found.append(
+            Link(
+                str(core["links"][number]["name"]),
+                tuple(Local(p * flows[i].number, flows[i].rtt_s) for i, p in answer.parts.items()),
+                float(np.average(times, weights=[flow.number for flow in crossing])),
+                full[number] and answer.spare < _IDLE,
+            )
+        )
+    return found
 
 
 def linear(scenario: Scenario, *, paper: bool = False) -> Document:

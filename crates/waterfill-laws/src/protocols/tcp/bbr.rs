@@ -8,6 +8,7 @@
 //!
 //! What follows from it:
 //! - `[bbr-00:pacing_rate]` `pacing_rate = pacing_gain·BtlBw`; before the pipe is full it only grows
+//! - `[bbr-00:send_quantum]` what the host sends at a time: a packet, or with `linux` a millisecond's worth
 //! - `[bbr-00:Inflight]` `Inflight(gain) = gain·BtlBw·RTprop + 3·send_quantum`
 //! - `[bbr-00:cwnd]` `cwnd ← min(cwnd + acked, Inflight(cwnd_gain))`, at least 4 packets
 //!
@@ -44,11 +45,14 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - send_quantum is one packet, as the host spaces out single ones (§4.2.2 leaves the choice, and asks for the smallest).
+//! - send_quantum is one packet, as the host spaces out single ones; §4.2.2 counts a millisecond's worth.
 //! - Packets lost are told from what was in flight before an acknowledgement and is after it.
 //! - The filter of BtlBw is exact: the largest of each of the last ten rounds is kept, and rounds end only with a sample.
-//! - Linux's later changes are not in the draft and not here: 1 % less pacing, the estimator of policers, the allowance for
-//!   aggregated acknowledgements, the drain to the target within the 3/4 phase.
+//! - Linux's tcp_bbr.c is not the draft. The parameter `linux` takes from it what moves a lone flow's queue: send_quantum
+//!   counts a millisecond's worth also where packets leave one by one (at 100 Mbit/s 8 packets, so 24 more in flight, and
+//!   after each probe up to 2.9 ms of queue remain); whole windows are rounded up to even, with 2 packets more while
+//!   probing, which ends a send_quantum early; and pacing stays 1 % below BtlBw. Not here are the estimator of policers and
+//!   the allowance for aggregated acknowledgements.
 //! - ECN is not answered, so it is not asked for.
 //!
 //! # Validation
@@ -79,6 +83,8 @@ crate::params! {
         rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.2";
         /// ProbeRTTDuration: how long ProbeRTT keeps 4 packets in flight, at least.
         probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
+        /// Whether to do as Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin.
+        linux: bool = false, "bbr-00";
     }
 }
 
@@ -102,8 +108,13 @@ const FULL_GROWTH: f64 = 1.25;
 const FULL_ROUNDS: u32 = 3;
 /// The round trip that the first pacing rate assumes where none is known (bbr-00 §4.2.1).
 const RTT_NOMINAL: Duration = Duration::from_millis(1);
-/// send_quantum in packets.
-const QUANTUM: f64 = 1.0;
+/// send_quantum's time, and its largest size in bytes (bbr-00 §4.2.2).
+const QUANTUM: Duration = Duration::from_millis(1);
+const QUANTUM_MAX: f64 = 65_535.0;
+/// Below this rate, in bit/s, a send_quantum may be a single packet; above it is two at least (bbr-00 §4.2.2).
+const QUANTUM_OF_ONE: f64 = 1.2e6;
+/// The share by which Linux's pacing stays below the bandwidth (tcp_bbr.c: bbr_pacing_margin_percent).
+const LINUX_MARGIN: f64 = 0.01;
 
 /// The largest rate of each of the last [`ROUNDS`] rounds that had one.
 #[derive(Clone, Copy, Debug, Default)]
@@ -128,8 +139,15 @@ impl MaxFilter {
 
 /// `[bbr-00:Inflight]` Packets in flight that `gain` times the path holds, and room for what hosts hold back.
 #[must_use]
-pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration) -> f64 {
-    gain * bandwidth * rtprop.as_secs() + 3.0 * QUANTUM
+pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration, send_quantum: f64) -> f64 {
+    gain * bandwidth * rtprop.as_secs() + 3.0 * send_quantum
+}
+
+/// `[bbr-00:send_quantum]` Whole packets of so many bytes that leave in a millisecond at a pacing rate in packets/s.
+#[must_use]
+pub fn send_quantum(pacing_rate: f64, packet: f64) -> f64 {
+    let least = if pacing_rate * packet * 8.0 < QUANTUM_OF_ONE { 1.0 } else { 2.0 };
+    ((pacing_rate * packet * QUANTUM.as_secs()).min(QUANTUM_MAX) / packet).floor().max(least)
 }
 
 /// A number that looks random, of a connection's seed and a count (the finaliser of MurmurHash3 in Steele's SplitMix64).
@@ -296,7 +314,17 @@ impl Source {
     }
 
     fn inflight(&self, gain: f64) -> f64 {
-        self.rtprop.map_or(self.initial, |(rtprop, _)| inflight(gain, self.bandwidth.max, rtprop))
+        let Some((rtprop, _)) = self.rtprop else { return self.initial };
+        let packets = inflight(gain, self.bandwidth.max, rtprop, self.quantum());
+        if !self.params.linux {
+            return packets;
+        }
+        let probing = self.state == State::ProbeBandwidth && self.phase == 0;
+        2.0 * (packets / 2.0).ceil() + if probing { 2.0 } else { 0.0 }
+    }
+
+    fn quantum(&self) -> f64 {
+        if self.params.linux { send_quantum(self.pacing_rate, self.packet.as_bytes()) } else { 1.0 }
     }
 
     // ------------------------------------------------------------------ the model
@@ -383,7 +411,8 @@ impl Source {
     fn is_phase_over(&self, seen: &Seen) -> bool {
         let full_length = self.rtprop.is_some_and(|(rtprop, _)| seen.now.since(self.phase_began) > rtprop);
         if self.pacing_gain > 1.0 {
-            full_length && (seen.lost > 0.0 || seen.prior_in_flight >= self.inflight(self.pacing_gain))
+            let next = if self.params.linux { self.quantum() } else { 0.0 }; // Linux counts what leaves next
+            full_length && (seen.lost > 0.0 || seen.prior_in_flight + next >= self.inflight(self.pacing_gain))
         } else if self.pacing_gain < 1.0 {
             full_length || seen.prior_in_flight <= self.inflight(1.0)
         } else {
@@ -434,7 +463,8 @@ impl Source {
 
     /// `[bbr-00:pacing_rate]`
     fn set_pacing_rate(&mut self, gain: f64) {
-        let rate = gain * self.bandwidth.max;
+        let margin = if self.params.linux { LINUX_MARGIN } else { 0.0 };
+        let rate = gain * self.bandwidth.max * (1.0 - margin);
         if self.filled_pipe || rate > self.pacing_rate {
             self.pacing_rate = rate;
         }
@@ -659,8 +689,38 @@ mod tests {
     #[test]
     fn bbr_00_inflight_by_hand() {
         // 1000 packets/s × 100 ms twice, and three packets.
-        assert!((inflight(2.0, 1000.0, Duration::from_millis(100)) - 203.0).abs() < 1e-9);
+        assert!((inflight(2.0, 1000.0, Duration::from_millis(100), 1.0) - 203.0).abs() < 1e-9);
         assert_eq!(Bbr::source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
+    }
+
+    #[test]
+    fn bbr_00_send_quantum_by_hand() {
+        assert_eq!(send_quantum(8333.0, 1500.0), 8.0, "100 Mbit/s: 8.3");
+        assert_eq!(send_quantum(90.0, 1500.0), 1.0, "1.1 Mbit/s");
+        assert_eq!(send_quantum(833.0, 1500.0), 2.0, "10 Mbit/s: 0.8, and two at least");
+        assert_eq!(send_quantum(833_333.0, 1500.0), 43.0, "10 Gbit/s: 64 kB");
+    }
+
+    #[test]
+    fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
+        let params = Params { linux: true, ..Params::default() };
+        let mut bbr = Bbr::source(&params, &connection());
+        bbr.bandwidth.update(1, 10_000.0);
+        bbr.rtprop = Some((Duration::from_millis(10), Instant::ZERO));
+        bbr.filled_pipe = true;
+        bbr.set_pacing_rate(1.0);
+        assert!((bbr.pacing_rate - 9900.0).abs() < 1e-6);
+        // 120 Mbit/s: 9.9 packets in a millisecond. 100 + 3·9, rounded up to even.
+        assert_eq!(bbr.inflight(1.0), 128.0);
+        bbr.state = State::ProbeBandwidth;
+        bbr.phase = 0;
+        bbr.pacing_gain = 1.25;
+        // 125 + 27, and 2 while probing; 9 are about to leave.
+        assert_eq!(bbr.inflight(1.25), 154.0);
+        let now = Instant::from_secs(5.0);
+        let seen = Seen { now, acked: 1.0, lost: 0.0, in_flight: 140.0, prior_in_flight: 145.0 };
+        assert!(bbr.is_phase_over(&seen));
+        assert!(!bbr.is_phase_over(&Seen { prior_in_flight: 144.0, ..seen }));
     }
 
     #[test]
