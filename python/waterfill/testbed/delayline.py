@@ -76,7 +76,10 @@ class DelayLine:
         self._process = subprocess.Popen(
             [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
-        if others := os.sched_getaffinity(0) - {LINE_CPU}:
+        allowed = os.sched_getaffinity(0)
+        others = allowed - {LINE_CPU}
+        # A container may not have that processor; a second line shares it with the first.
+        if others and (_hosts or LINE_CPU in allowed):
             os.sched_setaffinity(self._process.pid, {LINE_CPU})
             os.sched_setaffinity(0, others)  # and so of all that is started from here on
             _hosts.update(others)
