@@ -574,8 +574,9 @@ MAXNET_INLINE void maxnet_obey(const struct maxnet_params *p, struct maxnet_sour
 	} else {
 		xi = rest;
 		s->xi = rest;
-		s->raised = now; /* MaxStart's clock starts with the first price */
 		s->has_price = 1;
+		if (!s->raised)
+			s->raised = now; /* MaxStart's clock starts with the first price, also if a host forgets that one */
 		if (s->mode == MAXNET_ASKING)
 			s->mode = MAXNET_PRICED;
 	}

@@ -201,6 +201,19 @@ fn the_next_honest_price_is_obeyed_in_full() {
     }
 }
 
+/// A router whose link is full as a connection starts: the start rate is one at which a packet takes seconds, and prices
+/// say soon after that there is room.
+#[test]
+fn a_start_rate_of_next_to_nothing_rises_to_the_prices() {
+    let Some((network, mut daemon)) = honest(EXPERIMENT, X_MAX_BPS, RATE_BPS) else { return };
+    let code = (X_MAX_BPS / 1e3).ln() * f64::from(1 << 18);
+    network.wire.shared.start.store(FLAG | code as u32, Relaxed);
+    let mut pair = network.connect(0);
+    // Of 1400 bytes; at the slowest rate that is four seconds.
+    pair.exchange(30_000, 0);
+    assert!(settles(&mut pair, &mut daemon, RATE_BPS), "{}", daemon.flow(&pair));
+}
+
 // ---------------------------------------------------------------------------------- all at once
 
 /// At a time.
