@@ -17,7 +17,7 @@ import pytest
 from waterfill import network, protocols
 from waterfill.errors import InputError, RunError
 from waterfill.scenario import from_dict
-from waterfill.testbed import backend, checks, daemon, front, kernel, plan
+from waterfill.testbed import backend, checks, daemon, front, kernel, maxnet_special, plan
 from waterfill.testbed.daemon import Daemon, DaemonError, DaemonRefusal, Laws
 
 OFFERED = ["reno", "cubic", kernel.LOADER]
@@ -538,6 +538,18 @@ def test_prices_are_sampled_and_columns_are_the_simulators(tmp_path):
     assert cubic.null_count == len(cubic)
     link = np.array(result.samples("links", "l1")["maxnet.price"].to_pylist(), dtype=float)
     assert np.isfinite(link).sum() > 10
+
+
+@on_kernel
+def test_paths_follow_each_other_in_one_tree():
+    """Three of them, each with a delay line, downloads of 5 MB by both laws; the peer is deaf."""
+    before = machine_wide()
+    found = {goal["goal"]: goal["measured"] for goal in maxnet_special.run("peer-without", 0.02)}
+    assert found["downloads with a price"] == 0
+    took = [value for name, value in found.items() if name.startswith("seconds")]
+    # 5 MB at 200 Mbit/s are 0.2 s; nothing is asked of how much more it may be here.
+    assert len(took) == 3 and all(seconds > 0.2 for seconds in took)
+    assert machine_wide() == before
 
 
 @on_kernel

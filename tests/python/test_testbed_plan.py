@@ -380,9 +380,10 @@ def test_each_check_fails_for_its_own_reason_alone(changes, name):
 
 def run_of(rates, queue_bytes, ok=True):
     return {
-        "flows": [{"group": f"f{i}", "rate_bps": r, "retransmissions": 1}
+        "flows": [{"group": f"f{i}", "rate_bps": r, "retransmissions": 1, "rtt_ms": {"mean": 30.0}}
                   for i, r in enumerate(rates)],
-        "links": [{"queue_bytes": {"mean": queue_bytes}, "utilization": 1.0}],
+        "links": [{"queue_bytes": {"mean": queue_bytes}, "utilization": 1.0, "lost": 100}],
+        "measure_s": [20.0, 120.0],
         "checks": [{"name": "processor", "ok": ok}],
     }  # fmt: skip
 
@@ -420,6 +421,20 @@ def test_outside_the_tolerance_a_run_may_be_within_the_simulators_own_spread():
     assert table.word(verdict(sims, run_of([139e6], 125_000))) == "rate within the spread"
     assert table.word(verdict(sims, run_of([141e6], 125_000))) == "**no: rate**"
     assert table.word(verdict(sims, run_of([139e6], 160_000))) == "**no: rate and delay**"
+
+
+def test_where_losses_are_random_round_trip_and_loss_are_taken_out(tmp_path, monkeypatch):
+    # 10 Mbit/s: 833.3 packets/s, 25 in a round trip of 30 ms, of which 1 in 833.3 was lost.
+    found = table.window_of_loss(table.figures(run_of([10e6], 0)), 1500)
+    assert found == pytest.approx(25 / 833.333**0.5)
+    cell = table.Cell("loss-1e-3", "100M", "sack")
+    mine = table.Table(tmp_path, 3.0)
+    for backend, rate_bps in (("sim", 10e6), ("linux", 12.1e6)):
+        monkeypatch.setattr(table.backends, "run", lambda *_, r=rate_bps, **__: Ran(run_of([r], 0)))
+        mine.run(cell, backend)
+    (row,) = list(mine.losses([cell, table.Cell("one", "100M", "sack")]))[2:]
+    # As often lost of more packets: the share is smaller, so 1.1 of the window, not 1.21.
+    assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
 
 
 def test_the_simulators_runs_differ_in_when_flows_start():

@@ -12,6 +12,9 @@ falling differently each time; what is compared is the mean. A minute of a TCP i
 hundred losses fix Reno's mean rate to a few per cent, and flows that share a full buffer keep for
 minutes what their start gave them. So where the kernel's one run is outside the tolerance, the
 table says whether it is within the simulator's own spread (two standard deviations).
+
+Where losses are random, a second table takes out what is no matter of the law: rate times round
+trip times the square root of the loss that fell in the run.
 """
 
 from __future__ import annotations
@@ -125,7 +128,10 @@ def cells() -> list[Cell]:
 
 
 def figures(run: Document) -> Document:
-    """What is compared of a run: mean rates by group (bit/s), the link's mean queue (bytes)."""
+    """What is compared of a run: mean rates by group (bit/s), the link's mean queue (bytes).
+
+    And of the first flow the mean round trip (s), and of what was sent the part that was lost.
+    """
     groups: dict[str, list[float]] = {}
     for flow in run["flows"]:
         groups.setdefault(flow["group"], []).append(flow["rate_bps"] or 0.0)
@@ -134,6 +140,9 @@ def figures(run: Document) -> Document:
         "rates_bps": {name: statistics.fmean(rates) for name, rates in groups.items()},
         "queue_bytes": link["queue_bytes"]["mean"],
         "utilization": link["utilization"],
+        "rtt_s": run["flows"][0]["rtt_ms"]["mean"] / 1e3,
+        "lost": link["lost"],
+        "measured_s": run["measure_s"][1] - run["measure_s"][0],
         "retransmissions": sum(flow["retransmissions"] for flow in run["flows"]),
     }
 
@@ -166,6 +175,16 @@ def verdict(sims: Sequence[Document], linux: Document, rate_bps: float) -> Docum
     }  # fmt: skip
 
 
+def window_of_loss(figures: Document, packet_bytes: int) -> float:
+    """A flow's mean window where losses are random, in packets, times the root of their share.
+
+    Of Reno √(3/2), whatever the round trip and the loss [Mathis, Semke, Mahdavi, Ott 1997].
+    """
+    packets_per_s = sum(figures["rates_bps"].values()) / (8 * packet_bytes)
+    share = figures["lost"] / (packets_per_s * figures["measured_s"])
+    return float(packets_per_s * figures["rtt_s"] * math.sqrt(share))
+
+
 def _spread(values: Sequence[float]) -> float:
     return statistics.stdev(values) if len(values) > 1 else 0.0
 
@@ -191,7 +210,8 @@ class Table:
         if backend == "linux":
             return None if failed(document["run"]) else [figures(document["run"])]
         found: list[Document] = document.get("figures", [])
-        return found if len(found) == SEEDS else None
+        # Of an older version figures may be missing.
+        return found if len(found) == SEEDS and all("rtt_s" in f for f in found) else None
 
     def run(self, cell: Cell, backend: str) -> None:
         """Runs a cell on a backend and keeps the answer."""
@@ -227,6 +247,27 @@ class Table:
                 continue
             found = verdict(sims, linux[0], RATES[cell.rate])
             yield f"{head} {_cells(found)} |"
+
+    def losses(self, chosen: list[Cell]) -> Iterator[str]:
+        """The lines of the second table: one flow under random loss, by Reno or CUBIC."""
+        yield ("| cell | protocol | round trip sim ms | linux | lost sim | linux "
+               "| rate × round trip × √lost, sim packets | linux | difference |")  # fmt: skip
+        yield "|---|---|" + "--:|" * 7
+        for cell in chosen:
+            if CASES[cell.case].get("loss") is None or cell.protocol == "bbr":
+                continue
+            sims, linux = (self.kept(cell, backend) for backend in ("sim", "linux"))
+            if sims is None or linux is None:
+                continue
+            packet_bytes = PACKET_BYTES[cell.rate]
+            each = [window_of_loss(f, packet_bytes) for f in sims]
+            mean, found = statistics.fmean(each), window_of_loss(linux[0], packet_bytes)
+            rtts_ms = [1e3 * statistics.fmean(f["rtt_s"] for f in side) for side in (sims, linux)]
+            lost = [statistics.fmean(f["lost"] for f in side) for side in (sims, linux)]
+            yield (f"| {cell.case}, {cell.rate} | {cell.protocol} | {rtts_ms[0]:.2f} "
+                   f"| {rtts_ms[1]:.2f} | {lost[0]:.0f} | {lost[1]:.0f} "
+                   f"| {mean:.3f} ± {_spread(each) / mean:.1%} | {found:.3f} "
+                   f"| {found / mean - 1:+.1%} |")  # fmt: skip
 
     def _why_not(self, cell: Cell) -> str:
         try:
@@ -288,7 +329,8 @@ def main() -> int:
             for backend in ("sim", "linux"):
                 if table.kept(cell, backend) is None:
                     table.run(cell, backend)
-            write_text(table.folder / "table.md", "\n".join(table.rows(cells())) + "\n")
+            lines = [*table.rows(cells()), "", *table.losses(cells())]
+            write_text(table.folder / "table.md", "\n".join(lines) + "\n")
     except KeyboardInterrupt:
         print("interrupted; the next start goes on here", file=sys.stderr)
         return 130
@@ -296,7 +338,7 @@ def main() -> int:
         print(error, file=sys.stderr)
         return 2 if isinstance(error, InputError) else 1
     rows = list(table.rows(chosen))
-    print("\n".join(rows))
+    print("\n".join([*rows, "", *table.losses(chosen)]))
     return 0 if all(row.endswith(("| yes |", "spread |")) for row in rows[2:]) else 1
 
 

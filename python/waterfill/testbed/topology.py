@@ -181,6 +181,7 @@ class Topology:
                         file.write(mask)
             finally:
                 unmount(folder)
+        os.rmdir(folder)
 
     def _veth(self, a: Port, b: Port) -> None:
         def end(port: Port) -> dict[str, Any]:

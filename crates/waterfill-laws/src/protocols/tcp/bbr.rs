@@ -51,8 +51,9 @@
 //! - Linux's tcp_bbr.c is not the draft. The parameter `linux` takes from it what moves a lone flow's queue: send_quantum
 //!   counts a millisecond's worth also where packets leave one by one (at 100 Mbit/s 8 packets, so 24 more in flight, and
 //!   after each probe up to 2.9 ms of queue remain); whole windows are rounded up to even, with 2 packets more while
-//!   probing, which ends a send_quantum early; and pacing stays 1 % below BtlBw. Not here are the estimator of policers and
-//!   the allowance for aggregated acknowledgements.
+//!   probing, which ends a send_quantum early; pacing stays 1 % below BtlBw; a round trip as small as RTprop does not renew
+//!   it; and once the pipe is full the window has room for what acknowledgements bring at a time beyond BtlBw
+//!   ([`Aggregation`]). Not here is the estimator of policers.
 //! - ECN is not answered, so it is not asked for.
 //!
 //! # Validation
@@ -83,7 +84,8 @@ crate::params! {
         rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.2";
         /// ProbeRTTDuration: how long ProbeRTT keeps 4 packets in flight, at least.
         probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
-        /// Whether to do as Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin.
+        /// Whether to do as Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin,
+        /// room for aggregated acknowledgements.
         linux: bool = false, "bbr-00";
     }
 }
@@ -134,6 +136,49 @@ impl MaxFilter {
         let of_round = &mut self.of_rounds[round as usize % ROUNDS];
         *of_round = of_round.max(rate);
         self.max = self.of_rounds.iter().copied().fold(0.0, f64::max);
+    }
+}
+
+/// How much more acknowledgements brought at a time than the bandwidth lets through, at most, in the last 5 to 10 rounds
+/// (tcp_bbr.c: bbr_update_ack_aggregation). Where more comes at a time the sender would else be silent in between.
+#[derive(Clone, Copy, Debug, Default)]
+struct Aggregation {
+    /// Packets: the most of this window of rounds, and of the last.
+    extra: [f64; 2],
+    rounds: u32,
+    /// Since when acknowledgements came faster than the bandwidth, and how many packets they brought.
+    began: Option<Instant>,
+    acked: f64,
+}
+
+impl Aggregation {
+    /// bbr_extra_acked_win_rtts.
+    const ROUNDS: u32 = 5;
+    /// bbr_extra_acked_max_us: no more room than for what comes in this time.
+    const TIME_MAX: Duration = Duration::from_millis(100);
+    /// bbr_ack_epoch_acked_reset_thresh, packets.
+    const ACKED_MAX: f64 = 1_048_576.0;
+
+    fn update(&mut self, now: Instant, acked: f64, round_start: bool, bandwidth: f64, cwnd: f64) {
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= Self::ROUNDS {
+                self.rounds = 0;
+                self.extra = [0.0, self.extra[0]];
+            }
+        }
+        let mut expected = self.began.map_or(0.0, |began| bandwidth * now.since(began).as_secs());
+        if self.began.is_none() || self.acked <= expected || self.acked + acked >= Self::ACKED_MAX {
+            *self = Self { began: Some(now), acked: 0.0, ..*self };
+            expected = 0.0;
+        }
+        self.acked += acked;
+        self.extra[0] = self.extra[0].max((self.acked - expected).min(cwnd));
+    }
+
+    /// Packets.
+    fn room(&self, bandwidth: f64) -> f64 {
+        self.extra[0].max(self.extra[1]).min(bandwidth * Self::TIME_MAX.as_secs())
     }
 }
 
@@ -245,6 +290,7 @@ pub struct Source {
     acked: f64,
 
     bandwidth: MaxFilter,
+    aggregation: Aggregation,
     /// The smallest round trip, and when it was last seen; none before the first.
     rtprop: Option<(Duration, Instant)>,
     round: u32,
@@ -289,6 +335,7 @@ impl Source {
             in_flight: 0.0,
             acked: 0.0,
             bandwidth: MaxFilter::default(),
+            aggregation: Aggregation::default(),
             rtprop: None,
             round: 0,
             round_start: false,
@@ -314,8 +361,13 @@ impl Source {
     }
 
     fn inflight(&self, gain: f64) -> f64 {
+        self.inflight_and(gain, 0.0)
+    }
+
+    /// And so many packets more.
+    fn inflight_and(&self, gain: f64, more: f64) -> f64 {
         let Some((rtprop, _)) = self.rtprop else { return self.initial };
-        let packets = inflight(gain, self.bandwidth.max, rtprop, self.quantum());
+        let packets = inflight(gain, self.bandwidth.max, rtprop, self.quantum()) + more;
         if !self.params.linux {
             return packets;
         }
@@ -347,7 +399,8 @@ impl Source {
     fn update_rtprop(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = self.rtprop.is_some_and(|(_, seen)| now > seen + self.params.rtprop_window);
         if let Some(rtt) = rtt {
-            if expired || self.rtprop.is_none_or(|(rtprop, _)| rtt <= rtprop) {
+            let renews = |rtprop| rtt < rtprop || rtt == rtprop && !self.params.linux;
+            if expired || self.rtprop.is_none_or(|(rtprop, _)| renews(rtprop)) {
                 self.rtprop = Some((rtt, now));
             }
         }
@@ -472,7 +525,9 @@ impl Source {
 
     /// `[bbr-00:cwnd]`
     fn set_cwnd(&mut self, seen: &Seen) {
-        let target = self.inflight(self.cwnd_gain);
+        let aggregated = self.params.linux && self.filled_pipe;
+        let room = if aggregated { self.aggregation.room(self.bandwidth.max) } else { 0.0 };
+        let target = self.inflight_and(self.cwnd_gain, room);
         if self.recovering {
             self.cwnd = (self.cwnd - seen.lost).max(1.0);
         }
@@ -543,6 +598,9 @@ impl crate::protocol::Source<Note, Note> for Box<Source> {
         self.acked = acked;
 
         self.update_bandwidth(sample.as_ref());
+        if self.params.linux && sample.is_some() && acked > 0.0 {
+            self.aggregation.update(ack.now, acked, self.round_start, self.bandwidth.max, self.cwnd);
+        }
         self.check_phase(&seen);
         self.check_full_pipe(sample.is_some_and(|sample| sample.app_limited));
         self.check_drain(&seen);
@@ -699,6 +757,28 @@ mod tests {
         assert_eq!(send_quantum(90.0, 1500.0), 1.0, "1.1 Mbit/s");
         assert_eq!(send_quantum(833.0, 1500.0), 2.0, "10 Mbit/s: 0.8, and two at least");
         assert_eq!(send_quantum(833_333.0, 1500.0), 43.0, "10 Gbit/s: 64 kB");
+    }
+
+    #[test]
+    fn aggregation_is_what_comes_beyond_the_bandwidth() {
+        let mut aggregation = Aggregation::default();
+        let mut at = |ms: f64, acked: f64, round_start: bool| {
+            aggregation.update(Instant::from_secs(ms / 1e3), acked, round_start, 1000.0, 50.0);
+            aggregation.room(1000.0)
+        };
+        // A packet a millisecond, as the bandwidth says: the acknowledgement itself.
+        assert_eq!((0..5).map(|n| at(f64::from(n), 1.0, false)).fold(0.0, f64::max), 1.0);
+        // Silence, then six at a time, and four half a millisecond later: ten, less a half.
+        at(10.0, 6.0, false);
+        assert!((at(10.5, 4.0, false) - 9.5).abs() < 1e-9);
+        // It is believed for five rounds at least, ten at most.
+        for n in 0..9 {
+            assert!((at(20.0 + f64::from(n), 1.0, true) - 9.5).abs() < 1e-9, "round {n}");
+        }
+        assert!(at(40.0, 1.0, true) < 2.0);
+        // No more than the window, nor than comes in 100 ms.
+        assert_eq!(at(50.0, 80.0, false), 50.0);
+        assert_eq!(aggregation.room(100.0), 10.0);
     }
 
     #[test]
