@@ -193,9 +193,8 @@ static __always_inline void host_start(const struct host_params *p, const struct
  * is delivered is held against the law's rate, and pacing goes so much faster that they agree: within 3 %, the
  * noise of bursts. Where the application holds the rate down it goes back to the law's, and where the window does, or
  * losses are being repaired, it goes no faster. Not so where the margin is small beside the window (WINDOW_RULES): there the
- * window holds the rate, at most 2.4 % above the law's, which the price then takes back, and pacing, twice as fast for
- * everybody, only spreads the packets (a quarter faster, windows of 95 us a packet were 88 % full there; each flow by
- * what it lacks, one of two took from the other). The law's rate is the smaller of then and now: one that rises is not yet delivered.
+ * window holds the rate, at most 2.4 % above the law's, which the price then takes back, and pacing, a quarter faster,
+ * only spreads the packets; going faster still, one flow of two on busy processors took from the other. The law's rate is the smaller of then and now: one that rises is not yet delivered.
  */
 static __always_inline void host_make_up(const struct tcp_sock *tp, struct host_connection *c, bool usual)
 {
@@ -271,7 +270,7 @@ static __always_inline void host_apply(struct tcp_sock *tp, struct host_connecti
 		burst * payload * (1000000 / TIMER_EVERY) < rate; /* 16 + 15 bits */
 	if (!ruled) {
 		if (large)
-			rate *= 2;
+			rate += rate / 4;
 		else
 			rate = rate * c->boost / BOOST_ONE; /* 47 + 13 bits */
 		window += 3 * burst;
