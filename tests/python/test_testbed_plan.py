@@ -429,9 +429,9 @@ def test_where_losses_are_random_round_trip_and_loss_are_taken_out(tmp_path, mon
     assert found == pytest.approx(25 / 833.333**0.5)
     cell = table.Cell("loss-1e-3", "100M", "sack")
     mine = table.Table(tmp_path, 3.0)
-    for backend, rate_bps in (("sim", 10e6), ("linux", 12.1e6)):
+    for on, rate_bps in (("sim", 10e6), ("linux", 12.1e6)):
         monkeypatch.setattr(table.backends, "run", lambda *_, r=rate_bps, **__: Ran(run_of([r], 0)))
-        mine.run(cell, backend)
+        mine.run(cell, on)
     (row,) = list(mine.losses([cell, table.Cell("one", "100M", "sack")]))[2:]
     # As often lost of more packets: the share is smaller, so 1.1 of the window, not 1.21.
     assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
