@@ -70,6 +70,7 @@ def params(protocol: str) -> dict[str, ParamValue]:
             "fast_convergence": bool(read["fast_convergence"]),
             "reno_friendly": bool(read["tcp_friendliness"]),
             "catch_up": False,
+            "first_growth": 0.05,  # cnt is 20 at most while there is no last_max_cwnd
             "hystart": "classic" if read["hystart"] else "off",
         }
     return dict(_CONSTANTS.get(protocol, {}))

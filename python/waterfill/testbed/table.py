@@ -107,7 +107,9 @@ class Cell:
                 flow["start"] = f"{rng.uniform(0, RTT_S) * 1e3:.3f} ms"
                 flow["stagger"] = f"{rng.uniform(0, RTT_S) * 1e3 / flow['count']:.3f} ms"
         # Where the simulator's law has a choice, it is the kernel's.
-        choices = {"cubic": ("hystart", "catch_up"), "bbr": ("linux",)}.get(self.protocol, ())
+        choices = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}.get(
+            self.protocol, ()
+        )
         params = {name: kernel.params(self.protocol)[name] for name in choices}
         return {
             **({"seed": seed} if seed else {}),

@@ -46,6 +46,7 @@
 //! - §4.9 undoes a reduction after a loss that was none; hosts here do not find that out, so it is not done.
 //! - Linux (tcp_cubic.c, 6.18) keeps RFC 8312's α below 1 also beyond cwnd_prior: `catch_up = false`. At 28 ms and 0.01 % of
 //!   loss that is a sixth of the rate.
+//! - Linux's window also grows by a twentieth in a round trip, at least, as long as nothing was lost: `first_growth = 0.05`.
 //! - Fast convergence is on, which §4.7 asks for among several flows; it says that a single flow should turn it off.
 //!
 //! # Validation
@@ -81,6 +82,8 @@ crate::params! {
         reno_friendly: bool = true, "RFC 9438 §4.3";
         /// Whether it grows as Reno's once it is where it was before the loss; not so in RFC 8312 and Linux.
         catch_up: bool = true, "RFC 9438 §4.3";
+        /// By which share of itself the window grows at least in a round trip before the first loss; 0.05 in Linux.
+        first_growth: f64 = 0.0, "tcp_cubic.c";
         /// How the first slow start may end before a loss.
         hystart: Variant = Variant::PlusPlus, "RFC 9438 §4.10";
     }
@@ -88,6 +91,7 @@ crate::params! {
 
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
+        require((0.0..=1.0).contains(&self.first_growth), "first_growth", "a number from 0 to 1")?;
         require(
             self.aggressiveness > 0.0 && self.aggressiveness <= 1e6,
             "aggressiveness",
@@ -169,6 +173,8 @@ pub struct Cubic {
     cwnd_prior: f64,
     /// The next stage begins at its plateau.
     at_plateau: bool,
+    /// No loss has said yet how much is too much, or a time-out has made that void.
+    unbounded: bool,
     /// When the last acknowledgement came.
     heard: Instant,
 }
@@ -206,6 +212,7 @@ impl Law for Cubic {
             w_max: 0.0,
             cwnd_prior: 0.0,
             at_plateau: true,
+            unbounded: true,
             heard: Instant::ZERO,
         }
     }
@@ -226,7 +233,8 @@ impl Law for Cubic {
 
     fn avoid(&mut self, window: &mut Window, ack: &Ack<()>, acked: f64) {
         let mut stage = self.stage.unwrap_or_else(|| self.begin(window.cwnd, ack.now));
-        let Params { aggressiveness, beta, reno_friendly, catch_up, .. } = self.params;
+        let Params { aggressiveness, beta, reno_friendly, catch_up, first_growth, .. } = self.params;
+        let least = if self.unbounded { window.cwnd + first_growth * acked } else { 0.0 };
         let t = ack.now.since(stage.epoch).as_secs();
         let alpha = if catch_up && stage.w_est >= self.cwnd_prior { 1.0 } else { alpha(beta) };
         stage.w_est = w_est(stage.w_est, alpha, acked, window.cwnd);
@@ -237,6 +245,7 @@ impl Law for Cubic {
             let ahead = w_cubic(aggressiveness, t + ack.smoothed_rtt.as_secs(), stage.k, self.w_max);
             increased(window.cwnd, target(ahead, window.cwnd), acked)
         };
+        window.cwnd = window.cwnd.max(least);
     }
 
     fn reduced(&mut self, window: &Window, _: Instant, event: Event) -> f64 {
@@ -244,6 +253,7 @@ impl Law for Cubic {
         self.w_max = next_w_max(window.cwnd, self.w_max, self.params.beta, self.params.fast_convergence);
         self.cwnd_prior = window.cwnd;
         self.at_plateau = event == Event::Timeout;
+        self.unbounded = event == Event::Timeout;
         self.params.beta * window.cwnd // [rfc9438:decrease]
     }
 
@@ -358,6 +368,24 @@ mod tests {
         }
         assert!((before - (28.0 + 23.0 * alpha(0.7))).abs() < 1e-9, "{before}");
         assert!((round(&mut cubic) - before - last).abs() < 1e-9);
+    }
+
+    #[test]
+    fn linux_grows_by_a_twentieth_before_the_first_loss_and_not_after() {
+        let params = Params { first_growth: 0.05, ..Params::default() };
+        // As after HyStart: slow start ended without a loss.
+        let mut cubic = tcp::<Cubic>(&params);
+        *cubic.window() = Window { cwnd: 300.0, ssthresh: 300.0, initial: 10.0 };
+        let mut now = Instant::from_secs(1.0);
+        for _ in 0..3 {
+            let before = cubic.window().cwnd;
+            now += RTT;
+            cubic.on_ack(&Ack { acked: before * PACKET, ..Ack::new(now, (), RTT) });
+            assert!(cubic.window().cwnd >= 1.05 * before - 1e-9, "{before} {:?}", cubic.window());
+        }
+        let mut later = after_a_loss(&params, 1000.0);
+        later.on_ack(&Ack { acked: 700.0 * PACKET, ..Ack::new(Instant::from_secs(0.1), (), RTT) });
+        assert!(later.window().cwnd < 1.03 * 700.0, "{:?}", later.window());
     }
 
     #[test]
