@@ -76,6 +76,16 @@ def params(protocol: str) -> dict[str, ParamValue]:
     return dict(_CONSTANTS.get(protocol, {}))
 
 
+# Where a law of the simulator has a choice, and the kernel's is not the default.
+CHOICES = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}
+
+
+def choices(protocol: str) -> dict[str, ParamValue]:
+    """The kernel's way in what the simulator's law leaves open; empty where it leaves nothing."""
+    known = params(protocol) if protocol in CHOICES else {}
+    return {name: known[name] for name in CHOICES.get(protocol, ())}
+
+
 _CUBIC = {"bic_scale": 41, "beta": 717, "fast_convergence": 1, "tcp_friendliness": 1, "hystart": 1}
 _RENO: Mapping[str, ParamValue] = {"increase": 1.0, "decrease": 0.5}
 _CONSTANTS: Mapping[str, Mapping[str, ParamValue]] = {

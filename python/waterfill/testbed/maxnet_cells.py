@@ -12,6 +12,7 @@ those of `maxnet-2007`, §VII.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
@@ -110,10 +111,9 @@ class Cell:
         if backend == "sim":
             if any(p.name == "arithmetic" for p in protocols.load()[LAW].params):
                 sets.append(f'params.{LAW}.arithmetic="kernel"')
-            if any(_protocol(of, f) == "cubic" for f in of.flow):
-                # The simulator's start is another by default; no other parameter differs.
-                hystart = kernel.params("cubic")["hystart"]
-                sets.append(f'params.cubic.hystart="{hystart}"')
+            for law in sorted({str(_protocol(of, f)) for f in of.flow}):
+                sets += [f"params.{law}.{name}={json.dumps(value)}"
+                         for name, value in kernel.choices(law).items()]  # fmt: skip
         if self.times != 1:
             sets += self._shorter(of)
         checked = from_toml(of.to_toml(), f"<{self.name}>", sets)

@@ -46,6 +46,7 @@ _SETTLE_S = 60.0
 _CROWD, _HOSTS, _CLIENTS = 500, 4, 5
 _CLIENT_EVERY_S = 1.0
 _PATIENCE_S = 300.0
+_PATHS = 3
 _COST_TURNS = 3
 
 
@@ -497,9 +498,6 @@ def _download(on: Bed, running: Running, times: float, found: Document) -> float
                     found["priced"] += flow["price_s"] > 0
         time.sleep(0.02)
     return transfer[0]
-
-
-_PATHS = 3
 
 
 def hostile(box: str | None, **more: Any) -> Callable[[float], list[Document]]:

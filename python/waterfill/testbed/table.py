@@ -106,11 +106,7 @@ class Cell:
             for flow in flows:
                 flow["start"] = f"{rng.uniform(0, RTT_S) * 1e3:.3f} ms"
                 flow["stagger"] = f"{rng.uniform(0, RTT_S) * 1e3 / flow['count']:.3f} ms"
-        # Where the simulator's law has a choice, it is the kernel's.
-        choices = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}.get(
-            self.protocol, ()
-        )
-        params = {name: kernel.params(self.protocol)[name] for name in choices}
+        params = kernel.choices(self.protocol)
         return {
             **({"seed": seed} if seed else {}),
             "params": {self.protocol: params} if params else {},
@@ -132,7 +128,7 @@ def cells() -> list[Cell]:
 def figures(run: Document) -> Document:
     """What is compared of a run: mean rates by group (bit/s), the link's mean queue (bytes).
 
-    And of the first flow the mean round trip (s), and of what was sent the part that was lost.
+    And the first flow's mean round trip (s), and how many packets were lost at random in how long.
     """
     groups: dict[str, list[float]] = {}
     for flow in run["flows"]:
@@ -177,14 +173,14 @@ def verdict(sims: Sequence[Document], linux: Document, rate_bps: float) -> Docum
     }  # fmt: skip
 
 
-def window_of_loss(figures: Document, packet_bytes: int) -> float:
+def window_of_loss(found: Document, packet_bytes: int) -> float:
     """A flow's mean window where losses are random, in packets, times the root of their share.
 
     Of Reno √(3/2), whatever the round trip and the loss [Mathis, Semke, Mahdavi, Ott 1997].
     """
-    packets_per_s = sum(figures["rates_bps"].values()) / (8 * packet_bytes)
-    share = figures["lost"] / (packets_per_s * figures["measured_s"])
-    return float(packets_per_s * figures["rtt_s"] * math.sqrt(share))
+    packets_per_s = sum(found["rates_bps"].values()) / (8 * packet_bytes)
+    share = found["lost"] / (packets_per_s * found["measured_s"])
+    return float(packets_per_s * found["rtt_s"] * math.sqrt(share))
 
 
 def _spread(values: Sequence[float]) -> float:

@@ -525,8 +525,8 @@ impl Source {
 
     /// `[bbr-00:cwnd]`
     fn set_cwnd(&mut self, seen: &Seen) {
-        let aggregated = self.params.linux && self.filled_pipe;
-        let room = if aggregated { self.aggregation.room(self.bandwidth.max) } else { 0.0 };
+        // Without `linux` nothing is noted, and there is none.
+        let room = if self.filled_pipe { self.aggregation.room(self.bandwidth.max) } else { 0.0 };
         let target = self.inflight_and(self.cwnd_gain, room);
         if self.recovering {
             self.cwnd = (self.cwnd - seen.lost).max(1.0);
