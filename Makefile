@@ -54,7 +54,7 @@ ns3: build ## TCPs side by side with ns-3's (Debian's libns3-dev): both sides, w
 lint: .venv/.lint ## formatters, linters and types; a warning is an error
 	@tools/lint.sh
 
-docs: build ## make docs/protocols from the module docs of the protocols' files
+docs: build ## make docs/reference/protocols from the module docs of the protocols' files
 	@$(VENV)/python tools/docs.py
 
 lock: ## bring the lock files in step with pyproject.toml and Cargo.toml (UPGRADE=1: newest versions)

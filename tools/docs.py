@@ -1,4 +1,4 @@
-"""Writes docs/protocols/<name>.md, a page a protocol, from the module docs of their Rust files.
+"""Writes docs/reference/protocols/<name>.md, one page per protocol, from the Rust module docs.
 
 A page is what the file says above its code, headings one step down, with the list of parameters
 and the sizes on the wire as the core reports them. It ends in *Validation*: how far the law has
@@ -19,7 +19,7 @@ from waterfill.quantities import RATE, TIME, VOLUME
 
 ROOT = Path(__file__).resolve().parent.parent
 LAWS = Path("crates/waterfill-laws/src/protocols")
-PAGES = Path("docs/protocols")
+PAGES = Path("docs/reference/protocols")
 
 # The headings of every protocol file, in this order; it may have others in between.
 HEADINGS = (
@@ -151,7 +151,7 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
         ),
         "`waterfill protocols` prints the same lists, `waterfill compare S.toml` runs one scenario "
         "under several of them. The pages are made by `make docs` from the files in "
-        f"[{LAWS}](../../{LAWS}).",
+        f"[{LAWS}](../../../{LAWS}).",
     ]
     return "\n\n".join(out) + "\n"
 
@@ -258,7 +258,7 @@ def plain_links(text: str) -> str:
 
 def _facts(protocol: ProtocolInfo, source: Path) -> str:
     # The docs speak of tests "below", which is where the file goes on.
-    link = f"[{source.relative_to(LAWS)}](../../{source})"
+    link = f"[{source.relative_to(LAWS)}](../../../{source})"
     return (
         f"`{protocol.name}` in scenarios and on the command line · {protocol.kind} · runs on "
         f"{', '.join(protocol.backends)} · the head of {link}, to which *below* refers"

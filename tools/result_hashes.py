@@ -3,10 +3,11 @@
     .venv/bin/python tools/result_hashes.py before.json            # record
     .venv/bin/python tools/result_hashes.py after.json --against before.json
 
-One hash covers summary.json less `engine.wall_s` and the decoded columns of each time series (values,
-types and nulls; not the Parquet files, whose bytes depend on the library that wrote them). The same
-code on the same machine and C library gives the same hashes. A scenario that a backend refuses is
-recorded as refused: a refusal that appears or goes is a change too, its wording is not.
+One hash covers summary.json less `engine.wall_s` and the decoded columns of each time series
+(values, types and nulls; not the Parquet files, whose bytes depend on the library that wrote
+them). The same code on the same machine and C library gives the same hashes. A scenario that a
+backend refuses is recorded as refused: a refusal that appears or goes is a change too, its
+wording is not.
 """
 
 from __future__ import annotations

@@ -169,7 +169,7 @@ def test_a_protocol_is_a_file_or_a_folder(tmp_path: Path, path):
     (file.parent / "kernel.rs").write_text("//! A part.\n")
     made = docs.pages({"toy": TOY}, tmp_path)
     assert list(made) == [docs.PAGES / "toy.md", docs.PAGES / "README.md"]
-    assert f"[{path}](../../{docs.LAWS / path})" in made[docs.PAGES / "toy.md"]
+    assert f"[{path}](../../../{docs.LAWS / path})" in made[docs.PAGES / "toy.md"]
 
 
 def test_a_protocol_without_a_file_is_named(tmp_path: Path):

@@ -10,7 +10,7 @@ from known import ROOT
 
 from waterfill import claims, protocols, scenario
 
-PAGE = ROOT / "docs" / "errata.md"
+PAGE = ROOT / "docs" / "validation" / "errata.md"
 TEXT = PAGE.read_text(encoding="utf-8")
 EXPERIMENTS = {experiment.path: experiment for experiment in claims.experiments()}
 CLAIMS = {f"{path}/{claim.id}" for path, e in EXPERIMENTS.items() for claim in e.claims}

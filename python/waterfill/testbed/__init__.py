@@ -6,5 +6,5 @@ nothing behind), `topology` (builds the plan), `daemon` (laws that no kernel has
 kernel says), `inside` (the tree's run), `front` (its parent), `checks` (whether to believe it),
 `outcome` (samples to figures), `backend` (all of it as `run`). `bench`, `table` and `maxnet` (with
 `maxnet_cells`, `maxnet_special`, `maxnet_plots`) measure with it.
-docs/testbed.md says what it measures and how well.
+docs/reference/testbed.md says what it measures and how well.
 """

@@ -36,7 +36,8 @@ CLOCK_STEP_S = 1e-3
 HOST_LIMITED = 0.01
 # Of a link's rate, or of the share of it that a law aims at: what counts as full.
 FULL = 0.9
-# Frames a second that one processor carries over one link with its delay line: docs/testbed.md.
+# Frames per second that one CPU carries over one link with its delay line
+# (docs/reference/testbed.md).
 FRAMES_PER_S = 150_000
 # Memory that frames may take of what is free.
 _MEMORY_SHARE = 0.25
