@@ -61,7 +61,7 @@ pub struct LineConfig {
     pub hold_bytes: usize,
 }
 
-/// How frames reach user space: what docs/reference/testbed.md compares.
+/// How frames reach user space: what docs/validation/delay-line.md compares.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
