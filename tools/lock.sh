@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
-# Rewrites requirements.lock (to build and run) and requirements-dev.lock (that, and what tests and lint need) from
-# pyproject.toml: every package with its hashes, for every Python from 3.10 on and every platform. Pins stay as they are unless
-# pyproject.toml no longer allows them; 'tools/lock.sh --upgrade' moves all of them to the newest.
+# Rewrites requirements.lock (group build: what building and running need) and requirements-dev.lock (group dev: that, and
+# what tests and linters need) from pyproject.toml: every package with its hashes, for Python 3.10 and newer, on every
+# platform. Pins stay unless pyproject.toml no longer allows them; 'tools/lock.sh --upgrade' moves all of them to the newest.
+# Not uv.lock: it records the address of the package index, which is each user's own setting.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-uv=$(mktemp -d); trap 'rm -rf "$uv"' EXIT
-python3 -m venv "$uv" && "$uv/bin/pip" install --quiet --disable-pip-version-check uv
+work=$(mktemp -d); trap 'rm -rf "$work"' EXIT
 
 compile() { # lock file, then options
   local lock=$1; shift
-  # The annotations and the header would name paths and commands of this machine, so we write our own header.
-  "$uv/bin/uv" pip compile --quiet --universal --python-version 3.10 --generate-hashes \
+  # The annotations and the header would name paths and commands of this host, so we write our own header.
+  .venv/bin/uv pip compile --quiet --universal --python-version 3.10 --generate-hashes \
     --no-header --no-annotate --no-emit-index-url "$@" pyproject.toml --output-file "$lock" >/dev/null
-  printf '%s\n' "# Made by 'make lock' from pyproject.toml; do not edit." | cat - "$lock" >"$uv/out" && mv "$uv/out" "$lock"
+  printf '%s\n' "# Made by 'make lock' from pyproject.toml; do not edit." | cat - "$lock" >"$work/out" && mv "$work/out" "$lock"
 }
-compile requirements-dev.lock --extra build --extra dev "$@"
+compile requirements-dev.lock --group dev "$@"
 # The smaller file takes its versions from the larger one, so that the two never differ.
-sed -n 's/^\([^# ][^\\]*[^\\ ]\) *\\$/\1/p' requirements-dev.lock >"$uv/pins"
+sed -n 's/^\([^# ][^\\]*[^\\ ]\) *\\$/\1/p' requirements-dev.lock >"$work/pins"
 rm -f requirements.lock
-compile requirements.lock --extra build --constraints "$uv/pins"
+compile requirements.lock --group build --constraints "$work/pins"

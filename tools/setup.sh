@@ -65,34 +65,33 @@ fi
 cc_works || die "the C compiler (cc) cannot build an empty program"
 python=$(find_python) || die "needs Python 3.10 or newer with venv; found $(python3 --version 2>/dev/null || echo none)"
 
-# --- What the testbed's tests run: real traffic between namespaces. They are skipped, by name, where it is missing. nginx's package
-# starts a service where systemd runs, which a test must not do to anybody's machine.
-if [ "$kind" = dev ] && [ "$(uname)" = Linux ] && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+# --- What the testbed's tests use: real traffic between namespaces. Without it those tests are skipped, each by name. nginx's
+# package starts a service where systemd runs; a test must not do that to anybody's host.
+apt_install() { # purpose, then packages; says nothing about the result
+  say "for $1: installing ${*:2}"
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${@:2}"; } \
+    >/dev/null 2>&1 </dev/null
+}
+may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+
+if [ "$kind" = dev ] && [ "$(uname)" = Linux ]; then
   wanted=()
   command -v iperf3 >/dev/null || wanted+=(iperf3)
   command -v curl >/dev/null || wanted+=(curl)
   { command -v nginx || [ -x /usr/sbin/nginx ] || [ -d /run/systemd/system ]; } >/dev/null || wanted+=(nginx-light)
-  if [ ${#wanted[@]} -gt 0 ]; then
-    say "for the testbed's tests: installing ${wanted[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    { apt-get update -q && apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >/dev/null 2>&1 </dev/null \
+  if [ ${#wanted[@]} -gt 0 ] && may_install; then
+    apt_install "the testbed's tests" "${wanted[@]}" \
       || say "apt-get failed to install ${wanted[*]}: the testbed's tests will be skipped"
   fi
-fi
-
-# --- What MaxNet on Linux is built with. The headers of its libraries are asked of a compiler, so this comes after cc.
-if [ "$kind" = dev ] && [ "$(uname)" = Linux ] && ! why=$(tools/daemon.sh); then
-  if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
+  # The daemon's requirements include headers, which tools/daemon.sh looks for with the C compiler checked above.
+  if ! tools/daemon.sh >/dev/null && may_install; then
     read -ra wanted <<<"$(tools/daemon.sh packages)"
-    say "for MaxNet on Linux: installing ${wanted[*]}"
-    export DEBIAN_FRONTEND=noninteractive
-    { apt-get update -q && apt-get install -q -y --no-install-recommends "${wanted[@]}"; } >/dev/null 2>&1 </dev/null || true
-    ! tools/daemon.sh >/dev/null || rm -f .venv/.built # it was built without
+    apt_install "MaxNet on Linux" "${wanted[@]}" || true
   fi
   why=$(tools/daemon.sh) || say "$why: its tests will be skipped"
 fi
 
-# --- .venv, made anew also when the interpreter under it has gone.
+# --- .venv, created again if its interpreter has gone.
 if ! .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))' >/dev/null 2>&1; then
   say "creating .venv with $("$python" --version)"
   rm -rf .venv
@@ -100,7 +99,11 @@ if ! .venv/bin/python -c 'import sys, pip; sys.exit(sys.version_info < (3, 10))'
 fi
 
 say "Rust $rust_now, $(.venv/bin/python --version); installing what $lock pins into .venv"
-# The lock is complete and hashed: nothing is resolved, nothing is built, nothing else is asked for.
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --no-input --no-deps --require-hashes --only-binary :all: \
-  -r "$lock" </dev/null || die "could not install what $lock pins"
+# The lock files are complete and hashed: nothing is resolved, and nothing is built from source.
+locked=(--quiet --no-deps --require-hashes --only-binary :all:)
+with_pip() { .venv/bin/python -m pip install "${locked[@]}" --disable-pip-version-check --no-input -r "$1" </dev/null; }
+with_uv() { .venv/bin/uv pip install "${locked[@]}" --python .venv/bin/python -r "$1" </dev/null 2>/dev/null; }
+# pip brings uv, and uv the rest in a fifth of pip's time. Where only pip is configured for the local network, pip does it all.
+[ -x .venv/bin/uv ] || with_pip <(sed -n '/^uv==/,/[^\\]$/p' "$lock") || die "could not install the uv that $lock pins"
+with_uv "$lock" || with_pip "$lock" || die "could not install what $lock pins"
 touch ".venv/.$kind"
