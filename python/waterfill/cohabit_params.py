@@ -2,7 +2,7 @@
 
 The controller and the estimator are named by a key each and bring keys of their own; a key of one
 that was not chosen is an error. `separate = true` takes the controller's place: a queue of its own
-for each class. docs/explanation/cohabitation.md explains them.
+for each class. docs/reference/cohabitation.md explains them.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ from waterfill.scenario import from_dict
 
 _CELLS = cohabit.cells(short=True)
 
-# Cells of the 24 whose TCP class has less than is asked: docs/explanation/cohabitation.md.
+# Cells of the 24 whose TCP class misses its goal, and why: docs/validation/cohabitation.md.
 # The explicit class's share and the link's use are asked of them too.
 _LOST = {
     "aecp × reno, 20 ms, 10+3": "AECP's own queue leaves no room: bursts of losses",
