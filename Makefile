@@ -25,28 +25,28 @@ bench: .venv/.run ## measure the engine's speed and memory; prints JSON
 	@cargo run --release --locked --quiet --package waterfill-bench
 
 bench-linux: build ## measure the testbed's delay line, with each way of receiving frames; as root
-	@$(VENV)/python -m waterfill.testbed.bench
+	@$(VENV)/python -m validation.testbed.delay_line
 
 testbed-table: build ## compare the kernel's TCPs with the simulator's; as root, 90 minutes
-	@$(VENV)/python -m waterfill.testbed.table
+	@$(VENV)/python -m validation.testbed.tcp_table
 
 linux-maxnet: build ## compare MaxNet in the kernel with its requirements, the simulator and the fluid model; as root, 45 minutes
-	@$(VENV)/python -m waterfill.testbed.maxnet
+	@$(VENV)/python -m validation.testbed.maxnet
 
 response: build ## compare Reno's and CUBIC's windows under loss with theory, 140 cases
 	@$(VENV)/waterfill response
 
 cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 624 cases; 1 to 2 hours, resumes
-	@$(VENV)/python -m waterfill.cohabit -o out/cohabit
+	@$(VENV)/python -m validation.cohabit -o out/cohabit
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes
-	@$(VENV)/python -m waterfill.seeds -o out/seeds
+	@$(VENV)/python -m validation.seeds -o out/seeds
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
-	@$(VENV)/python -m waterfill.theory.check
+	@$(VENV)/python -m validation.equilibria
 
 threeway: build ## compare linear stability analysis with fluid runs, 200 random networks
-	@$(VENV)/python -m waterfill.theory.threeway --draws 200 --seed 1
+	@$(VENV)/python -m validation.stability_vs_fluid --draws 200 --seed 1
 
 ns3: build ## compare TCPs with ns-3's (Debian's libns3-dev), both to agree within 10 %
 	@$(VENV)/python bench/ns3/compare.py

@@ -13,9 +13,10 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from waterfill import protocols, tables
-from waterfill.protocols import ParamInfo, ProtocolInfo
-from waterfill.quantities import RATE, TIME, VOLUME
+from waterfill.cli import tables
+from waterfill.network import protocols
+from waterfill.network.protocols import ParamInfo, ProtocolInfo
+from waterfill.scenario.units import RATE, TIME, VOLUME
 
 ROOT = Path(__file__).resolve().parent.parent
 LAWS = Path("crates/waterfill-laws/src/protocols")

@@ -15,21 +15,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from waterfill.backends import run as run
     from waterfill.errors import InputError as InputError
-    from waterfill.results import Result as Result
-    from waterfill.scenario import Scenario as Scenario
-    from waterfill.scenario import load as load
+    from waterfill.runs.backends import run as run
+    from waterfill.runs.result import Result as Result
+    from waterfill.scenario.document import Scenario as Scenario
+    from waterfill.scenario.document import load as load
 
     __version__: str
 
 # Loaded when first asked for, so that `waterfill --help` does not wait for Arrow.
 _HOMES = {
     "InputError": "errors",
-    "Result": "results",
-    "Scenario": "scenario",
-    "load": "scenario",
-    "run": "backends",
+    "Result": "runs.result",
+    "Scenario": "scenario.document",
+    "load": "scenario.document",
+    "run": "runs.backends",
 }
 
 __all__ = ["InputError", "Result", "Scenario", "__version__", "load", "run"]

@@ -8,10 +8,10 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from known import ROOT
 
-from waterfill import protocols
-from waterfill.protocols import ParamInfo, ProtocolInfo
+from known import ROOT
+from waterfill.network import protocols
+from waterfill.network.protocols import ParamInfo, ProtocolInfo
 
 
 def _load() -> ModuleType:

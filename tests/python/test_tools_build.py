@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+
 from known import ROOT
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the daemon is for Linux")

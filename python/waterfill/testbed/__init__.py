@@ -4,7 +4,6 @@ Reading order: `plan` (what to build for a scenario; no I/O), `isolate` (a proce
 nothing behind), `topology` (builds the plan), `daemon` (laws that no kernel has), `delayline` and
 `flows` (the processes), `bed` (network, laws and delay line), `netlink` and `sampling` (what the
 kernel says), `inside` (the tree's run), `front` (its parent), `checks` (whether to believe it),
-`outcome` (samples to figures), `backend` (all of it as `run`). `bench`, `table` and `maxnet` (with
-`maxnet_cells`, `maxnet_special`, `maxnet_plots`) measure with it.
+`outcome` (samples to figures), `backend` (all of it as `run`).
 docs/reference/testbed.md says what it measures and how well.
 """

@@ -6,12 +6,13 @@ import math
 import time
 from collections.abc import Mapping
 
-from waterfill import maxmin, network, protocols
 from waterfill.errors import InputError, shown
-from waterfill.progress import Report
-from waterfill.protocols import ParamValue, ProtocolInfo
-from waterfill.results import Document, Result, summarise
-from waterfill.scenario import Scenario
+from waterfill.network import maxmin, protocols
+from waterfill.network.protocols import ParamValue, ProtocolInfo
+from waterfill.network.resolve import Network, to_core
+from waterfill.runs.progress import Report
+from waterfill.runs.result import Document, Result, summarise
+from waterfill.scenario.document import Scenario
 from waterfill.testbed import checks, daemon, front, kernel, plan
 from waterfill.testbed.outcome import Outcome
 
@@ -44,7 +45,7 @@ def resolve(scenario: Scenario) -> Document:
             raise scenario.error(
                 key, f"{shown(name)} is not in this kernel, expected one of {able or 'none'}"
             )
-    resolved = network.to_core(scenario, infos, "linux")
+    resolved = to_core(scenario, infos, "linux")
     _same_params(scenario, resolved)
     for index, flow in enumerate(resolved["flows"]):
         _once(scenario, scenario.key("flow", index), flow["forward"], flow["reverse"])
@@ -100,7 +101,7 @@ def _duplex(scenario: Scenario, resolved: Document, index: int) -> bool:
 
 def _once(scenario: Scenario, key: str, *ways: tuple[int, ...] | list[int]) -> None:
     """A router knows one way to an address: no path comes to a node twice."""
-    directions = network.Network(scenario).directions
+    directions = Network(scenario).directions
     for way in ways:
         nodes = [directions[i].start for i in way] + [directions[i].end for i in way[-1:]]
         for node in nodes:

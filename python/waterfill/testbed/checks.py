@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from waterfill.errors import InputError
-from waterfill.results import Document
+from waterfill.runs.result import Document
 from waterfill.testbed import delayline, isolate, kernel
 from waterfill.testbed.plan import Faults, Plan
 from waterfill.testbed.topology import Topology, setting

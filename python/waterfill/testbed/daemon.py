@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from waterfill.errors import shown
-from waterfill.results import Document
+from waterfill.runs.result import Document
 from waterfill.testbed.isolate import Namespace
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
 

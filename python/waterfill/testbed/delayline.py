@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from waterfill.results import Document
+from waterfill.runs.result import Document
 
 _NAME = "waterfill-delay"
 _READY_S = 10.0

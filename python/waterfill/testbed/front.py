@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import IO, Any
 
 from waterfill.errors import RunError
-from waterfill.progress import Report, Tick
-from waterfill.results import Document
+from waterfill.runs.progress import Report, Tick
+from waterfill.runs.result import Document
 
 # How long after `stop` the tree may take to answer with what it has.
 _STOP_S = 10.0

@@ -16,7 +16,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Any
 
-from waterfill.results import Document, finite
+from waterfill.runs.result import Document, finite
 from waterfill.testbed import isolate
 
 _READY_S = 10.0
@@ -72,7 +72,7 @@ def _line() -> str:
 
 class _Run:
     def __init__(self, job: Document, say: Any) -> None:
-        from waterfill.scenario import from_toml
+        from waterfill.scenario.document import from_toml
         from waterfill.testbed import checks, kernel, plan
         from waterfill.testbed.bed import Bed
         from waterfill.testbed.flows import Running

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from waterfill.protocols import ParamValue, ProtocolInfo, Protocols
+from waterfill.network.protocols import ParamValue, ProtocolInfo, Protocols
 from waterfill.testbed import daemon
 from waterfill.testbed.plan import Congestion
 

@@ -14,8 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from waterfill.network import Network
-from waterfill.scenario import Scenario
+from waterfill.network.resolve import Network
+from waterfill.scenario.document import Scenario
 
 ETHERNET_BYTES = 14
 HTTP_PORT, IPERF_PORT, CLIENT_PORT = 80, 5201, 5301

@@ -11,7 +11,7 @@ import time
 from contextlib import suppress
 from typing import Any
 
-from waterfill.results import Document
+from waterfill.runs.result import Document
 from waterfill.testbed import netlink
 from waterfill.testbed.daemon import Laws
 from waterfill.testbed.delayline import DelayLine, hosts_cpus

@@ -4,8 +4,7 @@ One file a topic: `loops` (frequency responses, margins, convex hulls, whatever 
 file a protocol: `maxnet` and `certificate` (maxnet-2007 §VIII), `aecp` and `sampled` (aecp-2010
 §4 and the loop with its sampling times), `xcp` and `equilibrium` (the fixed point of XCP, iXCP
 and P-XCP on any network), `rcp`, `vcp`, `jetmax`; `encoding` (header fields), `subject` (what a
-command is asked about), `plots`, `documents` (what `--json` prints), `tables` (what people read)
-and `check` (equilibria beside the packet simulator).
+command is asked about), `plots` and `documents` (what `--json` prints).
 
 Frequencies are in rad/s, times in s, rates in bit/s, gains without a unit.
 """

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from waterfill import protocols
+from waterfill.network import protocols
 from waterfill.theory import (
     aecp,
     encoding,

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from waterfill.maxmin import offered_bps
+from waterfill.network.maxmin import offered_bps
 from waterfill.theory.loops import Reals
 from waterfill.theory.subject import acknowledgements_bps
 

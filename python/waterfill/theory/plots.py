@@ -1,7 +1,7 @@
 """Figures of the theory: what `waterfill theory … -o DIR` writes. Same input, same bytes.
 
-Okabe and Ito's colours, each line with a style of its own, as in `waterfill.plots`, whose `save`
-writes them.
+Okabe and Ito's colours, each line with a style of its own, as in `waterfill.analysis.plots`,
+whose `save` writes them.
 """
 
 from __future__ import annotations

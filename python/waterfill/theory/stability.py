@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from waterfill import protocols
+from waterfill.network import protocols
 from waterfill.theory import (
     aecp,
     certificate,

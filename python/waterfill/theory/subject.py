@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from waterfill import maxmin, network, protocols
 from waterfill.errors import InputError, nearest
-from waterfill.protocols import ParamValue
-from waterfill.quantities import SPAN
-from waterfill.scenario import Scenario, from_dict, load
+from waterfill.network import maxmin, protocols, resolve
+from waterfill.network.protocols import ParamValue
+from waterfill.scenario.document import Scenario, from_dict, load
+from waterfill.scenario.units import SPAN
 
 # A scenario for a protocol by itself: it only carries the parameters that --set gives.
 _CARRIER: Mapping[str, Any] = {
@@ -49,7 +49,7 @@ def of(what: str, sets: Sequence[str], able: Sequence[str], protocol: str | None
         raise InputError("command line", what, f"expected a protocol or a scenario's file{known}")
     chosen = [f"protocol={protocol}", *sets] if protocol is not None else list(sets)
     scenario = load(what, chosen)
-    core = network.to_core(scenario, protocols.load())
+    core = resolve.to_core(scenario, protocols.load())
     spoken = list(dict.fromkeys(flow["protocol"] for flow in core["flows"]))
     if len(spoken) != 1 or spoken[0] not in able:
         raise scenario.error(
@@ -61,7 +61,7 @@ def of(what: str, sets: Sequence[str], able: Sequence[str], protocol: str | None
 
 def _subject(scenario: Scenario, protocol: str, core: dict[str, Any] | None) -> Subject:
     known = protocols.load()
-    given = network.set_params(scenario, known)
+    given = resolve.set_params(scenario, known)
     try:
         protocols.targets(given)  # the core checks ranges and combinations
     except ValueError as error:

@@ -1,0 +1,1 @@
+"""Metrics of time series, comparisons of runs, response functions and plots."""

@@ -1,0 +1,533 @@
+"""One scenario under several protocols: the runs side by side, and what to compare of them.
+
+All figures of one run stand under "compare" in its document. Those of the whole run are over the
+summary's window (`measure_s`); settling and start-up look at the whole life of every flow, which
+ends when the flow has completed, at its `stop`, or with the run. A flow's max-min share is what
+`waterfill maxmin` computes, at every instant, from the flows that live then. Where a figure says
+"worst", a flow that never gets there is worse than any that does.
+
+The bottleneck is one link for all runs, so that their queues compare: the busiest, which is the
+one that bounds most flows for longest in the exact max-min allocation (largest sum of flow-seconds
+over all runs, the first in the file if equal). Where demand alone bounds every flow, it is the
+link with the highest utilisation.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import os
+import statistics
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from waterfill.analysis import metrics
+from waterfill.analysis.metrics import Series
+from waterfill.errors import InputError, nearest, shown
+from waterfill.network import maxmin, protocols
+from waterfill.runs import backends
+from waterfill.runs.progress import Tick
+from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.scenario.document import Scenario, load
+
+# A rate has settled within this of its share; this share of it ends the start-up.
+_BAND = 0.05
+_STARTED = 0.5
+# Rates are averaged over a second, or less where the whole run has few of them.
+_AVERAGE_S = 1.0
+_LEAST_AVERAGES = 20
+# Shares that differ by rounding alone are one share.
+_SAME = 1e-9
+
+_COMMAND_LINE = "command line"
+
+
+# --- runs --------------------------------------------------------------------------------------
+
+
+def select(names: str | None, on: str, known: protocols.Protocols | None = None) -> list[str]:
+    """The protocols to compare: those of a list "a,b,c", else every explicit one of the backend.
+
+    Raises InputError for a name that is unknown or that does not run on the backend.
+    """
+    known = backends.known(on) if known is None else known
+    able = [p.name for p in known.values() if on in p.backends]
+    if names is None:
+        return [name for name in able if known[name].kind == "explicit"]
+    chosen = [name.strip() for name in names.split(",")]
+    for name in chosen:
+        if not name:
+            message = f"expected names with a comma between them, got {shown(names)}"
+        elif name not in known:
+            message = f"unknown protocol {shown(name)}{nearest(name, known)}"
+        elif name not in able:
+            message = f"{shown(name)} does not run on {on}, expected any of {', '.join(able)}"
+        else:
+            continue
+        raise InputError(_COMMAND_LINE, "protocols", message)
+    return list(dict.fromkeys(chosen))
+
+
+def load_each(
+    path: str | os.PathLike[str], sets: Iterable[str], names: Iterable[str], on: str = "sim"
+) -> dict[str, Scenario]:
+    """The scenario once for each protocol, as the default of the flows that name none.
+
+    Raises InputError for whatever is wrong with any of them, before any has run, and when no flow
+    takes the default: all runs would be the same.
+    """
+    scenarios = {}
+    for name in names:
+        scenario = load(path, [*sets, f"protocol={name}"])
+        if all(flow.protocol is not None for flow in scenario.flow):
+            raise scenario.error("flow", "expected a flow that names no protocol, to compare them")
+        backends.prepare(scenario, on)
+        scenarios[name] = scenario
+    return scenarios
+
+
+def on_each(names: str | None, on: Sequence[str]) -> list[str]:
+    """The protocols to compare on several backends: as `select`, of those that run on all.
+
+    Raises InputError also when no names are given and none is there to choose.
+    """
+    chosen = select(names, on[0])
+    for backend in on[1:]:
+        able = select(names, backend)
+        chosen = [name for name in chosen if name in able]
+    if not chosen:
+        message = f"expected names, as no explicit protocol runs on {' and '.join(on)}"
+        raise InputError(_COMMAND_LINE, "protocols", message)
+    return chosen
+
+
+def run_each(
+    scenarios: Mapping[str, Scenario],
+    on: str | Mapping[str, str] = "sim",
+    progress: Callable[[str, Tick], None] | None = None,
+    threads: int | None = None,
+    done: Callable[[str, Result], None] | None = None,
+) -> dict[str, Result]:
+    """Runs all scenarios, as many at once as there are cores (or `threads`); results in order.
+
+    Threads do, for the core computes without the interpreter's lock; runs share nothing, so their
+    results do not depend on how many there are; one on linux is a measurement, and with any of
+    them they run one by one. `on` is a backend, or {name: backend}. `progress` is called as
+    (name, tick), from the threads. With `done`, results are handed to it as (name, result), from
+    this thread, as runs end, and not kept for the answer. Ctrl-C ends the runs under way early, as
+    in `backends.run`, and leaves out those not begun. Raises InputError as `backends.run` does; the
+    other runs are then given up.
+    """
+    places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
+    if "linux" in places.values():
+        threads = 1
+    over = threading.Event()
+
+    def one(name: str) -> Result:
+        def report(tick: Tick) -> None:
+            if over.is_set():
+                raise KeyboardInterrupt  # only the main thread gets Ctrl-C: it is passed on here
+            if progress is not None:
+                progress(name, tick)
+
+        return backends.run(scenarios[name], on=places[name], progress=report)
+
+    results: dict[str, Result] = {}
+    keep = done or results.__setitem__
+    count = min(len(scenarios), threads or _cores())
+    with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
+        begun: dict[Future[Result], str] = {pool.submit(one, name): name for name in scenarios}
+        try:
+            while begun:
+                ended, _ = wait(begun, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    keep(begun.pop(future), future.result())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            # Nothing is under way any more unless the user, or an error, ended it.
+            over.set()
+            for future in begun:
+                future.cancel()
+    for future, name in begun.items():
+        if not future.cancelled():
+            keep(name, future.result())
+    return {name: results[name] for name in scenarios if name in results}
+
+
+def _cores() -> int:
+    try:
+        return len(os.sched_getaffinity(0))  # what this process may use, not what the machine has
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+# --- shares ------------------------------------------------------------------------------------
+
+
+class Spans(NamedTuple):
+    """Spans of time (from, to] with one max-min share each: s, s, bit/s, of shape (spans,).
+
+    Spans follow each other; their share is zero where there is none. Two neighbours differ.
+    """
+
+    from_s: Series
+    to_s: Series
+    share_bps: Series
+
+    def within(self, from_s: float, to_s: float) -> Spans:
+        """The same, cut to a life."""
+        met = (self.to_s > from_s) & (self.from_s < to_s)
+        starts_s = np.maximum(self.from_s[met], from_s)
+        ends_s = np.minimum(self.to_s[met], to_s)
+        return Spans(starts_s, ends_s, self.share_bps[met])
+
+    def at(self, time_s: Series) -> Series:
+        """The share at each of these times (ends of samples); zero outside."""
+        if not len(self.to_s):
+            return np.zeros(len(time_s))
+        index = np.searchsorted(self.to_s, time_s - 1e-9)
+        inside = (index < len(self.to_s)) & (time_s > self.from_s[0])
+        return np.where(inside, self.share_bps[np.minimum(index, len(self.to_s) - 1)], 0.0)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """The exact max-min allocation over a run, from the flows that were there.
+
+    `classes` are the shares of each class of flows, `of_flow` and `lives` the class and the life
+    [start, end) in seconds of every flow, `bound_s` for each link the flow-seconds in the
+    summary's window for which it was a flow's bottleneck.
+    """
+
+    classes: list[Spans]
+    of_flow: list[int]
+    lives: list[tuple[float, float]]
+    bound_s: list[float]
+
+    def of(self, flow: int) -> Spans:
+        """The shares of a flow, by its place in the summary, over its life."""
+        return self.classes[self.of_flow[flow]].within(*self.lives[flow])
+
+
+def allocation(result: Result) -> Allocation:
+    """The max-min allocation of a run: `maxmin.intervals` with the lives that its flows had."""
+    end_s = _end_s(result)
+    lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary["flows"])]
+    targets = protocols.targets(result.network["params"])
+    classes, of_flow = maxmin.classes_of(result.network)
+    arrivals: list[list[float]] = [[] for _ in classes]
+    departures: list[list[float]] = [[] for _ in classes]
+    for c, (start_s, stop_s) in zip(of_flow, lives, strict=True):
+        if start_s < stop_s:
+            arrivals[c].append(start_s)
+            departures[c].append(stop_s)
+    for times in (*arrivals, *departures):
+        times.sort()
+    rows: list[list[tuple[float, float, float]]] = [[] for _ in classes]
+    bound_s = [0.0] * len(result.network["links"])
+    window = result.summary["measure_s"]
+    for from_s, to_s, shares in maxmin.intervals(result.network, targets, lives, (0.0, end_s)):
+        counted_s = max(0.0, min(to_s, window[1]) - max(from_s, window[0]))
+        for c, share in enumerate(shares):
+            rate_bps = 0.0 if share is None else share.rate_bps
+            if rows[c] and math.isclose(rows[c][-1][2], rate_bps, rel_tol=_SAME):
+                rows[c][-1] = (rows[c][-1][0], to_s, rows[c][-1][2])
+            else:
+                rows[c].append((from_s, to_s, rate_bps))
+            if share is not None and share.bottleneck is not None and counted_s > 0:
+                alive = bisect_right(arrivals[c], from_s) - bisect_right(departures[c], from_s)
+                bound_s[share.bottleneck] += alive * counted_s
+    spans = [Spans(*np.array(mine, dtype=np.float64).reshape(-1, 3).T) for mine in rows]
+    return Allocation(spans, of_flow, lives, bound_s)
+
+
+def bottleneck(results: Mapping[str, Result], allocations: Mapping[str, Allocation]) -> str:
+    """The busiest bottleneck of all runs (see the head of this module): a link's name."""
+    first = next(iter(results.values()))
+    names = [link["name"] for link in first.summary["links"]]
+    weights = [math.fsum(a.bound_s[i] for a in allocations.values()) for i in range(len(names))]
+    if not any(weights):
+        weights = [
+            math.fsum(r.summary["links"][i]["utilization"] or 0.0 for r in results.values())
+            for i in range(len(names))
+        ]
+    return str(names[weights.index(max(weights))])
+
+
+# --- figures -----------------------------------------------------------------------------------
+
+
+def average_s(result: Result) -> float:
+    """The time over which settling averages rates: 1 s, in a run below 20 s a twentieth of it.
+
+    At least one sample.
+    """
+    shortest = float(result.summary["duration_s"]) / _LEAST_AVERAGES
+    return max(min(_AVERAGE_S, shortest), float(result.network["sample_s"]))
+
+
+def settling_s(
+    time_s: Series,
+    rate_bps: Series,
+    spans: Spans,
+    *,
+    average_s: float,
+    packet_bytes: float = 0.0,
+    completed: bool = False,
+) -> float | None:
+    """Longest time a flow took to its max-min share: seconds, infinity for never.
+
+    `time_s` are the ends of samples, `rate_bps` their rates at the receiver (shape (samples,)),
+    `spans` the flow's shares over its life. The time counts from the flow's start, and again from
+    each later change of its share (somebody came or went), until its rate is, and stays until the
+    next change, within 5 % of the share of that time; or within one packet an average where that
+    is more, as no rate is finer. Rates are means of `average_s` wholly after the count's start,
+    and their time is their end: the answer is never below `average_s`.
+
+    A span too short for one mean does not count, nor one without a share. One that a change or
+    the flow's completion cut short before the rate had settled counts in full: the wait was at
+    least so long. Infinity when the rate never settled, or had not at the flow's `stop` or the
+    end of the run; None when there was nothing to judge.
+    """
+    slack_bps = 8 * packet_bytes / average_s
+    waits_s: list[float] = []
+    settled = False
+    long_enough = spans.to_s - spans.from_s >= average_s * (1 - 1e-9)
+    for i in np.flatnonzero(long_enough & (spans.share_bps > 0)):
+        from_s, to_s, share_bps = (float(column[i]) for column in spans)
+        rows = slice(*np.searchsorted(time_s, [from_s + 1e-9, to_s + 1e-9], side="right"))
+        ends_s, mean_bps = metrics.means(time_s[rows], rate_bps[rows], average_s, from_s, to_s)
+        if not len(ends_s):
+            continue
+        inside = np.abs(mean_bps - share_bps) <= max(_BAND * share_bps, slack_bps)
+        wait_s = metrics.settled_at(ends_s, inside) - from_s
+        if wait_s < math.inf:
+            settled = True
+        elif i + 1 == len(spans.to_s) and not completed:
+            return math.inf
+        else:
+            wait_s = to_s - from_s
+        waits_s.append(wait_s)
+    if not waits_s:
+        return None
+    return max(waits_s) if settled else math.inf
+
+
+def start_up_s(
+    time_s: Series, rate_bps: Series, spans: Spans, *, start_s: float, completed: bool = False
+) -> float | None:
+    """Time from a flow's SYN to the end of its first sample with half of its share, in seconds.
+
+    Arguments as in `settling_s`; the share is that of the sample's end. Infinity when there was
+    no such sample; None when there was no sample to judge, or the flow had `completed` before.
+    """
+    share_bps = spans.at(time_s)
+    there = share_bps > 0
+    if not there.any():
+        return None
+    reached = there & (np.nan_to_num(rate_bps) >= _STARTED * share_bps)
+    if reached.any():
+        return float(time_s[reached.argmax()]) - start_s
+    return None if completed else math.inf
+
+
+def figures(result: Result, allocated: Allocation, link: str) -> Document:
+    """What is compared of one run, `link` being the bottleneck; plain data, SI units.
+
+    `utilization`, `queue_bytes` {mean, p99, max}: of the bottleneck, in the summary's window.
+    `drops`: of all links, in the window. `jain_index`: of the rates in the window.
+    `share_ratio` {worst, worst_flow, most}: least and largest rate ÷ max-min share in the window.
+    `settling_s` {worst, worst_flow, never}: see `settling_s`; `never` is how many never did, the
+    worst is then infinite. `start_up_s` {median, worst, worst_flow, never}: see `start_up_s`.
+    `flows`: share_ratio, settling_s, start_up_s of each flow. None is "nothing to judge".
+    """
+    flows = [
+        {"name": flow["name"], **_flow_figures(result, allocated, i, *samples)}
+        for i, (flow, samples) in enumerate(
+            zip(result.summary["flows"], _rates_of(result), strict=True)
+        )
+    ]
+    mine = next(entry for entry in result.summary["links"] if entry["name"] == link)
+    least, most = _extremes(flows, "share_ratio")
+    _, slowest = _extremes(flows, "settling_s")
+    _, latest = _extremes(flows, "start_up_s")
+    started_s = [f["start_up_s"] for f in flows if f["start_up_s"] is not None]
+    return {
+        "bottleneck": link,
+        "average_s": average_s(result),
+        "utilization": mine["utilization"],
+        "queue_bytes": {kind: mine["queue_bytes"][kind] for kind in ("mean", "p99", "max")},
+        "drops": sum(entry["drops"] for entry in result.summary["links"]),
+        "jain_index": result.summary["jain_index"],
+        "share_ratio": {"worst": least[0], "worst_flow": least[1], "most": most[0]},
+        "settling_s": {
+            "worst": slowest[0],
+            "worst_flow": slowest[1],
+            "never": _never(flows, "settling_s"),
+        },
+        "start_up_s": {
+            "median": statistics.median(started_s) if started_s else None,
+            "worst": latest[0],
+            "worst_flow": latest[1],
+            "never": _never(flows, "start_up_s"),
+        },
+        "flows": flows,
+    }
+
+
+def _flow_figures(
+    result: Result, allocated: Allocation, index: int, time_s: Series, rate_bps: Series
+) -> Document:
+    flow = result.summary["flows"][index]
+    start_s, end_s = allocated.lives[index]
+    completed = flow["completed_s"] is not None and flow["completed_s"] <= end_s
+    spans = allocated.of(index)
+    share_bps = flow["max_min_bps"]
+    return {
+        "share_ratio": flow["rate_bps"] / share_bps if share_bps else None,
+        "settling_s": settling_s(
+            *(time_s, rate_bps, spans),
+            average_s=average_s(result),
+            packet_bytes=result.network["packet_bytes"],
+            completed=completed,
+        ),
+        "start_up_s": start_up_s(time_s, rate_bps, spans, start_s=start_s, completed=completed),
+    }
+
+
+def _rates_of(result: Result) -> list[tuple[Series, Series]]:
+    """Sample times and rates of every flow in the summary's order, found in one pass."""
+    table = result.flows
+    time_s, rate_bps = metrics.numbers(table, "time_s"), metrics.numbers(table, "rate_bps")
+    flow = table["flow"].combine_chunks().indices.to_numpy()
+    order = np.argsort(flow, kind="stable")  # time order within each flow
+    edges = np.searchsorted(flow[order], np.arange(len(result.summary["flows"]) + 1))
+    rows = [order[a:b] for a, b in itertools.pairwise(edges)]
+    return [(time_s[mine], rate_bps[mine]) for mine in rows]
+
+
+def _extremes(
+    flows: Sequence[Document], key: str
+) -> tuple[tuple[float | None, str | None], tuple[float | None, str | None]]:
+    """(value, flow) where a figure is least and where it is largest, the first flow if equal."""
+    there = [(flow[key], flow["name"]) for flow in flows if flow[key] is not None]
+    if not there:
+        return (None, None), (None, None)
+    return min(there, key=lambda pair: pair[0]), max(there, key=lambda pair: pair[0])
+
+
+def _never(flows: Sequence[Document], key: str) -> int:
+    return sum(flow[key] == math.inf for flow in flows)
+
+
+def _end_s(result: Result) -> float:
+    summary = result.summary
+    key = "interrupted_at_s" if "interrupted_at_s" in summary else "duration_s"
+    return float(summary[key])
+
+
+# --- the answer --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Runs of one scenario by protocol, the allocation of each, and their common bottleneck."""
+
+    results: dict[str, Result]
+    allocations: dict[str, Allocation]
+    bottleneck: str
+
+    def document(self) -> Document:
+        """{"runs": {protocol: the run's document with its figures under "compare"}}."""
+        return {
+            "runs": {
+                name: {
+                    **result.summary,
+                    "compare": figures(result, self.allocations[name], self.bottleneck),
+                }
+                for name, result in self.results.items()
+            }
+        }
+
+    def write(self, document: Document, folder: Path) -> None:
+        """Writes DIR/<protocol>/ as a single run does, compare.json, compare.png and .svg.
+
+        Raises InputError when one of them cannot be written.
+        """
+        from waterfill.analysis import plots
+
+        for name, result in self.results.items():
+            mine = make_directory(folder / name)
+            result.write(mine)
+            plots.save(plots.overview(result), mine / "figure")
+        write_text(folder / "compare.json", to_json(document) + "\n")
+        shares = {name: a.classes for name, a in self.allocations.items()}
+        figure = plots.comparison(self.results, self.bottleneck, shares)
+        plots.save(figure, folder / "compare")
+
+
+def of(results: Mapping[str, Result]) -> Comparison:
+    """The comparison of these runs, at least one, all of one scenario."""
+    allocations = {name: allocation(result) for name, result in results.items()}
+    return Comparison(dict(results), allocations, bottleneck(results, allocations))
+
+
+# --- backends side by side ---------------------------------------------------------------------
+
+
+def differences(runs: Mapping[str, Document]) -> list[Document]:
+    """What two backends say of one protocol: a row a figure, for every further backend.
+
+    `runs` is {"protocol@backend": run}. Rows hold protocol, what, unit, the two backends, their
+    values, and the difference: second less first, as a share of the first where `relative`.
+    None where a value is missing. Queueing delay is the mean round trip less the base, of the
+    flows; a link's own is in its queue.
+    """
+    by_protocol: dict[str, dict[str, Document]] = {}
+    for label, run in runs.items():
+        protocol, _, backend = label.partition("@")
+        by_protocol.setdefault(protocol, {})[backend] = run
+    rows = []
+    for protocol, mine in by_protocol.items():
+        (first, reference), *others = mine.items()
+        for second, run in others:
+            pairs = zip(_figures_of(reference), _figures_of(run), strict=True)
+            for (what, unit, relative, a), (*_, b) in pairs:
+                row = {"protocol": protocol, "what": what, "unit": unit, "relative": relative,
+                       "backends": [first, second], "values": [a, b]}  # fmt: skip
+                rows.append(row | {"difference": _difference(a, b, relative)})
+    return rows
+
+
+def _difference(a: float | None, b: float | None, relative: bool) -> float | None:
+    if a is None or b is None or (relative and a == 0):
+        return None
+    return (b - a) / a if relative else b - a
+
+
+def _figures_of(run: Document) -> list[tuple[str, str, bool, float | None]]:
+    """(what, unit, whether its difference is a share, value) of a run, in one order for all."""
+    found: list[tuple[str, str, bool, float | None]] = []
+    for flow in run["flows"]:
+        rtt = flow["rtt_ms"]
+        waiting = None if rtt["mean"] is None else rtt["mean"] - rtt["base"]
+        found += [
+            (f"rate of {flow['name']}", "bit/s", True, flow["rate_bps"]),
+            (f"queueing delay of {flow['name']}", "ms", False, waiting),
+            (f"retransmissions of {flow['name']}", "packets", True, flow["retransmissions"]),
+        ]
+    for link in run["links"]:
+        found += [
+            (f"utilisation of {link['name']}", "", False, link["utilization"]),
+            (f"mean queue of {link['name']}", "B", True, link["queue_bytes"]["mean"]),
+        ]
+    found.append(("Jain's index", "", False, run["jain_index"]))
+    return found

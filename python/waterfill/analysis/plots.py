@@ -1,0 +1,324 @@
+"""Figures of runs and papers, as PNG and SVG: the same run gives the same bytes.
+
+Colours are Okabe and Ito's eight, which people with any colour vision tell apart; each line also
+has a style of its own, so that a figure survives a black-and-white printer. Nothing here touches
+pyplot: no window, no global state. matplotlib is loaded when something is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterfill.runs.result import write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from matplotlib.figure import Figure
+
+    from waterfill.runs.result import Result
+
+Series: TypeAlias = NDArray[np.float64]
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
+_STYLES = ("-", "--", "-.", ":")
+# More lines than colours are drawn as one line and one band a group.
+_MOST_LINES = len(_COLOURS)
+# Protocols side by side: more columns leave no room for a time axis.
+_MOST_COLUMNS = 3
+# Shares are a help to the eye: where they change more often than this they would hide the rates.
+_MOST_STEPS = 200
+
+
+def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:
+    """Rates of flows and of other traffic, averaged over intervals of `average_s` seconds."""
+    figure, (axis,) = _figure(1)
+    _rates(axis, result, average_s)
+    axis.set_xlabel("time (s)")
+    return _finish(figure, result, title)
+
+
+def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None) -> Figure:
+    """Queues of these links, or of those that had the largest: the peak of each `average_s`."""
+    figure, (axis,) = _figure(1)
+    _queues(axis, result, average_s, links)
+    axis.set_xlabel("time (s)")
+    return _finish(figure, result)
+
+
+def overview(result: Result) -> Figure:
+    """Rates, queues and utilisation of a run, one above the other, in a hundred intervals."""
+    average_s = result.summary["duration_s"] / 100
+    figure, axes = _figure(3)
+    _rates(axes[0], result, average_s)
+    _queues(axes[1], result, average_s)
+    _utilization(axes[2], result, average_s)
+    axes[2].set_xlabel("time (s)")
+    return _finish(figure, result)
+
+
+def comparison(
+    results: Mapping[str, Result],
+    link: str,
+    shares: Mapping[str, Sequence[tuple[Series, Series, Series]]],
+) -> Figure:
+    """Rates and the queue of `link` for each protocol, side by side on common axes.
+
+    `shares` are the max-min shares of each run's classes of flows: spans' from and to (s) and
+    bit/s, drawn in grey below the rates. Rates are means, queues peaks of a hundredth of the run.
+    """
+    from matplotlib.figure import Figure
+
+    columns = min(len(results), _MOST_COLUMNS)
+    rows = -(-len(results) // columns)
+    figure = Figure(figsize=(2.2 + 2.7 * columns, 1.0 + 3.6 * rows), layout="constrained")
+    grid = figure.subplots(
+        2 * rows, columns, sharex=True, sharey=False, squeeze=False, height_ratios=[2.2, 1] * rows
+    )
+    first = next(iter(results.values()))
+    duration_s = first.summary["duration_s"]
+    average_s = duration_s / 100
+    panels = [(grid[2 * (i // columns), i % columns], grid[2 * (i // columns) + 1, i % columns])
+              for i in range(rows * columns)]  # fmt: skip
+    peak_bytes = max(_link(result, link)["queue_bytes"]["max"] for result in results.values())
+    for result in results.values():
+        peaks = _numbers(result.samples("links", link), "queue_max_bytes")
+        peak_bytes = max(peak_bytes, float(peaks.max(initial=0.0)))
+    unit, prefix = (1e6, "MB") if peak_bytes >= 1e6 else (1e3, "kB")
+    for (name, result), (rate, queue) in zip(results.items(), panels, strict=False):
+        rate.sharey(panels[0][0])
+        queue.sharey(panels[0][1])
+        rate.set_title(_plain(name), loc="left")
+        _shares(rate, shares[name])
+        _rates(rate, result, average_s)
+        rows_of_link = result.samples("links", link)
+        style = {"color": "#000000", "linestyle": "-"}
+        _line(queue, rows_of_link, "queue_max_bytes", average_s, link, unit, style, np.maximum)
+        queue.set_ylabel(f"queue ({prefix})")
+        for axis in (rate, queue):
+            axis.set_xlim(0, duration_s)
+            axis.grid(alpha=0.3)
+            axis.label_outer()
+    for i, (rate, queue) in enumerate(panels):
+        if i >= len(results):
+            rate.remove()
+            queue.remove()
+        elif i + columns >= len(results):
+            queue.set_xlabel("time (s)")
+            queue.tick_params(labelbottom=True)
+    for axis in panels[0]:
+        axis.set_ylim(bottom=0)
+    figure.suptitle(f"{_plain(first.summary['scenario'])}: rates, and queue of {_plain(link)}")
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=2 * columns, frameon=False)
+    return figure
+
+
+@dataclass(frozen=True)
+class Plot:
+    """One plot of the experiments' list: the function, and what its first argument is.
+
+    As for `waterfill.analysis.metrics.Measure`: one run, all runs by name, or nothing.
+    """
+
+    function: Callable[..., Figure]
+    of: Literal["run", "runs", "nothing"] = "run"
+
+
+PLOTS: dict[str, Plot] = {
+    "rates": Plot(rates),
+    "queues": Plot(queues),
+    "overview": Plot(overview),
+}
+
+
+def save(figure: Figure, stem: Path) -> list[Path]:
+    """Writes `stem`.png and `stem`.svg atomically and returns their paths.
+
+    Raises InputError when they cannot be written.
+    """
+    import matplotlib
+
+    # Without these an SVG's ids are random and both files carry the date and the version.
+    metadata: dict[str, dict[str, Any]] = {
+        "png": {"Software": None},
+        "svg": {"Date": None, "Creator": None},
+    }
+    written = []
+    for kind, extra in metadata.items():
+
+        def write(path: Path, kind: str = kind, extra: dict[str, Any] = extra) -> None:
+            with matplotlib.rc_context({"svg.hashsalt": "waterfill"}):
+                figure.savefig(path, format=kind, dpi=150, metadata=extra)
+
+        written.append(write_atomically(stem.with_name(f"{stem.name}.{kind}"), write))
+    return written
+
+
+def _figure(rows: int) -> tuple[Figure, list[Any]]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.0, 3.2 + 2.2 * (rows - 1)), layout="constrained")
+    return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
+
+
+def _finish(figure: Figure, result: Result, title: str = "") -> Figure:
+    figure.axes[0].set_title(title or result.summary["scenario"], loc="left", parse_math=False)
+    for axis in figure.axes:
+        axis.set_xlim(0, result.summary["duration_s"])
+        axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+        if axis.lines:
+            axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+    return figure
+
+
+def _rates(axis: Any, result: Result, average_s: float) -> None:
+    styles = line_styles()
+    flows = result.summary["flows"]
+    if len(flows) <= _MOST_LINES:
+        for flow in flows:
+            rows = result.samples("flows", flow["name"])
+            _line(axis, rows, "rate_bps", average_s, flow["name"], 1e6, next(styles))
+    else:
+        for group in dict.fromkeys(flow["group"] for flow in flows):
+            names = [flow["name"] for flow in flows if flow["group"] == group]
+            label = group if len(names) == 1 else f"{group} (mean of {len(names)})"
+            _band(axis, result.flows, names, average_s, label, next(styles))
+    for source in result.summary.get("traffic", []):
+        rows = result.samples("traffic", source["name"])
+        _line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
+    axis.set_ylabel("rate (Mbit/s)")
+
+
+def _shares(axis: Any, classes: Sequence[tuple[Series, Series, Series]]) -> None:
+    if len(classes) > _MOST_LINES or sum(len(spans[0]) for spans in classes) > _MOST_STEPS:
+        return
+    label: str | None = "max-min share"
+    for from_s, to_s, share_bps in classes:
+        there = share_bps > 0
+        axis.hlines(
+            *(share_bps[there] / 1e6, from_s[there], to_s[there]),
+            color="#BBBBBB", linewidth=3.0, label=label,
+        )  # fmt: skip
+        label = None
+
+
+def _link(result: Result, name: str) -> Any:
+    return next(entry for entry in result.summary["links"] if entry["name"] == name)
+
+
+def _queues(
+    axis: Any, result: Result, average_s: float, links: Sequence[str] | None = None
+) -> None:
+    styles = line_styles()
+    for name in links or _busy_links(result, "queue_max_bytes"):
+        rows = result.samples("links", name)
+        _line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
+    axis.set_ylabel("queue (MB)")
+
+
+def _utilization(axis: Any, result: Result, average_s: float) -> None:
+    styles = line_styles()
+    for name in _busy_links(result, "utilization"):
+        rows = result.samples("links", name)
+        _line(axis, rows, "utilization", average_s, name, 0.01, next(styles))
+    axis.set_ylabel("utilisation (%)")
+
+
+def _busy_links(result: Result, column: str) -> list[str]:
+    """The links with the largest values of a column, in their order, no more than colours."""
+    peaks = {}
+    for link in result.summary["links"]:
+        values = _numbers(result.samples("links", link["name"]), column)
+        peaks[link["name"]] = float(values.max(initial=0.0))
+    highest = max(peaks.values(), default=0.0)
+    # Acknowledgements put a little of everything on reverse links: not worth a line.
+    worth = [name for name, peak in peaks.items() if peak > 0.05 * highest]
+    kept = sorted(worth, key=lambda name: -peaks[name])[:_MOST_LINES]
+    return [name for name in worth if name in kept]
+
+
+def _line(
+    axis: Any,
+    rows: pa.Table,
+    column: str,
+    average_s: float,
+    label: str,
+    unit: float,
+    style: dict[str, Any],
+    combine: np.ufunc = np.add,
+) -> None:
+    time_s, values = _intervals(
+        _numbers(rows, "time_s"), _numbers(rows, column), average_s, combine
+    )
+    axis.plot(time_s, values / unit, label=_plain(label), linewidth=1.4, **style)
+
+
+def _band(
+    axis: Any,
+    table: pa.Table,
+    names: list[str],
+    average_s: float,
+    label: str,
+    style: dict[str, Any],
+) -> None:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    rows = table.filter(pc.is_in(table["flow"].cast("string"), pa.array(names)))
+    statistics = rows.group_by("time_s").aggregate(
+        [("rate_bps", "mean"), ("rate_bps", "min"), ("rate_bps", "max")]
+    )
+    statistics = statistics.sort_by("time_s")
+    series = {}
+    for kind in ("mean", "min", "max"):
+        time_s, series[kind] = _intervals(
+            _numbers(statistics, "time_s"), _numbers(statistics, f"rate_bps_{kind}"), average_s
+        )
+    axis.plot(time_s, series["mean"] / 1e6, label=_plain(label), linewidth=1.4, **style)
+    axis.fill_between(
+        time_s, series["min"] / 1e6, series["max"] / 1e6, color=style["color"], alpha=0.2
+    )
+
+
+def _intervals(
+    time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
+) -> tuple[Series, Series]:
+    """Means (or maxima) of intervals of `average_s`, each drawn at its interval's middle."""
+    values = np.nan_to_num(values)
+    if average_s <= 0 or not len(values):
+        return time_s, values
+    # A sample at exactly 1.0 s ends the interval (0, 1].
+    number = np.ceil(time_s / average_s - 1e-6).astype(np.int64)
+    starts = np.flatnonzero(np.diff(number, prepend=number[0] - 1))
+    combined = combine.reduceat(values, starts)
+    if combine is np.add:
+        combined = combined / np.diff(np.append(starts, len(values)))
+    return np.asarray((number[starts] - 0.5) * average_s), combined
+
+
+def line_styles() -> Iterator[dict[str, Any]]:
+    """Colour and style of the first line, the second …"""
+    count = 0
+    while True:
+        yield {
+            "color": _COLOURS[count % len(_COLOURS)],
+            "linestyle": _STYLES[count % len(_STYLES)],
+        }
+        count += 1
+
+
+def _numbers(table: pa.Table, column: str) -> Series:
+    return np.asarray(table[column].to_numpy(), dtype=np.float64)
+
+
+def _plain(label: str) -> str:
+    # matplotlib reads $…$ as mathematics and hides a label that begins with an underscore.
+    label = label.replace("$", r"\$")
+    return f" {label}" if label.startswith("_") else label

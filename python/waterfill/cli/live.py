@@ -1,0 +1,140 @@
+"""What `reproduce` shows while it works: which runs are under way, which experiments are done.
+
+On a terminal a list that is redrawn: a bar for each run under way, below them how much is done;
+what is done goes by above it. Anywhere else plain lines, one when a run begins and one when it
+ends, so that a log tells what is under way: what has begun and not ended.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from waterfill.runs.progress import Tick, closing_line
+from waterfill.runs.result import Document
+
+if TYPE_CHECKING:
+    from rich.progress import Progress, TaskID
+    from typing_extensions import Self
+
+
+class LiveList:
+    """Runs under way and experiments done; a context manager.
+
+    `show` may be called from threads, the others come from the one that judges.
+    """
+
+    def __init__(self, experiments: int) -> None:
+        self._experiments = experiments
+        self._experiments_done = 0
+        self._runs = 0
+        self._runs_done = 0
+        self._lock = threading.Lock()
+        self._under_way: dict[str, TaskID | None] = {}
+        self._progress: Progress | None = None
+        self._total: TaskID | None = None
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+            self._progress = Progress(
+                TextColumn("{task.description}", markup=False),
+                BarColumn(bar_width=20),
+                TextColumn("{task.fields[state]}", markup=False),
+                TimeElapsedColumn(),
+                console=Console(stderr=True, highlight=False),
+                transient=True,
+            )
+            self._progress.start()
+        return self
+
+    def planned(self, runs: Mapping[str, str], kept: int) -> None:
+        """Says what there is to do: {run: experiment}, and how many runs are there already."""
+        self._runs = len(runs)
+        parts = [_count(self._experiments, "experiment"), f"{_count(len(runs), 'run')} to do"]
+        if kept:
+            parts.append(f"{kept} kept from before")
+        if self._experiments > 1:
+            self._print(", ".join(parts))
+        if self._progress is not None and self._runs > 1:
+            self._total = self._progress.add_task("all", total=self._runs, state="")
+            self._count_up()
+
+    def show(self, run: str, tick: Tick) -> None:
+        """Shows one report of a run; its first one begins it, one at its end ends it."""
+        over = tick.now_s >= tick.duration_s
+        with self._lock:
+            if run not in self._under_way:
+                self._begin(run)
+            task = self._under_way[run]
+            if self._progress is not None and task is not None:
+                state = f"{tick.now_s:.3g} of {tick.duration_s:g} s"
+                self._progress.update(
+                    task, completed=tick.now_s, total=tick.duration_s, state=state
+                )
+            if over:
+                self._end(run, tick)
+
+    def done(self, path: str, judged: Iterable[Document]) -> None:
+        """Says that an experiment is done, and its verdicts."""
+        with self._lock:
+            self._experiments_done += 1
+            if self._experiments > 1:
+                counts = Counter(claim["verdict"] for claim in judged)
+                verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+                place = f"{self._experiments_done} of {self._experiments} experiments"
+                self._print(f"done {path}: {verdicts} ({place})")
+            self._count_up()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.stop()
+            self._progress = None
+
+    def _begin(self, run: str) -> None:
+        if self._progress is None:
+            self._under_way[run] = None
+            if self._runs > 1:
+                self._print(f"begun {run}")
+            return
+        self._under_way[run] = self._progress.add_task(run, total=None, state="")
+
+    def _end(self, run: str, tick: Tick) -> None:
+        task = self._under_way[run]
+        self._runs_done += 1
+        if self._progress is not None and task is not None:
+            self._progress.remove_task(task)
+            self._under_way[run] = None
+        if self._progress is None or self._experiments == 1:
+            place = f" ({self._runs_done} of {self._runs} runs)" if self._runs > 1 else ""
+            self._print(closing_line(run, tick) + place)
+        self._count_up()
+
+    def _count_up(self) -> None:
+        if self._progress is None or self._total is None:
+            return
+        state = f"{self._runs_done} of {self._runs} runs"
+        if self._experiments > 1:
+            state += f", {self._experiments_done} of {self._experiments} experiments"
+        self._progress.update(self._total, completed=self._runs_done, state=state)
+
+    def _print(self, line: str) -> None:
+        if self._progress is not None:
+            self._progress.console.print(line, markup=False, emoji=False)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"

@@ -1,0 +1,405 @@
+"""Answers as people read them: rich tables that fit 80 columns and need no colour."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from waterfill.errors import one_line
+from waterfill.papers.claim_text import measured_value, paper_value, remark
+from waterfill.runs.result import Document
+
+if TYPE_CHECKING:
+    from waterfill.network.protocols import ProtocolInfo
+
+# Up to here a table has a line for each flow, beyond a line for each group.
+MOST_LINES = 20
+
+# How a parameter's unit reads; other units are words already.
+UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
+
+_VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
+
+
+def run(summary: Document) -> list[Table | Text]:
+    """The tables of a run: flows (or groups of flows), links, other traffic."""
+    start_s, stop_s = summary["measure_s"]
+    head = (
+        f"{one_line(summary['scenario'])} on {summary['backend']}, seed {summary['seed']}: "
+        f"{start_s:g} s to {stop_s:g} s of {summary['duration_s']:g} s"
+    )
+    parts: list[Table | Text] = [Text(head, style="bold")]
+    if "interrupted_at_s" in summary:
+        parts.append(Text(f"interrupted at {summary['interrupted_at_s']:g} s", style="yellow"))
+    flows = summary["flows"]
+    if flows:
+        parts.append(_flows(flows) if len(flows) <= MOST_LINES else _groups(flows))
+    parts.append(_links(summary["links"]))
+    if summary["traffic"]:
+        parts.append(_traffic(summary["traffic"]))
+    arriving = [source for source in summary["traffic"] if "flow_completion_ms" in source]
+    for title, entries in (("flows of", arriving), ("flows", summary.get("groups", []))):
+        if entries:
+            parts.append(_completion(title, entries))
+    parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
+    if "check_step" in summary:
+        parts.append(_step_check(summary["check_step"]))
+    return parts
+
+
+def _step_check(check: Document) -> Text:
+    step = f"step {check['step_s']:.3g} s"
+    if check["largest_change"] is None:
+        return Text(f"{step}, not compared with half of it", style="yellow")
+    change = f"{step}; half of it changes a rate by up to {100 * check['largest_change']:.2g} %"
+    if check["ok"]:
+        return Text(change)
+    return Text(f"{change}: the rates are not right to 1 %", style="yellow")
+
+
+def response(document: Document) -> list[Table | Text]:
+    """A table for each protocol and kind of loss: mean windows against their references."""
+    parts: list[Table | Text] = []
+    groups: dict[tuple[str, str], list[Document]] = {}
+    for cell in document["cells"]:
+        groups.setdefault((cell["protocol"], cell["loss"]), []).append(cell)
+    for (protocol, loss), cells in groups.items():
+        parts.append(Text(f"{protocol} under {loss} loss: mean window in packets", style="bold"))
+        table = _table("loss", "RTT ms")
+        names = list(cells[0]["closed_forms_packets"])
+        reference = names[0] if loss == "periodic" else "Monte-Carlo"
+        others = names if loss == "independent" else names[1:]
+        for header in ("simulated", reference, "apart", *others, "losses", "time-outs", ""):
+            table.add_column(header, justify="right")
+        for cell in cells:
+            table.add_row(
+                f"{cell['p']:g}",
+                f"{cell['rtt_s'] * 1e3:g}",
+                _number(cell["window_packets"], ".1f"),
+                _number(cell["reference_packets"], ".1f"),
+                _number(cell["error"] * 100, "+.1f") + " %",
+                *[
+                    f"{(cell['window_packets'] / cell['closed_forms_packets'][n] - 1) * 100:+.0f} %"
+                    for n in others
+                ],
+                str(cell["losses"]),
+                str(cell["timeouts"]),
+                "not judged" if not cell["judged"] else "" if cell["within"] else "OUTSIDE",
+            )
+        parts.append(table)
+    parts.append(
+        Text(
+            f"{document['outside']} of {len(document['cells'])} cells are more than "
+            f"{document['tolerance'] * 100:g} % from their reference; not judged: mean window "
+            f"below {document['least_window_packets']:g} packets under periodic loss"
+        )
+    )
+    return parts
+
+
+def _flows(flows: Sequence[Document]) -> Table:
+    table = _table("flow", "protocol")
+    for header in ("rate\nMbit/s", "max-min\nMbit/s", "goodput\nMbit/s", "RTT mean\nms", "p99\nms"):
+        table.add_column(header, justify="right")
+    table.add_column("resent", justify="right")
+    for flow in flows:
+        table.add_row(
+            one_line(flow["name"]),
+            flow["protocol"],
+            _mega(flow["rate_bps"]),
+            _mega(flow["max_min_bps"]),
+            _mega(flow["goodput_bps"]),
+            _number(flow["rtt_ms"]["mean"], ".1f"),
+            _number(flow["rtt_ms"]["p99"], ".1f"),
+            str(flow["retransmissions"]),
+        )
+    return table
+
+
+def _groups(flows: Sequence[Document]) -> Table:
+    table = _table("flows", "protocol")
+    headers = (
+        "number",
+        "rate mean\nMbit/s",
+        "min",
+        "max",
+        "max-min\nmean",
+        "RTT mean\nms",
+        "resent",
+    )
+    for header in headers:
+        table.add_column(header, justify="right")
+    groups: dict[str, list[Document]] = {}
+    for flow in flows:
+        groups.setdefault(flow["group"], []).append(flow)
+    for name, members in groups.items():
+        rates = _known(flow["rate_bps"] for flow in members)
+        table.add_row(
+            one_line(name),
+            members[0]["protocol"],
+            str(len(members)),
+            _mega(_mean(rates)),
+            _mega(min(rates, default=None)),
+            _mega(max(rates, default=None)),
+            _mega(_mean(_known(flow["max_min_bps"] for flow in members))),
+            _number(_mean(_known(flow["rtt_ms"]["mean"] for flow in members)), ".1f"),
+            str(sum(flow["retransmissions"] for flow in members)),
+        )
+    return table
+
+
+def _links(links: Sequence[Document]) -> Table:
+    table = _table("link")
+    counts = ["drops", *(["marks"] if any(link.get("marks") for link in links) else []), "lost"]
+    for header in ("used\n%", "queue mean\nkB", "p99\nkB", "max\nkB", *counts):
+        table.add_column(header, justify="right")
+    for link in links:
+        queue = link["queue_bytes"]
+        table.add_row(
+            one_line(link["name"]),
+            _number(_scaled(link["utilization"], 0.01), ".2f"),
+            *(_number(_scaled(queue[kind], 1e3), ".1f") for kind in ("mean", "p99", "max")),
+            *(str(link[count]) for count in counts),
+        )
+    return table
+
+
+def _traffic(sources: Sequence[Document]) -> Table:
+    table = _table("traffic", "kind")
+    for header in ("rate\nMbit/s", "sent", "received"):
+        table.add_column(header, justify="right")
+    for source in sources:
+        table.add_row(
+            one_line(source["name"]),
+            source["kind"],
+            _mega(source["rate_bps"]),
+            str(source["packets_sent"]),
+            str(source["packets_received"]),
+        )
+    return table
+
+
+def _completion(title: str, entries: Sequence[Document]) -> Table:
+    """How long finite flows took: a line for each source or group."""
+    table = _table(title)
+    table.add_column("begun", justify="right")
+    table.add_column("over", justify="right")
+    for header in ("took mean\nms", "p50\nms", "p90\nms", "p99\nms", "max\nms"):
+        table.add_column(header, justify="right")
+    for entry in entries:
+        times = entry["flow_completion_ms"]
+        table.add_row(
+            one_line(entry["name"]),
+            str(entry.get("flows_started", entry.get("flows"))),
+            str(entry.get("flows_completed", entry.get("completed"))),
+            *(_number(times[kind], ".1f") for kind in ("mean", "p50", "p90", "p99", "max")),
+        )
+    return table
+
+
+def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
+    """One table of all runs, a line each, with their figures under "compare"; then what they are.
+
+    `runs` is {protocol: run document}, at least one.
+    """
+    first = next(iter(runs.values()))
+    start_s, stop_s = first["measure_s"]
+    head = (
+        f"{one_line(first['scenario'])} on {first['backend']}, seed {first['seed']}: "
+        f"{start_s:g} s to {stop_s:g} s of {first['duration_s']:g} s"
+    )
+    parts: list[Table | Text] = [Text(head, style="bold")]
+    for name, run in runs.items():
+        if "interrupted_at_s" in run:
+            at_s = run["interrupted_at_s"]
+            parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))
+    table = _table()
+    table.padding = 0  # eleven columns: what stands between them is enough
+    table.add_column("protocol", no_wrap=True)
+    headers = (
+        *("used\n%", "queue\nkB", "p99\nkB", "max\nkB", "drops", "Jain", "worst\nshare"),
+        *("settle\ns", "start\ns", "worst\ns"),
+    )
+    for header in headers:
+        table.add_column(header, justify="right")
+    for name, run in runs.items():
+        mine = run["compare"]
+        queue = mine["queue_bytes"]
+        table.add_row(
+            name,
+            _number(_scaled(mine["utilization"], 0.01), ".2f"),
+            *(_kilo(queue[kind]) for kind in ("mean", "p99", "max")),
+            str(mine["drops"]),
+            _number(mine["jain_index"], ".4f"),
+            _number(mine["share_ratio"]["worst"], ".3f"),
+            _number(mine["settling_s"]["worst"], ".2f"),
+            _number(mine["start_up_s"]["median"], ".2f"),
+            _number(mine["start_up_s"]["worst"], ".2f"),
+        )
+    parts.append(table)
+    average_s = first["compare"]["average_s"]
+    notes = (
+        f"used, queue (mean, p99, max): of {one_line(first['compare']['bottleneck'])}, the busiest "
+        "bottleneck; drops: of all links. worst share: least rate ÷ max-min share. settle: until "
+        f"the worst flow's rate, averaged over {average_s:g} s, stays within 5 % of its share, "
+        "from its start or a change of the share. start: from SYN to half of the share, the median "
+        "flow and the worst. –: never, or nothing to judge."
+    )
+    return [*parts, Text(notes)]
+
+
+def maxmin(document: Document) -> list[Table | Text]:
+    """One table: interval, flow, exact max-min rate, the link that bounds it."""
+    table = _table("from s", "to s", "flow")
+    table.add_column("rate\nMbit/s", justify="right")
+    table.add_column("bottleneck", overflow="fold")
+    for interval in document["intervals"]:
+        times = [f"{interval['from_s']:g}", f"{interval['to_s']:g}"]
+        for flow in interval["flows"] or [{"name": "–", "rate_bps": None, "bottleneck": None}]:
+            name, bottleneck = one_line(flow["name"]), flow["bottleneck"]
+            table.add_row(*times, name, _mega(flow["rate_bps"]), one_line(bottleneck or "–"))
+            times = ["", ""]
+    return [table]
+
+
+def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
+    """For each protocol a line of text and a table of its parameters."""
+    parts: list[Table | Text] = []
+    for protocol in known:
+        head = Text(protocol.name, style="bold")
+        head.append(f"  {protocol.kind}, on {', '.join(protocol.backends)}", style="not bold")
+        head.append(f", header {protocol.header_bytes} B. {protocol.summary}", style="not bold")
+        parts.append(head)
+        if protocol.params:
+            table = _table("parameter")
+            table.add_column("default", justify="right")
+            table.add_column("unit")
+            table.add_column("meaning", overflow="fold")
+            for param in protocol.params:
+                meaning = f"{param.doc} ({param.source})" if param.source else param.doc
+                unit = " | ".join(param.choices) or UNITS.get(param.unit, param.unit)
+                table.add_row(param.name, _plain(param.default), unit, meaning)
+            parts.append(table)
+    return parts
+
+
+def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
+    """The document of `protocols --json`."""
+    return [
+        {
+            "name": protocol.name,
+            "kind": protocol.kind,
+            "summary": protocol.summary,
+            "backends": list(protocol.backends),
+            "header_bytes": protocol.header_bytes,
+            "echo_bytes": protocol.echo_bytes,
+            "params": [
+                {
+                    "name": param.name,
+                    "unit": param.unit,
+                    "default": param.default,
+                    "choices": list(param.choices) or None,
+                    "doc": param.doc,
+                    "source": param.source,
+                }
+                for param in protocol.params
+            ],
+        }
+        for protocol in known
+    ]
+
+
+def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
+    """One experiment's claims: the paper's value, the measured one, the verdict; then why."""
+    table = _table()
+    table.add_column("claim", overflow="fold", ratio=1)
+    table.add_column("paper", justify="right")
+    table.add_column("measured", justify="right")
+    table.add_column("verdict", max_width=12)
+    table.expand = True
+    for claim in judged:
+        verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
+        if claim["verdict"] != claim["expect"]:
+            verdict.append(f" (on record: {claim['expect']})")
+        table.add_row(claim["statement"], paper_value(claim), measured_value(claim), verdict)
+    notes = [Text(f"{claim['id']}: {text}") for claim in judged if (text := remark(claim))]
+    return [Text(title, style="bold"), table, *notes]
+
+
+def _table(*columns: str) -> Table:
+    table = Table(
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        show_edge=False,
+        padding=(0, 1, 0, 0),
+        collapse_padding=True,
+    )
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return f"{value:g}" if isinstance(value, float) else "–" if value is None else str(value)
+
+
+def _known(values: Iterable[float | None]) -> list[float]:
+    return [value for value in values if value is not None]
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _scaled(value: float | None, unit: float) -> float | None:
+    return None if value is None else value / unit
+
+
+def _kilo(value: float | None) -> str:
+    # Beyond a megabyte nobody reads the tenths, and the table would not fit.
+    return _number(_scaled(value, 1e3), ".1f" if value is None or value < 1e6 else ".0f")
+
+
+def _mega(value: float | None) -> str:
+    return _number(_scaled(value, 1e6), ".2f")
+
+
+def _number(value: float | None, form: str) -> str:
+    return "–" if value is None or not math.isfinite(value) else format(value, form)
+
+
+def differences(rows: Sequence[Document]) -> list[Table | Text]:
+    """What backends say of one protocol, beside each other; at most `MOST_LINES` flows' worth."""
+    if not rows:
+        return []
+    first, second = rows[0]["backends"]
+    table = _table("protocol", "what")
+    for header in (first, second, "difference"):
+        table.add_column(header, justify="right")
+    for row in rows[: 5 * MOST_LINES]:
+        scale, unit = _readable(row["unit"])
+        change = row["difference"]
+        if change is None:
+            shown = "–"
+        elif row["relative"]:
+            shown = f"{change:+.1%}"
+        else:
+            shown = f"{change / scale:+.3g}{unit}"
+        values = (_number(_scaled(v, scale), ".4g") for v in row["values"])
+        table.add_row(
+            row["protocol"], one_line(row["what"]), *(f"{v}{unit}" for v in values), shown
+        )
+    return [table]
+
+
+def _readable(unit: str) -> tuple[float, str]:
+    """The size of the unit that a table uses for this one, and its name with a space before it."""
+    scale, name = {"bit/s": (1e6, "Mbit/s"), "B": (1e3, "kB")}.get(unit, (1.0, unit))
+    return scale, f" {name}" if name else ""

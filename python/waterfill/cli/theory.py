@@ -1,0 +1,282 @@
+"""The commands `waterfill theory stability|margin|equilibrium|convergence|encoding`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterfill.cli.console import print_json, print_text, show
+from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+# Everything heavier than this is imported by the command that needs it: --help shall be quick.
+app = typer.Typer(
+    name="theory",
+    help="Stability, margins, equilibria, convergence and encodings, worked out.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+What = Annotated[
+    str, typer.Argument(metavar="P|S.toml", help="A protocol by itself, or a scenario's network.")
+]
+Law = Annotated[str, typer.Argument(metavar="P", help="A protocol.")]
+ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="The scenario.")]
+Protocol = Annotated[
+    str | None, typer.Option(metavar="P", help="Protocol of every flow that names none.")
+]
+Sets = Annotated[
+    list[str] | None,
+    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: params.maxnet.alpha=0.5."),
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write document and figures.")
+]
+Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='Round trip, such as "80 ms".')]
+
+# Below it a step response takes minutes to integrate, and MaxNet's loop is a plain integrator.
+_SHORTEST_STEP_S = 1e-3
+
+
+@app.command()
+def stability(
+    what: What,
+    max_rtt: Annotated[
+        str, typer.Option(metavar="TIME", help="The longest round trip to be stable at.")
+    ] = "1 s",
+    tune: Annotated[bool, typer.Option("--tune", help="MaxNet: find parameters for it.")] = False,
+    verify_rtt: Annotated[
+        str, typer.Option(metavar="TIME", help="With --tune: certify up to this round trip.")
+    ] = "1000 s",
+    eta: Annotated[float, typer.Option(help="With --tune: the zero η.")] = 0.1,
+    phase_margin: Annotated[
+        float, typer.Option(metavar="DEGREES", help="With --tune: the phase margin wanted.")
+    ] = 45.0,
+    protocol: Protocol = None,
+    sets: Sets = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Whether a law is stable, up to a round trip or on a scenario's network."""
+    from waterfill.cli import theory_tables
+    from waterfill.theory import stability as laws
+    from waterfill.theory import subject
+
+    tau_s = _time_s("max-rtt", max_rtt)
+    about = subject.of(what, sets or [], laws.ABLE, protocol)
+    if not tune:
+        document = laws.of(about, tau_s)
+        _answer(
+            document, theory_tables.rows(document), json, output, _stability_figures(about, tau_s)
+        )
+        return
+    if about.protocol != "maxnet" or about.network is not None:
+        raise InputError("command line", "tune", f"expected maxnet by itself, got {what}")
+    if not 0 < eta <= 10:
+        raise InputError(
+            "command line", "eta", f"expected a number above 0 and at most 10, got {eta:g}"
+        )
+    if not 1 <= phase_margin <= 80:
+        message = f"expected degrees from 1 to 80, got {phase_margin:g}"
+        raise InputError("command line", "phase-margin", message)
+    verify_s = _time_s("verify-rtt", verify_rtt)
+    document = laws.tune(about, tau_s, verify_s, eta, phase_margin)
+    _answer(
+        document,
+        theory_tables.rows(document),
+        json,
+        output,
+        _tuned_figures(document, tau_s, verify_s),
+    )
+
+
+@app.command()
+def margin(
+    what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
+) -> None:
+    """Crossover, phase margin and delay margin of a law's loop."""
+    from waterfill.cli import theory_tables
+    from waterfill.theory import documents, subject
+
+    about = subject.of(what, sets or [], documents.MARGIN)
+    _by_itself(about, what)
+    document = documents.margin(about, None if rtt is None else _time_s("rtt", rtt))
+    _answer(document, theory_tables.rows(document), json, output, _margin_figures(about, document))
+
+
+@app.command()
+def equilibrium(
+    scenario: ScenarioFile,
+    protocol: Protocol = None,
+    sets: Sets = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Where a network rests when all its flows are there: for XCP not at max-min."""
+    from waterfill.cli import theory_tables
+    from waterfill.network import protocols
+    from waterfill.theory import documents, plots, subject
+
+    able = [name for name, info in protocols.load().items() if info.kind == "explicit"]
+    about = subject.of(str(scenario), sets or [], able, protocol)
+    if about.network is None:
+        raise InputError(
+            "command line", str(scenario), "expected a scenario's file, got a protocol"
+        )
+    document = documents.equilibrium_of(about)
+    _answer(
+        document, theory_tables.equilibrium(document), json, output,
+        lambda: {"equilibrium": plots.rest(document)},
+    )  # fmt: skip
+
+
+@app.command()
+def convergence(
+    what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
+) -> None:
+    """How long a law takes to fill links and to become fair."""
+    from waterfill.cli import theory_tables
+    from waterfill.theory import documents, subject
+
+    about = subject.of(what, sets or [], documents.CONVERGENCE)
+    _by_itself(about, what)
+    tau_s = _time_s("rtt", rtt or "80 ms")
+    if tau_s < _SHORTEST_STEP_S:
+        raise InputError("command line", "rtt", f"expected at least 1 ms, got {rtt}")
+    document = documents.convergence(about, tau_s)
+    _answer(
+        document, theory_tables.rows(document), json, output, _time_figures(about, document, tau_s)
+    )
+
+
+@app.command()
+def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = None) -> None:
+    """Range and precision of a law's header field."""
+    from waterfill.cli import theory_tables
+    from waterfill.theory import documents, plots, subject
+
+    about = subject.of(what, sets or [], documents.ENCODING)
+    _by_itself(about, what)
+    document = documents.encoding_of(about)
+    values: dict[str, Any] = about.params
+
+    def figures() -> dict[str, Figure]:
+        if about.protocol != "maxnet":
+            return {}
+        return {"encoding": plots.encoding_steps(values["alpha"], values["eta"], values["t"])}
+
+    _answer(document, theory_tables.rows(document), json, output, figures)
+
+
+def _by_itself(about: Any, what: str) -> None:
+    if about.network is not None:
+        raise InputError("command line", what, "expected a protocol, got a scenario's file")
+
+
+def _time_s(option: str, text: str) -> float:
+    from waterfill.theory import subject
+
+    return subject.time_s(option, text)
+
+
+def _maxnet_loops(values: dict[str, Any]) -> dict[str, Any]:
+    from waterfill.theory import maxnet
+
+    return {"eq. 13": maxnet.eq13(values), "as implemented": maxnet.implemented(values)}
+
+
+def _stability_figures(about: Any, tau_s: float) -> Any:
+    from waterfill.theory import aecp, plots
+
+    values = about.params
+
+    def figures() -> dict[str, Figure]:
+        if about.protocol == "maxnet":
+            loops = _maxnet_loops(values)
+            lead = plots.lead_or_lag(loops["as implemented"], values["alpha"])
+            return {"construction": plots.construction(loops, tau_s), "lead-or-lag": lead}
+        if about.protocol == "aecp":
+            return {"margin": plots.aecp_margin(aecp.gains(values), values["t_2"])}
+        if about.protocol == "vcp":
+            return {"margin": plots.vcp_margin(values["xi"])}
+        if about.protocol == "jetmax":
+            return {"steps": plots.jetmax_steps(values["tau"])}
+        return {"region": plots.region(values["alpha"], values["beta"], about.protocol)}
+
+    return figures
+
+
+def _tuned_figures(document: dict[str, Any], tau_s: float, verify_s: float) -> Any:
+    from waterfill.theory import plots
+    from waterfill.theory.maxnet import Gains
+
+    def figures() -> dict[str, Figure]:
+        proof = document["certificate"]
+        eta = document["params"]["eta"]
+        real = Gains(tau_s, eta, proof["average"], proof["dt_p_s"])
+        loops = {"eq. 13": Gains(tau_s, eta), "as implemented": real}
+        lead = plots.lead_or_lag(real, document["params"]["alpha"])
+        return {"construction": plots.construction(loops, verify_s), "lead-or-lag": lead}
+
+    return figures
+
+
+def _margin_figures(about: Any, document: dict[str, Any]) -> Any:
+    from waterfill.theory import plots
+
+    values = about.params
+
+    def figures() -> dict[str, Figure]:
+        if about.protocol == "maxnet":
+            loops = _maxnet_loops(values)
+            return {"steps": plots.maxnet_steps(loops, values["alpha"], document["rtt_s"])}
+        found: dict[str, Figure] = _stability_figures(about, 1.0)()
+        return found
+
+    return figures
+
+
+def _time_figures(about: Any, document: dict[str, Any], tau_s: float) -> Any:
+    from waterfill.theory import aecp, plots
+
+    values = about.params
+
+    def figures() -> dict[str, Figure]:
+        if about.protocol == "maxnet":
+            loops = _maxnet_loops(values)
+            return {"steps": plots.maxnet_steps(loops, values["alpha"], tau_s)}
+        if about.protocol == "aecp":
+            link = aecp.Link(
+                document["capacity_packets_s"], 1.0, document["x_0"], document["r_0"], values["q_0"]
+            )
+            return {"efficiency": plots.aecp_efficiency(aecp.gains(values), link)}
+        if about.protocol == "jetmax":
+            return {"steps": plots.jetmax_steps(values["tau"])}
+        return {}
+
+    return figures
+
+
+def _answer(
+    document: dict[str, Any], parts: list[Any], json: bool, output: Path | None, figures: Any
+) -> None:
+    """Prints a document or its tables; with DIR also writes theory.json and the figures."""
+    if output is not None:
+        from waterfill.analysis import plots
+        from waterfill.runs.result import make_directory, to_json, write_text
+
+        make_directory(output)
+        write_text(output / "theory.json", to_json(document) + "\n")
+        for name, figure in figures().items():
+            plots.save(figure, output / name)
+    if json:
+        print_json(document)
+    else:
+        show(*parts)
+        if output is not None:
+            print_text(f"written to {output}")

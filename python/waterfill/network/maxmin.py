@@ -1,0 +1,313 @@
+"""The exact weighted max-min fair allocation, by progressive filling (water-filling).
+
+All rates rise together, each in proportion to its flow's weight, until a link is full or a flow
+has what it demands; the flows concerned stop there and the others rise on. Flows with the same
+path, weight and demand have the same rate, so the work is done on classes of them.
+
+A link's capacity here is target × rate less the mean rate of packets offered there by traffic that
+no congestion control governs, not below zero. Its target is the scenario's, else the smallest of
+the protocols whose data cross it, else 1. Flows are greedy up to their demand while they live;
+`size` is not looked at. Flows that traffic begins (web-like) take no share here: how much of a link
+they get depends on the others.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import math
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from waterfill.network.protocols import Protocols, load
+from waterfill.network.protocols import targets as core_targets
+from waterfill.network.resolve import to_core
+from waterfill.scenario.document import Scenario
+
+MOST_ROWS = 10**7
+
+
+class FlowClass(NamedTuple):
+    """Flows that are alike: link indexes of their path, weight, demand in bit/s (inf: none)."""
+
+    path: tuple[int, ...]
+    weight: float
+    demand_bps: float
+
+
+class Share(NamedTuple):
+    """One flow's rate in bit/s and the link that bounds it; None where its demand does."""
+
+    rate_bps: float
+    bottleneck: int | None
+
+
+class Interval(NamedTuple):
+    """A time from … to (s) in which nothing changes; one share a class, None when it is idle."""
+
+    from_s: float
+    to_s: float
+    shares: list[Share | None]
+
+
+def solve(
+    capacity_bps: Sequence[float], classes: Sequence[FlowClass], counts: Sequence[int]
+) -> list[Share | None]:
+    """The share of one flow of each class when counts[c] flows of class c are there.
+
+    `capacity_bps` has one entry a link; below zero counts as zero. The answer has one entry a
+    class, None where the count is zero. Equal bottlenecks: demand first, then the link named
+    first.
+    """
+    shares: list[Share | None] = [None] * len(classes)
+    rising: dict[int, list[int]] = {}  # link → classes on it that still rise
+    # Entries (level, 0, class) are demands, (level, 1, link) links. The level is rate per weight.
+    heap: list[tuple[float, int, int]] = []
+    for c, (path, weight, demand_bps) in enumerate(classes):
+        if counts[c] == 0:
+            continue
+        if demand_bps < math.inf:
+            heap.append((demand_bps / weight, 0, c))
+        for link in path:
+            rising.setdefault(link, []).append(c)
+    room_bps = {link: capacity_bps[link] for link in rising}
+    heap.extend((_level(room_bps[link], rising[link], classes, counts), 1, link) for link in rising)
+    heapq.heapify(heap)
+    reached = 0.0
+    while heap:
+        level, is_link, index = heapq.heappop(heap)
+        if not is_link:
+            if shares[index] is None:
+                shares[index] = Share(classes[index].demand_bps, None)
+                reached = max(reached, level)
+            continue
+        # Flows that stopped at lower levels leave more to the others, so a level only grows:
+        # bring it up to date here, and put it back if it did.
+        still: list[int] = []
+        for c in rising[index]:
+            share = shares[c]
+            if share is None:
+                still.append(c)
+            else:
+                room_bps[index] -= share.rate_bps * counts[c]
+        if not still:
+            continue
+        if len(still) < len(rising[index]):
+            rising[index] = still
+            new = _level(room_bps[index], still, classes, counts)
+            if new > level:
+                heapq.heappush(heap, (new, 1, index))
+                continue
+        reached = max(reached, level)  # rounding must not lower the water
+        for c in still:
+            shares[c] = Share(min(reached * classes[c].weight, classes[c].demand_bps), index)
+    return shares
+
+
+def _level(
+    room_bps: float, rising: Iterable[int], classes: Sequence[FlowClass], counts: Sequence[int]
+) -> float:
+    return max(0.0, room_bps) / math.fsum(classes[c].weight * counts[c] for c in rising)
+
+
+def link_targets(network: Mapping[str, Any], targets: Mapping[str, float]) -> list[float]:
+    """The share of its capacity that each link of a core network aims at.
+
+    `targets` is {protocol: target}; a protocol that is not in it has 1.
+    """
+    found: list[float] = [1.0] * len(network["links"])
+    arriving = [t["flows"]["flow"] for t in network["traffic"] if t.get("flows") is not None]
+    for flow in [*network["flows"], *arriving]:
+        for link in flow["forward"]:
+            found[link] = min(found[link], targets.get(flow["protocol"], 1.0))
+    return [
+        least if link["target"] is None else link["target"]
+        for link, least in zip(network["links"], found, strict=True)
+    ]
+
+
+def offered_bps(source: Mapping[str, Any]) -> float:
+    """The mean rate of packets (bit/s) that one traffic source of a core network offers.
+
+    Of an on–off source the rate while it is on, times the share of the time that it is. Zero for a
+    source of flows.
+    """
+    rate_bps: float = source["rate_bps"] or 0.0
+    periods = source.get("periods")
+    if periods is None:
+        return rate_bps
+    on_s, off_s = periods["on_s"]["mean"], periods["off_s"]["mean"]
+    return rate_bps * float(on_s / (on_s + off_s))
+
+
+def classes_of(network: Mapping[str, Any]) -> tuple[list[FlowClass], list[int]]:
+    """The classes of a core network, and the class of every single flow (entries expanded)."""
+    indexes: dict[FlowClass, int] = {}
+    of_flow: list[int] = []
+    for flow in network["flows"]:
+        demand_bps = math.inf if flow["demand_bps"] is None else flow["demand_bps"]
+        kind = FlowClass(tuple(flow["forward"]), flow["weight"], demand_bps)
+        of_flow.extend([indexes.setdefault(kind, len(indexes))] * flow["count"])
+    return list(indexes), of_flow
+
+
+def lives_of(network: Mapping[str, Any]) -> list[tuple[float, float]]:
+    """[start, stop) in seconds of every single flow, as scheduled, to the picosecond."""
+    return [
+        (round(flow["start_s"] + i * flow["stagger_s"], 12), flow["stop_s"])
+        for flow in network["flows"]
+        for i in range(flow["count"])
+    ]
+
+
+def lives_in(flows: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
+    """[start, end) in seconds of the flows of a run's summary: one that has completed is gone."""
+    lives = []
+    for flow in flows:
+        ends = (flow["stop_s"], flow["completed_s"])
+        lives.append((flow["start_s"], min(end for end in ends if end is not None)))
+    return lives
+
+
+def intervals(
+    network: Mapping[str, Any],
+    targets: Mapping[str, float],
+    lives: Sequence[tuple[float, float]],
+    span_s: tuple[float, float],
+) -> Iterator[Interval]:
+    """The allocation over `span_s`, split wherever a flow or a source of packets comes or goes.
+
+    `lives` has [start, end) in seconds of every single flow. Shares are by class (`classes_of`).
+    """
+    classes, of_flow = classes_of(network)
+    aimed_bps = [
+        target * link["rate_bps"]
+        for target, link in zip(link_targets(network, targets), network["links"], strict=True)
+    ]
+    changes: list[tuple[float, int, int]] = []  # time, +1 or −1, class
+    for c, (start_s, end_s) in zip(of_flow, lives, strict=True):
+        if start_s < end_s:
+            changes += [(start_s, 1, c), (end_s, -1, c)]
+    changes.sort()
+    sources = [
+        (t["start_s"], t["stop_s"], offered_bps(t), t["path"])
+        for t in network["traffic"]
+        if offered_bps(t) > 0
+    ]
+    first_s, last_s = span_s
+    steps_s = {time for source in sources for time in source[:2]}
+    inside = {time for time, _, _ in changes} | steps_s
+    times = [first_s, *sorted(time for time in inside if first_s < time < last_s), last_s]
+    counts = [0] * len(classes)
+    capacity_bps: list[float] = []
+    done = 0
+    for from_s, to_s in itertools.pairwise(times):
+        while done < len(changes) and changes[done][0] <= from_s:
+            _, step, c = changes[done]
+            counts[c] += step
+            done += 1
+        if from_s == first_s or from_s in steps_s:
+            capacity_bps = list(aimed_bps)
+            for start_s, stop_s, rate_bps, path in sources:
+                if start_s <= from_s < stop_s:
+                    for link in path:
+                        capacity_bps[link] -= rate_bps
+        yield Interval(from_s, to_s, solve(capacity_bps, classes, counts))
+
+
+def mean_rates(
+    network: Mapping[str, Any],
+    targets: Mapping[str, float],
+    active: Sequence[tuple[float, float] | None],
+    lives: Sequence[tuple[float, float]],
+) -> list[float | None]:
+    """The time mean of every single flow's max-min share, in bit/s, over its own window.
+
+    `active` has each flow's window [from, to) in seconds, within its life, or None; `lives` has
+    [start, end). The answer is None where the window is None or empty. Work is one solution by
+    classes for every change, whatever the number of flows.
+    """
+    windows = [a if a is not None and a[0] < a[1] else None for a in active]
+    some = [window for window in windows if window is not None]
+    if not some:
+        return [None] * len(windows)
+    span_s = (min(a for a, _ in some), max(b for _, b in some))
+    _, of_flow = classes_of(network)
+    times: list[float] = [span_s[0]]
+    volumes: dict[int, list[float]] = {c: [0.0] for c in set(of_flow)}  # bits since span's start
+    rates: dict[int, list[float]] = {c: [] for c in volumes}
+    for from_s, to_s, shares in intervals(network, targets, lives, span_s):
+        times.append(to_s)
+        for c in volumes:
+            share = shares[c]
+            rates[c].append(0.0 if share is None else share.rate_bps)
+            volumes[c].append(volumes[c][-1] + rates[c][-1] * (to_s - from_s))
+
+    def volume(c: int, time_s: float) -> float:
+        i = min(bisect_right(times, time_s), len(times) - 1) - 1
+        return volumes[c][i] + rates[c][i] * (time_s - times[i])
+
+    return [
+        None if w is None else (volume(c, w[1]) - volume(c, w[0])) / (w[1] - w[0])
+        for c, w in zip(of_flow, windows, strict=True)
+    ]
+
+
+def document(
+    scenario: Scenario,
+    protocols: Protocols | None = None,
+    targets: Mapping[str, float] | None = None,
+) -> dict[str, Any]:
+    """The allocation over the whole run: {intervals: [{from_s, to_s, flows: [{name, rate_bps,
+    bottleneck}]}]}, with the flows that live in each interval; a bottleneck is a link's name or
+    "demand". `targets` is {protocol: target}; both default to what the core has.
+
+    Raises InputError as `network.to_core` does, for a parameter out of range, and when the
+    answer would be beyond use in size.
+    """
+    network = to_core(scenario, load() if protocols is None else protocols)
+    if targets is None:
+        try:
+            targets = core_targets(network["params"])
+        except ValueError as error:
+            raise scenario.core_error(error) from None
+    _, of_flow = classes_of(network)
+    lives = lives_of(network)
+    names = flow_names(network)
+    _check_size(scenario, network, lives)
+    result = []
+    for from_s, to_s, shares in intervals(network, targets, lives, (0.0, scenario.duration)):
+        flows = []
+        for name, c, (start_s, end_s) in zip(names, of_flow, lives, strict=True):
+            share = shares[c]
+            if share is None or not start_s <= from_s < end_s:
+                continue
+            by = share.bottleneck
+            bottleneck = "demand" if by is None else network["links"][by]["name"]
+            flows.append({"name": name, "rate_bps": share.rate_bps, "bottleneck": bottleneck})
+        result.append({"from_s": from_s, "to_s": to_s, "flows": flows})
+    return {"intervals": result}
+
+
+def flow_names(network: Mapping[str, Any]) -> list[str]:
+    """The name of every single flow: `long`, or `long[0]`, `long[1]` … of an entry of several."""
+    return [
+        flow["name"] if flow["count"] == 1 else f"{flow['name']}[{i}]"
+        for flow in network["flows"]
+        for i in range(flow["count"])
+    ]
+
+
+def _check_size(
+    scenario: Scenario, network: Mapping[str, Any], lives: Sequence[tuple[float, float]]
+) -> None:
+    times = {time for life in lives for time in life}
+    times |= {time for t in network["traffic"] for time in (t["start_s"], t["stop_s"])}
+    order = sorted(times)
+    rows = sum(bisect_left(order, end) - bisect_left(order, start) for start, end in lives)
+    if rows > MOST_ROWS:
+        raise scenario.error(
+            "flow",
+            f"expected at most {MOST_ROWS} rates to list, one a flow and interval, got {rows}",
+        )

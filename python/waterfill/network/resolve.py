@@ -1,0 +1,468 @@
+"""From a scenario to the network that the core runs: routes, base RTTs, buffers, parameters.
+
+A duplex link is two directions, `link1` and `link1:rev`; the core knows directions only, by
+their index. Whatever is wrong with a route or a protocol is an `InputError`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from waterfill.errors import InputError, nearest, shown
+from waterfill.network.protocols import ParamValue, ProtocolInfo, Protocols
+from waterfill.scenario import links
+from waterfill.scenario.distributions import Distribution
+from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
+from waterfill.scenario.units import TIME, VOLUME
+
+TCP_IP_HEADER_BYTES = 40
+
+# Sizes of web-like flows where a scenario says none: Katabi, Handley and Rohrs (SIGCOMM 2002) draw
+# transfers from a Pareto distribution of this mean, in packets, and this shape.
+WEB_PACKETS = 30
+WEB_SHAPE = 1.35
+# Shape of on- and off-periods: what ns-2's Pareto on/off source is documented with.
+PERIOD_SHAPE = 1.5
+
+# Routes compare hops first, then delay in whole picoseconds, as one integer: exact, so that two
+# routes tie only if they are truly equal.
+_HOP = 1 << 80
+
+
+@dataclass(frozen=True)
+class Direction:
+    """One direction of a link; `back` is the index of the other, None on a simplex link."""
+
+    link: Link
+    name: str
+    start: str
+    end: str
+    back: int | None
+
+    @property
+    def loss(self) -> float:
+        """Probability of random loss in this direction."""
+        return self.link.loss_reverse if self.name != self.link.name else self.link.loss
+
+
+@dataclass(frozen=True)
+class Route:
+    """A flow's way: direction indexes of data and of acknowledgements, and times in seconds.
+
+    `pad_s` is added at the source's access in each direction; the base RTT includes it.
+    """
+
+    forward: tuple[int, ...]
+    reverse: tuple[int, ...]
+    pad_s: float
+    base_rtt_s: float
+
+
+class Network:
+    """The graph of a scenario's links, and the routes over it.
+
+    Directions keep the file's order, each link followed by its reverse.
+    """
+
+    def __init__(self, scenario: Scenario) -> None:
+        self.scenario = scenario
+        self.directions: list[Direction] = []
+        self._named: dict[str, tuple[int, ...]] = {}
+        for link in scenario.link:
+            i = len(self.directions)
+            pair = (i, i + 1) if link.duplex else (i,)
+            forward = Direction(
+                link, link.name, link.from_, link.to, pair[-1] if pair[1:] else None
+            )
+            self.directions.append(forward)
+            self._named[link.name] = pair
+            if link.duplex:
+                name = f"{link.name}:rev"
+                self.directions.append(Direction(link, name, link.to, link.from_, i))
+                self._named[name] = (i + 1,)
+        self._graph = nx.MultiDiGraph()
+        for i, d in enumerate(self.directions):
+            length = _HOP + round(d.link.delay * 1e12)
+            self._graph.add_edge(d.start, d.end, key=i, length=length)
+        self._before: dict[str, dict[str, list[str]]] = {}
+
+    def route(self, index: int) -> Route:
+        """The route of the index-th [[flow]]; InputError when it has none, or no way back."""
+        return self._route(self.scenario.flow[index], self.scenario.key("flow", index))
+
+    def web_route(self, index: int) -> Route | None:
+        """The route of the flows of the index-th [[traffic]]; None when it has packets only."""
+        traffic = self.scenario.traffic[index]
+        if not traffic.begins_flows:
+            return None
+        return self._route(traffic, self.scenario.key("traffic", index))
+
+    def _route(self, flow: Flow | Traffic, key: str) -> Route:
+        forward = self.forward(flow, key)
+        start, end = self.directions[forward[0]].start, self.directions[forward[-1]].end
+        backwards = [self.directions[i].back for i in reversed(forward)]
+        if flow.return_path is not None:
+            reverse = self._walk(flow.return_path, end, start, f"{key}.return_path")
+        elif None not in backwards:
+            reverse = tuple(i for i in backwards if i is not None)
+        else:
+            found = self._shortest(end, start, f"{key}.return_path")
+            if found is None:
+                raise self.scenario.error(
+                    f"{key}.path",
+                    f"expected a way back for acknowledgements, got none from {shown(end)} to "
+                    f"{shown(start)}",
+                )
+            reverse = found
+        own_s = math.fsum(self.directions[i].link.delay for i in forward + reverse)
+        if flow.rtt is None:
+            return Route(forward, reverse, 0.0, own_s)
+        if flow.rtt < own_s * (1 - 1e-12):
+            raise self.scenario.error(
+                f"{key}.rtt",
+                f"expected at least the path's own {TIME.format(round(own_s, 12))}, "
+                f"got {TIME.format(flow.rtt)}",
+            )
+        return Route(forward, reverse, max(0.0, (flow.rtt - own_s) / 2), flow.rtt)
+
+    def forward(self, entry: Flow | Traffic, key: str) -> tuple[int, ...]:
+        """The directions that an entry's data cross: its `path`, else the shortest route."""
+        if entry.from_ is not None and entry.from_ == entry.to:
+            raise self.scenario.error(
+                f"{key}.to", f"expected another host than from, got {shown(entry.to)}"
+            )
+        if entry.path is not None:
+            return self._walk(entry.path, entry.from_, entry.to, f"{key}.path")
+        if entry.from_ is None or entry.to is None:
+            raise self.scenario.error(
+                f"{key}.path", "expected a path, or both from and to, got neither"
+            )
+        for host in (entry.from_, entry.to):
+            if host not in self._graph:
+                raise self.scenario.error(
+                    f"{key}.path", f"expected a path, as {shown(host)} is the end of no link"
+                )
+        found = self._shortest(entry.from_, entry.to, f"{key}.path")
+        if found is None:
+            raise self.scenario.error(
+                f"{key}.path",
+                f"expected a route, got none from {shown(entry.from_)} to {shown(entry.to)}",
+            )
+        return found
+
+    def _walk(
+        self, names: list[str], start: str | None, end: str | None, key: str
+    ) -> tuple[int, ...]:
+        """The directions of a path that names its links.
+
+        A host that is no link's end stands for any node: its access joins it to the path's end.
+        """
+        if not names:
+            raise self.scenario.error(key, "expected at least one link, got []")
+        for i, name in enumerate(names):
+            if name not in self._named:
+                known = nearest(name, (link.name for link in self.scenario.link))
+                raise self.scenario.error(key, f"unknown link {shown(name)}{known}")
+            if name in names[:i]:
+                raise self.scenario.error(key, f"expected each link once, got {shown(name)} twice")
+        routes: list[list[int]] = []
+        reached = 0
+        # The first link may be used either way, forward first; it settles all the others.
+        for first in self._named[names[0]]:
+            route = [first]
+            for name in names[1:]:
+                here = self.directions[route[-1]].end
+                step = [i for i in self._named[name] if self.directions[i].start == here]
+                if not step:
+                    break
+                route.append(step[0])
+            reached = max(reached, len(route))
+            if len(route) == len(names):
+                routes.append(route)
+        if not routes:
+            raise self.scenario.error(
+                key,
+                "expected links that join end to end, got "
+                f"{shown(names[reached - 1])} then {shown(names[reached])}",
+            )
+        for route in routes:
+            ends = (self.directions[route[0]].start, self.directions[route[-1]].end)
+            if all(
+                host is None or host not in self._graph or host == node
+                for host, node in zip((start, end), ends, strict=True)
+            ):
+                return tuple(route)
+        ends = (self.directions[routes[0][0]].start, self.directions[routes[0][-1]].end)
+        wanted = " ".join(
+            f"{word} {shown(host)}" for word, host in (("from", start), ("to", end)) if host
+        )
+        raise self.scenario.error(
+            key, f"expected a path {wanted}, got one from {shown(ends[0])} to {shown(ends[1])}"
+        )
+
+    def _shortest(self, start: str, end: str, key: str) -> tuple[int, ...] | None:
+        """Fewest hops, then smallest delay; None without a route, InputError on a true tie."""
+        if start not in self._before:
+            self._before[start] = nx.dijkstra_predecessor_and_distance(
+                self._graph, start, weight=lambda _u, _v, edges: min(map(_length, edges.values()))
+            )[0]
+        before = self._before[start]
+        if end not in before:
+            return None
+        route: list[int] = []
+        node = end
+        while node != start:
+            previous = before[node][0]
+            edges = self._graph[previous][node]
+            least = min(map(_length, edges.values()))
+            equal = [i for i, edge in edges.items() if _length(edge) == least]
+            if len(before[node]) > 1 or len(equal) > 1:
+                raise self.scenario.error(
+                    key,
+                    f"expected a list of links, as several routes from {shown(start)} to "
+                    f"{shown(end)} are equally short",
+                )
+            route.append(equal[0])
+            node = previous
+        return tuple(reversed(route))
+
+
+def _length(edge: Mapping[str, int]) -> int:
+    return edge["length"]
+
+
+def base_rtts(scenario: Scenario) -> dict[str, float]:
+    """The base RTT (s) of every [[flow]], by its name: propagation and padding, both ways."""
+    network = Network(scenario)
+    return {flow.name: network.route(i).base_rtt_s for i, flow in enumerate(scenario.flow)}
+
+
+def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> dict[str, Any]:
+    """The resolved network as the core takes it: SI floats, indexes of link directions.
+
+    Raises InputError for a key that the backend does not support yet, an unknown protocol or
+    parameter, and for every flow or traffic without a route.
+    """
+    for key, message in unsupported(scenario, backend):
+        raise scenario.error(key, message)
+    names = [
+        _protocol(scenario, flow, scenario.key("flow", i), protocols, backend)
+        for i, flow in enumerate(scenario.flow)
+    ]
+    of_traffic = {
+        i: _protocol(scenario, traffic, scenario.key("traffic", i), protocols, backend)
+        for i, traffic in enumerate(scenario.traffic)
+        if traffic.begins_flows
+    }
+    _check_packet_size(scenario, [*names, *of_traffic.values()], protocols)
+    _check_routers(scenario, protocols)
+    params = set_params(scenario, protocols)
+    network = Network(scenario)
+    routes = [network.route(i) for i in range(len(scenario.flow))]
+    traffic = [
+        _traffic(network, i, protocols.get(of_traffic.get(i, "")))
+        for i in range(len(scenario.traffic))
+    ]
+    web_routes = [network.web_route(i) for i in of_traffic]
+    return {
+        "name": scenario.name,
+        "seed": scenario.seed,
+        "duration_s": scenario.duration,
+        "measure_s": list(scenario.measure_s),
+        "sample_s": scenario.sample,
+        "packet_bytes": int(scenario.packet_size),
+        "ack_bytes": int(scenario.ack_size),
+        "rto_min_s": scenario.rto_min,
+        "params": params,
+        "links": _links(network, [*routes, *filter(None, web_routes)]),
+        "flows": [
+            _flow(flow, name, route, scenario.duration)
+            for flow, name, route in zip(scenario.flow, names, routes, strict=True)
+        ],
+        "traffic": traffic,
+    }
+
+
+def set_params(scenario: Scenario, protocols: Protocols) -> dict[str, dict[str, ParamValue]]:
+    """The parameters that the scenario sets, in SI units, by protocol."""
+    result: dict[str, dict[str, ParamValue]] = {}
+    for protocol, values in scenario.params.items():
+        key = f"params.{protocol}"
+        if protocol not in protocols:
+            known = nearest(protocol, protocols)
+            raise scenario.error(key, f"unknown protocol {shown(protocol)}{known}")
+        result[protocol] = {}
+        for name, value in values.items():
+            try:
+                result[protocol][name] = protocols[protocol].param(name).parse(value)
+            except ValueError as error:
+                raise scenario.error(f"{key}.{name}", str(error)) from None
+    return result
+
+
+def _protocol(
+    scenario: Scenario, entry: Flow | Traffic, at: str, protocols: Protocols, backend: str
+) -> str:
+    own = entry.protocol
+    name = own if own is not None else scenario.protocol
+    assert name is not None  # from_dict refuses a flow without a protocol
+
+    def wrong(message: str) -> InputError:
+        key = "protocol" if own is None else f"{at}.protocol"
+        return scenario.error(key, message)
+
+    if name not in protocols:
+        raise wrong(f"unknown protocol {shown(name)}{nearest(name, protocols)}")
+    if backend not in protocols[name].backends:
+        able = ", ".join(p.name for p in protocols.values() if backend in p.backends)
+        raise wrong(f"{shown(name)} does not run on {backend}, expected one of {able}")
+    return name
+
+
+def _check_routers(scenario: Scenario, protocols: Protocols) -> None:
+    for index, link in enumerate(scenario.link):
+        for name in link.routers or ():
+            if name not in protocols:
+                key = f"{scenario.key('link', index)}.routers"
+                known = nearest(name, protocols)
+                raise scenario.error(key, f"unknown protocol {shown(name)}{known}")
+
+
+def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Protocols) -> None:
+    for name in dict.fromkeys(names):
+        headers = TCP_IP_HEADER_BYTES + protocols[name].header_bytes
+        if scenario.packet_size <= headers:
+            raise scenario.error(
+                "packet_size",
+                f"expected more than {headers} B, the headers of {name}, "
+                f"got {VOLUME.format(scenario.packet_size)}",
+            )
+
+
+def _links(network: Network, routes: Iterable[Route]) -> list[dict[str, Any]]:
+    # Both directions of a link share one largest RTT: the reverse is identical.
+    largest_s: dict[str, float] = {}
+    for route in routes:
+        for i in route.forward + route.reverse:
+            name = network.directions[i].link.name
+            largest_s[name] = max(largest_s.get(name, 0.0), route.base_rtt_s)
+    packet_bytes = int(network.scenario.packet_size)
+    result = []
+    for direction in network.directions:
+        link, buffer = direction.link, direction.link.buffer
+        rtt_s = largest_s.get(link.name) or links.NOMINAL_RTT_S
+        amount = buffer.amount
+        if buffer.unit == "bdp" and amount > 0:
+            amount *= link.rate / 8 * rtt_s
+            # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
+            amount = max(amount, packet_bytes)
+        in_packets = buffer.unit == "packets"
+        result.append(
+            {
+                "name": direction.name,
+                "rate_bps": link.rate,
+                "delay_s": link.delay,
+                "buffer_bytes": None if in_packets else round(amount),
+                "buffer_packets": int(amount) if in_packets else None,
+                "loss": direction.loss,
+                "target": link.target,
+                "routers": link.routers,
+                **_queue_and_faults(direction, packet_bytes, rtt_s),
+            }
+        )
+    return result
+
+
+def _queue_and_faults(
+    direction: Direction, packet_bytes: int, largest_rtt_s: float
+) -> dict[str, Any]:
+    """What a link has besides drop-tail and plain loss: queues both ways, faults forward."""
+    link = direction.link
+    queue = links.queue(link.queue, link.queue_params, link.mark_at, largest_rtt_s)
+    result: dict[str, Any] = {"queue": queue} if queue else {}
+    if direction.name == link.name:
+        if link.loss_model is not None:
+            result["loss_model"] = links.read_loss(link.loss_model)
+        if link.reorder is not None:
+            result["reorder"] = links.late(link.reorder, packet_bytes * 8 / link.rate)
+        if link.duplicate:
+            result["duplicate"] = link.duplicate
+    return result
+
+
+def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> dict[str, Any]:
+    return {
+        "name": flow.name,
+        "count": flow.count,
+        "protocol": protocol,
+        "forward": list(route.forward),
+        "reverse": list(route.reverse),
+        "start_s": flow.start,
+        "stagger_s": flow.stagger,
+        "stop_s": _stop_s(flow, duration_s),
+        "size_bytes": None if flow.size is None else int(flow.size),
+        "pad_s": route.pad_s,
+        "base_rtt_s": route.base_rtt_s,
+        "weight": flow.weight,
+        "demand_bps": flow.demand,
+        "initial_window_packets": flow.initial_window,
+        "pacing": flow.pacing,
+        "delayed_ack": flow.delayed_ack,
+        "ecn": flow.ecn,
+    }
+
+
+def _traffic(network: Network, index: int, protocol: ProtocolInfo | None) -> dict[str, Any]:
+    scenario = network.scenario
+    traffic, key = scenario.traffic[index], scenario.key("traffic", index)
+    document: dict[str, Any] = {
+        "name": scenario.traffic_name(index),
+        "kind": traffic.kind,
+        "path": list(network.forward(traffic, key)),
+        "rate_bps": traffic.rate,
+        "start_s": traffic.start,
+        "stop_s": _stop_s(traffic, scenario.duration),
+        "packet_bytes": int(scenario.packet_size),
+    }
+    if traffic.on is not None and traffic.off is not None:
+        periods = {"on_s": traffic.on, "off_s": traffic.off}
+        document["periods"] = {name: _period(traffic, mean) for name, mean in periods.items()}
+    route = network.web_route(index)
+    if route is not None and protocol is not None:
+        payload_bytes = scenario.packet_size - TCP_IP_HEADER_BYTES - protocol.header_bytes
+        sizes = traffic.sizes or Distribution("pareto", WEB_PACKETS * payload_bytes, WEB_SHAPE)
+        document["flows"] = {
+            "arrivals_per_s": traffic.arrival_rate,
+            "sizes_bytes": sizes.core(),
+            "flow": _web_flow(traffic, document["name"], protocol.name, route, scenario.duration),
+        }
+    return document
+
+
+def _period(traffic: Traffic, mean_s: float) -> dict[str, Any]:
+    kind = traffic.distribution or "exponential"
+    shape = (traffic.shape or PERIOD_SHAPE) if kind == "pareto" else None
+    return Distribution(kind, mean_s, shape).core()
+
+
+def _web_flow(
+    traffic: Traffic, name: str, protocol: str, route: Route, duration_s: float
+) -> dict[str, Any]:
+    """What the flows of a source have in common; each has its own start and size."""
+    like = Flow.model_construct(
+        name=name,
+        initial_window=10 if traffic.initial_window is None else traffic.initial_window,
+        delayed_ack=bool(traffic.delayed_ack),
+        pacing=traffic.pacing,
+        ecn=traffic.ecn,
+    )
+    return _flow(like, protocol, route, duration_s)
+
+
+def _stop_s(entry: Flow | Traffic, duration_s: float) -> float:
+    return duration_s if entry.stop is None else min(entry.stop, duration_s)

@@ -1,0 +1,97 @@
+"""Computed claims of AECP's paper: its theorems, its choice of parameters, its loop's delay margin.
+
+Arguments α and β are in 1/s, T in s, rates in packets/s; the equations are in
+`waterfill.theory.aecp`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+
+from waterfill.analysis.metrics import register
+
+
+@register("s", "nothing")
+def efficiency_excess(
+    *,
+    capacity: float,
+    flows: float,
+    x_0: float,
+    r_0: float,
+    theta: float,
+    side: Literal["lower", "upper"],
+    q_0: float = 100.0,
+) -> float:
+    """How far eq. 6's time to θ-efficiency is inside a bound of Theorem 2; negative outside.
+
+    Without delay, with §4.3's parameters.
+    """
+    from waterfill.theory import aecp
+
+    gains, link = aecp.tuned(2.0), aecp.Link(capacity, flows, x_0, r_0, q_0)
+    lower_s, upper_s = aecp.efficiency_bounds_s(gains, capacity / (flows * x_0), theta)
+    time_s = aecp.efficiency_time_s(gains, link, theta)
+    return time_s - lower_s if side == "lower" else upper_s - time_s
+
+
+@register("s", "nothing")
+def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "follows"]) -> float:
+    """A closed form of Theorem 3's time less eq. 30's, integrated; `ratio` = C/(N·x₀)."""
+    from waterfill.theory import aecp
+
+    gains = aecp.tuned(2.0)
+    closed = aecp.fairness_time_printed_s if form == "printed" else aecp.fairness_time_s
+    return closed(gains, ratio, epsilon) - aecp.fairness_time_integrated_s(gains, ratio, epsilon)
+
+
+@register("count", "nothing")
+def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
+    """`[aecp-2010:eq42]` β (1/s) or T (s) that eq. 38 has with the PI controller for T₀ = 1/α.
+
+    Eq. 38 is K₀/T_i · (1 + τs)/(s²(1 + T₀s)) with K₀ = 1, so T = τ and β = τ/T_i.
+    """
+    from waterfill.theory import aecp
+
+    tau_s, t_i = aecp.pi_controller(1 / alpha, 1.0)
+    return tau_s if gain == "t" else tau_s / t_i
+
+
+@register("ratio", "nothing")
+def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
+    """Largest phase margin over β, for this α and T, less that at `beta`; as a part of 180°."""
+    from waterfill.theory import aecp
+
+    margins = [
+        aecp.loop_margins(aecp.Gains(alpha, float(b), t)).phase_margin_deg
+        for b in np.geomspace(beta / 20, beta * 20, 401)
+    ]
+    mine = aecp.loop_margins(aecp.Gains(alpha, beta, t)).phase_margin_deg
+    return (max(margins) - mine) / 180
+
+
+@register("s", "nothing")
+def delay_margin(*, alpha: float, beta: float, t: float) -> float:
+    """`[aecp-2010:eq38]` the round trip at which the loop, with its delay, becomes unstable."""
+    from waterfill.theory import aecp
+
+    return aecp.loop_margins(aecp.Gains(alpha, beta, t)).delay_margin_s
+
+
+@register("s", "nothing")
+def sampled_delay_margin(
+    *,
+    alpha: float,
+    beta: float,
+    t: float,
+    t_2: float,
+    source: Literal["continuous", "exact", "printed", "clamped"],
+) -> float:
+    """`[aecp-2010:eq49]` the same of the loop with its sampling times, T₁ = τ: the round trip up to
+    which it is stable, with a source of `waterfill.theory.sampled`.
+    """
+    from waterfill.theory import sampled
+    from waterfill.theory.aecp import Gains
+
+    return sampled.margin_s(Gains(alpha, beta, t), t_2, source)

@@ -1,0 +1,118 @@
+"""Runs that need not be run again: results kept by the content of scenario and code.
+
+A run is a function of its scenario (seed included), the backend and the code. The key is a hash
+of all three, so an entry is never wrong, only unused. Entries are folders below
+`$XDG_CACHE_HOME/waterfill` (`~/.cache/waterfill`), one for each version of the code; the two
+versions used last are kept. An entry is there whole or not at all: what a kill leaves is removed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from waterfill import _core
+from waterfill.runs.result import Result, Which, to_json
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from waterfill.scenario.document import Scenario
+
+_VERSIONS_KEPT = 2
+
+
+class StoredResult(Result):
+    """A run read back from a folder that `store` wrote."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(
+            json.loads((folder / "summary.json").read_text(encoding="utf-8")),
+            network=json.loads((folder / "network.json").read_text(encoding="utf-8")),
+            scenario_toml=(folder / "scenario.toml").read_text(encoding="utf-8"),
+            series=self._no_series,
+        )
+        self._folder = folder
+
+    @staticmethod
+    def _no_series(which: Which) -> Any:
+        raise AssertionError(f"{which}: a stored run has tables, not the core's buffers")
+
+    def _table(self, which: Which) -> pa.Table:
+        import pyarrow.parquet as pq
+
+        path = self._folder / f"{which}.parquet"
+        if path.exists():
+            return pq.read_table(path).replace_schema_metadata(None)
+        from waterfill.runs.result import to_table
+
+        return to_table({"time_s": ("f64", b""), "traffic": ("u32", b"")}, "traffic", [])
+
+
+def root() -> Path:
+    """Where entries are."""
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "waterfill"
+
+
+@cache
+def version() -> str:
+    """A hash of the code that a result depends on: the core and what hands scenarios to it."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parents[1]
+    core = Path(_core.__file__ or "")
+    for path in [core, *sorted(package.rglob("*.py"))]:
+        digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def entry(scenario: Scenario, backend: str) -> Path:
+    """The folder of a run, there or not."""
+    text = f"{backend}\n{scenario.to_toml()}"
+    return root() / version() / hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def lookup(scenario: Scenario, backend: str) -> Result | None:
+    """The run, if it is kept."""
+    folder = entry(scenario, backend)
+    if not (folder / "summary.json").exists():
+        return None
+    try:
+        return StoredResult(folder)
+    except (OSError, ValueError):
+        return None  # somebody else removes it just now
+
+
+def store(scenario: Scenario, backend: str, result: Result) -> None:
+    """Keeps a run that came to its end; does nothing where the cache cannot be written."""
+    folder = entry(scenario, backend)
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        _forget_old_versions()
+        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    except OSError:
+        return
+    try:
+        result.write(part)
+        (part / "network.json").write_text(to_json(result.network, indent=None), encoding="utf-8")
+        part.rename(folder)
+    except OSError:
+        pass  # full, read-only, or another process was first
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+@cache
+def _forget_old_versions() -> None:
+    versions = [path for path in root().iterdir() if path.is_dir() and path.name != version()]
+    versions.sort(key=lambda path: path.stat().st_mtime, reverse=True)
+    for old in versions[_VERSIONS_KEPT - 1 :]:
+        shutil.rmtree(old, ignore_errors=True)
+    for part in (root() / version()).glob(".part-*"):
+        shutil.rmtree(part, ignore_errors=True)

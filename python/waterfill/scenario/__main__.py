@@ -1,0 +1,9 @@
+"""Prints the JSON Schema of a scenario, which docs/scenario.schema.json keeps."""
+
+from __future__ import annotations
+
+import json
+
+from waterfill.scenario.document import json_schema
+
+print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,0 +1,270 @@
+"""Sizes and lengths that are drawn at random, as a scenario writes them.
+
+`"30 kB"` is a constant; a table names a distribution (`{distribution = "pareto", mean = "45 kB",
+shape = 1.2, max = "10 MB"}`), or gives a measured one by its values and their probabilities, by
+points of its cumulative distribution, or by a file of such points. Inside, numbers are in SI.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+from waterfill.errors import nearest, shown
+from waterfill.scenario.units import Quantity, number
+
+Kind: TypeAlias = Literal["constant", "exponential", "pareto", "empirical"]
+Points: TypeAlias = tuple[tuple[float, float], ...]
+
+_KEYS: Mapping[str, tuple[str, ...]] = {
+    "constant": ("mean",),
+    "exponential": ("mean",),
+    "pareto": ("mean", "shape", "max"),
+    "empirical": ("values", "probabilities", "points", "file"),
+}
+_MOST_FILE_BYTES = 1 << 24
+# Probabilities written with a few digits each need not add up to one exactly.
+_SUM_SLACK = 1e-6
+
+
+class PartError(ValueError):
+    """What is wrong with one key of a distribution's table; `part` is that key, or empty."""
+
+    def __init__(self, part: str, message: str) -> None:
+        self.part = part
+        super().__init__(message)
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """One distribution in SI units: `mean` for all kinds but the empirical, which has `points`.
+
+    Points are (value, share of the draws up to it), joined by straight lines; two points of one
+    value are a value with a probability of its own. With a `max`, a Pareto distribution is under
+    the condition that it is not exceeded, and `mean` is the mean of that.
+    """
+
+    kind: Kind
+    mean: float
+    shape: float | None = None
+    max: float | None = None
+    points: Points = ()
+
+    def core(self) -> dict[str, Any]:
+        """The distribution as the core takes it."""
+        if self.kind == "empirical":
+            return {"distribution": self.kind, "points": [list(point) for point in self.points]}
+        document: dict[str, Any] = {"distribution": self.kind, "mean": self.mean}
+        if self.kind == "pareto":
+            document |= {"shape": self.shape, "max": self.max}
+        return document
+
+    def written(self, quantity: Quantity) -> str | dict[str, Any]:
+        """The distribution as a scenario has it, so that `parse` gives the same again."""
+        if self.kind == "constant":
+            return quantity.format(self.mean)
+        document: dict[str, Any] = {"distribution": self.kind}
+        if self.kind == "empirical":
+            return document | {"points": [[quantity.format(x), p] for x, p in self.points]}
+        document["mean"] = quantity.format(self.mean)
+        if self.shape is not None:
+            document["shape"] = self.shape
+        if self.max is not None:
+            document["max"] = quantity.format(self.max)
+        return document
+
+
+def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Distribution:
+    """Reads a distribution of a quantity; a `file` is looked for in `folder` (default: here).
+
+    Raises PartError with what was expected.
+    """
+    if isinstance(value, Distribution):
+        return value
+    if isinstance(value, str):
+        return Distribution("constant", _quantity("", value, quantity))
+    if isinstance(value, list):
+        return _empirical(_points("", value, quantity))
+    if not isinstance(value, Mapping):
+        raise PartError(
+            "", f"expected {quantity.expectation}, or a distribution's table, got {shown(value)}"
+        )
+    kind = value.get("distribution")
+    if not isinstance(kind, str) or kind not in _KEYS:
+        got = "nothing" if kind is None else shown(kind)
+        known = ", ".join(f'"{name}"' for name in _KEYS)
+        raise PartError("distribution", f"expected one of {known}, got {got}")
+    for key in value:
+        if key not in ("distribution", *_KEYS[kind]):
+            known = nearest(key, _KEYS[kind])
+            raise PartError(str(key), f'unknown key of distribution = "{kind}"{known}')
+    if kind == "empirical":
+        return _measured(value, quantity, folder)
+    mean = _quantity("mean", value.get("mean"), quantity)
+    if kind == "constant":
+        return Distribution("constant", mean)
+    if kind == "exponential":
+        return Distribution("exponential", mean)
+    return _pareto(mean, value, quantity)
+
+
+def _pareto(mean: float, value: Mapping[str, object], quantity: Quantity) -> Distribution:
+    largest = None
+    if "max" in value:
+        largest = _quantity("max", value["max"], quantity)
+        if largest <= mean:
+            above = quantity.format(mean)
+            raise PartError(
+                "max", f"expected more than the mean of {above}, got {shown(value['max'])}"
+            )
+    if "shape" not in value:
+        raise PartError("shape", "expected a number such as 1.35, got nothing")
+    try:
+        # A mean that is finite: above 1 by itself, any with a bound.
+        shape = number(value["shape"], above=1 if largest is None else 0)
+    except ValueError as error:
+        hint = "" if largest is not None else ", or a max"
+        raise PartError("shape", f"{error}{hint}") from None
+    return Distribution("pareto", mean, shape, largest)
+
+
+def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | None) -> Distribution:
+    given = [key for key in ("values", "points", "file") if key in value]
+    if len(given) != 1:
+        got = " and ".join(given) or "none"
+        raise PartError("", f"expected one of values, points and file, got {got}")
+    if given[0] != "values" and "probabilities" in value:
+        raise PartError("probabilities", f"expected them with values, got {given[0]}")
+    if given[0] == "values":
+        return _empirical(_steps(value["values"], value.get("probabilities"), quantity))
+    if given[0] == "points":
+        return _empirical(_points("points", value["points"], quantity))
+    return _empirical(_points("file", _file(value["file"], folder), quantity))
+
+
+def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
+    """Points of a distribution that has these values and no others."""
+    if not isinstance(values, list) or not values:
+        raise PartError("values", f"expected a list of {_plural(quantity)}, got {shown(values)}")
+    count = len(values)
+    if not isinstance(probabilities, list) or len(probabilities) != count:
+        got = "nothing" if probabilities is None else shown(probabilities)
+        raise PartError("probabilities", f"expected a list of {count} numbers, got {got}")
+    numbers = [_number("probabilities", p, 1.0) for p in probabilities]
+    if abs(math.fsum(numbers) - 1) > _SUM_SLACK:
+        got = f"{math.fsum(numbers):g}"
+        raise PartError("probabilities", f"expected numbers that add up to 1, got a sum of {got}")
+    read = [_quantity("values", x, quantity) for x in values]
+    pairs = sorted(pair for pair in zip(read, numbers, strict=True) if pair[1] > 0)
+    total = math.fsum(numbers)
+    shares = [math.fsum(p for _, p in pairs[: i + 1]) / total for i in range(len(pairs) - 1)]
+    edges = itertools.pairwise([0.0, *shares, 1.0])
+    return tuple((x, share) for (x, _), edge in zip(pairs, edges, strict=True) for share in edge)
+
+
+def _points(part: str, points: object, quantity: Quantity) -> Points:
+    """Points of a cumulative distribution, checked."""
+    if not isinstance(points, list) or not points:
+        raise PartError(part, f'expected points such as ["{quantity.example}", 0.5], got none')
+    result: list[tuple[float, float]] = []
+    for point in points:
+        if not isinstance(point, (list, tuple)) or len(point) != 2:
+            raise PartError(
+                part, f'expected points such as ["{quantity.example}", 0.5], got {shown(point)}'
+            )
+        result.append((_quantity(part, point[0], quantity), _number(part, point[1], 1.0)))
+    for before, after in itertools.pairwise(result):
+        if after[0] < before[0] or after[1] < before[1]:
+            at = f"{quantity.format(after[0])} at {after[1]:g}"
+            raise PartError(part, f"expected values and shares that do not fall, got {at}")
+    if result[-1][1] != 1:
+        raise PartError(part, f"expected a last share of 1, got {result[-1][1]:g}")
+    return tuple(result)
+
+
+def _file(name: object, folder: Path | None) -> list[object]:
+    """The points of a file: a value and a share in each line, with a comma between them."""
+    if not isinstance(name, str) or not name:
+        raise PartError("file", f"expected the name of a file, got {shown(name)}")
+    path = (folder or Path()) / name
+    try:
+        with path.open("rb") as file:
+            text = file.read(_MOST_FILE_BYTES + 1).decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not text in UTF-8"
+        raise PartError("file", f"expected a file that can be read, got {path}: {reason}") from None
+    if len(text) > _MOST_FILE_BYTES:
+        raise PartError("file", f"expected a file of at most {_MOST_FILE_BYTES} bytes")
+    points: list[object] = []
+    for index, line in enumerate(text.splitlines(), start=1):
+        written = line.partition("#")[0].strip()
+        if not written:
+            continue
+        value, comma, share = written.rpartition(",")
+        try:
+            points.append((value.strip(), float(share)))
+        except ValueError:
+            comma = ""
+        if not comma:
+            wanted = f"expected a value, a comma and a share, got {shown(written)}"
+            raise PartError("file", f"{wanted} in line {index} of {path}")
+    return points
+
+
+def _empirical(points: Points) -> Distribution:
+    first_value, first_share = points[0]
+    mean = first_value * first_share + math.fsum(
+        (a + b) / 2 * (q - p) for (a, p), (b, q) in itertools.pairwise(points)
+    )
+    return Distribution("empirical", mean, points=points)
+
+
+def _quantity(part: str, value: object, quantity: Quantity) -> float:
+    if value is None:
+        raise PartError(part, f"expected {quantity.expectation}, got nothing")
+    return _read(part, quantity.parse, value)
+
+
+def _number(part: str, value: object, most: float) -> float:
+    return _read(part, lambda v: number(v, least=0, most=most), value)
+
+
+def _read(part: str, parse_one: Callable[[object], float], value: object) -> float:
+    try:
+        return parse_one(value)
+    except ValueError as error:
+        raise PartError(part, str(error)) from None
+
+
+def _plural(quantity: Quantity) -> str:
+    return f'{quantity.name.partition(" ")[2]}s such as "{quantity.example}"'
+
+
+def json_schema(quantity: Quantity) -> dict[str, Any]:
+    """The JSON Schema of what `parse` reads."""
+    text = {"type": "string", "pattern": quantity.ecma_pattern, "examples": [quantity.example]}
+    points = {
+        "type": "array",
+        "items": {"type": "array", "prefixItems": [text, {"type": "number"}], "minItems": 2},
+        "minItems": 1,
+    }
+    table: dict[str, Any] = {
+        "type": "object",
+        "required": ["distribution"],
+        "additionalProperties": False,
+        "properties": {
+            "distribution": {"enum": list(_KEYS)},
+            "mean": text,
+            "shape": {"type": "number", "exclusiveMinimum": 0},
+            "max": text,
+            "values": {"type": "array", "items": text},
+            "probabilities": {"type": "array", "items": {"type": "number"}},
+            "points": points,
+            "file": {"type": "string"},
+        },
+    }
+    return {"anyOf": [text, points, table]}

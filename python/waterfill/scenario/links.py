@@ -1,0 +1,283 @@
+"""What a link's queue and faults take: names, units, defaults, checks.
+
+`queue_params`, `loss_model` and `reorder` are tables whose keys depend on what they are for. They
+are checked here when a scenario is read and stay as they were written; `queue`, `loss` and
+`late` turn them into what the core takes, every parameter given, in SI.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from waterfill.errors import nearest, shown
+from waterfill.scenario import queue_params
+from waterfill.scenario.distributions import PartError
+from waterfill.scenario.units import PACKETS, SPAN, VOLUME, Buffer, Quantity, number, whole
+
+# What crosses a link that no flow crosses.
+NOMINAL_RTT_S = 0.1
+# Without a delay of its own a late packet is this many full packets' time late, so that on a busy
+# link more than three overtake it, and three duplicate acknowledgements mean a loss (RFC 5681).
+_LATE_PACKETS = 5
+# As tc-fq_codel.
+_MOST_QUEUES = 65_536
+
+_LEVELS: Mapping[str, Quantity] = {
+    "packets": replace(PACKETS, name="a queue length"),
+    "bytes": replace(VOLUME, name="a queue length", whole=True),
+}
+
+
+@dataclass(frozen=True)
+class _Param:
+    """One parameter: how it is read (ValueError if it cannot be), its default, its JSON Schema.
+
+    A parameter without a default must be given.
+    """
+
+    read: Callable[[object], Any]
+    default: Any
+    schema: Mapping[str, Any]
+
+
+def level(value: object) -> Buffer:
+    """A queue length, `"65 packets"` or `"100 kB"`; ValueError with what was expected."""
+    if isinstance(value, Buffer):
+        return value
+    for unit, quantity in _LEVELS.items():
+        if isinstance(value, str) and quantity.matches(value):
+            return Buffer(quantity.parse(value), "packets" if unit == "packets" else "bytes")
+    expected = 'a queue length such as "65 packets" or "100 kB"'
+    raise ValueError(f"expected {expected}, got {shown(value)}")
+
+
+LEVEL_SCHEMA: Mapping[str, Any] = {
+    "anyOf": [{"type": "string", "pattern": q.ecma_pattern} for q in _LEVELS.values()]
+}
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, got {shown(value)}")
+    return value
+
+
+def _text(quantity: Quantity) -> dict[str, Any]:
+    return {"type": "string", "pattern": quantity.ecma_pattern, "examples": [quantity.example]}
+
+
+def _level(default: str) -> _Param:
+    return _Param(level, default, LEVEL_SCHEMA)
+
+
+def _share(default: float | None, *, zero: bool = True) -> _Param:
+    bounds = {"minimum": 0, "maximum": 1} if zero else {"exclusiveMinimum": 0, "maximum": 1}
+
+    def read(value: object) -> float:
+        return number(value, least=0, most=1) if zero else number(value, above=0, most=1)
+
+    return _Param(read, default, {"type": "number", **bounds})
+
+
+def _time(default: str) -> _Param:
+    quantity = replace(SPAN, example=default)
+    return _Param(quantity.parse, default, _text(quantity))
+
+
+def _count(default: int | None, most: int) -> _Param:
+    schema = {"type": "integer", "minimum": 1, "maximum": most}
+    return _Param(lambda value: whole(value, least=1, most=most), default, schema)
+
+
+_ECN = _Param(_flag, True, {"type": "boolean"})
+# S. Floyd's advice of 1997 (thresholds 5 and 15 packets, weight 0.002, 1 in 10) and 2000 (gentle).
+_RED = {
+    "min_threshold": _level("5 packets"),
+    "max_threshold": _level("15 packets"),
+    "max_p": _share(0.1, zero=False),
+    "weight": _share(0.002, zero=False),
+    "gentle": _Param(_flag, True, {"type": "boolean"}),
+    "ecn": _ECN,
+}
+# RFC 8289 §4, RFC 8290 §5.
+_CODEL = {"target": _time("5 ms"), "interval": _time("100 ms"), "ecn": _ECN}
+_QUANTUM = replace(VOLUME, example="1514 B", zero=False, whole=True, at_most=2.0**31)
+_QUEUES: Mapping[str, Mapping[str, _Param]] = {
+    "red": _RED,
+    "choke": _RED,
+    "codel": _CODEL,
+    "fq_codel": {
+        **_CODEL,
+        "quantum": _Param(_QUANTUM.parse, "1514 B", _text(_QUANTUM)),
+        "flows": _count(1024, _MOST_QUEUES),
+    },
+}
+_LOSSES: Mapping[str, Mapping[str, _Param]] = {
+    "independent": {"p": _share(None)},
+    "gilbert-elliott": {
+        "p": _share(None),
+        "r": _share(None),
+        "loss_good": _share(0.0),
+        "loss_bad": _share(1.0),
+    },
+    "periodic": {"every": _count(None, 2**63 - 1)},
+}
+_LATE = {"share": _share(None), "delay": _Param(SPAN.parse, "", _text(SPAN))}
+
+
+def _read(params: Mapping[str, _Param], given: Mapping[str, Any], of: str) -> dict[str, Any]:
+    """Every parameter, given or by default; PartError names the one that is wrong."""
+    for name in given:
+        if name not in params:
+            known = nearest(name, params)
+            raise PartError(str(name), f"unknown parameter{of}{known}")
+    values = {}
+    for name, param in params.items():
+        if name not in given and param.default is None:
+            raise PartError(name, f"expected {_wanted(param)}, got nothing")
+        if name not in given and param.default == "":
+            continue
+        try:
+            values[name] = param.read(given.get(name, param.default))
+        except ValueError as error:
+            raise PartError(name, str(error)) from None
+    return values
+
+
+def _wanted(param: _Param) -> str:
+    return "a whole number above 0" if param.schema["type"] == "integer" else "a number from 0 to 1"
+
+
+def read_queue(kind: str, given: object) -> dict[str, Any]:
+    """The parameters of a queue discipline: SI numbers, flags, and `Buffer` for queue lengths.
+
+    Raises PartError with what was expected.
+    """
+    if not isinstance(given, Mapping):
+        raise PartError("", f"expected a table, got {shown(given)}")
+    if kind == "cohabit":
+        _cohabit(given, NOMINAL_RTT_S)
+        return dict(given)
+    if kind not in _QUEUES:
+        if given:
+            raise PartError("", f'expected none with queue = "{kind}", got {shown(given)}')
+        return {}
+    values = _read(_QUEUES[kind], given, f' of queue = "{kind}"')
+    if kind in ("red", "choke"):
+        least, most = values["min_threshold"], values["max_threshold"]
+        if least.unit != most.unit:
+            raise PartError(
+                "max_threshold", f"expected {least.unit} as in min_threshold, got {most.format()}"
+            )
+        if least.amount >= most.amount:
+            raise PartError(
+                "max_threshold",
+                f"expected more than min_threshold, {least.format()}, got {most.format()}",
+            )
+    elif values["target"] >= values["interval"]:
+        limit, got = (SPAN.format(values[name]) for name in ("interval", "target"))
+        raise PartError("target", f"expected less than interval, {limit}, got {got}")
+    return values
+
+
+def _cohabit(given: Mapping[str, Any], largest_rtt_s: float) -> dict[str, Any]:
+    try:
+        return queue_params.resolve(given, largest_rtt_s)
+    except ValueError as error:
+        name, _, message = str(error).partition(": ")
+        raise PartError(name, message) from None
+
+
+def read_loss(given: object) -> dict[str, Any]:
+    """A loss model as the core takes it; PartError with what was expected."""
+    if not isinstance(given, Mapping):
+        example = '{kind = "gilbert-elliott", p = 0.001, r = 0.1}'
+        raise PartError("", f"expected a table such as {example}, got {shown(given)}")
+    kind = given.get("kind")
+    if not isinstance(kind, str) or kind not in _LOSSES:
+        got = "nothing" if kind is None else shown(kind)
+        known = ", ".join(f'"{name}"' for name in _LOSSES)
+        raise PartError("kind", f"expected one of {known}, got {got}")
+    rest = {name: value for name, value in given.items() if name != "kind"}
+    return {"kind": kind, **_read(_LOSSES[kind], rest, f' of kind = "{kind}"')}
+
+
+def read_late(given: object) -> dict[str, float]:
+    """`share` and, if it is given, `delay` (s) of packets that come late; PartError otherwise."""
+    if isinstance(given, Mapping):
+        return _read(_LATE, given, "")
+    if isinstance(given, (int, float)) and not isinstance(given, bool):
+        return {"share": number(given, least=0, most=1)}
+    example = '0.01, or a table such as {share = 0.01, delay = "5 ms"}'
+    raise PartError("", f"expected {example}, got {shown(given)}")
+
+
+def queue(
+    kind: str,
+    params: Mapping[str, Any] | None,
+    mark_at: Buffer | None,
+    largest_rtt_s: float,
+) -> dict[str, Any]:
+    """The queue of a link direction as the core takes it; empty for plain drop-tail.
+
+    `largest_rtt_s` is the largest base RTT across the link.
+    """
+    if kind == "cohabit":
+        return _cohabit(params or {}, largest_rtt_s)
+    values = read_queue(kind, params or {})
+    if kind == "droptail":
+        return {} if mark_at is None else {"kind": kind, "mark_at": _core_level(mark_at)}
+    if kind in ("red", "choke"):
+        levels = {n: _core_level(values[n]) for n in ("min_threshold", "max_threshold")}
+        return {"kind": kind, **values, **levels}
+    codel = {
+        "target_s": values["target"],
+        "interval_s": values["interval"],
+        "ecn": values["ecn"],
+    }
+    if kind == "codel":
+        return {"kind": kind, **codel}
+    quantum, flows = int(values["quantum"]), values["flows"]
+    return {"kind": kind, "codel": codel, "quantum_bytes": quantum, "flows": flows}
+
+
+def late(given: object, packet_s: float) -> dict[str, float]:
+    """Late packets as the core takes them; `packet_s` is what a full packet takes on the link."""
+    values = read_late(given)
+    return {"share": values["share"], "delay_s": values.get("delay", _LATE_PACKETS * packet_s)}
+
+
+def _core_level(length: Buffer) -> dict[str, float]:
+    return {length.unit: length.amount}
+
+
+def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, Any]:
+    properties = {name: dict(param.schema) for name, param in params.items()}
+    required = [name for name, param in params.items() if param.default is None]
+    if kind is not None:
+        properties = {"kind": {"const": kind}, **properties}
+        required = ["kind", *required]
+    for name, param in params.items():
+        if param.default not in (None, ""):
+            properties[name]["default"] = param.default
+    table = {"type": "object", "additionalProperties": False, "properties": properties}
+    return {**table, "required": required} if required else table
+
+
+def queue_schema() -> dict[str, Any]:
+    """The JSON Schema of `queue_params`."""
+    # CHOKe's parameters are RED's.
+    tables = [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel")]
+    return {"anyOf": [*tables, queue_params.schema()]}
+
+
+def loss_schema() -> dict[str, Any]:
+    """The JSON Schema of `loss_model`."""
+    return {"anyOf": [_table(params, kind) for kind, params in _LOSSES.items()]}
+
+
+def late_schema() -> dict[str, Any]:
+    """The JSON Schema of `reorder`."""
+    return {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _table(_LATE)]}

@@ -1,0 +1,169 @@
+"""The parameters of `queue = "cohabit"`: keys, units, defaults, and what the core is handed.
+
+The controller and the estimator are named by a key each and bring keys of their own; a key of one
+that was not chosen is an error. `separate = true` takes the controller's place: a queue of its own
+for each class. docs/reference/cohabitation.md explains them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from waterfill.errors import nearest, shown
+from waterfill.scenario.units import SPAN, number, whole
+
+Parse = Callable[[object], Any]
+Document = dict[str, Any]
+
+_SHARE = partial(number, above=0, most=1)
+_ABOVE = partial(number, above=0)
+_MOST_ENTRIES = 2**23
+
+
+def _flag(value: object) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"expected true or false, got {shown(value)}")
+    return value
+
+
+def _between(low: float, high: float) -> Parse:
+    def parse(value: object) -> float:
+        result = number(value)
+        if not low < result < high:
+            raise ValueError(f"expected a number between {low:g} and {high:g}, got {shown(value)}")
+        return result
+
+    return parse
+
+
+# For each choice: its keys, with what reads them and the default; times end in _s in the core.
+CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
+    "improved": {
+        "aim": (_SHARE, 0.9),
+        "integral": (_ABOVE, 0.5),
+        "proportional": (partial(number, least=0), 1.0),
+        "depth": (SPAN.parse, "300 ms"),
+    },
+    "paper": {
+        "initial": (_SHARE, 0.001),
+        "decrease": (_between(0, 1), 0.9999),
+        "increase": (partial(number, above=1), 1.0001),
+        "threshold": (_SHARE, 0.97),
+    },
+    "off": {},
+}
+ESTIMATORS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
+    "sred": {
+        "size": (partial(whole, least=1, most=_MOST_ENTRIES), 1000),
+        "replace": (_SHARE, 0.25),
+        "shared": (_flag, False),
+    },
+    "nred": {
+        "levels": (partial(whole, least=1, most=64), 4),
+        "bins": (partial(whole, least=1, most=_MOST_ENTRIES), 4096),
+        "period": (SPAN.parse, "2 s"),
+    },
+    "exact": {"period": (SPAN.parse, "2 s")},
+}
+# A queue of its own for each class (`separate = true`) has no drop probability to control.
+SEPARATE = "separate"
+# The paper counts with a zombie list; the improved controller with what does not mind rates.
+_ESTIMATOR_OF = {"paper": "sred", "improved": "nred", "off": "sred", SEPARATE: "nred"}
+COMMON: Mapping[str, tuple[Parse, object]] = {
+    "inspect": (_SHARE, 1.0),
+    "interval": (SPAN.parse, None),
+    "explicit_weight": (_ABOVE, 1.0),
+    "ecn": (_flag, None),
+}
+_TIMES = ("interval", "depth", "period")
+_CHOICES = ("controller", "estimator", "separate")
+
+
+def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
+    """What the core takes, in SI units, every parameter given.
+
+    `interval` is by default the largest base RTT that crosses the link, as XCP's is about the mean
+    RTT; `ecn` is true with the improved controller. Raises ValueError with `KEY: expected …`.
+    """
+    if _separate(params):
+        controller = SEPARATE
+        for key in ("controller", "ecn", *(key for keys in CONTROLLERS.values() for key in keys)):
+            if key in params:
+                expected = "expected none with separate = true, which drops only for want of room"
+                raise ValueError(f"{key}: {expected}")
+    else:
+        controller = _choice(params, "controller", CONTROLLERS, "improved")
+    estimator = _choice(params, "estimator", ESTIMATORS, _ESTIMATOR_OF[controller])
+    own = CONTROLLERS.get(controller, {})
+    known = {*COMMON, *own, *ESTIMATORS[estimator]}
+    for key in params:
+        if key in _CHOICES or key in known:
+            continue
+        for kind, choices in (("controller", CONTROLLERS), ("estimator", ESTIMATORS)):
+            owners = [name for name, keys in choices.items() if key in keys]
+            if owners:
+                mine = " or ".join(f'"{name}"' for name in owners)
+                raise ValueError(f"{key}: expected only with {kind} = {mine}")
+        names = {*known, *_CHOICES}
+        raise ValueError(f"{key}: unknown key{nearest(key, names)}")
+    common = _values(params, COMMON)
+    if common["interval_s"] is None:
+        common["interval_s"] = largest_rtt_s
+    if common["ecn"] is None:
+        common["ecn"] = controller == "improved"
+    return {
+        "kind": "cohabit",
+        "controller": {"kind": controller, **_values(params, own)},
+        "estimator": {"kind": estimator, **_values(params, ESTIMATORS[estimator])},
+        **common,
+    }
+
+
+def schema() -> Document:
+    """The JSON Schema of `queue_params` with this queue; `resolve` says which keys go together."""
+    owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
+    properties = {
+        "controller": {"enum": [*CONTROLLERS], "default": "improved"},
+        "estimator": {"enum": [*ESTIMATORS]},
+        "separate": {"type": "boolean", "default": False},
+        **{key: _type(key, parse) for keys in owners for key, (parse, _) in keys.items()},
+    }
+    return {"type": "object", "additionalProperties": False, "properties": properties}
+
+
+def _type(key: str, parse: Parse) -> Document:
+    if key in _TIMES:
+        return {"type": "string", "pattern": SPAN.ecma_pattern, "examples": [SPAN.example]}
+    if parse is _flag:
+        return {"type": "boolean"}
+    whole_number = isinstance(parse, partial) and parse.func is whole
+    return {"type": "integer" if whole_number else "number"}
+
+
+def _separate(params: Mapping[str, Any]) -> bool:
+    try:
+        return _flag(params.get("separate", False))
+    except ValueError as error:
+        raise ValueError(f"separate: {error}") from None
+
+
+def _choice(params: Mapping[str, Any], key: str, known: Mapping[str, Any], default: str) -> str:
+    value = params.get(key, default)
+    if not isinstance(value, str) or value not in known:
+        wanted = " or ".join(f'"{name}"' for name in known)
+        raise ValueError(f"{key}: expected {wanted}, got {shown(value)}")
+    return value
+
+
+def _values(params: Mapping[str, Any], keys: Mapping[str, tuple[Parse, object]]) -> Document:
+    found: Document = {}
+    for key, (parse, default) in keys.items():
+        value = params.get(key, default)
+        try:
+            parsed = None if value is None else parse(value)
+        except ValueError as error:
+            raise ValueError(f"{key}: {error}") from None
+        found[f"{key}_s" if key in _TIMES else key] = parsed
+    return found

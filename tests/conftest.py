@@ -1,0 +1,52 @@
+"""What the tests of several commands share."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from typing import Any
+
+import hypothesis
+import pytest
+
+from waterfill.cli import commands
+
+# The same cases on every run; `--hypothesis-profile=default` looks further.
+hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
+hypothesis.settings.load_profile("fixed")
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    """No run of an earlier test, or of the user's, is found."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@dataclass
+class Ran:
+    code: int
+    out: str
+    err: str
+
+    @property
+    def document(self) -> Any:
+        def refuse(name: str) -> None:
+            raise AssertionError(f"{name} in JSON")
+
+        return json.loads(self.out, parse_constant=refuse)
+
+
+@pytest.fixture
+def waterfill(monkeypatch, capsys, tmp_path):
+    """Runs a command in an empty directory."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str) -> Ran:
+        monkeypatch.setattr(sys, "argv", ["waterfill", *arguments])
+        with pytest.raises(SystemExit) as stop:
+            commands.main()
+        captured = capsys.readouterr()
+        return Ran(int(stop.value.code or 0), captured.out, captured.err)
+
+    return run

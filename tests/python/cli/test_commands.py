@@ -1,0 +1,420 @@
+"""The commands as a user types them: what is printed where, what is written, the exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from waterfill.papers import claims
+from waterfill.runs import backends
+
+COMMAND = [sys.executable, "-c", "from waterfill.cli import main; main()"]
+
+SCENARIO = """
+name = "small"
+protocol = "maxnet"
+duration = "3 s"
+measure = ["2 s", "3 s"]
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "20 Mbit/s"
+delay = "5 ms"
+[[flow]]
+name = "f"
+path = ["l"]
+"""
+TRAFFIC = '[[traffic]]\nkind = "cbr"\npath = ["l"]\nrate = "4 Mbit/s"\n'
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    return "s.toml"
+
+
+def long_scenario(folder: Path) -> Path:
+    """More work than any test waits for."""
+    file = folder / "long.toml"
+    text = SCENARIO.replace('"3 s"\nmeasure = ["2 s", "3 s"]', '"100000 s"\nsample = "1 s"')
+    file.write_text(text.replace("20 Mbit/s", "10 Gbit/s"))
+    return file
+
+
+# --- run ----------------------------------------------------------------------------------------
+
+
+def test_run_prints_tables(waterfill, scenario):
+    ran = waterfill("run", scenario)
+    assert ran.code == 0
+    assert "small on sim, seed 1: 2 s to 3 s of 3 s" in ran.out
+    assert "max-min" in ran.out
+    assert "l:rev" in ran.out
+    assert "\x1b" not in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert ran.err.count("\n") == 1
+    assert ran.err.startswith("small: 3 s simulated in ")
+
+
+def test_run_json_is_one_document(waterfill, scenario):
+    ran = waterfill("run", scenario, "--json")
+    flow, link = ran.document["flows"][0], ran.document["links"][0]
+    assert ran.code == 0
+    assert flow["name"] == flow["group"] == "f"
+    assert flow["max_min_bps"] == pytest.approx(18e6)
+    assert flow["rate_bps"] == pytest.approx(18e6, rel=0.05)
+    assert link["utilization"] == pytest.approx(0.9, rel=0.05)
+    assert [link["name"] for link in ran.document["links"]] == ["l", "l:rev"]
+    assert ran.document["jain_index"] == pytest.approx(1.0)
+    params = ran.document["params"]["maxnet"]
+    assert (params["mu"], params["t"], params["x_max"]) == (0.9, 0.4, 1e15)
+    assert "interrupted_at_s" not in ran.document
+
+
+def test_run_takes_overrides(waterfill, scenario):
+    ran = waterfill(
+        *("run", scenario, "--json", "--seed", "9"),
+        *("--set", "params.maxnet.mu=0.5", "--set", "flow.f.count=2"),
+    )
+    assert ran.document["seed"] == 9
+    assert ran.document["params"]["maxnet"]["mu"] == 0.5
+    assert [flow["name"] for flow in ran.document["flows"]] == ["f[0]", "f[1]"]
+    assert [flow["max_min_bps"] for flow in ran.document["flows"]] == pytest.approx([5e6, 5e6])
+
+
+def test_protocol_replaces_the_default_only(waterfill, scenario, tmp_path):
+    own = SCENARIO + '[[flow]]\nname = "own"\nprotocol = "maxnet"\npath = ["l"]\n'
+    (tmp_path / "own.toml").write_text(own)
+    ran = waterfill("run", "own.toml", "--protocol", "window", "--json")
+    assert [flow["protocol"] for flow in ran.document["flows"]] == ["window", "maxnet"]
+
+
+def test_traffic_is_reported_apart(waterfill, tmp_path):
+    (tmp_path / "t.toml").write_text(SCENARIO + TRAFFIC)
+    ran = waterfill("run", "t.toml", "--json", "-o", "out")
+    assert [flow["max_min_bps"] for flow in ran.document["flows"]] == pytest.approx([14e6])
+    assert ran.document["traffic"][0]["name"] == "cbr"
+    assert pq.read_table("out/traffic.parquet")["traffic"].unique().to_pylist() == ["cbr"]
+    assert "cbr" in waterfill("run", "t.toml").out
+
+
+def test_flows_are_grouped_when_there_are_many(waterfill, scenario):
+    ran = waterfill("run", scenario, "--set", "flow.f.count=21")
+    assert "f[0]" not in ran.out
+    assert "21" in ran.out
+    assert "f[19]" in waterfill("run", scenario, "--set", "flow.f.count=20").out
+
+
+def test_output_directory(waterfill, scenario):
+    ran = waterfill("run", scenario, "--json", "-o", "out/here")
+    assert ran.code == 0
+    assert sorted(os.listdir("out/here")) == [
+        "figure.png",
+        "figure.svg",
+        "flows.parquet",
+        "links.parquet",
+        "scenario.toml",
+        "summary.json",
+    ]
+    assert json.loads(Path("out/here/summary.json").read_text()) == ran.document
+    again = waterfill("run", "out/here/scenario.toml", "--json").document
+    assert again["flows"] == ran.document["flows"]
+
+
+def test_same_seed_same_bytes(waterfill, scenario):
+    for folder in ("a", "b"):
+        assert waterfill("run", scenario, "-o", folder).code == 0
+    for name in ("flows.parquet", "links.parquet", "scenario.toml", "figure.svg", "figure.png"):
+        assert Path("a", name).read_bytes() == Path("b", name).read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "none.toml"], "none.toml: "),
+        (["run", "s.toml", "--on", "mars"], "command line: on: unknown backend"),
+        (["run", "s.toml", "--protocol", "maxnt"], 'did you mean "maxnet"?'),
+        (["run", "s.toml", "--set", "flow.f.cout=2"], 'did you mean "count"?'),
+        (["run", "s.toml", "--set", "duration=0 s"], "duration: "),
+        (["run", "s.toml", "--set", "params.maxnet.mu=2"], "mu"),
+        (["run", "s.toml", "--seed", "-1"], "command line: seed: "),
+        (["run", "s.toml", "-o", "s.toml"], "s.toml: expected a directory, found a file"),
+        (["run", "s.toml", "-o", "s.toml/x"], "expected a directory, found a file"),
+        (["run", "s.toml", "-o", "/proc/x"], "/proc/x: expected a writable directory"),
+        (["maxmin", "s.toml", "--set", "link.l.rate=1 mbit/s"], "expected a rate such as"),
+        (["maxmin", "."], "expected a scenario file"),
+        (["reproduce"], "expected PAPER"),
+        (["reproduce", "maxnet-2077"], "unknown experiment, did you mean"),
+        (["reproduce", "--list", "x/y/z"], "reproduce: x/y/z: unknown experiment"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_2(waterfill, scenario, arguments, message):
+    ran = waterfill(*arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+    assert ran.out == ""
+
+
+def test_a_wrong_option_is_exit_2(waterfill, scenario):
+    for arguments in (["run", scenario, "--sed", "1"], ["run"], ["walk"], ["run", scenario, "x"]):
+        ran = waterfill(*arguments)
+        assert ran.code == 2
+        assert "Traceback" not in ran.err
+
+
+# --- the other commands -------------------------------------------------------------------------
+
+
+def test_maxmin(waterfill, scenario):
+    ran = waterfill("maxmin", scenario, "--json")
+    flows = [{"name": "f", "rate_bps": pytest.approx(18e6), "bottleneck": "l"}]
+    assert ran.document == {"intervals": [{"from_s": 0, "to_s": 3, "flows": flows}]}
+    assert "18.00" in waterfill("maxmin", scenario).out
+
+
+def test_protocols(waterfill):
+    ran = waterfill("protocols", "--json")
+    known = {protocol["name"]: protocol for protocol in ran.document}
+    assert {"name", "kind", "backends", "header_bytes", "params"} <= set(known["maxnet"])
+    assert "sim" in known["maxnet"]["backends"]
+    assert any(param["name"] == "alpha" for param in known["maxnet"]["params"])
+    table = waterfill("protocols").out
+    assert "alpha" in table
+    assert max(map(len, table.splitlines())) <= 80
+
+
+def test_version(waterfill):
+    assert waterfill("--version").out.startswith("waterfill ")
+
+
+def test_help_does_not_load_arrow():
+    code = (
+        "import sys, waterfill.cli as c; sys.argv = ['waterfill', '--help']\n"
+        "try: c.main()\nexcept SystemExit: pass\n"
+        "slow = {'pyarrow', 'matplotlib', 'numpy', 'networkx', 'pydantic'} & set(sys.modules)\n"
+        "assert not slow, slow"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+# --- reproduce ----------------------------------------------------------------------------------
+
+CLAIMS = """
+title = "A small experiment"
+[[figure]]
+name = "rates"
+plot = "rates"
+[[claim]]
+id = "target"
+source = "§1"
+statement = "The flow gets 90 % of the link"
+measure = "rate_over"
+args = { flow = "f", start_s = 2.0, stop_s = 3.0 }
+unit = "Mbit/s"
+paper_value = 18.0
+tolerance = "5 %"
+expect = "reproduced"
+[[claim]]
+id = "queue"
+source = "§2"
+statement = "The queue has a size that nobody wrote down"
+measure = "queue_max"
+args = { link = "l", start_s = 2.0, stop_s = 3.0 }
+unit = "kB"
+expect = "cannot be checked"
+why = "not in the text"
+"""
+
+
+@pytest.fixture
+def papers(tmp_path, monkeypatch) -> Path:
+    """Two small experiments instead of the repository's."""
+    root = tmp_path / "papers"
+    for name in ("one", "two"):
+        folder = root / "paper" / name
+        folder.mkdir(parents=True)
+        (folder / "scenario.toml").write_text(SCENARIO)
+        (folder / "claims.toml").write_text(CLAIMS)
+    monkeypatch.setattr(claims, "papers_folder", lambda: root)
+    return root
+
+
+def test_list_is_one_line_a_claim(waterfill):
+    ran = waterfill("reproduce", "--list")
+    lines = ran.out.splitlines()
+    assert ran.code == 0
+    assert len(lines) == sum(len(e.claims) for e in claims.experiments())
+    assert all(len(line.split("  ")[0].split("/")) == 3 for line in lines)
+    assert any(line.startswith("maxnet-2007/cross-traffic/reclaimed  ") for line in lines)
+    only = waterfill("reproduce", "--list", "maxnet-2007/two-hop").out.splitlines()
+    assert only == [line for line in lines if line.startswith("maxnet-2007/two-hop/")]
+
+
+def test_list_json(waterfill):
+    listed = waterfill("reproduce", "--list", "--json").document["claims"]
+    assert len(listed) == len(waterfill("reproduce", "--list").out.splitlines())
+    assert "verdict" not in listed[0]
+
+
+def test_reproduce_json(waterfill, papers):
+    ran = waterfill("reproduce", "paper/one", "--json")
+    assert ran.code == 0
+    assert ran.document["counts"] == {"reproduced": 1, "differs": 0, "cannot be checked": 1}
+    target, queue = ran.document["claims"]
+    keys = "id paper experiment source statement paper_value measured unit tolerance verdict"
+    assert set(f"{keys} expect why".split()) <= set(target)
+    assert (target["paper"], target["experiment"], target["id"]) == ("paper", "one", "target")
+    assert target["measured"] == pytest.approx(18.0, rel=0.05)
+    assert queue["measured"] is not None
+    assert queue["verdict"] == "cannot be checked"
+
+
+def test_reproduce_prints_values_and_where_the_figure_is(waterfill, papers):
+    ran = waterfill("reproduce", "paper/one")
+    assert ran.code == 0
+    assert "18 ± 0.9 Mbit/s" in ran.out
+    assert "queue: not in the text" in ran.out
+    assert "figure: out/paper/one/rates.png" in ran.out
+    assert max(map(len, ran.out.splitlines())) <= 80
+    assert Path("out/paper/one/flows.parquet").is_file()
+
+
+def test_reproduce_writes_where_it_is_told(waterfill, papers):
+    assert waterfill("reproduce", "paper/one", "-o", "here").code == 0
+    assert Path("here/rates.svg").is_file()
+    assert waterfill("reproduce", "paper", "-o", "there").code == 0
+    assert Path("there/paper/two/claims.json").is_file()
+    assert waterfill("reproduce", "--all", "-o", "all").code == 0
+    assert Path("all/paper/one/summary.json").is_file()
+
+
+@pytest.mark.parametrize("value", ["180.0", "18.0"])
+def test_a_verdict_that_changes_is_exit_1_in_either_direction(waterfill, papers, value):
+    text = CLAIMS.replace("18.0", value)
+    if value == "18.0":
+        text = text.replace('expect = "reproduced"', 'expect = "differs"\nwhy = "so it was"')
+    (papers / "paper" / "one" / "claims.toml").write_text(text)
+    ran = waterfill("reproduce", "paper/one", "--json")
+    assert ran.code == 1
+    assert len(ran.document["claims"]) == 2
+    assert "paper/one/target: " in ran.err
+
+
+def test_reproduce_with_a_file_in_the_way_runs_nothing(waterfill, papers, monkeypatch):
+    Path("out").write_text("")
+    monkeypatch.setattr(backends, "run", None)
+    ran = waterfill("reproduce", "paper/one")
+    assert ran.code == 2
+    assert "found a file in its way" in ran.err
+
+
+# --- signals, pipes, terminals ------------------------------------------------------------------
+
+
+def test_interrupt_leaves_what_there_is(tmp_path):
+    file, out = long_scenario(tmp_path), tmp_path / "out"
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(file), "--json", "-o", str(out)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not out.is_dir():  # made just before the run
+        time.sleep(0.05)
+    time.sleep(3.0)  # a sample of 0.1 s must be over, on a busy machine too
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in stderr
+    document = json.loads(stdout)
+    assert 0 < document["interrupted_at_s"] < 100_000
+    assert json.loads((out / "summary.json").read_text()) == document
+    assert pq.read_table(out / "flows.parquet").num_rows > 0
+    assert not [name for name in os.listdir(out) if name.endswith(".tmp")]
+
+
+def test_interrupted_python_run_returns_what_there_is(tmp_path):
+    def interrupt(tick: Any) -> None:
+        if tick.now_s > 0.5:
+            raise KeyboardInterrupt
+
+    result = backends.run(backends.load(long_scenario(tmp_path)), progress=interrupt)
+    assert result.summary["interrupted_at_s"] > 0.5
+
+
+def test_interrupted_reproduce_judges_nothing(waterfill, papers, monkeypatch):
+    monkeypatch.setattr(backends, "_advance", lambda simulation, *_: simulation.advance(1.0) or 1.0)
+    ran = waterfill("reproduce", "--all")
+    assert ran.code == 130
+    assert ran.out == ""
+    assert "0 of 2 experiments are done" in ran.err
+    assert not Path("out/paper/one/claims.json").exists()
+
+
+@pytest.mark.parametrize("arguments", [["protocols"], ["protocols", "--json"]])
+def test_a_full_disk_on_standard_output(arguments):
+    with open("/dev/full", "w") as full:
+        done = subprocess.run([*COMMAND, *arguments], stdout=full, stderr=subprocess.PIPE)
+    assert done.returncode == 2
+    assert done.stderr == b"standard output: cannot be written: No space left on device\n"
+
+
+@pytest.mark.parametrize("form", [[], ["--json"]])
+def test_a_reader_that_goes_away_is_no_error(tmp_path, form):
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    process = subprocess.Popen(
+        [*COMMAND, "run", str(tmp_path / "s.toml"), *form],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    stderr = process.stderr.read().decode()
+    assert process.wait() == 141
+    assert stderr.count("\n") == 1  # the closing line alone
+    process.stderr.close()
+
+
+def test_progress_on_a_terminal(tmp_path):
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    leader, follower = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "COLUMNS": "100"}
+    done = subprocess.run(
+        [*COMMAND, "run", str(tmp_path / "s.toml"), "--json"],
+        stdout=subprocess.PIPE,
+        stderr=follower,
+        env=environment,
+        check=True,
+    )
+    os.close(follower)
+    shown = os.read(leader, 1 << 16).decode()
+    os.close(leader)
+    assert "M packets/s" in shown
+    assert "left" in shown
+    assert json.loads(done.stdout)["scenario"] == "small"
+
+
+def test_a_terminal_without_unicode(tmp_path):
+    (tmp_path / "s.toml").write_text(SCENARIO.replace("small", "a → b"))
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    for extra in ([], ["--json"]):
+        done = subprocess.run(
+            [*COMMAND, "run", str(tmp_path / "s.toml"), *extra],
+            capture_output=True,
+            env=environment,
+            check=True,
+        )
+    assert json.loads(done.stdout)["scenario"] == "a → b"

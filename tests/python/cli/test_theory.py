@@ -1,0 +1,214 @@
+"""`waterfill theory …` as it is typed: the contract's keys, figures, one-line errors."""
+
+import pytest
+from rich.cells import cell_len
+
+NAMES = {
+    "maxnet": ("alpha", "eq13", "implemented"),
+    "aecp": ("delay_margin_s", "sampled_delay_margin_s"),
+    "xcp": ("alpha_min", "beta"),
+    "rcp": ("stable_empty_queue", "stable_standing_queue"),
+    "vcp": ("kappa",),
+    "jetmax": ("mode",),
+}
+
+SCENARIO = """
+duration = "10 s"
+protocol = "maxnet"
+[[link]]
+name = "one"
+from = "a"
+to = "b"
+rate = "155 Mbit/s"
+delay = "1 ms"
+[[link]]
+name = "two"
+from = "b"
+to = "c"
+rate = "100 Mbit/s"
+delay = "100 ms"
+[[flow]]
+name = "short"
+path = ["one"]
+[[flow]]
+name = "long"
+path = ["one", "two"]
+count = 4
+"""
+
+
+@pytest.fixture
+def scenario(tmp_path):
+    path = tmp_path / "s.toml"
+    path.write_text(SCENARIO)
+    return str(path)
+
+
+@pytest.mark.parametrize("protocol", NAMES)
+def test_stability_has_the_contracts_keys(waterfill, protocol):
+    ran = waterfill("theory", "stability", protocol, "--max-rtt", "200 ms", "--json")
+    assert ran.code == 0
+    document = ran.document
+    for key in ("omega_rad_s", "slope", "alpha_max", "stable", *NAMES[protocol]):
+        assert key in document
+    assert isinstance(document["stable"], bool)
+
+
+def test_stability_of_the_papers_case_shows_the_papers_values(waterfill):
+    ran = waterfill("theory", "stability", "maxnet", "--max-rtt", "1000s", "--json")
+    document = ran.document
+    assert document["omega_rad_s"] == pytest.approx(0.0015317, rel=1e-4)
+    assert document["slope"] == pytest.approx(0.3523, rel=1e-3)
+    assert document["alpha_max"] == pytest.approx(0.8575, rel=1e-4)
+    assert document["stable"] is True
+    papers = [entry["paper"] for entry in document["rows"] if entry["paper"] is not None]
+    assert papers == [0.001525, 0.3504]
+    # Of other parameters the paper prints nothing.
+    other = waterfill(
+        "theory", "stability", "maxnet", "--set", "params.maxnet.eta=0.1", "--json"
+    ).document
+    assert all(entry["paper"] is None for entry in other["rows"])
+    assert other["eq13"]["eta"] == 0.1
+
+
+def test_tuning_returns_parameters_margin_and_certificate(waterfill):
+    ran = waterfill("theory", "stability", "maxnet", "--tune", "--max-rtt", "250ms", "--json")
+    document = ran.document
+    assert document["phase_margin_deg"] == pytest.approx(45.0)
+    tuned = document["params"]
+    assert tuned["alpha"] * tuned["t"] == pytest.approx(0.25)
+    assert document["certificate"]["certified"] is document["stable"] is True
+    assert document["tune"]["eq13"]["params"]["alpha"] == pytest.approx(0.7854, abs=1e-4)
+    # What it returns is what `stability` certifies.
+    sets = [f"--set=params.maxnet.{k}={v}" for k, v in (("alpha", tuned["alpha"]), ("eta", 0.1))]
+    again = waterfill(
+        *("theory", "stability", "maxnet", "--max-rtt", "1000 s", "--json", *sets),
+        f"--set=params.maxnet.t={1000 * tuned['t']} ms",
+    ).document
+    assert again["implemented"]["alpha_max"] == pytest.approx(document["alpha_max"], rel=1e-6)
+
+
+def test_a_networks_stability_is_lemma_1_of_its_round_trips(waterfill, scenario):
+    document = waterfill("theory", "stability", scenario, "--json").document
+    assert document["rtts_s"] == pytest.approx([0.002, 0.202])
+    assert document["stable"] is True
+    assert [b["name"] for b in document["bottlenecks"]] == ["one", "two"]
+    assert document["equal_prices"] is False
+    wild = waterfill(
+        "theory", "stability", scenario, "--set", "params.maxnet.alpha=1.5", "--json"
+    ).document
+    assert wild["alpha_max"] < 1.5 or wild["implemented"]["alpha_max"] < 1.5
+    assert wild["stable"] is False
+
+
+def test_rcp_link_by_link(waterfill, scenario):
+    document = waterfill("theory", "stability", scenario, "--protocol", "rcp", "--json").document
+    one, two = document["links"]
+    # Link one: d̂ over traffic is (55·2 + 100·202)/155 ms, and 55 of 155 Mbit/s respond.
+    assert one["mean_rtt_s"] == pytest.approx((55 * 0.002 + 100 * 0.202) / 155)
+    assert one["share"] == pytest.approx(55 / 155)
+    assert two["mean_rtt_s"] == pytest.approx(0.202)
+    assert two["empty_queue"]["stable"]
+    assert not two["standing_queue"]["stable"]
+
+
+def test_margin_has_the_contracts_keys(waterfill):
+    document = waterfill("theory", "margin", "aecp", "--json").document
+    assert document["crossover_rad_s"] == pytest.approx(1.0)
+    assert document["phase_margin_deg"] == pytest.approx(36.87, abs=0.01)
+    assert document["delay_margin_s"] == pytest.approx(0.6435, abs=1e-4)
+    assert document["gain_margin"] is None  # infinite
+    late = waterfill("theory", "margin", "aecp", "--rtt", "1 s", "--json").document
+    assert late["stable"] is False
+    assert late["sampled_growth_per_s"]["exact"] > 1
+
+
+@pytest.mark.parametrize("protocol", ["maxnet", "xcp", "rcp", "vcp"])
+def test_margin_of_the_others(waterfill, protocol):
+    document = waterfill("theory", "margin", protocol, "--rtt", "80 ms", "--json").document
+    # RCP's own β is unstable with a standing queue.
+    assert document["stable"] is (protocol != "rcp")
+
+
+def test_equilibrium(waterfill, scenario):
+    document = waterfill("theory", "equilibrium", scenario, "--protocol", "xcp", "--json").document
+    short, long = document["flows"]
+    assert (short["bottleneck"], long["bottleneck"]) == ("one", "two")
+    assert long["ratio"] == pytest.approx(1.0)
+    # Without acknowledgements it is 43.02 of 55 Mbit/s; they only load the way back.
+    assert short["rate_bps"] == pytest.approx(43.02e6, rel=1e-3)
+    fair = waterfill("theory", "equilibrium", scenario, "--protocol", "rcp", "--json").document
+    assert fair["flows"][0]["ratio"] == pytest.approx(1.0)
+
+
+def test_convergence_and_encoding(waterfill):
+    aecp = waterfill("theory", "convergence", "aecp", "--json").document
+    assert [e["within"] for e in aecp["efficiency"]] == [True, False, False]
+    maxnet = waterfill("theory", "encoding", "maxnet", "--json").document
+    needed = maxnet["bits_needed"]
+    assert (needed["integer"], needed["fraction"]) == (4, 18)
+    steps = {fast["rtt_s"]: fast["log_rate_step"] for fast in maxnet["fast_path"]}
+    assert steps[1e-3] == pytest.approx(0.0025, rel=0.02)
+    assert steps[10e-6] == pytest.approx(0.25, rel=0.02)
+    factor = waterfill("theory", "encoding", "aecp", "--json").document
+    assert factor["rate_step"] == pytest.approx(0.00068, rel=0.01)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "figures"),
+    [
+        (("stability", "maxnet"), {"construction", "lead-or-lag"}),
+        (("margin", "aecp"), {"margin"}),
+        (("convergence", "aecp"), {"efficiency"}),
+        (("convergence", "maxnet"), {"steps"}),
+        (("encoding", "maxnet"), {"encoding"}),
+        (("stability", "rcp"), {"region"}),
+        (("stability", "vcp"), {"margin"}),
+        (("stability", "jetmax"), {"steps"}),
+    ],
+)
+def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments, figures):
+    ran = waterfill("theory", *arguments, "-o", "out")
+    assert ran.code == 0
+    written = {path.name for path in (tmp_path / "out").iterdir()}
+    assert written == {"theory.json"} | {f"{f}.{kind}" for f in figures for kind in ("png", "svg")}
+    # A combining mark takes no cell of its own.
+    assert max(cell_len(line) for line in ran.out.splitlines()) <= 80
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("stability", "cubic"), "cubic: expected a protocol or a scenario's file"),
+        (("stability", "none.toml"), "none.toml: expected a scenario file that can be read"),
+        (("stability", "maxnet", "--max-rtt", "5"), "max-rtt: expected a time such as"),
+        (
+            ("stability", "maxnet", "--set", "params.xcp.beta=1"),
+            "params.xcp.beta: expected a param",
+        ),
+        (
+            ("stability", "maxnet", "--set", "params.maxnet.alpha=9"),
+            "params.maxnet.alpha: expected",
+        ),
+        (("stability", "aecp", "--tune"), "tune: expected maxnet by itself"),
+        (("stability", "maxnet", "--tune", "--eta", "0"), "eta: expected a number above 0"),
+        (("margin", "jetmax"), "jetmax: expected a protocol"),
+        (("equilibrium", "xcp"), "xcp: expected a scenario's file"),
+        (("convergence", "maxnet", "--rtt", "1 us"), "rtt: expected at least 1 ms"),
+        (("encoding", "xcp"), "xcp: expected a protocol"),
+    ],
+)
+def test_wrong_input_is_one_line_and_exit_2(waterfill, arguments, message):
+    ran = waterfill("theory", *arguments)
+    assert ran.code == 2
+    assert ran.out == ""
+    assert len(ran.err.splitlines()) == 1
+    assert message in ran.err
+
+
+def test_mixed_protocols_are_refused(waterfill, scenario, tmp_path):
+    text = SCENARIO.replace('name = "short"', 'name = "short"\nprotocol = "xcp"')
+    (tmp_path / "mixed.toml").write_text(text)
+    ran = waterfill("theory", "equilibrium", "mixed.toml")
+    assert ran.code == 2
+    assert "expected flows of one protocol" in ran.err

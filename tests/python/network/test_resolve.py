@@ -1,0 +1,382 @@
+import math
+
+import pytest
+
+from known import PROTOCOLS
+from waterfill.errors import InputError
+from waterfill.network import resolve
+from waterfill.scenario.document import from_dict
+
+
+def link(name, start, end, rate="100 Mbit/s", delay="10 ms", **more):
+    return {"name": name, "from": start, "to": end, "rate": rate, "delay": delay, **more}
+
+
+def build(links, flows, **more):
+    flows = [{"name": f"f{i}", **flow} for i, flow in enumerate(flows)]
+    document = {"duration": "10 s", "protocol": "maxnet", "link": links, "flow": flows, **more}
+    return from_dict(document, "S.toml")
+
+
+def core(links, flows, **more):
+    return resolve.to_core(build(links, flows, **more), PROTOCOLS)
+
+
+def ways(links, *flows):
+    """Names of the links, there and back, of the first flow."""
+    found = core(links, flows)
+    names = [entry["name"] for entry in found["links"]]
+    first = found["flows"][0]
+    return tuple(" ".join(names[i] for i in first[way]) for way in ("forward", "reverse"))
+
+
+def refusal(links, *flows, **more):
+    with pytest.raises(InputError) as refused:
+        core(links, flows, **more)
+    return str(refused.value)
+
+
+LINE = [link("l1", "r1", "r2"), link("l2", "r2", "r3")]
+
+
+def test_directions_keep_the_file_s_order_each_followed_by_its_reverse():
+    links = [link("l1", "a", "b"), link("l2", "b", "c", duplex=False), link("l3", "c", "a")]
+    found = core(links, [{"from": "a", "to": "b"}])
+    assert [entry["name"] for entry in found["links"]] == ["l1", "l1:rev", "l2", "l3", "l3:rev"]
+
+
+@pytest.mark.parametrize(
+    ("flow", "there", "back"),
+    [
+        ({"path": ["l1", "l2"]}, "l1 l2", "l2:rev l1:rev"),
+        ({"path": ["l2", "l1"]}, "l2:rev l1:rev", "l1 l2"),  # either way over a link
+        ({"path": ["l1"]}, "l1", "l1:rev"),
+        ({"path": ["l1:rev"]}, "l1:rev", "l1"),
+        ({"path": ["l1"], "from": "r2"}, "l1:rev", "l1"),
+        ({"path": ["l1"], "to": "r1"}, "l1:rev", "l1"),
+        ({"path": ["l1"], "from": "a", "to": "b"}, "l1", "l1:rev"),  # hosts on ideal accesses
+        ({"path": ["l1"], "from": "a", "to": "r1"}, "l1:rev", "l1"),
+        ({"from": "r1", "to": "r3"}, "l1 l2", "l2:rev l1:rev"),
+        ({"from": "r3", "to": "r2"}, "l2:rev", "l2"),
+    ],
+)
+def test_paths(flow, there, back):
+    assert ways(LINE, flow) == (there, back)
+
+
+def test_the_default_route_has_fewest_hops_then_least_delay():
+    direct = link("direct", "r1", "r3", delay="1 s")
+    assert ways([*LINE, direct], {"from": "r1", "to": "r3"})[0] == "direct"
+    other = [link("l3", "r1", "r4", delay="4 ms"), link("l4", "r4", "r3", delay="15.999999999 ms")]
+    assert ways([*LINE, *other], {"from": "r1", "to": "r3"})[0] == "l3 l4"
+    slow = link("slow", "r1", "r2", delay="11 ms")
+    assert ways([slow, *LINE], {"from": "r1", "to": "r2"})[0] == "l1"
+
+
+@pytest.mark.parametrize(
+    "twins",
+    [
+        [link("a", "r1", "r2"), link("b", "r1", "r2")],
+        [link("a", "r1", "r2"), link("b", "r2", "r1")],
+        [
+            link("a", "r1", "x", delay="4 ms"),
+            link("b", "x", "r2", delay="6 ms"),
+            link("c", "r1", "y", delay="3 ms"),
+            link("d", "y", "r2", delay="7 ms"),
+        ],
+    ],
+)
+def test_a_true_tie_is_an_error(twins):
+    assert refusal(twins, {"from": "r1", "to": "r2"}) == (
+        'S.toml: flow.f0.path: expected a list of links, as several routes from "r1" to "r2" '
+        "are equally short"
+    )
+
+
+def test_parallel_links_in_a_path():
+    twins = [link("a", "r1", "r2"), link("b", "r1", "r2")]
+    assert ways(twins, {"path": ["b"]}) == ("b", "b:rev")
+    assert ways(twins, {"path": ["a", "b"]}) == ("a b:rev", "b a:rev")
+
+
+def test_a_link_of_one_way_goes_one_way():
+    links = [link("l1", "r1", "r2", duplex=False), link("back", "r2", "r1", duplex=False)]
+    assert ways(links, {"path": ["l1"]}) == ("l1", "back")
+    assert ways(links, {"path": ["back"]}) == ("back", "l1")
+    assert refusal(links, {"path": ["l1:rev"]}) == (
+        'S.toml: flow.f0.path: unknown link "l1:rev", did you mean "l1"?'
+    )
+
+
+def test_the_way_back_is_the_path_backwards_else_the_shortest():
+    up = link("up", "r1", "r2", duplex=False)
+    shortcut = [link("s1", "r3", "x", delay="1 ms"), link("s2", "x", "r1", delay="1 ms")]
+    assert ways([*LINE, *shortcut], {"path": ["l1", "l2"]})[1] == "l2:rev l1:rev"
+    assert ways([up, LINE[1], *shortcut], {"path": ["up", "l2"]})[1] == "s1 s2"
+
+
+def test_a_way_back_that_is_a_true_tie_can_be_named():
+    up = link("up", "r1", "r2", duplex=False)
+    backs = [link("b1", "r2", "r1", duplex=False), link("b2", "r2", "r1", duplex=False)]
+    assert refusal([up, *backs], {"path": ["up"]}) == (
+        'S.toml: flow.f0.return_path: expected a list of links, as several routes from "r2" to '
+        '"r1" are equally short'
+    )
+    assert ways([up, *backs], {"path": ["up"], "return_path": ["b2"]}) == ("up", "b2")
+    assert refusal([up, *backs], {"path": ["up"], "return_path": ["up"]}) == (
+        'S.toml: flow.f0.return_path: expected a path from "r2" to "r1", got one from "r1" to "r2"'
+    )
+
+
+@pytest.mark.parametrize(
+    ("flow", "line"),
+    [
+        (
+            {"from": "r1", "to": "y"},
+            'flow.f0.path: expected a route, got none from "r1" to "y"',
+        ),
+        ({"from": "r1", "to": "r1"}, 'flow.f0.to: expected another host than from, got "r1"'),
+        ({"from": "r1"}, "flow.f0.path: expected a path, or both from and to, got neither"),
+        (
+            {"path": ["l1", "island"]},
+            'flow.f0.path: expected links that join end to end, got "l1" then "island"',
+        ),
+        (
+            {"path": ["l1", "l2"], "to": "r2"},
+            'flow.f0.path: expected a path to "r2", got one from "r1" to "r3"',
+        ),
+    ],
+)
+def test_no_route(flow, line):
+    assert refusal([*LINE, link("island", "x", "y")], flow) == f"S.toml: {line}"
+
+
+def test_no_way_back_on_a_default_route():
+    links = [link("l1", "r1", "r2", duplex=False)]
+    assert refusal(links, {"from": "r1", "to": "r2"}) == (
+        'S.toml: flow.f0.path: expected a way back for acknowledgements, got none from "r2" to "r1"'
+    )
+
+
+def test_traffic_needs_no_way_back():
+    traffic = [{"kind": "cbr", "path": ["l2"], "rate": "1 Mbit/s", "start": "1 s"}]
+    links = [LINE[0], link("l2", "r2", "r3", duplex=False)]
+    assert core(links, [{"path": ["l1"]}], traffic=traffic)["traffic"] == [
+        {
+            "name": "cbr",
+            "kind": "cbr",
+            "path": [2],
+            "rate_bps": 1e6,
+            "start_s": 1.0,
+            "stop_s": 10.0,
+            "packet_bytes": 1500,
+        }
+    ]
+
+
+def test_base_rtt_is_twice_the_propagation_and_rtt_pads_it():
+    found = build(LINE, [{"path": ["l1", "l2"]}, {"path": ["l2"], "rtt": "80 ms"}])
+    assert resolve.base_rtts(found) == {"f0": 0.04, "f1": 0.08}
+    pads = [flow["pad_s"] for flow in resolve.to_core(found, PROTOCOLS)["flows"]]
+    assert pads == [0.0, pytest.approx(0.03, abs=1e-15)]
+
+
+def test_a_way_back_of_another_length_counts():
+    links = [link("up", "r1", "r2", duplex=False), link("down", "r2", "r1", delay="250 ms")]
+    assert resolve.base_rtts(build(links, [{"path": ["up"]}])) == {"f0": 0.26}
+
+
+def test_an_rtt_that_is_the_path_s_own_pads_nothing():
+    links = [link(f"l{i}", f"r{i}", f"r{i + 1}", delay="0.1 ms") for i in range(7)]
+    path = [entry["name"] for entry in links]
+    found = core(links, [{"path": path, "rtt": "1.4 ms"}])
+    assert found["flows"][0]["pad_s"] == pytest.approx(0, abs=1e-15)
+    assert found["flows"][0]["pad_s"] >= 0
+    assert refusal(links, {"path": path, "rtt": "1.399 ms"}) == (
+        "S.toml: flow.f0.rtt: expected at least the path's own 1.4 ms, got 1.399 ms"
+    )
+
+
+def buffers(links, *flows):
+    found = core(links, flows)["links"]
+    return {entry["name"]: (entry["buffer_bytes"], entry["buffer_packets"]) for entry in found}
+
+
+def test_a_bdp_is_rate_times_the_largest_base_rtt_that_crosses():
+    # 100 Mbit/s is 12.5 kB/ms. f0 has 20 ms, f1 80 ms, and both cross l1.
+    found = buffers(
+        [*LINE, link("idle", "x", "y"), link("half", "r1", "z", buffer="0.5 bdp")],
+        {"path": ["l1"]},
+        {"path": ["l1", "l2"], "rtt": "80 ms"},
+        {"path": ["half"]},
+    )
+    assert found["l1"] == found["l1:rev"] == (1_000_000, None)
+    assert found["l2"] == (1_000_000, None)
+    assert found["idle"] == (1_250_000, None)  # 100 ms where nothing crosses
+    assert found["half"] == (125_000, None)
+
+
+def test_acknowledgements_cross_a_link_too():
+    links = [link("up", "r1", "r2", duplex=False), link("down", "r2", "r1", duplex=False)]
+    assert buffers(links, {"path": ["up"], "rtt": "60 ms"})["down"] == (750_000, None)
+
+
+def test_buffers_in_packets_and_bytes():
+    links = [
+        link("l1", "a", "b", buffer="500 packets"),
+        link("l2", "b", "c", buffer="2 MB"),
+        link("l3", "c", "d", buffer="0 packets"),
+        link("l4", "d", "e", delay="1 ns"),
+        link("l5", "e", "f", delay="0 s"),
+    ]
+    found = buffers(links, {"path": ["l1", "l2", "l3"]}, {"path": ["l4"]}, {"path": ["l5"]})
+    assert found["l1"] == found["l1:rev"] == (None, 500)
+    assert found["l2"] == (2_000_000, None)
+    assert found["l3"] == (None, 0)
+    assert found["l4"] == (1500, None)  # a bdp is one packet at least
+    assert found["l5"] == (1_250_000, None)  # no RTT to take: the nominal one
+
+
+def test_loss_acts_forward_unless_the_reverse_is_named():
+    links = [link("l1", "a", "b", loss=0.1), link("l2", "b", "c", loss_reverse=0.2)]
+    found = core(links, [{"path": ["l1"]}])["links"]
+    assert [entry["loss"] for entry in found] == [0.1, 0, 0, 0.2]
+
+
+def test_the_whole_document():
+    found = resolve.to_core(
+        from_dict(
+            {
+                "name": "two hops",
+                "duration": "60 s",
+                "protocol": "maxnet",
+                "measure": ["40 s", "60 s"],
+                "link": [
+                    link("link1", "r1", "r2", "622 Mbit/s", "14.5 ms", target=0.8),
+                    link("link2", "r2", "r3", "400 Mbit/s", "15 ms"),
+                ],
+                "flow": [
+                    {
+                        "name": "long",
+                        "from": "a",
+                        "to": "b",
+                        "path": ["link1", "link2"],
+                        "count": 30,
+                        "start": "1 s",
+                        "stop": "70 s",
+                        "stagger": "10 ms",
+                        "size": "10 MB",
+                        "rtt": "80 ms",
+                        "weight": 2.0,
+                        "demand": "5 Mbit/s",
+                        "initial_window": "4 packets",
+                        "pacing": True,
+                        "delayed_ack": True,
+                    },
+                    {"name": "one", "path": ["link1"], "protocol": "aecp", "initial_window": 3},
+                ],
+                "params": {
+                    "maxnet": {
+                        "x_max": "1 Pbit/s",
+                        "t": "400 ms",
+                        "alpha": 1,
+                        "average": False,
+                        "order": "rate-first",
+                        "memory": 4,
+                        "reserve": "5 packets",
+                        "quantum": "3 kB",
+                    }
+                },
+            }
+        ),
+        PROTOCOLS,
+    )
+    long, one = found.pop("flows")
+    links = found.pop("links")
+    assert found == {
+        "name": "two hops",
+        "seed": 1,
+        "duration_s": 60.0,
+        "measure_s": [40.0, 60.0],
+        "sample_s": 0.1,
+        "packet_bytes": 1500,
+        "ack_bytes": 40,
+        "rto_min_s": 1.0,
+        "params": {
+            "maxnet": {
+                "x_max": 1e15,
+                "t": 0.4,
+                "alpha": 1.0,
+                "average": False,
+                "order": "rate-first",
+                "memory": 4.0,
+                "reserve": 5.0,
+                "quantum": 3000.0,
+            }
+        },
+        "traffic": [],
+    }
+    assert links[0] == {
+        "name": "link1",
+        "rate_bps": 622e6,
+        "delay_s": 0.0145,
+        "buffer_bytes": 6_220_000,
+        "buffer_packets": None,
+        "loss": 0.0,
+        "target": 0.8,
+        "routers": None,
+    }
+    assert math.isclose(long.pop("pad_s"), 0.0105)
+    assert long == {
+        "name": "long",
+        "count": 30,
+        "protocol": "maxnet",
+        "forward": [0, 2],
+        "reverse": [3, 1],
+        "start_s": 1.0,
+        "stagger_s": 0.01,
+        "stop_s": 60.0,  # no flow outlives the run
+        "size_bytes": 10_000_000,
+        "base_rtt_s": 0.08,
+        "weight": 2.0,
+        "demand_bps": 5e6,
+        "initial_window_packets": 4,
+        "pacing": True,
+        "delayed_ack": True,
+        "ecn": None,
+    }
+    assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
+
+
+def test_parameters_of_the_protocols_used_are_filled_in():
+    from waterfill.network.protocols import with_defaults
+
+    params = {"maxnet": {"alpha": 0.5}}
+    found = with_defaults(["maxnet", "cubic", "maxnet"], params, PROTOCOLS)
+    assert list(found) == ["maxnet", "cubic"]
+    assert found["maxnet"]["alpha"] == 0.5
+    assert found["maxnet"]["t"] == 0.4
+    assert found["cubic"] == {}
+
+
+def test_protocols_are_read_from_the_registry_s_list():
+    from waterfill.network import protocols
+
+    text = """[{"name": "maxnet", "kind": "explicit", "backends": ["sim"], "header_bytes": 8,
+        "echo_bytes": 8, "summary": "s", "signals": [],
+        "params": [{"name": "order", "unit": "choice", "default": "a", "choices": ["a", "b"],
+                    "doc": "d", "source": "x"},
+                   {"name": "t", "unit": "time", "default": 0.4, "choices": null,
+                    "doc": "d", "source": "x"}]}]"""
+    found = protocols.from_json(text)["maxnet"]
+    assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
+    assert found.param("order").parse("b") == "b"
+    assert found.param("t").parse("1 ms") == 0.001
+
+
+def test_every_parameter_of_the_core_has_a_unit_that_python_reads():
+    from waterfill.network import protocols
+
+    for info in protocols.load().values():
+        for param in info.params:
+            assert param.unit in {*protocols._NUMBERS, "flag", "choice"}, (info.name, param)

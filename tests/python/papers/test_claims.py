@@ -1,0 +1,321 @@
+"""The claims' file format, the verdicts, and the claims that the repository makes."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import synthetic
+from waterfill.errors import InputError
+from waterfill.network import maxmin
+from waterfill.papers import claims, reproduce
+from waterfill.runs import cache
+from waterfill.runs.result import Result
+from waterfill.scenario.document import load
+
+FILE = """
+title = "An experiment"
+[[figure]]
+name = "rates"
+plot = "rates"
+args = { average_s = 0.2 }
+[[claim]]
+id = "mean"
+source = "§1"
+statement = "The mean rate is 10 Mbit/s"
+measure = "rate_over"
+args = { flow = "f", start_s = 0.0, stop_s = 1 }
+unit = "Mbit/s"
+paper_value = 10
+tolerance = "5 %"
+expect = "reproduced"
+"""
+
+
+@pytest.fixture
+def run() -> Result:
+    links = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
+    return synthetic.result({"f": [10.4e6] * 10}, links)
+
+
+def experiment(folder: Path, text: str = FILE) -> claims.Experiment:
+    home = folder / "paper" / "experiment"
+    home.mkdir(parents=True, exist_ok=True)
+    (home / "claims.toml").write_text(text, encoding="utf-8")
+    return claims.load(home / "claims.toml")
+
+
+def claim(**changed: Any) -> claims.Claim:
+    keys = {"id": "x", "source": "§1", "statement": "s", "expect": "reproduced", "unit": "s"}
+    return claims.Claim.model_validate(keys | {"paper_value": 10.0} | changed)
+
+
+@pytest.mark.parametrize(
+    ("changed", "measured", "verdict"),
+    [
+        ({}, 10.0, "reproduced"),
+        ({}, 10.1, "differs"),
+        ({"tolerance": "5 %"}, 10.5, "reproduced"),
+        ({"tolerance": "5 %"}, 10.51, "differs"),
+        ({"tolerance": 0.2}, 9.8, "reproduced"),
+        ({"tolerance": 0.2}, 9.7, "differs"),
+        ({"relation": "<"}, 9.99, "reproduced"),
+        ({"relation": "<"}, 10.0, "differs"),
+        ({"relation": "<", "tolerance": 1.0}, 10.9, "reproduced"),
+        ({"relation": ">"}, 10.01, "reproduced"),
+        ({"relation": ">"}, 10.0, "differs"),
+        ({"relation": "<"}, float("inf"), "differs"),
+        ({}, float("inf"), "differs"),
+        ({}, None, "cannot be checked"),
+        ({"paper_value": None}, 3.0, "cannot be checked"),
+    ],
+)
+def test_verdicts(changed, measured, verdict):
+    assert claim(**changed).verdict(measured) == verdict
+
+
+def test_expect_does_not_enter_into_the_verdict():
+    for expect in claims.VERDICTS:
+        assert claim(expect=expect, why="w").verdict(10.0) == "reproduced"
+
+
+def test_document_of_a_claim(tmp_path, run):
+    judged = experiment(tmp_path).evaluate({"run": run})
+    assert judged == [
+        {
+            "id": "mean",
+            "paper": "paper",
+            "experiment": "experiment",
+            "source": "§1",
+            "statement": "The mean rate is 10 Mbit/s",
+            "relation": "=",
+            "paper_value": 10,
+            "tolerance": 0.5,
+            "unit": "Mbit/s",
+            "over_seeds": None,
+            "expect": "reproduced",
+            "why": None,
+            "measured": pytest.approx(10.4),
+            "values": [pytest.approx(10.4)],
+            "verdict": "reproduced",
+        }
+    ]
+    counts = {"reproduced": 1, "differs": 0, "cannot be checked": 0}
+    assert claims.document(judged) == {"claims": judged, "counts": counts}
+
+
+def test_never_is_null_and_differs(tmp_path, run):
+    text = FILE.replace('"rate_over"', '"rise_time"').replace('"Mbit/s"', '"s"')
+    text = text.replace("start_s = 0.0, stop_s = 1", "at_s = 0.0, target_bps = 1e9")
+    (judged,) = experiment(tmp_path, text).evaluate({"run": run})
+    assert (judged["measured"], judged["verdict"]) == (None, "differs")
+
+
+def test_a_claim_that_nothing_measures_cannot_be_checked(tmp_path, run):
+    text = re.sub(r"(measure|args|unit|tolerance) = (?!.*average).*\n", "", FILE)
+    text = text.replace('"reproduced"', '"cannot be checked"\nwhy = "not in the text"')
+    (judged,) = experiment(tmp_path, text).evaluate({"run": run})
+    assert judged["verdict"] == "cannot be checked"
+
+
+def test_write_leaves_data_figures_and_claims(tmp_path, run):
+    found = experiment(tmp_path)
+    figures = found.write([{"run": run}], found.evaluate({"run": run}), tmp_path / "out")
+    assert [path.name for path in figures] == ["rates.png", "rates.svg"]
+    assert json.loads((tmp_path / "out" / "claims.json").read_text())["counts"]["reproduced"] == 1
+    first = {path: path.read_bytes() for path in figures}
+    assert b"<dc:date>" not in first[figures[1]]
+    found.write([{"run": run}], found.evaluate({"run": run}), tmp_path / "out")
+    assert {path: path.read_bytes() for path in figures} == first
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('unit = "Mbit/s"', 'unit = "MB"', "claim.mean.unit: expected bit/s or Mbit/s"),
+        ('"rate_over"', '"rate_ovr"', 'claim.mean.measure: unknown measure, did you mean "rate_ov'),
+        ('flow = "f", ', "", "claim.mean.args.flow: expected a value, got nothing"),
+        ('flow = "f"', 'flow = "f", x = 1', "claim.mean.args.x: unknown argument"),
+        ("start_s = 0.0", 'start_s = "soon"', "claim.mean.args.start_s: "),
+        ('expect = "reproduced"', 'expect = "yes"', "claim.mean.expect: "),
+        ('expect = "reproduced"', "", "claim.mean.expect: expected a value, got nothing"),
+        ('expect = "reproduced"', 'expect = "differs"', 'claim.mean.why: expected why "differs"'),
+        ('expect = "reproduced"', 'expect = "reproduced"\nwhat = 1', "claim.mean.what: unknown"),
+        ('tolerance = "5 %"', 'tolerance = "5"', "claim.mean.tolerance: expected a number or a"),
+        ('tolerance = "5 %"', "tolerance = -1", "claim.mean.tolerance: expected a number or a"),
+        ('tolerance = "5 %"', 'tolerance = "x %"', "claim.mean.tolerance: expected a number or a"),
+        ("paper_value = 10", "paper_value = nan", "claim.mean.paper_value: "),
+        ('id = "mean"', 'id = "a claim"', "expected letters, digits"),
+        ('plot = "rates"', 'plot = "pie"', "figure.rates.plot: unknown plot"),
+        ("average_s = 0.2", "average = 0.2", "figure.rates.args.average: unknown argument"),
+        ('title = "An experiment"', "title = 3", "title: "),
+        ('title = "An experiment"', "title = ", "expected TOML"),
+        ("[[claim]]", "[[claims]]", "unknown key"),
+    ],
+)
+def test_a_wrong_file_is_one_line(tmp_path, old, new, message):
+    with pytest.raises(InputError) as caught:
+        experiment(tmp_path, FILE.replace(old, new))
+    text = str(caught.value)
+    assert message in text
+    assert "claims.toml" in text
+    assert "\n" not in text
+
+
+def test_an_id_used_twice(tmp_path):
+    twice = FILE + FILE[FILE.index("[[claim]]") :]
+    with pytest.raises(InputError, match=r"claim\.mean: expected a name of its own"):
+        experiment(tmp_path, twice)
+
+
+def test_a_flow_that_the_run_lacks(tmp_path, run):
+    found = experiment(tmp_path, FILE.replace('flow = "f"', 'flow = "g"'))
+    with pytest.raises(InputError, match=r'mean\.args: expected a name of its run, got "g"'):
+        found.evaluate({"run": run})
+
+
+def test_select(tmp_path):
+    known = [experiment(tmp_path)]
+    assert claims.select(["paper"], known) == known
+    assert claims.select(["paper/experiment/"], known) == known
+    with pytest.raises(InputError, match='unknown experiment, did you mean "paper/experiment"'):
+        claims.select(["paper/experimnt"], known)
+
+
+def test_the_repositorys_claims_are_sound():
+    """Every claims.toml loads, its scenario too, and names of flows and links are theirs."""
+    known = claims.experiments()
+    assert {"maxnet-2007/two-hop", "maxnet-2007/cross-traffic"} <= {e.path for e in known}
+    for found in known:
+        assert (found.folder / "README.md").is_file()
+        found.scenarios(short=True)
+        scenarios = found.scenarios()
+        for one in found.claims:
+            scenario = scenarios[one.run or next(iter(scenarios))]
+            names = {flow.name for flow in scenario.flow}
+            wanted = {one.args["flow"].partition("[")[0]} if "flow" in one.args else set()
+            assert wanted | set(one.args.get("shares_bps", {})) <= names
+
+
+def test_two_hop_shares_are_max_min():
+    """The numbers in claims.toml are what progressive filling gives for its scenario."""
+    (found,) = claims.select(["maxnet-2007/two-hop"], claims.experiments())
+    intervals = maxmin.document(load(found.folder / "scenario.toml"))["intervals"]
+    shares = {
+        (number, flow["name"]): flow["rate_bps"]
+        for number, interval in enumerate(intervals, 1)
+        for flow in interval["flows"]
+    }
+    claimed = {}
+    for one in found.claims:
+        if one.id.startswith("share-"):
+            _, number, flow = one.id.split("-", 2)
+            interval = intervals[int(number) - 1]
+            assert one.args["stop_s"] == interval["to_s"]
+            claimed[int(number), flow] = one.paper_value * 1e6
+    assert claimed == pytest.approx(shares)
+
+
+# --- several runs -------------------------------------------------------------------------------
+
+GRID = """
+title = "Several runs"
+[grid]
+protocol = ["maxnet", "xcp"]
+"link.l.rate" = ["10 Mbit/s", "20 Mbit/s"]
+[[run]]
+name = "slow"
+set = ["link.l.rate=5 Mbit/s"]
+[short]
+set = ["duration=1 s"]
+grid = { protocol = ["xcp"] }
+[[claim]]
+id = "mean"
+run = "xcp 20 Mbit/s"
+source = "§1"
+statement = "s"
+measure = "rate_over"
+args = { flow = "f", start_s = 1.0, stop_s = 2.0 }
+short_args = { start_s = 0.5, stop_s = 1.0 }
+unit = "Mbit/s"
+paper_value = 20
+tolerance = "10 %"
+expect = "reproduced"
+"""
+
+SCENARIO = """
+duration = "2 s"
+protocol = "maxnet"
+link = [{ name = "l", from = "a", to = "b", rate = "1 Mbit/s", delay = "5 ms" }]
+flow = [{ name = "f", from = "a", to = "b" }]
+"""
+
+
+def several(tmp_path: Path, text: str = GRID) -> claims.Experiment:
+    found = experiment(tmp_path, text)
+    (found.folder / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
+    return found
+
+
+def test_a_grid_names_its_runs_by_their_values(tmp_path):
+    found = several(tmp_path)
+    scenarios = found.scenarios()
+    assert list(scenarios) == [
+        *("maxnet 10 Mbit/s", "maxnet 20 Mbit/s", "xcp 10 Mbit/s", "xcp 20 Mbit/s", "slow"),
+    ]
+    assert (scenarios["xcp 20 Mbit/s"].protocol, scenarios["xcp 20 Mbit/s"].link[0].rate) == (
+        *("xcp", 20e6),
+    )
+    assert (scenarios["slow"].protocol, scenarios["slow"].link[0].rate) == ("maxnet", 5e6)
+    short = found.scenarios(short=True, sets=["seed=7"])
+    assert list(short) == ["xcp 10 Mbit/s", "xcp 20 Mbit/s", "slow"]
+    assert {(one.duration, one.seed) for one in short.values()} == {(1.0, 7)}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('run = "xcp 20 Mbit/s"\n', "", "run: expected the name of a run, got nothing"),
+        ("xcp 20 Mbit/s", "xcp 20 Mbits", "unknown run"),
+        ('"slow"', '"xcp 10 Mbit/s"', "run.xcp 10 Mbit/s: expected a name of its own"),
+        ("short_args = { start_s", "short_args = { begin_s", "short_args.begin_s: unknown"),
+    ],
+)
+def test_what_is_wrong_with_several_runs(tmp_path, old, new, message):
+    with pytest.raises(InputError, match=re.escape(message)):
+        several(tmp_path, GRID.replace(old, new))
+
+
+def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
+    found = several(tmp_path)
+
+    def judge(folder: str, **options: Any) -> tuple[list[Any], list[str]]:
+        ran: list[str] = []
+        done = reproduce.reproduce(
+            [found],
+            lambda _: tmp_path / folder,
+            progress=lambda name, _: ran.append(name),
+            **options,
+        )
+        return done.claims[found.path], sorted(set(ran))
+
+    first, ran = judge("first")
+    assert [claim["verdict"] for claim in first] == ["reproduced"]
+    assert len(ran) == 5
+    second, ran = judge("second")
+    assert (second, ran) == (first, [])
+    written = [
+        (tmp_path / name / "xcp 20 Mbit-s" / "flows.parquet").read_bytes()
+        for name in ("first", "second")
+    ]
+    assert written[0] == written[1]
+    _, ran = judge("fresh", cached=False)
+    assert len(ran) == 5
+    short, ran = judge("short", short=True)
+    assert (short[0]["verdict"], len(ran)) == ("reproduced", 3)
+    monkeypatch.setattr(cache, "version", lambda: "another")
+    assert len(judge("other")[1]) == 5

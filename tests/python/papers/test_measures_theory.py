@@ -1,0 +1,52 @@
+"""Computed claims, by hand from the papers."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from waterfill.papers import measures_theory as theory
+
+
+@pytest.mark.parametrize(("flows", "bound"), [(1, 0.8), (2, 0.35), (9, 0.0), (20, 0.0)])
+def test_overload_when_one_more_starts(flows, bound):
+    assert theory.maxstart_bound(x=flows, mu=0.9) == pytest.approx(bound, abs=1e-12)
+
+
+def test_bits_of_both_papers():
+    assert theory.price_integer_bits(x_max_bps=1e15, x_min_bps=32.0, t_s=0.4) == 4
+    assert theory.price_integer_bits(x_max_bps=1e15, x_min_bps=32.0) == 5
+    assert theory.price_fraction_bits(epsilon=1e-5, t_s=0.4) == 18
+    assert theory.price_fraction_bits(epsilon=1e-5) == 17
+    assert theory.price_fraction_bits(epsilon=1e-5, t_s=0.05) == 21
+    assert theory.rate_bits(x_max_bps=1e15) == 50
+
+
+def test_ends_of_the_price_field():
+    # Code 1 is 2⁻¹⁸ s: a rate e^(2⁻¹⁸/0.4) below the largest.
+    largest = theory.price_field_rate(t_s=0.4, x_max_bps=1e15, end="largest")
+    assert largest == pytest.approx(1e15 * math.exp(-(2.0**-18) / 0.4), rel=1e-12)
+    smallest = theory.price_field_rate(t_s=0.4, x_max_bps=1e15, end="smallest")
+    assert smallest == pytest.approx(1e15 * math.exp(-80), rel=1e-4)
+
+
+def test_p_min_of_the_thesis():
+    assert theory.least_price_code(t_s=0.05, x_max_bps=1e15, rate_bps=1e9) == 181083
+
+
+def test_error_of_a_table():
+    # An octave in 256: half a step is ln 2/512, a chord is off by (ln 2/256)²/8.
+    asked = {"entries": 256, "x_max_bps": 2.0, "x_min_bps": 1.0}
+    assert theory.exponential_table_error(**asked) == pytest.approx(2 ** (1 / 512) - 1)
+    chord = theory.exponential_table_error(**asked, interpolated=True)
+    assert chord == pytest.approx(9.16e-7, rel=1e-3)
+
+
+def test_stability_up_to_1000_s():
+    case = {"alpha_t_s": 0.264, "eta": 0.06, "max_rtt_s": 1000.0}
+    assert theory.maxnet_threshold(**case) == pytest.approx(0.0015317, rel=1e-4)
+    assert theory.maxnet_threshold(**(case | {"eta": 0.07})) == pytest.approx(0.001525, abs=5e-7)
+    assert theory.maxnet_slope(**case) == pytest.approx(0.3523, abs=5e-5)
+    assert theory.maxnet_alpha_max(**case, slope=0.3504) == pytest.approx(0.8540, abs=5e-5)
+    assert theory.maxnet_fairness(eta=0.06, rtt_s=0.18) == pytest.approx(3.0)

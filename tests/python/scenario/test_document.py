@@ -1,0 +1,721 @@
+import errno
+import json
+import subprocess
+import sys
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from known import PROTOCOLS, ROOT
+from waterfill.errors import InputError
+from waterfill.network import resolve
+from waterfill.scenario import document as models
+from waterfill.scenario.document import NOT_YET, Scenario, from_dict, from_toml, load
+
+BASE = """
+name = "base"
+duration = "10 s"
+protocol = "maxnet"
+[[link]]
+name = "link1"
+from = "r1"
+to = "r2"
+rate = "10 Mbit/s"
+delay = "10 ms"
+[[link]]
+name = "link2"
+from = "r2"
+to = "r3"
+rate = "20 Mbit/s"
+delay = "10 ms"
+[[flow]]
+name = "long"
+path = ["link1", "link2"]
+[[flow]]
+name = "short"
+path = ["link1"]
+[[traffic]]
+kind = "cbr"
+path = ["link2"]
+rate = "1 Mbit/s"
+[params.maxnet]
+alpha = 0.5
+"""
+HEAD = BASE[: BASE.index("[[link]]")]
+LINKS = BASE[BASE.index("[[link]]") : BASE.index("[[flow]]")]
+FLOWS = BASE[BASE.index("[[flow]]") : BASE.index("[[traffic]]")]
+TRAFFIC = BASE[BASE.index("[[traffic]]") : BASE.index("[params")]
+
+
+def line_of(text):
+    """The one line that this text's scenario is refused with."""
+    with pytest.raises(InputError) as refused:
+        resolve.to_core(from_toml(text, "S.toml"), PROTOCOLS)
+    line = str(refused.value)
+    assert "\n" not in line
+    return line
+
+
+def edited(old, new):
+    assert BASE.count(old) >= 1, old
+    return BASE.replace(old, new, 1)
+
+
+def test_the_base_is_right():
+    assert resolve.to_core(from_toml(BASE), PROTOCOLS)["name"] == "base"
+
+
+# Each line: what is written instead of what, and the line that a user reads.
+ERRORS = {
+    "unknown key of a link": (
+        'rate = "10 Mbit/s"',
+        'rat = "10 Mbit/s"',
+        'link.link1.rat: unknown key, did you mean "rate"?',
+    ),
+    "unknown key of the root": (
+        "duration",
+        "duraton",
+        'duraton: unknown key, did you mean "duration"?',
+    ),
+    "unknown section": (
+        "[[traffic]]",
+        "[[trafic]]",
+        'trafic: unknown key, did you mean "traffic"?',
+    ),
+    "unknown key of a flow": (
+        'path = ["link1"]',
+        'path = ["link1"]\ncuont = 3',
+        'flow.short.cuont: unknown key, did you mean "count"?',
+    ),
+    "missing key": (
+        'rate = "10 Mbit/s"',
+        "",
+        'link.link1.rate: expected a rate such as "622 Mbit/s", got nothing',
+    ),
+    "missing duration": (
+        'duration = "10 s"',
+        "",
+        'duration: expected a time such as "60 s", got nothing',
+    ),
+    "missing name": ('name = "short"', "", "flow.1.name: expected a text, got nothing"),
+    "wrong unit": (
+        '"10 Mbit/s"',
+        '"10 ms"',
+        'link.link1.rate: expected a rate such as "622 Mbit/s", got "10 ms"',
+    ),
+    "no unit": (
+        '"10 Mbit/s"',
+        "10",
+        'link.link1.rate: expected a rate such as "622 Mbit/s", got 10',
+    ),
+    "negative rate": (
+        '"10 Mbit/s"',
+        '"-10 Mbit/s"',
+        'link.link1.rate: expected a rate above zero, got "-10 Mbit/s"',
+    ),
+    "zero rate": (
+        '"10 Mbit/s"',
+        '"0 Mbit/s"',
+        'link.link1.rate: expected a rate above zero, got "0 Mbit/s"',
+    ),
+    "rate too low for a packet": (
+        '"10 Mbit/s"',
+        '"0.001 bit/s"',
+        "link.link1.rate: expected a rate that sends a packet in time, got 0.001 bit/s",
+    ),
+    "zero duration": ('"10 s"', '"0 s"', 'duration: expected a time above zero, got "0 s"'),
+    "endless duration": (
+        '"10 s"',
+        '"1e7 s"',
+        'duration: expected a time of at most 1000000 s, got "1e7 s"',
+    ),
+    "NaN rate": (
+        '"10 Mbit/s"',
+        "nan",
+        'link.link1.rate: expected a rate such as "622 Mbit/s", got NaN',
+    ),
+    "NaN loss": (
+        'delay = "10 ms"',
+        "loss = nan",
+        "link.link1.loss: expected a finite number not below 0 and at most 1, got NaN",
+    ),
+    "NaN parameter": (
+        "alpha = 0.5",
+        "alpha = nan",
+        "params.maxnet.alpha: expected a finite number, got NaN",
+    ),
+    "loss above one": (
+        'delay = "10 ms"',
+        "loss = 1.5",
+        "link.link1.loss: expected a finite number not below 0 and at most 1, got 1.5",
+    ),
+    "router of an unknown protocol": (
+        'delay = "10 ms"',
+        'routers = ["maxnot"]',
+        'link.link1.routers: unknown protocol "maxnot", did you mean "maxnet"?',
+    ),
+    "target of zero": (
+        'delay = "10 ms"',
+        "target = 0",
+        "link.link1.target: expected a finite number above 0 and at most 1, got 0",
+    ),
+    "negative weight": (
+        'name = "short"',
+        'name = "short"\nweight = -1',
+        "flow.short.weight: expected a finite number above 0, got -1",
+    ),
+    "count too large": (
+        'name = "long"',
+        'name = "long"\ncount = 10_000_001',
+        "flow.long.count: expected a whole number from 1 to 10000000, got 10000001",
+    ),
+    "count beyond any memory": (
+        'name = "long"',
+        f'name = "long"\ncount = {10**18}',
+        f"flow.long.count: expected a whole number from 1 to 10000000, got {10**18}",
+    ),
+    "counts too large together": (
+        'name = "long"',
+        'name = "long"\ncount = 10_000_000',
+        "flow: expected a count of at most 10000000 over all flows, got 10000001",
+    ),
+    "count of zero": (
+        'name = "long"',
+        'name = "long"\ncount = 0',
+        "flow.long.count: expected a whole number from 1 to 10000000, got 0",
+    ),
+    "count not whole": (
+        'name = "long"',
+        'name = "long"\ncount = 1.5',
+        "flow.long.count: expected a whole number from 1 to 10000000, got 1.5",
+    ),
+    "flow without a route": (
+        'path = ["link1"]',
+        'from = "r1"\nto = "r9"',
+        'flow.short.path: expected a path, as "r9" is the end of no link',
+    ),
+    "flow with nothing of a route": (
+        'path = ["link1"]',
+        "",
+        "flow.short.path: expected a path, or both from and to, got neither",
+    ),
+    "traffic without a route": (
+        'path = ["link2"]',
+        "",
+        "traffic.cbr.path: expected a path, or both from and to, got neither",
+    ),
+    "unknown link in a path": (
+        '["link1", "link2"]',
+        '["link1", "lnk2"]',
+        'flow.long.path: unknown link "lnk2", did you mean "link2"?',
+    ),
+    "unknown link in a traffic's path": (
+        'path = ["link2"]',
+        'path = ["lnk2"]',
+        'traffic.cbr.path: unknown link "lnk2", did you mean "link2"?',
+    ),
+    "path that is not connected": (
+        'from = "r2"',
+        'from = "r4"',
+        'flow.long.path: expected links that join end to end, got "link1" then "link2"',
+    ),
+    "path that does not start at from": (
+        'path = ["link1"]',
+        'path = ["link1"]\nfrom = "r3"',
+        'flow.short.path: expected a path from "r3", got one from "r1" to "r2"',
+    ),
+    "link twice in a path": (
+        '["link1", "link2"]',
+        '["link1", "link1"]',
+        'flow.long.path: expected each link once, got "link1" twice',
+    ),
+    "path without links": (
+        'path = ["link1"]',
+        "path = []",
+        "flow.short.path: expected at least one link, got []",
+    ),
+    "path that is no list": (
+        'path = ["link1"]',
+        'path = "link1"',
+        'flow.short.path: expected a list, got "link1"',
+    ),
+    "no way back": (
+        'rate = "10 Mbit/s"',
+        'rate = "10 Mbit/s"\nduplex = false',
+        'flow.long.path: expected a way back for acknowledgements, got none from "r3" to "r1"',
+    ),
+    "link named twice": (
+        'name = "link2"',
+        'name = "link1"',
+        'link.link1.name: expected a name of its own, got "link1" twice',
+    ),
+    "flow named twice": (
+        'name = "short"',
+        'name = "long"',
+        'flow.long.name: expected a name of its own, got "long" twice',
+    ),
+    "traffic named twice": (
+        TRAFFIC,
+        2 * TRAFFIC.replace("[[traffic]]", '[[traffic]]\nname = "x"'),
+        'traffic.x.name: expected a name of its own, got "x" twice',
+    ),
+    "link to itself": (
+        'to = "r2"',
+        'to = "r1"',
+        'link.link1.to: expected another node than from, got "r1"',
+    ),
+    "name that a key's path cannot hold": (
+        'name = "short"',
+        'name = "sh.ort"',
+        'flow.sh.ort.name: expected a name without . [ ] : = or ", got "sh.ort"',
+    ),
+    "empty name": (
+        'name = "short"',
+        'name = ""',
+        'flow.1.name: expected a name without . [ ] : = or ", got ""',
+    ),
+    "stop before start": (
+        'name = "short"',
+        'name = "short"\nstart = "3 s"\nstop = "2 s"',
+        "flow.short.stop: expected a stop after the start at 3 s, got 2 s",
+    ),
+    "traffic that stops before it starts": (
+        'rate = "1 Mbit/s"',
+        'rate = "1 Mbit/s"\nstart = "3 s"\nstop = "3 s"',
+        "traffic.cbr.stop: expected a stop after the start at 3 s, got 3 s",
+    ),
+    "start after the run": (
+        'name = "short"',
+        'name = "short"\nstart = "10 s"',
+        "flow.short.start: expected a start before the run ends at 10 s, got 10 s",
+    ),
+    "stagger beyond the run": (
+        'name = "short"',
+        'name = "short"\ncount = 12\nstagger = "1 s"',
+        "flow.short.stagger: expected every start before 10 s, got the last start at 11 s",
+    ),
+    "negative start": (
+        'name = "short"',
+        'name = "short"\nstart = "-1 s"',
+        'flow.short.start: expected a time not below zero, got "-1 s"',
+    ),
+    "no links": (LINKS, "", "link: expected at least one [[link]], got none"),
+    "neither flows nor traffic": (
+        FLOWS + TRAFFIC,
+        "",
+        "flow: expected at least one [[flow]] or [[traffic]], got none",
+    ),
+    "empty list of links": (
+        HEAD + LINKS,
+        HEAD + "link = []\n",
+        "link: expected at least one [[link]], got none",
+    ),
+    "link as a table": (
+        LINKS + FLOWS,
+        FLOWS + "[link]\nname = 'link1'\n",
+        'link: expected tables, each written [[link]], got {"name": "link1"}',
+    ),
+    "not a table": (
+        "[params.maxnet]\nalpha = 0.5",
+        "[params]\nmaxnet = 3",
+        "params.maxnet: expected a table, got 3",
+    ),
+    "unknown protocol": (
+        'protocol = "maxnet"',
+        'protocol = "maxnt"',
+        'protocol: unknown protocol "maxnt", did you mean "maxnet"?',
+    ),
+    "unknown protocol of a flow": (
+        'name = "short"',
+        'name = "short"\nprotocol = "cubix"',
+        'flow.short.protocol: unknown protocol "cubix", did you mean "cubic"?',
+    ),
+    "unknown protocol like no other": (
+        'protocol = "maxnet"',
+        'protocol = "zzz"',
+        'protocol: unknown protocol "zzz", expected one of aecp, cubic, maxnet',
+    ),
+    "protocol of another backend": (
+        'name = "short"',
+        'name = "short"\nprotocol = "cubic"',
+        'flow.short.protocol: "cubic" does not run on sim, expected one of maxnet, aecp',
+    ),
+    "no protocol": (
+        'protocol = "maxnet"',
+        "",
+        "protocol: expected a protocol, as flow.long has none of its own, got nothing",
+    ),
+    "parameters of an unknown protocol": (
+        "[params.maxnet]",
+        "[params.maxent]",
+        'params.maxent: unknown protocol "maxent", did you mean "maxnet"?',
+    ),
+    "unknown parameter": (
+        "alpha = 0.5",
+        "alhpa = 0.5",
+        'params.maxnet.alhpa: unknown parameter of maxnet, did you mean "alpha"?',
+    ),
+    "ratio for a rate": (
+        "alpha = 0.5",
+        "x_max = 0.5",
+        'params.maxnet.x_max: expected a rate such as "622 Mbit/s", got 0.5',
+    ),
+    "text for a ratio": (
+        "alpha = 0.5",
+        'alpha = "0.5"',
+        'params.maxnet.alpha: expected a number, got "0.5"',
+    ),
+    "time parameter without a unit": (
+        "alpha = 0.5",
+        "t = 0.4",
+        'params.maxnet.t: expected a time such as "80 ms", got 0.4',
+    ),
+    "number for a flag": (
+        "alpha = 0.5",
+        "average = 1",
+        "params.maxnet.average: expected true or false, got 1",
+    ),
+    "unknown choice": (
+        "alpha = 0.5",
+        'order = "rate"',
+        'params.maxnet.order: expected one of "xi-first", "rate-first", got "rate"',
+    ),
+    "RTT below the path's own": (
+        'path = ["link1", "link2"]',
+        'path = ["link1", "link2"]\nrtt = "39 ms"',
+        "flow.long.rtt: expected at least the path's own 40 ms, got 39 ms",
+    ),
+    "packet of headers": (
+        'name = "base"',
+        'packet_size = "48 B"',
+        "packet_size: expected more than 48 B, the headers of maxnet, got 48 B",
+    ),
+    "half a byte": (
+        'name = "base"',
+        'packet_size = "4 bit"',
+        'packet_size: expected a size in whole B, got "4 bit"',
+    ),
+    "window outside the run": (
+        'name = "base"',
+        'measure = ["5 s", "11 s"]',
+        "measure: expected a start before an end within 10 s, got 5 s to 11 s",
+    ),
+    "window backwards": (
+        'name = "base"',
+        'measure = ["5 s", "4 s"]',
+        "measure: expected a start before an end within 10 s, got 5 s to 4 s",
+    ),
+    "window of one time": (
+        'name = "base"',
+        'measure = ["5 s"]',
+        'measure: expected two times, the start and the end, got ["5 s"]',
+    ),
+    "window of numbers": (
+        'name = "base"',
+        'measure = ["5 s", 6]',
+        'measure[1]: expected a time such as "80 ms", got 6',
+    ),
+    "samples beyond use": (
+        'name = "base"',
+        'sample = "1 ns"',
+        "sample: expected at most 10000000 samples in the run, got 1 ns",
+    ),
+    "negative seed": (
+        'name = "base"',
+        "seed = -1",
+        "seed: expected a whole number from 0 to 9223372036854775807, got -1",
+    ),
+    "flag in words": (
+        'delay = "10 ms"',
+        'duplex = "no"',
+        'link.link1.duplex: expected true or false, got "no"',
+    ),
+    "name that is a number": ('name = "base"', "name = 3", "name: expected a text, got 3"),
+    "cbr without a rate": (
+        'rate = "1 Mbit/s"',
+        "",
+        'traffic.cbr.rate: expected a rate such as "622 Mbit/s", got nothing',
+    ),
+    "unknown kind of traffic": (
+        'kind = "cbr"',
+        'kind = "vbr"',
+        'traffic.vbr.kind: expected "cbr", "poisson", "onoff" or "web", got "vbr"',
+    ),
+    "line break in a value": (
+        '"10 Mbit/s"',
+        '"10\\nMbit"',
+        'link.link1.rate: expected a rate such as "622 Mbit/s", got "10\\nMbit"',
+    ),
+    "not TOML": (
+        'name = "base"',
+        "name = base",
+        "expected TOML, got: Invalid value (at line 2, column 8)",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "line"), ERRORS.values(), ids=ERRORS)
+def test_error(old, new, line):
+    assert line_of(edited(old, new)) == f"S.toml: {line}"
+
+
+UNSUPPORTED = {
+    "arithmetic": ("", 'arithmetic = "kernel"', '"kernel"', ', expected "real"'),
+}
+
+
+@pytest.mark.parametrize("key", UNSUPPORTED)
+def test_what_the_backend_does_not_have_yet_is_refused_and_not_ignored(key):
+    table, written, value, expected = UNSUPPORTED[key]
+    place = {
+        "link.link1": 'delay = "10 ms"',
+        "flow.short": 'path = ["link1"]',
+        "": 'name = "base"',
+    }[table]
+    text = edited(place, f"{place}\n{written}\n")
+    at = f"{table}.{key}" if table else key
+    assert line_of(text) == (
+        f"S.toml: {at}: {value} is not supported yet by the sim backend{expected}"
+    )
+
+
+def test_the_table_of_the_missing_names_keys_that_exist():
+    assert {path.rpartition(".")[2] for path in NOT_YET["sim"]} == set(UNSUPPORTED)
+
+
+@pytest.mark.parametrize(
+    ("assignment", "read"),
+    [
+        ("params.maxnet.alpha=0.25", lambda s: s.params["maxnet"]["alpha"] == 0.25),
+        ('link.link1.rate="1 Gbit/s"', lambda s: s.link[0].rate == 1e9),
+        ("link.link1.rate=1 Gbit/s", lambda s: s.link[0].rate == 1e9),
+        (" link.link1.rate = 1 Gbit/s ", lambda s: s.link[0].rate == 1e9),
+        ("flow.long.count=30", lambda s: s.flow[0].count == 30),
+        ("seed=4", lambda s: s.seed == 4),
+        ("protocol=aecp", lambda s: s.protocol == "aecp"),
+        ("traffic.cbr.rate=3 Mbit/s", lambda s: s.traffic[0].rate == 3e6),
+        ('flow.short.path=["link2"]', lambda s: s.flow[1].path == ["link2"]),
+        ("params.aecp.a.b=3", lambda s: s.params["aecp"] == {"a": {"b": 3}}),
+        ("name=2007-01-01", lambda s: s.name == "2007-01-01"),
+        ("name=a = b", lambda s: s.name == "a = b"),
+        ("link.link1.duplex=true", lambda s: s.link[0].duplex is True),
+    ],
+)
+def test_set(assignment, read):
+    assert read(from_toml(BASE, "S.toml", [assignment]))
+
+
+@pytest.mark.parametrize(
+    ("assignment", "line"),
+    [
+        ("seed", "seed: expected KEY=VALUE, the key as in flow.long.count"),
+        ("=3", "expected KEY=VALUE, the key as in flow.long.count"),
+        ("flow..count=3", "flow..count: expected KEY=VALUE, the key as in flow.long.count"),
+        ("sede=4", 'sede: unknown key, did you mean "seed"?'),
+        ("flow.long=3", "flow.long: expected flow.NAME.KEY=VALUE"),
+        ("flow.lnog.count=3", 'flow.lnog.count: no [[flow]] of that name, did you mean "long"?'),
+        ("flow.long.cuont=3", 'flow.long.cuont: unknown key, did you mean "count"?'),
+        ("name.x=3", "name.x: expected a key of a table"),
+        (
+            "seed.x=3",
+            'seed: expected a whole number from 0 to 9223372036854775807, got {"x": 3}',
+        ),
+        (
+            "link.link1.rate=10",
+            'link.link1.rate: expected a rate such as "622 Mbit/s", got 10',
+        ),
+        (
+            "flow.long.stop=0 s",
+            "flow.long.stop: expected a stop after the start at 0 s, got 0 s",
+        ),
+        ("protocol=maxnt", 'protocol: unknown protocol "maxnt", did you mean "maxnet"?'),
+        ("flow.long.path=[3]", "flow.long.path[0]: expected a text, got 3"),
+    ],
+)
+def test_a_wrong_set_names_the_command_line(assignment, line):
+    with pytest.raises(InputError) as refused:
+        resolve.to_core(from_toml(BASE, "S.toml", [assignment]), PROTOCOLS)
+    assert str(refused.value) == f"command line: {line}"
+
+
+def test_a_set_leaves_the_dictionary_alone():
+    document = models.tomllib.loads(BASE)
+    from_dict(document, sets=["flow.long.count=9", "params.maxnet.alpha=0.1"])
+    assert document == models.tomllib.loads(BASE)
+
+
+def test_a_file_that_is_missing_a_directory_not_text_or_not_toml(tmp_path):
+    def refusal(path):
+        with pytest.raises(InputError) as refused:
+            load(path)
+        return str(refused.value).removeprefix(f"{path}: ")
+
+    can = "expected a scenario file that can be read, got: "
+    assert refusal(tmp_path / "none.toml") == can + "No such file or directory"
+    assert refusal(tmp_path) == can + "Is a directory"
+    assert refusal(f"{tmp_path}/\0").endswith("embedded null byte")
+    binary = tmp_path / "binary.toml"
+    binary.write_bytes(b'name = "\xff"')
+    assert refusal(binary) == "expected text in UTF-8, got another byte at offset 8"
+    (tmp_path / "bad.toml").write_text("[[link")
+    assert refusal(tmp_path / "bad.toml").startswith("expected TOML, got: ")
+    (tmp_path / "twice.toml").write_text("seed = 1\nseed = 2\n")
+    assert "overwrite a value (at line 2" in refusal(tmp_path / "twice.toml")
+    (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
+    assert refusal(tmp_path / "deep.toml").startswith("expected TOML, got: ")
+    (tmp_path / "digits.toml").write_text("seed = " + "9" * 10_000)
+    assert "expected" in refusal(tmp_path / "digits.toml")
+    (tmp_path / "empty.toml").write_text("")
+    assert (
+        refusal(tmp_path / "empty.toml") == 'duration: expected a time such as "60 s", got nothing'
+    )
+
+
+def test_a_file_that_may_not_be_read(monkeypatch):
+    def refuse(*_arguments):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr("builtins.open", refuse)  # root may read everything
+    with pytest.raises(InputError) as refused:
+        load("S.toml")
+    monkeypatch.undo()
+    assert str(refused.value) == (
+        "S.toml: expected a scenario file that can be read, got: Permission denied"
+    )
+
+
+def test_defaults():
+    found = from_toml(BASE.replace('name = "base"', ""), "dir/two-hop.toml")
+    assert found.name == "two-hop"
+    assert (found.packet_size, found.ack_size, found.seed, found.sample) == (1500, 40, 1, 0.1)
+    assert found.measure_s == (20 / 3, 10)
+    assert found.rto_min == 1
+    flow = found.flow[0]
+    assert (flow.count, flow.start, flow.stop, flow.stagger) == (1, 0, None, 0)
+    assert (flow.initial_window, flow.weight, flow.delayed_ack) == (10, 1, False)
+    assert (flow.size, flow.rtt, flow.demand, flow.pacing, flow.ecn) == (None,) * 5
+    link = found.link[0]
+    assert (link.duplex, link.loss, link.loss_reverse, link.target) == (True, 0, 0, None)
+    assert (link.buffer.amount, link.buffer.unit, link.queue) == (1, "bdp", "droptail")
+    assert (link.queue_params, link.mark_at, link.loss_model) == (None,) * 3
+    assert (link.reorder, link.duplicate) == (None, 0)
+
+
+def test_a_windows_file_is_text_too(tmp_path):
+    path = tmp_path / "S.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + BASE.replace("\n", "\r\n").encode())
+    assert load(path).name == "base"
+
+
+def test_the_reference_loads_and_has_every_key_that_runs():
+    path = ROOT / "docs" / "scenario.toml"
+    found = load(path)
+    resolve.to_core(found, PROTOCOLS)
+    text = path.read_text()
+    for model in (Scenario, *models._SECTIONS.values()):
+        for name, field in model.model_fields.items():
+            key = field.alias or name
+            waits = any(path.endswith(f".{key}") for path in NOT_YET["sim"])
+            if not waits:
+                assert f"{key} = " in text or f"[[{key}]]" in text or f"[{key}." in text, key
+
+
+EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_examples_load(path):
+    assert resolve.to_core(load(path), PROTOCOLS)["flows"]
+
+
+@pytest.mark.parametrize(
+    "path", [*EXAMPLES, ROOT / "docs" / "scenario.toml"], ids=lambda path: path.stem
+)
+def test_as_run_is_the_same_scenario(path):
+    found = load(path, ["seed=7"])
+    again = from_toml(found.to_toml())
+    assert again.seed == 7
+    assert again.to_toml() == found.to_toml()
+    assert resolve.to_core(again, PROTOCOLS) == resolve.to_core(found, PROTOCOLS)
+
+
+@given(
+    rate=st.floats(1.0, 1e15),
+    delay=st.floats(0, 10, allow_subnormal=False),
+    size=st.integers(1, 10**15),
+    loss=st.floats(0, 1),
+)
+def test_as_run_keeps_every_float(rate, delay, size, loss):
+    document = {
+        "duration": "9 s",
+        "protocol": "maxnet",
+        "link": [
+            {
+                "name": "l",
+                "from": "a",
+                "to": "b",
+                "rate": f"{rate!r} bit/s",
+                "delay": f"{delay!r} s",
+                "loss": loss,
+            }
+        ],
+        "flow": [{"name": "f", "path": ["l"], "size": f"{size} B"}],
+    }
+    rate_bps = float(f"{rate!r}")
+    if 8 * 1500 / rate_bps > 1e6:
+        return
+    link = from_toml(from_dict(document).to_toml()).link[0]
+    flow = from_toml(from_dict(document).to_toml()).flow[0]
+    assert (link.rate, link.delay, link.loss, flow.size) == (rate, delay, loss, size)
+
+
+def test_unnamed_traffic_is_named_by_its_kind():
+    def names(*written):
+        text = edited(TRAFFIC, "".join(TRAFFIC.replace("[[traffic]]", w) for w in written))
+        found = from_toml(text)
+        return [found.traffic_name(i) for i in range(len(found.traffic))]
+
+    plain, named = "[[traffic]]", '[[traffic]]\nname = "cbr"'
+    assert names(plain) == ["cbr"]
+    assert names(plain, plain) == ["cbr[0]", "cbr[1]"]
+    assert names(named, plain) == ["cbr", "cbr[1]"]
+
+
+def test_the_core_s_refusals_name_the_file_or_the_command_line():
+    found = from_toml(BASE, "S.toml", ["params.maxnet.t=0 s"])
+    refusals = {
+        "params.maxnet.alpha: expected x": "S.toml: params.maxnet.alpha: expected x",
+        "params.maxnet.t: expected x": "command line: params.maxnet.t: expected x",
+        "it cannot: no": "S.toml: it cannot: no",
+    }
+    for refusal, line in refusals.items():
+        assert str(found.core_error(ValueError(refusal))) == line
+
+
+def test_many_entries_are_read_in_seconds():
+    flows = [{"name": f"f{i}", "path": ["l"]} for i in range(20_000)]
+    link = {"name": "l", "from": "a", "to": "b", "rate": "1 Gbit/s", "delay": "1 ms"}
+    document = {"duration": "9 s", "protocol": "maxnet", "link": [link], "flow": flows}
+    assert len(resolve.to_core(from_dict(document), PROTOCOLS)["flows"]) == 20_000
+
+
+def test_the_published_schema_is_current():
+    published = (ROOT / "docs" / "scenario.schema.json").read_text()
+    made = subprocess.run(
+        [sys.executable, "-m", "waterfill.scenario"], capture_output=True, text=True, check=True
+    ).stdout
+    assert json.loads(published) == json.loads(made), (
+        "run: python -m waterfill.scenario > docs/scenario.schema.json"
+    )
+
+
+def test_the_schema_asks_for_units():
+    schema = json.loads((ROOT / "docs" / "scenario.schema.json").read_text())
+    link = schema["$defs"]["Link"]
+    assert link["additionalProperties"] is False
+    assert link["properties"]["rate"]["type"] == "string"
+    assert link["properties"]["delay"]["default"] == "0 s"
+    assert link["properties"]["buffer"]["default"] == "1 bdp"
+    assert schema["$defs"]["Flow"]["properties"]["count"]["maximum"] == 10**7
+    assert set(link["required"]) == {"name", "from", "to", "rate"}

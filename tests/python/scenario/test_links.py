@@ -1,0 +1,280 @@
+"""Queues and faults of links: what a user may write, what the core gets, what is refused."""
+
+import pytest
+
+from known import PROTOCOLS
+from waterfill.errors import InputError
+from waterfill.network import resolve
+from waterfill.scenario import links
+from waterfill.scenario.distributions import PartError
+from waterfill.scenario.document import from_toml
+
+BASE = """
+duration = "1 s"
+protocol = "maxnet"
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "12 Mbit/s"
+delay = "1 ms"
+KEYS
+[[flow]]
+name = "f"
+path = ["l"]
+"""
+SACK = BASE.replace("maxnet", "sack")
+
+
+def core_of(keys):
+    """The two directions as the core takes them."""
+    return resolve.to_core(from_toml(BASE.replace("KEYS", keys), "S.toml"), PROTOCOLS)["links"]
+
+
+def line_of(keys):
+    with pytest.raises(InputError) as refused:
+        core_of(keys)
+    line = str(refused.value)
+    assert "\n" not in line
+    return line.removeprefix("S.toml: link.l.")
+
+
+def test_by_default_nothing_happens():
+    for direction in core_of(""):
+        assert not {"queue", "loss_model", "reorder", "duplicate"} & set(direction)
+        assert not direction["loss"]
+
+
+RED = {
+    "min_threshold": {"packets": 5},
+    "max_threshold": {"packets": 15},
+    "max_p": 0.1,
+    "weight": 0.002,
+    "gentle": True,
+    "ecn": True,
+}
+CODEL = {"target_s": 0.005, "interval_s": 0.1, "ecn": True}
+
+
+@pytest.mark.parametrize(
+    ("keys", "core"),
+    [
+        ('mark_at = "65 packets"', {"kind": "droptail", "mark_at": {"packets": 65}}),
+        ('mark_at = "100 kB"', {"kind": "droptail", "mark_at": {"bytes": 1e5}}),
+        ('mark_at = "0 packets"', {"kind": "droptail", "mark_at": {"packets": 0}}),
+        ('queue = "red"', {"kind": "red", **RED}),
+        (
+            'queue = "choke"\nqueue_params = {min_threshold = "10 kB", max_threshold = "30 kB", '
+            "ecn = false}",
+            {
+                "kind": "choke",
+                **RED,
+                "min_threshold": {"bytes": 1e4},
+                "max_threshold": {"bytes": 3e4},
+                "ecn": False,
+            },
+        ),
+        (
+            'queue = "codel"\nqueue_params = {target = "1 ms", interval = "20 ms"}',
+            {"kind": "codel", "target_s": 0.001, "interval_s": 0.02, "ecn": True},
+        ),
+        (
+            'queue = "fq_codel"\nqueue_params = {flows = 8}',
+            {"kind": "fq_codel", "codel": CODEL, "quantum_bytes": 1514, "flows": 8},
+        ),
+    ],
+)
+def test_a_queue_is_of_both_directions(keys, core):
+    assert [direction["queue"] for direction in core_of(keys)] == [core, core]
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "core"),
+    [
+        (
+            'loss_model = {kind = "independent", p = 0.5}',
+            "loss_model",
+            {"kind": "independent", "p": 0.5},
+        ),
+        (
+            'loss_model = {kind = "gilbert-elliott", p = 0.1, r = 1}',
+            "loss_model",
+            {"kind": "gilbert-elliott", "p": 0.1, "r": 1, "loss_good": 0, "loss_bad": 1},
+        ),
+        (
+            'loss_model = {kind = "periodic", every = 10_000}',
+            "loss_model",
+            {"kind": "periodic", "every": 10_000},
+        ),
+        # 1500 bytes take 1 ms on this link.
+        ("reorder = 0.25", "reorder", {"share": 0.25, "delay_s": 0.005}),
+        (
+            'reorder = {share = 0.25, delay = "3 ms"}',
+            "reorder",
+            {"share": 0.25, "delay_s": 0.003},
+        ),
+        ("reorder = {share = 1}", "reorder", {"share": 1, "delay_s": 0.005}),
+        ("duplicate = 0.125", "duplicate", 0.125),
+    ],
+)
+def test_a_fault_is_forward_only(keys, name, core):
+    forward, back = core_of(keys)
+    assert forward[name] == core
+    assert name not in back
+
+
+LEVEL = 'expected a queue length such as "65 packets" or "100 kB"'
+ERRORS = {
+    "mark_at = 65": f"mark_at: {LEVEL}, got 65",
+    'mark_at = "1 bdp"': f'mark_at: {LEVEL}, got "1 bdp"',
+    'mark_at = "-3 packets"': ('mark_at: expected a queue length not below zero, got "-3 packets"'),
+    'queue = "red"\nmark_at = "5 packets"': (
+        'mark_at: expected none with queue = "red", got 5 packets'
+    ),
+    'queue = "fred"': (
+        'queue: expected "droptail", "red", "codel", "fq_codel", "choke" or "cohabit", got "fred"'
+    ),
+    "queue_params = 3": "queue_params: expected a table, got 3",
+    "queue_params = {target = 3}": (
+        'queue_params: expected none with queue = "droptail", got {"target": 3}'
+    ),
+    'queue = "codel"\nqueue_params = {tarbet = "3 ms"}': (
+        'queue_params.tarbet: unknown parameter of queue = "codel", did you mean "target"?'
+    ),
+    'queue = "codel"\nqueue_params = {target = 3}': (
+        'queue_params.target: expected a time such as "5 ms", got 3'
+    ),
+    'queue = "codel"\nqueue_params = {target = "100 ms"}': (
+        "queue_params.target: expected less than interval, 100 ms, got 100 ms"
+    ),
+    'queue = "codel"\nqueue_params = {ecn = 1}': (
+        "queue_params.ecn: expected true or false, got 1"
+    ),
+    'queue = "fq_codel"\nqueue_params = {flows = 0}': (
+        "queue_params.flows: expected a whole number from 1 to 65536, got 0"
+    ),
+    'queue = "fq_codel"\nqueue_params = {quantum = "0 B"}': (
+        'queue_params.quantum: expected a volume above zero, got "0 B"'
+    ),
+    'queue = "red"\nqueue_params = {max_p = 0}': (
+        "queue_params.max_p: expected a finite number above 0 and at most 1, got 0"
+    ),
+    'queue = "red"\nqueue_params = {min_threshold = "20 packets"}': (
+        "queue_params.max_threshold: expected more than min_threshold, 20 packets, got 15 packets"
+    ),
+    'queue = "choke"\nqueue_params = {min_threshold = "2 kB"}': (
+        "queue_params.max_threshold: expected bytes as in min_threshold, got 15 packets"
+    ),
+    "loss_model = 0.1": (
+        "loss_model: expected a table such as "
+        '{kind = "gilbert-elliott", p = 0.001, r = 0.1}, got 0.1'
+    ),
+    "loss_model = {p = 0.1}": (
+        'loss_model.kind: expected one of "independent", "gilbert-elliott", "periodic", got nothing'
+    ),
+    'loss_model = {kind = "gilbert", p = 0.1}': (
+        'loss_model.kind: expected one of "independent", "gilbert-elliott", "periodic", '
+        'got "gilbert"'
+    ),
+    'loss_model = {kind = "gilbert-elliott", p = 0.1}': (
+        "loss_model.r: expected a number from 0 to 1, got nothing"
+    ),
+    'loss_model = {kind = "periodic"}': (
+        "loss_model.every: expected a whole number above 0, got nothing"
+    ),
+    'loss_model = {kind = "periodic", every = 0}': (
+        "loss_model.every: expected a whole number from 1 to 9223372036854775807, got 0"
+    ),
+    'loss_model = {kind = "independent", p = 1.5}': (
+        "loss_model.p: expected a finite number not below 0 and at most 1, got 1.5"
+    ),
+    'loss_model = {kind = "independent", q = 0.5}': (
+        'loss_model.q: unknown parameter of kind = "independent", expected p'
+    ),
+    'loss = 0.1\nloss_model = {kind = "independent", p = 0.5}': (
+        "loss_model: expected either this or loss, got both"
+    ),
+    'reorder = "1 %"': (
+        'reorder: expected 0.01, or a table such as {share = 0.01, delay = "5 ms"}, got "1 %"'
+    ),
+    "reorder = 2": "reorder: expected a finite number not below 0 and at most 1, got 2",
+    'reorder = {delay = "3 ms"}': "reorder.share: expected a number from 0 to 1, got nothing",
+    'reorder = {share = 0.1, delay = "0 s"}': (
+        'reorder.delay: expected a time above zero, got "0 s"'
+    ),
+    "duplicate = -0.1": ("duplicate: expected a finite number not below 0 and at most 1, got -0.1"),
+}
+
+
+@pytest.mark.parametrize(("keys", "line"), ERRORS.items(), ids=ERRORS)
+def test_error(keys, line):
+    assert line_of(keys) == line
+
+
+@pytest.mark.parametrize(
+    ("keys", "line"),
+    [
+        ('mark_at = "3 packets"', 'mark_at: "3 packets" is not supported'),
+        ('queue = "red"', 'queue: "red" is not supported'),
+        ("duplicate = 0.1", "duplicate: 0.1 is not supported"),
+        ("reorder = 0.1", "reorder: 0.1 is not supported"),
+    ],
+)
+def test_the_fluid_model_refuses_what_it_does_not_have(keys, line):
+    found = from_toml(BASE.replace("KEYS", keys), "S.toml")
+    with pytest.raises(InputError, match=f"^S.toml: link.l.{line} yet by the fluid backend"):
+        resolve.to_core(found, PROTOCOLS, "fluid")
+    plain = from_toml(BASE.replace("KEYS", ""))
+    assert resolve.to_core(plain, PROTOCOLS, "fluid")
+
+
+def test_set_names_one_parameter():
+    found = from_toml(
+        BASE.replace("KEYS", 'queue = "codel"'),
+        sets=['link.l.queue_params.target="2 ms"', "link.l.duplicate=0.5"],
+    )
+    forward = resolve.to_core(found, PROTOCOLS)["links"][0]
+    assert (forward["queue"]["target_s"], forward["duplicate"]) == (0.002, 0.5)
+
+
+def test_as_run_is_the_same_link():
+    keys = """
+mark_at = "1500 B"
+loss_model = {kind = "gilbert-elliott", p = 0.1, r = 0.25}
+reorder = {share = 0.25, delay = "3 ms"}
+duplicate = 0.125
+"""
+    found = from_toml(BASE.replace("KEYS", keys))
+    again = from_toml(found.to_toml())
+    assert resolve.to_core(again, PROTOCOLS) == resolve.to_core(found, PROTOCOLS)
+
+
+def test_the_simulator_takes_every_queue_and_fault():
+    from waterfill import run
+
+    faults = "loss_model = {kind = 'independent', p = 0.01}\nreorder = 0.1\nduplicate = 0.1"
+    for queue in ("droptail", "red", "codel", "fq_codel", "choke"):
+        keys = f'queue = "{queue}"\nbuffer = "3 packets"\n{faults}'
+        result = run(from_toml(SACK.replace("KEYS", keys), sets=["duration=10 s"]))
+        forward = result.summary["links"][0]
+        assert forward["drops"] > 0
+        assert forward["lost"] > 0
+        assert forward["marks"] == 0
+        assert "marks" in result.links.column_names
+    marking = SACK.replace("KEYS", 'mark_at = "2 packets"\nbuffer = "20 packets"') + "ecn = true\n"
+    result = run(from_toml(marking, sets=["duration=10 s"]))
+    assert result.summary["links"][0]["marks"] > 0
+    assert sum(result.samples("links", "l")["marks"].to_pylist()) > 0
+
+
+def test_a_schema_is_of_every_table():
+    schemas = [links.queue_schema(), links.loss_schema(), links.late_schema()]
+    tables = [t for s in schemas for t in s["anyOf"] if t.get("type") == "object"]
+    assert len(tables) == 8
+    assert all(table["additionalProperties"] is False for table in tables)
+
+
+def test_a_wrong_table_names_its_part():
+    with pytest.raises(PartError) as refused:
+        links.read_queue("red", {"weight": 2})
+    assert refused.value.part == "weight"

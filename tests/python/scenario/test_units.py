@@ -1,0 +1,154 @@
+import math
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from waterfill.scenario.units import PACKETS, RATE, SPAN, TIME, VOLUME, Buffer, number, whole
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "value"),
+    [
+        (RATE, "1 Gbit/s", 1e9),
+        (RATE, "622 Mbit/s", 622e6),
+        (RATE, "622Mbit/s", 622e6),
+        (RATE, " 2.5 kbit/s ", 2500.0),
+        (RATE, "1 bit/s", 1.0),
+        (RATE, "1e3 Tbit/s", 1e15),
+        (RATE, "1 Pbit/s", 1e15),
+        (RATE, "125 MB/s", 1e9),
+        (RATE, "1 B/s", 8.0),
+        (TIME, "0 s", 0.0),
+        (TIME, "14.5 ms", 0.0145),
+        (TIME, "3 us", 3e-6),
+        (TIME, "3 µs", 3e-6),
+        (TIME, "3 μs", 3e-6),
+        (TIME, "7 ns", 7e-9),
+        (TIME, "1 ps", 1e-12),
+        (VOLUME, "2 MB", 2e6),
+        (VOLUME, "8 kbit", 1000.0),
+        (PACKETS, "500 packets", 500.0),
+        (PACKETS, "1 packet", 1.0),
+    ],
+)
+def test_parses_to_the_nearest_float_in_si(kind, text, value):
+    assert kind.parse(text) == value
+
+
+RATE_WANTED = 'expected a rate such as "622 Mbit/s", got '
+
+
+@pytest.mark.parametrize(
+    ("kind", "value", "message"),
+    [
+        (RATE, 622e6, RATE_WANTED + "622000000.0"),
+        (RATE, "622", RATE_WANTED + '"622"'),
+        (RATE, "622 ms", RATE_WANTED + '"622 ms"'),
+        (RATE, "622 Mbps", RATE_WANTED + '"622 Mbps"'),
+        (RATE, "1 mbit/s", RATE_WANTED + '"1 mbit/s"'),  # a millibit is nobody's rate
+        (RATE, "1 Mb/s", RATE_WANTED + '"1 Mb/s"'),
+        (RATE, "nan Mbit/s", RATE_WANTED + '"nan Mbit/s"'),
+        (RATE, "inf bit/s", RATE_WANTED + '"inf bit/s"'),
+        (RATE, math.nan, RATE_WANTED + "NaN"),
+        (RATE, True, RATE_WANTED + "true"),
+        (RATE, None, RATE_WANTED + "null"),
+        (RATE, ["1 bit/s"], RATE_WANTED + '["1 bit/s"]'),
+        (RATE, "1,5 Mbit/s", RATE_WANTED + '"1,5 Mbit/s"'),
+        (RATE, "1 bit/s\nx", RATE_WANTED + '"1 bit/s\\nx"'),
+        (RATE, "٣ Mbit/s", RATE_WANTED + '"٣ Mbit/s"'),
+        (RATE, "1e-400 bit/s", RATE_WANTED + '"1e-400 bit/s"'),
+        (RATE, "0 bit/s", 'expected a rate above zero, got "0 bit/s"'),
+        (RATE, "-3 Mbit/s", 'expected a rate above zero, got "-3 Mbit/s"'),
+        (TIME, "-1 s", 'expected a time not below zero, got "-1 s"'),
+        (TIME, "1 min", 'expected a time such as "80 ms", got "1 min"'),
+        (TIME, "2e6 s", 'expected a time of at most 1000000 s, got "2e6 s"'),
+        (SPAN, "0 ms", 'expected a time above zero, got "0 ms"'),
+        (PACKETS, "1.5 packets", 'expected a number of packets in whole packet, got "1.5 packets"'),
+    ],
+)
+def test_refuses_in_one_sentence(kind, value, message):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
+        kind.parse(value)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize(
+    "text", ["1e999999999 bit/s", "9" * 400 + " bit/s", "1e99999999999999999999 s"]
+)
+def test_a_number_too_large_for_a_float_is_refused(text):
+    kind = TIME if text.endswith(" s") else RATE
+    with pytest.raises(ValueError, match="expected a"):
+        kind.parse(text)
+
+
+positive = st.floats(min_value=1e-12, max_value=1e17, allow_nan=False)
+
+
+@given(value=positive, kind=st.sampled_from([RATE, VOLUME]))
+def test_what_format_writes_parse_reads_as_the_same_float(value, kind):
+    assert kind.parse(kind.format(value)) == value
+
+
+@given(value=st.floats(min_value=0, max_value=1e6, allow_subnormal=False))
+def test_times_survive_writing(value):
+    assert TIME.parse(TIME.format(value)) == value
+
+
+@given(
+    digits=st.decimals(min_value=0, max_value=10**6, places=4, allow_nan=False),
+    prefix=st.sampled_from([("", 0), ("m", -3), ("u", -6), ("n", -9)]),
+)
+def test_prefixes_are_decimal(digits, prefix):
+    assert TIME.parse(f"{digits:f} {prefix[0]}s") == float(digits * Decimal(10) ** prefix[1])
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(622e6, "622 Mbit/s"), (1e9, "1 Gbit/s"), (0.5, "0.5 bit/s"), (1e15, "1 Pbit/s")],
+)
+def test_format_is_what_a_person_writes(value, text):
+    assert RATE.format(value) == text
+
+
+@pytest.mark.parametrize(
+    ("text", "buffer"),
+    [
+        ("1 bdp", Buffer(1.0, "bdp")),
+        ("0.25 bdp", Buffer(0.25, "bdp")),
+        ("500 packets", Buffer(500.0, "packets")),
+        ("2 MB", Buffer(2e6, "bytes")),
+        ("0 packets", Buffer(0.0, "packets")),
+    ],
+)
+def test_buffers(text, buffer):
+    assert Buffer.parse(text) == buffer
+    assert Buffer.parse(buffer.format()) == buffer
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (500, 'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got 500'),
+        ("2 s", 'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got "2 s"'),
+        ("1.5 packets", 'expected a buffer in whole packet, got "1.5 packets"'),
+        ("-1 bdp", 'expected a buffer not below zero, got "-1 bdp"'),
+    ],
+)
+def test_buffers_refused(value, message):
+    with pytest.raises(ValueError) as refused:  # noqa: PT011
+        Buffer.parse(value)
+    assert str(refused.value) == message
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -0.1, 1.1, "0.5", True, None, 10**400])
+def test_ratios_refused(value):
+    with pytest.raises(ValueError, match="expected a"):
+        number(value, least=0, most=1)
+
+
+@pytest.mark.parametrize("value", [-1, 1.0, True, "1", 2**63])
+def test_whole_numbers_refused(value):
+    with pytest.raises(ValueError, match="expected a whole number"):
+        whole(value)

@@ -1,0 +1,375 @@
+"""The testbed without a kernel: what it would build, and what it makes of samples."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from waterfill.errors import InputError
+from waterfill.network import protocols, resolve
+from waterfill.network.protocols import ProtocolInfo
+from waterfill.scenario.document import from_dict
+from waterfill.testbed import backend, checks, kernel, netlink, plan
+from waterfill.testbed.outcome import Outcome
+
+OFFERED = ["reno", "cubic"]
+
+
+def scenario(**changes):
+    document = {
+        "duration": "3 s",
+        "protocol": "cubic",
+        "link": [
+            {"name": "l1", "from": "r1", "to": "r2", "rate": "100 Mbit/s", "delay": "5 ms"},
+            {"name": "l2", "from": "r2", "to": "r3", "rate": "50 Mbit/s", "buffer": "20 packets"},
+        ],
+        "flow": [{"name": "f", "from": "a", "to": "b", "path": ["l1", "l2"], "rtt": "30 ms"}],
+    }
+    return from_dict(document | changes)
+
+
+def planned(**changes):
+    checked = scenario(**changes)
+    known = kernel.protocols({}, OFFERED)
+    resolved = resolve.to_core(checked, known, "linux")
+    return plan.of(checked, resolved, kernel.congestion(OFFERED))
+
+
+def test_every_end_of_a_flow_and_every_node_has_a_namespace_of_its_own():
+    names = planned().namespaces
+    assert names == ["wires", "node r1", "node r2", "node r3", "source f", "sink f"]
+
+
+def test_a_host_that_is_a_links_end_sends_from_a_namespace_without_a_queue():
+    built = planned(flow=[{"name": "f", "from": "r1", "to": "r3"}])
+    queues = {port.namespace for port, _ in built.shapers()}
+    assert built.hosts().isdisjoint(queues)
+
+
+def test_buffers_are_the_scenarios_and_the_packet_in_service():
+    shapers = {s.direction: s for _, s in planned().shapers()}
+    assert sorted(shapers) == [0, 1, 2, 3]  # both links, both ways
+    bdp = round(100e6 / 8 * 30e-3)
+    assert (shapers[0].limit_bytes, shapers[0].limit_packets) == (bdp + 1500, None)
+    assert shapers[2].limit_packets == 21
+
+
+def test_padding_is_held_on_the_senders_access_both_ways():
+    holds = {h.name: h.delay_s for h in planned().holds()}
+    assert holds.pop("rtt f") == holds.pop("rtt f:back") == pytest.approx(10e-3)
+    assert holds == {"l1": 5e-3, "l1:rev": 5e-3}  # l2 has neither delay nor loss
+
+
+def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
+    link = {
+        "name": "l", "from": "r1", "to": "r2", "rate": "12 Mbit/s", "loss_reverse": 0.01,
+        "loss_model": {"kind": "gilbert-elliott", "p": 0.01, "r": 0.5}, "reorder": 0.02,
+        "duplicate": 0.03,
+    }  # fmt: skip
+    built = planned(link=[link], flow=[{"name": "f", "path": ["l"]}])
+    holds = {h.name: h.faults for h in built.holds()}
+    # Five full packets of 1 ms; without a delay of its own the link is held all the same.
+    assert holds["l"] == plan.Faults(
+        loss_model={"kind": "gilbert-elliott", "p": 0.01, "r": 0.5, "loss_good": 0.0,
+                    "loss_bad": 1.0},
+        reorder=0.02, reorder_extra_ns=5_000_000, duplicate=0.03,
+    )  # fmt: skip
+    assert holds["l:rev"] == plan.Faults(loss=0.01)
+    assert holds["l"].resend
+    assert not holds["l:rev"].resend
+
+
+def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():
+    quiet = {"delay_line": None, "samples": {
+        "coarse": {"time_s": [0, 0.1], "queues": [[(0, 0, 0)]]}, "fine_s": 0.005,
+        "totals": [{"tcp": None}]}}  # fmt: skip
+    stream = {"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}
+    for share, ok in ((0.0, False), (0.01, True)):
+        hold = {"faults": {"duplicate": share}}
+        made = {"streams": [stream], "pricings": [], "holds": [hold]}
+        assert finished(**quiet, plan=made)["bottleneck"] is ok
+
+
+def test_a_link_at_its_laws_target_is_full():
+    at_target = [{"utilization": 0.81, "drops": 0, "lost": 0, "queue_packets": {"mean": 0}}]
+    stream = {"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}
+    for target, ok in ((0.85, True), (1.0, False)):
+        pricings = [{"direction": 0, "target": target}]
+        made = {"streams": [stream], "pricings": pricings, "holds": []}
+        assert finished(plan=made, links=at_target)["bottleneck"] is ok
+
+
+def test_routes_follow_the_path_to_each_end_and_back():
+    built = planned()
+    ways = {}
+    for route in built.routes:
+        name = built.namespaces[route.namespace]
+        ways.setdefault(route.destination, []).append((name, route.interface))
+    stream = built.streams[0]
+    assert [n for n, _ in ways[stream.sink_address]] == [
+        "source f",
+        "node r1",
+        "node r2",
+        "node r3",
+    ]
+    assert [n for n, _ in ways[stream.source_address]] == [
+        "sink f",
+        "node r3",
+        "node r2",
+        "node r1",
+    ]
+    # The neighbour is the port at the cable's other end.
+    others = {(c.a.namespace, c.a.name): c.b.mac for c in built.cables}
+    others |= {(c.b.namespace, c.b.name): c.a.mac for c in built.cables}
+    assert all(others[r.namespace, r.interface] == r.neighbour for r in built.routes)
+
+
+def test_groups_become_streams_with_their_stagger():
+    flow = {"name": "f", "from": "a", "to": "b", "path": ["l1"], "count": 3, "stagger": "0.5 s"}
+    streams = planned(flow=[flow]).streams
+    assert [(s.name, s.start_s) for s in streams] == [("f[0]", 0), ("f[1]", 0.5), ("f[2]", 1.0)]
+    assert len({s.source_address for s in streams} | {s.sink_address for s in streams}) == 6
+
+
+def test_socket_buffers_hold_four_bandwidth_delay_products():
+    (stream,) = planned().streams
+    assert stream.window_bytes >= 4 * 50e6 / 8 * 30e-3
+
+
+def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
+    laws = kernel.congestion(["reno", "cubic"])
+    assert (laws["newreno"].name, laws["newreno"].sack) == ("reno", False)
+    assert (laws["sack"].name, laws["sack"].sack) == ("reno", True)
+    assert "bbr" not in laws
+    known = kernel.protocols({"bbr": ProtocolInfo("bbr", "end-to-end", ("sim",), 0)}, ["cubic"])
+    assert "linux" in known["cubic"].backends
+    assert known["bbr"].backends == ("sim",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "key", "said"),
+    [
+        ({"protocol": "vegas"}, "protocol", '"vegas" is not in this kernel, expected one of'),
+        ({"protocol": "xcp"}, "protocol", '"xcp" does not run on linux'),
+        ({"protocol": "maxnet"}, "protocol", '"maxnet" needs the daemon waterfilld'),
+        ({"params": {"cubic": {"beta": 0.5}}}, "params.cubic.beta", "expected the kernel's 0.7"),
+        ({"sample": "1 ms"}, "sample", "expected at least 10 ms on linux, got 1 ms"),
+        ({"ack_size": "60 B"}, "ack_size", "the kernel decides"),
+        ({"packet_size": "200 B"}, "packet_size", "expected 576 B to 65 kB on linux, got 200 B"),
+        (
+            {"link": [{"name": "l1", "from": "r1", "to": "r2", "rate": "400 Gbit/s"}],
+             "flow": [{"name": "f", "path": ["l1"]}]},
+            "link.l1.rate", "on this machine, got 400 Gbit/s",
+        ),
+        (
+            {"flow": [{"name": "f", "path": ["l1"], "count": 65}]},
+            "flow", "expected at most 64 flows on linux, got 65",
+        ),
+        (
+            {"flow": [{"name": "f", "path": ["l1"], "weight": 2.0}]},
+            "flow.f.weight", "expected 1 on linux, got 2",
+        ),
+    ],
+)  # fmt: skip
+def test_what_linux_cannot_run_is_refused_in_one_line(monkeypatch, changes, key, said):
+    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
+    monkeypatch.setattr(checks, "missing", lambda **_: None)
+    with pytest.raises(InputError) as error:
+        backend.prepare(scenario(**changes))
+    assert error.value.key == key
+    assert said in error.value.message
+    assert "\n" not in str(error.value)
+
+
+def test_without_root_one_line_says_so(monkeypatch):
+    monkeypatch.setattr(checks, "_capabilities", lambda: 0)
+    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
+    with pytest.raises(InputError, match="linux: expected root"):
+        backend.prepare(scenario())
+
+
+def test_attributes_are_read_as_they_are_written():
+    data = (
+        netlink.attribute(1, b"tbf\0") + netlink.attribute(7, b"abcde") + netlink.attribute(2, b"")
+    )
+    found = [(kind, bytes(value)) for kind, value in netlink.attributes(data)]
+    assert found == [(1, b"tbf\0"), (7, b"abcde"), (2, b"")]
+
+
+# --- samples to figures -----------------------------------------------------------------------
+
+
+def outcome():
+    """Two seconds of a flow at 8 Mbit/s over link 0, sampled off the grid, queue of 3 packets."""
+    checked = from_dict(
+        {
+            "duration": "2 s", "protocol": "cubic", "measure": ["1 s", "2 s"],
+            "link": [{"name": "l", "from": "r1", "to": "r2", "rate": "10 Mbit/s", "duplex": False,
+                      "loss": 0.1},
+                     {"name": "m", "from": "r2", "to": "r1", "rate": "10 Mbit/s", "duplex": False}],
+            "flow": [{"name": "f", "path": ["l"]}],
+        }
+    )  # fmt: skip
+    known = kernel.protocols(protocols.load(), OFFERED)
+    resolved = resolve.to_core(checked, known, "linux")
+    built = plan.of(checked, resolved, kernel.congestion(OFFERED))
+    times = [-0.01, *np.arange(0.103, 2.1, 0.1)]
+    packets = [1e6 / 1500 * t for t in times]
+    tcp = [10000, 20, 1448, 2**64 - 1, 7, 900, 1, 10, 0, 0, 0, 0, 0, 0, 12]
+    shapers = len(built.shapers())
+    fine = list(np.arange(0.0, 2.0, 0.01))
+    raw = {
+        "interrupted_at_s": None,
+        "plan": {
+            "streams": [vars(s) for s in built.streams],
+            "shapers": [vars(s) for _, s in built.shapers()],
+            "holds": [vars(h) for h in built.holds()],
+        },
+        "transfers": [None],
+        "samples": {
+            "coarse": {
+                "time_s": times,
+                "queues": [[(1e6 * t, p, 100 * t) for t, p in zip(times, packets, strict=True)]]
+                * shapers,
+                "streams": [
+                    {
+                        "received": [
+                            (t, 1514 * p, p) for t, p in zip(times, packets, strict=True)
+                        ],
+                        "tcp": [tcp for _ in times],
+                        "payload": [max(0, 0.9e6 * t) for t in times],
+                    }
+                ],
+                "lost": {h.name: [50 * t for t in times] for h in built.holds()},
+            },
+            "fine": {
+                "time_s": fine,
+                "backlog": [[(6000, 4)] * len(fine)] * shapers,
+                "rtt_us": [[20000] * 100 + [30000] * (len(fine) - 100)],
+            },
+            "totals": [
+                {"tcp": {"data_segs_out": 1234, "mss_bytes": 1448}, "retransmissions": 7,
+                 "timeouts": 1, "udp_sent": 0, "udp_received": 0}
+            ],
+        },
+    }  # fmt: skip
+    return Outcome(raw, resolved, 1.0)
+
+
+def test_rates_count_ip_bytes_over_exactly_the_window():
+    (flow,) = outcome().core["flows"]
+    assert flow["rate_bps"] == pytest.approx(8e6)
+    assert flow["goodput_bps"] == pytest.approx(7.2e6)
+    assert flow["active_s"] == [1.0, 2.0]
+    assert flow["rtt_ms"]["mean"] == pytest.approx(30)
+    assert (flow["packets_sent"], flow["retransmissions"], flow["timeouts"]) == (1234, 7, 1)
+
+
+def test_queues_leave_out_the_packet_in_service_and_losses_are_told_from_drops():
+    link = outcome().core["links"][0]
+    assert link["queue_bytes"] == {"mean": 4500, "p99": 4500, "max": 4500}
+    assert link["queue_packets"]["mean"] == pytest.approx(3)
+    assert link["utilization"] == pytest.approx(0.8)
+    assert (link["drops"], link["lost"]) == (100, 50)
+
+
+def test_series_stand_on_the_samples_grid():
+    columns = outcome().series("flows")
+    time_s = np.frombuffer(columns["time_s"][1])
+    assert time_s == pytest.approx(np.arange(1, 21) * 0.1)
+    assert np.frombuffer(columns["rate_bps"][1]) == pytest.approx(8e6)
+    assert np.frombuffer(columns["window_bytes"][1]) == pytest.approx(20 * 1500)
+    assert all(math.isnan(value) for value in np.frombuffer(columns["pacing_bps"][1]))
+    links = outcome().series("links")
+    assert np.frombuffer(links["queue_max_bytes"][1])[::2] == pytest.approx(4500)
+    assert len(np.frombuffer(outcome().series("traffic")["time_s"][1])) == 0
+
+
+# --- checks -----------------------------------------------------------------------------------
+
+
+def finished(links=None, **changes):
+    """What a good run leaves for the checks, judged."""
+    raw = {
+        "plan": {
+            "streams": [{"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}],
+            "pricings": [], "holds": [],
+        },
+        "base_rtts_s": [0.0102],
+        "delay_line": {
+            "lines": {"l": {"late_ns": {"abs_p99": 90_000}, "ring_drops": 0, "overflow": 0,
+                            "lost": 3}},
+            "cpu_s": 1.0, "punctuality": None,
+        },
+        "machine": [
+            {"hosts_ticks": {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0,
+                             "user": 0},
+             "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
+            {"hosts_ticks": {"idle": 50, "nice": 0, "iowait": 0, "steal": 0, "softirq": 10,
+                             "user": 40},
+             "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
+        ],
+        "host_drops": {},
+        "facts": {"offloads": {"tso": False}},
+        "troubles": [None],
+        "samples": {
+            "coarse": {"time_s": [0, 0.1, 0.2], "queues": [[(0, 0, 0), (0, 0, 2)]]},
+            "fine_s": 0.005,
+            "totals": [
+                {"tcp": {"busy_us": 1000, "rwnd_limited_us": 0, "sndbuf_limited_us": 0}}
+            ],
+        },
+    }  # fmt: skip
+    raw |= changes
+    resolved = {"sample_s": 0.1, "flows": [{"name": "f", "forward": [0]}]}
+    flows = [{"name": "f", "group": "f", "rate_bps": 1e6, "retransmissions": 5}]
+    if links is None:
+        links = [{"utilization": 0.99, "drops": 2, "lost": 3, "queue_packets": {"mean": 0}}]
+    return {c["name"]: c["ok"] for c in checks.after(raw, resolved, flows, links)}
+
+
+def test_a_good_run_passes_every_check():
+    assert all(finished().values())
+    assert len(finished()) == 10
+
+
+def late(**changes):
+    line = {"late_ns": {"abs_p99": 90_000}, "ring_drops": 0, "overflow": 0, "lost": 3} | changes
+    return {"delay_line": {"lines": {"l": line}, "cpu_s": 1.0, "punctuality": None}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"base_rtts_s": [0.0121]}, "base RTT"),
+        ({"base_rtts_s": [None]}, "base RTT"),
+        (late(late_ns={"abs_p99": 201_000}), "delay line"),
+        (late(ring_drops=1), "delay line"),
+        (late(overflow=1), "delay line"),
+        ({"host_drops": {"node r1 l0": 3}}, "drops elsewhere"),
+        ({"facts": {"offloads": {"tso": True}}}, "offloads"),
+        ({"troubles": ["connection refused"]}, "traffic"),
+        (
+            {"samples": {"coarse": {"time_s": [0, 0.5], "queues": [[(0, 0, 2)]]}, "fine_s": 0.005,
+                         "totals": [{"tcp": None}]}},
+            "sampling",
+        ),
+        (
+            {"samples": {"coarse": {"time_s": [0, 0.1], "queues": [[(0, 0, 2)]]}, "fine_s": 0.005,
+                         "totals": [{"tcp": {"busy_us": 100, "rwnd_limited_us": 2,
+                                             "sndbuf_limited_us": 0}}]}},
+            "socket buffers",
+        ),
+        (
+            {"delay_line": None,
+             "samples": {"coarse": {"time_s": [0, 0.1], "queues": [[(0, 0, 0)]]}, "fine_s": 0.005,
+                         "totals": [{"tcp": None}]}},
+            "bottleneck",
+        ),
+    ],
+)  # fmt: skip
+def test_each_check_fails_for_its_own_reason_alone(changes, name):
+    verdicts = finished(**changes)
+    assert [n for n, ok in verdicts.items() if not ok] == [name]

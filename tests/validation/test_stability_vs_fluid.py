@@ -1,0 +1,141 @@
+"""The linear verdict and the fluid run know nothing of each other, and agree."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from validation import stability_vs_fluid
+from validation.stability_vs_fluid import Link, Local
+from waterfill.network import protocols
+from waterfill.theory import aecp, maxnet, xcp
+
+OMEGA = np.geomspace(0.01, 100.0, 50)
+TAU_S = 0.08
+# Of each law two of either verdict, where it has them, that are not thin.
+SEEDS = [
+    (19, "stable"), (45, "stable"), (230, "unstable"), (239, "unstable"),  # maxnet
+    (18, "stable"), (47, "stable"), (21, "unstable"), (62, "unstable"),  # rcp
+    (31, "stable"), (304, "stable"), (41, "unstable"), (142, "unstable"),  # xcp
+    (50, "unstable"), (209, "unstable"),  # xcp, where flows bounded elsewhere leave a link idle
+    (12, "stable"), (35, "stable"), (318, "unstable"), (289, "unstable"),  # aecp
+]  # fmt: skip
+
+
+def params(protocol, **values):
+    return {**protocols.with_defaults([protocol], {}, protocols.load())[protocol], **values}
+
+
+def one(full=True, tau_s=TAU_S):
+    return Link("l", (Local(1.0, tau_s),), tau_s, full)
+
+
+def loop(protocol, found, *, paper=True, full=True):
+    return stability_vs_fluid.loops_of(protocol, found, one(full), paper=paper)[-1]
+
+
+def test_loops_on_the_axis_are_those_of_the_theory():
+    s = 1j * OMEGA
+    mine = params("maxnet", alpha=0.5)
+    for paper, gains in ((True, maxnet.eq13(mine)), (False, maxnet.implemented(mine))):
+        want = 0.5 * maxnet.response(gains, OMEGA, TAU_S)
+        assert loop("maxnet", mine, paper=paper)(s, 1.0) == pytest.approx(want, rel=1e-9)
+    katabi = xcp.response(0.4, 0.226, TAU_S, OMEGA)
+    mine = params("xcp", alpha=0.4, beta=0.226)
+    assert loop("xcp", mine)(s, 1.0) == pytest.approx(katabi, rel=1e-9)
+    mine = params("aecp")
+    want = aecp.open_loop(aecp.gains(mine), OMEGA, TAU_S)
+    assert loop("aecp", mine)(s, 1.0) == pytest.approx(want, rel=1e-9)
+
+
+@pytest.mark.parametrize(("alpha", "grows"), [(1.5, False), (1.65, True)])
+def test_an_integrator_with_a_delay_is_stable_below_half_pi(alpha, grows):
+    found = params("rcp", alpha=alpha)
+    pace = stability_vs_fluid.pace("rcp", found, one(False))
+    assert stability_vs_fluid.grows(loop("rcp", found, full=False), pace, 1.0, 1.0) == grows
+    # A gain and a delay come to the same: α·late < π/2.
+    assert stability_vs_fluid.grows(loop("rcp", found, full=False), pace, 1.6 / alpha, 1.0)
+    assert not stability_vs_fluid.grows(loop("rcp", found, full=False), pace, 1.0, 1.5 / alpha)
+
+
+def test_xcp_is_stable_within_katabis_region():
+    low, high = xcp.alpha_range(0.226)
+    for alpha, grows in ((0.9 * low, True), (1.1 * low, False), (0.95 * high, False)):
+        found = params("xcp", alpha=alpha, beta=0.226)
+        pace = stability_vs_fluid.pace("xcp", found, one())
+        assert stability_vs_fluid.grows(loop("xcp", found), pace, 1.0, 1.0) == grows, alpha
+
+
+def test_aecps_delay_margin_is_eq_38s():
+    found = params("aecp")
+    margin_s = aecp.loop_margins(aecp.gains(found)).delay_margin_s
+    for tau_s, verdict in (
+        (0.95 * margin_s, stability_vs_fluid.STABLE),
+        (1.05 * margin_s, stability_vs_fluid.SPLIT),
+    ):
+        # With an empty queue it would be stable still.
+        got = stability_vs_fluid.link_verdict("aecp", found, one(tau_s=tau_s), 1.0, 1.0, paper=True)
+        assert got == verdict
+
+
+def test_a_link_below_its_capacity_has_one_loop():
+    found = params("rcp")
+    assert len(stability_vs_fluid.loops_of("rcp", found, one(False), paper=False)) == 1
+    assert len(stability_vs_fluid.loops_of("rcp", found, one(True), paper=False)) == 2
+
+
+def test_one_unstable_link_is_enough():
+    assert stability_vs_fluid.of_links(["stable", "split", "unstable"]) == "unstable"
+    assert stability_vs_fluid.of_links(["stable", "split"]) == "split"
+    assert stability_vs_fluid.of_links(["stable", "stable"]) == "stable"
+
+
+def test_a_verdict_near_the_edge_is_thin(monkeypatch):
+    scenario = stability_vs_fluid.draw(1)
+    edge = 1.3
+
+    def verdict(*args, paper):
+        return (
+            stability_vs_fluid.UNSTABLE if args[3] * args[4] >= edge else stability_vs_fluid.STABLE
+        )
+
+    monkeypatch.setattr(stability_vs_fluid, "link_verdict", verdict)
+    assert not stability_vs_fluid.linear(scenario)["thin"]
+    edge = 1.2
+    assert stability_vs_fluid.linear(scenario)["thin"]
+
+
+def test_a_round_trip_of_aecp_holds_the_queue_it_aims_at():
+    scenario = next(
+        drawn
+        for drawn in (stability_vs_fluid.draw(seed, ["aecp"]) for seed in range(99))
+        if len(drawn.link) == 1 and drawn.link[0].target is None
+    )
+    _, (link,) = stability_vs_fluid.bottlenecks(scenario)
+    queue_s = 100 * 1500 * 8 / scenario.link[0].rate
+    base_s = [flow.rtt for flow in scenario.flow]
+    assert sorted(flow.tau_s - queue_s for flow in link.flows) == pytest.approx(sorted(base_s))
+    assert math.isclose(sum(flow.weight for flow in link.flows), 1.0)
+
+
+def test_a_draw_is_its_seed():
+    assert stability_vs_fluid.draw(7).to_toml() == stability_vs_fluid.draw(7).to_toml()
+    assert stability_vs_fluid.draw(7).to_toml() != stability_vs_fluid.draw(8).to_toml()
+
+
+@pytest.mark.parametrize(("seed", "verdict"), SEEDS)
+def test_the_fluid_does_what_the_linear_loop_says(seed, verdict):
+    result = stability_vs_fluid.compare(stability_vs_fluid.draw(seed))
+    assert result["linear"]["verdict"] == verdict
+    assert result["clear"]
+    assert result["fluid"]["verdict"] == verdict, result
+
+
+def test_the_command_fails_where_the_fluid_differs(monkeypatch, capsys):
+    seed = SEEDS[0][0]
+    other = {"verdict": "unstable", "before": 1.0, "swing": 1.0, "links": {}}
+    monkeypatch.setattr(stability_vs_fluid, "run", lambda scenario: other)
+    assert stability_vs_fluid.main(["--draws", "1", "--seed", str(seed)]) == 1
+    assert "differs" in capsys.readouterr().err

@@ -1,0 +1,217 @@
+"""MaxNet's experiments as data: that they are what they say, and that verdicts follow numbers."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from validation.testbed import maxnet, maxnet_cells, maxnet_special
+from validation.testbed.maxnet_cells import Cell, Goal, Of, Panel
+from waterfill.network import protocols
+from waterfill.runs.cache import StoredResult
+
+CELLS = maxnet_cells.cells()
+
+
+def small(**changes):
+    document = {
+        "name": "small", "duration": "2 s", "protocol": "maxnet", "measure": ["1 s", "2 s"],
+        # Small packets: with acknowledgements for every second one a window needs many.
+        "packet_size": "600 B",
+        "link": [{"name": "l", "from": "r1", "to": "r2", "rate": "10 Mbit/s", "delay": "5 ms",
+                  "buffer": "5 packets"}],
+        "flow": [
+            {"name": "f", "from": "a", "to": "b", "path": ["l"], "stop": "1 s"},
+            {"name": "g", "from": "c", "to": "d", "path": ["l"], "protocol": "cubic",
+             "start": "1 s"},
+        ],
+    }  # fmt: skip
+    goals = [
+        Goal("rate", Of("rate_over", {"flow": "f", "start_s": 0.5, "stop_s": 1.0}, "sim"),
+             "Mbit/s", "near", 9e6, 0.1),
+        Goal("drops", Of("drops_over", {"link": "l", "start_s": 1.0, "stop_s": 2.0}, "sim"), "",
+             "least", 1.0),
+        Goal("kernel", Of("rate_over", {"flow": "f", "start_s": 0.5, "stop_s": 1.0}), "Mbit/s",
+             "near", Of("rate_over", {"flow": "f", "start_s": 0.5, "stop_s": 1.0}, "sim"), 0.05),
+    ]  # fmt: skip
+    panels = [
+        Panel("rate (Mbit/s)", "flows", ["f", "g"], "rate_bps", 1e6, 0.2),
+        Panel("price (s)", "links", ["l"], "maxnet.price"),
+    ]
+    return Cell("small", "A small one", document, goals=goals, panels=panels, **changes)
+
+
+@pytest.mark.parametrize("cell", CELLS, ids=lambda cell: cell.name)
+def test_every_cell_is_a_scenario_on_every_backend_and_its_goals_ask_for_what_it_has(cell):
+    flows = {flow.name for flow in cell.scenario("linux").flow}
+    links = {link.name for link in cell.scenario("linux").link}
+    for backend in cell.backends:
+        scenario = cell.scenario(backend)
+        assert scenario.params["maxnet"]["mu"] in (0.9, 0.94)
+        assert any((flow.protocol or scenario.protocol) == "maxnet" for flow in scenario.flow)
+    names = {other.name for other in CELLS}
+    for goal in cell.goals:
+        for of in (goal.what, goal.to):
+            if not isinstance(of, Of):
+                continue
+            assert of.measure in maxnet._OWN or of.measure in maxnet.metrics.MEASURES
+            assert of.backend in cell.backends
+            assert of.cell is None or of.cell in names
+            assert of.args.get("flow", next(iter(flows))) in flows
+            assert set(of.args.get("flows", flows)) <= flows
+            assert of.args.get("link", next(iter(links))) in links
+            assert of.args["start_s"] < of.args["stop_s"] <= cell.scenario("linux").duration
+        assert goal.unit in maxnet._UNITS
+    for panel in cell.panels:
+        known = {"flows": flows, "links": links,
+                 "traffic": {t.name for t in cell.scenario("linux").traffic}}  # fmt: skip
+        assert set(panel.names) <= known[panel.which]
+
+
+def test_names_of_cells_and_special_experiments_differ():
+    names = [cell.name for cell in CELLS] + list(maxnet_special.SPECIALS)
+    assert len(set(names)) == len(names)
+
+
+def test_the_kernel_paces_so_the_others_do_and_the_fluid_has_maxnet_alone():
+    cell = small()
+    assert [f.pacing for f in cell.scenario("linux").flow] == [None, None]
+    assert [f.pacing for f in cell.scenario("sim").flow] == [True, None]
+    assert [f.name for f in cell.scenario("fluid").flow] == ["f"]
+    integers = any(p.name == "arithmetic" for p in protocols.load()["maxnet"].params)
+    given = cell.scenario("sim").params.get("maxnet", {})
+    assert given.get("arithmetic") == ("kernel" if integers else None)
+
+
+def test_a_trial_is_shorter_in_every_time_but_the_round_trips():
+    cell = small().shorter(0.5)
+    scenario = cell.scenario("linux")
+    assert (scenario.duration, list(scenario.measure_s)) == (1.0, [0.5, 1.0])
+    assert [(f.start, f.stop) for f in scenario.flow] == [(0.0, 0.5), (0.5, None)]
+    assert scenario.link[0].delay == 5e-3
+    assert cell.arguments(cell.goals[0].what)["stop_s"] == 0.5
+
+
+# --- goals ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "got", "reference", "ok"),
+    [
+        ("near", 10.49, 10.0, True), ("near", 10.51, 10.0, False), ("near", 9.49, 10.0, False),
+        ("least", 9.0, 9.0, True), ("least", 8.9, 9.0, False),
+        ("most", 0.0, 0.0, True), ("most", 1.0, 0.0, False),
+        ("shown", 1.0, None, None), ("near", None, 10.0, None), ("near", 1.0, None, None),
+    ],
+)  # fmt: skip
+def test_a_goal_is_reached_or_not_or_not_known(kind, got, reference, ok):
+    goal = Goal("g", Of("rate_over", {}), "", kind, reference, 0.05)
+    assert maxnet.reached(goal, got, reference) is ok
+
+
+def test_a_reference_may_count_in_part():
+    goal = Goal("g", Of("rate_over", {}), "", "least", 100.0, scale=0.95)
+    assert maxnet.reached(goal, 95.0, 100.0) is True
+    assert maxnet.reached(goal, 94.0, 100.0) is False
+
+
+def test_a_special_goal_knows_its_verdict():
+    assert maxnet_special.goal("g", 5.0, least=4.0)["ok"] is True
+    assert maxnet_special.goal("g", 5.0, most=4.0)["ok"] is False
+    assert maxnet_special.goal("g", None, near=4.0)["ok"] is False
+    assert maxnet_special.goal("g", 5.0)["ok"] is None
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+def test_runs_are_kept_whole_measured_and_taken_up_again(tmp_path):
+    cell = small(backends=("sim", "linux"))
+    runs = maxnet.Runs(tmp_path, [cell])
+    assert runs.kept(cell, "sim") is None
+    runs.run(cell, "sim")
+    kept = runs.kept(cell, "sim")
+    assert isinstance(kept, StoredResult)
+    assert runs.believed(cell, "sim")
+    document = runs.document()["small"]
+    rate, drops, kernel = document["goals"]
+    assert rate["measured"] == pytest.approx(9e6, rel=0.1)
+    assert rate["ok"] is True
+    # A queue of five packets is no place for CUBIC's slow start.
+    assert drops["measured"] >= 1
+    assert (kernel["measured"], kernel["ok"]) == (None, None)
+    assert not document["ran"]  # on the kernel
+    assert maxnet.Runs(tmp_path, [cell.shorter(0.5)]).kept(cell.shorter(0.5), "sim") is None
+    text = maxnet.table(runs.document())
+    assert "9 Mbit/s ± 10.0% (" in text
+    assert "not run" in text
+
+
+def test_a_figure_has_every_backend_and_every_panel(tmp_path):
+    cell = small(backends=("sim", "linux"))
+    runs = maxnet.Runs(tmp_path, [cell])
+    result = runs.run(cell, "sim")
+    figure = maxnet.maxnet_plots.curves(cell, {"linux": result, "sim": result})
+    rate, price = figure.axes
+    assert [line.get_label() for line in rate.lines] == [
+        "f, kernel", "g, kernel", "f, simulator", "g, simulator",
+    ]  # fmt: skip
+    assert len(price.lines) == 2
+    written = maxnet.maxnet_plots.save(figure, tmp_path / "small")
+    assert [path.suffix for path in written] == [".png", ".svg"]
+
+
+def test_rates_over_loss_are_a_line_a_law_and_backend():
+    points = {
+        "maxnet": [(0.001, "linux", 9e8), (0.0, "linux", 9.3e8), (0.0, "sim", 9.4e8)],
+        "cubic": [(0.0, "sim", 8e8)],
+    }
+    (axis,) = maxnet.maxnet_plots.losses(points).axes
+    lines = {line.get_label(): line for line in axis.lines}
+    assert set(lines) == {"maxnet, kernel", "maxnet, simulator", "cubic, simulator"}
+    assert list(lines["maxnet, kernel"].get_xdata()) == pytest.approx([0.0, 0.1])
+
+
+def test_unequal_is_the_farthest_rate_from_the_mean(tmp_path):
+    result = maxnet.Runs(tmp_path, [small()]).run(small(), "sim")
+    window = {"start_s": 0.2, "stop_s": 0.8}
+    assert maxnet.unequal(result, flows=["f"], **window) == 0.0
+    # g has not begun: its rate is nothing, the mean half of f's.
+    assert maxnet.unequal(result, flows=["f", "g"], **window) == pytest.approx(1.0)
+
+
+def test_a_special_answer_is_kept_for_its_own_length(tmp_path, monkeypatch):
+    runs = maxnet.Runs(tmp_path, [], 1.0)
+    goals = [maxnet_special.goal("flows", 500.0, least=500)]
+    monkeypatch.setattr(maxnet_special, "run", lambda name, times: goals)
+    assert runs.special("crowd", 1.0) is None
+    runs.run_special("crowd", 1.0)
+    assert runs.special("crowd", 1.0)["goals"] == json.loads(json.dumps(goals))
+    assert runs.special("crowd", 0.5) is None
+    assert "500 flows, 1 Gbit/s" in maxnet.table(runs.document())
+
+
+def test_the_command_line_says_what_is_missing_or_unknown(monkeypatch, capsys, tmp_path):
+    out = ["-o", str(tmp_path)]
+    monkeypatch.setattr(maxnet.daemon, "binary", lambda: None)
+    monkeypatch.setattr("sys.argv", ["maxnet", *out])
+    assert maxnet.main() == 2
+    assert "expected the daemon waterfilld" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["maxnet", "--show", "--only", "nothing", *out])
+    assert maxnet.main() == 2
+    assert "--only to match one of fig10-100M" in capsys.readouterr().err
+    monkeypatch.setattr("sys.argv", ["maxnet", "--show", "--only", "fig12", *out])
+    assert maxnet.main() == 1  # nothing has run
+    assert "Fig. 12" in capsys.readouterr().out
+
+
+def test_shares_of_a_file_of_chance_are_its_hash(tmp_path):
+    import hashlib
+
+    path = tmp_path / "data"
+    digest = maxnet_special._fill(path, (1 << 22) + 3)
+    assert hashlib.sha256(path.read_bytes()).hexdigest() == digest
+    assert path.stat().st_size == (1 << 22) + 3
+    assert np.frombuffer(path.read_bytes()[:4096], dtype=np.uint8).std() > 50

@@ -1,0 +1,106 @@
+"""The table of the kernel's TCPs: what agrees, what is kept, which cells there are."""
+
+from __future__ import annotations
+
+import pytest
+
+from validation.testbed import tcp_table
+
+
+def run_of(rates, queue_bytes, ok=True):
+    return {
+        "flows": [{"group": f"f{i}", "rate_bps": r, "retransmissions": 1, "rtt_ms": {"mean": 30.0}}
+                  for i, r in enumerate(rates)],
+        "links": [{"queue_bytes": {"mean": queue_bytes}, "utilization": 1.0, "lost": 100}],
+        "measure_s": [20.0, 120.0],
+        "checks": [{"name": "processor", "ok": ok}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rates", "queue_bytes", "rate_ok", "delay_ok"),
+    [
+        ([50e6, 50e6], 125_000, True, True),
+        ([54e6, 46e6], 137_000, True, True),  # 8 % off; 10.96 ms for 10 ms
+        ([56e6, 44e6], 125_000, False, True),
+        ([50e6, 50e6], 151_000, True, False),  # 12.08 ms for 10 ms: beyond 20 %
+    ],
+)
+def test_a_cell_agrees_within_ten_per_cent_of_rate_and_twenty_of_delay(
+    rates, queue_bytes, rate_ok, delay_ok
+):
+    found = verdict([run_of([50e6, 50e6], 125_000)], run_of(rates, queue_bytes))
+    assert (found["rate_ok"], found["delay_ok"]) == (rate_ok, delay_ok)
+
+
+def verdict(sims, linux):
+    return tcp_table.verdict(
+        [tcp_table.figures(run) for run in sims], tcp_table.figures(linux), 100e6
+    )
+
+
+def test_short_queues_may_differ_by_a_millisecond():
+    near = verdict([run_of([1e6], 0)], run_of([1e6], 12_000))
+    far = verdict([run_of([1e6], 0)], run_of([1e6], 13_000))
+    assert (near["delay_ok"], far["delay_ok"]) == (True, False)
+
+
+def test_outside_the_tolerance_a_run_may_be_within_the_simulators_own_spread():
+    # 80, 100, 120: mean 100, standard deviation 20. The queue does not spread.
+    sims = [run_of([rate], 125_000) for rate in (80e6, 100e6, 120e6)]
+    assert tcp_table.word(verdict(sims, run_of([109e6], 125_000))) == "yes"
+    assert tcp_table.word(verdict(sims, run_of([139e6], 125_000))) == "rate within the spread"
+    assert tcp_table.word(verdict(sims, run_of([141e6], 125_000))) == "**no: rate**"
+    assert tcp_table.word(verdict(sims, run_of([139e6], 160_000))) == "**no: rate and delay**"
+
+
+def test_where_losses_are_random_round_trip_and_loss_are_taken_out(tmp_path, monkeypatch):
+    # 10 Mbit/s: 833.3 packets/s, 25 in a round trip of 30 ms, of which 1 in 833.3 was lost.
+    found = tcp_table.window_of_loss(tcp_table.figures(run_of([10e6], 0)), 1500)
+    assert found == pytest.approx(25 / 833.333**0.5)
+    cell = tcp_table.Cell("loss-1e-3", "100M", "sack")
+    mine = tcp_table.Table(tmp_path, 3.0)
+    for on, rate_bps in (("sim", 10e6), ("linux", 12.1e6)):
+        monkeypatch.setattr(
+            tcp_table.backends, "run", lambda *_, r=rate_bps, **__: Ran(run_of([r], 0))
+        )
+        mine.run(cell, on)
+    (row,) = list(mine.losses([cell, tcp_table.Cell("one", "100M", "sack")]))[2:]
+    # As often lost of more packets: the share is smaller, so 1.1 of the window, not 1.21.
+    assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
+
+
+def test_the_simulators_runs_differ_in_when_flows_start():
+    cell = tcp_table.Cell("two-rtts", "100M", "bbr")
+    starts = {tuple(flow.get("start") for flow in cell.scenario(seed=n)["flow"]) for n in range(5)}
+    assert len(starts) == 5
+    assert cell.scenario(seed=3) == cell.scenario(seed=3)
+    assert cell.scenario()["params"] == {"bbr": {"linux": True}}
+
+
+def test_a_cell_lasts_as_long_as_its_losses_need():
+    assert tcp_table.Cell("one", "1G", "sack").seconds() == 60
+    # √(1.5/10⁻⁴) packets in 28 ms are 4374 a second: 10⁶ packets in 228.6 s.
+    assert tcp_table.Cell("loss-1e-4", "100M", "sack").seconds() == 229
+    assert len({cell.name for cell in tcp_table.cells()}) == len(tcp_table.cells()) == 42
+
+
+def test_kept_runs_are_taken_up_again_unless_they_failed_or_are_of_another_scenario(
+    tmp_path, monkeypatch
+):
+    cell = tcp_table.Cell("one", "100M", "sack")
+    mine = tcp_table.Table(tmp_path, 3.0)
+    assert mine.kept(cell, "linux") is None
+    monkeypatch.setattr(tcp_table.backends, "run", lambda *_, **__: Ran(run_of([1e6], 0)))
+    mine.run(cell, "linux")
+    assert mine.kept(cell, "linux") is not None
+    assert tcp_table.Table(tmp_path, 4.0).kept(cell, "linux") is None
+    monkeypatch.setattr(tcp_table.backends, "run", lambda *_, **__: Ran(run_of([1e6], 0, ok=False)))
+    mine.run(cell, "linux")
+    assert mine.kept(cell, "linux") is None
+    assert "not believed: processor" in "\n".join(mine.rows([cell]))
+
+
+class Ran:
+    def __init__(self, summary):
+        self.summary = summary

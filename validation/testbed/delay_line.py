@@ -1,0 +1,214 @@
+"""How well the delay line holds frames, and by which way they reach it best: `make bench-linux`.
+
+`python -m validation.testbed.delay_line [--json] [WAY …]`. A probe (`waterfill-delay probe`) sends
+numbered frames through the line and looks at how each comes out; it is also run over a plain veth,
+which is the yardstick. Times are the machine's: run it on one that does nothing else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import subprocess
+import sys
+from typing import Any
+
+from waterfill.errors import RunError
+from waterfill.runs.result import Document
+from waterfill.testbed import checks, isolate
+from waterfill.testbed.delayline import DelayLine, binary
+
+WAYS = ("ring", "blocks", "mmsg", "tap", "xdp")
+PLAIN = "plain veth"
+# The goal's: 1 Gbit/s of 1500-byte packets, held for 28 ms.
+FRAME_BYTES = 1514
+FRAMES_PER_S = 83_333
+DELAY_NS = 28_000_000
+_SEND_NS = 4_000_000_000
+_STEP_NS = 1_000_000_000
+# A path carries a rate when at least this share comes out, in at most so many times the time.
+_CARRIED = 0.999
+_SLOWER = 1.02
+# The ladder of the search for the ceiling, in frames a second.
+_LADDER = tuple(round(50_000 * 1.25**n) for n in range(16))
+
+
+def measure(way: str) -> Document:
+    """One way's figures, in a process tree of its own."""
+    ours, theirs = multiprocessing.Pipe(duplex=False)
+    process = multiprocessing.get_context("fork").Process(target=_inside, args=(way, theirs))
+    process.start()
+    theirs.close()
+    try:
+        found: Document = ours.recv()
+    except EOFError:
+        raise RunError(f"linux: measuring {way} ended before its time") from None
+    finally:
+        process.join()
+    if "error" in found:
+        raise RunError(f"linux: {way}: {found['error']}")
+    return found
+
+
+def _inside(way: str, answer: Any) -> None:
+    kept = os.dup(answer.fileno())  # the tree's waiting parent gives up 0 and 1 only
+    try:
+        isolate.enter()
+        document = _Bench(way).document()
+    except Exception as error:
+        document = {"error": f"{type(error).__name__}: {error}"}
+    multiprocessing.connection.Connection(kept, readable=False).send(document)
+    os._exit(0)
+
+
+class _Bench:
+    def __init__(self, way: str) -> None:
+        from pyroute2 import IPRoute
+
+        self.way = way
+        self.line: DelayLine | None = None
+        self.ends = isolate.Namespace()
+        self.interfaces = ("a0", "b0")
+        with IPRoute() as here:
+            with self.ends.entered():
+                there = IPRoute()
+            if way == PLAIN:
+                there.link("add", kind="veth", ifname="a0", peer={"ifname": "b0"})
+            elif way == "tap":
+                self._start("a0", "b0")
+                for name in self.interfaces:
+                    (index,) = here.link_lookup(ifname=name)
+                    here.link("set", index=index, net_ns_fd=self.ends.fd, mtu=1500)
+            else:
+                for name, wire in zip(self.interfaces, ("w0", "w1"), strict=True):
+                    # AF_XDP is bound to one queue, so there is one.
+                    one = {"num_tx_queues": 1, "num_rx_queues": 1} if way == "xdp" else {}
+                    there_end = {"ifname": name, "net_ns_fd": self.ends.fd} | one
+                    here.link("add", kind="veth", ifname=wire, peer=there_end, **one)
+                    here.link("set", index=here.link_lookup(ifname=wire)[0], state="up")
+            for name in self.interfaces:
+                (index,) = there.link_lookup(ifname=name)
+                there.link("set", index=index, state="up", txqlen=10_000)
+            there.close()
+        if way not in (PLAIN, "tap"):
+            self._start("w0", "w1")
+
+    def _start(self, a: str, b: str) -> None:
+        hold = {"delay_ns": DELAY_NS, "hold_bytes": 256 << 20}
+        lines = [{"name": "there", "from": a, "to": b} | hold, {"name": "back", "from": b, "to": a}
+                 | hold]  # fmt: skip
+        self.line = DelayLine(lines, mtu_bytes=1500, seed=1, port=self.way)
+
+    def document(self) -> Document:
+        before_s = self._cpu_s()
+        machine = _busy()
+        asked = self._probe(FRAMES_PER_S, _SEND_NS)
+        length_s = asked["sending_s"] + DELAY_NS * 1e-9
+        found: Document = {
+            "way": self.way,
+            "asked": asked,
+            "line_cpu": (self._cpu_s() - before_s) / length_s,
+            "machine_busy": _busy_between(machine, _busy()),
+            "line": self._line_stats(),
+        }
+        ceiling = None
+        for rate in _LADDER:
+            report = self._probe(rate, _STEP_NS)
+            sent = rate * _STEP_NS * 1e-9
+            carried = (
+                report["sent"] >= _CARRIED * sent
+                and report["received"] >= _CARRIED * report["sent"]
+                and report["receiving_s"] <= _SLOWER * report["sending_s"]
+            )
+            if not carried:
+                found["fails_at"] = {"frames_per_s": rate} | report
+                break
+            ceiling = {"frames_per_s": rate, "bits_per_s": rate * 8 * (FRAME_BYTES - 14)} | report
+        return found | {"ceiling": ceiling}
+
+    def _probe(self, rate: int, send_ns: int) -> Document:
+        program = binary()
+        if program is None:
+            raise RunError("waterfill-delay is not installed")
+        job = {"from": "a0", "to": "b0", "frame_bytes": FRAME_BYTES, "rate_per_s": rate,
+               "send_ns": send_ns, "delay_ns": 0 if self.way == PLAIN else DELAY_NS}  # fmt: skip
+        with self.ends.entered():
+            done = subprocess.run([program, "probe"], input=json.dumps(job) + "\n",
+                                  capture_output=True, text=True, check=False)  # fmt: skip
+        if done.returncode:
+            raise RunError(done.stderr)
+        return dict(json.loads(done.stdout))
+
+    def _line_stats(self) -> Document | None:
+        return None if self.line is None else dict(self.line.stats()["lines"]["there"])
+
+    def _cpu_s(self) -> float:
+        return 0.0 if self.line is None else float(self.line.stats()["cpu_s"])
+
+
+def _busy() -> tuple[int, int]:
+    with open("/proc/stat") as file:
+        ticks = [int(word) for word in file.readline().split()[1:]]
+    return sum(ticks[:3]) + sum(ticks[5:8]), sum(ticks[:8])
+
+
+def _busy_between(a: tuple[int, int], b: tuple[int, int]) -> float:
+    return (b[0] - a[0]) / max(1, b[1] - a[1])
+
+
+def table(found: list[Document]) -> str:
+    """The figures as a Markdown table, a line a way."""
+    head = ("| way | Mbit/s | lost | reordered | error p50 µs | p99 | p99.9 | max | line's CPU | "
+            "ceiling frames/s | Gbit/s | machine busy |")  # fmt: skip
+    lines = [head, "|---|" + "--:|" * 11]
+    for entry in found:
+        asked, spread = entry["asked"], entry["asked"]["error_ns"]
+        rate = asked["received"] * 8 * (FRAME_BYTES - 14) / max(asked["receiving_s"], 1e-9) / 1e6
+        ceiling = entry["ceiling"]
+        cells = [
+            entry["way"], f"{rate:.1f}", asked["sent"] - asked["received"] - asked["unseen"],
+            asked["reordered"],
+            *(f"{spread[key] / 1e3:.0f}" for key in ("p50", "abs_p99", "p999", "max")),
+            f"{entry['line_cpu']:.0%}",
+            "–" if ceiling is None else f"{ceiling['frames_per_s']:,}",
+            "–" if ceiling is None else f"{ceiling['bits_per_s'] / 1e9:.2f}",
+            f"{entry['machine_busy']:.0%}",
+        ]  # fmt: skip
+        lines.append("| " + " | ".join(map(str, cells)) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    """The command line; the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.testbed.delay_line", description=__doc__
+    )
+    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join((PLAIN, *WAYS))}")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    options = parser.parse_args()
+    lacking = checks.missing(http=False, iperf=False)
+    if lacking:
+        print(f"bench-linux: expected {lacking}", file=sys.stderr)
+        return 2
+    ways = options.ways or [PLAIN, *WAYS]
+    for way in ways:
+        if way not in (PLAIN, *WAYS):
+            print(f"bench-linux: expected one of {', '.join((PLAIN, *WAYS))}, got {way}",
+                  file=sys.stderr)  # fmt: skip
+            return 2
+    found = []
+    for way in ways:
+        print(f"measuring {way}: about 20 s", file=sys.stderr)
+        try:
+            found.append(measure(way))
+        except RunError as error:
+            print(error, file=sys.stderr)
+            return 1
+    print(json.dumps(found, indent=2) if options.json else table(found))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,322 @@
+"""MaxNet on the running kernel against what is asked of it: `make linux-maxnet`.
+
+`python -m validation.testbed.maxnet [-o DIR] [--only GLOB] [--times X] [--show]`. The cells are in
+`maxnet_cells`, what no scenario can say in `maxnet_special`. Each run is kept in
+DIR/<cell>@<backend> as soon as it is there, so that what was interrupted goes on where it stopped;
+a run on linux whose checks failed is shown with that, and run again the next time. DIR/table.md
+holds every goal with its number, DIR/verdicts.json the same for machines, DIR/<cell>.png and .svg
+the curves of all backends, DIR/fig14.png and .svg rates over loss.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import json
+import math
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from validation.testbed import maxnet_cells, maxnet_plots, maxnet_special
+from validation.testbed.maxnet_cells import Backend, Cell, Goal, Of
+from validation.testbed.maxnet_special import SPECIALS
+from waterfill.analysis import metrics
+from waterfill.errors import InputError, RunError
+from waterfill.papers import signals
+from waterfill.runs import backends
+from waterfill.runs.cache import StoredResult
+from waterfill.runs.progress import Bar
+from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.testbed import checks, daemon
+
+# What one of a unit is in SI.
+_UNITS = {"": 1.0, "%": 0.01, "ms": 1e-3, "ns": 1e-9, "Mbit/s": 1e6}
+
+
+# --- measures beyond `waterfill.analysis.metrics` ---------------------------------------------
+
+
+def drops_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
+    """Packets that a link's queue dropped in a window."""
+    _, drops = signals._window(result, "links", link, "drops", start_s, stop_s)
+    return float(drops.sum()) if len(drops) else None
+
+
+def unequal(result: Result, *, flows: list[str], start_s: float, stop_s: float) -> float | None:
+    """How far the farthest of these flows' mean rates is from their mean, as a share of it."""
+    rates = [metrics.rate_over(result, flow=f, start_s=start_s, stop_s=stop_s) for f in flows]
+    known = np.array([rate for rate in rates if rate is not None])
+    if len(known) < len(flows) or not known.mean():
+        return None
+    return float(np.abs(known / known.mean() - 1).max())
+
+
+_OWN: Mapping[str, Callable[..., float | None]] = {"drops_over": drops_over, "unequal": unequal}
+
+
+def measured(result: Result, name: str, args: Mapping[str, object]) -> float | None:
+    """A measure by its name, in SI."""
+    own = _OWN.get(name)
+    function: Callable[..., float | None] = own or metrics.MEASURES[name].function
+    return function(result, **args)
+
+
+# --- runs and what they are held to -------------------------------------------------------------
+
+
+class Runs:
+    """Cells and where their runs are kept."""
+
+    def __init__(self, folder: Path, cells: Iterable[Cell], times: float = 1.0) -> None:
+        self.folder, self.times = folder, times
+        self.cells = {cell.name: cell for cell in cells}
+
+    def kept(self, cell: Cell, backend: Backend) -> Result | None:
+        """A run that is there, of this very scenario, whatever its checks say."""
+        folder = self._folder(cell, backend)
+        try:
+            found = StoredResult(folder)
+        except (OSError, ValueError):
+            return None
+        return found if found.scenario_toml == cell.scenario(backend).to_toml() else None
+
+    def believed(self, cell: Cell, backend: Backend) -> bool:
+        """Whether a run is there that passed its checks."""
+        run = self.kept(cell, backend)
+        return run is not None and not failed(run)
+
+    def run(self, cell: Cell, backend: Backend) -> Result:
+        """Runs a cell on a backend and keeps the answer, whole or not at all."""
+        scenario = cell.scenario(backend)
+        with Bar(f"{cell.name}@{backend}") as bar:
+            result = backends.run(scenario, on=backend, progress=bar)
+        if "interrupted_at_s" in result.summary:
+            raise KeyboardInterrupt
+        folder = self._folder(cell, backend)
+        part = folder.with_name(f".{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        result.write(part)
+        write_text(part / "network.json", to_json(result.network, indent=None))
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+        return result
+
+    def _folder(self, cell: Cell, backend: str) -> Path:
+        return self.folder / f"{cell.name}@{backend}"
+
+    # --- what no scenario can say
+
+    def special(self, name: str, times: float) -> Document | None:
+        """An experiment's kept answer."""
+        try:
+            found: Document = json.loads((self.folder / f"{name}.json").read_text())
+        except (OSError, ValueError):
+            return None
+        return found if found["times"] == times else None
+
+    def run_special(self, name: str, times: float) -> None:
+        """Runs one and keeps its answer."""
+        print(f"{name}: {SPECIALS[name][0]}", file=sys.stderr)
+        answer = {"times": times, "goals": maxnet_special.run(name, times)}
+        write_text(self.folder / f"{name}.json", to_json(answer) + "\n")
+
+    # --- goals
+
+    def value(self, cell: Cell, of: Of) -> float | None:
+        """A number of a run; None where there is no such run."""
+        where = self.cells[of.cell] if of.cell else cell
+        run = self.kept(where, of.backend)
+        return None if run is None else measured(run, of.measure, where.arguments(of))
+
+    def verdict(self, cell: Cell, goal: Goal) -> Document:
+        """A goal's number, its reference, and whether it is reached; None where it is not known."""
+        got = self.value(cell, goal.what)
+        reference = self.value(cell, goal.to) if isinstance(goal.to, Of) else goal.to
+        return {"goal": goal.name, "unit": goal.unit, "kind": goal.kind, "measured": got,
+                "reference": reference, "within": goal.within, "scale": goal.scale,
+                "ok": reached(goal, got, reference)}  # fmt: skip
+
+    def document(self) -> Document:
+        """Every cell's verdicts, and what its run on linux says of itself."""
+        found: Document = {}
+        for cell in self.cells.values():
+            run = self.kept(cell, "linux")
+            found[cell.name] = {
+                "title": cell.title, "differs": cell.differs, "times": cell.times,
+                "ran": run is not None, "checks_failed": failed(run) if run else [],
+                "goals": [self.verdict(cell, goal) for goal in cell.goals],
+            }  # fmt: skip
+        for name, (title, _) in SPECIALS.items():
+            kept = self.special(name, self.times)
+            found[name] = {
+                "title": title, "differs": "", "times": self.times, "ran": kept is not None,
+                "checks_failed": [], "goals": kept["goals"] if kept else [],
+            }  # fmt: skip
+        return found
+
+    def draw(self, cell: Cell) -> None:
+        """The cell's figure of the runs that are there."""
+        runs: dict[str, Result] = {
+            backend: run
+            for backend in cell.backends
+            if (run := self.kept(cell, backend)) is not None
+        }
+        if "linux" in runs:
+            maxnet_plots.save(maxnet_plots.curves(cell, runs), self.folder / cell.name)
+
+    def draw_losses(self) -> None:
+        """Rates over loss, of every law, where all cells of it have run."""
+        points: dict[str, list[tuple[float, str, float]]] = {}
+        for loss in maxnet_cells.LOSSES:
+            cell = self.cells[maxnet_cells.loss_name(loss)]
+            for backend in cell.backends:
+                run = self.kept(cell, backend)
+                for flow in run.summary["flows"] if run else ():
+                    points.setdefault(flow["name"], []).append((loss, backend, flow["rate_bps"]))
+        if points:
+            maxnet_plots.save(maxnet_plots.losses(points), self.folder / "fig14")
+
+
+def failed(run: Result) -> list[str]:
+    """The names of a run's checks that failed."""
+    return [check["name"] for check in run.summary.get("checks", ()) if not check["ok"]]
+
+
+def reached(goal: Goal, got: float | None, reference: float | None) -> bool | None:
+    """Whether a number is what is asked; None where nothing is, or where a number is missing."""
+    if goal.kind == "shown" or got is None or reference is None or not math.isfinite(got):
+        return None
+    wanted = reference * goal.scale
+    if goal.kind == "near":
+        return abs(got - wanted) <= goal.within * wanted
+    return got >= wanted if goal.kind == "least" else got <= wanted
+
+
+# --- the table --------------------------------------------------------------------------------
+
+
+def table(document: Document) -> str:
+    """All goals as Markdown: a heading a cell, a line a goal."""
+    lines = []
+    for name, cell in document.items():
+        lines += [f"## {name}: {cell['title']}", ""]
+        notes = [cell["differs"]] if cell["differs"] else []
+        if cell["times"] != 1:
+            notes.append(f"a trial, in {cell['times']:g} of its time")
+        if cell["checks_failed"]:
+            notes.append(f"not to be believed: {', '.join(cell['checks_failed'])}")
+        if not cell["ran"]:
+            notes.append("not run")
+        lines += [f"{'; '.join(notes)}.", ""] if notes else []
+        lines += ["| | measured | asked | |", "|---|--:|---|---|"]
+        lines += [_row(goal) for goal in cell["goals"]]
+        lines.append("")
+    return "\n".join(lines)
+
+
+def _row(goal: Document) -> str:
+    verdict = {True: "yes", False: "**no**", None: ""}[goal["ok"]]
+    return f"| {goal['goal']} | {_shown(goal, 'measured')} | {_asked(goal)} | {verdict} |"
+
+
+def _shown(goal: Document, key: str, scale: float = 1.0) -> str:
+    value = goal[key]
+    if value is None:
+        return "–"
+    return f"{value * scale / _UNITS[goal['unit']]:.4g} {goal['unit']}".strip()
+
+
+def _asked(goal: Document) -> str:
+    if goal["kind"] == "shown":
+        return ""
+    reference = _shown(goal, "reference", goal["scale"])
+    if goal["kind"] != "near":
+        return f"at {goal['kind']} {reference}"
+    off = ""
+    if goal["measured"] is not None and goal["reference"]:
+        off = f" ({goal['measured'] / (goal['reference'] * goal['scale']) - 1:+.1%})"
+    return f"{reference} ± {goal['within']:.1%}{off}"
+
+
+# --- the command line -------------------------------------------------------------------------
+
+
+def missing(specials: Iterable[str]) -> str | None:
+    """What this machine lacks to run cells, and these experiments beside them."""
+    if daemon.binary() is None:
+        return "the daemon waterfilld beside this Python (make build), got none"
+    wanted = [maxnet_special.missing(name) for name in specials]
+    return next((lacking for lacking in [checks.missing(http=False), *wanted] if lacking), None)
+
+
+def main() -> int:
+    """The command line; the exit code: 0 when every goal is reached, 1 when one is not."""
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.testbed.maxnet", description=__doc__
+    )
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/linux-maxnet"))
+    parser.add_argument("--only", default="*", metavar="GLOB", help="of names: 'fig1[01]*'")
+    parser.add_argument("--times", type=float, default=1.0, help="of every length: below 1 a trial")
+    parser.add_argument("--show", action="store_true", help="run nothing")
+    options = parser.parse_args()
+    every = [cell.shorter(options.times) for cell in maxnet_cells.cells()]
+    names = [*(cell.name for cell in every), *SPECIALS]
+    chosen = [name for name in names if fnmatch.fnmatch(name, options.only)]
+    specials = [name for name in chosen if name in SPECIALS]
+    lacking = None if options.show else missing(specials)
+    if lacking or not chosen:
+        wanted = lacking or f"--only to match one of {', '.join(names)}"
+        print(f"linux-maxnet: expected {wanted}", file=sys.stderr)
+        return 2
+    runs = Runs(make_directory(options.output), every, options.times)
+    try:
+        if not options.show:
+            _run(runs, chosen)
+    except KeyboardInterrupt:
+        print("interrupted; the next start goes on here", file=sys.stderr)
+        return 130
+    except (InputError, RunError) as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    document = runs.document()
+    mine = {name: document[name] for name in chosen}
+    print(table(mine))
+    verdicts = [goal["ok"] for cell in mine.values() for goal in cell["goals"]]
+    sound = all(cell["ran"] and not cell["checks_failed"] for cell in mine.values())
+    return 0 if sound and False not in verdicts else 1
+
+
+def _run(runs: Runs, chosen: Iterable[str]) -> None:
+    """Whatever is not there yet."""
+    for name in chosen:
+        if name in SPECIALS:
+            if runs.special(name, runs.times) is None:
+                runs.run_special(name, runs.times)
+            write(runs, None)
+            continue
+        cell = runs.cells[name]
+        for backend in cell.backends:
+            if not runs.believed(cell, backend):
+                runs.run(cell, backend)
+        write(runs, cell)
+
+
+def write(runs: Runs, cell: Cell | None) -> None:
+    """The table so far, and the figures that a cell is in."""
+    document = runs.document()
+    write_text(runs.folder / "verdicts.json", to_json(document) + "\n")
+    write_text(runs.folder / "table.md", table(document))
+    if cell is None:
+        return
+    runs.draw(cell)
+    if cell.name.startswith("fig14"):
+        runs.draw_losses()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

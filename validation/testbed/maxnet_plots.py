@@ -1,0 +1,95 @@
+"""Figures of MaxNet's experiments: the kernel's curves, and the simulator's and fluid's over them.
+
+A flow has one colour on all backends. The kernel's line is broad and pale, the simulator's thin and
+dark over it, the fluid's dotted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from validation.testbed.maxnet_cells import Cell, Panel
+from waterfill.analysis import metrics, plots
+from waterfill.analysis.plots import save
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from waterfill.runs.result import Result
+
+__all__ = ["curves", "losses", "save"]
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_BACKENDS: Mapping[str, Mapping[str, Any]] = {
+    "linux": {"linewidth": 2.6, "alpha": 0.45, "linestyle": "-"},
+    "sim": {"linewidth": 1.0, "alpha": 1.0, "linestyle": "-"},
+    "fluid": {"linewidth": 1.2, "alpha": 1.0, "linestyle": ":"},
+}
+_NAMES = {"linux": "kernel", "sim": "simulator", "fluid": "fluid"}
+_MARKERS = {"linux": "o", "sim": "x"}
+
+
+def curves(cell: Cell, runs: Mapping[str, Result]) -> Figure:
+    """A cell's panels, one above the other, every backend in each."""
+    from matplotlib.figure import Figure
+
+    rows = len(cell.panels)
+    figure = Figure(figsize=(8.6, 1.2 + 2.1 * rows), layout="constrained")
+    grid = figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0]
+    for axis, panel in zip(grid, cell.panels, strict=True):
+        for backend in _BACKENDS:
+            if backend in runs:
+                _lines(axis, panel, backend, runs[backend])
+        axis.set_ylabel(panel.y_label)
+        axis.set_xlim(0, runs["linux"].summary["duration_s"])
+        if panel.from_zero:
+            axis.set_ylim(bottom=0)
+        axis.grid(alpha=0.3)
+        if axis.lines:
+            axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False,
+                        fontsize="small")  # fmt: skip
+    grid[-1].set_xlabel("time (s)")
+    figure.suptitle(cell.title, x=0.01, ha="left")
+    return figure
+
+
+def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
+    for name, colour in zip(panel.names, _COLOURS, strict=False):
+        try:
+            rows = run.samples(panel.which, name)
+        except KeyError:
+            continue  # the fluid has no other law's flows
+        if panel.column not in rows.column_names:
+            continue
+        time_s = metrics.numbers(rows, "time_s")
+        values = metrics.numbers(rows, panel.column)
+        there = np.isfinite(values)
+        time_s, values = time_s[there], values[there]
+        if panel.average_s > 0:
+            time_s, values = plots._intervals(time_s, values, panel.average_s)
+        label = f"{name}, {_NAMES[backend]}"
+        axis.plot(time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend])
+
+
+def losses(points: Mapping[str, Sequence[tuple[float, str, float]]]) -> Figure:
+    """Mean rate over loss probability, a colour a law: {law: (loss, backend, bit/s) …}."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(7.6, 3.8), layout="constrained")
+    axis = figure.subplots()
+    for (law, found), colour in zip(points.items(), _COLOURS, strict=False):
+        for backend, style in _BACKENDS.items():
+            mine = sorted((x, y) for x, b, y in found if b == backend)
+            if mine:
+                x, y = np.array(mine).T
+                axis.plot(100 * x, y / 1e6, color=colour, marker=_MARKERS[backend],
+                          label=f"{law}, {_NAMES[backend]}", **style)  # fmt: skip
+    axis.set_xlabel("loss probability, each way (%)")
+    axis.set_ylabel("mean rate of a transfer of 20 s (Mbit/s)")
+    axis.set_ylim(bottom=0)
+    axis.grid(alpha=0.3)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
+    return figure
