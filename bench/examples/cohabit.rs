@@ -7,7 +7,8 @@ use std::hint::black_box;
 use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
-use waterfill_sim::queue::{CohabitSpec, ControllerSpec, EstimatorSpec, Exercise};
+use waterfill_network::{CohabitSpec, ControllerSpec, EstimatorSpec};
+use waterfill_sim::queue::Exercise;
 
 const FLOWS: [u32; 5] = [10, 100, 1_000, 10_000, 100_000];
 

@@ -6,7 +6,7 @@ use std::time::Instant as WallInstant;
 use serde_json::{Value, json};
 use waterfill_fluid::Fluid;
 use waterfill_laws::units::Instant;
-use waterfill_sim::Network;
+use waterfill_network::Network;
 
 /// A random network with random routes.
 pub(crate) struct Case {

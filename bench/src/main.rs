@@ -9,7 +9,8 @@ use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
 use waterfill_laws::units::Instant;
-use waterfill_sim::{Network, Simulation};
+use waterfill_network::Network;
+use waterfill_sim::Simulation;
 
 /// A dumbbell: one bottleneck, and the same link back.
 struct Case {

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use waterfill_laws::protocol::{Connection, Event, PacketKind, Probe, Sending};
 use waterfill_laws::registry::{AckFacts, AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_sim::histogram::Histogram;
+use waterfill_network::histogram::Histogram;
 
 use crate::pipe::{Inbox, Parcel, Plain, Step};
 

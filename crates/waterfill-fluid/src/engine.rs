@@ -3,10 +3,10 @@
 use waterfill_laws::protocol::{Connection, Kind, LinkView};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_sim::Network;
-use waterfill_sim::network::{FlowSpec, LinkSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
-use waterfill_sim::probe::Series;
-use waterfill_sim::queue::QueueSpec;
+use waterfill_network::Network;
+use waterfill_network::QueueSpec;
+use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::{FlowSpec, LinkSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
 
 use crate::class::{Class, ClassSpec};
 use crate::joining::{Joining, Onward};
@@ -194,12 +194,9 @@ impl Fluid {
             self.links.push(Link::new(self.link_parts(i as u32, streams, onward, routers)));
         }
         self.arrange(joined.edges);
-        let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
-        let link_columns =
-            ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
-        self.flow_series = Series::new(&flow_columns, &protocols);
-        self.link_series = Series::new(&link_columns, &protocols);
-        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
+        self.flow_series = Series::new(&FLOW_COLUMNS, &protocols);
+        self.link_series = Series::new(&LINK_COLUMNS, &protocols);
+        self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
         Ok(())
     }
 

@@ -1,8 +1,8 @@
 //! Who is joined to whom: every stream's places in the inbox, from its source over the links of its path to its end.
 
 use waterfill_laws::protocol::PacketKind;
-use waterfill_sim::Network;
-use waterfill_sim::network::FlowSpec;
+use waterfill_network::FlowSpec;
+use waterfill_network::Network;
 
 use crate::class::Joints;
 use crate::link::{PlainKind, Streams};

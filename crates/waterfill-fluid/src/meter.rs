@@ -1,8 +1,8 @@
 //! What a link direction is measured by: the queue over time, what was sent, what was dropped.
 
 use waterfill_laws::units::{Instant, Rate};
-use waterfill_sim::histogram::Histogram;
-use waterfill_sim::summary::QueueSummary;
+use waterfill_network::histogram::Histogram;
+use waterfill_network::summary::QueueSummary;
 
 use crate::pipe::Step;
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use waterfill_laws::units::Duration;
-use waterfill_sim::network::{FlowSpec, Network};
+use waterfill_network::{FlowSpec, Network};
 
 /// Steps in the shortest round trip, unless the user says otherwise: halving such a step changes rates by about 1 % at most on
 /// the networks of the tests.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use waterfill_laws::units::Instant;
-use waterfill_sim::summary::{
+use waterfill_network::summary::{
     EngineSummary, FlowSummary, LinkSummary, QueueSummary, RttSummary, Summary, TrafficSummary,
 };
 
@@ -85,7 +85,7 @@ impl Fluid {
     fn link_summaries(&self) -> Vec<LinkSummary> {
         let packet_bytes = f64::from(self.network.packet_bytes);
         let specs = self.network.links.iter().zip(&self.links);
-        let link = |(spec, link): (&waterfill_sim::network::LinkSpec, &crate::link::Link)| {
+        let link = |(spec, link): (&waterfill_network::LinkSpec, &crate::link::Link)| {
             let (span, queue) = link.meter.result();
             let per_packet = |bytes: f64| bytes / packet_bytes;
             LinkSummary {

@@ -11,8 +11,7 @@ use waterfill_laws::params::{ParamInfo, Unit, Value};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_sim::network::{Network, params_from};
-use waterfill_sim::probe::Series;
+use waterfill_network::{Network, Series, params_from};
 
 /// Laws, simulator and fluid model of Waterfill.
 #[pymodule(name = "_core")]

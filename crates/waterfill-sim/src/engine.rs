@@ -13,13 +13,13 @@ use std::sync::Arc;
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::series::{COHABIT_COLUMNS, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::{FlowSpec, Network};
 
 use crate::link::{DelayLine, Join, Link};
 use crate::meter::Reading;
-use crate::network::{FlowSpec, Network};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId, Sacks};
-use crate::probe::Series;
-use crate::queue::cohabit::{Cohabit, Shown};
+use crate::queue::cohabit::Cohabit;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 use crate::traffic::{Traffic, Web};
@@ -276,15 +276,12 @@ impl Simulation {
         let of_flows = distinct(self.flows.iter().map(|flow| flow.protocol));
         let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.protocol);
         let all = distinct(of_flows.iter().copied().chain(of_web));
-        let flow_columns = ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
-        let link_columns =
-            ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
-        self.flow_series = Series::new(&flow_columns, &of_flows);
+        self.flow_series = Series::new(&FLOW_COLUMNS, &of_flows);
         // Laws on a link show signals of their own; a queue that has a law of its own does too.
         let guards = self.links.iter().any(|link| link.cohabit().is_some());
-        let link_columns = [&link_columns[..], if guards { &Shown::COLUMNS } else { &[] }].concat();
+        let link_columns = [&LINK_COLUMNS[..], if guards { &COHABIT_COLUMNS } else { &[] }].concat();
         self.link_series = Series::new(&link_columns, &all);
-        self.traffic_series = Series::new(&["time_s", "traffic", "rate_bps", "flows"], &[]);
+        self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
     }
 
     /// The delay line of this delay and side; flows of one delay share it, for it keeps their order.

@@ -3,111 +3,13 @@
 use std::collections::VecDeque;
 
 use rand_pcg::Pcg64;
-use serde::Deserialize;
 use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::link::ReorderSpec;
+use waterfill_network::loss::{Loss, LossSpec};
+use waterfill_network::random::uniform;
 
 use crate::packet::{Flags, Packet, Role};
-use crate::random::{Part, stream, uniform};
-
-/// Which packets are lost.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum LossSpec {
-    /// Each by itself.
-    Independent {
-        /// Probability.
-        p: f64,
-    },
-    /// In bursts: a chain of two states, good at first, that takes a step after each packet (E. N. Gilbert, *Capacity
-    /// of a Burst-Noise Channel*, 1960; E. O. Elliott, *Estimates of Error Rates for Codes on Burst-Noise Channels*, 1963).
-    GilbertElliott {
-        /// Probability of a step from good to bad.
-        p: f64,
-        /// Probability of a step from bad to good.
-        r: f64,
-        /// Loss probability in the good state.
-        loss_good: f64,
-        /// Loss probability in the bad state.
-        loss_bad: f64,
-    },
-    /// Every so many data packets exactly one, the last of them. Handshakes and acknowledgements are neither counted nor lost.
-    Periodic {
-        /// Packets for each loss.
-        every: u64,
-    },
-}
-
-/// Packets that arrive late, so that others overtake them.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
-#[serde(deny_unknown_fields)]
-pub struct ReorderSpec {
-    /// Share of packets.
-    pub share: f64,
-    /// How much later than in order.
-    pub delay_s: f64,
-}
-
-impl LossSpec {
-    pub(crate) fn check(&self) -> Result<(), String> {
-        let at = |name: &str, x: f64| {
-            let good = (0.0..=1.0).contains(&x);
-            good.then_some(()).ok_or_else(|| format!("loss_model.{name}: expected 0 to 1, got {x}"))
-        };
-        match *self {
-            Self::Independent { p } => at("p", p),
-            Self::GilbertElliott { p, r, loss_good, loss_bad } => {
-                at("p", p)?;
-                at("r", r)?;
-                at("loss_good", loss_good)?;
-                at("loss_bad", loss_bad)
-            }
-            Self::Periodic { every: 0 } => Err("loss_model.every: expected a whole number above zero".into()),
-            Self::Periodic { .. } => Ok(()),
-        }
-    }
-}
-
-/// A loss model at work.
-#[derive(Debug)]
-enum Loss {
-    Independent { p: f64 },
-    GilbertElliott { p: f64, r: f64, loss: [f64; 2], bad: bool },
-    Periodic { every: u64, left: u64 },
-}
-
-impl Loss {
-    const fn new(spec: LossSpec) -> Self {
-        match spec {
-            LossSpec::Independent { p } => Self::Independent { p },
-            LossSpec::GilbertElliott { p, r, loss_good, loss_bad } => {
-                Self::GilbertElliott { p, r, loss: [loss_good, loss_bad], bad: false }
-            }
-            LossSpec::Periodic { every } => Self::Periodic { every, left: every },
-        }
-    }
-
-    fn takes(&mut self, packet: &Packet, rng: &mut Pcg64) -> bool {
-        match self {
-            Self::Independent { p } => uniform(rng) < *p,
-            Self::GilbertElliott { p, r, loss, bad } => {
-                let lost = uniform(rng) < loss[usize::from(*bad)];
-                *bad ^= uniform(rng) < if *bad { *r } else { *p };
-                lost
-            }
-            Self::Periodic { every, left } => {
-                if !matches!(packet.role, Role::Data | Role::Traffic) {
-                    return false;
-                }
-                *left -= 1;
-                let lost = *left == 0;
-                if lost {
-                    *left = *every;
-                }
-                lost
-            }
-        }
-    }
-}
+use crate::random::{Part, stream};
 
 /// The faults of one link direction.
 #[derive(Debug)]
@@ -143,7 +45,7 @@ impl Faults {
     /// Decides what happens to a packet on the wire that it starts on; whether it is lost.
     pub(crate) fn strike(&mut self, packet: &mut Packet) -> bool {
         if let Some((loss, rng)) = &mut self.loss {
-            if loss.takes(packet, rng) {
+            if loss.is_lost(|| matches!(packet.role, Role::Data | Role::Traffic), rng) {
                 packet.flags.set(Flags::LOST);
                 return true;
             }
@@ -199,59 +101,8 @@ mod tests {
         }
     }
 
-    /// Which of `n` data packets are lost.
-    fn losses(spec: LossSpec, n: usize) -> Vec<bool> {
-        let mut faults = Faults::new(3, 0, Some(spec), None, 0.0).unwrap();
-        (0..n).map(|_| faults.strike(&mut packet(Role::Data))).collect()
-    }
-
-    fn share(losses: &[bool]) -> f64 {
-        losses.iter().filter(|&&lost| lost).count() as f64 / losses.len() as f64
-    }
-
     #[test]
-    fn gilbert_elliott_loses_p_over_p_plus_r_in_bursts_of_one_over_r() {
-        let (p, r) = (0.01, 0.25);
-        let n = 1_000_000;
-        let losses = losses(LossSpec::GilbertElliott { p, r, loss_good: 0.0, loss_bad: 1.0 }, n);
-        let bursts = losses.windows(2).filter(|w| !w[0] && w[1]).count() as f64;
-        let lost = share(&losses) * n as f64;
-        // Bursts come at rate π_good p, and last geometrically: mean 1/r, variance (1 − r)/r².
-        let expected = n as f64 * p * r / (p + r);
-        assert!((bursts - expected).abs() < 5.0 * expected.sqrt(), "{bursts} bursts");
-        let (mean, sigma) = (1.0 / r, (1.0 - r).sqrt() / r / bursts.sqrt());
-        assert!((lost / bursts - mean).abs() < 5.0 * sigma, "mean burst {}", lost / bursts);
-        // The count's standard deviation, correlation by runs included: √(n π_b π_g (1 + λ)/(1 − λ)), λ = 1 − p − r.
-        let (bad, good, lambda) = (p / (p + r), r / (p + r), 1.0 - p - r);
-        let sigma = (bad * good * (1.0 + lambda) / (1.0 - lambda) / n as f64).sqrt();
-        assert!((share(&losses) - bad).abs() < 5.0 * sigma, "share {}", share(&losses));
-    }
-
-    #[test]
-    fn gilbert_elliott_with_losses_in_both_states() {
-        let spec = LossSpec::GilbertElliott { p: 0.02, r: 0.06, loss_good: 0.01, loss_bad: 0.5 };
-        // π_bad = 0.25: 0.75 · 0.01 + 0.25 · 0.5 = 0.1325.
-        let lost = share(&losses(spec, 1_000_000));
-        assert!((lost - 0.1325).abs() < 0.005, "{lost}"); // five standard deviations by the formula above: 0.0049
-    }
-
-    #[test]
-    fn independent_losses_do_not_cluster() {
-        let n = 1_000_000;
-        let losses = losses(LossSpec::Independent { p: 0.1 }, n);
-        assert!((share(&losses) - 0.1).abs() < 5.0 * (0.09 / n as f64).sqrt());
-        let pairs = losses.windows(2).filter(|w| w[0] && w[1]).count() as f64 / n as f64;
-        assert!((pairs - 0.01).abs() < 5.0 * (0.01f64 * 1.2 / n as f64).sqrt(), "{pairs}");
-    }
-
-    #[test]
-    fn periodic_losses_are_exact_and_of_data_alone() {
-        let at: Vec<usize> = losses(LossSpec::Periodic { every: 7 }, 30)
-            .iter()
-            .enumerate()
-            .filter_map(|(i, &lost)| lost.then_some(i + 1))
-            .collect();
-        assert_eq!(at, [7, 14, 21, 28]);
+    fn periodic_losses_are_of_data_only() {
         let mut faults = Faults::new(1, 0, Some(LossSpec::Periodic { every: 1 }), None, 0.0).unwrap();
         for role in [Role::Syn, Role::SynAck, Role::Ack] {
             assert!(!faults.strike(&mut packet(role)), "{role:?}");

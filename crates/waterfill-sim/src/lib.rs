@@ -1,19 +1,14 @@
 //! Packet-level simulator of explicit congestion control.
 //!
-//! Reading order: [`network`] (what is simulated), `packet`, `link` (a transmitter and a wire), [`queue`] (what waits
-//! before it), [`fault`] (what goes wrong on the wire), `recovery`, `sender` and `receiver` (hosts), [`distribution`] and
-//! `traffic` (load beside the flows), [`engine`] (the event loop), `meter` and [`probe`] (what is
-//! seen), [`summary`] (what is reported).
+//! Reading order: `packet`, `link` (a transmitter and a wire), [`queue`] (what waits
+//! before it), `fault` (loss, reordering, duplication), `recovery`, `sender` and `receiver` (hosts), `traffic` (load beside the flows), [`engine`] (the event loop), `meter`
+//! and `summary` (what is measured and reported). The network that is simulated is [`waterfill_network::Network`].
 
-pub mod distribution;
 pub mod engine;
-pub mod fault;
-pub mod histogram;
+mod fault;
 mod link;
 mod meter;
-pub mod network;
 mod packet;
-pub mod probe;
 mod prr;
 pub mod queue;
 mod random;
@@ -21,8 +16,7 @@ mod ranges;
 mod receiver;
 mod recovery;
 mod sender;
-pub mod summary;
+mod summary;
 mod traffic;
 
 pub use engine::Simulation;
-pub use network::Network;

@@ -16,10 +16,10 @@ use std::collections::VecDeque;
 use waterfill_laws::protocol::LinkView;
 use waterfill_laws::registry::{AnyPassing, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::{LinkSpec, LossSpec, Network};
 
-use crate::fault::{Faults, LossSpec};
+use crate::fault::Faults;
 use crate::meter::{LinkResult, Meter, Reading, Span};
-use crate::network::{LinkSpec, Network};
 use crate::packet::{Cargo, Flags, Packet, SackId};
 use crate::queue::cohabit::Cohabit;
 use crate::queue::{Admission, Arriving, Backlog, Fates, LinkPart, Queue, Room, Setting, Verdict, Waiting};

@@ -3,22 +3,11 @@
 //! Integrals run from the start and are read as differences, so that samples and the summary's
 //! window do not disturb each other; only the quantiles' histograms are filled in the window alone.
 
-use serde::Serialize;
 use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::histogram::Histogram;
+use waterfill_network::summary::QueueSummary;
 
-use crate::histogram::Histogram;
 use crate::queue::Backlog;
-
-/// Mean, 99th percentile and maximum, weighted by time.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
-pub struct QueueSummary {
-    /// Time mean.
-    pub mean: f64,
-    /// Exceeded 1 % of the time, to within 1/64.
-    pub p99: f64,
-    /// Largest.
-    pub max: f64,
-}
 
 /// Readings at one time.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,6 +1,5 @@
 //! Random streams: one for each thing that needs chance, so that adding another leaves its draws as they were.
 
-use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 
 /// What of a link direction a stream is for.
@@ -21,20 +20,11 @@ pub(crate) fn stream(seed: u64, link: u32, part: Part) -> Pcg64 {
     Pcg64::new(u128::from(seed) ^ SPREAD.wrapping_mul(part as u128), u128::from(link))
 }
 
-/// A real number in [0, 1).
-pub(crate) fn uniform(rng: &mut Pcg64) -> f64 {
-    (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// A whole number below `n`.
-pub(crate) fn below(rng: &mut Pcg64, n: usize) -> usize {
-    // The bias of n in 2⁶⁴ is far below anything that could be measured.
-    ((u128::from(rng.next_u64()) * n as u128) >> 64) as usize
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand_core::Rng as _;
+    use waterfill_network::random::uniform;
 
     #[test]
     fn streams_differ_by_seed_link_and_part() {
@@ -60,15 +50,5 @@ mod tests {
         let both = (0..n).filter(|_| (uniform(&mut a) < 0.5) & (uniform(&mut b) < 0.5)).count() as f64;
         // n/4 with a standard deviation of √(n · 3/16) = 137.
         assert!((both - 25_000.0).abs() < 5.0 * 137.0, "{both}");
-    }
-
-    #[test]
-    fn below_reaches_all() {
-        let mut rng = stream(1, 0, Part::Queue);
-        let mut seen = [0; 7];
-        for _ in 0..7_000 {
-            seen[below(&mut rng, 7)] += 1;
-        }
-        assert!(seen.iter().all(|n| (850..1150).contains(n)), "{seen:?}");
     }
 }

@@ -6,9 +6,9 @@
 use waterfill_laws::protocol::{Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
 use waterfill_laws::registry::{AckFacts, AnyParams, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::histogram::Histogram;
+use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
-use crate::histogram::Histogram;
-use crate::network::{FlowSpec, Network, TCP_IP_BYTES};
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
 use crate::recovery::Recovery;

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use rand_pcg::Pcg64;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::distribution::{Sampler, exponential};
+use waterfill_network::histogram::Histogram;
+use waterfill_network::random::uniform;
+use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
-use crate::distribution::{Sampler, exponential};
 use crate::engine::{Flow, Route};
-use crate::histogram::Histogram;
-use crate::network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
-use crate::random::uniform;
 
 /// Where the random streams of traffic begin: beyond those of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");

@@ -6,8 +6,8 @@ use common::{flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
+use waterfill_network::summary::Summary;
 use waterfill_sim::Simulation;
-use waterfill_sim::summary::Summary;
 
 fn exact() -> Value {
     json!({"kind": "exact", "period_s": 2.0})
@@ -222,7 +222,7 @@ fn wrong_parameters_are_refused() {
     let refused = |path: &str, value: Value| {
         let mut n = good.clone();
         *n.pointer_mut(&format!("/links/0/queue/{path}")).unwrap() = value;
-        waterfill_sim::Network::from_json(&n.to_string()).unwrap_err()
+        waterfill_network::Network::from_json(&n.to_string()).unwrap_err()
     };
     for (path, value, key) in [
         ("inspect", json!(0.0), "inspect"),

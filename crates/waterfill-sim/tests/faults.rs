@@ -100,8 +100,9 @@ fn acknowledgements_with_blocks_may_come_twice_and_late() {
 
 #[test]
 fn wrong_faults_are_refused_in_one_sentence() {
-    let refused =
-        |key: &str, value: Value| waterfill_sim::Network::from_json(&thin(&[(key, value)]).to_string()).unwrap_err();
+    let refused = |key: &str, value: Value| {
+        waterfill_network::Network::from_json(&thin(&[(key, value)]).to_string()).unwrap_err()
+    };
     assert_eq!(
         refused("loss_model", json!({"kind": "independent", "p": 1.5})),
         "link.l.loss_model.p: expected 0 to 1, got 1.5"
@@ -111,7 +112,7 @@ fn wrong_faults_are_refused_in_one_sentence() {
     assert_eq!(refused("duplicate", json!(-0.1)), "link.l.duplicate: expected 0 to 1, got -0.1");
     let mut both = thin(&[("loss_model", json!({"kind": "independent", "p": 0.1}))]);
     both["links"][0]["loss"] = json!(0.1);
-    let line = waterfill_sim::Network::from_json(&both.to_string()).unwrap_err();
+    let line = waterfill_network::Network::from_json(&both.to_string()).unwrap_err();
     assert_eq!(line, "link.l.loss_model: expected either this or loss, got both");
 }
 

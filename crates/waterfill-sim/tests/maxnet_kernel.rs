@@ -9,7 +9,7 @@ mod common;
 
 use common::{flow, link, network, run};
 use serde_json::{Value, json};
-use waterfill_sim::summary::Summary;
+use waterfill_network::summary::Summary;
 
 const FLOW_BOUND: f64 = 5e-3;
 const LINK_BOUND: f64 = 5e-4;

@@ -4,7 +4,7 @@ mod common;
 
 use common::{flow, link, network, run};
 use serde_json::{Value, json};
-use waterfill_sim::summary::Summary;
+use waterfill_network::summary::Summary;
 
 /// `count` flows and, if its rate is given, a source that hears nothing, over one bottleneck of 10 Mbit/s.
 fn bottleneck(queue: &Value, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Value {
@@ -219,7 +219,7 @@ fn both_roads_lead_to_the_same_place() {
 fn wrong_parameters_are_refused_in_one_sentence() {
     let refused = |queue: Value| {
         let n = bottleneck(&queue, "sack", 1, None);
-        let line = waterfill_sim::Network::from_json(&n.to_string()).unwrap_err();
+        let line = waterfill_network::Network::from_json(&n.to_string()).unwrap_err();
         assert!(!line.contains('\n'));
         line
     };

@@ -5,7 +5,7 @@ mod common;
 
 use common::{flow, link, network, run};
 use serde_json::{Value, json};
-use waterfill_sim::summary::Summary;
+use waterfill_network::summary::Summary;
 
 const RATE_BPS: f64 = 1e8;
 /// One way, so that the round trip is 40 ms and the path holds 333 packets.

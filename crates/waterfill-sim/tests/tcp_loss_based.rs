@@ -5,7 +5,7 @@ mod common;
 
 use common::{flow, link, network, run};
 use serde_json::{Value, json};
-use waterfill_sim::summary::Summary;
+use waterfill_network::summary::Summary;
 
 /// All laws that answer to loss alone, over selective acknowledgements.
 const LAWS: [&str; 6] = ["sack", "cubic", "bic", "highspeed", "scalable", "htcp"];

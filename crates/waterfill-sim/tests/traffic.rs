@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_sim::Network;
-use waterfill_sim::summary::{Summary, WebSummary};
+use waterfill_network::Network;
+use waterfill_network::summary::{Summary, WebSummary};
 
 fn close(a: f64, b: f64, relative: f64) {
     assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
@@ -281,8 +281,8 @@ fn what_cannot_run_is_refused_in_a_sentence() {
         change(&mut n["traffic"][0]);
         Network::from_json(&n.to_string()).err().unwrap_or_else(|| "nothing".into())
     };
-    let rate = "traffic.web.rate: expected a rate of packets, or arrivals of flows, as";
-    let periods = "traffic.web.on: expected on- and off-periods of an on–off source, and of no other";
+    let rate = "traffic.web.rate: expected either a packet rate or flow arrivals, as";
+    let periods = "traffic.web.on: expected on- and off-periods for an on–off source only";
     for (change, message) in [
         (json!({"rate_bps": 1e6}), format!("{rate} web has")),
         (json!({"flows": null}), format!("{rate} web has")),
@@ -294,7 +294,7 @@ fn what_cannot_run_is_refused_in_a_sentence() {
         (
             json!({"kind": "onoff", "flows": null, "rate_bps": 12e6,
                 "periods": {"on_s": constant(0.0005), "off_s": constant(1.0)}}),
-            "traffic.web.on: expected at least a packet's time at the rate, 0.001 s".into(),
+            "traffic.web.on: expected a mean of at least one packet time, 0.001 s".into(),
         ),
         (
             json!({"kind": "onoff", "flows": null, "rate_bps": 12e6,
@@ -307,7 +307,7 @@ fn what_cannot_run_is_refused_in_a_sentence() {
     }
     for (path, value, message) in [
         ("/flows/arrivals_per_s", json!(0), "traffic.web.arrival_rate: expected a number above zero, got 0"),
-        ("/flows/arrivals_per_s", json!(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows a second"),
+        ("/flows/arrivals_per_s", json!(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows per second"),
         ("/flows/sizes_bytes/mean", json!(-1), "traffic.web.sizes: expected a mean above zero, got -1"),
         ("/flows/flow/protocol", json!("tcp"), "traffic.web.protocol: expected one of the registry, got \"tcp\""),
         ("/flows/flow/reverse", json!([]), "traffic.web.path: expected at least one of the links"),

@@ -4,7 +4,7 @@ mod common;
 
 use common::{flow, link, network, run};
 use serde_json::{Value, json};
-use waterfill_sim::summary::Summary;
+use waterfill_network::summary::Summary;
 
 /// Gains of ixcp-2007 §2.1.
 const ALPHA: f64 = 0.4;

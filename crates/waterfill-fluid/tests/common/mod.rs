@@ -6,7 +6,7 @@
 use serde_json::{Value, json};
 use waterfill_fluid::Fluid;
 use waterfill_laws::units::Instant;
-use waterfill_sim::Network;
+use waterfill_network::Network;
 
 /// A duplex link: two directions.
 pub fn link(name: &str, rate_bps: f64, delay_s: f64, buffer_bytes: u64) -> [Value; 2] {

@@ -1,8 +1,7 @@
 //! What a delay line is asked to do: one JSON document.
 
 use serde::Deserialize;
-
-use super::loss::LossModel;
+use waterfill_network::LossSpec;
 
 /// All lines of a run.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,7 +46,7 @@ pub struct LineConfig {
     pub loss: f64,
     /// Loss by another model, in place of `loss`.
     #[serde(default)]
-    pub loss_model: Option<LossModel>,
+    pub loss_model: Option<LossSpec>,
     /// Probability that a frame is held `reorder_extra_ns` longer, so that later ones overtake it.
     #[serde(default)]
     pub reorder: f64,
@@ -93,8 +92,8 @@ const fn default_true() -> bool {
 
 impl LineConfig {
     /// Which frames are lost; `None` where none is.
-    pub(super) fn losses(&self) -> Option<LossModel> {
-        self.loss_model.or_else(|| (self.loss > 0.0).then_some(LossModel::Independent { p: self.loss }))
+    pub(super) fn losses(&self) -> Option<LossSpec> {
+        self.loss_model.or_else(|| (self.loss > 0.0).then_some(LossSpec::Independent { p: self.loss }))
     }
 }
 
@@ -172,7 +171,7 @@ mod tests {
     fn what_cannot_be_done_is_refused_by_name() {
         assert_eq!(with(r#","loss":1.5"#).unwrap_err(), "l.loss: expected a probability, got 1.5");
         let periodic = r#","loss_model":{"kind":"periodic","every":0}"#;
-        assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: expected a number above zero, got 0");
+        assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: expected an integer above zero, got 0");
         let both = r#","loss":0.1,"loss_model":{"kind":"independent","p":0.1}"#;
         assert_eq!(with(both).unwrap_err(), "l.loss_model: expected either this or loss, got both");
         assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));

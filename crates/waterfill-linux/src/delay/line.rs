@@ -5,10 +5,12 @@ use std::collections::BinaryHeap;
 
 use rand_pcg::Pcg64;
 use serde::Serialize;
+use waterfill_network::loss::Loss;
+use waterfill_network::random::uniform;
 
 use super::config::LineConfig;
 use super::lateness::Lateness;
-use super::loss::{Chance, Loss};
+use super::loss::carries_data;
 use super::store::Store;
 use super::sys::Nanos;
 
@@ -18,8 +20,8 @@ pub struct Line {
     delay_ns: u64,
     reorder_extra_ns: u64,
     loss: Option<Loss>,
-    reorder: Chance,
-    duplicate: Chance,
+    reorder: f64,
+    duplicate: f64,
     rng: Pcg64,
     /// Held for the delay: due in the order of their arrival.
     waiting: Store,
@@ -57,8 +59,8 @@ impl Line {
             delay_ns: config.delay_ns,
             reorder_extra_ns: config.reorder_extra_ns,
             loss: config.losses().map(Loss::new),
-            reorder: Chance::new(config.reorder),
-            duplicate: Chance::new(config.duplicate),
+            reorder: config.reorder,
+            duplicate: config.duplicate,
             rng: Pcg64::new(u128::from(seed), index as u128),
             waiting: Store::new(config.hold_bytes),
             late: BinaryHeap::new(),
@@ -71,11 +73,11 @@ impl Line {
     /// Takes a frame that the kernel received at `arrived`.
     pub fn accept(&mut self, arrived: Nanos, frame: &[u8]) {
         self.counts.received += 1;
-        if self.loss.as_mut().is_some_and(|loss| loss.takes(frame, &mut self.rng)) {
+        if self.loss.as_mut().is_some_and(|loss| loss.is_lost(|| carries_data(frame), &mut self.rng)) {
             self.counts.lost += 1;
             return;
         }
-        if self.duplicate.strikes(&mut self.rng) {
+        if happens(self.duplicate, &mut self.rng) {
             self.counts.duplicated += 1;
             self.hold(arrived, frame);
         }
@@ -84,7 +86,7 @@ impl Line {
 
     fn hold(&mut self, arrived: Nanos, frame: &[u8]) {
         let due = arrived.after(self.delay_ns);
-        let held = if self.reorder.strikes(&mut self.rng) {
+        let held = if happens(self.reorder, &mut self.rng) {
             self.counts.reordered += 1;
             self.hold_longer(due.after(self.reorder_extra_ns), frame)
         } else {
@@ -146,6 +148,11 @@ impl Line {
     pub fn held(&self) -> usize {
         self.waiting.len() + self.late.len()
     }
+}
+
+/// Draws an event of probability `p`; an impossible one draws nothing.
+fn happens(p: f64, rng: &mut Pcg64) -> bool {
+    p > 0.0 && uniform(rng) < p
 }
 
 #[cfg(test)]
@@ -223,7 +230,7 @@ mod tests {
     fn a_reordered_frame_is_overtaken_by_those_of_its_extra_time() {
         let mut line = line(0.0, 1.0, 0.0);
         line.accept(Nanos::new(0), &[0; 60]);
-        line.reorder = Chance::new(0.0);
+        line.reorder = 0.0;
         for n in 1..=5 {
             line.accept(Nanos::new(100 * u64::from(n)), &[n; 60]);
         }

@@ -10,8 +10,10 @@
 use waterfill_laws::units::Instant;
 
 use super::red::Red;
-use super::{Arriving, Backlog, Discipline, Fates, Fifo, RedSpec, Setting, Verdict, Waiting, flow_of};
-use crate::random::below;
+use waterfill_network::RedSpec;
+use waterfill_network::random::below;
+
+use super::{Arriving, Backlog, Discipline, Fates, Fifo, Setting, Verdict, Waiting, flow_of};
 
 /// CHOKe on one link direction.
 #[derive(Debug)]

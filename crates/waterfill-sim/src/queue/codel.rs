@@ -13,7 +13,9 @@
 
 use waterfill_laws::units::{Duration, Instant};
 
-use super::{Arriving, Backlog, CodelSpec, Discipline, Fates, Fifo, Waiting};
+use waterfill_network::CodelSpec;
+
+use super::{Arriving, Backlog, Discipline, Fates, Fifo, Waiting};
 use crate::packet::Flags;
 
 /// RFC 8289 §5: a dropping state entered within so many intervals of the last one takes up its rate.

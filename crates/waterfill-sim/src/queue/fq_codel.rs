@@ -12,7 +12,9 @@ use rand_core::Rng as _;
 use waterfill_laws::units::Instant;
 
 use super::codel::Codel;
-use super::{Arriving, Backlog, Discipline, Fates, Fifo, FqCodelSpec, Setting, Waiting, flow_of};
+use waterfill_network::FqCodelSpec;
+
+use super::{Arriving, Backlog, Discipline, Fates, Fifo, Setting, Waiting, flow_of};
 
 /// RFC 8290 §4.1: packets that go at most at one overflow, of at most half of the longest queue's bytes.
 const DROP_BATCH: usize = 64;
@@ -141,9 +143,10 @@ impl Discipline for FqCodel {
 
 #[cfg(test)]
 mod tests {
+    use super::super::Room;
     use super::super::testing::{finds, packet, setting};
-    use super::super::{CodelSpec, Room};
     use super::*;
+    use waterfill_network::CodelSpec;
 
     fn fq(quantum_bytes: u32) -> FqCodel {
         let codel = CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true };

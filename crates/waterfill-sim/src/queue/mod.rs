@@ -10,6 +10,7 @@ use std::fmt::Debug;
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::{ControllerSpec, Level, QueueSpec};
 
 use crate::packet::{Flags, Packet, Role, SackId};
 
@@ -18,10 +19,8 @@ mod codel;
 pub(crate) mod cohabit;
 mod fq_codel;
 mod red;
-mod spec;
 
-pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec, Exercise};
-pub use spec::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
+pub use cohabit::Exercise;
 
 use choke::Choke;
 use codel::{Codel, CodelQueue};
@@ -70,6 +69,16 @@ impl Queue {
 pub(crate) struct Backlog {
     pub(crate) bytes: u64,
     pub(crate) packets: u64,
+}
+
+impl Backlog {
+    /// The length in the unit of `level`.
+    const fn in_unit_of(self, level: Level) -> f64 {
+        match level {
+            Level::Bytes(_) => self.bytes as f64,
+            Level::Packets(_) => self.packets as f64,
+        }
+    }
 }
 
 /// Most that may wait.
@@ -133,7 +142,7 @@ pub(crate) enum Admission {
 impl Admission {
     pub(crate) fn on_arrival(&mut self, arriving: &Arriving) -> Verdict {
         match self {
-            Self::MarkAbove(level) if arriving.markable && level.measure(arriving.backlog) > level.amount() => {
+            Self::MarkAbove(level) if arriving.markable && arriving.backlog.in_unit_of(*level) > level.amount() => {
                 Verdict::Mark
             }
             Self::Open | Self::MarkAbove(_) | Self::Cohabit(_) => Verdict::Accept,

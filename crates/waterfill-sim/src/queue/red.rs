@@ -8,9 +8,10 @@
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::Duration;
+use waterfill_network::random::uniform;
+use waterfill_network::{Level, RedSpec};
 
-use super::{Arriving, Backlog, Level, RedSpec, Setting, Verdict};
-use crate::random::uniform;
+use super::{Arriving, Backlog, Setting, Verdict};
 
 /// State of one queue's average.
 #[derive(Debug)]
@@ -36,7 +37,7 @@ impl Average {
     fn update(&mut self, backlog: Backlog, idle: Option<Duration>) -> f64 {
         self.value = match idle {
             Some(idle) => decayed(self.value, self.weight, idle / self.packet_time),
-            None => averaged(self.value, self.weight, self.unit.measure(backlog)),
+            None => averaged(self.value, self.weight, backlog.in_unit_of(self.unit)),
         };
         self.value
     }

@@ -5,8 +5,9 @@
 
 use serde_json::{Value, json};
 use waterfill_laws::units::Instant;
-use waterfill_sim::summary::Summary;
-use waterfill_sim::{Network, Simulation};
+use waterfill_network::Network;
+use waterfill_network::summary::Summary;
+use waterfill_sim::Simulation;
 
 /// A duplex link: two directions.
 pub fn link(name: &str, rate_bps: f64, delay_s: f64, buffer_bytes: u64) -> [Value; 2] {

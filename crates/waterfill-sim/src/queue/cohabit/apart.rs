@@ -19,9 +19,10 @@
 //! **Room** is shared. When it runs out, the class that has most of it for its part loses its newest packet.
 
 use waterfill_laws::units::{Instant, Rate};
+use waterfill_network::CohabitSpec;
 
 use super::controller::Measured;
-use super::{Class, Cohabit, CohabitSpec, PerClass};
+use super::{Class, Cohabit, PerClass};
 use crate::packet::Packet;
 use crate::queue::{Arriving, Backlog, Discipline, Fates, Fifo, LinkPart, Setting, Waiting};
 
@@ -177,12 +178,12 @@ impl Discipline for Apart {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ControllerSpec, EstimatorSpec};
     use super::*;
     use crate::packet::{Cargo, Role};
     use crate::queue::testing::{finds, packet, setting};
     use waterfill_laws::registry::ProtocolId;
     use waterfill_laws::units::Duration;
+    use waterfill_network::{ControllerSpec, EstimatorSpec};
 
     /// 12 Mbit/s.
     fn apart(part: Option<f64>) -> Apart {

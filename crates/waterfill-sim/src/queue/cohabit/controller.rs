@@ -39,9 +39,8 @@
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-
-use super::spec::ControllerSpec;
-use crate::random::uniform;
+use waterfill_network::ControllerSpec;
+use waterfill_network::random::uniform;
 
 /// What was measured over a control interval.
 #[derive(Clone, Copy, Debug)]

@@ -4,11 +4,12 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 use waterfill_laws::registry::{AnyHeader, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::CohabitSpec;
+use waterfill_network::random::below;
 
-use super::{Class, Cohabit, CohabitSpec};
+use super::{Class, Cohabit};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::queue::Setting;
-use crate::random::below;
 
 /// A module on a 10 Gbit/s link that full packets of flows drawn at random come to, ten in eleven of them explicit.
 #[derive(Debug)]
@@ -85,8 +86,8 @@ impl Exercise {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{ControllerSpec, EstimatorSpec};
     use super::*;
+    use waterfill_network::{ControllerSpec, EstimatorSpec};
 
     fn state_bytes(estimator: EstimatorSpec, flows: u32) -> usize {
         let spec = CohabitSpec {

@@ -6,10 +6,10 @@
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::EstimatorSpec;
 
 use super::exact::Exact;
 use super::nred::Nred;
-use super::spec::EstimatorSpec;
 use super::sred::Sred;
 use super::{Class, PerClass};
 
@@ -141,7 +141,7 @@ pub(super) mod testing {
         rates: &[(Class, f64)],
         packets: u32,
     ) -> (PerClass<f64>, Work) {
-        use crate::random::uniform;
+        use waterfill_network::random::uniform;
         let mut estimator = Estimator::new(spec, inspect, Pcg64::new(7, 3));
         let mut rng = Pcg64::new(1, 1);
         let total: f64 = rates.iter().map(|r| r.1).sum();

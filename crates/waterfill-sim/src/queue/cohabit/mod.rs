@@ -25,6 +25,7 @@ use rand_pcg::Pcg64;
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::CohabitSpec;
 
 use super::{Setting, Verdict, flow_of};
 use crate::packet::{Cargo, Flags, Packet, Role};
@@ -35,12 +36,10 @@ mod cost;
 mod estimate;
 mod exact;
 mod nred;
-mod spec;
 mod sred;
 
 pub(super) use apart::Apart;
 pub use cost::Exercise;
-pub use spec::{CohabitSpec, ControllerSpec, EstimatorSpec};
 
 use controller::{Controller, Fate, Measured};
 use estimate::Estimator;
@@ -121,16 +120,7 @@ pub(crate) struct Shown {
 }
 
 impl Shown {
-    /// Columns' names.
-    pub(crate) const COLUMNS: [&'static str; 6] = [
-        "cohabit.drop_probability",
-        "cohabit.explicit_flows",
-        "cohabit.tcp_flows",
-        "cohabit.drops",
-        "cohabit.inspected",
-        "cohabit.operations",
-    ];
-
+    /// In the order of [`waterfill_network::series::COHABIT_COLUMNS`].
     pub(crate) const fn values(&self) -> [f64; 6] {
         [
             self.probability,

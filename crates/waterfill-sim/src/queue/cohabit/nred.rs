@@ -72,9 +72,9 @@ fn expected_count(flows: u32, levels: u32, bins: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::super::estimate::Estimator;
-    use super::super::spec::EstimatorSpec;
     use super::*;
     use rand_pcg::Pcg64;
+    use waterfill_network::EstimatorSpec;
 
     fn counted(flows: u32, levels: u32, bins: u32) -> f64 {
         let spec = EstimatorSpec::Nred { levels, bins, period_s: 1.0 };

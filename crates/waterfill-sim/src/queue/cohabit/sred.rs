@@ -95,8 +95,8 @@ impl Sred {
 #[cfg(test)]
 mod tests {
     use super::super::estimate::testing::estimate;
-    use super::super::spec::EstimatorSpec;
     use super::*;
+    use waterfill_network::EstimatorSpec;
 
     const OWN: EstimatorSpec = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: false };
     const SHARED: EstimatorSpec = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: true };

@@ -1,44 +1,47 @@
 //! Distributions of sizes and times, each as its quantile function: one uniform number, one draw.
 //!
-//! So every kind takes the same amount of chance, and what is drawn beside it does not depend on the kind.
+//! Every kind uses one draw, so that the rest of a random stream does not depend on the kind.
 
 use serde::Deserialize;
 
-/// A distribution of numbers above zero, in the unit of what it is for.
+/// A distribution of numbers above zero, in the unit of the quantity that it describes.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "distribution", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Distribution {
-    /// Always the same.
+    /// Always the same value.
     Constant {
-        /// It.
+        /// The value.
         mean: f64,
     },
-    /// Without memory.
+    /// Exponential.
     Exponential {
         /// Mean.
         mean: f64,
     },
-    /// Heavy-tailed: P(X > x) = (least / x)^shape from some least value on, which follows from the mean.
+    /// Pareto: P(X > x) = (least / x)^shape above a least value, which follows from the mean.
     Pareto {
-        /// Mean of what is drawn, the bound included.
+        /// Mean, with the bound.
         mean: f64,
-        /// Tail index; the variance is infinite up to 2, the mean up to 1.
+        /// Tail index; without a bound the variance is infinite up to 2, the mean up to 1.
         shape: f64,
-        /// Largest: the distribution under the condition that it is not exceeded.
+        /// Bound: the distribution is conditioned on not exceeding it.
         #[serde(default)]
         max: Option<f64>,
     },
-    /// A cumulative distribution in straight lines between points.
+    /// A cumulative distribution, linear between points.
     Empirical {
-        /// (value, share of the draws up to it); both never fall, the last share is 1. Two points of one value are
-        /// a value that has a probability of its own.
+        /// (value, probability that it is not exceeded); neither ever falls, the last probability is 1. Two points with
+        /// one value give that value a probability of its own.
         points: Vec<[f64; 2]>,
     },
 }
 
-/// Draws from a [`Distribution`], with what can be computed beforehand.
+/// Quantile function of a [`Distribution`], with its constants computed once.
 #[derive(Clone, Debug)]
-pub(crate) enum Sampler {
+pub struct Sampler(Quantile);
+
+#[derive(Clone, Debug)]
+enum Quantile {
     Constant(f64),
     Exponential {
         mean: f64,
@@ -54,11 +57,11 @@ pub(crate) enum Sampler {
 }
 
 impl Distribution {
-    /// Whether it can be drawn from.
+    /// Checks the parameters.
     ///
     /// # Errors
     /// One clause: what was expected.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         let positive = |name: &str, x: f64| {
             if x.is_finite() && x > 0.0 { Ok(()) } else { Err(format!("expected a {name} above zero, got {x}")) }
         };
@@ -78,7 +81,7 @@ impl Distribution {
         }
     }
 
-    /// Its mean.
+    /// Returns the mean.
     #[must_use]
     pub fn mean(&self) -> f64 {
         match self {
@@ -90,17 +93,19 @@ impl Distribution {
         }
     }
 
-    pub(crate) fn sampler(&self) -> Sampler {
-        match self {
-            Self::Constant { mean } => Sampler::Constant(*mean),
-            Self::Exponential { mean } => Sampler::Exponential { mean: *mean },
+    /// Prepares the quantile function.
+    #[must_use]
+    pub fn sampler(&self) -> Sampler {
+        Sampler(match self {
+            Self::Constant { mean } => Quantile::Constant(*mean),
+            Self::Exponential { mean } => Quantile::Exponential { mean: *mean },
             Self::Pareto { mean, shape, max } => {
                 let least = pareto_least(*mean, *shape, *max);
                 let below_max = max.map_or(1.0, |max| 1.0 - (least / max).powf(*shape));
-                Sampler::Pareto { least, shape: *shape, below_max, max: max.unwrap_or(f64::INFINITY) }
+                Quantile::Pareto { least, shape: *shape, below_max, max: max.unwrap_or(f64::INFINITY) }
             }
-            Self::Empirical { points } => Sampler::Empirical(points.clone().into()),
-        }
+            Self::Empirical { points } => Quantile::Empirical(points.clone().into()),
+        })
     }
 }
 
@@ -119,26 +124,28 @@ fn check_points(points: &[[f64; 2]]) -> Result<(), String> {
 }
 
 impl Sampler {
-    /// The value that a share `u`, in [0, 1), of the draws does not exceed.
-    pub(crate) fn quantile(&self, u: f64) -> f64 {
-        match self {
-            Self::Constant(value) => *value,
-            Self::Exponential { mean } => exponential(*mean, u),
-            // Rounding must not lead beyond the bound.
-            Self::Pareto { least, shape, below_max, max } => {
+    /// Returns the value that is not exceeded with probability `u`, in [0, 1).
+    #[must_use]
+    pub fn quantile(&self, u: f64) -> f64 {
+        match &self.0 {
+            Quantile::Constant(value) => *value,
+            Quantile::Exponential { mean } => exponential(*mean, u),
+            // Rounding must not exceed the bound.
+            Quantile::Pareto { least, shape, below_max, max } => {
                 (least * (1.0 - u * below_max).powf(-1.0 / shape)).min(*max)
             }
-            Self::Empirical(points) => interpolated(points, u),
+            Quantile::Empirical(points) => interpolated(points, u),
         }
     }
 }
 
-/// Inverse of F(x) = 1 − exp(−x / mean).
-pub(crate) fn exponential(mean: f64, u: f64) -> f64 {
+/// Returns the quantile of an exponential distribution: the inverse of F(x) = 1 − exp(−x / mean).
+#[must_use]
+pub fn exponential(mean: f64, u: f64) -> f64 {
     -mean * (-u).ln_1p()
 }
 
-/// The least value of a Pareto distribution of this mean.
+/// Returns the least value of a Pareto distribution with this mean.
 ///
 /// Without a bound the mean is least · a / (a − 1). With one it is, with r = least / max,
 /// least · a / (a − 1) · (1 − r^(a − 1)) / (1 − r^a), or least · ln(1 / r) / (1 − r) for a = 1; it grows with the least
@@ -165,7 +172,7 @@ fn bounded_pareto_mean(least: f64, shape: f64, max: f64) -> f64 {
     least * shape * part / -(shape * ln_r).exp_m1()
 }
 
-/// The straight line through the two points around the share `u`.
+/// Interpolates linearly between the two points around the probability `u`.
 fn interpolated(points: &[[f64; 2]], u: f64) -> f64 {
     let above = points.partition_point(|&[_, share]| share <= u);
     let [value, share] = points[above.min(points.len() - 1)];

@@ -3,17 +3,35 @@
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::registry::ProtocolId;
 
-/// A table of real columns; NaN is "no value".
+/// Columns of the series of flows, before the signals of their laws.
+pub const FLOW_COLUMNS: [&str; 7] =
+    ["time_s", "flow", "rate_bps", "window_bytes", "pacing_bps", "rtt_s", "in_flight_bytes"];
+/// Columns of the series of links, before the cohabitation module's and the signals of the router laws.
+pub const LINK_COLUMNS: [&str; 8] =
+    ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
+/// Columns of the series of links where one of them runs the cohabitation module.
+pub const COHABIT_COLUMNS: [&str; 6] = [
+    "cohabit.drop_probability",
+    "cohabit.explicit_flows",
+    "cohabit.tcp_flows",
+    "cohabit.drops",
+    "cohabit.inspected",
+    "cohabit.operations",
+];
+/// Columns of the series of traffic sources.
+pub const TRAFFIC_COLUMNS: [&str; 4] = ["time_s", "traffic", "rate_bps", "flows"];
+
+/// A table of real columns; NaN means "no value".
 #[derive(Clone, Debug, Default)]
 pub struct Series {
     names: Vec<String>,
     columns: Vec<Vec<f64>>,
-    /// Where each law's signals stand: protocol, signal, column.
+    /// Place of each law's signals: protocol, signal, column.
     signals: Vec<(ProtocolId, &'static str, usize)>,
 }
 
 impl Series {
-    /// A table with these columns, followed by the signals of these protocols.
+    /// Creates an empty table with these columns, followed by the signals of these protocols.
     #[must_use]
     pub fn new(fixed: &[&str], protocols: &[ProtocolId]) -> Self {
         let mut names: Vec<String> = fixed.iter().map(ToString::to_string).collect();
@@ -27,25 +45,25 @@ impl Series {
         Self { columns: vec![Vec::new(); names.len()], names, signals }
     }
 
-    /// Appends a row: the fixed columns' values, the rest NaN.
+    /// Appends a row: the values of the fixed columns, NaN in the others.
     pub fn push(&mut self, fixed: &[f64]) {
         for (i, column) in self.columns.iter_mut().enumerate() {
             column.push(fixed.get(i).copied().unwrap_or(f64::NAN));
         }
     }
 
-    /// Where a law of this protocol fills in its signals of the newest row.
+    /// Returns the probe through which a law of this protocol fills in its signals of the newest row.
     pub fn newest(&mut self, id: ProtocolId) -> Newest<'_> {
         Newest { series: self, id }
     }
 
-    /// Column names, in order.
+    /// Returns the column names, in order.
     #[must_use]
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Columns, in the names' order, all of one length.
+    /// Returns the columns, in the order of their names, all of one length.
     #[must_use]
     pub fn columns(&self) -> &[Vec<f64>] {
         &self.columns

@@ -1,4 +1,4 @@
-//! Parameters of the cohabitation module, in SI units, every one given.
+//! Parameters of the cohabitation module, in SI units, without defaults.
 
 use serde::Deserialize;
 
@@ -6,17 +6,17 @@ use serde::Deserialize;
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
 pub struct CohabitSpec {
-    /// Who sets the drop probability.
+    /// Controller of the drop probability.
     pub controller: ControllerSpec,
-    /// Who counts flows.
+    /// Estimator of the number of flows.
     pub estimator: EstimatorSpec,
-    /// Share of the packets that the estimator inspects, in (0, 1].
+    /// Fraction of the packets that the estimator inspects, in (0, 1].
     pub inspect: f64,
     /// Length of a control interval.
     pub interval_s: f64,
-    /// Share of one explicit flow, one TCP flow having 1.
+    /// Weight of an explicit flow; that of a TCP flow is 1.
     pub explicit_weight: f64,
-    /// Whether TCP packets that may be marked are marked rather than dropped.
+    /// Whether TCP packets that can be marked are marked instead of dropped.
     pub ecn: bool,
 }
 
@@ -24,9 +24,9 @@ pub struct CohabitSpec {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum ControllerSpec {
-    /// None: flows are counted and nothing is dropped.
+    /// No control: flows are counted and nothing is dropped.
     Off,
-    /// The paper's: two fixed factors.
+    /// The paper's controller: two fixed factors.
     Paper {
         /// Probability at the start and after a reset.
         initial: f64,
@@ -34,12 +34,12 @@ pub enum ControllerSpec {
         decrease: f64,
         /// Factor I_drop where it has less.
         increase: f64,
-        /// Share γ of what may be used from which the module acts.
+        /// Fraction γ of the usable capacity above which the module acts.
         threshold: f64,
     },
-    /// Ours: a factor that follows the error, and a limit on bursts.
+    /// The improved controller: a factor that follows the error, and a limit on bursts.
     Improved {
-        /// Share of the TCP class's fair share that is aimed at.
+        /// Target, as a fraction of the TCP class's fair share.
         aim: f64,
         /// Integral gain, 1/s.
         integral: f64,
@@ -48,7 +48,7 @@ pub enum ControllerSpec {
         /// Largest excess of the TCP class over its share, as a time at that share.
         depth_s: f64,
     },
-    /// Not a probability: a queue of its own for each class, served by their shares.
+    /// One queue per class, served in proportion to the classes' shares; nothing is dropped at random.
     Separate,
 }
 
@@ -56,7 +56,7 @@ pub enum ControllerSpec {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum EstimatorSpec {
-    /// Remembers every flow: the oracle.
+    /// Remembers every flow.
     Exact {
         /// Length of a measurement interval.
         period_s: f64,
@@ -67,27 +67,30 @@ pub enum EstimatorSpec {
         size: u32,
         /// Probability that a packet that misses takes the entry's place.
         replace: f64,
-        /// Whether both classes share one table, as the paper can be read.
+        /// Whether both classes share one table, a possible reading of the paper.
         shared: bool,
     },
     /// NRED's Bloom filter.
     Nred {
-        /// Levels L, each with a hash function of its own.
+        /// Number of levels L, each with its own hash function.
         levels: u32,
-        /// Bins P of a level.
+        /// Number of bins P per level.
         bins: u32,
         /// Length of a measurement interval.
         period_s: f64,
     },
 }
 
-/// Most entries or bins: 64 MiB of zombies.
-const SIZE_MAX: u32 = 1 << 23;
-const LEVELS_MAX: u32 = 64;
+/// Maximum number of entries or bins: 64 MiB of zombies.
+const MAX_SIZE: u32 = 1 << 23;
+const MAX_LEVELS: u32 = 64;
 
 impl CohabitSpec {
-    /// Whether this module can be.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Checks every parameter's range.
+    ///
+    /// # Errors
+    /// `queue_params.NAME: expected …`.
+    pub fn check(&self) -> Result<(), String> {
         let at = |name: &str, good: bool, expected: &str, got: f64| {
             good.then_some(()).ok_or_else(|| format!("queue_params.{name}: expected {expected}, got {got}"))
         };
@@ -118,12 +121,12 @@ impl CohabitSpec {
         match self.estimator {
             EstimatorSpec::Exact { period_s } => time("period", period_s),
             EstimatorSpec::Sred { size, replace, .. } => {
-                whole("size", size, SIZE_MAX)?;
+                whole("size", size, MAX_SIZE)?;
                 share("replace", replace)
             }
             EstimatorSpec::Nred { levels, bins, period_s } => {
-                whole("levels", levels, LEVELS_MAX)?;
-                whole("bins", bins, SIZE_MAX)?;
+                whole("levels", levels, MAX_LEVELS)?;
+                whole("bins", bins, MAX_SIZE)?;
                 time("period", period_s)
             }
         }

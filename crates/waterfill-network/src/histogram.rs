@@ -1,9 +1,9 @@
-//! Weighted histograms with logarithmic buckets: quantiles in memory that does not grow with time.
+//! Weighted histograms with logarithmic buckets: quantiles in bounded memory.
 //!
-//! Values below 64 are kept exactly, larger ones in 32 buckets an octave: a quantile is off by at
-//! most 1/64 of its value.
+//! Values below 64 are kept exactly, larger ones in 32 buckets per octave: a quantile is off by up
+//! to 1/64 of its value.
 
-/// Sub-buckets an octave, as a power of two.
+/// Sub-buckets per octave, as a power of two.
 const SUB_BITS: u32 = 5;
 const EXACT: u64 = 1 << (SUB_BITS + 1);
 
@@ -16,6 +16,7 @@ pub struct Histogram {
 
 impl Histogram {
     /// Adds `weight` at `value`.
+    #[inline]
     pub fn add(&mut self, value: u64, weight: u64) {
         let i = bucket(value);
         if i >= self.weights.len() {
@@ -25,7 +26,7 @@ impl Histogram {
         self.total += weight;
     }
 
-    /// The smallest value with at least the share `q` of the weight at or below it; `None` if empty.
+    /// Returns the smallest value with at least the fraction `q` of the weight at or below it; `None` if empty.
     #[must_use]
     pub fn quantile(&self, q: f64) -> Option<f64> {
         let wanted = q * self.total as f64;
@@ -39,7 +40,7 @@ impl Histogram {
         })
     }
 
-    /// Bytes of heap memory it holds.
+    /// Returns the bytes of heap memory that it holds.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.weights.capacity() * size_of::<u64>()

@@ -1,11 +1,10 @@
-//! Queue disciplines as the front end hands them over: parameters in SI units, every one given.
+//! Parameters of the queue disciplines, in SI units, without defaults.
 
 use serde::Deserialize;
 
-use super::Backlog;
-use super::cohabit::CohabitSpec;
+use crate::cohabit::CohabitSpec;
 
-/// A queue length, in the unit that it was given in.
+/// A queue length, in the unit that the scenario gives it in.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(rename_all = "snake_case")]
 pub enum Level {
@@ -16,19 +15,11 @@ pub enum Level {
 }
 
 impl Level {
-    /// The number, whatever its unit.
+    /// Returns the number without its unit.
     #[must_use]
     pub const fn amount(self) -> f64 {
         match self {
             Self::Bytes(x) | Self::Packets(x) => x,
-        }
-    }
-
-    /// A queue's length in this unit.
-    pub(super) const fn measure(self, backlog: Backlog) -> f64 {
-        match self {
-            Self::Bytes(_) => backlog.bytes as f64,
-            Self::Packets(_) => backlog.packets as f64,
         }
     }
 }
@@ -37,9 +28,9 @@ impl Level {
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
 pub enum QueueSpec {
-    /// First in, first out; what finds no room is dropped.
+    /// First in, first out; a packet that finds the buffer full is dropped.
     Droptail {
-        /// A packet that finds more than this waiting is marked, if it may be.
+        /// A packet that can be marked is marked if it finds more than this waiting.
         #[serde(default)]
         mark_at: Option<Level>,
     },
@@ -47,9 +38,9 @@ pub enum QueueSpec {
     Red(RedSpec),
     /// Controlled delay.
     Codel(CodelSpec),
-    /// Controlled delay of each flow, flows served in turn.
+    /// Controlled delay per flow, flows served in turn.
     FqCodel(FqCodelSpec),
-    /// Random early detection that also drops pairs of one flow.
+    /// Random early detection that also drops pairs of packets of one flow.
     Choke(RedSpec),
     /// First in, first out, with explicit flows protected from TCP.
     Cohabit(CohabitSpec),
@@ -64,51 +55,51 @@ impl Default for QueueSpec {
 /// Parameters of RED, and of CHOKe.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct RedSpec {
-    /// Average queue from which packets are dropped or marked.
+    /// Average queue above which packets are dropped or marked.
     pub min_threshold: Level,
     /// Average queue at which the probability is `max_p`; in the unit of `min_threshold`.
     pub max_threshold: Level,
     /// Probability at `max_threshold`.
     pub max_p: f64,
-    /// Weight of an arrival's queue in the average.
+    /// Weight of a new sample in the average queue.
     pub weight: f64,
-    /// Whether the probability grows from `max_p` to 1 between `max_threshold` and twice that, rather than leap.
+    /// Whether the probability grows from `max_p` to 1 between `max_threshold` and twice that, instead of jumping.
     pub gentle: bool,
-    /// Whether packets that may be marked are marked rather than dropped.
+    /// Whether packets that can be marked are marked instead of dropped.
     pub ecn: bool,
 }
 
 /// Parameters of CoDel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct CodelSpec {
-    /// Sojourn time that may stand.
+    /// Acceptable standing sojourn time.
     pub target_s: f64,
-    /// For how long it must be exceeded, in the order of the largest usual round trip.
+    /// Time for which it must be exceeded, in the order of the largest usual RTT.
     pub interval_s: f64,
-    /// Whether packets that may be marked are marked rather than dropped.
+    /// Whether packets that can be marked are marked instead of dropped.
     pub ecn: bool,
 }
 
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 pub struct FqCodelSpec {
-    /// Of each queue.
+    /// Parameters of each queue.
     pub codel: CodelSpec,
-    /// Bytes that a flow may send in its turn.
+    /// Bytes that a flow may send per turn.
     pub quantum_bytes: u32,
-    /// Queues that flows are hashed to.
+    /// Number of queues that flows are hashed to.
     pub flows: u32,
 }
 
-/// Most queues that flows are hashed to (as `tc-fq_codel`).
-const FLOWS_MAX: u32 = 65_536;
+/// Maximum number of queues (as `tc-fq_codel`).
+const MAX_QUEUES: u32 = 65_536;
 
 impl QueueSpec {
-    /// Whether this queue can be.
+    /// Checks every parameter's range.
     ///
     /// # Errors
     /// `queue_params.NAME: expected …`.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    pub fn check(&self) -> Result<(), String> {
         match self {
             Self::Droptail { mark_at } => {
                 let good = mark_at.is_none_or(|level| level.amount() >= 0.0);
@@ -122,8 +113,8 @@ impl QueueSpec {
                 if spec.quantum_bytes == 0 {
                     return Err("queue_params.quantum: expected a volume above zero".into());
                 }
-                if !(1..=FLOWS_MAX).contains(&spec.flows) {
-                    return Err(format!("queue_params.flows: expected 1 to {FLOWS_MAX}, got {}", spec.flows));
+                if !(1..=MAX_QUEUES).contains(&spec.flows) {
+                    return Err(format!("queue_params.flows: expected 1 to {MAX_QUEUES}, got {}", spec.flows));
                 }
                 Ok(())
             }

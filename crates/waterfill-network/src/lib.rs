@@ -1,0 +1,30 @@
+//! The contract between the front end and the engines, typed once.
+//!
+//! In: the resolved [`Network`] (units in SI, names as indexes) with its [`link`]s, [`queue`]s, [`loss`] models, [`flow`]s and
+//! [`traffic`]. Out: time [`series`] and the [`summary`] document. The packet simulator, the fluid model and the Linux delay
+//! line share these types; none of them depends on another.
+
+mod check;
+pub mod cohabit;
+pub mod distribution;
+pub mod flow;
+pub mod histogram;
+pub mod link;
+pub mod loss;
+mod network;
+pub mod queue;
+pub mod random;
+pub mod series;
+pub mod summary;
+pub mod traffic;
+
+pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec};
+pub use distribution::Distribution;
+pub use flow::FlowSpec;
+pub use link::{LinkSpec, ReorderSpec};
+pub use loss::LossSpec;
+pub use network::{MAX_FLOWS, Network, TCP_IP_BYTES, params_from};
+pub use queue::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
+pub use series::Series;
+pub use summary::Summary;
+pub use traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};

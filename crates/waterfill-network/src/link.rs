@@ -1,0 +1,88 @@
+//! One link direction: rate, delay, buffer, queue discipline and faults.
+
+use serde::Deserialize;
+
+use crate::check::{positive, probability, time};
+use crate::loss::LossSpec;
+use crate::queue::QueueSpec;
+
+/// One link direction.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkSpec {
+    /// Name; the name of a reverse direction ends in `:rev`.
+    pub name: String,
+    /// Rate.
+    pub rate_bps: f64,
+    /// Propagation delay.
+    pub delay_s: f64,
+    /// Maximum number of waiting bytes; none means no limit in bytes.
+    #[serde(default)]
+    pub buffer_bytes: Option<u64>,
+    /// Maximum number of waiting packets; none means no limit in packets.
+    #[serde(default)]
+    pub buffer_packets: Option<u64>,
+    /// Queue discipline.
+    #[serde(default)]
+    pub queue: QueueSpec,
+    /// Probability that a packet is lost on the wire; zero if there is a `loss_model`.
+    #[serde(default)]
+    pub loss: f64,
+    /// Loss model of the wire.
+    #[serde(default)]
+    pub loss_model: Option<LossSpec>,
+    /// Reordering.
+    #[serde(default)]
+    pub reorder: Option<ReorderSpec>,
+    /// Probability that a packet arrives twice.
+    #[serde(default)]
+    pub duplicate: f64,
+    /// Target utilization; none means the protocols' own.
+    #[serde(default)]
+    pub target: Option<f64>,
+    /// Protocols whose router law runs here; none means every protocol whose data crosses the link.
+    #[serde(default)]
+    pub routers: Option<Vec<String>>,
+}
+
+/// Packets that arrive late, so that others overtake them.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ReorderSpec {
+    /// Probability that a packet is delayed.
+    pub share: f64,
+    /// Additional delay of such a packet.
+    pub delay_s: f64,
+}
+
+impl LinkSpec {
+    /// Checks every field's range.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let name = &self.name;
+        positive(&format!("link.{name}.rate"), self.rate_bps)?;
+        time(&format!("link.{name}.delay"), self.delay_s)?;
+        self.check_faults_and_queue().map_err(|e| format!("link.{name}.{e}"))?;
+        if self.target.is_some_and(|t| !(t > 0.0 && t <= 1.0)) {
+            return Err(format!("link.{name}.target: expected a number in (0, 1]"));
+        }
+        Ok(())
+    }
+
+    fn check_faults_and_queue(&self) -> Result<(), String> {
+        probability("loss", self.loss)?;
+        probability("duplicate", self.duplicate)?;
+        if let Some(model) = &self.loss_model {
+            if self.loss > 0.0 {
+                return Err("loss_model: expected either this or loss, got both".into());
+            }
+            model.check().map_err(|e| format!("loss_model.{e}"))?;
+        }
+        if let Some(reorder) = &self.reorder {
+            probability("reorder.share", reorder.share)?;
+            if !(reorder.delay_s > 0.0 && reorder.delay_s <= 1e6) {
+                return Err(format!("reorder.delay: expected a time above zero, got {} s", reorder.delay_s));
+            }
+        }
+        self.queue.check()
+    }
+}

@@ -1,0 +1,145 @@
+//! The resolved scenario: links, flows and traffic in SI units, with routes as link indexes.
+//!
+//! The front end parses units, names and routes. This crate checks what it receives, so that the engines are safe to use
+//! without the front end. Every field name ends in its unit.
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use waterfill_laws::params::Value;
+use waterfill_laws::registry::{AnyParams, ProtocolId};
+
+use crate::check::{positive, time};
+use crate::flow::FlowSpec;
+use crate::link::LinkSpec;
+use crate::traffic::TrafficSpec;
+
+/// A network to simulate.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Network {
+    /// Title.
+    pub name: String,
+    /// Seed of every random stream.
+    pub seed: u64,
+    /// Length of the run.
+    pub duration_s: f64,
+    /// Window of the summary.
+    pub measure_s: [f64; 2],
+    /// Interval of the time series.
+    pub sample_s: f64,
+    /// A full data packet on the wire, headers included.
+    pub packet_bytes: u16,
+    /// An acknowledgement or a SYN on the wire.
+    pub ack_bytes: u16,
+    /// Minimum retransmission timeout.
+    pub rto_min_s: f64,
+    /// Parameters set by the user, by protocol and name.
+    #[serde(default)]
+    pub params: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+    /// One entry per direction.
+    pub links: Vec<LinkSpec>,
+    /// Groups of flows.
+    pub flows: Vec<FlowSpec>,
+    /// Load beside the flows.
+    #[serde(default)]
+    pub traffic: Vec<TrafficSpec>,
+}
+
+/// Maximum number of flows in a run: an index must fit 32 bits, and a run must fit memory.
+pub const MAX_FLOWS: u64 = 10_000_000;
+
+/// Bytes of TCP and IP headers in every packet.
+pub const TCP_IP_BYTES: u16 = 40;
+
+impl Network {
+    /// Reads and checks a resolved scenario.
+    ///
+    /// # Errors
+    /// One sentence: what is missing or out of range.
+    pub fn from_json(json: &str) -> Result<Self, String> {
+        let network: Self = serde_json::from_str(json).map_err(|e| e.to_string())?;
+        network.check()?;
+        Ok(network)
+    }
+
+    /// Returns the parameters of a protocol: the user's, defaults elsewhere.
+    ///
+    /// # Errors
+    /// One sentence that names the parameter.
+    pub fn params_of(&self, id: ProtocolId) -> Result<AnyParams, String> {
+        params_from(id, self.params.get(id.info().name))
+    }
+
+    /// Looks up the protocol of a flow; `at` names the flow in the error.
+    ///
+    /// # Errors
+    /// One sentence: the registry has no protocol of that name.
+    pub fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
+        ProtocolId::by_name(&flow.protocol)
+            .ok_or_else(|| format!("{at}.protocol: expected one of the registry, got {:?}", flow.protocol))
+    }
+
+    fn check(&self) -> Result<(), String> {
+        time("duration", self.duration_s)?;
+        positive("duration", self.duration_s)?;
+        positive("sample", self.sample_s)?;
+        time("rto_min", self.rto_min_s)?;
+        let [from, to] = self.measure_s;
+        if !(0.0 <= from && from < to && to <= self.duration_s) {
+            return Err(format!("measure: expected a window within the run, got {from} to {to} s"));
+        }
+        if self.links.is_empty() {
+            return Err("link: expected at least one".into());
+        }
+        for link in &self.links {
+            link.check()?;
+        }
+        let mut flows = 0;
+        for flow in &self.flows {
+            let at = format!("flow.{}", flow.name);
+            flows += u64::from(flow.count);
+            if flows > MAX_FLOWS {
+                return Err(format!("{at}.count: expected at most {MAX_FLOWS} flows in all"));
+            }
+            flow.check(&at, self)?;
+        }
+        for traffic in &self.traffic {
+            traffic.check(&format!("traffic.{}", traffic.name), self)?;
+        }
+        if self.ack_bytes == 0 {
+            return Err("ack_size: expected a volume above zero".into());
+        }
+        Ok(())
+    }
+
+    /// Checks that a path is not empty and consists of links of this network.
+    pub(crate) fn check_path(&self, at: &str, path: &[u32]) -> Result<(), String> {
+        let known = path.iter().all(|&l| (l as usize) < self.links.len());
+        if !path.is_empty() && path.len() < usize::from(u16::MAX) && known {
+            Ok(())
+        } else {
+            Err(format!("{at}.path: expected at least one of the links"))
+        }
+    }
+}
+
+/// Builds a protocol's parameters from name–value pairs in SI units, defaults elsewhere.
+///
+/// # Errors
+/// One sentence that names the parameter.
+pub fn params_from(id: ProtocolId, set: Option<&BTreeMap<String, serde_json::Value>>) -> Result<AnyParams, String> {
+    let name = id.info().name;
+    let mut params = id.params();
+    for (key, value) in set.into_iter().flatten() {
+        let value = match value {
+            serde_json::Value::Number(n) => Value::Number(n.as_f64().unwrap_or(f64::NAN)),
+            serde_json::Value::String(s) => Value::Word(s.clone()),
+            serde_json::Value::Bool(b) => Value::Flag(*b),
+            other => return Err(format!("params.{name}.{key}: expected a number, a word or a flag, got {other}")),
+        };
+        params.set(key, &value).map_err(|e| format!("params.{name}.{e}"))?;
+    }
+    params.validate().map_err(|e| format!("params.{name}.{e}"))?;
+    Ok(params)
+}
