@@ -284,11 +284,11 @@ fn what_cannot_run_is_refused_in_a_sentence() {
     let rate = "traffic.web.rate: expected either a packet rate or flow arrivals, as";
     let periods = "traffic.web.on: expected on- and off-periods for an on–off source only";
     for (change, message) in [
-        (json!({"rate_bps": 1e6}), format!("{rate} web has")),
-        (json!({"flows": null}), format!("{rate} web has")),
-        (json!({"kind": "cbr"}), format!("{rate} cbr has")),
-        (json!({"kind": "poisson", "flows": null}), format!("{rate} poisson has")),
-        (json!({"kind": "poisson", "rate_bps": 1e6}), format!("{rate} poisson has")),
+        (json!({"rate_bps": 1e6}), format!("{rate} web needs")),
+        (json!({"flows": null}), format!("{rate} web needs")),
+        (json!({"kind": "cbr"}), format!("{rate} cbr needs")),
+        (json!({"kind": "poisson", "flows": null}), format!("{rate} poisson needs")),
+        (json!({"kind": "poisson", "rate_bps": 1e6}), format!("{rate} poisson needs")),
         (json!({"kind": "onoff", "flows": null, "rate_bps": 1e6}), periods.into()),
         (json!({"periods": {"on_s": constant(1.0), "off_s": constant(1.0)}}), periods.into()),
         (
