@@ -8,7 +8,7 @@ use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
 use waterfill_network::{CohabitSpec, ControllerSpec, EstimatorSpec};
-use waterfill_sim::queue::Exercise;
+use waterfill_sim::queue::ModuleBench;
 
 const FLOWS: [u32; 5] = [10, 100, 1_000, 10_000, 100_000];
 
@@ -31,31 +31,31 @@ fn nred(levels: u32, bins: u32) -> EstimatorSpec {
 /// Nanoseconds a packet, and bytes of state.
 fn cost(name: &str, spec: &CohabitSpec, flows: u32) -> Value {
     const PACKETS: u32 = 1_000_000;
-    let mut exercise = Exercise::new(spec, flows).expect("a good specification");
-    exercise.packets(2 * PACKETS);
+    let mut bench = ModuleBench::new(spec, flows).expect("a valid specification");
+    bench.run(2 * PACKETS);
     let mut best = [f64::INFINITY; 2];
     for _ in 0..5 {
         let began = WallInstant::now();
-        exercise.packets(PACKETS);
+        bench.run(PACKETS);
         let middle = WallInstant::now();
-        black_box(exercise.nothing(PACKETS));
+        black_box(bench.run_baseline(PACKETS));
         let [with, without] = [(middle - began).as_secs_f64(), middle.elapsed().as_secs_f64()];
         best = [best[0].min(with), best[1].min(without)];
     }
     let ns = (best[0] - best[1]).max(0.0) * 1e9 / f64::from(PACKETS);
-    json!({"module": name, "flows": flows, "ns_per_packet": (ns * 10.0).round() / 10.0, "state_bytes": exercise.state_bytes()})
+    json!({"module": name, "flows": flows, "ns_per_packet": (ns * 10.0).round() / 10.0, "state_bytes": bench.state_bytes()})
 }
 
 /// Relative error of the explicit class's count: mean over instants, and root mean square.
 fn error(name: &str, estimator: &EstimatorSpec, flows: u32) -> Value {
-    let mut exercise = Exercise::new(&spec(ControllerSpec::Off, estimator.clone(), 1.0), flows * 11 / 10)
-        .expect("a good specification");
+    let mut bench = ModuleBench::new(&spec(ControllerSpec::Off, estimator.clone(), 1.0), flows * 11 / 10)
+        .expect("a valid specification");
     // Long enough for a table of 100,000 entries to be turned over, and for every flow to send.
-    exercise.packets(3_000_000);
+    bench.run(3_000_000);
     let errors: Vec<f64> = (0..20)
         .map(|_| {
-            exercise.packets(200_000);
-            let (found, there) = exercise.estimates()[0];
+            bench.run(200_000);
+            let (found, there) = bench.estimates()[0];
             found / there as f64 - 1.0
         })
         .collect();

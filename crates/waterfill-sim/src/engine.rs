@@ -10,16 +10,16 @@ use std::collections::BinaryHeap;
 use std::collections::binary_heap::PeekMut;
 use std::sync::Arc;
 
-use waterfill_laws::protocol::Kind;
+use waterfill_laws::protocol::{Kind, Probe};
 use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::series::{COHABIT_COLUMNS, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
 use waterfill_network::{FlowSpec, Network};
 
-use crate::link::{DelayLine, Join, Link};
+use crate::delay_line::DelayLine;
+use crate::link::{Enqueued, Link};
 use crate::meter::Reading;
 use crate::packet::{Cargo, Flags, Packet, Role, SackId, Sacks};
-use crate::queue::cohabit::Cohabit;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 use crate::traffic::{Traffic, Web};
@@ -134,6 +134,8 @@ pub struct Simulation {
     sample: Duration,
     sampled: Instant,
     link_readings: Vec<Reading>,
+    /// Columns that queue disciplines add to the series of links.
+    queue_columns: Vec<&'static str>,
     flow_series: Series,
     link_series: Series,
     traffic_series: Series,
@@ -215,6 +217,7 @@ impl Simulation {
             sacks: Sacks::default(),
             sample: Duration::from_secs(network.sample_s),
             sampled: Instant::ZERO,
+            queue_columns: Vec::new(),
             flow_series: Series::default(),
             link_series: Series::default(),
             traffic_series: Series::default(),
@@ -277,10 +280,8 @@ impl Simulation {
         let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.protocol);
         let all = distinct(of_flows.iter().copied().chain(of_web));
         self.flow_series = Series::new(&FLOW_COLUMNS, &of_flows);
-        // Laws on a link show signals of their own; a queue that has a law of its own does too.
-        let guards = self.links.iter().any(|link| link.cohabit().is_some());
-        let link_columns = [&LINK_COLUMNS[..], if guards { &COHABIT_COLUMNS } else { &[] }].concat();
-        self.link_series = Series::new(&link_columns, &all);
+        self.queue_columns = distinct(self.links.iter().flat_map(|link| link.queue_columns().iter().copied()));
+        self.link_series = Series::new(&[&LINK_COLUMNS[..], &self.queue_columns].concat(), &all);
         self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
     }
 
@@ -344,7 +345,7 @@ impl Simulation {
                         packet
                     } else {
                         PeekMut::pop(top);
-                        link.deliver_stray()
+                        link.deliver_reordered()
                     };
                     if link.has_discarded() {
                         self.reap(l);
@@ -430,7 +431,7 @@ impl Simulation {
     /// Sends a packet off the order of its link.
     fn stray(&mut self, l: u32, delay: Duration, packet: Packet) {
         let (time, order) = (self.now + delay, self.next_order());
-        self.links[l as usize].add_stray(time, packet);
+        self.links[l as usize].add_reordered(time, packet);
         self.heap.push(Timed { time, order, event: Event::Stray(l) });
     }
 
@@ -474,10 +475,10 @@ impl Simulation {
 
     fn join(&mut self, l: u32, packet: Packet) {
         let order = self.next_order();
-        match self.links[l as usize].join(self.now, packet, order) {
-            Join::Head(time) => self.heap.push(Timed { time, order, event: Event::Link(l) }),
-            Join::Behind => {}
-            Join::Dropped => {
+        match self.links[l as usize].enqueue(self.now, packet, order) {
+            Enqueued::Head(time) => self.heap.push(Timed { time, order, event: Event::Link(l) }),
+            Enqueued::Behind => {}
+            Enqueued::Dropped => {
                 self.ledger.dropped += 1;
                 self.sacks.take(packet.sack);
             }
@@ -489,7 +490,7 @@ impl Simulation {
 
     fn join_delay_line(&mut self, d: u32, packet: Packet) {
         let order = self.next_order();
-        if let Join::Head(time) = self.delay_lines[d as usize].join(self.now, packet, order) {
+        if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet, order) {
             self.heap.push(Timed { time, order, event: Event::DelayLine(d) });
         }
     }
@@ -705,10 +706,9 @@ impl Simulation {
             let (span, queue_max) = link.sample(now, before);
             let (drops, marks, lost) = (span.drops as f64, span.marks as f64, span.lost as f64);
             let row = [time, i as f64, span.utilization, span.queue_bytes, queue_max as f64, drops, marks, lost];
-            match link.cohabit().map(Cohabit::shown) {
-                Some(shown) => self.link_series.push(&[&row[..], &shown.values()].concat()),
-                None => self.link_series.push(&row),
-            }
+            let mut of_queue = vec![f64::NAN; self.queue_columns.len()];
+            link.observe_queue(&mut Cells { names: &self.queue_columns, values: &mut of_queue });
+            self.link_series.push(&[&row[..], &of_queue].concat());
             for (id, router) in link.routers() {
                 router.observe(&mut self.link_series.newest(*id));
             }
@@ -797,13 +797,29 @@ fn replace(mut top: PeekMut<'_, Timed>, event: Event, next: Option<(Instant, u64
     }
 }
 
-/// Each protocol once, in order of appearance.
-fn distinct(protocols: impl Iterator<Item = ProtocolId>) -> Vec<ProtocolId> {
+/// Each item once, in order of first appearance.
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
     let mut found = Vec::new();
-    for id in protocols {
-        if found.last() != Some(&id) && !found.contains(&id) {
-            found.push(id);
+    for item in items {
+        if found.last() != Some(&item) && !found.contains(&item) {
+            found.push(item);
         }
     }
     found
+}
+
+/// Part of a row, with the columns' names.
+struct Cells<'a> {
+    names: &'a [&'static str],
+    values: &'a mut [f64],
+}
+
+impl Probe for Cells<'_> {
+    fn record(&mut self, signal: &'static str, value: f64) {
+        let column = self.names.iter().position(|&name| name == signal);
+        debug_assert!(column.is_some(), "{signal} is not among the columns of a queue discipline");
+        if let Some(column) = column {
+            self.values[column] = value;
+        }
+    }
 }

@@ -1,4 +1,4 @@
-//! What goes wrong on a wire: packets are lost, arrive late, or arrive twice. Each has its own random stream.
+//! Faults of a wire: packets are lost, arrive late, or arrive twice. Each fault has its own random stream.
 
 use std::collections::VecDeque;
 
@@ -15,15 +15,17 @@ use crate::random::{Part, stream};
 #[derive(Debug)]
 pub(crate) struct Faults {
     loss: Option<(Loss, Pcg64)>,
+    /// Probability that a packet arrives late, and its stream.
     late: Option<(f64, Pcg64)>,
+    /// Probability that a packet arrives twice, and its stream.
     twice: Option<(f64, Pcg64)>,
     lateness: Duration,
-    /// Packets that have left the order of the wire, by time of arrival.
-    strays: VecDeque<(Instant, Packet)>,
+    /// Packets that arrive out of the order of the wire, by arrival time.
+    reordered: VecDeque<(Instant, Packet)>,
 }
 
 impl Faults {
-    /// None where nothing can go wrong.
+    /// Builds the faults of a link direction; `None` if it has none.
     pub(crate) fn new(
         seed: u64,
         link: u32,
@@ -36,14 +38,14 @@ impl Faults {
             late: reorder.map(|spec| (spec.share, stream(seed, link, Part::Reorder))),
             twice: (duplicate > 0.0).then(|| (duplicate, stream(seed, link, Part::Duplicate))),
             lateness: reorder.map_or(Duration::ZERO, |spec| Duration::from_secs(spec.delay_s)),
-            strays: VecDeque::new(),
+            reordered: VecDeque::new(),
         };
         let any = faults.loss.is_some() || faults.late.is_some() || faults.twice.is_some();
         any.then(|| Box::new(faults))
     }
 
-    /// Decides what happens to a packet on the wire that it starts on; whether it is lost.
-    pub(crate) fn strike(&mut self, packet: &mut Packet) -> bool {
+    /// Draws the faults of a packet that starts its transmission; returns whether it is lost.
+    pub(crate) fn impair(&mut self, packet: &mut Packet) -> bool {
         if let Some((loss, rng)) = &mut self.loss {
             if loss.is_lost(|| matches!(packet.role, Role::Data | Role::Traffic), rng) {
                 packet.flags.set(Flags::LOST);
@@ -60,78 +62,68 @@ impl Faults {
         false
     }
 
+    /// How much later than in order a late packet arrives.
     pub(crate) const fn lateness(&self) -> Duration {
         self.lateness
     }
 
-    pub(crate) fn add_stray(&mut self, arrives: Instant, packet: Packet) {
-        let place = self.strays.partition_point(|&(at, _)| at <= arrives);
-        self.strays.insert(place, (arrives, packet));
+    /// Stores a packet that arrives at its own time.
+    pub(crate) fn add_reordered(&mut self, arrives: Instant, packet: Packet) {
+        let place = self.reordered.partition_point(|&(at, _)| at <= arrives);
+        self.reordered.insert(place, (arrives, packet));
     }
 
-    /// The first to arrive.
-    pub(crate) fn deliver_stray(&mut self) -> Option<Packet> {
-        self.strays.pop_front().map(|(_, packet)| packet)
+    /// Takes out the reordered packet that arrives first.
+    pub(crate) fn deliver_reordered(&mut self) -> Option<Packet> {
+        self.reordered.pop_front().map(|(_, packet)| packet)
     }
 
-    pub(crate) fn strays(&self) -> usize {
-        self.strays.len()
+    /// Reordered packets on their way.
+    pub(crate) fn reordered_packets(&self) -> usize {
+        self.reordered.len()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::packet::{Cargo, SackId};
-    use waterfill_laws::registry::AnyHeader;
+    use crate::testing::full_packet;
 
     fn packet(role: Role) -> Packet {
-        Packet {
-            flow: 0,
-            bytes: 1500,
-            incarnation: 0,
-            hop: 0,
-            role,
-            flags: Flags::default(),
-            sack: SackId::NONE,
-            number: 0,
-            sent: Instant::ZERO,
-            echoed: Instant::ZERO,
-            cargo: Cargo::Header(AnyHeader::None),
-        }
+        Packet { role, ..full_packet(0, Instant::ZERO) }
     }
 
     #[test]
     fn periodic_losses_are_of_data_only() {
         let mut faults = Faults::new(1, 0, Some(LossSpec::Periodic { every: 1 }), None, 0.0).unwrap();
         for role in [Role::Syn, Role::SynAck, Role::Ack] {
-            assert!(!faults.strike(&mut packet(role)), "{role:?}");
+            assert!(!faults.impair(&mut packet(role)), "{role:?}");
         }
-        assert!(faults.strike(&mut packet(Role::Traffic)));
-        assert!(faults.strike(&mut packet(Role::Data)));
+        assert!(faults.impair(&mut packet(Role::Traffic)));
+        assert!(faults.impair(&mut packet(Role::Data)));
     }
 
     #[test]
-    fn each_fault_has_its_own_chance() {
+    fn each_fault_has_its_own_probability() {
         let late = ReorderSpec { share: 0.2, delay_s: 0.001 };
-        let strike = |loss| {
+        let count = |loss| {
             let mut faults = Faults::new(1, 0, loss, Some(late), 0.1).unwrap();
             let mut count = [0u32; 3];
             for _ in 0..100_000 {
                 let mut p = packet(Role::Data);
-                faults.strike(&mut p);
+                faults.impair(&mut p);
                 for (n, flag) in count.iter_mut().zip([Flags::LOST, Flags::LATE, Flags::TWICE]) {
                     *n += u32::from(p.flags.has(flag));
                 }
             }
             count
         };
-        let [lost, late_ones, twice] = strike(None);
+        let [lost, late_ones, twice] = count(None);
         assert_eq!(lost, 0);
         assert!((f64::from(late_ones) - 20_000.0).abs() < 5.0 * 126.5, "{late_ones}"); // √(n · 0.16)
         assert!((f64::from(twice) - 10_000.0).abs() < 5.0 * 94.9, "{twice}"); // √(n · 0.09)
-        let half = strike(Some(LossSpec::Independent { p: 0.5 }));
-        assert!((f64::from(half[1]) - 10_000.0).abs() < 5.0 * 94.9, "a lost packet is nothing else: {half:?}");
+        let half = count(Some(LossSpec::Independent { p: 0.5 }));
+        assert!((f64::from(half[1]) - 10_000.0).abs() < 5.0 * 94.9, "a lost packet has no other fault: {half:?}");
         assert!(Faults::new(1, 0, None, None, 0.0).is_none());
     }
 }

@@ -4,6 +4,7 @@
 //! before it), `fault` (loss, reordering, duplication), `recovery`, `sender` and `receiver` (hosts), `traffic` (load beside the flows), [`engine`] (the event loop), `meter`
 //! and `summary` (what is measured and reported). The network that is simulated is [`waterfill_network::Network`].
 
+mod delay_line;
 pub mod engine;
 mod fault;
 mod link;
@@ -17,6 +18,8 @@ mod receiver;
 mod recovery;
 mod sender;
 mod summary;
+#[cfg(test)]
+mod testing;
 mod traffic;
 
 pub use engine::Simulation;

@@ -1,7 +1,7 @@
-//! What a link direction is measured by: time-weighted queue, bits serialised, drops.
+//! Statistics of a link direction: time-weighted queue, bits serialised, drops.
 //!
-//! Integrals run from the start and are read as differences, so that samples and the summary's
-//! window do not disturb each other; only the quantiles' histograms are filled in the window alone.
+//! Integrals run from the start and are read as differences, so samples and the summary's window do not disturb each
+//! other. Only the histograms for quantiles are filled in the window alone.
 
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::histogram::Histogram;
@@ -9,7 +9,7 @@ use waterfill_network::summary::QueueSummary;
 
 use crate::queue::Backlog;
 
-/// Readings at one time.
+/// Totals at one time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Reading {
     at: Instant,
@@ -53,7 +53,7 @@ struct Window {
     max: Backlog,
 }
 
-/// What the summary says of a link.
+/// Statistics of the summary's window.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct LinkResult {
     pub(crate) utilization: f64,
@@ -77,8 +77,8 @@ impl Meter {
         }
     }
 
-    /// This has waited since the last call, up to `at`.
-    pub(crate) fn queue_was(&mut self, at: Instant, Backlog { bytes, packets }: Backlog) {
+    /// Integrates a backlog that has not changed since the last call, up to `at`.
+    pub(crate) fn integrate_queue(&mut self, at: Instant, Backlog { bytes, packets }: Backlog) {
         let lasted = at.since(self.now.at).as_ps();
         self.now.at = at;
         self.now.area.0 += u128::from(bytes) * u128::from(lasted);
@@ -89,7 +89,8 @@ impl Meter {
         }
     }
 
-    pub(crate) fn queue_grew(&mut self, Backlog { bytes, packets }: Backlog) {
+    /// Records a backlog that has grown.
+    pub(crate) fn record_queue_max(&mut self, Backlog { bytes, packets }: Backlog) {
         self.sample_max_bytes = self.sample_max_bytes.max(bytes);
         if let Some(window) = &mut self.window {
             let max = window.max;
@@ -97,31 +98,32 @@ impl Meter {
         }
     }
 
-    pub(crate) fn started(&mut self, bytes: u16, service_ends: Instant) {
+    /// Counts a packet whose transmission ends at `service_ends`.
+    pub(crate) fn start_transmission(&mut self, bytes: u16, service_ends: Instant) {
         self.started_bytes += u64::from(bytes);
         self.service_ends = service_ends;
     }
 
-    pub(crate) fn dropped(&mut self, packets: u64) {
+    pub(crate) fn count_drops(&mut self, packets: u64) {
         self.now.drops += packets;
     }
 
-    pub(crate) fn marked(&mut self, packets: u64) {
+    pub(crate) fn count_marks(&mut self, packets: u64) {
         self.now.marks += packets;
     }
 
-    pub(crate) fn lost(&mut self) {
+    pub(crate) fn count_loss(&mut self) {
         self.now.lost += 1;
     }
 
-    /// What has been up to the last [`Meter::queue_was`].
+    /// Returns the totals up to the last [`Meter::integrate_queue`].
     pub(crate) fn read(&mut self) -> Reading {
         let remaining = self.capacity * self.service_ends.since(self.now.at);
         self.now.serialised_bits = self.started_bytes as f64 * 8.0 - remaining.as_bits();
         self.now
     }
 
-    /// What has been between two readings.
+    /// Returns the difference between two readings.
     pub(crate) fn span(&self, from: &Reading, to: &Reading) -> Span {
         let lasted = to.at.since(from.at);
         if lasted == Duration::ZERO {
@@ -138,24 +140,24 @@ impl Meter {
         }
     }
 
-    /// The largest queue since the last call, at least `waiting_bytes` from now on.
+    /// Returns the largest queue since the last call, and starts over at `waiting_bytes`.
     pub(crate) fn take_sample_max(&mut self, waiting_bytes: u64) -> u64 {
         std::mem::replace(&mut self.sample_max_bytes, waiting_bytes)
     }
 
-    /// The summary's window begins with this queue.
+    /// Opens the summary's window with this backlog.
     pub(crate) fn open_window(&mut self, max: Backlog) {
         let from = self.read();
         self.window = Some(Window { from, bytes: Histogram::default(), packets: Histogram::default(), max });
     }
 
-    /// The summary's window ends.
+    /// Closes the summary's window.
     pub(crate) fn close_window(&mut self) {
         self.result = Some(self.window_so_far());
         self.window = None;
     }
 
-    /// The summary of the closed window, or of the open one up to now, or zeros.
+    /// Returns the statistics of the closed window, or of the open one up to now, or zeros.
     pub(crate) fn result(&mut self) -> LinkResult {
         self.result.unwrap_or_else(|| self.window_so_far())
     }

@@ -1,23 +1,30 @@
-//! Random streams: one for each thing that needs chance, so that adding another leaves its draws as they were.
+//! Random streams: one per entity, so adding an entity does not change the draws of the others.
 
 use rand_pcg::Pcg64;
 
-/// What of a link direction a stream is for.
+/// The part of a link direction that a stream belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Part {
-    /// Which packets are lost at random.
     Loss,
     Queue,
     Reorder,
     Duplicate,
 }
 
-/// Keeps the parts' states far apart; odd, otherwise of no meaning (⌊2¹²⁸/φ⌋).
+/// Keeps the parts' states far apart; an odd number, ⌊2¹²⁸/φ⌋.
 const SPREAD: u128 = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835;
 
-/// The stream of one part of one link direction: the seed picks the sequence, the entity the stream.
+/// Returns the stream of one part of one link direction: seed and part set the state, the link the sequence.
 pub(crate) fn stream(seed: u64, link: u32, part: Part) -> Pcg64 {
     Pcg64::new(u128::from(seed) ^ SPREAD.wrapping_mul(part as u128), u128::from(link))
+}
+
+/// Hashes a value with a salt (the finaliser of SplitMix64).
+pub(crate) const fn mix(value: u64, salt: u64) -> u64 {
+    let mut x = value ^ salt;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
 }
 
 #[cfg(test)]
@@ -42,7 +49,7 @@ mod tests {
         assert_eq!(seen.len(), 36);
     }
 
-    /// Two parts of one link decide as if they knew nothing of each other.
+    /// The draws of two parts of one link are uncorrelated.
     #[test]
     fn parts_are_independent() {
         let (mut a, mut b) = (stream(1, 0, Part::Reorder), stream(1, 0, Part::Duplicate));

@@ -259,6 +259,7 @@ fn draw_time(from: &Sampler, rng: &mut Pcg64) -> Duration {
 #[expect(clippy::needless_pass_by_value, reason = "calls read better")]
 mod tests {
     use super::*;
+    use crate::testing::assert_close;
     use serde_json::{Value, json};
 
     /// 8 Mbit/s in packets of 1000 bytes: one a millisecond.
@@ -286,10 +287,6 @@ mod tests {
         (0..count).map(next).collect()
     }
 
-    fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
-
     #[test]
     fn poisson_gaps_have_an_exponential_s_mean_and_variance() {
         let n = 1_000_000;
@@ -298,10 +295,10 @@ mod tests {
         let mean = gaps.iter().sum::<f64>() / n as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n as f64;
         // Standard deviations of the two: 1/√n = 0.1 % and √(8/n) = 0.28 %. Four of them.
-        close(mean, 1e-3, 0.004);
-        close(variance, 1e-6, 0.0113);
+        assert_close(mean, 1e-3, 0.004);
+        assert_close(variance, 1e-6, 0.0113);
         let longer = gaps.iter().filter(|&&gap| gap > 2e-3).count() as f64 / n as f64;
-        close(longer, (-2f64).exp(), 0.01); // √((1 − p) / np) = 0.25 %
+        assert_close(longer, (-2f64).exp(), 0.01); // √((1 − p) / np) = 0.25 %
         assert!(at[0] > 1.0, "the first comes after a gap too");
     }
 
@@ -324,7 +321,7 @@ mod tests {
         let [a, b] = [0, 1].map(|index| deviations(&counts(index)));
         let product = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(x, y)| x * y).sum::<f64>() / a.len() as f64;
         // Both are means of 2,000 products: standard deviations √(2/2000) = 3.2 % and 2.2 % of 1000.
-        close(product(&a, &a), 1000.0, 0.13);
+        assert_close(product(&a, &a), 1000.0, 0.13);
         assert!(product(&a, &b).abs() < 90.0, "{}", product(&a, &b));
     }
 
@@ -339,7 +336,7 @@ mod tests {
     fn the_clock_of_an_on_off_source_stands_while_it_is_off() {
         let at = times(&mut on_off(constant(0.0025), constant(0.0075)), 6);
         for (at, by_hand) in at.iter().zip([1.0, 1.001, 1.002, 1.0105, 1.0115, 1.02]) {
-            close(*at, by_hand, 1e-12);
+            assert_close(*at, by_hand, 1e-12);
         }
     }
 
@@ -358,7 +355,7 @@ mod tests {
             (pareto(0.1), pareto(0.1), 0.5, 0.15),
         ] {
             let at = times(&mut on_off(on, off), n);
-            close(n as f64 * 1e-3 / (at[n - 1] - 1.0), duty, within);
+            assert_close(n as f64 * 1e-3 / (at[n - 1] - 1.0), duty, within);
         }
     }
 
@@ -380,10 +377,10 @@ mod tests {
         }
         all.sort_by(f64::total_cmp);
         for q in [0.5, 0.9, 0.95, 0.99] {
-            close(times.quantile_s(q).unwrap(), all[(q * 1e4) as usize - 1], 1.0 / 64.0);
+            assert_close(times.quantile_s(q).unwrap(), all[(q * 1e4) as usize - 1], 1.0 / 64.0);
         }
-        close(times.mean_s().unwrap(), all.iter().sum::<f64>() / 1e4, 1e-9);
-        close(times.max_s().unwrap(), all[9999], 1e-9);
+        assert_close(times.mean_s().unwrap(), all.iter().sum::<f64>() / 1e4, 1e-9);
+        assert_close(times.max_s().unwrap(), all[9999], 1e-9);
         assert!(times.quantile_s(1.0).unwrap() <= times.max_s().unwrap());
     }
 }

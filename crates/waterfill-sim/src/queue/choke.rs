@@ -1,19 +1,17 @@
 //! CHOKe: R. Pan, B. Prabhakar, K. Psounis, *CHOKe, A Stateless Active Queue Management Scheme for Approximating Fair
 //! Bandwidth Allocation*, IEEE INFOCOM 2000, its Figure 1.
 //!
-//! While RED's average is above the lower threshold, a packet that comes is compared with one drawn at random from those
-//! that wait. If both are of one flow, both are dropped; if not, RED decides. A flow that has more packets in the queue
-//! loses more of them.
+//! While RED's average is above the lower threshold, an arriving packet is compared with a waiting one drawn at random. If
+//! both belong to one flow, both are dropped; if not, RED decides. A flow with more packets in the queue loses more of them.
 //!
-//! Reading: the packet in service is not drawn; it does not wait any more.
+//! Reading: the packet in service is not drawn, since it no longer waits.
 
 use waterfill_laws::units::Instant;
-
-use super::red::Red;
 use waterfill_network::RedSpec;
 use waterfill_network::random::below;
 
-use super::{Arriving, Backlog, Discipline, Fates, Fifo, Setting, Verdict, Waiting, flow_of};
+use super::discipline::{Arrival, Backlog, Fifo, QueueContext, QueueOutcome, Scheduler, Verdict, Waiting, flow_id};
+use super::red::Red;
 
 /// CHOKe on one link direction.
 #[derive(Debug)]
@@ -23,44 +21,44 @@ pub(super) struct Choke {
 }
 
 impl Choke {
-    pub(super) fn new(spec: &RedSpec, setting: Setting) -> Self {
-        Self { red: Red::new(spec, setting), fifo: Fifo::default() }
+    pub(super) fn new(spec: &RedSpec, context: QueueContext) -> Self {
+        Self { red: Red::new(spec, context), fifo: Fifo::default() }
     }
 
-    /// Draws a packet, and drops it if it is of this one's flow.
-    fn meets_its_own(&mut self, waiting: &Waiting, fates: &mut Fates) -> bool {
+    /// Draws a waiting packet and drops it if it belongs to the arriving one's flow; returns whether it did.
+    fn drop_match(&mut self, waiting: &Waiting, outcome: &mut QueueOutcome) -> bool {
         if self.fifo.packets.is_empty() {
             return false;
         }
         let drawn = below(self.red.rng(), self.fifo.packets.len());
-        let same = flow_of(&self.fifo.packets[drawn].packet) == flow_of(&waiting.packet);
+        let same = flow_id(&self.fifo.packets[drawn].packet) == flow_id(&waiting.packet);
         if same {
-            if let Some(victim) = self.fifo.remove(drawn) {
-                fates.dropped(&victim);
+            if let Some(matched) = self.fifo.remove(drawn) {
+                outcome.drop(&matched);
             }
         }
         same
     }
 }
 
-impl Discipline for Choke {
-    fn enqueue(&mut self, mut waiting: Waiting, arriving: &Arriving, fates: &mut Fates) {
+impl Scheduler for Choke {
+    fn enqueue(&mut self, mut waiting: Waiting, arrival: &Arrival, outcome: &mut QueueOutcome) {
         let mut verdict = Verdict::Accept;
-        if self.red.observe(arriving) {
-            verdict =
-                if self.meets_its_own(&waiting, fates) { Verdict::Drop } else { self.red.decide(arriving.markable) };
+        if self.red.is_above_threshold(arrival) {
+            let matched = self.drop_match(&waiting, outcome);
+            verdict = if matched { Verdict::Drop } else { self.red.decide(arrival.markable) };
         }
-        if verdict == Verdict::Drop || !arriving.fits(waiting.packet.bytes) {
-            fates.dropped(&waiting);
+        if verdict == Verdict::Drop || !arrival.fits(waiting.packet.bytes) {
+            outcome.drop(&waiting);
             return;
         }
         if verdict == Verdict::Mark {
-            fates.marked(&mut waiting);
+            outcome.mark(&mut waiting);
         }
         self.fifo.push(waiting);
     }
 
-    fn dequeue(&mut self, _now: Instant, _fates: &mut Fates) -> Option<Waiting> {
+    fn dequeue(&mut self, _now: Instant, _outcome: &mut QueueOutcome) -> Option<Waiting> {
         self.fifo.pop()
     }
 
@@ -75,11 +73,11 @@ impl Discipline for Choke {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Level;
-    use super::super::testing::{finds, packet, setting};
     use super::*;
+    use crate::testing::{arrival, queue_context, waiting};
+    use waterfill_network::Level;
 
-    /// A queue of these flows' packets whose average is far above the lower threshold and takes nothing in by chance.
+    /// A queue of these flows' packets. Its average is above the lower threshold, and RED drops next to nothing.
     fn choke(flows: &[u32]) -> Choke {
         let spec = RedSpec {
             min_threshold: Level::Packets(0.0),
@@ -89,42 +87,43 @@ mod tests {
             gentle: true,
             ecn: true,
         };
-        let mut choke = Choke::new(&spec, setting());
+        let mut choke = Choke::new(&spec, queue_context());
         for &flow in flows {
-            choke.fifo.push(packet(flow, Instant::ZERO));
+            choke.fifo.push(waiting(flow, Instant::ZERO));
         }
         choke
     }
 
-    fn comes(choke: &mut Choke, flow: u32) -> usize {
-        let mut fates = Fates::default();
-        let found = finds(choke.backlog(), u64::MAX);
-        choke.enqueue(packet(flow, Instant::ZERO), &found, &mut fates);
-        fates.dropped.len()
+    /// Enqueues a packet of a flow; returns how many packets were dropped.
+    fn enqueue(choke: &mut Choke, flow: u32) -> usize {
+        let mut outcome = QueueOutcome::default();
+        let arrival = arrival(choke.backlog(), u64::MAX);
+        choke.enqueue(waiting(flow, Instant::ZERO), &arrival, &mut outcome);
+        outcome.dropped.len()
     }
 
     #[test]
-    fn both_go_if_they_are_of_one_flow() {
+    fn a_match_drops_both_packets() {
         let mut alone = choke(&[7, 7, 7]);
-        assert_eq!(comes(&mut alone, 7), 2);
+        assert_eq!(enqueue(&mut alone, 7), 2);
         assert_eq!(alone.backlog().packets, 2);
-        assert_eq!(comes(&mut alone, 8), 0);
+        assert_eq!(enqueue(&mut alone, 8), 0);
         assert_eq!(alone.backlog().packets, 3);
-        assert_eq!(comes(&mut choke(&[]), 7), 0, "nothing to draw from");
+        assert_eq!(enqueue(&mut choke(&[]), 7), 0, "nothing to draw from");
     }
 
     #[test]
-    fn the_chance_is_the_share_of_the_queue() {
-        // Flow 1 has three packets of ten: 30 % of its arrivals meet their own.
+    fn the_drop_probability_is_the_flows_share_of_the_queue() {
+        // Flow 1 has three packets of ten: 30 % of its arrivals match.
         let mut hits = 0;
         let mut one = choke(&[1, 2, 2, 1, 2, 2, 2, 1, 2, 2]);
         let n = 10_000;
         for _ in 0..n {
             let before: Vec<Waiting> = one.fifo.packets.iter().copied().collect();
-            hits += usize::from(comes(&mut one, 1) == 2);
+            hits += usize::from(enqueue(&mut one, 1) == 2);
             one.fifo = Fifo::default();
-            for waiting in before {
-                one.fifo.push(waiting);
+            for packet in before {
+                one.fifo.push(packet);
             }
         }
         let sigma = (f64::from(n) * 0.3 * 0.7).sqrt();
@@ -132,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_threshold_nothing_is_drawn() {
+    fn no_packet_is_drawn_below_the_threshold() {
         let mut quiet = choke(&[1; 9]);
         quiet.red = Red::new(
             &RedSpec {
@@ -143,9 +142,9 @@ mod tests {
                 gentle: true,
                 ecn: true,
             },
-            setting(),
+            queue_context(),
         );
-        assert_eq!(comes(&mut quiet, 1), 0); // finds 9
-        assert!(comes(&mut quiet, 1) > 0); // finds 10
+        assert_eq!(enqueue(&mut quiet, 1), 0); // 9 packets wait
+        assert!(enqueue(&mut quiet, 1) > 0); // 10 packets wait
     }
 }

@@ -1,24 +1,23 @@
-//! Controlled delay (RFC 8289): drops at the head, when even the smallest sojourn time of an interval was above target.
+//! Controlled delay (RFC 8289): drops at the head if even the smallest sojourn time of an interval was above target.
 //!
 //! ```text
 //!            sojourn ≥ target for an interval: drop one
-//!   waiting ───────────────────────────────────────────▶ dropping: the n-th drop interval/√n after the one before
+//!   waiting ───────────────────────────────────────────▶ dropping: the n-th drop interval/√n after the previous one
 //!      ▲                                                     │
 //!      └─────────────────────────────────────────────────────┘
-//!        sojourn < target, or no more than a packet is left
+//!        sojourn < target, or at most one packet is left
 //! ```
 //!
-//! Readings: the full packet that may stay whatever its sojourn (`maxpacket`) is the scenario's packet. A packet that may
-//! be marked is marked and sent in place of a drop, and counts as one, as in RFC 8290.
+//! Readings: `maxpacket`, the backlog that never causes a drop, is the scenario's full packet. An ECN-capable packet is marked
+//! and sent instead of dropped; the mark counts as a drop, as in RFC 8290.
 
 use waterfill_laws::units::{Duration, Instant};
-
 use waterfill_network::CodelSpec;
 
-use super::{Arriving, Backlog, Discipline, Fates, Fifo, Waiting};
+use super::discipline::{Arrival, Backlog, Fifo, QueueOutcome, Scheduler, Waiting};
 use crate::packet::Flags;
 
-/// RFC 8289 §5: a dropping state entered within so many intervals of the last one takes up its rate.
+/// RFC 8289 §5: a dropping state entered within this many intervals of the last one resumes its drop rate.
 const RESUME_INTERVALS: u64 = 16;
 
 /// The law, for one first-in-first-out queue.
@@ -27,9 +26,9 @@ pub(super) struct Codel {
     target: Duration,
     interval: Duration,
     ecn: bool,
-    /// With no more than this left, nothing is dropped.
+    /// Nothing is dropped while at most this much waits.
     packet_bytes: u64,
-    /// When the sojourn time will have been above target for an interval; none while below.
+    /// When the sojourn time will have been above target for an interval; `None` while below.
     first_above: Option<Instant>,
     dropping: bool,
     drop_next: Instant,
@@ -39,7 +38,7 @@ pub(super) struct Codel {
     last_count: u32,
 }
 
-/// `[rfc8289:control-law]` The next drop, `interval / √count` after this one.
+/// `[rfc8289:control-law]` The next drop is `interval / √count` after this one.
 fn control_law(now: Instant, interval: Duration, count: u32) -> Instant {
     now + Duration::from_secs(interval.as_secs() / f64::from(count).sqrt())
 }
@@ -59,36 +58,36 @@ impl Codel {
         }
     }
 
-    /// The packet to send, after those that are dropped.
-    pub(super) fn dequeue(&mut self, now: Instant, fifo: &mut Fifo, fates: &mut Fates) -> Option<Waiting> {
+    /// Drops packets as the law asks and returns the next one to send.
+    pub(super) fn dequeue(&mut self, now: Instant, fifo: &mut Fifo, outcome: &mut QueueOutcome) -> Option<Waiting> {
         let (mut head, too_long) = self.take(now, fifo)?;
         if self.dropping {
             self.dropping = too_long;
             while self.dropping && now >= self.drop_next {
                 self.count += 1;
                 let next = control_law(self.drop_next, self.interval, self.count);
-                if self.mark(&mut head, fates) {
+                if self.mark(&mut head, outcome) {
                     self.drop_next = next;
                     break;
                 }
-                fates.dropped(&head);
+                outcome.drop(&head);
                 (head, self.dropping) = self.take(now, fifo)?;
                 if self.dropping {
                     self.drop_next = next;
                 }
             }
         } else if too_long {
-            self.enter(now);
-            if !self.mark(&mut head, fates) {
-                fates.dropped(&head);
+            self.start_dropping(now);
+            if !self.mark(&mut head, outcome) {
+                outcome.drop(&head);
                 (head, _) = self.take(now, fifo)?;
             }
         }
         Some(head)
     }
 
-    /// Enters the dropping state, at the rate it had if that is not long ago.
-    fn enter(&mut self, now: Instant) {
+    /// Enters the dropping state; resumes the last drop rate if that state ended recently.
+    fn start_dropping(&mut self, now: Instant) {
         self.dropping = true;
         let before = self.count - self.last_count;
         let recent = now.since(self.drop_next) < self.interval * RESUME_INTERVALS;
@@ -97,15 +96,16 @@ impl Codel {
         self.drop_next = control_law(now, self.interval, self.count);
     }
 
-    fn mark(&self, head: &mut Waiting, fates: &mut Fates) -> bool {
-        let may = self.ecn && head.packet.flags.has(Flags::MARKABLE);
-        if may {
-            fates.marked(head);
+    /// Marks a packet if it is ECN-capable; returns whether it did.
+    fn mark(&self, head: &mut Waiting, outcome: &mut QueueOutcome) -> bool {
+        let markable = self.ecn && head.packet.flags.has(Flags::MARKABLE);
+        if markable {
+            outcome.mark(head);
         }
-        may
+        markable
     }
 
-    /// Takes out the head, and says whether it may be dropped: the sojourn times have all been too long for an interval.
+    /// Takes the head out; returns whether it may be dropped: all sojourn times of an interval were above target.
     fn take(&mut self, now: Instant, fifo: &mut Fifo) -> Option<(Waiting, bool)> {
         let Some(head) = fifo.pop() else {
             self.first_above = None;
@@ -120,7 +120,7 @@ impl Codel {
     }
 }
 
-/// CoDel as the only queue of a link; what finds no room is dropped.
+/// CoDel as the only queue of a link; packets that exceed the buffer limit are dropped.
 #[derive(Debug)]
 pub(super) struct CodelQueue {
     law: Codel,
@@ -133,17 +133,17 @@ impl CodelQueue {
     }
 }
 
-impl Discipline for CodelQueue {
-    fn enqueue(&mut self, waiting: Waiting, arriving: &Arriving, fates: &mut Fates) {
-        if arriving.fits(waiting.packet.bytes) {
+impl Scheduler for CodelQueue {
+    fn enqueue(&mut self, waiting: Waiting, arrival: &Arrival, outcome: &mut QueueOutcome) {
+        if arrival.fits(waiting.packet.bytes) {
             self.fifo.push(waiting);
         } else {
-            fates.dropped(&waiting);
+            outcome.drop(&waiting);
         }
     }
 
-    fn dequeue(&mut self, now: Instant, fates: &mut Fates) -> Option<Waiting> {
-        self.law.dequeue(now, &mut self.fifo, fates)
+    fn dequeue(&mut self, now: Instant, outcome: &mut QueueOutcome) -> Option<Waiting> {
+        self.law.dequeue(now, &mut self.fifo, outcome)
     }
 
     fn backlog(&self) -> Backlog {
@@ -157,8 +157,8 @@ impl Discipline for CodelQueue {
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::packet;
     use super::*;
+    use crate::testing;
 
     fn codel() -> Codel {
         Codel::new(&CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true }, 1500)
@@ -177,77 +177,77 @@ mod tests {
         assert!((ninth - 0.1 / 3.0).abs() < 1e-12);
     }
 
-    /// A packet a millisecond, each of which has waited 20 ms: when drops come, by hand.
-    fn drops(law: &mut Codel, fates: &mut Fates, from: u64, to: u64, sojourn: f64) -> Vec<u64> {
+    /// Sends one packet per millisecond, each after this sojourn time; returns the milliseconds at which packets are dropped.
+    fn drops(law: &mut Codel, ms_range: std::ops::Range<u64>, sojourn_ms: f64) -> Vec<u64> {
+        let mut outcome = QueueOutcome::default();
         let mut at = Vec::new();
-        for now in from..to {
+        for now in ms_range {
             let mut fifo = Fifo::default();
             for _ in 0..5 {
-                let mut waiting = packet(0, ms(now as f64 - sojourn));
+                let mut waiting = testing::waiting(0, ms(now as f64 - sojourn_ms));
                 waiting.packet.flags = Flags::default();
                 fifo.push(waiting);
             }
-            let before = fates.dropped.len();
-            assert!(law.dequeue(ms(now as f64), &mut fifo, fates).is_some());
-            at.extend(std::iter::repeat_n(now, fates.dropped.len() - before));
+            let before = outcome.dropped.len();
+            assert!(law.dequeue(ms(now as f64), &mut fifo, &mut outcome).is_some());
+            at.extend(std::iter::repeat_n(now, outcome.dropped.len() - before));
         }
         at
     }
 
     #[test]
-    fn drops_come_an_interval_late_and_then_faster() {
-        let (mut law, mut fates) = (codel(), Fates::default());
+    fn drops_start_after_an_interval_and_then_speed_up() {
+        let mut law = codel();
         // Above target from 50 ms on: the first drop at 150; then after 100/√1, 100/√2 = 70.7, 100/√3 = 57.7,
-        // 100/√4 = 50, 44.7, 40.8 ms, each after the time the one before was due, seen at whole milliseconds.
-        assert_eq!(drops(&mut law, &mut fates, 50, 530, 20.0), [150, 250, 321, 379, 429, 474, 514]);
-        // Below target: the dropping state is left at once.
-        assert!(drops(&mut law, &mut fates, 530, 600, 4.0).is_empty());
+        // 100/√4 = 50, 44.7, 40.8 ms, each after the previous one's due time, seen at whole milliseconds.
+        assert_eq!(drops(&mut law, 50..530, 20.0), [150, 250, 321, 379, 429, 474, 514]);
+        // Below target: the dropping state ends at once.
+        assert!(drops(&mut law, 530..600, 4.0).is_empty());
         assert!(!law.dropping);
-        // Above again within 16 intervals: count was 7, 1 at entry; the rate of 6 drops is taken up: 100/√6 = 40.8 ms,
-        // 100/√7 = 37.8 ms.
-        assert_eq!(drops(&mut law, &mut fates, 600, 790, 20.0), [700, 741, 779]);
-        // And a long time after, from one again.
-        assert!(drops(&mut law, &mut fates, 790, 800, 4.0).is_empty());
-        assert_eq!(drops(&mut law, &mut fates, 10_000, 10_201, 20.0), [10_100, 10_200]);
+        // Above again within 16 intervals: count was 7, 1 at entry, so it resumes at 6 drops: 100/√6 = 40.8 ms, 100/√7 = 37.8 ms.
+        assert_eq!(drops(&mut law, 600..790, 20.0), [700, 741, 779]);
+        // Much later it starts from one again.
+        assert!(drops(&mut law, 790..800, 4.0).is_empty());
+        assert_eq!(drops(&mut law, 10_000..10_201, 20.0), [10_100, 10_200]);
     }
 
     #[test]
-    fn a_short_burst_is_let_pass() {
-        let (mut law, mut fates) = (codel(), Fates::default());
-        drops(&mut law, &mut fates, 50, 149, 90.0);
-        assert!(drops(&mut law, &mut fates, 149, 150, 4.9).is_empty());
-        assert!(drops(&mut law, &mut fates, 150, 249, 90.0).is_empty());
+    fn a_burst_shorter_than_an_interval_passes() {
+        let mut law = codel();
+        drops(&mut law, 50..149, 90.0);
+        assert!(drops(&mut law, 149..150, 4.9).is_empty());
+        assert!(drops(&mut law, 150..249, 90.0).is_empty());
     }
 
     #[test]
-    fn the_last_packet_stays() {
-        let (mut law, mut fates) = (codel(), Fates::default());
+    fn the_last_full_packet_is_never_dropped() {
+        let (mut law, mut outcome) = (codel(), QueueOutcome::default());
         for now in 0..1000 {
             let mut fifo = Fifo::default();
-            fifo.push(packet(0, Instant::ZERO));
-            fifo.push(packet(0, Instant::ZERO)); // one full packet is left behind the head
-            assert!(law.dequeue(ms(f64::from(now)), &mut fifo, &mut fates).is_some());
+            fifo.push(testing::waiting(0, Instant::ZERO));
+            fifo.push(testing::waiting(0, Instant::ZERO)); // one full packet is left behind the head
+            assert!(law.dequeue(ms(f64::from(now)), &mut fifo, &mut outcome).is_some());
         }
-        assert!(fates.dropped.is_empty());
+        assert!(outcome.dropped.is_empty());
     }
 
     #[test]
     fn marks_count_as_drops() {
-        let (mut law, mut fates) = (codel(), Fates::default());
+        let (mut law, mut outcome) = (codel(), QueueOutcome::default());
         let mut marked = Vec::new();
         for now in 50..530 {
             let mut fifo = Fifo::default();
             for _ in 0..5 {
-                let mut waiting = packet(0, ms(f64::from(now) - 20.0));
+                let mut waiting = testing::waiting(0, ms(f64::from(now) - 20.0));
                 waiting.packet.flags.set(Flags::MARKABLE);
                 fifo.push(waiting);
             }
-            let sent = law.dequeue(ms(f64::from(now)), &mut fifo, &mut fates).unwrap();
+            let sent = law.dequeue(ms(f64::from(now)), &mut fifo, &mut outcome).unwrap();
             if sent.packet.flags.has(Flags::MARKED) {
                 marked.push(now);
             }
         }
         assert_eq!(marked, [150, 250, 321, 379, 429, 474, 514]);
-        assert_eq!((fates.marks, fates.dropped.len()), (7, 0));
+        assert_eq!((outcome.marks, outcome.dropped.len()), (7, 0));
     }
 }

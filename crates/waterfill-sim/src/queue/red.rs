@@ -1,19 +1,18 @@
 //! Random early detection: S. Floyd, V. Jacobson, *Random Early Detection Gateways for Congestion Avoidance*, IEEE/ACM
 //! Transactions on Networking 1(4), 1993, its Figure 2; the "gentle" variant is S. Floyd's recommendation of 2000.
 //!
-//! Readings: the queue that is averaged is what waits, the packet in service excluded, as everywhere here. The time that
-//! a packet takes on an idle link (the paper's s) is a full packet's. Thresholds in bytes average bytes; the probability
-//! does not depend on the packet's size either way (RFC 7141). Where the probability has reached 1, packets are dropped
-//! even if they may be marked (RFC 3168 §7).
+//! Readings: the averaged queue excludes the packet in service, as everywhere in this crate. The transmission time on an
+//! idle link (the paper's s) is that of a full packet. Thresholds in bytes average bytes; the probability never depends on
+//! the packet's size (RFC 7141). Where the probability is 1, packets are dropped even if ECN-capable (RFC 3168 §7).
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::Duration;
 use waterfill_network::random::uniform;
 use waterfill_network::{Level, RedSpec};
 
-use super::{Arriving, Backlog, Setting, Verdict};
+use super::discipline::{Arrival, Backlog, QueueContext, Verdict};
 
-/// State of one queue's average.
+/// The average of one queue.
 #[derive(Debug)]
 pub(super) struct Average {
     unit: Level,
@@ -24,16 +23,16 @@ pub(super) struct Average {
 }
 
 impl Average {
-    fn new(spec: &RedSpec, setting: &Setting) -> Self {
+    fn new(spec: &RedSpec, context: &QueueContext) -> Self {
         Self {
             unit: spec.min_threshold,
             weight: spec.weight,
-            packet_time: setting.capacity.time_for(u32::from(setting.packet_bytes)).max(Duration::from_ps(1)),
+            packet_time: context.capacity.time_for(u32::from(context.packet_bytes)).max(Duration::from_ps(1)),
             value: 0.0,
         }
     }
 
-    /// At an arrival: the average with this queue, or after this long without one.
+    /// Updates the average at an arrival, with this backlog or after this idle time.
     fn update(&mut self, backlog: Backlog, idle: Option<Duration>) -> f64 {
         self.value = match idle {
             Some(idle) => decayed(self.value, self.weight, idle / self.packet_time),
@@ -48,12 +47,12 @@ fn averaged(avg: f64, weight: f64, queue: f64) -> f64 {
     (1.0 - weight) * avg + weight * queue
 }
 
-/// `[red-1993:idle]` avg ← (1 − w)^m avg, after an idle time in which m packets could have been sent.
+/// `[red-1993:idle]` avg ← (1 − w)^m avg, after an idle time that m packets would have filled.
 fn decayed(avg: f64, weight: f64, packets: f64) -> f64 {
     (1.0 - weight).powf(packets) * avg
 }
 
-/// `[red-1993:pb]` The probability by the average alone: 0 below the lower threshold, `max_p` at the upper.
+/// `[red-1993:pb]` The probability from the average alone: 0 below the lower threshold, `max_p` at the upper.
 fn base_probability(avg: f64, (min, max): (f64, f64), max_p: f64, gentle: bool) -> f64 {
     if avg < min {
         0.0
@@ -66,13 +65,13 @@ fn base_probability(avg: f64, (min, max): (f64, f64), max_p: f64, gentle: bool) 
     }
 }
 
-/// `[red-1993:pa]` p_a = p_b / (1 − count p_b): spreads drops evenly, one within 1/p_b packets.
+/// `[red-1993:pa]` p_a = p_b / (1 − count p_b): spreads drops evenly, with at least one in 1/p_b packets.
 fn spread_probability(base: f64, count: u64) -> f64 {
     let left = 1.0 - count as f64 * base;
     if left > base { base / left } else { 1.0 }
 }
 
-/// The law of one queue.
+/// RED on one queue.
 #[derive(Debug)]
 pub(crate) struct Red {
     thresholds: (f64, f64),
@@ -80,27 +79,27 @@ pub(crate) struct Red {
     gentle: bool,
     ecn: bool,
     average: Average,
-    /// Packets since the last drop or mark, or since the average rose above the lower threshold; none while below.
+    /// Packets since the last drop or mark, or since the average rose above the lower threshold; `None` while below.
     count: Option<u64>,
     rng: Pcg64,
 }
 
 impl Red {
-    pub(super) fn new(spec: &RedSpec, setting: Setting) -> Self {
+    pub(super) fn new(spec: &RedSpec, context: QueueContext) -> Self {
         Self {
             thresholds: (spec.min_threshold.amount(), spec.max_threshold.amount()),
             max_p: spec.max_p,
             gentle: spec.gentle,
             ecn: spec.ecn,
-            average: Average::new(spec, &setting),
+            average: Average::new(spec, &context),
             count: None,
-            rng: setting.rng,
+            rng: context.rng,
         }
     }
 
-    /// A packet comes: the average, and whether it is above the lower threshold.
-    pub(super) fn observe(&mut self, arriving: &Arriving) -> bool {
-        let above = self.average.update(arriving.backlog, arriving.idle) >= self.thresholds.0;
+    /// Updates the average at an arrival; returns whether it is above the lower threshold.
+    pub(super) fn is_above_threshold(&mut self, arrival: &Arrival) -> bool {
+        let above = self.average.update(arrival.backlog, arrival.idle) >= self.thresholds.0;
         if !above {
             self.count = None;
         }
@@ -111,7 +110,7 @@ impl Red {
         &mut self.rng
     }
 
-    /// What is done with the packet observed last, the average being above the lower threshold.
+    /// Decides on the last arrival, given that the average is above the lower threshold.
     pub(super) fn decide(&mut self, markable: bool) -> Verdict {
         let base = base_probability(self.average.value, self.thresholds, self.max_p, self.gentle);
         if base >= 1.0 {
@@ -127,15 +126,15 @@ impl Red {
         if self.ecn && markable { Verdict::Mark } else { Verdict::Drop }
     }
 
-    pub(super) fn on_arrival(&mut self, arriving: &Arriving) -> Verdict {
-        if self.observe(arriving) { self.decide(arriving.markable) } else { Verdict::Accept }
+    pub(super) fn on_arrival(&mut self, arrival: &Arrival) -> Verdict {
+        if self.is_above_threshold(arrival) { self.decide(arrival.markable) } else { Verdict::Accept }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::testing::{finds, setting};
     use super::*;
+    use crate::testing::{arrival, queue_context};
 
     fn spec() -> RedSpec {
         RedSpec {
@@ -148,19 +147,19 @@ mod tests {
         }
     }
 
-    fn queue(packets: u64) -> Arriving {
-        finds(Backlog { bytes: packets * 1500, packets }, u64::MAX)
+    fn queue(packets: u64) -> Arrival {
+        arrival(Backlog { bytes: packets * 1500, packets }, u64::MAX)
     }
 
     #[test]
     fn red_1993_avg_by_hand() {
-        let mut average = Average::new(&spec(), &setting());
+        let mut average = Average::new(&spec(), &queue_context());
         let backlog = |packets| Backlog { bytes: 1000 * packets, packets };
         assert_eq!(average.update(backlog(8), None), 2.0); // 3/4 · 0 + 1/4 · 8
         assert_eq!(average.update(backlog(10), None), 4.0); // 3/4 · 2 + 1/4 · 10
-        // Idle for two packet times (1 ms each): 4 · (3/4)²; what waits does not count.
+        // Idle for two packet times (1 ms each): 4 · (3/4)²; the backlog does not count.
         assert_eq!(average.update(backlog(0), Some(Duration::from_millis(2))), 2.25);
-        let mut bytes = Average::new(&RedSpec { min_threshold: Level::Bytes(5e3), ..spec() }, &setting());
+        let mut bytes = Average::new(&RedSpec { min_threshold: Level::Bytes(5e3), ..spec() }, &queue_context());
         assert_eq!(bytes.update(backlog(8), None), 2000.0);
     }
 
@@ -186,22 +185,21 @@ mod tests {
         assert_eq!(spread_probability(0.0, 1_000_000), 0.0);
     }
 
-    /// With a constant average the gaps between drops are uniform on 1 … 1/p_b (the paper's second method): mean
-    /// (1/p_b + 1)/2, and none beyond 1/p_b.
+    /// With a constant average the gaps between drops are uniform on 1 … 1/p_b (the paper's second method).
     #[test]
     fn drops_are_spread_evenly() {
-        let mut red = Red::new(&spec(), setting());
+        let mut red = Red::new(&spec(), queue_context());
         red.average.value = 10.0; // p_b = 0.05: 1 … 20
         let (mut gap, mut gaps) = (0, [0u32; 21]);
         while gaps.iter().sum::<u32>() < 20_000 {
             gap += 1;
-            assert!(red.observe(&queue(10)));
+            assert!(red.is_above_threshold(&queue(10)));
             if red.decide(false) == Verdict::Drop {
                 gaps[gap] += 1; // the assertion is also that gap ≤ 20
                 gap = 0;
             }
         }
-        // After a drop the count starts at 1, so that one gap in twenty never comes: 19 gaps of about 1053.
+        // After a drop the count starts at 1, so one of the twenty gaps never occurs: 19 gaps of about 1053.
         let expected = 20_000.0 / 19.0;
         for (gap, &n) in gaps.iter().enumerate().take(20).skip(1) {
             assert!((f64::from(n) - expected).abs() < 5.0 * expected.sqrt(), "gap {gap}: {n} times");
@@ -209,14 +207,14 @@ mod tests {
     }
 
     #[test]
-    fn marks_where_it_may_and_drops_where_the_probability_is_one() {
-        let mut red = Red::new(&spec(), setting());
+    fn marks_ecn_capable_packets_unless_the_probability_is_one() {
+        let mut red = Red::new(&spec(), queue_context());
         red.average.value = 29.0;
         red.average.weight = 1e-9;
-        let marked = (0..100).filter(|_| red.on_arrival(&Arriving { markable: true, ..queue(29) }) == Verdict::Mark);
+        let marked = (0..100).filter(|_| red.on_arrival(&Arrival { markable: true, ..queue(29) }) == Verdict::Mark);
         assert!(marked.count() > 50);
         red.average.value = 31.0;
-        assert_eq!(red.on_arrival(&Arriving { markable: true, ..queue(31) }), Verdict::Drop);
+        assert_eq!(red.on_arrival(&Arrival { markable: true, ..queue(31) }), Verdict::Drop);
         red.average.value = 4.0;
         assert_eq!(red.on_arrival(&queue(1)), Verdict::Accept);
         assert_eq!(red.count, None);

@@ -1,62 +1,64 @@
-//! Cohabitation: explicit flows get their fair share of a link on which ordinary TCP is too.
+//! Cohabitation: explicit flows get their fair share of a link that also carries ordinary TCP.
 //!
-//! D. M. López Pacheco, L. Lefèvre, C. Pham, *Lightweight Fairness Solutions for XCP and TCP Cohabitation*, 2008. An explicit
-//! law gives way to load that does not listen to it; TCP listens to losses (and marks) only. So the module counts the
-//! flows of both classes ([`estimate`]), works out the classes' fair shares (eq. 3–4), measures what they send, and drops
-//! TCP packets with a probability that a [`controller`] sets. It knows nothing of the explicit law but its target.
+//! D. M. López Pacheco, L. Lefèvre, C. Pham, *Lightweight Fairness Solutions for XCP and TCP Cohabitation*, 2008.
+//! An explicit law yields to load that ignores its headers; TCP reacts to losses (and marks) only. So the module estimates the
+//! number of flows of both classes ([`estimator`]), computes the classes' fair shares (eq. 3–4), measures what they send,
+//! and drops TCP packets with a probability that a [`controller`] sets. It knows nothing of the explicit law but its target.
 //!
-//! It stands before the explicit laws of its link: they do not see, and so do not give way to, what it turns away. With the
-//! improved controller they are shown the explicit class's own part of the queue: what TCP's bursts leave in it is not theirs to
-//! drain, and a law such as RCP's would leave capacity idle for as long as they come. With a queue of its own for each class
-//! ([`apart`]) nothing is dropped here: the explicit laws are told which part of the capacity is theirs.
+//! The module decides before the explicit laws of its link: they neither see nor yield to what it drops. With the improved
+//! controller they see only the explicit class's part of the queue: the rest is TCP's burst, which they cannot drain, and a
+//! law such as RCP's would leave capacity idle for as long as it lasts. With one queue per class ([`per_class`]) nothing is
+//! dropped here: the explicit laws see only their part of the capacity.
 //!
 //! Readings:
-//! - The output capacity O of eq. 3 is what all may use together: the link's target × capacity, less load that neither
-//!   listens to routers nor to losses (constant-rate traffic).
+//! - The output capacity O of eq. 3 is what all flows may use together: the link's target × capacity, less load that reacts
+//!   neither to routers nor to losses (constant-rate traffic).
 //! - The control interval is a parameter: the module reads no protocol's header, and so not XCP's mean RTT.
-//! - A flow is what sends data or opens a connection. Only data of the TCP class is ever dropped or marked: without a
-//!   SYN there is no flow yet, and a lost acknowledgement slows nobody. All packets of a class count in its input.
-//! - The module acts in an interval on what it measured in the one before.
+//! - A flow is what sends data or opens a connection. Only data packets of the TCP class are dropped or marked: a SYN
+//!   belongs to no flow yet, and a lost acknowledgement slows nobody. All packets of a class count as its input.
+//! - In each interval the module acts on the measurements of the interval before.
 
 use std::ops::{Index, IndexMut};
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
-use waterfill_laws::protocol::Kind;
+use waterfill_laws::protocol::{Kind, Probe};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::CohabitSpec;
+use waterfill_network::series::COHABIT_COLUMNS;
 
-use super::{Setting, Verdict, flow_of};
+use super::discipline::{QueueContext, Verdict, flow_id};
 use crate::packet::{Cargo, Flags, Packet, Role};
 
-mod apart;
+mod bench;
 mod controller;
-mod cost;
-mod estimate;
+mod estimator;
 mod exact;
 mod nred;
+mod per_class;
+mod periods;
 mod sred;
 
-pub(super) use apart::Apart;
-pub use cost::Exercise;
+pub use bench::ModuleBench;
+pub(super) use per_class::PerClassQueue;
 
-use controller::{Controller, Fate, Measured};
-use estimate::Estimator;
+use controller::{Controller, Decision, Measured};
+use estimator::Estimator;
 
-/// Whom a packet listens to.
+/// What makes a flow change its rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
-    /// To routers.
+    /// Headers that routers write.
     Explicit,
-    /// To losses, marks and delays.
+    /// Losses, marks and delays.
     Tcp,
 }
 
 impl Class {
     const BOTH: [Self; 2] = [Self::Explicit, Self::Tcp];
 
-    /// None for traffic that listens to nobody.
+    /// The class of a packet; `None` for traffic without congestion control.
     fn of(packet: &Packet) -> Option<Self> {
         if packet.role == Role::Traffic {
             return None;
@@ -70,7 +72,7 @@ impl Class {
     }
 }
 
-/// Something of each class.
+/// One value per class.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct PerClass<T>([T; 2]);
 
@@ -93,7 +95,7 @@ impl<T> IndexMut<Class> for PerClass<T> {
     }
 }
 
-/// `[xcp-tcp-2008:eq3]` BW_XCP = O N/(N + M), an explicit flow having `weight` shares.
+/// `[xcp-tcp-2008:eq3]` BW_XCP = O N/(N + M), where an explicit flow has `weight` shares.
 fn explicit_share(usable: Rate, flows: PerClass<f64>, weight: f64) -> Rate {
     let shares = weight * flows[Class::Explicit];
     usable * (shares / (shares + flows[Class::Tcp]))
@@ -104,40 +106,11 @@ fn tcp_share(usable: Rate, explicit_share: Rate) -> Rate {
     usable - explicit_share
 }
 
-/// What a module shows at samples.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shown {
-    /// p_drop; zero while the module does not act.
-    pub(crate) probability: f64,
-    /// Estimated active flows.
-    pub(crate) explicit_flows: f64,
-    pub(crate) tcp_flows: f64,
-    /// TCP packets dropped so far.
-    pub(crate) drops: u64,
-    /// Packets that the estimator inspected so far, and its operations.
-    pub(crate) inspected: u64,
-    pub(crate) operations: u64,
-}
-
-impl Shown {
-    /// In the order of [`waterfill_network::series::COHABIT_COLUMNS`].
-    pub(crate) const fn values(&self) -> [f64; 6] {
-        [
-            self.probability,
-            self.explicit_flows,
-            self.tcp_flows,
-            self.drops as f64,
-            self.inspected as f64,
-            self.operations as f64,
-        ]
-    }
-}
-
-/// A class is there for so long after its last packet: a flow that has been driven to its smallest rate sends seldom.
+/// How long a class counts as present after its last packet: a flow at its smallest rate sends seldom.
 const PRESENCE: Duration = Duration::from_millis(2000);
 
-/// Time over which load that listens to nobody is averaged.
-const OTHER_AVERAGE: f64 = 1.0;
+/// Averaging time of load without congestion control, in seconds.
+const OTHER_AVERAGE_S: f64 = 1.0;
 
 /// The module on one link direction.
 #[derive(Debug)]
@@ -151,8 +124,9 @@ pub(crate) struct Cohabit {
     input: PerClass<Volume>,
     /// When each class was last seen.
     seen: PerClass<Option<Instant>>,
+    /// Input without congestion control.
     other: Volume,
-    /// Average of `other`.
+    /// Average rate of `other`.
     other_rate: Rate,
     flows: PerClass<f64>,
     weight: f64,
@@ -160,20 +134,21 @@ pub(crate) struct Cohabit {
     controller: Controller,
     ecn: bool,
     rng: Pcg64,
+    /// TCP packets dropped so far.
     drops: u64,
-    /// What waits of the explicit class.
+    /// Waiting bytes of the explicit class.
     explicit_backlog: u64,
-    /// What the interval that ended last measured, until somebody takes it.
+    /// Measurements of the interval that ended last, until they are taken.
     measured: Option<Measured>,
 }
 
 impl Cohabit {
-    pub(super) fn new(spec: &CohabitSpec, setting: Setting) -> Self {
-        let mut rng = setting.rng;
-        // A stream of its own: what is inspected does not change what is dropped.
+    pub(super) fn new(spec: &CohabitSpec, context: QueueContext) -> Self {
+        let mut rng = context.rng;
+        // A stream of its own: the choice of inspected packets does not change which packets are dropped.
         let inspection = Pcg64::new(u128::from(rng.next_u64()), 1);
         Self {
-            capacity: setting.capacity,
+            capacity: context.capacity,
             target: 1.0,
             interval: Duration::from_secs(spec.interval_s).max(Duration::from_ps(1)),
             since: Instant::ZERO,
@@ -193,13 +168,13 @@ impl Cohabit {
         }
     }
 
-    /// The share of the capacity that the laws on this link aim at.
-    pub(crate) const fn aim_at(&mut self, target: f64) {
+    /// Sets the share of the capacity that the link's laws aim at.
+    pub(super) const fn notify_target(&mut self, target: f64) {
         self.target = target;
     }
 
-    /// A packet comes.
-    pub(crate) fn on_arrival(&mut self, now: Instant, packet: &Packet) -> Verdict {
+    /// Measures an arriving packet and decides on it.
+    pub(super) fn on_arrival(&mut self, now: Instant, packet: &Packet) -> Verdict {
         self.advance(now);
         let volume = Volume::from_bytes(f64::from(packet.bytes));
         let Some(class) = Class::of(packet) else {
@@ -207,7 +182,7 @@ impl Cohabit {
             return Verdict::Accept;
         };
         if matches!(packet.role, Role::Data | Role::Syn) {
-            self.estimator.sees(now, class, flow_of(packet));
+            self.estimator.on_packet(now, class, flow_id(packet));
             self.seen[class] = Some(now);
         }
         let mut verdict = Verdict::Accept;
@@ -217,40 +192,40 @@ impl Cohabit {
                 self.drops += 1;
                 return verdict;
             }
-            self.controller.let_in(packet.bytes);
+            self.controller.on_admitted(packet.bytes);
         }
         self.input[class] += volume;
         verdict
     }
 
-    /// A packet has joined the queue.
-    pub(crate) fn waits(&mut self, packet: &Packet) {
+    /// Counts a packet that has to wait.
+    pub(super) fn on_enqueue(&mut self, packet: &Packet) {
         if Class::of(packet) == Some(Class::Explicit) {
             self.explicit_backlog += u64::from(packet.bytes);
         }
     }
 
-    /// A packet that waited has started its transmission.
-    pub(crate) fn starts(&mut self, packet: &Packet) {
+    /// Counts a waiting packet whose transmission starts.
+    pub(super) fn on_dequeue(&mut self, packet: &Packet) {
         if Class::of(packet) == Some(Class::Explicit) {
             self.explicit_backlog -= u64::from(packet.bytes);
         }
     }
 
-    /// The queue that explicit laws are shown, of this much in all.
-    pub(crate) const fn queue_shown(&self, all_bytes: u64) -> u64 {
-        if self.controller.is_improved() { self.explicit_backlog } else { all_bytes }
+    /// The part of a backlog that explicit laws see, in bytes.
+    pub(super) const fn visible_bytes(&self, backlog_bytes: u64) -> u64 {
+        if self.controller.is_improved() { self.explicit_backlog } else { backlog_bytes }
     }
 
     fn decide(&mut self, now: Instant, packet: &Packet) -> Verdict {
-        match self.controller.judge(now, packet.bytes, &mut self.rng) {
-            Fate::LetIn => Verdict::Accept,
-            Fate::Signal if self.ecn && packet.flags.has(Flags::MARKABLE) => Verdict::Mark,
-            Fate::Signal | Fate::Refuse => Verdict::Drop,
+        match self.controller.decide(now, packet.bytes, &mut self.rng) {
+            Decision::Admit => Verdict::Accept,
+            Decision::Signal if self.ecn && packet.flags.has(Flags::MARKABLE) => Verdict::Mark,
+            Decision::Signal | Decision::Drop => Verdict::Drop,
         }
     }
 
-    /// Ends the control intervals that are over. Only arrivals change what they measure, so it is enough to do so then.
+    /// Ends the control intervals that are over. Only arrivals change the measurements, so this runs at arrivals only.
     fn advance(&mut self, now: Instant) {
         let ends = self.since + self.interval;
         if now < ends {
@@ -269,7 +244,7 @@ impl Cohabit {
         let input = std::mem::take(&mut self.input);
         let [explicit, tcp] = Class::BOTH.map(|class| input[class] / lasted);
         let other = std::mem::take(&mut self.other) / lasted;
-        self.other_rate += (other - self.other_rate) * (1.0 - (-lasted.as_secs() / OTHER_AVERAGE).exp());
+        self.other_rate += (other - self.other_rate) * (1.0 - (-lasted.as_secs() / OTHER_AVERAGE_S).exp());
         self.flows = self.estimator.flows(now);
         let usable = (self.capacity * self.target - self.other_rate).max(Rate::ZERO);
         let known = Class::BOTH.iter().all(|&class| self.flows[class] > 0.0);
@@ -291,24 +266,33 @@ impl Cohabit {
         self.measured = Some(measured);
     }
 
-    /// What the last interval measured, once.
+    /// Returns the measurements of the last interval, once.
     fn take_measured(&mut self) -> Option<Measured> {
         self.measured.take()
     }
 
-    pub(crate) fn shown(&self) -> Shown {
+    /// Names of the module's columns.
+    pub(super) const fn columns() -> &'static [&'static str] {
+        &COHABIT_COLUMNS
+    }
+
+    /// Records a value for each of the module's columns.
+    pub(super) fn observe(&self, probe: &mut dyn Probe) {
         let work = self.estimator.work();
-        Shown {
-            probability: self.controller.probability(),
-            explicit_flows: self.flows[Class::Explicit],
-            tcp_flows: self.flows[Class::Tcp],
-            drops: self.drops,
-            inspected: work.inspected,
-            operations: work.operations,
+        let values = [
+            self.controller.probability(),
+            self.flows[Class::Explicit],
+            self.flows[Class::Tcp],
+            self.drops as f64,
+            work.inspected as f64,
+            work.operations as f64,
+        ];
+        for (column, value) in COHABIT_COLUMNS.into_iter().zip(values) {
+            probe.record(column, value);
         }
     }
 
-    pub(crate) fn heap_bytes(&self) -> usize {
+    pub(super) fn heap_bytes(&self) -> usize {
         size_of::<Self>() + self.estimator.heap_bytes()
     }
 }

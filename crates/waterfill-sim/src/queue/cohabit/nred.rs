@@ -1,24 +1,24 @@
 //! NRED's Bloom filter (J.-S. Li, Y.-S. Su, *Random Early Detection With Flow Number Estimation and Queue Length Feedback
 //! Control*, Journal of Systems Architecture 52(6), 2006), as the paper describes it (§4.2).
 //!
-//! L levels of P bins of one bit. A packet's flow is hashed to a bin of each level; if any of them is empty the flow is
-//! new in this measurement interval and N_act grows. A new flow whose L bins were all set by others is missed: a
+//! L levels of P bins of one bit. A packet's flow is hashed to one bin per level. If any of them is empty the flow is
+//! new in this measurement interval, and N_act grows. A new flow whose L bins were all set by others is missed: a
 //! misclassification. A flow counts once whatever its rate, unlike in a zombie list.
 
 use waterfill_laws::units::{Duration, Instant};
 
-use super::estimate::Periods;
+use super::periods::Periods;
 use super::{Class, PerClass};
-use crate::queue::fq_codel::mixed;
+use crate::random::mix;
 
-/// A filter for each class.
+/// One filter per class.
 #[derive(Debug)]
 pub(super) struct Nred {
     periods: Periods,
-    /// One a level: its hash function.
+    /// One per level: selects its hash function.
     salts: Box<[u64]>,
     bins: u32,
-    /// Bits, level after level.
+    /// Bits of all levels, one level after the other.
     filled: PerClass<Box<[u64]>>,
 }
 
@@ -29,31 +29,31 @@ impl Nred {
         Self { periods: Periods::new(period), salts, bins, filled }
     }
 
-    fn turn(&mut self, now: Instant) {
-        if self.periods.turn(now) {
+    fn advance(&mut self, now: Instant) {
+        if self.periods.advance(now) {
             for class in Class::BOTH {
                 self.filled[class].fill(0);
             }
         }
     }
 
-    /// Operations and writes that the packet took: a hash and an access a level.
-    pub(super) fn sees(&mut self, now: Instant, class: Class, flow: u64) -> (u64, u64) {
-        self.turn(now);
+    /// Counts a packet's flow; returns the operations (one hash and one access per level) and writes that this took.
+    pub(super) fn on_packet(&mut self, now: Instant, class: Class, flow: u64) -> (u64, u64) {
+        self.advance(now);
         let filled = &mut self.filled[class];
         let mut set = 0;
         for (level, &salt) in self.salts.iter().enumerate() {
-            let bin = level * self.bins as usize + (mixed(flow, salt) % u64::from(self.bins)) as usize;
+            let bin = level * self.bins as usize + (mix(flow, salt) % u64::from(self.bins)) as usize;
             let (word, bit) = (bin / 64, 1 << (bin % 64));
             set += u64::from(filled[word] & bit == 0);
             filled[word] |= bit;
         }
-        self.periods.running[class] += u32::from(set > 0);
+        self.periods.current[class] += u32::from(set > 0);
         (2 * self.salts.len() as u64, set)
     }
 
     pub(super) fn flows(&mut self, now: Instant) -> PerClass<f64> {
-        self.turn(now);
+        self.advance(now);
         self.periods.flows()
     }
 
@@ -62,39 +62,35 @@ impl Nred {
     }
 }
 
-/// Flows that `flows` of them are expected to be counted as: each is missed if all its bins are set by those before it.
-#[cfg(test)]
-fn expected_count(flows: u32, levels: u32, bins: u32) -> f64 {
-    let empty = 1.0 - 1.0 / f64::from(bins);
-    (0..flows).map(|before| 1.0 - (1.0 - empty.powf(f64::from(before))).powf(f64::from(levels))).sum()
-}
-
 #[cfg(test)]
 mod tests {
-    use super::super::estimate::Estimator;
     use super::*;
-    use rand_pcg::Pcg64;
-    use waterfill_network::EstimatorSpec;
 
-    fn counted(flows: u32, levels: u32, bins: u32) -> f64 {
-        let spec = EstimatorSpec::Nred { levels, bins, period_s: 1.0 };
-        let mut estimator = Estimator::new(&spec, 1.0, Pcg64::new(9, 1));
+    fn counted(flows: u32, levels: u64, bins: u32) -> f64 {
+        let salts = (1..=levels).map(|level| mix(level, 9)).collect();
+        let mut nred = Nred::new(salts, bins, Duration::from_millis(1000));
         for _ in 0..2 {
             for flow in 0..flows {
-                estimator.sees(Instant::ZERO, Class::Tcp, u64::from(flow));
+                nred.on_packet(Instant::ZERO, Class::Tcp, u64::from(flow));
             }
         }
-        estimator.flows(Instant::ZERO)[Class::Tcp]
+        nred.flows(Instant::ZERO)[Class::Tcp]
+    }
+
+    /// Expected count of `flows` flows: one is missed if all its bins are set by those before it.
+    fn expected_count(flows: u32, levels: u64, bins: u32) -> f64 {
+        let empty = 1.0 - 1.0 / f64::from(bins);
+        (0..flows).map(|before| 1.0 - (1.0 - empty.powf(f64::from(before))).powf(levels as f64)).sum()
     }
 
     #[test]
-    fn flows_count_once_whatever_they_send() {
+    fn each_flow_counts_once_whatever_it_sends() {
         assert_eq!(counted(13, 4, 4096), 13.0);
         assert_eq!(counted(1, 1, 1), 1.0);
     }
 
     #[test]
-    fn misclassification_is_what_the_filter_predicts() {
+    fn misclassifications_agree_with_the_expected_count() {
         for (flows, levels, bins) in [(1000, 1, 1024), (1000, 2, 1024), (1000, 4, 1024), (10_000, 4, 4096)] {
             let (found, expected) = (counted(flows, levels, bins), expected_count(flows, levels, bins));
             assert!((found - expected).abs() < 0.05 * f64::from(flows), "{flows} {levels} {bins}: {found} {expected}");
@@ -103,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn more_levels_misclassify_less() {
+    fn more_levels_misclassify_fewer_flows() {
         let errors = [1, 2, 4, 8].map(|levels| 500.0 - counted(500, levels, 1024));
         assert!(errors.is_sorted_by(|a, b| a > b), "{errors:?}");
     }

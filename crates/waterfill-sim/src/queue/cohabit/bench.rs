@@ -1,4 +1,4 @@
-//! The module without a network around it: what a packet costs, what it remembers, how well it counts.
+//! The module without a network: its time per packet, its memory, and the error of its estimates.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;
@@ -9,11 +9,11 @@ use waterfill_network::random::below;
 
 use super::{Class, Cohabit};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
-use crate::queue::Setting;
+use crate::queue::discipline::QueueContext;
 
-/// A module on a 10 Gbit/s link that full packets of flows drawn at random come to, ten in eleven of them explicit.
+/// A module on a 10 Gbit/s link. Full packets arrive from flows drawn at random, ten in eleven of them explicit.
 #[derive(Debug)]
-pub struct Exercise {
+pub struct ModuleBench {
     module: Cohabit,
     headers: [AnyHeader; 2],
     flows: [usize; 2],
@@ -21,18 +21,18 @@ pub struct Exercise {
     rng: Pcg64,
 }
 
-impl Exercise {
-    /// A module for this many flows, ten in eleven of them explicit.
+impl ModuleBench {
+    /// Builds a module for this many flows, ten in eleven of them explicit.
     ///
     /// # Errors
     /// One sentence: which parameter is out of range.
     pub fn new(spec: &CohabitSpec, flows: u32) -> Result<Self, String> {
         spec.check()?;
-        let setting = Setting { capacity: Rate::from_bps(1e10), packet_bytes: 1500, rng: Pcg64::new(1, 1) };
+        let context = QueueContext { capacity: Rate::from_bps(1e10), packet_bytes: 1500, rng: Pcg64::new(1, 1) };
         let header = |id: ProtocolId| id.decode_header(&[0; 64]).ok_or("a header of zeros");
         let tcp = (flows as usize / 11).max(1);
         Ok(Self {
-            module: Cohabit::new(spec, setting),
+            module: Cohabit::new(spec, context),
             headers: [header(ProtocolId::Rcp)?, header(ProtocolId::Reno)?],
             flows: [flows as usize - tcp, tcp],
             now: Instant::ZERO,
@@ -40,8 +40,8 @@ impl Exercise {
         })
     }
 
-    /// So many packets come, at the link's rate.
-    pub fn packets(&mut self, count: u32) {
+    /// Sends `count` packets through the module, at the link's rate.
+    pub fn run(&mut self, count: u32) {
         let all = self.flows[0] + self.flows[1];
         for _ in 0..count {
             self.now += Duration::from_ps(1_200_000); // 1500 B at 10 Gbit/s
@@ -64,20 +64,20 @@ impl Exercise {
         }
     }
 
-    /// The same packets without the module: what the exercise itself costs.
-    pub fn nothing(&mut self, count: u32) -> u64 {
+    /// Draws `count` packets without the module: the benchmark's own cost.
+    pub fn run_baseline(&mut self, count: u32) -> u64 {
         let all = self.flows[0] + self.flows[1];
         (0..count).fold(0, |sum, _| sum ^ below(&mut self.rng, all) as u64 ^ self.rng.next_u64())
     }
 
-    /// Estimated and true numbers of explicit and of TCP flows.
+    /// Returns estimated and true numbers of flows, of the explicit class and of the TCP class.
     #[must_use]
     pub fn estimates(&mut self) -> [(f64, usize); 2] {
         let found = self.module.estimator.flows(self.now);
         [(found[Class::Explicit], self.flows[0]), (found[Class::Tcp], self.flows[1])]
     }
 
-    /// Bytes of state, all of it.
+    /// Returns the bytes of state.
     #[must_use]
     pub fn state_bytes(&self) -> usize {
         self.module.heap_bytes()
@@ -98,13 +98,13 @@ mod tests {
             explicit_weight: 1.0,
             ecn: true,
         };
-        let mut exercise = Exercise::new(&spec, flows).expect("a good specification");
-        exercise.packets(3 * flows);
-        exercise.state_bytes()
+        let mut bench = ModuleBench::new(&spec, flows).expect("a valid specification");
+        bench.run(3 * flows);
+        bench.state_bytes()
     }
 
     #[test]
-    fn state_does_not_grow_with_flows_but_the_oracles() {
+    fn only_the_exact_estimators_state_grows_with_flows() {
         let sred = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: false };
         let nred = EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0 };
         let exact = EstimatorSpec::Exact { period_s: 2.0 };

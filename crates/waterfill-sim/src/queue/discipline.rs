@@ -1,0 +1,224 @@
+//! What queue disciplines share: buffer limits, verdicts, stored packets, and the [`Scheduler`] trait.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+
+use rand_pcg::Pcg64;
+use waterfill_laws::protocol::Probe;
+use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::Level;
+
+use crate::packet::{Flags, Packet, Role, SackId};
+
+/// What a queue knows of its link direction when it is built.
+#[derive(Clone, Debug)]
+pub(crate) struct QueueContext {
+    pub(crate) capacity: Rate,
+    /// Size of a full packet.
+    pub(crate) packet_bytes: u16,
+    /// The queue's own random stream.
+    pub(crate) rng: Pcg64,
+}
+
+/// Waiting bytes and packets; the packet in service is excluded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Backlog {
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+}
+
+impl Backlog {
+    /// The length in the unit of `level`.
+    pub(super) const fn in_unit_of(self, level: Level) -> f64 {
+        match level {
+            Level::Bytes(_) => self.bytes as f64,
+            Level::Packets(_) => self.packets as f64,
+        }
+    }
+}
+
+/// The largest backlog that a link's buffer holds.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BufferLimit {
+    pub(crate) bytes: u64,
+    pub(crate) packets: u64,
+}
+
+impl BufferLimit {
+    /// Whether a packet of this size fits on top of a backlog.
+    pub(crate) const fn admits(self, backlog: Backlog, bytes: u64) -> bool {
+        backlog.bytes + bytes <= self.bytes && backlog.packets < self.packets
+    }
+
+    /// Whether a backlog is within the limit.
+    pub(super) const fn holds(self, backlog: Backlog) -> bool {
+        backlog.bytes <= self.bytes && backlog.packets <= self.packets
+    }
+}
+
+/// The state of a link when a packet arrives.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Arrival {
+    /// Backlog without this packet.
+    pub(crate) backlog: Backlog,
+    pub(crate) limit: BufferLimit,
+    /// How long the transmitter has been idle; `None` while it is busy.
+    pub(crate) idle: Option<Duration>,
+    /// Whether the packet is ECN-capable.
+    pub(crate) markable: bool,
+}
+
+impl Arrival {
+    /// Whether the buffer takes the packet; a packet that finds the transmitter idle never waits.
+    pub(crate) const fn fits(&self, bytes: u16) -> bool {
+        self.idle.is_some() || self.limit.admits(self.backlog, bytes as u64)
+    }
+}
+
+/// A discipline's decision on an arriving packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verdict {
+    Accept,
+    Mark,
+    Drop,
+}
+
+/// A packet in a scheduler's own store.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiting {
+    pub(crate) packet: Packet,
+    /// When it was enqueued.
+    pub(crate) since: Instant,
+    /// Sequence number of its arrival.
+    pub(crate) order: u64,
+}
+
+/// Packets that a scheduler dropped or marked after it had accepted them.
+#[derive(Debug, Default)]
+pub(crate) struct QueueOutcome {
+    /// SACK slot of each dropped packet, until the engine frees it.
+    pub(crate) dropped: Vec<SackId>,
+    /// Drops since the link last counted them.
+    pub(crate) drops: u64,
+    /// Marks since the link last counted them.
+    pub(crate) marks: u64,
+}
+
+impl QueueOutcome {
+    pub(super) fn drop(&mut self, waiting: &Waiting) {
+        self.dropped.push(waiting.packet.sack);
+        self.drops += 1;
+    }
+
+    pub(super) fn mark(&mut self, waiting: &mut Waiting) {
+        waiting.packet.flags.set(Flags::MARKED);
+        self.marks += 1;
+    }
+}
+
+/// A discipline that stores the waiting packets itself and chooses which one is sent next.
+///
+/// A packet that finds the transmitter idle is enqueued and dequeued at the same time.
+pub(crate) trait Scheduler: Debug + Send + Sync {
+    /// Stores a packet; it, or others in its place, may be dropped.
+    fn enqueue(&mut self, waiting: Waiting, arrival: &Arrival, outcome: &mut QueueOutcome);
+    /// Returns the packet to send now that the transmitter is free; `None` only if nothing is left.
+    fn dequeue(&mut self, now: Instant, outcome: &mut QueueOutcome) -> Option<Waiting>;
+    /// Bytes and packets in store.
+    fn backlog(&self) -> Backlog;
+    /// Bytes of heap memory in use.
+    fn heap_bytes(&self) -> usize;
+
+    /// Notifies the discipline of an arrival, before the link's router laws see the packet.
+    fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
+    /// Whether router laws see this packet; they do not see a class that has a queue of its own.
+    fn is_visible(&self, _packet: &Packet) -> bool {
+        true
+    }
+    /// The share of the link that its router laws control; `None` is all of it.
+    fn share(&self) -> Option<LinkShare> {
+        None
+    }
+    /// Names of the columns that the discipline adds to its link's time series.
+    fn columns(&self) -> &'static [&'static str] {
+        &[]
+    }
+    /// Records a value for each of [`Scheduler::columns`]; called at samples only.
+    fn observe(&self, _probe: &mut dyn Probe) {}
+}
+
+/// The part of a link that its router laws control.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LinkShare {
+    pub(crate) capacity: Rate,
+    /// Backlog of the packets that they control.
+    pub(crate) bytes: u64,
+}
+
+/// Packets in order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Fifo {
+    pub(super) packets: VecDeque<Waiting>,
+    pub(super) bytes: u64,
+}
+
+impl Fifo {
+    pub(super) fn push(&mut self, waiting: Waiting) {
+        self.bytes += u64::from(waiting.packet.bytes);
+        self.packets.push_back(waiting);
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Waiting> {
+        self.remove(0)
+    }
+
+    pub(super) fn pop_last(&mut self) -> Option<Waiting> {
+        self.remove(self.packets.len().checked_sub(1)?)
+    }
+
+    pub(super) fn remove(&mut self, index: usize) -> Option<Waiting> {
+        let waiting = self.packets.remove(index)?;
+        self.bytes -= u64::from(waiting.packet.bytes);
+        Some(waiting)
+    }
+
+    pub(super) fn backlog(&self) -> Backlog {
+        Backlog { bytes: self.bytes, packets: self.packets.len() as u64 }
+    }
+
+    pub(super) fn heap_bytes(&self) -> usize {
+        self.packets.capacity() * size_of::<Waiting>()
+    }
+}
+
+/// Identifies a packet's flow, as addresses and ports do on a real network.
+///
+/// Data and acknowledgements of a connection are two flows. So are two connections that use the same slot one after the other.
+pub(super) fn flow_id(packet: &Packet) -> u64 {
+    let direction: u64 = match packet.role {
+        Role::Syn | Role::Data => 0,
+        Role::SynAck | Role::Ack => 1,
+        Role::Traffic => 2,
+    };
+    u64::from(packet.flow) | u64::from(packet.incarnation) << 32 | direction << 48
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::full_packet;
+
+    #[test]
+    fn flow_ids_separate_directions_traffic_and_successive_connections() {
+        let data = full_packet(7, Instant::ZERO);
+        let ack = Packet { role: Role::Ack, ..data };
+        let traffic = Packet { role: Role::Traffic, ..data };
+        let next = Packet { incarnation: 1, ..data };
+        let other = Packet { flow: 8, ..data };
+        let mut flows = [data, ack, traffic, next, other].map(|p| flow_id(&p)).to_vec();
+        flows.sort_unstable();
+        flows.dedup();
+        assert_eq!(flows.len(), 5);
+        assert_eq!(flow_id(&data), flow_id(&Packet { role: Role::Syn, number: 3, ..data }));
+    }
+}
