@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 import pytest
+
 from known import ROOT
 
 BIN = ROOT / ".venv" / "bin"
