@@ -26,9 +26,9 @@ from typing import Any
 
 import numpy as np
 
-from waterfill.analysis import metrics
+from waterfill.analysis import series
 from waterfill.analysis.compare import run_each
-from waterfill.analysis.metrics import Series
+from waterfill.analysis.series import Series
 from waterfill.errors import InputError
 from waterfill.network import protocols
 from waterfill.runs import cache
@@ -193,7 +193,7 @@ def judge(cell: Cell, result: Result, by_themselves: Result) -> Verdict:
     flows = result.summary["flows"]
     fair_bps = sum(flow["max_min_bps"] for flow in flows if flow["group"] == "explicit")
     link = result.samples("links", "bottleneck")
-    time_s, used_share = (metrics.numbers(link, name) for name in ("time_s", "utilization"))
+    time_s, used_share = (series.numbers(link, name) for name in ("time_s", "utilization"))
     rate_bps = class_rate(result, "explicit", time_s)
     explicit = least_mean(time_s, rate_bps, start_s, stop_s) / fair_bps
     used = least_mean(time_s, used_share, start_s, stop_s)
@@ -213,7 +213,7 @@ def class_rate(result: Result, group: str, time_s: Series) -> Series:
     for flow in result.summary["flows"]:
         if flow["group"] == group:
             rows = result.samples("flows", flow["name"])
-            at_s, rate_bps = (metrics.numbers(rows, name) for name in ("time_s", "rate_bps"))
+            at_s, rate_bps = (series.numbers(rows, name) for name in ("time_s", "rate_bps"))
             # A flow has one more row, at its start, which need not be a sample time of the links.
             shared = np.isin(at_s, time_s)
             total_bps[np.searchsorted(time_s, at_s[shared])] += np.nan_to_num(rate_bps[shared])
@@ -222,7 +222,7 @@ def class_rate(result: Result, group: str, time_s: Series) -> Series:
 
 def least_mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float:
     """The least mean of `WINDOW_S` that lies wholly in a window."""
-    _, means = metrics.means(time_s, values, WINDOW_S, start_s, stop_s)
+    _, means = series.means(time_s, values, WINDOW_S, start_s, stop_s)
     return float(means.min())
 
 

@@ -26,9 +26,10 @@ from pathlib import Path
 
 from waterfill.cli.live import LiveList
 from waterfill.errors import InputError
-from waterfill.papers import claims
-from waterfill.papers.chance import OverSeeds
-from waterfill.papers.claims import Experiment
+from waterfill.papers.claims import loading
+from waterfill.papers.claims.chance import OverSeeds
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.verdict import edges
 from waterfill.papers.reproduce import Reproduction, reproduce
 from waterfill.runs.result import Document, make_directory, to_json, write_text
 
@@ -130,7 +131,7 @@ class Row:
         value = self.claim["paper_value"]
         if value is None:
             return ()
-        return claims.edges(self.claim["relation"], value, self.claim["tolerance"])
+        return edges(self.claim["relation"], value, self.claim["tolerance"])
 
     def document(self) -> Document:
         """The claim's entry in the document of `--json`."""
@@ -272,8 +273,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.seeds < 2:
             expected = f"expected 2 or more, there is nothing to compare in {options.seeds}"
             raise InputError("command line", "--seeds", expected)
-        known = claims.experiments()
-        chosen = claims.select(options.names, known) if options.names else known
+        known = loading.experiments()
+        chosen = loading.select(options.names, known) if options.names else known
         folder = None if options.o is None else make_directory(options.o)
         seeds = range(1, options.seeds + 1)
         judged = judge(chosen, seeds, options.short)

@@ -14,7 +14,7 @@ import pytest
 
 from validation import seeds
 from waterfill.cli.live import LiveList
-from waterfill.papers import claims
+from waterfill.papers.claims import loading
 from waterfill.runs.progress import Tick
 
 SCENARIO = """
@@ -137,7 +137,7 @@ def test_the_table_says_where_single_runs_lie():
 def test_an_experiment_of_several_seeds(tmp_path, monkeypatch, capsys):
     """Six runs for two seeds; an edge amid them is complained of until it is on record."""
     root = written(tmp_path, rate("mean", ">", "1.0"))
-    monkeypatch.setattr(claims, "papers_folder", lambda: root)
+    monkeypatch.setattr(loading, "papers_folder", lambda: root)
     file = root / "paper" / "one" / "claims.toml"
     file.write_text(file.read_text().replace('title = "x"', 'title = "x"\nseeds = 3'))
     assert seeds.main(["--seeds", "2", "--json"]) == 0
@@ -175,7 +175,7 @@ def rate(name: str, relation: str, value: str, tolerance: str = "0.0") -> str:
 def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     """Losses are random and the rate with them; a bound amid its values changes its verdict."""
     root = written(tmp_path, rate("above", ">", "1.0"))
-    monkeypatch.setattr(claims, "papers_folder", lambda: root)
+    monkeypatch.setattr(loading, "papers_folder", lambda: root)
     out = tmp_path / "out"
     assert seeds.main(["--seeds", "3", "--json", "-o", str(out)]) == 0
     told = capsys.readouterr()

@@ -24,9 +24,10 @@ import numpy as np
 from validation.testbed import maxnet_cells, maxnet_plots, maxnet_special
 from validation.testbed.maxnet_cells import Backend, Cell, Goal, Of
 from validation.testbed.maxnet_special import SPECIALS
-from waterfill.analysis import metrics
 from waterfill.errors import InputError, RunError
-from waterfill.papers import signals
+from waterfill.papers.measures import flows as flow_measures
+from waterfill.papers.measures.registry import MEASURES
+from waterfill.papers.measures.signals import sampled
 from waterfill.runs import backends
 from waterfill.runs.cache import StoredResult
 from waterfill.runs.progress import Bar
@@ -37,18 +38,18 @@ from waterfill.testbed import checks, daemon
 _UNITS = {"": 1.0, "%": 0.01, "ms": 1e-3, "ns": 1e-9, "Mbit/s": 1e6}
 
 
-# --- measures beyond `waterfill.analysis.metrics` ---------------------------------------------
+# --- measures beyond `waterfill.papers.measures` ------------------------------------------------
 
 
 def drops_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
     """Packets that a link's queue dropped in a window."""
-    _, drops = signals._window(result, "links", link, "drops", start_s, stop_s)
+    _, drops = sampled(result, "links", link, "drops", start_s, stop_s)
     return float(drops.sum()) if len(drops) else None
 
 
 def unequal(result: Result, *, flows: list[str], start_s: float, stop_s: float) -> float | None:
     """How far the farthest of these flows' mean rates is from their mean, as a share of it."""
-    rates = [metrics.rate_over(result, flow=f, start_s=start_s, stop_s=stop_s) for f in flows]
+    rates = [flow_measures.rate_over(result, flow=f, start_s=start_s, stop_s=stop_s) for f in flows]
     known = np.array([rate for rate in rates if rate is not None])
     if len(known) < len(flows) or not known.mean():
         return None
@@ -61,7 +62,7 @@ _OWN: Mapping[str, Callable[..., float | None]] = {"drops_over": drops_over, "un
 def measured(result: Result, name: str, args: Mapping[str, object]) -> float | None:
     """A measure by its name, in SI."""
     own = _OWN.get(name)
-    function: Callable[..., float | None] = own or metrics.MEASURES[name].function
+    function: Callable[..., float | None] = own or MEASURES[name].function
     return function(result, **args)
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from waterfill.network import protocols
-from waterfill.papers.claims import papers_folder
+from waterfill.papers.claims.loading import papers_folder
 from waterfill.runs.result import Document
 from waterfill.scenario.document import Scenario, from_dict, from_toml, load
 from waterfill.testbed import kernel

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from validation.testbed.maxnet_cells import Cell, Panel
-from waterfill.analysis import metrics, plots
+from waterfill.analysis import plots, series
 from waterfill.analysis.plots import save
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
             continue  # the fluid has no other law's flows
         if panel.column not in rows.column_names:
             continue
-        time_s = metrics.numbers(rows, "time_s")
-        values = metrics.numbers(rows, panel.column)
+        time_s = series.numbers(rows, "time_s")
+        values = series.numbers(rows, panel.column)
         there = np.isfinite(values)
         time_s, values = time_s[there], values[there]
         if panel.average_s > 0:
-            time_s, values = plots._intervals(time_s, values, panel.average_s)
+            time_s, values = plots.intervals(time_s, values, panel.average_s)
         label = f"{name}, {_NAMES[backend]}"
         axis.plot(time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend])
 

@@ -28,8 +28,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from waterfill.analysis import metrics
-from waterfill.analysis.metrics import Series
+from waterfill.analysis import series
+from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends
@@ -304,11 +304,11 @@ def settling_s(
     for i in np.flatnonzero(long_enough & (spans.share_bps > 0)):
         from_s, to_s, share_bps = (float(column[i]) for column in spans)
         rows = slice(*np.searchsorted(time_s, [from_s + 1e-9, to_s + 1e-9], side="right"))
-        ends_s, mean_bps = metrics.means(time_s[rows], rate_bps[rows], average_s, from_s, to_s)
+        ends_s, mean_bps = series.means(time_s[rows], rate_bps[rows], average_s, from_s, to_s)
         if not len(ends_s):
             continue
         inside = np.abs(mean_bps - share_bps) <= max(_BAND * share_bps, slack_bps)
-        wait_s = metrics.settled_at(ends_s, inside) - from_s
+        wait_s = series.settled_at(ends_s, inside) - from_s
         if wait_s < math.inf:
             settled = True
         elif i + 1 == len(spans.to_s) and not completed:
@@ -406,7 +406,7 @@ def _flow_figures(
 def _rates_of(result: Result) -> list[tuple[Series, Series]]:
     """Sample times and rates of every flow in the summary's order, found in one pass."""
     table = result.flows
-    time_s, rate_bps = metrics.numbers(table, "time_s"), metrics.numbers(table, "rate_bps")
+    time_s, rate_bps = series.numbers(table, "time_s"), series.numbers(table, "rate_bps")
     flow = table["flow"].combine_chunks().indices.to_numpy()
     order = np.argsort(flow, kind="stable")  # time order within each flow
     edges = np.searchsorted(flow[order], np.arange(len(result.summary["flows"]) + 1))

@@ -7,14 +7,13 @@ pyplot: no window, no global state. matplotlib is loaded when something is drawn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from waterfill.analysis.series import Series
 from waterfill.runs.result import write_atomically
 
 if TYPE_CHECKING:
@@ -22,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from waterfill.runs.result import Result
-
-Series: TypeAlias = NDArray[np.float64]
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
 _STYLES = ("-", "--", "-.", ":")
@@ -98,7 +95,7 @@ def comparison(
         _rates(rate, result, average_s)
         rows_of_link = result.samples("links", link)
         style = {"color": "#000000", "linestyle": "-"}
-        _line(queue, rows_of_link, "queue_max_bytes", average_s, link, unit, style, np.maximum)
+        draw_line(queue, rows_of_link, "queue_max_bytes", average_s, link, unit, style, np.maximum)
         queue.set_ylabel(f"queue ({prefix})")
         for axis in (rate, queue):
             axis.set_xlim(0, duration_s)
@@ -117,24 +114,6 @@ def comparison(
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2 * columns, frameon=False)
     return figure
-
-
-@dataclass(frozen=True)
-class Plot:
-    """One plot of the experiments' list: the function, and what its first argument is.
-
-    As for `waterfill.analysis.metrics.Measure`: one run, all runs by name, or nothing.
-    """
-
-    function: Callable[..., Figure]
-    of: Literal["run", "runs", "nothing"] = "run"
-
-
-PLOTS: dict[str, Plot] = {
-    "rates": Plot(rates),
-    "queues": Plot(queues),
-    "overview": Plot(overview),
-}
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
@@ -184,7 +163,7 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
     if len(flows) <= _MOST_LINES:
         for flow in flows:
             rows = result.samples("flows", flow["name"])
-            _line(axis, rows, "rate_bps", average_s, flow["name"], 1e6, next(styles))
+            draw_line(axis, rows, "rate_bps", average_s, flow["name"], 1e6, next(styles))
     else:
         for group in dict.fromkeys(flow["group"] for flow in flows):
             names = [flow["name"] for flow in flows if flow["group"] == group]
@@ -192,7 +171,7 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
             _band(axis, result.flows, names, average_s, label, next(styles))
     for source in result.summary.get("traffic", []):
         rows = result.samples("traffic", source["name"])
-        _line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
+        draw_line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
     axis.set_ylabel("rate (Mbit/s)")
 
 
@@ -219,7 +198,7 @@ def _queues(
     styles = line_styles()
     for name in links or _busy_links(result, "queue_max_bytes"):
         rows = result.samples("links", name)
-        _line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
+        draw_line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
     axis.set_ylabel("queue (MB)")
 
 
@@ -227,7 +206,7 @@ def _utilization(axis: Any, result: Result, average_s: float) -> None:
     styles = line_styles()
     for name in _busy_links(result, "utilization"):
         rows = result.samples("links", name)
-        _line(axis, rows, "utilization", average_s, name, 0.01, next(styles))
+        draw_line(axis, rows, "utilization", average_s, name, 0.01, next(styles))
     axis.set_ylabel("utilisation (%)")
 
 
@@ -244,7 +223,7 @@ def _busy_links(result: Result, column: str) -> list[str]:
     return [name for name in worth if name in kept]
 
 
-def _line(
+def draw_line(
     axis: Any,
     rows: pa.Table,
     column: str,
@@ -254,9 +233,8 @@ def _line(
     style: dict[str, Any],
     combine: np.ufunc = np.add,
 ) -> None:
-    time_s, values = _intervals(
-        _numbers(rows, "time_s"), _numbers(rows, column), average_s, combine
-    )
+    """Draw a column of a flow, link or source over time, in `unit`, means of `average_s`."""
+    time_s, values = intervals(_numbers(rows, "time_s"), _numbers(rows, column), average_s, combine)
     axis.plot(time_s, values / unit, label=_plain(label), linewidth=1.4, **style)
 
 
@@ -278,7 +256,7 @@ def _band(
     statistics = statistics.sort_by("time_s")
     series = {}
     for kind in ("mean", "min", "max"):
-        time_s, series[kind] = _intervals(
+        time_s, series[kind] = intervals(
             _numbers(statistics, "time_s"), _numbers(statistics, f"rate_bps_{kind}"), average_s
         )
     axis.plot(time_s, series["mean"] / 1e6, label=_plain(label), linewidth=1.4, **style)
@@ -287,7 +265,7 @@ def _band(
     )
 
 
-def _intervals(
+def intervals(
     time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
 ) -> tuple[Series, Series]:
     """Means (or maxima) of intervals of `average_s`, each drawn at its interval's middle."""

@@ -20,7 +20,7 @@ from waterfill.cli.theory import app as theory_app
 from waterfill.errors import InputError, RunError, one_line
 
 if TYPE_CHECKING:
-    from waterfill.papers.claims import Experiment
+    from waterfill.papers.claims.experiment import Experiment
     from waterfill.runs.result import Document
 
 # Everything heavier than this is imported by the command that needs it: --help shall be quick.
@@ -270,19 +270,21 @@ def reproduce(
     """
     from waterfill.cli import tables
     from waterfill.cli.live import LiveList
-    from waterfill.papers import claims, report
+    from waterfill.papers import report
+    from waterfill.papers.claims import loading, verdict
+    from waterfill.papers.claims.experiment import claim_list
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.runs.result import make_directory
 
     names = experiments or []
-    known = claims.experiments()
+    known = loading.experiments()
     if not names and not every and not listing:
         expected = "expected PAPER, PAPER/EXPERIMENT or --all (--list names them), got nothing"
         raise InputError("reproduce", "", expected)
-    chosen = claims.select(names, known) if names and not every else known
+    chosen = loading.select(names, known) if names and not every else known
     if listing:
         lines = [f"{e.path}/{c.id}  {c.statement}" for e in chosen for c in e.claims]
-        print_json(claims.listing(chosen)) if json else print_text("\n".join(lines))
+        print_json(claim_list(chosen)) if json else print_text("\n".join(lines))
         return
     alone = len(chosen) == 1 and names == [chosen[0].path]
     flat, base = alone and output is not None, output or Path("out")
@@ -308,7 +310,7 @@ def reproduce(
             done=finished,
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
-    document = claims.document(judged)
+    document = verdict.document(judged)
     if json and not (found.interrupted and not judged):
         print_json(document)
     elif judged:
@@ -335,9 +337,10 @@ def report(
     directory: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce -o wrote.")],
 ) -> None:
     """Write report.html and report.md: all verdicts and figures on one page."""
-    from waterfill.papers import claims, report
+    from waterfill.papers import report
+    from waterfill.papers.claims import loading
 
-    entries = report.collect(directory, claims.experiments())
+    entries = report.collect(directory, loading.experiments())
     for path in report.write(directory, entries):
         print_text(f"written to {path}")
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from waterfill.errors import one_line
-from waterfill.papers.claim_text import measured_value, paper_value, remark
+from waterfill.papers.claims.text import measured_value, paper_value, remark
 from waterfill.runs.result import Document
 
 if TYPE_CHECKING:

@@ -1,5 +1,5 @@
 """The papers' experiments: claims, the measures they use, verdicts and the report.
 
-Reading order: `chance`, `claims`, `reproduce`, `claim_text`, `report`; the measures are in
-`waterfill.analysis.metrics`, `signals`, `sweeps` and `measures_*`.
+Reading order: `measures` (what a claim can measure), `figures` (what it can draw), `claims` (the
+file, its verdicts), `reproduce` (runs them), `report` (one page of all).
 """

@@ -17,8 +17,9 @@ from pathlib import Path
 
 from waterfill import __version__
 from waterfill.errors import InputError
-from waterfill.papers.claim_text import claim_cells, remark
-from waterfill.papers.claims import VERDICTS, Experiment
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import VERDICTS
+from waterfill.papers.claims.text import claim_cells, remark
 from waterfill.runs.result import Document, write_text
 
 _STYLE = """

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from waterfill.analysis.compare import run_each
-from waterfill.papers.claims import Experiment
+from waterfill.papers.claims.experiment import Experiment
 from waterfill.runs import cache
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Document, Result

@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from waterfill.papers import claims
+from waterfill.papers.claims import loading
 from waterfill.runs import backends
 
 COMMAND = [sys.executable, "-c", "from waterfill.cli import main; main()"]
@@ -247,7 +247,7 @@ def papers(tmp_path, monkeypatch) -> Path:
         folder.mkdir(parents=True)
         (folder / "scenario.toml").write_text(SCENARIO)
         (folder / "claims.toml").write_text(CLAIMS)
-    monkeypatch.setattr(claims, "papers_folder", lambda: root)
+    monkeypatch.setattr(loading, "papers_folder", lambda: root)
     return root
 
 
@@ -255,7 +255,7 @@ def test_list_is_one_line_a_claim(waterfill):
     ran = waterfill("reproduce", "--list")
     lines = ran.out.splitlines()
     assert ran.code == 0
-    assert len(lines) == sum(len(e.claims) for e in claims.experiments())
+    assert len(lines) == sum(len(e.claims) for e in loading.experiments())
     assert all(len(line.split("  ")[0].split("/")) == 3 for line in lines)
     assert any(line.startswith("maxnet-2007/cross-traffic/reclaimed  ") for line in lines)
     only = waterfill("reproduce", "--list", "maxnet-2007/two-hop").out.splitlines()

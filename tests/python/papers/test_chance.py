@@ -9,7 +9,12 @@ import pytest
 
 import synthetic
 from waterfill.errors import InputError
-from waterfill.papers import chance, claim_text, claims, reproduce
+from waterfill.papers import reproduce
+from waterfill.papers.claims import chance, loading
+from waterfill.papers.claims import text as claim_text
+from waterfill.papers.claims import verdict as verdicts
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.verdict import edges
 
 SCENARIO = """
 duration = "2 s"
@@ -40,12 +45,12 @@ LINKS = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
 RECORD = "over_seeds = { runs = 15, least = 8.5, most = 9.5 }\n"
 
 
-def experiment(folder: Path, text: str = FILE) -> claims.Experiment:
+def experiment(folder: Path, text: str = FILE) -> Experiment:
     home = folder / "paper" / "experiment"
     home.mkdir(parents=True, exist_ok=True)
     (home / "claims.toml").write_text(text, encoding="utf-8")
     (home / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
-    return claims.load(home / "claims.toml")
+    return loading.load(home / "claims.toml")
 
 
 def rates(*mbit: float) -> list[dict[str, object]]:
@@ -99,7 +104,7 @@ def test_the_verdict_where_single_runs_fall_on_both_sides(tmp_path, record, meas
     least, most = record
     text = FILE + f"over_seeds = {{ runs = 15, least = {least}, most = {most} }}\n"
     (claim,) = experiment(tmp_path, text).claims
-    assert claim.verdict(measured) == verdict
+    assert verdicts.verdict(claim, measured) == verdict
 
 
 @pytest.mark.parametrize(("relation", "edge"), [("<", 11.0), (">", 9.0)])
@@ -107,11 +112,15 @@ def test_a_bound_has_one_edge(tmp_path, relation, edge):
     around = f"over_seeds = {{ runs = 15, least = {edge - 0.5}, most = {edge + 0.5} }}\n"
     text = FILE.replace("paper_value", f'relation = "{relation}"\npaper_value') + around
     (claim,) = experiment(tmp_path, text).claims
-    assert claim.verdict(edge + 0.1) == claim.verdict(edge - 0.1) == "cannot be checked"
+    assert (
+        verdicts.verdict(claim, edge + 0.1)
+        == verdicts.verdict(claim, edge - 0.1)
+        == "cannot be checked"
+    )
     other = 20.0 - edge
     far = text.replace(around, f"over_seeds = {{ runs = 15, least = {other}, most = {other} }}\n")
     (claim,) = experiment(tmp_path, far).claims
-    assert claim.verdict(other) == "reproduced"
+    assert verdicts.verdict(claim, other) == "reproduced"
 
 
 def test_a_short_version_has_one_run_and_no_record(tmp_path):
@@ -175,7 +184,7 @@ def test_what_is_said_of_a_random_claim(tmp_path):
 
 def test_the_repositorys_random_claims_are_on_record():
     """Where an experiment takes means, every claim says where single runs lie, and expects it."""
-    for found in claims.experiments():
+    for found in loading.experiments():
         if found.seeds == 1:
             continue
         for claim in found.claims:
@@ -183,5 +192,5 @@ def test_the_repositorys_random_claims_are_on_record():
             assert record is not None, f"{found.path}/{claim.id}"
             assert claim.paper_value is not None
             assert slack is not None
-            parted = record.parted_by(claims.edges(claim.relation, claim.paper_value, slack))
+            parted = record.parted_by(edges(claim.relation, claim.paper_value, slack))
             assert parted == (claim.expect == "cannot be checked"), claim.id

@@ -12,7 +12,12 @@ import pytest
 import synthetic
 from waterfill.errors import InputError
 from waterfill.network import maxmin
-from waterfill.papers import claims, reproduce
+from waterfill.papers import reproduce
+from waterfill.papers.claims import loading
+from waterfill.papers.claims import verdict as verdicts
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import VERDICTS, Claim
+from waterfill.papers.claims.verdict import document
 from waterfill.runs import cache
 from waterfill.runs.result import Result
 from waterfill.scenario.document import load
@@ -42,16 +47,16 @@ def run() -> Result:
     return synthetic.result({"f": [10.4e6] * 10}, links)
 
 
-def experiment(folder: Path, text: str = FILE) -> claims.Experiment:
+def experiment(folder: Path, text: str = FILE) -> Experiment:
     home = folder / "paper" / "experiment"
     home.mkdir(parents=True, exist_ok=True)
     (home / "claims.toml").write_text(text, encoding="utf-8")
-    return claims.load(home / "claims.toml")
+    return loading.load(home / "claims.toml")
 
 
-def claim(**changed: Any) -> claims.Claim:
+def claim(**changed: Any) -> Claim:
     keys = {"id": "x", "source": "§1", "statement": "s", "expect": "reproduced", "unit": "s"}
-    return claims.Claim.model_validate(keys | {"paper_value": 10.0} | changed)
+    return Claim.model_validate(keys | {"paper_value": 10.0} | changed)
 
 
 @pytest.mark.parametrize(
@@ -75,12 +80,12 @@ def claim(**changed: Any) -> claims.Claim:
     ],
 )
 def test_verdicts(changed, measured, verdict):
-    assert claim(**changed).verdict(measured) == verdict
+    assert verdicts.verdict(claim(**changed), measured) == verdict
 
 
 def test_expect_does_not_enter_into_the_verdict():
-    for expect in claims.VERDICTS:
-        assert claim(expect=expect, why="w").verdict(10.0) == "reproduced"
+    for expect in VERDICTS:
+        assert verdicts.verdict(claim(expect=expect, why="w"), 10.0) == "reproduced"
 
 
 def test_document_of_a_claim(tmp_path, run):
@@ -105,7 +110,7 @@ def test_document_of_a_claim(tmp_path, run):
         }
     ]
     counts = {"reproduced": 1, "differs": 0, "cannot be checked": 0}
-    assert claims.document(judged) == {"claims": judged, "counts": counts}
+    assert document(judged) == {"claims": judged, "counts": counts}
 
 
 def test_never_is_null_and_differs(tmp_path, run):
@@ -180,15 +185,15 @@ def test_a_flow_that_the_run_lacks(tmp_path, run):
 
 def test_select(tmp_path):
     known = [experiment(tmp_path)]
-    assert claims.select(["paper"], known) == known
-    assert claims.select(["paper/experiment/"], known) == known
+    assert loading.select(["paper"], known) == known
+    assert loading.select(["paper/experiment/"], known) == known
     with pytest.raises(InputError, match='unknown experiment, did you mean "paper/experiment"'):
-        claims.select(["paper/experimnt"], known)
+        loading.select(["paper/experimnt"], known)
 
 
 def test_the_repositorys_claims_are_sound():
     """Every claims.toml loads, its scenario too, and names of flows and links are theirs."""
-    known = claims.experiments()
+    known = loading.experiments()
     assert {"maxnet-2007/two-hop", "maxnet-2007/cross-traffic"} <= {e.path for e in known}
     for found in known:
         assert (found.folder / "README.md").is_file()
@@ -203,7 +208,7 @@ def test_the_repositorys_claims_are_sound():
 
 def test_two_hop_shares_are_max_min():
     """The numbers in claims.toml are what progressive filling gives for its scenario."""
-    (found,) = claims.select(["maxnet-2007/two-hop"], claims.experiments())
+    (found,) = loading.select(["maxnet-2007/two-hop"], loading.experiments())
     intervals = maxmin.document(load(found.folder / "scenario.toml"))["intervals"]
     shares = {
         (number, flow["name"]): flow["rate_bps"]
@@ -255,7 +260,7 @@ flow = [{ name = "f", from = "a", to = "b" }]
 """
 
 
-def several(tmp_path: Path, text: str = GRID) -> claims.Experiment:
+def several(tmp_path: Path, text: str = GRID) -> Experiment:
     found = experiment(tmp_path, text)
     (found.folder / "scenario.toml").write_text(SCENARIO, encoding="utf-8")
     return found

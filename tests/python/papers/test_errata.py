@@ -9,12 +9,12 @@ import pytest
 
 from known import ROOT
 from waterfill.network import protocols
-from waterfill.papers import claims
+from waterfill.papers.claims import loading
 from waterfill.scenario.document import load
 
 PAGE = ROOT / "docs" / "validation" / "errata.md"
 TEXT = PAGE.read_text(encoding="utf-8")
-EXPERIMENTS = {experiment.path: experiment for experiment in claims.experiments()}
+EXPERIMENTS = {experiment.path: experiment for experiment in loading.experiments()}
 CLAIMS = {f"{path}/{claim.id}" for path, e in EXPERIMENTS.items() for claim in e.claims}
 CODE = re.findall(r"`([^`\n]+)`", TEXT)
 ENTRIES = dict(re.findall(r"^### (\w+)\. (.*?)$(?=\n)", TEXT, re.MULTILINE))

@@ -10,14 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from waterfill.papers import claims
+from waterfill.papers.claims import loading
+from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.reproduce import reproduce
 
-EXPERIMENTS = claims.experiments()
+EXPERIMENTS = loading.experiments()
 
 
 @pytest.mark.parametrize("experiment", EXPERIMENTS, ids=lambda experiment: experiment.path)
-def test_a_short_version_has_the_verdicts_on_record(experiment: claims.Experiment, tmp_path: Path):
+def test_a_short_version_has_the_verdicts_on_record(experiment: Experiment, tmp_path: Path):
     found = reproduce([experiment], lambda _: tmp_path, short=True, cached=False)
     judged = found.claims[experiment.path]
     differing = {c["id"]: c["verdict"] for c in judged if c["verdict"] != c["expect"]}

@@ -9,7 +9,8 @@ import pytest
 
 import synthetic
 from waterfill.errors import InputError
-from waterfill.papers import claims, report
+from waterfill.papers import report
+from waterfill.papers.claims import loading
 
 CLAIM = """
 [[claim]]
@@ -39,7 +40,7 @@ def root(tmp_path: Path) -> Path:
     (home / "claims.toml").write_text(text, encoding="utf-8")
     (home / "README.md").write_text("# What was *found*\n", encoding="utf-8")
     (home / "scenario.toml").write_text('name = "S"\n', encoding="utf-8")
-    experiment = claims.load(home / "claims.toml")
+    experiment = loading.load(home / "claims.toml")
     links = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
     run = synthetic.result({"f": [10.0e6] * 10}, links)
     out = tmp_path / "out"
@@ -48,7 +49,7 @@ def root(tmp_path: Path) -> Path:
 
 
 def entries(root: Path) -> list[report.Entry]:
-    return report.collect(root / "out", claims.experiments(root / "papers"))
+    return report.collect(root / "out", loading.experiments(root / "papers"))
 
 
 def test_the_page_counts_and_explains(root):
@@ -81,4 +82,4 @@ def test_the_markdown_page_links_to_the_figures_beside_it(root):
 
 def test_nothing_reproduced_is_one_line(root):
     with pytest.raises(InputError, match="expected folders PAPER/EXPERIMENT"):
-        report.collect(root / "papers", claims.experiments(root / "papers"))
+        report.collect(root / "papers", loading.experiments(root / "papers"))

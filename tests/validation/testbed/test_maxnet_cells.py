@@ -56,7 +56,7 @@ def test_every_cell_is_a_scenario_on_every_backend_and_its_goals_ask_for_what_it
         for of in (goal.what, goal.to):
             if not isinstance(of, Of):
                 continue
-            assert of.measure in maxnet._OWN or of.measure in maxnet.metrics.MEASURES
+            assert of.measure in maxnet._OWN or of.measure in maxnet.MEASURES
             assert of.backend in cell.backends
             assert of.cell is None or of.cell in names
             assert of.args.get("flow", next(iter(flows))) in flows

@@ -1,21 +1,16 @@
-"""Measures of where a network rests: beside its fixed point, and how alike its flows are.
-
-As in `waterfill.analysis.metrics`: None without a sample, KeyError for a name that the run does
-not have.
-"""
+"""Measures of where a network rests: beside its fixed point, and how alike its flows are."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from waterfill import _core
-from waterfill.analysis import metrics
-from waterfill.analysis.metrics import register
+from waterfill.analysis import series
+from waterfill.papers.measures import flows
 
 if TYPE_CHECKING:
     from waterfill.runs.result import Result
@@ -24,7 +19,6 @@ if TYPE_CHECKING:
 # --- computed: a short flow over the first of some links, long ones over all --------------------
 
 
-@register("ratio", "nothing")
 def rest_utilization(
     *,
     x: float,
@@ -37,7 +31,6 @@ def rest_utilization(
     return _rest(x, capacity_bps, protocol, alpha, gamma)[1] / capacity_bps[0]
 
 
-@register("bit/s", "nothing")
 def rest_rate(
     *,
     x: float,
@@ -50,7 +43,6 @@ def rest_rate(
     return _rest(x, capacity_bps, protocol, alpha, gamma)[0]
 
 
-@register("ratio", "nothing")
 def rest_share(
     *,
     x: float,
@@ -81,52 +73,46 @@ def _rest(
 # --- of one run ---------------------------------------------------------------------------------
 
 
-@register("ratio")
 def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
     """`rate_bps` of a flow in the summary over its rate at the network's fixed point."""
     from waterfill.theory.equilibrium import of_network
 
     entries = [entry["name"] for entry in result.network["flows"]]
     rest = of_network(result.network, result.summary["params"][protocol], protocol)
-    rate_bps = metrics.rate_of(result, flow=flow)
+    rate_bps = flows.rate_of(result, flow=flow)
     if flow not in entries:
         raise KeyError(flow)
     return None if rate_bps is None else rate_bps / rest.rates_bps[entries.index(flow)]
 
 
-@register("ratio")
 def group_share(result: Result, *, group: str, share_bps: float) -> float | None:
     """Mean rate of a group's flows in the summary, over their share."""
     rates = _rates(result, group)
     return None if rates is None else float(rates.mean()) / share_bps
 
 
-@register("ratio")
 def group_error(result: Result, *, group: str, share_bps: float) -> float | None:
     """Largest |rate − share| / share of a group's flows in the summary."""
     rates = _rates(result, group)
     return None if rates is None else float(np.abs(rates - share_bps).max()) / share_bps
 
 
-@register("ratio")
 def group_spread(result: Result, *, group: str) -> float | None:
     """Standard deviation over mean of the rates of a group's flows in the summary."""
     rates = _rates(result, group)
     return None if rates is None else float(rates.std() / rates.mean())
 
 
-@register("ratio")
 def rate_variation(
     result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
 ) -> float | None:
     """Standard deviation over mean of a flow's rate in a window, means of `average_s`."""
     rows = result.samples("flows", flow)
-    time_s, rate_bps = metrics.numbers(rows, "time_s"), metrics.numbers(rows, "rate_bps")
-    _, inside = metrics.means(time_s, rate_bps, average_s, start_s, stop_s)
+    time_s, rate_bps = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
+    _, inside = series.means(time_s, rate_bps, average_s, start_s, stop_s)
     return float(inside.std() / inside.mean()) if len(inside) and inside.mean() > 0 else None
 
 
-@register("s")
 def rest_time(
     result: Result, *, flow: str, at_s: float, stop_s: float, average_s: float, fraction: float
 ) -> float | None:
@@ -134,19 +120,18 @@ def rest_time(
 
     That is its mean over the last quarter of the window; means of `average_s`, at their ends.
     """
-    rest_bps = metrics.rate_over(
+    rest_bps = flows.rate_over(
         result, flow=flow, start_s=stop_s - (stop_s - at_s) / 4, stop_s=stop_s
     )
     if rest_bps is None:
         return None
     rows = result.samples("flows", flow)
-    time_s, rate_bps = metrics.numbers(rows, "time_s"), metrics.numbers(rows, "rate_bps")
-    time_s, rate_bps = metrics.means(time_s, rate_bps, average_s, at_s, stop_s)
+    time_s, rate_bps = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
+    time_s, rate_bps = series.means(time_s, rate_bps, average_s, at_s, stop_s)
     reached = rate_bps >= fraction * rest_bps
     return float(time_s[reached.argmax()]) - at_s if reached.any() else math.inf
 
 
-@register("count")
 def queue_packets_of(result: Result, *, link: str) -> float | None:
     """Mean of `queue_packets` of a link in the summary: waiting packets, without the one served."""
     for entry in result.summary["links"]:
@@ -155,17 +140,15 @@ def queue_packets_of(result: Result, *, link: str) -> float | None:
     raise KeyError(link)
 
 
-@register("ratio")
 def queue_share_of(result: Result, *, link: str, rtt_s: float) -> float | None:
     """Mean queue of a link in the summary as a share of its rate × `rtt_s`."""
     for entry in result.summary["links"]:
         if entry["name"] == link:
             mean_bytes = float(entry["queue_bytes"]["mean"])
-            return mean_bytes * 8 / (metrics._capacity(result, link) * rtt_s)
+            return mean_bytes * 8 / (series.capacity_bps(result, link) * rtt_s)
     raise KeyError(link)
 
 
-@register("ratio")
 def loss_of(result: Result, *, link: str, packet_bytes: float) -> float | None:
     """Packets dropped at a link over those that came to it, in the summary's window.
 
@@ -173,7 +156,7 @@ def loss_of(result: Result, *, link: str, packet_bytes: float) -> float | None:
     """
     for entry in result.summary["links"]:
         if entry["name"] == link:
-            rate_bps = metrics._capacity(result, link)
+            rate_bps = series.capacity_bps(result, link)
             start_s, stop_s = result.summary["measure_s"]
             carried = entry["utilization"] * rate_bps * (stop_s - start_s) / (8 * packet_bytes)
             dropped = float(entry["drops"])
@@ -181,52 +164,7 @@ def loss_of(result: Result, *, link: str, packet_bytes: float) -> float | None:
     raise KeyError(link)
 
 
-# --- of several runs ----------------------------------------------------------------------------
-
-
-@register("ratio", "runs")
-def ratio_difference(
-    runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
-) -> float | None:
-    """A measure of a ratio in the run `of` less the same in the run `to`."""
-    return _difference(runs, measure, of, to, args)
-
-
-@register("s", "runs")
-def time_difference(
-    runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
-) -> float | None:
-    """A measure of a time in the run `of` less the same in the run `to`."""
-    return _difference(runs, measure, of, to, args)
-
-
-@register("ratio", "runs")
-def largest_rise(
-    runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
-) -> float | None:
-    """Largest rise of a measure of a ratio from one run to the next; negative when it falls."""
-    function = metrics.MEASURES[measure].function
-    values = [function(runs[name], **args) for name in of]
-    known = [value for value in values if value is not None]
-    return float(np.diff(known).max()) if len(known) == len(values) > 1 else None
-
-
-@register("count", "runs")
-def drops_in_runs(runs: Mapping[str, Result], *, of: list[str] | None = None) -> float | None:
-    """Packets that queues dropped in the whole of these runs (all by default), over all links."""
-    tables = [runs[name].links for name in (of or runs)]
-    return sum(float(np.nansum(metrics.numbers(table, "drops"))) for table in tables)
-
-
-def _difference(
-    runs: Mapping[str, Result], measure: str, of: str, to: str, args: dict[str, Any]
-) -> float | None:
-    function = metrics.MEASURES[measure].function
-    left, right = function(runs[of], **args), function(runs[to], **args)
-    return None if left is None or right is None else left - right
-
-
-def _rates(result: Result, group: str) -> metrics.Series | None:
+def _rates(result: Result, group: str) -> series.Series | None:
     flows = [flow for flow in result.summary["flows"] if flow["group"] == group]
     if not flows:
         raise KeyError(group)
@@ -237,13 +175,11 @@ def _rates(result: Result, group: str) -> metrics.Series | None:
 # --- what headers cost --------------------------------------------------------------------------
 
 
-@register("bytes", "nothing")
 def header_growth(*, protocol: str, over: str, where: list[str]) -> float:
     """Bytes by which a protocol's headers are longer than another's: of "data", of "ack"."""
     return _header_growth(protocol, over, where)
 
 
-@register("ratio", "nothing")
 def header_growth_share(*, protocol: str, over: str, packet_bytes: float) -> float:
     """Both headers' growth over the size of a packet."""
     return _header_growth(protocol, over, ["data", "ack"]) / packet_bytes

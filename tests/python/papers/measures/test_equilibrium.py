@@ -7,8 +7,7 @@ import math
 import pytest
 
 import synthetic
-from waterfill.papers import measures_convergence as convergence
-from waterfill.papers import measures_equilibrium as equilibrium
+from waterfill.papers.measures import convergence, equilibrium, several
 
 FIG_1 = [155e6, 100e6]
 
@@ -34,7 +33,7 @@ def test_variation_and_rest_time():
     assert variation == pytest.approx(0.2)
     found = equilibrium.rest_time(run, flow="f", at_s=0, stop_s=4, average_s=0, fraction=0.9)
     assert found == pytest.approx(1.2)
-    assert equilibrium.drops_in_runs({"a": run, "b": run}) == 6
+    assert several.drops_in_runs({"a": run, "b": run}) == 6
 
 
 def test_theorems():

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from waterfill.papers import measures_theory as theory
+from waterfill.papers.measures import theory
 
 
 @pytest.mark.parametrize(("flows", "bound"), [(1, 0.8), (2, 0.35), (9, 0.0), (20, 0.0)])

@@ -10,10 +10,7 @@ from typing import Literal
 
 import numpy as np
 
-from waterfill.analysis.metrics import register
 
-
-@register("s", "nothing")
 def efficiency_excess(
     *,
     capacity: float,
@@ -36,7 +33,6 @@ def efficiency_excess(
     return time_s - lower_s if side == "lower" else upper_s - time_s
 
 
-@register("s", "nothing")
 def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "follows"]) -> float:
     """A closed form of Theorem 3's time less eq. 30's, integrated; `ratio` = C/(N·x₀)."""
     from waterfill.theory import aecp
@@ -46,7 +42,6 @@ def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "f
     return closed(gains, ratio, epsilon) - aecp.fairness_time_integrated_s(gains, ratio, epsilon)
 
 
-@register("count", "nothing")
 def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
     """`[aecp-2010:eq42]` β (1/s) or T (s) that eq. 38 has with the PI controller for T₀ = 1/α.
 
@@ -58,7 +53,6 @@ def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
     return tau_s if gain == "t" else tau_s / t_i
 
 
-@register("ratio", "nothing")
 def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
     """Largest phase margin over β, for this α and T, less that at `beta`; as a part of 180°."""
     from waterfill.theory import aecp
@@ -71,7 +65,6 @@ def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
     return (max(margins) - mine) / 180
 
 
-@register("s", "nothing")
 def delay_margin(*, alpha: float, beta: float, t: float) -> float:
     """`[aecp-2010:eq38]` the round trip at which the loop, with its delay, becomes unstable."""
     from waterfill.theory import aecp
@@ -79,7 +72,6 @@ def delay_margin(*, alpha: float, beta: float, t: float) -> float:
     return aecp.loop_margins(aecp.Gains(alpha, beta, t)).delay_margin_s
 
 
-@register("s", "nothing")
 def sampled_delay_margin(
     *,
     alpha: float,

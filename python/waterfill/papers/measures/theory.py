@@ -1,24 +1,16 @@
 """Claims that need no run: what the theory and the wire formats say, for papers' parameters.
 
-Measures of "nothing" (`waterfill.analysis.metrics`): every argument is a keyword. Rates are in
-bit/s, times in s; angular frequencies come out as a phase ω·τ or as 1/ω where the claim
-is about one.
+Every argument is a keyword. Rates are in bit/s, times in s; angular frequencies come out as a
+phase ω·τ or as 1/ω where the claim is about one.
 """
 
 from __future__ import annotations
 
 import math
 from functools import lru_cache
-from typing import TYPE_CHECKING
 
-from waterfill.analysis import metrics, plots
 from waterfill.theory import certificate, encoding, maxnet
-from waterfill.theory import plots as theory_plots
 from waterfill.theory.maxnet import Construction, Gains
-
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
-
 
 # --- maxnet-2007 §VIII: stability ---------------------------------------------------------------
 
@@ -28,25 +20,21 @@ def _built(alpha_t_s: float, eta: float, max_rtt_s: float, slope: float | None) 
     return maxnet.construct(Gains(alpha_t_s, eta), max_rtt_s, slope)
 
 
-@metrics.register("1/s", "nothing")
 def maxnet_threshold(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
     """`[maxnet-2007:eq14]` ω̲ = ω₀(τ̄), rad/s, below which every Nyquist curve is below the axis."""
     return maxnet.omega_0(Gains(alpha_t_s, eta), max_rtt_s)
 
 
-@metrics.register("ratio", "nothing")
 def maxnet_threshold_phase(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
     """ω̲·τ̄: 1 where the threshold is the 1/τ̄ of a common zero's proof."""
     return max_rtt_s * maxnet.omega_0(Gains(alpha_t_s, eta), max_rtt_s)
 
 
-@metrics.register("ratio", "nothing")
 def maxnet_slope(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
     """`[maxnet-2007:alg3]` Slope γ of the line that maximises α_max."""
     return _built(alpha_t_s, eta, max_rtt_s, None).line.slope
 
 
-@metrics.register("ratio", "nothing")
 def maxnet_alpha_max(
     *, alpha_t_s: float, eta: float, max_rtt_s: float, slope: float | None = None
 ) -> float:
@@ -54,7 +42,6 @@ def maxnet_alpha_max(
     return _built(alpha_t_s, eta, max_rtt_s, slope).alpha_max
 
 
-@metrics.register("ratio", "nothing")
 def maxnet_hull_limit(
     *, alpha_t_s: float, eta: float, max_rtt_s: float, common_rtt_s: float | None = None
 ) -> float:
@@ -73,13 +60,11 @@ def _common_zero(alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -
     return certificate.common_zero(Gains(alpha_t_s, eta), alpha, max_rtt_s)["zero_rad_s"]
 
 
-@metrics.register("1/s", "nothing")
 def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
     """The largest zero z common to all flows, rad/s, that Lemma 1 allows up to τ̄."""
     return _common_zero(alpha, alpha_t_s, eta, max_rtt_s)
 
 
-@metrics.register("s", "nothing")
 def maxnet_common_fairness(
     *, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float
 ) -> float:
@@ -87,24 +72,14 @@ def maxnet_common_fairness(
     return 1 / _common_zero(alpha, alpha_t_s, eta, max_rtt_s)
 
 
-@metrics.register("s", "nothing")
 def maxnet_fairness(*, eta: float, rtt_s: float) -> float:
     """The time constant τ/η in which a flow becomes fair with z = η/τ."""
     return rtt_s / eta
 
 
-def maxnet_construction(*, alpha_t_s: float, eta: float, max_rtt_s: float, title: str) -> Figure:
-    """`[maxnet-2007:fig10]` Spiral, tail and line."""
-    return theory_plots.construction({title: Gains(alpha_t_s, eta)}, max_rtt_s)
-
-
-plots.PLOTS["maxnet_construction"] = plots.Plot(maxnet_construction, "nothing")
-
-
 # --- maxnet-2007 §VII.A.3: MaxStart --------------------------------------------------------------
 
 
-@metrics.register("ratio", "nothing")
 def maxstart_bound(*, x: float, mu: float) -> float:
     """((1 + 1/N)μ − 1), not below 0, for N = `x`: overload when one more flow starts."""
     return max(0.0, (1 + 1 / x) * mu - 1)
@@ -113,25 +88,21 @@ def maxstart_bound(*, x: float, mu: float) -> float:
 # --- maxnet-2007 §V, tcp-maxnet-2006 §3.3: encoding -----------------------------------------------
 
 
-@metrics.register("count", "nothing")
 def price_integer_bits(*, x_max_bps: float, x_min_bps: float, t_s: float = 1.0) -> float:
     """`[maxnet-2007:V]` Bits before the point for this range of rates."""
     return encoding.bits_needed(t_s, x_max_bps, x_min_bps, 1e-5).integer
 
 
-@metrics.register("count", "nothing")
 def price_fraction_bits(*, epsilon: float, t_s: float = 1.0) -> float:
     """`[maxnet-2007:V]` Bits behind the point for steps of a rate of at most 1 + ε."""
     return encoding.bits_needed(t_s, 1e15, 32.0, epsilon).fraction
 
 
-@metrics.register("count", "nothing")
 def rate_bits(*, x_max_bps: float) -> float:
     """Bits of a whole number of bit/s up to x_max."""
     return math.ceil(math.log2(x_max_bps))
 
 
-@metrics.register("bit/s", "nothing")
 def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
     """`[maxnet-2007:eq7]` The smallest or largest rate a price field says: codes 2²³ − 1 and 1.
 
@@ -141,19 +112,16 @@ def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
     return encoding.rate_of(codes[end] * encoding.PRICE_STEP_S, t_s, x_max_bps)
 
 
-@metrics.register("ratio", "nothing")
 def price_rate_step(*, slope_per_s: float) -> float:
     """Step of a rate that goes as e^(−slope·q) between two codes: 1/T at rest, α/τ at once."""
     return encoding.rate_step(slope_per_s)
 
 
-@metrics.register("count", "nothing")
 def least_price_code(*, t_s: float, x_max_bps: float, rate_bps: float) -> float:
     """`[tcp-maxnet-2006:eq11]` p_min of a link in units of 2⁻¹⁸ s, rounded to the nearest."""
     return round(encoding.price_of(rate_bps, t_s, x_max_bps) / encoding.PRICE_STEP_S)
 
 
-@metrics.register("ratio", "nothing")
 def exponential_table_error(
     *, entries: int, x_max_bps: float, x_min_bps: float, interpolated: bool = False
 ) -> float:

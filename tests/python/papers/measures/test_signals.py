@@ -7,8 +7,8 @@ import math
 import pytest
 
 import synthetic
-from waterfill.analysis import plots
-from waterfill.papers import signals
+from waterfill.papers.figures import PLOTS
+from waterfill.papers.measures import signals
 from waterfill.runs.result import Result
 
 WHICH = {"which": "links", "name": "l", "column": "queue_max_bytes"}
@@ -82,6 +82,6 @@ def test_an_unknown_name_is_an_error(run):
 def test_panels_draw_each_line_once(run):
     line = {"run": "a", "which": "flows", "name": "f", "column": "rate_bps", "label": "F"}
     panels = [{"y_label": "rate", "unit": 1e6, "lines": [line]}, {"y_label": "q", "lines": []}]
-    figure = plots.PLOTS["signals"].function({"a": run}, panels=panels)
+    figure = PLOTS["signals"].function({"a": run}, panels=panels)
     assert [len(axis.lines) for axis in figure.axes] == [1, 0]
     assert max(figure.axes[0].lines[0].get_ydata()) == 12.0

@@ -1,0 +1,135 @@
+"""Time series of a run: columns, windows, means, settling.
+
+Times are simulated seconds from the start of the run, windows are (start, stop] at the resolution
+of the scenario's `sample`. Arrays have the shape (samples,).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from waterfill.runs.result import Result, Which
+
+Series: TypeAlias = NDArray[np.float64]
+
+# Sample times are sums of floats: a window's ends must not lose a sample to rounding.
+EPSILON_S = 1e-9
+
+
+def numbers(table: pa.Table, column: str) -> Series:
+    """A column as floats, shape (rows,); NaN where it is null."""
+    values: Series = table[column].to_numpy().astype(np.float64, copy=False)
+    return values
+
+
+def samples(result: Result, which: Which, name: str, column: str) -> tuple[Series, Series]:
+    """Sample times (s) and one column of one flow, link or source; both of shape (samples,).
+
+    Raises KeyError when the run has none of that name.
+    """
+    rows = result.samples(which, name)
+    return numbers(rows, "time_s"), numbers(rows, column)
+
+
+def rate_series(result: Result, flow: str) -> tuple[Series, Series]:
+    """A flow's rate (bit/s) at every sample time of the run, zero where it has no sample."""
+    return flow_series(result, flow, "rate_bps")
+
+
+def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]:
+    """A column of a flow at every sample time of the run, zero where it has no sample.
+
+    Raises KeyError when the run has no such flow or column.
+    """
+    time_s = np.unique(numbers(result.links, "time_s"))
+    values = np.zeros(len(time_s))
+    mine_s, mine = samples(result, "flows", flow, column)
+    # A flow has one more row, at its start, which need not be a sample time of the links.
+    shared = np.isin(mine_s, time_s)
+    values[np.searchsorted(time_s, mine_s[shared])] = np.nan_to_num(mine[shared])
+    return time_s, values
+
+
+def between(
+    time_s: Series, values: NDArray[Any], start_s: float, stop_s: float
+) -> tuple[Series, NDArray[Any]]:
+    """The samples of a window: their times and values."""
+    inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
+    return time_s[inside], values[inside]
+
+
+def mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float | None:
+    """Mean of a column in a window, NaN counted as 0; None without a sample there."""
+    _, inside = between(time_s, values, start_s, stop_s)
+    return float(np.nan_to_num(inside).mean()) if len(inside) else None
+
+
+def means(
+    time_s: Series, values: Series, average_s: float, start_s: float, stop_s: float
+) -> tuple[Series, Series]:
+    """The means of `average_s` (one sample if 0) that lie wholly in a window, and their ends."""
+    before_s = max(0.0, average_s - step_s(time_s))
+    return between(time_s, trailing(time_s, values, average_s), start_s + before_s, stop_s)
+
+
+def trailing(time_s: Series, values: Series, average_s: float) -> Series:
+    """Mean of the last `average_s` up to each sample; over what there is before the first."""
+    between_s = step_s(time_s)
+    count = max(1, round(average_s / between_s)) if between_s > 0 else 1
+    if count == 1:
+        return np.nan_to_num(values)
+    sums = np.concatenate([[0.0], np.cumsum(np.nan_to_num(values))])
+    stop = np.arange(1, len(values) + 1)
+    start = np.maximum(0, stop - count)
+    means: Series = (sums[stop] - sums[start]) / (stop - start)
+    return means
+
+
+def step_s(time_s: Series) -> float:
+    """Time between two samples; 0 with fewer than two."""
+    return float(time_s[1] - time_s[0]) if len(time_s) > 1 else 0.0
+
+
+def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
+    """The first time from which every sample is inside; infinity when the last one is not.
+
+    Both arguments have the shape (samples,), at least one sample.
+    """
+    if not inside[-1]:
+        return math.inf
+    first = 0 if inside.all() else len(inside) - int(np.argmin(inside[::-1]))
+    return float(time_s[first])
+
+
+def summary_of(result: Result, which: Which, name: str) -> Mapping[str, Any]:
+    """The summary's entry of one flow, link or source; KeyError without it."""
+    for entry in result.summary[which]:
+        if entry["name"] == name:
+            found: Mapping[str, Any] = entry
+            return found
+    raise KeyError(name)
+
+
+def _entry(result: Result, flow: str) -> Mapping[str, Any]:
+    group = flow.partition("[")[0]
+    return next(entry for entry in result.network["flows"] if entry["name"] == group)
+
+
+def path_of(result: Result, flow: str) -> list[str]:
+    """Names of the links that a flow's data cross."""
+    links = result.network["links"]
+    return [links[index]["name"] for index in _entry(result, flow)["forward"]]
+
+
+def capacity_bps(result: Result, link: str) -> float:
+    """A link's rate, in bit/s."""
+    rates = {entry["name"]: entry["rate_bps"] for entry in result.network["links"]}
+    return float(rates[link])

@@ -1,0 +1,243 @@
+"""Finds the experiments and reads their claims.toml; errors in it are InputErrors."""
+
+from __future__ import annotations
+
+import inspect
+import itertools
+import json
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from pydantic import TypeAdapter, ValidationError
+
+from waterfill.errors import InputError, nearest, shown
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import UNITS, Claim, Figure, File, Run
+from waterfill.papers.figures import PLOTS
+from waterfill.papers.measures.registry import MEASURES
+from waterfill.scenario.units import number
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+
+def papers_folder() -> Path:
+    """Where the experiments are: `papers/` of the source checkout.
+
+    Raises InputError where there is none.
+    """
+    folder = Path(__file__).resolve().parents[4] / "papers"
+    if not folder.is_dir():
+        raise InputError(str(folder), "", "expected the papers' experiments, found none")
+    return folder
+
+
+def experiments(root: Path | None = None) -> list[Experiment]:
+    """Every experiment below `root` (default: `papers_folder()`), sorted by path.
+
+    Raises InputError when a claims.toml is wrong.
+    """
+    folder = papers_folder() if root is None else root
+    return [load(file) for file in sorted(folder.glob("*/*/claims.toml"))]
+
+
+def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment]:
+    """The experiments that PAPER or PAPER/EXPERIMENT names, in the order of `known`.
+
+    Raises InputError for a name that is neither.
+    """
+    wanted = [name.strip("/") for name in names]
+    for name in wanted:
+        if not any(name in (e.paper, e.path) for e in known):
+            paths = {e.path for e in known} | {e.paper for e in known}
+            raise InputError("reproduce", name, f"unknown experiment{nearest(name, paths)}")
+    return [e for e in known if e.paper in wanted or e.path in wanted]
+
+
+def load(file: Path) -> Experiment:
+    """One experiment from its claims.toml.
+
+    Raises InputError when the file cannot be read, is not TOML, or says something wrong: unknown
+    keys, an unknown measure, arguments that it does not take, a unit of another dimension.
+    """
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(str(file), "", f"cannot be read: {reason}") from None
+    except ValueError as error:
+        raise InputError(str(file), "", f"expected TOML in UTF-8: {error}") from None
+    try:
+        content = File.model_validate(raw)
+    except ValidationError as error:
+        # An unknown key explains a missing one.
+        errors = error.errors(include_url=False)
+        first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+        raise InputError(str(file), _key(raw, first["loc"]), _message(first)) from None
+    for key, message in _contradictions(content):
+        raise InputError(str(file), key, message)
+    runs = _runs(content.grid, content.run)
+    short = _runs(content.grid | content.short.grid, content.run, content.short.set)
+    names = [run.name for run in runs]
+    for name, count in Counter(names).items():
+        if count > 1:
+            message = "expected a name of its own, got one used twice"
+            raise InputError(str(file), f"run.{name}", message)
+    figures = [_checked_figure(figure, names, file) for figure in content.figure]
+    claims = [_checked_claim(claim, names, file) for claim in content.claim]
+    return Experiment(
+        paper=file.parent.parent.name,
+        name=file.parent.name,
+        folder=file.parent,
+        title=content.title,
+        figures=tuple(figures),
+        claims=tuple(claims),
+        runs=tuple(runs),
+        short_runs=tuple(short),
+        seeds=content.seeds,
+    )
+
+
+def _runs(
+    grid: Mapping[str, Sequence[object]], single: Sequence[Run], sets: Sequence[str] = ()
+) -> list[Run]:
+    """The grid's runs, then the single ones; the scenario as it is when there are neither."""
+    found = []
+    if grid:
+        for values in itertools.product(*grid.values()):
+            name = " ".join(map(_plain, values))
+            own = [
+                f"{key.strip()}={_toml(value)}"
+                for keys, value in zip(grid, values, strict=True)
+                for key in keys.split(",")
+            ]
+            found.append(Run(name=name, set=[*own, *sets]))
+    found += [run.model_copy(update={"set": [*run.set, *sets]}) for run in single]
+    return found or [Run(name="run", set=list(sets))]
+
+
+def _plain(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else f"{value}"
+
+
+def _toml(value: object) -> str:
+    return json.dumps(value) if isinstance(value, (str, bool)) else f"{value}"
+
+
+def _contradictions(content: File) -> Iterable[tuple[str, str]]:
+    for section, names in (
+        ("claim", [claim.id for claim in content.claim]),
+        ("figure", [figure.name for figure in content.figure]),
+    ):
+        for name, count in Counter(names).items():
+            if count > 1:
+                yield f"{section}.{name}", "expected a name of its own, got one used twice"
+    for claim in content.claim:
+        key = f"claim.{claim.id}"
+        if claim.expect != "reproduced" and claim.why is None:
+            yield f"{key}.why", f'expected why "{claim.expect}" is expected, got nothing'
+        if (claim.measure is None) != (claim.unit is None):
+            yield f"{key}.unit", "expected a measure and its unit, got one of them"
+        try:
+            slack = claim.tolerance_in_unit
+            if slack is not None:
+                number(slack, least=0)
+            if isinstance(claim.tolerance, str) and not claim.tolerance.endswith("%"):
+                raise ValueError
+        except ValueError:
+            expected = 'a number or a share such as "5 %", not below zero'
+            yield f"{key}.tolerance", f"expected {expected}, got {shown(claim.tolerance)}"
+
+
+def _checked_figure(figure: Figure, runs: Sequence[str], file: Path) -> Figure:
+    key = f"figure.{figure.name}"
+    if figure.plot not in PLOTS:
+        raise InputError(str(file), f"{key}.plot", f"unknown plot{nearest(figure.plot, PLOTS)}")
+    plot = PLOTS[figure.plot]
+    _check_run(figure.run, plot.of, runs, str(file), f"{key}.run")
+    args = _checked_args(plot.function, plot.of, figure.args, str(file), f"{key}.args")
+    return figure.model_copy(update={"args": args})
+
+
+def _check_run(run: str | None, of: str, runs: Sequence[str], file: str, key: str) -> None:
+    if of != "run":
+        if run is not None:
+            raise InputError(file, key, f"expected nothing, got {shown(run)}")
+    elif run is None:
+        if len(runs) > 1:
+            raise InputError(file, key, "expected the name of a run, got nothing")
+    elif run not in runs:
+        raise InputError(file, key, f"unknown run {shown(run)}{nearest(run, runs)}")
+
+
+def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
+    if claim.measure is None or claim.unit is None:
+        return claim
+    key = f"claim.{claim.id}"
+    if claim.measure not in MEASURES:
+        known = nearest(claim.measure, MEASURES)
+        raise InputError(str(file), f"{key}.measure", f"unknown measure{known}")
+    measure = MEASURES[claim.measure]
+    _check_run(claim.run, measure.of, runs, str(file), f"{key}.run")
+    units = [unit for unit, (dimension, _) in UNITS.items() if dimension == measure.dimension]
+    if claim.unit not in units:
+        expected = f"expected {' or '.join(units)}, got {shown(claim.unit)}"
+        raise InputError(str(file), f"{key}.unit", expected)
+    function = measure.function
+    args = _checked_args(function, measure.of, claim.args, str(file), f"{key}.args")
+    both = claim.args | claim.short_args
+    short = _checked_args(function, measure.of, both, str(file), f"{key}.short_args")
+    return claim.model_copy(update={"args": args, "short_args": short})
+
+
+def _checked_args(
+    function: Callable[..., Any], of: str, args: Mapping[str, Any], file: str, key: str
+) -> dict[str, Any]:
+    """The arguments, converted to the types that the function's signature asks for."""
+    parameters = list(inspect.signature(function).parameters.values())[of != "nothing" :]
+    known = {parameter.name: parameter for parameter in parameters}
+    for name in args:
+        if name not in known:
+            raise InputError(file, f"{key}.{name}", f"unknown argument{nearest(name, known)}")
+    for name, parameter in known.items():
+        if name not in args and parameter.default is parameter.empty:
+            raise InputError(file, f"{key}.{name}", "expected a value, got nothing")
+    # These two names are imported for type checkers only.
+    hints = get_type_hints(function, localns={"Result": object, "Figure": object})
+    checked = {}
+    for name, value in args.items():
+        try:
+            checked[name] = TypeAdapter(hints[name]).validate_python(value)
+        except ValidationError as error:
+            message = _message(error.errors(include_url=False)[0])
+            raise InputError(file, f"{key}.{name}", message) from None
+    return checked
+
+
+def _key(raw: Mapping[str, Any], location: Sequence[str | int]) -> str:
+    """`claim.rise.unit` for ("claim", 0, "unit"): an entry goes by its id or name."""
+    steps: list[str] = []
+    node: Any = raw
+    for step in location:
+        try:
+            node = node[step]
+        except (KeyError, IndexError, TypeError):
+            node = None
+        named = node.get("id", node.get("name")) if isinstance(node, dict) else None
+        steps.append(str(named if isinstance(step, int) and named else step))
+    return ".".join(steps)
+
+
+def _message(error: Any) -> str:
+    if error["type"] == "extra_forbidden":
+        return "unknown key"
+    if error["type"] == "missing":
+        return "expected a value, got nothing"
+    if error["type"] == "value_error":
+        return str(error["ctx"]["error"])
+    return f"{error['msg'].lower()}, got {shown(error['input'])}"

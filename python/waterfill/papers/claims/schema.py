@@ -1,0 +1,113 @@
+"""The keys of a claims.toml: figures, runs, the short version, claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+from waterfill.errors import shown
+from waterfill.papers.claims.chance import OverSeeds
+from waterfill.papers.measures.base import Dimension
+
+Verdict: TypeAlias = Literal["reproduced", "differs", "cannot be checked"]
+VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "cannot be checked")
+
+# Each unit's dimension and its size in SI.
+UNITS: Mapping[str, tuple[Dimension, float]] = {
+    "s": ("s", 1.0),
+    "ms": ("s", 1e-3),
+    "bit/s": ("bit/s", 1.0),
+    "Mbit/s": ("bit/s", 1e6),
+    "Gbit/s": ("bit/s", 1e9),
+    "Pbit/s": ("bit/s", 1e15),
+    "B": ("bytes", 1.0),
+    "kB": ("bytes", 1e3),
+    "MB": ("bytes", 1e6),
+    "%": ("ratio", 1e-2),
+    "ratio": ("ratio", 1.0),
+    "times": ("count", 1.0),
+    "packets": ("count", 1.0),
+    "bits": ("count", 1.0),
+    "rad/s": ("1/s", 1.0),
+}
+
+
+def _id(value: str) -> str:
+    if not value or any(not (c.isascii() and c.isalnum()) and c not in "-." for c in value):
+        raise ValueError(f"expected letters, digits, - and ., got {shown(value)}")
+    return value
+
+
+_Id = Annotated[str, AfterValidator(_id)]
+_Text = Annotated[str, Field(min_length=1)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+class Figure(_Table):
+    """One [[figure]]: a plot of the run, NAME.png and NAME.svg."""
+
+    name: _Id
+    plot: str
+    run: str | None = None
+    args: dict[str, Any] = {}
+
+
+class Run(_Table):
+    """One [[run]]: a scenario file of the folder with overrides."""
+
+    name: _Text
+    scenario: _Text = "scenario.toml"
+    set: list[str] = []
+
+
+class Short(_Table):
+    """[short]: what the short version overrides, and which grid points it keeps."""
+
+    set: list[str] = []
+    grid: dict[str, list[str | int | float | bool]] = {}
+
+
+class Claim(_Table):
+    """One [[claim]]; the package's text has its keys."""
+
+    id: _Id
+    source: _Text
+    statement: _Text
+    run: str | None = None
+    measure: str | None = None
+    args: dict[str, Any] = {}
+    short: bool = True
+    short_args: dict[str, Any] = {}
+    unit: str | None = None
+    relation: Literal["=", "<", ">"] = "="
+    paper_value: float | None = None
+    tolerance: float | str = 0.0
+    over_seeds: OverSeeds | None = None
+    expect: Verdict
+    why: _Text | None = None
+
+    @property
+    def tolerance_in_unit(self) -> float | None:
+        """How far from the paper's value still counts, in `unit`; None without a value."""
+        if self.paper_value is None:
+            return None
+        if isinstance(self.tolerance, str):
+            return abs(self.paper_value) * float(self.tolerance.removesuffix("%")) / 100
+        return self.tolerance
+
+
+class File(_Table):
+    """A whole claims.toml."""
+
+    title: _Text
+    seeds: Annotated[int, Field(ge=1)] = 1
+    grid: dict[str, list[str | int | float | bool]] = {}
+    run: list[Run] = []
+    short: Short = Short()
+    figure: list[Figure] = []
+    claim: list[Claim] = Field(min_length=1)

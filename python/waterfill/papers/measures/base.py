@@ -1,0 +1,37 @@
+"""One measure: the function, the dimension of its answer, and what it is given."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Dimension: TypeAlias = Literal["s", "1/s", "bit/s", "bytes", "ratio", "count"]
+Of: TypeAlias = Literal["run", "runs", "nothing"]
+Window: TypeAlias = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Measure:
+    """One measure: the function, the dimension of what it returns, and what its first argument is.
+
+    `of` is "run" for one run, "runs" for all runs of the experiment by name, and "nothing" for a
+    computation, whose arguments are all keywords.
+    """
+
+    function: Callable[..., float | None]
+    dimension: Dimension
+    of: Of = "run"
+
+    @property
+    def name(self) -> str:
+        """What claims.toml calls it: the function's name."""
+        return self.function.__name__
+
+
+def by_name(*measures: Measure) -> dict[str, Measure]:
+    """The measures by their names. Raises ValueError when two have the same."""
+    named = {measure.name: measure for measure in measures}
+    if len(named) != len(measures):
+        raise ValueError("two measures of one name")
+    return named

@@ -1,0 +1,269 @@
+"""Measures of flows: rates, how soon they are reached, RTT, windows."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from waterfill.analysis.series import (
+    between,
+    mean,
+    means,
+    rate_series,
+    samples,
+    settled_at,
+    step_s,
+    summary_of,
+    trailing,
+)
+from waterfill.papers.measures.base import Window
+
+if TYPE_CHECKING:
+    from waterfill.runs.result import Result
+
+
+def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
+    """Mean rate of a flow in a window."""
+    return mean(*rate_series(result, flow), start_s, stop_s)
+
+
+def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float) -> float | None:
+    """Sum of the mean rates of a group's flows in a window."""
+    names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
+    if not names:
+        raise KeyError(group)
+    means = [mean(*rate_series(result, name), start_s, stop_s) for name in names]
+    known = [mean for mean in means if mean is not None]
+    return sum(known) if len(known) == len(means) else None
+
+
+def class_rate_over(
+    result: Result, *, groups: list[str], start_s: float, stop_s: float
+) -> float | None:
+    """Sum of `group_rate_over` of these groups."""
+    rates = [group_rate_over(result, group=g, start_s=start_s, stop_s=stop_s) for g in groups]
+    known = [rate for rate in rates if rate is not None]
+    return sum(known) if len(known) == len(rates) else None
+
+
+def share_error(
+    result: Result, *, shares_bps: Mapping[str, float], start_s: float, stop_s: float
+) -> float | None:
+    """Largest |mean rate − share| / share of the flows in a window."""
+    errors = []
+    for flow, share_bps in shares_bps.items():
+        mean_bps = rate_over(result, flow=flow, start_s=start_s, stop_s=stop_s)
+        if mean_bps is None:
+            return None
+        errors.append(abs(mean_bps - share_bps) / share_bps)
+    return max(errors)
+
+
+def rise_time(
+    result: Result,
+    *,
+    flow: str,
+    at_s: float,
+    target_bps: float,
+    before_bps: float = 0.0,
+    fraction: float = 0.9,
+    average_s: float = 0.0,
+) -> float | None:
+    """Time from `at_s` until the rate first has gone `fraction` of the way to its target.
+
+    The way is from `before_bps` to `target_bps`, upwards or downwards. The rate is one sample,
+    its time the sample's end; with `average_s` it is a mean over so long a time, centred, so that
+    averaging does not delay it.
+    """
+    time_s, rate_bps = rate_series(result, flow)
+    rate_bps = trailing(time_s, rate_bps, average_s)
+    delay_s = max(0.0, average_s - step_s(time_s)) / 2
+    time_s, rate_bps = between(time_s - delay_s, rate_bps, at_s, math.inf)
+    if not len(time_s):
+        return None
+    goal_bps = before_bps + fraction * (target_bps - before_bps)
+    reached = rate_bps >= goal_bps if target_bps >= before_bps else rate_bps <= goal_bps
+    return float(time_s[reached.argmax()]) - at_s if reached.any() else math.inf
+
+
+def step_time(
+    result: Result,
+    *,
+    flow: str,
+    at_s: float,
+    before_s: Window,
+    after_s: Window,
+    fraction: float = 0.9,
+) -> float | None:
+    """`rise_time` between two levels that the run itself has: the flow's mean rates in two windows.
+
+    So how fast a flow is does not depend on whether its levels are somebody else's.
+    """
+    levels = [rate_over(result, flow=flow, start_s=a, stop_s=b) for a, b in (before_s, after_s)]
+    before_bps, after_bps = levels
+    if before_bps is None or after_bps is None:
+        return None
+    step = {"before_bps": before_bps, "target_bps": after_bps, "fraction": fraction}
+    return rise_time(result, flow=flow, at_s=at_s, **step)
+
+
+def take_up_time(
+    result: Result,
+    *,
+    flow: str,
+    giver: str,
+    at_s: float,
+    stop_s: float,
+    fraction: float = 0.9,
+    average_s: float,
+    before_s: float = 2.0,
+) -> float | None:
+    """Time from `at_s` after which `flow` always has `fraction` of what `giver` has freed by then.
+
+    What is freed and taken counts from the mean rates in the `before_s` up to `at_s`; rates are
+    centred means over `average_s`. Infinity if the flow has less at the last mean before `stop_s`.
+    """
+    time_s, rate_bps = rate_series(result, flow)
+    giver_bps = rate_series(result, giver)[1]
+    before_bps = mean(time_s, rate_bps, at_s - before_s, at_s)
+    giver_before_bps = mean(time_s, giver_bps, at_s - before_s, at_s)
+    if before_bps is None or giver_before_bps is None:
+        return None
+    taken_bps = trailing(time_s, rate_bps, average_s) - before_bps
+    freed_bps = giver_before_bps - trailing(time_s, giver_bps, average_s)
+    delay_s = max(0.0, average_s - step_s(time_s)) / 2
+    time_s, short_bps = between(
+        time_s - delay_s, fraction * freed_bps - taken_bps, at_s + average_s / 2, stop_s
+    )
+    if not len(time_s):
+        return None
+    short = short_bps > 0
+    if short[-1]:
+        return math.inf
+    return float(time_s[short.nonzero()[0][-1] + 1]) - at_s if short.any() else 0.0
+
+
+def reclaimed_fraction(
+    result: Result,
+    *,
+    flow: str,
+    at_s: float,
+    after_s: float,
+    target_bps: float,
+    average_s: float,
+    before_s: float = 1.0,
+) -> float | None:
+    """Share of freed capacity that a flow has taken `after_s` after it became free.
+
+    (rate − before) / (target − before), where `before` is the mean rate in the `before_s` up to
+    `at_s` and `rate` the mean over `average_s` centred on `at_s + after_s`.
+    """
+    series = rate_series(result, flow)
+    middle_s = at_s + after_s
+    before_bps = mean(*series, at_s - before_s, at_s)
+    rate_bps = mean(*series, middle_s - average_s / 2, middle_s + average_s / 2)
+    if before_bps is None or rate_bps is None or target_bps == before_bps:
+        return None
+    return (rate_bps - before_bps) / (target_bps - before_bps)
+
+
+def settle_time(
+    result: Result,
+    *,
+    shares_bps: Mapping[str, float],
+    start_s: float,
+    stop_s: float,
+    band: float,
+    average_s: float,
+) -> float | None:
+    """Time from `start_s` after which every flow stays within `band` of its share.
+
+    `band` is relative. Rates are means of `average_s` wholly inside the window, their time is
+    their end: the answer is never below `average_s`. Infinity when a flow ends outside.
+    """
+    latest_s = 0.0
+    for flow, share_bps in shares_bps.items():
+        time_s, rate_bps = means(*rate_series(result, flow), average_s, start_s, stop_s)
+        if not len(time_s):
+            return None
+        inside = np.abs(rate_bps - share_bps) <= band * share_bps
+        latest_s = max(latest_s, settled_at(time_s, inside) - start_s)
+    return latest_s
+
+
+def rate_swings(
+    result: Result,
+    *,
+    flow: str,
+    share_bps: float,
+    band: float,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+) -> float | None:
+    """How often a rate goes from above its share's band to below it, or back.
+
+    The band is share × (1 ± `band`), the rate a mean of `average_s` inside the window. A rate that
+    settles, from whichever side, has none; each full oscillation between bottlenecks has two.
+    """
+    _, rate_bps = means(*rate_series(result, flow), average_s, start_s, stop_s)
+    if not len(rate_bps):
+        return None
+    outside = rate_bps[np.abs(rate_bps - share_bps) > band * share_bps]
+    return float(np.count_nonzero(np.diff(np.sign(outside - share_bps))))
+
+
+def rate_of(result: Result, *, flow: str) -> float | None:
+    """`rate_bps` of a flow in the summary: full packets received in the measure window."""
+    rate: float | None = summary_of(result, "flows", flow)["rate_bps"]
+    return rate
+
+
+def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
+    """Sum of the rates (or goodputs) of these groups of flows in the summary."""
+    key = "goodput_bps" if goodput else "rate_bps"
+    known = {entry["group"] for entry in result.summary["flows"]}
+    for group in flows:
+        if group not in known:
+            raise KeyError(group)
+    return sum(f[key] or 0.0 for f in result.summary["flows"] if f["group"] in flows)
+
+
+def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:
+    """`base`, `mean`, `p50` or `p99` of a flow's round trips in the measure window."""
+    rtt: float | None = summary_of(result, "flows", flow)["rtt_ms"][quantile]
+    return None if rtt is None else rtt / 1e3
+
+
+def mean_window_packets(
+    result: Result, *, flow: str, packet_bytes: float, rtt_s: float
+) -> float | None:
+    """A flow's mean window in packets of `packet_bytes`, as rate × round trip."""
+    rate_bps = rate_of(result, flow=flow)
+    return None if rate_bps is None else rate_bps * rtt_s / (8 * packet_bytes)
+
+
+def window_max_packets(
+    result: Result, *, flow: str, packet_bytes: float, start_s: float, stop_s: float
+) -> float | None:
+    """Largest sample of a flow's window, in packets of `packet_bytes`, in a time window."""
+    time_s, window_bytes = samples(result, "flows", flow, "window_bytes")
+    _, inside = between(time_s, window_bytes, start_s, stop_s)
+    return float(np.nanmax(inside)) / packet_bytes if len(inside) else None
+
+
+def reduction_interval(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
+    """Mean time between two reductions of a flow's window by a fifth or more, in a time window.
+
+    None with fewer than two of them.
+    """
+    time_s, window_bytes = samples(result, "flows", flow, "window_bytes")
+    time_s, window_bytes = between(time_s, window_bytes, start_s, stop_s)
+    down = window_bytes[1:] < 0.8 * window_bytes[:-1]
+    at_s = time_s[1:][down]
+    # A reduction spread over two samples is one.
+    at_s = at_s[np.diff(at_s, prepend=-math.inf) > 2 * step_s(time_s)]
+    return float(np.diff(at_s).mean()) if len(at_s) > 1 else None

@@ -1,0 +1,139 @@
+"""Measures of links: queues, utilisation, drops, which of them is the bottleneck."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from waterfill.analysis.series import (
+    EPSILON_S,
+    Series,
+    between,
+    capacity_bps,
+    mean,
+    means,
+    numbers,
+    path_of,
+    samples,
+    summary_of,
+    trailing,
+)
+from waterfill.papers.measures.base import Window
+
+if TYPE_CHECKING:
+    from waterfill.runs.result import Result
+
+
+def queue_mean(result: Result, *, link: str, windows_s: list[Window]) -> float | None:
+    """Mean queue of a link in each window; the largest of these means."""
+    series = samples(result, "links", link, "queue_bytes")
+    means = [mean(*series, *window) for window in windows_s]
+    known = [mean for mean in means if mean is not None]
+    return max(known) if known and len(known) == len(means) else None
+
+
+def queue_share(
+    result: Result, *, link: str, rtt_s: float, windows_s: list[Window]
+) -> float | None:
+    """`queue_mean` as a share of the link's rate × `rtt_s`."""
+    mean_bytes = queue_mean(result, link=link, windows_s=windows_s)
+    return None if mean_bytes is None else mean_bytes * 8 / (capacity_bps(result, link) * rtt_s)
+
+
+def queue_max(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
+    """Largest queue of a link in a window, the packet in service excluded."""
+    time_s, queue_bytes = samples(result, "links", link, "queue_max_bytes")
+    _, queue_bytes = between(time_s, queue_bytes, start_s, stop_s)
+    return float(queue_bytes.max()) if len(queue_bytes) else None
+
+
+def peak_prominence(result: Result, *, start_s: float, stop_s: float) -> float | None:
+    """Largest queue of any link in a window ÷ largest queue of any link outside it."""
+    table = result.links
+    time_s = numbers(table, "time_s")
+    queue_bytes = numbers(table, "queue_max_bytes")
+    inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
+    if inside.all() or not inside.any():
+        return None
+    elsewhere = float(queue_bytes[~inside].max())
+    return float(queue_bytes[inside].max()) / elsewhere if elsewhere > 0 else math.inf
+
+
+def utilization_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
+    """Bits serialised in a window ÷ (rate × window): everything that the link carries."""
+    return mean(*samples(result, "links", link, "utilization"), start_s, stop_s)
+
+
+def fill_time(
+    result: Result, *, link: str, at_s: float, utilization: float, average_s: float = 0.0
+) -> float | None:
+    """Time from `at_s` until a link's utilisation, a mean of `average_s`, first reaches this."""
+    time_s, used = samples(result, "links", link, "utilization")
+    time_s, used = between(time_s, trailing(time_s, used, average_s), at_s, math.inf)
+    if not len(time_s):
+        return None
+    reached = used >= utilization
+    return float(time_s[reached.argmax()]) - at_s if reached.any() else math.inf
+
+
+def utilization_error(
+    result: Result, *, link: str, target: float, windows_s: list[Window], average_s: float
+) -> float | None:
+    """Largest |utilisation − target| / target of a link in the windows, means of `average_s`.
+
+    Each mean lies wholly inside a window.
+    """
+    series = samples(result, "links", link, "utilization")
+    worst = 0.0
+    for start_s, stop_s in windows_s:
+        _, inside = means(*series, average_s, start_s, stop_s)
+        if not len(inside):
+            return None
+        worst = max(worst, float(np.abs(inside - target).max()) / target)
+    return worst
+
+
+def bottleneck_switches(
+    result: Result,
+    *,
+    flow: str,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+    signal: str = "maxnet.price",
+) -> float | None:
+    """How often the bottleneck of a flow changes: the link of its path with the highest price.
+
+    `signal` is the links' column to compare, a mean of the last `average_s`, so that two links
+    whose prices touch for a few packets do not count. None without that column.
+    """
+    if signal not in result.links.column_names:
+        return None
+    prices = []
+    time_s: Series = np.empty(0)
+    for link in path_of(result, flow):
+        time_s, price = samples(result, "links", link, signal)
+        prices.append(trailing(time_s, np.nan_to_num(price), average_s))
+    _, highest = between(time_s, np.argmax(np.array(prices), axis=0), start_s, stop_s)
+    return float(np.count_nonzero(np.diff(highest))) if len(highest) else None
+
+
+def utilization_of(result: Result, *, link: str) -> float | None:
+    """`utilization` of a link in the summary."""
+    used: float = summary_of(result, "links", link)["utilization"]
+    return used
+
+
+def last_sample(result: Result, *, link: str, column: str) -> float | None:
+    """The last sample of a link's column: of a counter, what it has come to. None without it."""
+    if column not in result.links.column_names:
+        return None
+    values = samples(result, "links", link, column)[1]
+    return float(values[-1]) if len(values) else None
+
+
+def drops_of(result: Result, *, link: str) -> float | None:
+    """Packets that found a link's buffer full in the measure window."""
+    return float(summary_of(result, "links", link)["drops"])

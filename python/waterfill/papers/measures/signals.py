@@ -1,0 +1,239 @@
+"""Measures of the columns that a run samples: prices, ξ, windows, round trips.
+
+`which` says whose column it is: "flows" or "links". Values are taken as sampled; what has no
+sample (a flow before its start) is left out. A column that the run does not have (another
+protocol's) is None.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+import numpy as np
+
+from waterfill.analysis.series import (
+    EPSILON_S,
+    Series,
+    capacity_bps,
+    flow_series,
+    means,
+    numbers,
+    path_of,
+    settled_at,
+)
+
+if TYPE_CHECKING:
+    from waterfill.runs.result import Result
+
+Whose: TypeAlias = Literal["flows", "links"]
+
+
+def price_mean(
+    result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> float | None:
+    """Mean of a column of prices, which are times, in a window."""
+    return _mean(result, which, name, column, start_s, stop_s)
+
+
+def signal_mean(
+    result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> float | None:
+    """Mean of a column without a unit, such as ξ, in a window."""
+    return _mean(result, which, name, column, start_s, stop_s)
+
+
+def signal_spread(
+    result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> float | None:
+    """Standard deviation of a column over its mean, in a window."""
+    _, values = sampled(result, which, name, column, start_s, stop_s)
+    return float(values.std() / abs(values.mean())) if len(values) and values.mean() else None
+
+
+def signal_dip(
+    result: Result,
+    *,
+    which: Whose,
+    name: str,
+    column: str,
+    at_s: float,
+    stop_s: float,
+    before_s: float = 1.0,
+) -> float | None:
+    """The least sample after `at_s` over the mean of the `before_s` before it."""
+    before = _mean(result, which, name, column, at_s - before_s, at_s)
+    _, values = sampled(result, which, name, column, at_s, stop_s)
+    return float(values.min()) / before if before and len(values) else None
+
+
+def signal_settle(
+    result: Result,
+    *,
+    which: Whose,
+    name: str,
+    column: str,
+    value: float,
+    band: float,
+    at_s: float,
+    stop_s: float,
+) -> float | None:
+    """Time from `at_s` after which a column stays within `band` (a share) of a value until a time.
+
+    Infinity when the last sample is outside.
+    """
+    time_s, values = sampled(result, which, name, column, at_s, stop_s)
+    if not len(values):
+        return None
+    return settled_at(time_s, np.abs(values - value) <= band * abs(value)) - at_s
+
+
+def queue_clears(
+    result: Result, *, link: str, at_s: float, stop_s: float, most_bytes: float
+) -> float | None:
+    """Time from `at_s` after which a link's queue stays at or below `most_bytes` until a time."""
+    time_s, peak_bytes = sampled(result, "links", link, "queue_max_bytes", at_s, stop_s)
+    if not len(peak_bytes):
+        return None
+    return settled_at(time_s, peak_bytes <= most_bytes) - at_s
+
+
+def rtt_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
+    """Largest sample of a flow's round trip in a window."""
+    _, rtt_s = sampled(result, "flows", flow, "rtt_s", start_s, stop_s)
+    return float(rtt_s.max()) if len(rtt_s) else None
+
+
+def rate_max(
+    result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
+) -> float | None:
+    """Largest mean of `average_s` of a flow's rate that lies wholly in a window."""
+    rates = _means(result, flow, average_s, start_s, stop_s)
+    return float(rates.max()) if len(rates) else None
+
+
+def rate_min(
+    result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
+) -> float | None:
+    """Least mean of `average_s` of a flow's rate that lies wholly in a window."""
+    rates = _means(result, flow, average_s, start_s, stop_s)
+    return float(rates.min()) if len(rates) else None
+
+
+def rate_excess(
+    result: Result,
+    *,
+    flow: str,
+    share_bps: float,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+) -> float | None:
+    """How far the largest mean of `average_s` of a rate is above a share, as a part of it."""
+    most_bps = rate_max(result, flow=flow, start_s=start_s, stop_s=stop_s, average_s=average_s)
+    return None if most_bps is None else most_bps / share_bps - 1
+
+
+def rate_span(
+    result: Result,
+    *,
+    flow: str,
+    of_bps: float,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+) -> float | None:
+    """Largest less least mean of `average_s` of a rate in a window, as a part of `of_bps`."""
+    rates = _means(result, flow, average_s, start_s, stop_s)
+    return float(rates.max() - rates.min()) / of_bps if len(rates) else None
+
+
+def rate_error(
+    result: Result,
+    *,
+    flow: str,
+    share_bps: float,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+) -> float | None:
+    """Largest |rate − share| / share of means of `average_s` that lie wholly in a window."""
+    rates = _means(result, flow, average_s, start_s, stop_s)
+    return float(np.abs(rates - share_bps).max()) / share_bps if len(rates) else None
+
+
+def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
+    """Largest less least sum of the pacing rates of all flows over a link, over the link's rate.
+
+    What sources ask for, before queues round it off; a flow without a pacing rate asks for none.
+    """
+    rate_bps = capacity_bps(result, link)
+    flows = [flow["name"] for flow in result.summary["flows"]]
+    names = [flow for flow in flows if link in path_of(result, flow)]
+    if not names or "pacing_bps" not in result.flows.column_names:
+        return None
+    columns = [flow_series(result, name, "pacing_bps") for name in names]
+    time_s, asked_bps = columns[0][0], np.sum([values for _, values in columns], axis=0)
+    late = asked_bps[(time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)]
+    return float(np.ptp(late)) / rate_bps if len(late) else None
+
+
+def start_overload(
+    result: Result, *, link: str, rtt_s: float, at_s: float, stop_s: float
+) -> float | None:
+    """Overload that would have left the largest queue of a window in one round trip.
+
+    As a part of the link's rate: the growth of the queue's largest sample from its mean in the
+    second before `at_s`, over rate × `rtt_s`.
+    """
+    _, before = sampled(result, "links", link, "queue_bytes", at_s - 1.0, at_s)
+    _, peak = sampled(result, "links", link, "queue_max_bytes", at_s, stop_s)
+    if not len(before) or not len(peak):
+        return None
+    links = result.network["links"]
+    rate_bps = float(next(e["rate_bps"] for e in links if e["name"] == link))
+    return float(peak.max() - before.mean()) * 8 / (rate_bps * rtt_s)
+
+
+def header_bytes(result: Result, *, flow: str, packet_bytes: int = 1500) -> float | None:
+    """Bytes of a full packet that are neither payload nor the 40 B of TCP/IP.
+
+    From the flow's goodput over its rate, so in a window without losses.
+    """
+    entry = next((f for f in result.summary["flows"] if f["name"] == flow), None)
+    if entry is None:
+        raise KeyError(flow)
+    if not entry["rate_bps"]:
+        return None
+    return packet_bytes * (1 - float(entry["goodput_bps"] / entry["rate_bps"])) - 40
+
+
+def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
+    """Sample times and values of a column where it has one; empty when the run lacks the column."""
+    rows = result.samples(which, name)
+    if column not in rows.column_names:
+        return np.empty(0), np.empty(0)
+    time_s, values = numbers(rows, "time_s"), numbers(rows, column)
+    known = np.isfinite(values)
+    return time_s[known], values[known]
+
+
+def sampled(
+    result: Result, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> tuple[Series, Series]:
+    """`sampled_column` in a window."""
+    time_s, values = sampled_column(result, which, name, column)
+    inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
+    return time_s[inside], values[inside]
+
+
+def _mean(
+    result: Result, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> float | None:
+    _, values = sampled(result, which, name, column, start_s, stop_s)
+    return float(values.mean()) if len(values) else None
+
+
+def _means(result: Result, flow: str, average_s: float, start_s: float, stop_s: float) -> Series:
+    time_s, rate_bps = sampled_column(result, "flows", flow, "rate_bps")
+    return means(time_s, rate_bps, average_s, start_s, min(stop_s, math.inf))[1]
