@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
-use waterfill_laws::protocol::{Connection, Event, PacketKind, Probe, Sending};
-use waterfill_laws::registry::{AckFacts, AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
+use waterfill_laws::protocol::{Ack, Connection, Event, PacketKind, Probe, Received, Sending};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 
@@ -184,7 +184,7 @@ impl Class {
 
     /// The SYN is at the receiver; its answer.
     pub(crate) fn answer_syn(&mut self, now: Instant, header: &AnyHeader) -> AnyEcho {
-        self.receiver.on_data(now, PacketKind::Syn, header, None);
+        self.receiver.on_data(&Received { now, kind: PacketKind::Syn, header, rtt: None });
         self.receiver.echo(now)
     }
 
@@ -294,8 +294,9 @@ impl Class {
             let kept = (1.0 - RTT_GAIN).powf(acked / self.spec.packet_bytes);
             Duration::from_secs(rtt.as_secs() + kept * (self.smoothed_rtt.as_secs() - rtt.as_secs()))
         };
-        let facts = AckFacts {
+        self.source.on_ack(&Ack {
             now,
+            echo,
             kind,
             acked: Volume::from_bytes(acked),
             marked: Volume::ZERO,
@@ -305,8 +306,7 @@ impl Class {
             in_flight: self.in_flight(),
             recovering: self.recovery.is_some(),
             window_limited: true,
-        };
-        self.source.on_ack(&facts, echo);
+        });
     }
 
     /// A loss of the whole class, found at `at`.
@@ -375,7 +375,7 @@ impl Class {
         }
         let rtt = self.echoed.front().map(|&(_, echoed)| now.since(echoed));
         let header = if header.is_extensive() { header.part(1.0 / self.spec.count) } else { header };
-        self.receiver.on_data(now, PacketKind::Data, &header, rtt);
+        self.receiver.on_data(&Received { now, kind: PacketKind::Data, header: &header, rtt });
         let echo = self.receiver.echo(now);
         let before = self.received;
         self.received += bytes;

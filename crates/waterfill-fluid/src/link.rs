@@ -5,8 +5,8 @@
 
 use std::ops::Range;
 
-use waterfill_laws::protocol::{LinkView, PacketKind};
-use waterfill_laws::registry::{AnyHeader, AnyPassing, AnyRouter, ProtocolId};
+use waterfill_laws::protocol::{LinkView, PacketKind, Passing};
+use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Volume};
 
 use crate::meter::{Done, Meter};
@@ -118,7 +118,7 @@ impl Link {
         let kind = if header.is_some() { PacketKind::Syn } else { PacketKind::Ack };
         for (_, router) in &mut self.routers {
             let volume = Volume::from_bytes(bytes * count);
-            let mut passing = AnyPassing { now, volume, packets: count, kind, header: header.as_deref_mut() };
+            let mut passing = Passing { now, volume, packets: count, kind, header: header.as_deref_mut() };
             router.on_arrival(&self.view, &mut passing);
             if self.departures {
                 router.on_departure(&self.view, &mut passing);
@@ -203,14 +203,14 @@ impl Link {
                     let (volume, packets) = (Volume::from_bytes(bytes), bytes / self.packet_bytes);
                     let mut unheard = parcel.header;
                     let header = Some(if speaks { &mut parcel.header } else { &mut unheard });
-                    let mut passing = AnyPassing { now, volume, packets, kind: PacketKind::Data, header };
+                    let mut passing = Passing { now, volume, packets, kind: PacketKind::Data, header };
                     router.on_arrival(&self.view, &mut passing);
                 }
             }
             for ((bytes, packets), kind) in [(others.acks, PacketKind::Ack), (others.other, PacketKind::Other)] {
                 if bytes > 0.0 {
                     let (volume, packets) = (Volume::from_bytes(bytes * share), packets * share);
-                    router.on_arrival(&self.view, &mut AnyPassing { now, volume, packets, kind, header: None });
+                    router.on_arrival(&self.view, &mut Passing { now, volume, packets, kind, header: None });
                 }
             }
         }
@@ -222,7 +222,7 @@ impl Link {
         let leave = |router: &mut AnyRouter, bytes: f64, header: &mut AnyHeader| {
             if bytes > 0.0 {
                 let (volume, packets) = (Volume::from_bytes(bytes), bytes / packet_bytes);
-                let mut passing = AnyPassing { now, volume, packets, kind: PacketKind::Data, header: Some(header) };
+                let mut passing = Passing { now, volume, packets, kind: PacketKind::Data, header: Some(header) };
                 router.on_departure(view, &mut passing);
             }
         };

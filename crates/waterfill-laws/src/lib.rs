@@ -6,8 +6,11 @@
 //! Reading order: [`units`], [`mod@params`], [`protocol`] (the traits), then any file of
 //! [`protocols`] beside its paper, and last [`registry`], the one list of them all.
 
+pub mod arithmetic;
 pub mod params;
 pub mod protocol;
 pub mod protocols;
 pub mod registry;
+#[cfg(test)]
+mod testing;
 pub mod units;

@@ -103,8 +103,8 @@ pub enum Ecn {
     Accurate,
 }
 
-/// A congestion-control protocol, all of it.
-pub trait Protocol {
+/// A congestion-control protocol: its parameters, its wire format and its three laws.
+pub trait Protocol: Sized {
     /// Its names and costs.
     const INFO: Info;
     /// Its parameters.
@@ -114,18 +114,12 @@ pub trait Protocol {
     /// What acknowledgements carry back.
     type Echo: Wire;
     /// The law at the head of each link direction.
-    type Router: Router<Self::Header>;
+    type Router: Router<Self>;
     /// The law at the receiving host.
-    type Receiver: Receiver<Self::Header, Self::Echo>;
+    type Receiver: Receiver<Self>;
     /// The law at the sending host.
-    type Source: Source<Self::Header, Self::Echo>;
+    type Source: Source<Self>;
 
-    /// A router for one link direction.
-    fn router(params: &Self::Params, link: &LinkView) -> Self::Router;
-    /// The receiving end of one connection.
-    fn receiver(params: &Self::Params) -> Self::Receiver;
-    /// The sending end of one connection.
-    fn source(params: &Self::Params, connection: &Connection) -> Self::Source;
     /// Checks that these parameters can control a link like this one.
     ///
     /// # Errors
@@ -208,19 +202,30 @@ pub struct Passing<'a, H> {
     pub packets: f64,
     /// What it is.
     pub kind: PacketKind,
-    /// This protocol's header; `None` for somebody else's packet, which is load all the same.
+    /// This protocol's header; `None` for a packet of another protocol, which is load all the same.
     pub header: Option<&'a mut H>,
 }
 
-/// The law of one link direction.
-pub trait Router<H> {
-    /// Before the queue.
-    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, H>);
+impl<H> Passing<'_, H> {
+    /// The same packet with the part of its header that `part` selects.
+    #[inline]
+    pub fn with_header<'b, T>(&'b mut self, part: impl FnOnce(&'b mut H) -> Option<&'b mut T>) -> Passing<'b, T> {
+        let header = self.header.as_deref_mut().and_then(part);
+        Passing { now: self.now, volume: self.volume, packets: self.packets, kind: self.kind, header }
+    }
+}
+
+/// The law of one link direction, for the protocol `P`.
+pub trait Router<P: Protocol> {
+    /// Creates the law of one link direction.
+    fn new(params: &P::Params, link: &LinkView) -> Self;
+    /// Called for each packet before it joins the queue.
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>);
     /// Whether [`Router::on_departure`] does anything: most laws are done at arrival, and a call less
     /// for each packet is worth a line.
     const DEPARTURES: bool = false;
     /// When it leaves the queue for the wire; called if [`Router::DEPARTURES`] says so.
-    fn on_departure(&mut self, _link: &LinkView, _passing: &mut Passing<'_, H>) {}
+    fn on_departure(&mut self, _link: &LinkView, _passing: &mut Passing<'_, P::Header>) {}
     /// When the law next wants [`Router::on_timer`].
     fn poll_at(&self) -> Instant {
         Instant::NEVER
@@ -232,8 +237,9 @@ pub trait Router<H> {
 }
 
 /// No router: the path only carries the packets.
-impl<H> Router<H> for () {
-    fn on_arrival(&mut self, _link: &LinkView, _passing: &mut Passing<'_, H>) {}
+impl<P: Protocol> Router<P> for () {
+    fn new(_params: &P::Params, _link: &LinkView) -> Self {}
+    fn on_arrival(&mut self, _link: &LinkView, _passing: &mut Passing<'_, P::Header>) {}
 }
 
 /// A data packet at its receiver.
@@ -249,12 +255,43 @@ pub struct Received<H> {
     pub rtt: Option<Duration>,
 }
 
-/// The law at the receiving host.
-pub trait Receiver<H, E> {
-    /// A packet arrived.
-    fn on_data(&mut self, received: &Received<H>);
-    /// What the next acknowledgement carries.
-    fn echo(&mut self, now: Instant) -> E;
+impl<H> Received<H> {
+    /// The same packet with another header.
+    #[inline]
+    pub fn with_header<T>(&self, header: T) -> Received<T> {
+        Received { now: self.now, kind: self.kind, header, rtt: self.rtt }
+    }
+}
+
+/// The law at the receiving host, for the protocol `P`.
+pub trait Receiver<P: Protocol> {
+    /// Creates the receiving end of one connection.
+    fn new(params: &P::Params) -> Self;
+    /// Called for each packet that arrives.
+    fn on_data(&mut self, received: &Received<P::Header>);
+    /// Returns what the next acknowledgement carries.
+    fn echo(&mut self, now: Instant) -> P::Echo;
+}
+
+/// The default receiver: copies the last header into the echo.
+#[derive(Clone, Debug, Default)]
+pub struct EchoLast<E> {
+    last: E,
+}
+
+impl<P: Protocol> Receiver<P> for EchoLast<P::Echo>
+where
+    P::Echo: From<P::Header>,
+{
+    fn new(_params: &P::Params) -> Self {
+        Self::default()
+    }
+    fn on_data(&mut self, received: &Received<P::Header>) {
+        self.last = received.header.into();
+    }
+    fn echo(&mut self, _now: Instant) -> P::Echo {
+        self.last
+    }
 }
 
 /// What a source law knows of its connection from the start.
@@ -334,6 +371,26 @@ impl<E> Ack<E> {
     }
 }
 
+impl<E> Ack<E> {
+    /// The same acknowledgement with another echo.
+    #[inline]
+    pub fn with_echo<T>(&self, echo: T) -> Ack<T> {
+        Ack {
+            now: self.now,
+            echo,
+            kind: self.kind,
+            acked: self.acked,
+            marked: self.marked,
+            rtt: self.rtt,
+            smoothed_rtt: self.smoothed_rtt,
+            base_rtt: self.base_rtt,
+            in_flight: self.in_flight,
+            recovering: self.recovering,
+            window_limited: self.window_limited,
+        }
+    }
+}
+
 impl Sending {
     /// A packet of a sender that has more and has nothing in flight: for others to be made from.
     #[must_use]
@@ -364,12 +421,14 @@ pub struct Limit {
     pub pacing: Option<Rate>,
 }
 
-/// The law at the sending host.
-pub trait Source<H, E> {
-    /// Fills in a packet's header.
-    fn stamp(&mut self, sending: &Sending) -> H;
-    /// An acknowledgement arrived.
-    fn on_ack(&mut self, ack: &Ack<E>);
+/// The law at the sending host, for the protocol `P`.
+pub trait Source<P: Protocol> {
+    /// Creates the sending end of one connection.
+    fn new(params: &P::Params, connection: &Connection) -> Self;
+    /// Returns the header of a packet about to be sent.
+    fn stamp(&mut self, sending: &Sending) -> P::Header;
+    /// Called for each acknowledgement that arrives.
+    fn on_ack(&mut self, ack: &Ack<P::Echo>);
     /// The host found a loss, or its end.
     fn on_event(&mut self, _now: Instant, _event: Event) {}
     /// What may be sent now.

@@ -5,56 +5,19 @@
 
 use crate::params::{ParamError, ParamInfo, Params as _, Value};
 use crate::protocol::{
-    Ack, Connection, Event, Info, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Receiver, Router,
-    Sending, Source, Wire,
+    Ack, Connection, Event, Info, Limit, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, Sending,
+    Source, Wire,
 };
-use crate::units::{Duration, Instant, Volume};
-
-/// A packet that passes a router which may or may not speak its protocol.
-#[derive(Debug)]
-pub struct AnyPassing<'a> {
-    /// Now.
-    pub now: Instant,
-    /// Its size.
-    pub volume: Volume,
-    /// How many packets it is.
-    pub packets: f64,
-    /// What it is.
-    pub kind: PacketKind,
-    /// Its header, whatever the protocol; none on the way back.
-    pub header: Option<&'a mut AnyHeader>,
-}
-
-/// An acknowledgement at its source, less the echo.
-#[derive(Clone, Copy, Debug)]
-pub struct AckFacts {
-    /// Now.
-    pub now: Instant,
-    /// SYN: the handshake's answer.
-    pub kind: PacketKind,
-    /// Newly acknowledged data.
-    pub acked: Volume,
-    /// How much of `acked` was marked.
-    pub marked: Volume,
-    /// This acknowledgement's round trip.
-    pub rtt: Option<Duration>,
-    /// The round trip smoothed.
-    pub smoothed_rtt: Duration,
-    /// The smallest round trip of the connection.
-    pub base_rtt: Duration,
-    /// Sent and neither acknowledged nor known lost.
-    pub in_flight: Volume,
-    /// In recovery from a loss or coming down after a mark.
-    pub recovering: bool,
-    /// The window held the sender back.
-    pub window_limited: bool,
-}
+#[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
+use crate::protocols::*;
+use crate::units::Instant;
 
 macro_rules! registry {
-    ($($(#[$meta:meta])* $variant:ident : $protocol:ty,)*) => {
+    ($($variant:ident : $protocol:ty,)*) => {
         /// Which protocol.
+        #[expect(missing_docs, reason = "one variant per protocol; its Info describes it")]
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum ProtocolId { $($(#[$meta])* $variant,)* }
+        pub enum ProtocolId { $($variant,)* }
 
         impl ProtocolId {
             /// All protocols, in the registry's order.
@@ -105,7 +68,7 @@ macro_rules! registry {
 
         /// Any protocol's parameters.
         #[derive(Clone, Debug, PartialEq)]
-        #[expect(missing_docs, reason = "one variant a protocol")]
+        #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyParams { $($variant(<$protocol as Protocol>::Params),)* }
 
         impl AnyParams {
@@ -143,23 +106,23 @@ macro_rules! registry {
             /// A router for one link direction.
             #[must_use]
             pub fn router(&self, link: &LinkView) -> AnyRouter {
-                match self { $(Self::$variant(p) => AnyRouter::$variant(<$protocol as Protocol>::router(p, link)),)* }
+                match self { $(Self::$variant(p) => AnyRouter::$variant(Router::<$protocol>::new(p, link)),)* }
             }
             /// The receiving end of a connection.
             #[must_use]
             pub fn receiver(&self) -> AnyReceiver {
-                match self { $(Self::$variant(p) => AnyReceiver::$variant(<$protocol as Protocol>::receiver(p)),)* }
+                match self { $(Self::$variant(p) => AnyReceiver::$variant(Receiver::<$protocol>::new(p)),)* }
             }
             /// The sending end of a connection.
             #[must_use]
             pub fn source(&self, connection: &Connection) -> AnySource {
-                match self { $(Self::$variant(p) => AnySource::$variant(<$protocol as Protocol>::source(p, connection)),)* }
+                match self { $(Self::$variant(p) => AnySource::$variant(Source::<$protocol>::new(p, connection)),)* }
             }
         }
 
         /// Any protocol's header, or none.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
-        #[expect(missing_docs, reason = "one variant a protocol")]
+        #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
 
         impl AnyHeader {
@@ -192,7 +155,7 @@ macro_rules! registry {
 
         /// Any protocol's echo, or none.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
-        #[expect(missing_docs, reason = "one variant a protocol")]
+        #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
 
         impl AnyEcho {
@@ -210,105 +173,99 @@ macro_rules! registry {
 
         /// Any protocol's router law.
         #[derive(Clone, Debug)]
-        #[expect(missing_docs, reason = "one variant a protocol")]
+        #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyRouter { $($variant(<$protocol as Protocol>::Router),)* }
 
         impl AnyRouter {
             /// Before the queue. A packet of another protocol is load, and its header is not touched.
             #[inline(always)]
-            pub fn on_arrival(&mut self, link: &LinkView, passing: &mut AnyPassing<'_>) {
+            pub fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
-                    let header = match passing.header.as_deref_mut() { Some(AnyHeader::$variant(h)) => Some(h), _ => None };
-                    r.on_arrival(link, &mut Passing {
-                        now: passing.now, volume: passing.volume, packets: passing.packets, kind: passing.kind, header });
+                    let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
+                    Router::<$protocol>::on_arrival(r, link, &mut passing.with_header(own));
                 })* }
             }
             /// Whether the law wants to see departures.
             #[must_use]
             pub const fn sees_departures(&self) -> bool {
                 match self { $(Self::$variant(_) =>
-                    <<$protocol as Protocol>::Router as Router<<$protocol as Protocol>::Header>>::DEPARTURES,)* }
+                    <<$protocol as Protocol>::Router as Router<$protocol>>::DEPARTURES,)* }
             }
             /// When it leaves the queue for the wire.
-            pub fn on_departure(&mut self, link: &LinkView, passing: &mut AnyPassing<'_>) {
+            pub fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
-                    let header = match passing.header.as_deref_mut() { Some(AnyHeader::$variant(h)) => Some(h), _ => None };
-                    r.on_departure(link, &mut Passing {
-                        now: passing.now, volume: passing.volume, packets: passing.packets, kind: passing.kind, header });
+                    let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
+                    Router::<$protocol>::on_departure(r, link, &mut passing.with_header(own));
                 })* }
             }
             /// When the law next wants its timer.
             #[must_use]
             pub fn poll_at(&self) -> Instant {
-                match self { $(Self::$variant(r) => Router::<<$protocol as Protocol>::Header>::poll_at(r),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* }
             }
             /// The law's timer.
             pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
-                match self { $(Self::$variant(r) => Router::<<$protocol as Protocol>::Header>::on_timer(r, link, now),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* }
             }
             /// Shows its state.
             pub fn observe(&self, probe: &mut dyn Probe) {
-                match self { $(Self::$variant(r) => Router::<<$protocol as Protocol>::Header>::observe(r, probe),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* }
             }
         }
 
         /// Any protocol's receiver law.
         #[derive(Clone, Debug)]
-        #[expect(missing_docs, reason = "one variant a protocol")]
+        #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyReceiver { $($variant(<$protocol as Protocol>::Receiver),)* }
 
         impl AnyReceiver {
             /// A packet arrived. A header of another protocol is ignored.
             #[inline(always)]
-            pub fn on_data(&mut self, now: Instant, kind: PacketKind, header: &AnyHeader, rtt: Option<Duration>) {
-                match (self, header) {
-                    $((Self::$variant(r), AnyHeader::$variant(h)) => r.on_data(&Received { now, kind, header: *h, rtt }),)*
+            pub fn on_data(&mut self, received: &Received<&AnyHeader>) {
+                match (self, received.header) {
+                    $((Self::$variant(r), AnyHeader::$variant(h)) => Receiver::<$protocol>::on_data(r, &received.with_header(*h)),)*
                     _ => {}
                 }
             }
             /// What the next acknowledgement carries.
             #[inline(always)]
             pub fn echo(&mut self, now: Instant) -> AnyEcho {
-                match self { $(Self::$variant(r) => AnyEcho::$variant(r.echo(now)),)* }
+                match self { $(Self::$variant(r) => AnyEcho::$variant(Receiver::<$protocol>::echo(r, now)),)* }
             }
         }
 
         /// Any protocol's source law.
         #[derive(Clone, Debug)]
-        #[expect(missing_docs, reason = "one variant a protocol")]
+        #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnySource { $($variant(<$protocol as Protocol>::Source),)* }
 
         impl AnySource {
             /// Fills in a packet's header.
             #[inline(always)]
             pub fn stamp(&mut self, sending: &Sending) -> AnyHeader {
-                match self { $(Self::$variant(s) => AnyHeader::$variant(s.stamp(sending)),)* }
+                match self { $(Self::$variant(s) => AnyHeader::$variant(Source::<$protocol>::stamp(s, sending)),)* }
             }
             /// An acknowledgement arrived. An echo of another protocol is ignored.
             #[inline(always)]
-            pub fn on_ack(&mut self, facts: &AckFacts, echo: &AnyEcho) {
-                match (self, echo) {
-                    $((Self::$variant(s), AnyEcho::$variant(e)) => s.on_ack(&Ack {
-                        now: facts.now, echo: *e, kind: facts.kind, acked: facts.acked, marked: facts.marked,
-                        rtt: facts.rtt, smoothed_rtt: facts.smoothed_rtt, base_rtt: facts.base_rtt,
-                        in_flight: facts.in_flight, recovering: facts.recovering,
-                        window_limited: facts.window_limited }),)*
+            pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) {
+                match (self, ack.echo) {
+                    $((Self::$variant(s), AnyEcho::$variant(e)) => Source::<$protocol>::on_ack(s, &ack.with_echo(*e)),)*
                     _ => {}
                 }
             }
             /// The host found a loss, or its end.
             pub fn on_event(&mut self, now: Instant, event: Event) {
-                match self { $(Self::$variant(s) => s.on_event(now, event),)* }
+                match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* }
             }
             /// What may be sent now.
             #[must_use]
             #[inline(always)]
             pub fn limit(&self) -> Limit {
-                match self { $(Self::$variant(s) => s.limit(),)* }
+                match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* }
             }
             /// Shows its state.
             pub fn observe(&self, probe: &mut dyn Probe) {
-                match self { $(Self::$variant(s) => s.observe(probe),)* }
+                match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* }
             }
         }
     };
@@ -329,50 +286,27 @@ impl ProtocolId {
 }
 
 registry! {
-    /// MaxNet of the 2007 paper.
-    MaxNet: crate::protocols::maxnet::MaxNet,
-    /// TCP MaxNet of the 2006 thesis.
-    MaxNet2006: crate::protocols::maxnet2006::MaxNet2006,
-    /// XCP of Katabi, Handley and Rohrs.
-    Xcp: crate::protocols::xcp::Xcp,
-    /// iXCP of Zan and Yang.
-    IXcp: crate::protocols::ixcp::IXcp,
-    /// P-XCP of Zhou, Yeung and Li.
-    PXcp: crate::protocols::pxcp::PXcp,
-    /// AECP of the 2010 paper.
-    Aecp: crate::protocols::aecp::Aecp,
-    /// RCP of Dukkipati and McKeown.
-    Rcp: crate::protocols::rcp::Rcp,
-    /// JetMax of Zhang, Leonard and Loguinov.
-    JetMax: crate::protocols::jetmax::JetMax,
-    /// VCP of Xia, Subramanian, Stoica and Kalyanaraman.
-    Vcp: crate::protocols::vcp::Vcp,
-    /// Reno of RFC 5681.
-    Reno: crate::protocols::tcp::Tcp<crate::protocols::tcp::reno::Reno>,
-    /// NewReno of RFC 6582.
-    NewReno: crate::protocols::tcp::Tcp<crate::protocols::tcp::newreno::NewReno>,
-    /// SACK of RFC 6675.
-    Sack: crate::protocols::tcp::Tcp<crate::protocols::tcp::sack::Sack>,
-    /// CUBIC of RFC 9438.
-    Cubic: crate::protocols::tcp::Tcp<crate::protocols::tcp::cubic::Cubic>,
-    /// BIC of Xu, Harfoush and Rhee.
-    Bic: crate::protocols::tcp::Tcp<crate::protocols::tcp::bic::Bic>,
-    /// HighSpeed TCP of RFC 3649.
-    HighSpeed: crate::protocols::tcp::Tcp<crate::protocols::tcp::highspeed::HighSpeed>,
-    /// Scalable TCP of Kelly.
-    Scalable: crate::protocols::tcp::Tcp<crate::protocols::tcp::scalable::Scalable>,
-    /// H-TCP of Leith and Shorten.
-    Htcp: crate::protocols::tcp::Tcp<crate::protocols::tcp::htcp::Htcp>,
-    /// Westwood+ of Grieco and Mascolo.
-    Westwood: crate::protocols::tcp::Tcp<crate::protocols::tcp::westwood::Westwood>,
-    /// Vegas of Brakmo, O'Malley and Peterson.
-    Vegas: crate::protocols::tcp::Tcp<crate::protocols::tcp::vegas::Vegas>,
-    /// FAST of Wei, Jin, Low and Hegde.
-    Fast: crate::protocols::tcp::Tcp<crate::protocols::tcp::fast::Fast>,
-    /// DCTCP of RFC 8257.
-    Dctcp: crate::protocols::tcp::Tcp<crate::protocols::tcp::dctcp::Dctcp>,
-    /// BBR, version 1.
-    Bbr: crate::protocols::tcp::bbr::Bbr,
-    /// A fixed window and no law.
-    Window: crate::protocols::window::Window,
+    MaxNet: maxnet::MaxNet,
+    MaxNet2006: maxnet2006::MaxNet2006,
+    Xcp: xcp::Xcp,
+    IXcp: ixcp::IXcp,
+    PXcp: pxcp::PXcp,
+    Aecp: aecp::Aecp,
+    Rcp: rcp::Rcp,
+    JetMax: jetmax::JetMax,
+    Vcp: vcp::Vcp,
+    Reno: tcp::Tcp<tcp::reno::Reno>,
+    NewReno: tcp::Tcp<tcp::newreno::NewReno>,
+    Sack: tcp::Tcp<tcp::sack::Sack>,
+    Cubic: tcp::Tcp<tcp::cubic::Cubic>,
+    Bic: tcp::Tcp<tcp::bic::Bic>,
+    HighSpeed: tcp::Tcp<tcp::highspeed::HighSpeed>,
+    Scalable: tcp::Tcp<tcp::scalable::Scalable>,
+    Htcp: tcp::Tcp<tcp::htcp::Htcp>,
+    Westwood: tcp::Tcp<tcp::westwood::Westwood>,
+    Vegas: tcp::Tcp<tcp::vegas::Vegas>,
+    Fast: tcp::Tcp<tcp::fast::Fast>,
+    Dctcp: tcp::Tcp<tcp::dctcp::Dctcp>,
+    Bbr: tcp::bbr::Bbr,
+    Window: window::Window,
 }

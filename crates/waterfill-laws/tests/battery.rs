@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use waterfill_laws::params::{Unit, Value};
-use waterfill_laws::protocol::{Connection, Event, LinkView, PacketKind, Probe, Sending};
-use waterfill_laws::registry::{AckFacts, AnyEcho, AnyHeader, AnyPassing, ProtocolId};
+use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 /// One call of a fuzzed sequence, with raw numbers to make its facts of.
@@ -72,7 +72,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 let mut header = source.stamp(&Sending { now, kind, volume, in_flight: packet, app_limited: false });
                 let mut arrived = header;
                 for departs in [false, true] {
-                    let mut passing = AnyPassing { now, volume, packets: 1.0, kind, header: Some(&mut header) };
+                    let mut passing = Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) };
                     if departs {
                         router.on_departure(&link, &mut passing);
                         let silent = router.sees_departures() || header == arrived;
@@ -87,12 +87,12 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 assert_eq!(id.decode_header(&header.encode()), Some(header));
                 seen.push(format!("{header:?}"));
                 let rtt = (base_rtt < Duration::MAX).then_some(base_rtt);
-                receiver.on_data(now, kind, &header, rtt);
+                receiver.on_data(&Received { now, kind, header: &header, rtt });
             }
             Call::Other { bytes, queue } => {
                 link.queue = Volume::from_bytes(f64::from(queue));
                 let mut header = AnyHeader::None;
-                let mut passing = AnyPassing {
+                let mut passing = Passing {
                     now,
                     volume: Volume::from_bytes(f64::from(bytes)),
                     packets: 1.0,
@@ -105,8 +105,13 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
             Call::Ack { syn, rtt_us, acked, marked, recovering, limited } => {
                 let rtt = Duration::from_micros(u64::from(rtt_us));
                 base_rtt = base_rtt.min(rtt);
-                let facts = AckFacts {
+                let echo = receiver.echo(now);
+                assert!(id.info().host.notes || echo.encode().len() == id.echo_bytes());
+                assert_eq!(id.decode_echo(&echo.encode()), Some(echo));
+                seen.push(format!("{echo:?}"));
+                source.on_ack(&Ack {
                     now,
+                    echo: &echo,
                     kind: if syn { PacketKind::Syn } else { PacketKind::Ack },
                     acked: Volume::from_bytes(f64::from(acked)),
                     marked: Volume::from_bytes(if marked { f64::from(acked) } else { 0.0 }),
@@ -116,12 +121,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                     in_flight: packet,
                     recovering,
                     window_limited: limited,
-                };
-                let echo = receiver.echo(now);
-                assert!(id.info().host.notes || echo.encode().len() == id.echo_bytes());
-                assert_eq!(id.decode_echo(&echo.encode()), Some(echo));
-                seen.push(format!("{echo:?}"));
-                source.on_ack(&facts, &echo);
+                });
             }
             Call::Event(which) => {
                 source
@@ -209,19 +209,8 @@ fn an_echo_of_another_protocol_is_ignored() {
         let mut source =
             id.params().source(&Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 });
         let before = source.limit();
-        let facts = AckFacts {
-            now: Instant::from_secs(1.0),
-            kind: PacketKind::Ack,
-            acked: packet,
-            marked: Volume::ZERO,
-            rtt: None,
-            smoothed_rtt: Duration::from_millis(10),
-            base_rtt: Duration::from_millis(10),
-            in_flight: packet,
-            recovering: false,
-            window_limited: true,
-        };
-        source.on_ack(&facts, &AnyEcho::None);
+        let ack = Ack::new(Instant::from_secs(1.0), &AnyEcho::None, Duration::from_millis(10));
+        source.on_ack(&Ack { acked: packet, rtt: None, in_flight: packet, ..ack });
         assert_eq!(source.limit(), before);
     }
 }

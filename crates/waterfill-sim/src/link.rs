@@ -12,8 +12,8 @@
 
 use std::collections::VecDeque;
 
-use waterfill_laws::protocol::{LinkView, Probe};
-use waterfill_laws::registry::{AnyPassing, AnyRouter, ProtocolId};
+use waterfill_laws::protocol::{LinkView, Passing, Probe};
+use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::{LinkSpec, LossSpec, Network};
 
@@ -454,11 +454,11 @@ impl Link {
 }
 
 /// A packet as router laws see it. An echo passes as load: no router writes on the way back.
-fn passing(now: Instant, packet: &mut Packet) -> AnyPassing<'_> {
+fn passing(now: Instant, packet: &mut Packet) -> Passing<'_, AnyHeader> {
     let (volume, kind) = (Volume::from_bytes(f64::from(packet.bytes)), packet.role.kind());
     let header = match &mut packet.cargo {
         Cargo::Header(header) => Some(header),
         Cargo::Echo(_) => None,
     };
-    AnyPassing { now, volume, packets: 1.0, kind, header }
+    Passing { now, volume, packets: 1.0, kind, header }
 }

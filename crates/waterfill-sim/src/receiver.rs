@@ -1,6 +1,6 @@
 //! The receiving host: puts packets in order, counts them, answers with acknowledgements.
 
-use waterfill_laws::protocol::{Ecn, PacketKind, Retransmission};
+use waterfill_laws::protocol::{Ecn, PacketKind, Received, Retransmission};
 use waterfill_laws::registry::{AnyParams, AnyReceiver};
 use waterfill_laws::units::{Duration, Instant};
 
@@ -75,7 +75,7 @@ impl Receiver {
         // Data clocked by an acknowledgement of ours: a round trip as this side sees it.
         let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
         if let Cargo::Header(header) = &packet.cargo {
-            self.law.on_data(now, kind, header, rtt);
+            self.law.on_data(&Received { now, kind, header, rtt });
         }
         if kind == PacketKind::Syn {
             return Some(self.answer(now, Role::SynAck, packet.sent, SackId::NONE));

@@ -3,8 +3,8 @@
 //! Sans-I/O like the laws: the engine hands in acknowledgements and times, and takes packets out
 //! with [`Sender::poll_transmit`].
 
-use waterfill_laws::protocol::{Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
-use waterfill_laws::registry::{AckFacts, AnyParams, AnySource, ProtocolId};
+use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
+use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
@@ -258,9 +258,11 @@ impl Sender {
     }
 
     fn tell_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, arrived: u64) {
+        let Cargo::Echo(echo) = &packet.cargo else { return };
         let acked = self.volume(arrived);
-        let facts = AckFacts {
+        self.law.on_ack(&Ack {
             now,
+            echo,
             kind,
             acked,
             marked: if packet.flags.has(Flags::REPORTS_MARK) { acked } else { Volume::ZERO },
@@ -270,10 +272,7 @@ impl Sender {
             in_flight: self.volume(self.recovery.in_flight()),
             recovering: self.recovery.is_recovering(),
             window_limited: !self.starved,
-        };
-        if let Cargo::Echo(echo) = &packet.cargo {
-            self.law.on_ack(&facts, echo);
-        }
+        });
     }
 
     /// Whole packets that fit the law's window. Without one, or with one of 2⁶⁴ packets, `as` saturates.

@@ -118,6 +118,14 @@ def test_theorem_2s_bounds_do_not_hold():
     assert times[2] < bounds[2][0]
 
 
+def test_a_link_that_offers_its_capacity_from_the_start_is_faster_than_eq26():
+    # r(0) = C, x_0 = 10: eq. 26 has ½·ln(ln 6250/−ln θ) for a constant r = C/N.
+    link = Link(62500.0, 1.0, 10.0, 62500.0, 100.0)
+    times = [aecp.efficiency_time_s(PAPER, link, theta) for theta in (0.5, 0.9, 0.99)]
+    assert times == pytest.approx([0.986, 1.212, 1.260], abs=0.001)
+    assert all(time < eq26 for time, eq26 in zip(times, (1.267, 2.209, 3.384), strict=True))
+
+
 def test_a_link_that_is_never_full_takes_for_ever():
     # q_0/T below zero load: eq. 2 rests at C + q_0/T, so more than that is never reached.
     link = Link(1000.0, 1.0, 10.0, 10.0)

@@ -8,8 +8,6 @@
 //! - `eq2`  ṙ = βr·(1 − (Σx + (q − q₀)/T)/C)
 //! - `eq3`  ẋ = αx·(ln r − ln x)
 //! - `eq4`  r = min r_l over the links of the path
-//! - `eq18` Theorem 2's bounds of the time to θ-efficiency
-//! - `eq29` Theorem 3's time to ε-fairness
 //! - `eq43` β = α/2, T = 4/α
 //! - `eq46` x ← x^(1−αT₁)·r^(αT₁), the source's form of eq. 3 (eq. 48 with α = 2, T₁ = τ)
 //! - `eq49` r ← r·exp(βT₂·(1 − (Σx + (q − q₀)/T)/C)), the router's form of eq. 2 (eq. 46, 47)
@@ -27,7 +25,6 @@
 //! | T₁ | `t_1` | s: τ, see the readings |
 //! | T₂ | `t_2` | s |
 //! | τ | `Ack::rtt` | s |
-//! | θ, ε | `theta`, `epsilon` | 1 |
 //!
 //! # Header
 //! Fig. 4: Next Header (1 byte, 6 for TCP) and the factor (2 bytes), in data and in acknowledgements. The factor's
@@ -72,13 +69,12 @@
 //!   not full.
 //! - A connection's weight scales its rate. A path without routers leaves a source at x_0. Losses do not move x.
 //! - Eq. 20 prints ẋ = r where its text says x = r. Theorem 3's closed form (eq. 29) does not follow from its own
-//!   eq. 31, by which ln g falls as e^(−αt): both are here, [`fairness_time_printed`] and [`fairness_time`].
-//! - Theorem 2's bounds ([`efficiency_bounds`]) do not hold for eq. 6 itself: r overshoots while x lags, and x arrives
-//!   before the lower bound.
+//!   eq. 31, by which ln g falls as e^(−αt). `waterfill theory convergence aecp` prints both.
+//! - Theorem 2's bounds do not hold for eq. 6 itself: r overshoots while x lags, and x arrives before the lower bound.
 //!
 //! # Validation
-//! Equation tests below, by hand from the paper, with an integration of eq. 6 beside Theorem 2; the simulator's
-//! `aecp` tests: queue and shares of §6.1's round trips, time to efficiency, a parking lot.
+//! Equation tests below, by hand from the paper; the simulator's `aecp` tests: queue and shares of §6.1's round trips,
+//! time to efficiency, a parking lot. Theorems 2 and 3 are computed and tested in `waterfill.theory.aecp`.
 //!
 //! Seconds to θ-efficiency at 500 Mbit/s and 1000-byte packets, x_0 = 10 packets/s, for θ = 0.5 / 0.9 / 0.99; the
 //! simulator at an RTT of 50 ms, eq. 6 without delay and unclipped. Theorem 2's bounds do not hold for its own eq. 6:
@@ -96,7 +92,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Ack, Connection, EchoLast, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Sending,
     Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -126,18 +122,9 @@ impl Protocol for Aecp {
     type Header = Header;
     type Echo = Header;
     type Router = Router;
-    type Receiver = Receiver;
+    type Receiver = EchoLast<Header>;
     type Source = Source;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router::new(params, link)
-    }
-    fn receiver(_: &Params) -> Receiver {
-        Receiver::default()
-    }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source::new(params, connection)
-    }
     fn target(_: &Params) -> f64 {
         1.0
     }
@@ -250,6 +237,30 @@ pub struct Router {
 }
 
 impl Router {
+    fn set(&mut self, r: f64) {
+        let capacity = packets_per_second(self.capacity, self.packet);
+        let ceiling = match self.ceiling {
+            Ceiling::Capacity => capacity,
+            Ceiling::EmptyQueue => resting_load(0.0, capacity, self.q_0, self.t),
+        };
+        self.r = clipped(r, ceiling);
+        self.place = place_of(self.r);
+    }
+
+    /// The code for the next packet.
+    fn factor(&mut self) -> Factor {
+        match self.rounding {
+            Rounding::Nearest => Factor::nearest(self.place).0,
+            Rounding::Carried => {
+                let (factor, left) = Factor::nearest(self.place + self.residue);
+                self.residue = left.clamp(-0.5, 0.5); // beyond the scale's ends nothing can be made good
+                factor
+            }
+        }
+    }
+}
+
+impl crate::protocol::Router<Aecp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let mut router = Self {
             capacity: usable(link),
@@ -274,30 +285,6 @@ impl Router {
         router
     }
 
-    fn set(&mut self, r: f64) {
-        let capacity = packets_per_second(self.capacity, self.packet);
-        let ceiling = match self.ceiling {
-            Ceiling::Capacity => capacity,
-            Ceiling::EmptyQueue => resting_load(0.0, capacity, self.q_0, self.t),
-        };
-        self.r = clipped(r, ceiling);
-        self.place = place_of(self.r);
-    }
-
-    /// The code for the next packet.
-    fn factor(&mut self) -> Factor {
-        match self.rounding {
-            Rounding::Nearest => Factor::nearest(self.place).0,
-            Rounding::Carried => {
-                let (factor, left) = Factor::nearest(self.place + self.residue);
-                self.residue = left.clamp(-0.5, 0.5); // beyond the scale's ends nothing can be made good
-                factor
-            }
-        }
-    }
-}
-
-impl crate::protocol::Router<Header> for Router {
     /// §5.3, between sampling points.
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
@@ -371,24 +358,6 @@ fn clipped(r: f64, ceiling: f64) -> f64 {
     r.min(ceiling).min(fastest()).max(SLOWEST)
 }
 
-// ---------------------------------------------------------------------------------- receiver
-
-/// The receiver copies the last header into its acknowledgements (§5.4).
-#[derive(Clone, Debug, Default)]
-pub struct Receiver {
-    last: Header,
-}
-
-impl crate::protocol::Receiver<Header, Header> for Receiver {
-    fn on_data(&mut self, received: &Received<Header>) {
-        self.last = received.header;
-    }
-
-    fn echo(&mut self, _now: Instant) -> Header {
-        self.last
-    }
-}
-
 // ---------------------------------------------------------------------------------- source
 
 /// The source: its rate moves towards the factor once a round trip.
@@ -407,7 +376,7 @@ pub struct Source {
     updated: Option<Instant>,
 }
 
-impl Source {
+impl crate::protocol::Source<Aecp> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
         Self {
             weight: connection.weight,
@@ -420,9 +389,7 @@ impl Source {
             updated: None,
         }
     }
-}
 
-impl crate::protocol::Source<Header, Header> for Source {
     fn stamp(&mut self, _: &Sending) -> Header {
         Header { factor: Factor::UNWRITTEN }
     }
@@ -468,43 +435,6 @@ fn weight_printed(alpha: f64, t_1: f64) -> f64 {
 /// `[aecp-2010:eq3]` 1 − e^(−αT₁): eq. 3 solved for a constant r.
 fn weight_exact(alpha: f64, t_1: f64) -> f64 {
     -(-alpha * t_1).exp_m1()
-}
-
-// ---------------------------------------------------------------------------------- theory
-
-/// `[aecp-2010:eq24]` ln(C/(N·x_0)·θ/(1−θ))/β, the time to θ-efficiency if sources followed r at once.
-///
-/// `ratio` is C/(N·x_0).
-#[must_use]
-pub fn efficiency_time_of_link(ratio: f64, theta: f64, beta: f64) -> f64 {
-    (ratio * theta / (1.0 - theta)).ln() / beta
-}
-
-/// `[aecp-2010:eq26]` ln(ln(N·x_0/C)/ln θ)/α, the time to θ-efficiency if r were C/N from the start.
-///
-/// `ratio` is C/(N·x_0).
-#[must_use]
-pub fn efficiency_time_of_source(ratio: f64, theta: f64, alpha: f64) -> f64 {
-    (-ratio.ln() / theta.ln()).ln() / alpha
-}
-
-/// `[aecp-2010:eq18]` Theorem 2: the larger of the two times, and their sum. `ratio` is C/(N·x_0).
-#[must_use]
-pub fn efficiency_bounds(ratio: f64, theta: f64, alpha: f64, beta: f64) -> (f64, f64) {
-    let (link, source) = (efficiency_time_of_link(ratio, theta, beta), efficiency_time_of_source(ratio, theta, alpha));
-    (link.max(source), link + source)
-}
-
-/// `[aecp-2010:eq29]` Theorem 3 as printed: ln ln(Cε/(N·x_0))/α. `ratio` is C/(N·x_0).
-#[must_use]
-pub fn fairness_time_printed(ratio: f64, epsilon: f64, alpha: f64) -> f64 {
-    (ratio * epsilon).ln().ln() / alpha
-}
-
-/// `[aecp-2010:eq31]` Theorem 3 as it follows from ġ = −αg·ln g: ln(ln(C/(N·x_0))/ln(1/ε))/α. `ratio` is C/(N·x_0).
-#[must_use]
-pub fn fairness_time(ratio: f64, epsilon: f64, alpha: f64) -> f64 {
-    (ratio.ln() / -epsilon.ln()).ln() / alpha
 }
 
 // ---------------------------------------------------------------------------------- parameters
@@ -606,15 +536,8 @@ impl Params {
 mod tests {
     use super::*;
     use crate::params::Params as _;
-    use crate::protocol::{Receiver as _, Router as _, Source as _};
-
-    fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
-
-    fn link(bps: f64, queue_bytes: f64) -> LinkView {
-        LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::from_bytes(queue_bytes) }
-    }
+    use crate::protocol::{Router as _, Source as _};
+    use crate::testing::{close, connection, echo_after, link};
 
     /// `[aecp-2010:fig4]` every code's rate has that code again, and a rate is at most half a step off.
     #[test]
@@ -695,63 +618,6 @@ mod tests {
         Params { x_0: 0.2, ..params }.validate().expect_err("slower than the smallest code");
     }
 
-    /// The times at which eq. 6 without delay first has N·x at a share of C.
-    fn eq6_times(n: f64, x_0: f64, r_0: f64, thetas: [f64; 3]) -> [f64; 3] {
-        let (c, alpha, beta, t, q_0, dt) = (62_500.0, 2.0, 1.0, 2.0, 100.0, 1e-5);
-        let (mut x, mut r, mut q, mut now) = (x_0, r_0, 0.0_f64, 0.0);
-        thetas.map(|theta| {
-            while n * x < theta * c {
-                let x_step = alpha * (r.ln() - x.ln()) * dt;
-                let r_step = beta * (1.0 - (n * x + queue_as_load(q, q_0, t)) / c) * dt;
-                q = (q + (n * x - c) * dt).max(0.0);
-                x *= 1.0 + x_step;
-                r *= 1.0 + r_step;
-                now += dt;
-            }
-            now
-        })
-    }
-
-    /// `[aecp-2010:eq18]` C = 62500, N = 1, x_0 = r(0) = 10 packets/s: Theorem 2 by hand, and what eq. 6 does instead.
-    #[test]
-    fn eq18_bounds_and_what_eq_6_does() {
-        let thetas = [0.5, 0.9, 0.99];
-        let bounds = thetas.map(|theta| efficiency_bounds(6250.0, theta, 2.0, 1.0));
-        close(bounds[0].0, 8.740_337, 1e-6); // ln 6250
-        close(bounds[1].0, 10.937_561, 1e-6); // ln(6250·9)
-        close(bounds[1].1, 13.146_719, 1e-6); // and ½·ln(8.740337/0.1053605)
-        close(bounds[2].0, 13.335_457, 1e-6); // ln(6250·99)
-        close(bounds[2].1, 16.719_506, 1e-6);
-        let times = eq6_times(1.0, 10.0, 10.0, thetas);
-        close(times[0], 8.97, 1e-3);
-        close(times[1], 10.32, 1e-3);
-        close(times[2], 10.90, 1e-3);
-        assert!(bounds[0].0 < times[0] && times[0] < bounds[0].1, "within the bounds at 0.5");
-        assert!(times[1] < bounds[1].0 && times[2] < bounds[2].0, "too early for them at 0.9 and 0.99");
-        // From r(0) = C the link's part is gone, and eq. 6 again overtakes what eq. 26 has with r = C/N throughout.
-        let from_capacity = eq6_times(1.0, 10.0, 62_500.0, thetas);
-        let source = thetas.map(|theta| efficiency_time_of_source(6250.0, theta, 2.0));
-        close(source[1], 2.209_158, 1e-6);
-        close(from_capacity[0], 0.986, 1e-3);
-        close(from_capacity[1], 1.212, 1e-3);
-        close(from_capacity[2], 1.260, 1e-3);
-        assert!(from_capacity.iter().zip(source).all(|(t, source)| *t < source));
-    }
-
-    /// `[aecp-2010:eq29]` and `[aecp-2010:eq31]`: C/(N·x_0) = 208, ε = 0.9, α = 2.
-    #[test]
-    fn eq29_and_what_follows_from_eq_31() {
-        close(fairness_time_printed(208.0, 0.9, 2.0), 0.827_414, 1e-5); // ½·ln ln 187.2
-        close(fairness_time(208.0, 0.9, 2.0), 1.962_566, 1e-5); // ½·ln(5.337538/0.1053605)
-        // Eq. 31 integrated: g from 208 down to 1/0.9.
-        let (mut g, mut now, dt) = (208.0_f64, 0.0, 1e-5);
-        while g > 1.0 / 0.9 {
-            g -= 2.0 * g * g.ln() * dt;
-            now += dt;
-        }
-        close(fairness_time(208.0, 0.9, 2.0), now, 1e-3);
-    }
-
     fn arrive(router: &mut Router, factor: Factor, kind: PacketKind, bytes: f64) -> Factor {
         let mut header = Header { factor };
         let (now, volume) = (Instant::ZERO, Volume::from_bytes(bytes));
@@ -816,13 +682,7 @@ mod tests {
     /// §5.2 with T₁ = τ: one step a round trip, however many acknowledgements come.
     #[test]
     fn a_source_steps_once_a_round_trip() {
-        let connection = Connection {
-            weight: 2.0,
-            packet: Volume::from_bytes(1500.0),
-            initial_window: Volume::from_bytes(15_000.0),
-            seed: 0,
-        };
-        let mut source = Source::new(&Params::default(), &connection);
+        let mut source = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
         let factor = Factor::nearest(place_of(1000.0)).0;
         let r = factor.rate().unwrap();
         let mut ack = |ms, factor| {
@@ -842,10 +702,8 @@ mod tests {
 
     #[test]
     fn a_receiver_copies_the_last_header() {
-        let mut receiver = Receiver::default();
-        assert_eq!(receiver.echo(Instant::ZERO).factor, Factor::UNWRITTEN);
-        let header = Header { factor: Factor(77) };
-        receiver.on_data(&Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None });
-        assert_eq!(receiver.echo(Instant::ZERO), header);
+        let after = |headers: &[Header]| echo_after::<Aecp>(&Params::default(), headers);
+        assert_eq!(after(&[]).factor, Factor::UNWRITTEN);
+        assert_eq!(after(&[Header { factor: Factor(5) }, Header { factor: Factor(77) }]).factor, Factor(77));
     }
 }

@@ -94,19 +94,6 @@ impl Protocol for IXcp {
     type Receiver = Receiver;
     type Source = Source;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router {
-            id: identifier(link),
-            claim: params.claim,
-            inner: xcp::Router::new(&params.xcp(), link, xcp::Rule::Paired),
-        }
-    }
-    fn receiver(params: &Params) -> Receiver {
-        Receiver { next_bottleneck: ACCESS, inner: xcp::Receiver::new(&params.xcp()) }
-    }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source { bottleneck: ACCESS, inner: xcp::Source::new(&params.xcp(), connection) }
-    }
     fn target(_: &Params) -> f64 {
         1.0
     }
@@ -192,7 +179,12 @@ pub struct Router {
     inner: xcp::Router,
 }
 
-impl crate::protocol::Router<Header> for Router {
+impl crate::protocol::Router<IXcp> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let inner = xcp::Router::with_rule(&params.xcp(), link, xcp::Rule::Paired);
+        Self { id: identifier(link), claim: params.claim, inner }
+    }
+
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         let header = passing.header.as_deref();
         let local = header.is_some_and(|h| h.bottleneck == self.id);
@@ -235,14 +227,18 @@ pub struct Receiver {
     inner: xcp::Receiver,
 }
 
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
-    fn on_data(&mut self, received: &Received<Header>) {
-        self.next_bottleneck = received.header.next_bottleneck;
-        self.inner.hear(&received.header.congestion);
+impl crate::protocol::Receiver<IXcp> for Receiver {
+    fn new(params: &Params) -> Self {
+        Self { next_bottleneck: ACCESS, inner: xcp::Receiver::new(&params.xcp()) }
     }
 
-    fn echo(&mut self, _now: Instant) -> Echo {
-        Echo { congestion: self.inner.say(), next_bottleneck: self.next_bottleneck }
+    fn on_data(&mut self, received: &Received<Header>) {
+        self.next_bottleneck = received.header.next_bottleneck;
+        self.inner.on_data(&received.with_header(received.header.congestion));
+    }
+
+    fn echo(&mut self, now: Instant) -> Echo {
+        Echo { congestion: self.inner.echo(now), next_bottleneck: self.next_bottleneck }
     }
 }
 
@@ -253,24 +249,28 @@ pub struct Source {
     inner: xcp::Source,
 }
 
-impl crate::protocol::Source<Header, Echo> for Source {
+impl crate::protocol::Source<IXcp> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self { bottleneck: ACCESS, inner: xcp::Source::new(&params.xcp(), connection) }
+    }
+
     fn stamp(&mut self, sending: &Sending) -> Header {
-        Header { congestion: self.inner.write(sending), bottleneck: self.bottleneck, next_bottleneck: ACCESS }
+        Header { congestion: self.inner.stamp(sending), bottleneck: self.bottleneck, next_bottleneck: ACCESS }
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         if ack.echo.next_bottleneck != ACCESS {
             self.bottleneck = ack.echo.next_bottleneck;
         }
-        self.inner.hear(ack, ack.echo.congestion);
+        self.inner.on_ack(&ack.with_echo(ack.echo.congestion));
     }
 
     fn on_event(&mut self, _now: Instant, event: Event) {
-        self.inner.answer(event);
+        self.inner.on_event(event);
     }
 
     fn limit(&self) -> Limit {
-        self.inner.bound()
+        self.inner.limit()
     }
 }
 
@@ -351,7 +351,7 @@ mod tests {
     /// bottlenecked here.
     fn router_after(bytes: f32, claim: Claim) -> Router {
         let params = Params { claim, first_interval: Duration::from_millis(100), ..Params::default() };
-        let mut router = IXcp::router(&params, &link());
+        let mut router = Router::new(&params, &link());
         for (cwnd, bottleneck) in [(0.75 * bytes, HERE), (0.25 * bytes, 7)] {
             for _ in 0..(cwnd / 1000.0) as u32 {
                 router.on_arrival(&link(), &mut passing(&mut packet_of(cwnd, bottleneck)));
@@ -420,7 +420,7 @@ mod tests {
     fn a_source_names_what_the_acknowledgement_names() {
         let packet = Volume::from_bytes(1000.0);
         let mut source =
-            IXcp::source(&Params::default(), &Connection { weight: 1.0, packet, initial_window: packet, seed: 0 });
+            Source::new(&Params::default(), &Connection { weight: 1.0, packet, initial_window: packet, seed: 0 });
         let mut named_after = |next_bottleneck| {
             let rtt = Duration::from_millis(100);
             source.on_ack(&Ack {

@@ -88,7 +88,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Ack, Connection, EchoLast, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Sending,
     Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -120,18 +120,9 @@ impl Protocol for JetMax {
     type Header = Header;
     type Echo = Echo;
     type Router = Router;
-    type Receiver = Receiver;
+    type Receiver = EchoLast<Echo>;
     type Source = Source;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router::new(params, link)
-    }
-    fn receiver(_: &Params) -> Receiver {
-        Receiver::default()
-    }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source::new(params, connection)
-    }
     fn target(params: &Params) -> f64 {
         params.gamma
     }
@@ -210,6 +201,12 @@ impl Wire for Header {
     }
 }
 
+impl From<Header> for Echo {
+    fn from(Header { rate, loss, target, bottleneck, next, .. }: Header) -> Self {
+        Self { rate, loss, target, bottleneck, next }
+    }
+}
+
 impl Wire for Echo {
     const BYTES: usize = 14;
     fn encode(&self, out: &mut [u8]) {
@@ -256,6 +253,13 @@ pub struct Router {
 const LEAST: Rate = Rate::from_bps(1.0);
 
 impl Router {
+    /// A rate within what this router ever names.
+    fn within_goal(&self, rate: Rate) -> Rate {
+        rate.max(LEAST).min(self.goal)
+    }
+}
+
+impl crate::protocol::Router<JetMax> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let gamma = link.target.unwrap_or(params.gamma);
         Self {
@@ -271,13 +275,6 @@ impl Router {
         }
     }
 
-    /// A rate within what this router ever names.
-    fn within_goal(&self, rate: Rate) -> Rate {
-        rate.max(LEAST).min(self.goal)
-    }
-}
-
-impl crate::protocol::Router<Header> for Router {
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         let Some(header) = passing.header.as_deref_mut() else {
             self.others += passing.volume;
@@ -355,25 +352,6 @@ fn loss(share: Rate, rate: Rate) -> f64 {
     1.0 - share / rate
 }
 
-// ---------------------------------------------------------------------------------- receiver
-
-/// The receiver: echoes the last header.
-#[derive(Clone, Debug, Default)]
-pub struct Receiver {
-    echo: Echo,
-}
-
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
-    fn on_data(&mut self, received: &Received<Header>) {
-        let Header { rate, loss, target, bottleneck, next, .. } = received.header;
-        self.echo = Echo { rate, loss, target, bottleneck, next };
-    }
-
-    fn echo(&mut self, _now: Instant) -> Echo {
-        self.echo
-    }
-}
-
 // ---------------------------------------------------------------------------------- source
 
 /// The source: goes to its router's fair rate, and to another router when that has less for it.
@@ -403,6 +381,25 @@ pub struct Source {
 }
 
 impl Source {
+    /// Whether to join the router that an acknowledgement proposes: soon if the flow sends clearly more than it
+    /// would get there, else when some router has had less for long (meanwhile [`capped`] keeps the flow from
+    /// rising past it).
+    fn leaves(&mut self, before: Rate, proposed: Rate, now: Instant) -> bool {
+        let doubted = now.since(*self.doubted_since.get_or_insert(now));
+        let patience =
+            if is_less(proposed, before, self.urgent) { self.interval } else { self.counted_after * PATIENCE };
+        doubted >= patience
+    }
+
+    fn join(&mut self, router: u8, now: Instant, rtt: Duration) {
+        self.bottleneck = router;
+        self.joined = now;
+        self.counted_after = until_counted(rtt, self.interval);
+        self.doubted_since = None;
+    }
+}
+
+impl crate::protocol::Source<JetMax> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
         Self {
             weight: connection.weight,
@@ -423,25 +420,6 @@ impl Source {
         }
     }
 
-    /// Whether to join the router that an acknowledgement proposes: soon if the flow sends clearly more than it
-    /// would get there, else when some router has had less for long (meanwhile [`capped`] keeps the flow from
-    /// rising past it).
-    fn leaves(&mut self, before: Rate, proposed: Rate, now: Instant) -> bool {
-        let doubted = now.since(*self.doubted_since.get_or_insert(now));
-        let patience =
-            if is_less(proposed, before, self.urgent) { self.interval } else { self.counted_after * PATIENCE };
-        doubted >= patience
-    }
-
-    fn join(&mut self, router: u8, now: Instant, rtt: Duration) {
-        self.bottleneck = router;
-        self.joined = now;
-        self.counted_after = until_counted(rtt, self.interval);
-        self.doubted_since = None;
-    }
-}
-
-impl crate::protocol::Source<Header, Echo> for Source {
     fn stamp(&mut self, sending: &Sending) -> Header {
         let rate = self.rate.unwrap_or(self.x_min);
         Header {
@@ -562,11 +540,8 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Receiver as _, Router as _, Source as _};
-
-    fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
+    use crate::protocol::{Router as _, Source as _};
+    use crate::testing::{close, echo_after};
 
     const fn mbps(rate: f64) -> Rate {
         Rate::from_bps(rate * 1e6)
@@ -853,10 +828,9 @@ mod tests {
 
     #[test]
     fn the_receiver_echoes_what_came_last() {
-        let mut receiver = Receiver::default();
         let header = Header { rate: 1.0, interval: 2.0, loss: 3.0, target: 4.0, hops: 5, bottleneck: 6, next: 7 };
-        receiver.on_data(&Received { now: at(1), kind: PacketKind::Data, header, rtt: None });
-        assert_eq!(receiver.echo(at(1)), Echo { rate: 1.0, loss: 3.0, target: 4.0, bottleneck: 6, next: 7 });
+        let echo = echo_after::<JetMax>(&Params::default(), &[Header::default(), header]);
+        assert_eq!(echo, Echo { rate: 1.0, loss: 3.0, target: 4.0, bottleneck: 6, next: 7 });
     }
 
     #[test]

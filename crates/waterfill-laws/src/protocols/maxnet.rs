@@ -92,6 +92,7 @@
 
 mod kernel;
 
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic, RealOrFixed};
 use crate::params::{ParamError, require};
 use crate::protocol::{
     Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
@@ -119,103 +120,15 @@ impl Protocol for MaxNet {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = In<Router, kernel::Router>;
-    type Receiver = In<Receiver, kernel::Receiver>;
-    type Source = In<Source, kernel::Source>;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = RealOrFixed<Receiver, kernel::Receiver>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
-    fn router(params: &Params, link: &LinkView) -> Self::Router {
-        params.arithmetic.of(|| Router::new(params, link), || kernel::Router::new(params, link))
-    }
-    fn receiver(params: &Params) -> Self::Receiver {
-        params.arithmetic.of(|| Receiver::new(params), || kernel::Receiver::new(params))
-    }
-    fn source(params: &Params, connection: &Connection) -> Self::Source {
-        params.arithmetic.of(|| Source::new(params, connection), || kernel::Source::new(params, connection))
-    }
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
         check_range(params.x_max, params.t, link.capacity)
     }
     fn target(params: &Params) -> f64 {
         params.mu
-    }
-}
-
-/// A part of the law in real numbers, or in the kernel's integers.
-#[derive(Clone, Debug)]
-pub enum In<R, K> {
-    /// Real numbers.
-    Real(R),
-    /// The kernel's integers.
-    Kernel(K),
-}
-
-impl Arithmetic {
-    fn of<R, K>(self, real: impl FnOnce() -> R, kernel: impl FnOnce() -> K) -> In<R, K> {
-        match self {
-            Self::Real => In::Real(real()),
-            Self::Kernel => In::Kernel(kernel()),
-        }
-    }
-}
-
-/// Calls the one that is there.
-macro_rules! either {
-    ($of:expr, $law:ident => $call:expr) => {
-        match $of {
-            In::Real($law) => $call,
-            In::Kernel($law) => $call,
-        }
-    };
-}
-
-impl<R, K> crate::protocol::Router<Header> for In<R, K>
-where
-    R: crate::protocol::Router<Header>,
-    K: crate::protocol::Router<Header>,
-{
-    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
-        either!(self, law => law.on_arrival(link, passing));
-    }
-    fn poll_at(&self) -> Instant {
-        either!(self, law => law.poll_at())
-    }
-    fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        either!(self, law => law.on_timer(link, now));
-    }
-    fn observe(&self, probe: &mut dyn Probe) {
-        either!(self, law => law.observe(probe));
-    }
-}
-
-impl<R, K> crate::protocol::Receiver<Header, Echo> for In<R, K>
-where
-    R: crate::protocol::Receiver<Header, Echo>,
-    K: crate::protocol::Receiver<Header, Echo>,
-{
-    fn on_data(&mut self, received: &Received<Header>) {
-        either!(self, law => law.on_data(received));
-    }
-    fn echo(&mut self, now: Instant) -> Echo {
-        either!(self, law => law.echo(now))
-    }
-}
-
-impl<R, K> crate::protocol::Source<Header, Echo> for In<R, K>
-where
-    R: crate::protocol::Source<Header, Echo>,
-    K: crate::protocol::Source<Header, Echo>,
-{
-    fn stamp(&mut self, sending: &Sending) -> Header {
-        either!(self, law => law.stamp(sending))
-    }
-    fn on_ack(&mut self, ack: &Ack<Echo>) {
-        either!(self, law => law.on_ack(ack));
-    }
-    fn limit(&self) -> Limit {
-        either!(self, law => law.limit())
-    }
-    fn observe(&self, probe: &mut dyn Probe) {
-        either!(self, law => law.observe(probe));
     }
 }
 
@@ -315,6 +228,12 @@ pub struct Echo {
     pub echo: Field,
 }
 
+impl From<Header> for Echo {
+    fn from(header: Header) -> Self {
+        Self { echo: header.price }
+    }
+}
+
 impl Wire for Echo {
     const BYTES: usize = OPTION_BYTES;
     fn encode(&self, out: &mut [u8]) {
@@ -351,6 +270,26 @@ pub struct Router {
 }
 
 impl Router {
+    /// The link's capacity may have changed.
+    fn follow(&mut self, link: &LinkView) {
+        if self.capacity != link.capacity {
+            self.capacity = link.capacity;
+            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price = self.price.max(self.price_min);
+        }
+    }
+
+    /// The spare capacity as code, and its promise remembered.
+    fn start_code(&mut self) -> u32 {
+        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
+        if self.promise {
+            self.promised += spare.max(Rate::ZERO);
+        }
+        quantise(start_rate_code(spare, self.x_max))
+    }
+}
+
+impl crate::protocol::Router<MaxNet> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
         Self {
@@ -371,26 +310,6 @@ impl Router {
         }
     }
 
-    /// The link's capacity may have changed.
-    fn follow(&mut self, link: &LinkView) {
-        if self.capacity != link.capacity {
-            self.capacity = link.capacity;
-            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
-            self.price = self.price.max(self.price_min);
-        }
-    }
-
-    /// The spare capacity as code, and its promise remembered.
-    fn start_code(&mut self) -> u32 {
-        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
-        if self.promise {
-            self.promised += spare.max(Rate::ZERO);
-        }
-        quantise(start_rate_code(spare, self.x_max))
-    }
-}
-
-impl crate::protocol::Router<Header> for Router {
     /// Fig. 3, step 2.
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
@@ -469,13 +388,11 @@ pub struct Receiver {
     start_rate: Option<u32>,
 }
 
-impl Receiver {
+impl crate::protocol::Receiver<MaxNet> for Receiver {
     fn new(params: &Params) -> Self {
         Self { average_prices: params.average, rtt: None, average: None, last: Instant::ZERO, start_rate: None }
     }
-}
 
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
     fn on_data(&mut self, received: &Received<Header>) {
         if let Some(sample) = received.rtt {
             self.rtt = Some(self.rtt.map_or(sample, |rtt| rtt.min(sample)));
@@ -558,28 +475,6 @@ enum Start {
 }
 
 impl Source {
-    fn new(params: &Params, connection: &Connection) -> Self {
-        Self {
-            x_max: params.x_max,
-            weight: connection.weight,
-            packet: connection.packet,
-            alpha: params.alpha,
-            eta: params.eta,
-            t: params.t.as_secs(),
-            dt_min: params.dt_min,
-            order: params.order,
-            compensate: params.compensate,
-            path: Path { base_rtt: Duration::ZERO, gain: 0.0, zero: 0.0, rate_min: Rate::ZERO },
-            price: 0.0,
-            xi: 0.0,
-            updated: None,
-            start: Start::Asking,
-            price_rate: Rate::ZERO,
-            window: connection.initial_window,
-            pacing: None,
-        }
-    }
-
     fn set_rate(&mut self, rate: Rate) {
         let rate = rate.max(self.path.rate_min);
         self.window = window(rate, self.path.base_rtt);
@@ -645,7 +540,29 @@ impl Source {
 /// §IV.B: MaxStart's rate rises "approximately 16 times per RTT".
 const STEPS_PER_RTT: u64 = 16;
 
-impl crate::protocol::Source<Header, Echo> for Source {
+impl crate::protocol::Source<MaxNet> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            x_max: params.x_max,
+            weight: connection.weight,
+            packet: connection.packet,
+            alpha: params.alpha,
+            eta: params.eta,
+            t: params.t.as_secs(),
+            dt_min: params.dt_min,
+            order: params.order,
+            compensate: params.compensate,
+            path: Path { base_rtt: Duration::ZERO, gain: 0.0, zero: 0.0, rate_min: Rate::ZERO },
+            price: 0.0,
+            xi: 0.0,
+            updated: None,
+            start: Start::Asking,
+            price_rate: Rate::ZERO,
+            window: connection.initial_window,
+            pacing: None,
+        }
+    }
+
     fn stamp(&mut self, sending: &Sending) -> Header {
         Header { price: if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) } }
     }
@@ -756,16 +673,6 @@ crate::choice! {
     }
 }
 
-crate::choice! {
-    /// Which numbers router, receiver and source compute with.
-    pub enum Arithmetic {
-        /// Real numbers.
-        Real = "real",
-        /// The kernel's integers: `kernel/maxnet.h`.
-        Kernel = "kernel",
-    }
-}
-
 crate::params! {
     /// Parameters of §VI.
     pub struct Params {
@@ -795,6 +702,12 @@ crate::params! {
         compensate: bool = false, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
         /// Real numbers, or the kernel's integers.
         arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 }
 

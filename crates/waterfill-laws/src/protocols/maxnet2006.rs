@@ -93,9 +93,10 @@ use super::maxnet::{
     averaged, check_range, clipped, demand_inverse, highest, price_next, quantise, rate, real, start_rate,
     start_rate_code, window, xi_equilibrium,
 };
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic, RealOrFixed};
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending, Signal,
+    Ack, Connection, EchoLast, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Sending, Signal,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -119,19 +120,10 @@ impl Protocol for MaxNet2006 {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = Router;
-    type Receiver = Receiver;
-    type Source = Source;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = EchoLast<Echo>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router::new(params, link)
-    }
-    fn receiver(_: &Params) -> Receiver {
-        Receiver::default()
-    }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source::new(params, connection)
-    }
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
         check_range(params.x_max, params.t, link.capacity)
     }
@@ -146,21 +138,6 @@ impl Protocol for MaxNet2006 {
 #[derive(Clone, Debug)]
 pub struct Router {
     dt: Duration,
-    /// y: volume since the last update.
-    arrived: Volume,
-    next_update: Instant,
-    law: RouterLaw,
-}
-
-#[derive(Clone, Debug)]
-enum RouterLaw {
-    Real(Pricer),
-    Kernel(kernel::Link),
-}
-
-/// The router's law in real numbers.
-#[derive(Clone, Debug)]
-struct Pricer {
     capacity: Rate,
     x_max: Rate,
     t: f64,
@@ -170,41 +147,14 @@ struct Pricer {
     start_min_divisor: f64,
     price_min: f64,
     price: f64,
+    /// y: volume since the last update.
+    arrived: Volume,
     /// y/dt of the last full interval.
     arrival_rate: Rate,
+    next_update: Instant,
 }
 
 impl Router {
-    fn new(params: &Params, link: &LinkView) -> Self {
-        Self {
-            dt: params.dt,
-            arrived: Volume::ZERO,
-            next_update: Instant::ZERO + params.dt,
-            law: match params.arithmetic {
-                Arithmetic::Real => RouterLaw::Real(Pricer::new(params, link)),
-                Arithmetic::Kernel => RouterLaw::Kernel(kernel::Link::new(params, link)),
-            },
-        }
-    }
-}
-
-impl Pricer {
-    fn new(params: &Params, link: &LinkView) -> Self {
-        let mu = link.target.unwrap_or(params.mu);
-        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
-        Self {
-            capacity: link.capacity,
-            x_max: params.x_max,
-            t: params.t.as_secs(),
-            mu,
-            start_share: mu + params.epsilon,
-            start_min_divisor: f64::from(params.qs_min_divisor),
-            price_min,
-            price: price_min,
-            arrival_rate: Rate::ZERO,
-        }
-    }
-
     /// The link's capacity may have changed.
     fn follow(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
@@ -214,9 +164,9 @@ impl Pricer {
         }
     }
 
-    fn tick(&mut self, arrived: Volume, dt: Duration) {
-        self.arrival_rate = arrived / dt;
-        self.price = price_next(self.price, arrived, self.capacity, self.mu, dt.as_secs(), self.price_min);
+    fn tick(&mut self, arrived: Volume) {
+        self.arrival_rate = arrived / self.dt;
+        self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.price_min);
     }
 
     fn mark(&self, field: Field) -> Field {
@@ -231,14 +181,30 @@ impl Pricer {
     }
 }
 
-impl crate::protocol::Router<Header> for Router {
+impl crate::protocol::Router<MaxNet2006> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let mu = link.target.unwrap_or(params.mu);
+        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        Self {
+            dt: params.dt,
+            capacity: link.capacity,
+            x_max: params.x_max,
+            t: params.t.as_secs(),
+            mu,
+            start_share: mu + params.epsilon,
+            start_min_divisor: f64::from(params.qs_min_divisor),
+            price_min,
+            price: price_min,
+            arrived: Volume::ZERO,
+            arrival_rate: Rate::ZERO,
+            next_update: Instant::ZERO + params.dt,
+        }
+    }
+
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         if let Some(Header { price }) = passing.header.as_deref_mut() {
-            *price = match &self.law {
-                RouterLaw::Real(law) => law.mark(*price),
-                RouterLaw::Kernel(law) => law.mark(*price),
-            };
+            *price = self.mark(*price);
         }
     }
 
@@ -247,28 +213,14 @@ impl crate::protocol::Router<Header> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        match &mut self.law {
-            RouterLaw::Real(law) => {
-                law.follow(link);
-                law.tick(self.arrived, self.dt);
-            }
-            RouterLaw::Kernel(law) => {
-                law.follow(link);
-                law.tick(self.arrived);
-            }
-        }
+        self.follow(link);
+        self.tick(self.arrived);
         self.arrived = Volume::ZERO;
         self.next_update = now + self.dt;
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
-        probe.record(
-            "price",
-            match &self.law {
-                RouterLaw::Real(law) => law.price,
-                RouterLaw::Kernel(law) => law.price(),
-            },
-        );
+        probe.record("price", self.price);
     }
 }
 
@@ -277,42 +229,11 @@ fn granted(capacity: Rate, start_share: f64, arrival_rate: Rate, start_min: Rate
     (capacity * start_share - arrival_rate).max(start_min)
 }
 
-// ---------------------------------------------------------------------------------- receiver
-
-/// The receiver: what came in the forward field goes back in the echo field (§4.4).
-#[derive(Clone, Debug, Default)]
-pub struct Receiver {
-    last: Field,
-}
-
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
-    fn on_data(&mut self, received: &Received<Header>) {
-        self.last = received.header.price;
-    }
-
-    fn echo(&mut self, _now: Instant) -> Echo {
-        Echo { echo: self.last }
-    }
-}
-
 // ---------------------------------------------------------------------------------- source
 
 /// The source: QuickStart, then the window from the averaged price, fair by ξ.
 #[derive(Clone, Debug)]
 pub struct Source {
-    quickstart: bool,
-    law: SourceLaw,
-}
-
-#[derive(Clone, Debug)]
-enum SourceLaw {
-    Real(Obeyer),
-    Kernel(kernel::Source),
-}
-
-/// The source's law in real numbers.
-#[derive(Clone, Debug)]
-struct Obeyer {
     params: Params,
     weight: f64,
     packet: Volume,
@@ -354,39 +275,6 @@ struct Signalled {
 }
 
 impl Source {
-    fn new(params: &Params, connection: &Connection) -> Self {
-        Self {
-            quickstart: params.quickstart,
-            law: match params.arithmetic {
-                Arithmetic::Real => SourceLaw::Real(Obeyer::new(params, connection)),
-                Arithmetic::Kernel => SourceLaw::Kernel(kernel::Source::new(params, connection)),
-            },
-        }
-    }
-}
-
-impl Obeyer {
-    fn new(params: &Params, connection: &Connection) -> Self {
-        Self {
-            params: params.clone(),
-            weight: connection.weight,
-            packet: connection.packet,
-            mode: Mode::Asking,
-            signal: None,
-            window: connection.initial_window,
-            pacing: None,
-        }
-    }
-
-    fn on_ack(&mut self, now: Instant, base_rtt: Duration, field: Field) {
-        match field {
-            Field::StartRate(code) if self.mode == Mode::Asking => self.start(code, base_rtt),
-            // A second start rate; a path without router, or where none has written yet.
-            Field::StartRate(_) | Field::Price(0) => {}
-            Field::Price(code) => self.hear(real(code), now, base_rtt),
-        }
-    }
-
     /// Fig. 5, step 1.
     fn start(&mut self, code: u32, base_rtt: Duration) {
         if code == 0 {
@@ -478,38 +366,48 @@ impl Obeyer {
     }
 }
 
-impl crate::protocol::Source<Header, Echo> for Source {
+impl crate::protocol::Source<MaxNet2006> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            params: params.clone(),
+            weight: connection.weight,
+            packet: connection.packet,
+            mode: Mode::Asking,
+            signal: None,
+            window: connection.initial_window,
+            pacing: None,
+        }
+    }
+
     fn stamp(&mut self, sending: &Sending) -> Header {
-        let asks = self.quickstart && sending.kind == PacketKind::Syn;
-        Header { price: if asks { Field::StartRate(0) } else { Field::Price(0) } }
+        stamped(self.params.quickstart, sending)
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
-        let field = ack.echo.echo;
-        match &mut self.law {
-            SourceLaw::Real(law) => law.on_ack(ack.now, ack.base_rtt, field),
-            SourceLaw::Kernel(law) => law.on_ack(ack.now, ack.base_rtt, field),
+        match ack.echo.echo {
+            Field::StartRate(code) if self.mode == Mode::Asking => self.start(code, ack.base_rtt),
+            // A second start rate; a path without router, or where none has written yet.
+            Field::StartRate(_) | Field::Price(0) => {}
+            Field::Price(code) => self.hear(real(code), ack.now, ack.base_rtt),
         }
     }
 
     fn limit(&self) -> Limit {
-        let (window, pacing) = match &self.law {
-            SourceLaw::Real(law) => (law.window, law.pacing),
-            SourceLaw::Kernel(law) => (law.window(), law.pacing()),
-        };
-        Limit { window: Some(window), pacing }
+        Limit { window: Some(self.window), pacing: self.pacing }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
-        let seen = match &self.law {
-            SourceLaw::Real(law) => law.signal.map(|s| (s.average, s.xi)),
-            SourceLaw::Kernel(law) => law.price_and_xi(),
-        };
-        if let Some((price, xi)) = seen {
-            probe.record("price", price);
+        if let Some(Signalled { average, xi, .. }) = self.signal {
+            probe.record("price", average);
             probe.record("xi", xi);
         }
     }
+}
+
+/// A SYN asks for a start rate, everything else for a price.
+fn stamped(quickstart: bool, sending: &Sending) -> Header {
+    let asks = quickstart && sending.kind == PacketKind::Syn;
+    Header { price: if asks { Field::StartRate(0) } else { Field::Price(0) } }
 }
 
 /// `[tcp-maxnet-2006:eq9]` ξ + (η·dt/τ²)·((Tα/τ − 1)·q − Tξ).
@@ -528,16 +426,6 @@ fn rises_slowly(q: f64, last: f64, tau: f64, mindeltaq: u32) -> bool {
 }
 
 // ---------------------------------------------------------------------------------- parameters
-
-crate::choice! {
-    /// Which numbers router and source compute with.
-    pub enum Arithmetic {
-        /// Real numbers.
-        Real = "real",
-        /// The kernel's integers: `kernel/maxnet2006.h`.
-        Kernel = "kernel",
-    }
-}
 
 crate::params! {
     /// Parameters of §4.2 and §4.3.
@@ -581,6 +469,12 @@ crate::params! {
     }
 }
 
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
+    }
+}
+
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
         require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
@@ -606,14 +500,11 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Receiver as _, Router as _, Source as _};
+    use crate::protocol::{Router as _, Source as _};
+    use crate::testing::{close, connection, echo_after};
 
     const GIGABIT: Rate = Rate::from_bps(1e9);
     const X_MAX: Rate = Rate::from_bps(1e15);
-
-    fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
 
     /// `[tcp-maxnet-2006:eq11]` 0.05 · ln 10⁶ = 0.690 776 = 181083/2¹⁸, §4.2's value.
     #[test]
@@ -683,14 +574,8 @@ mod tests {
         assert!(rises_slowly(0.0, 0.0, 0.028, 0), "q = 0");
     }
 
-    fn connection() -> Connection {
-        Connection {
-            weight: 1.0,
-            packet: Volume::from_bytes(1500.0),
-            initial_window: Volume::from_bytes(15_000.0),
-            seed: 0,
-        }
-    }
+    type Router = <MaxNet2006 as Protocol>::Router;
+    type Source = <MaxNet2006 as Protocol>::Source;
 
     fn ack(at_ms: f64, echo: Field, base_ms: u64) -> Ack<Echo> {
         let rtt = Duration::from_millis(base_ms);
@@ -863,11 +748,9 @@ mod tests {
 
     #[test]
     fn a_receiver_copies_the_last_field() {
-        let mut receiver = Receiver::default();
         for price in [Field::StartRate(7), Field::Price(9), Field::Price(4)] {
-            let received = Received { now: Instant::ZERO, kind: PacketKind::Data, header: Header { price }, rtt: None };
-            receiver.on_data(&received);
-            assert_eq!(receiver.echo(Instant::ZERO).echo, price);
+            let echo = echo_after::<MaxNet2006>(&Params::default(), &[Header::default(), Header { price }]);
+            assert_eq!(echo, Echo { echo: price });
         }
     }
 }

@@ -46,7 +46,7 @@
 //! Zhou, Yeung, Li, "P-XCP: A Transport Layer Protocol for Satellite IP Networks", GLOBECOM 2004.
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".
 
-use crate::protocol::{Connection, Host, Info, Kind, LinkView, Protocol};
+use crate::protocol::{Host, Info, Kind, Protocol};
 use crate::protocols::xcp;
 
 /// The protocol `pxcp`.
@@ -70,24 +70,19 @@ impl Protocol for PXcp {
     type Receiver = xcp::Receiver;
     type Source = xcp::Source;
 
-    fn router(params: &xcp::Params, link: &LinkView) -> xcp::Router {
-        xcp::Router::new(params, link, xcp::Rule::Scaled)
-    }
-    fn receiver(params: &xcp::Params) -> xcp::Receiver {
-        xcp::Receiver::new(params)
-    }
-    fn source(params: &xcp::Params, connection: &Connection) -> xcp::Source {
-        xcp::Source::new(params, connection)
-    }
     fn target(_: &xcp::Params) -> f64 {
         1.0
     }
 }
 
+impl xcp::Family for PXcp {
+    const RULE: xcp::Rule = xcp::Rule::Scaled;
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{PacketKind, Passing, Router as _};
+    use crate::protocol::{LinkView, PacketKind, Passing, Router};
     use crate::units::{Duration, Instant, Rate, Volume};
 
     /// Feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of
@@ -95,7 +90,8 @@ mod tests {
     fn feedback(here: u32, scaled: bool) -> f64 {
         let params = xcp::Params { first_interval: Duration::from_millis(100), ..xcp::Params::default() };
         let link = LinkView { id: 0, capacity: Rate::from_bps(100e6), target: None, queue: Volume::ZERO };
-        let mut router = if scaled { PXcp::router(&params, &link) } else { xcp::Xcp::router(&params, &link) };
+        let mut router =
+            if scaled { Router::<PXcp>::new(&params, &link) } else { Router::<xcp::Xcp>::new(&params, &link) };
         let packet = |given| xcp::Header::Katabi { rtt: 0.1, cwnd: 100e3, feedback: given };
         let pass = |router: &mut xcp::Router, given| {
             let mut header = packet(given);
@@ -104,9 +100,9 @@ mod tests {
                 let mut passing =
                     Passing { now, volume, packets: 1.0, kind: PacketKind::Data, header: Some(&mut header) };
                 if departs {
-                    router.on_departure(&link, &mut passing);
+                    Router::<PXcp>::on_departure(router, &link, &mut passing);
                 } else {
-                    router.on_arrival(&link, &mut passing);
+                    Router::<PXcp>::on_arrival(router, &link, &mut passing);
                 }
             }
             header
@@ -117,7 +113,7 @@ mod tests {
                     pass(&mut router, if flow < here { f32::MAX } else { -1.0 });
                 }
             }
-            router.on_timer(&link, Instant::from_secs(0.101 * f64::from(interval)));
+            Router::<PXcp>::on_timer(&mut router, &link, Instant::from_secs(0.101 * f64::from(interval)));
         }
         match pass(&mut router, f32::MAX) {
             xcp::Header::Katabi { feedback, .. } => f64::from(feedback),

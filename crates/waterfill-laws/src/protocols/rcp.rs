@@ -65,7 +65,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Host, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, EchoLast, Host, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Sending, Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -90,18 +90,9 @@ impl Protocol for Rcp {
     type Header = Header;
     type Echo = Echo;
     type Router = Router;
-    type Receiver = Receiver;
+    type Receiver = EchoLast<Echo>;
     type Source = Source;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router::new(params, link)
-    }
-    fn receiver(_: &Params) -> Receiver {
-        Receiver::default()
-    }
-    fn source(_: &Params, connection: &Connection) -> Source {
-        Source::new(connection)
-    }
     fn target(_: &Params) -> f64 {
         1.0
     }
@@ -184,6 +175,12 @@ pub struct Echo {
     pub rate: WireRate,
 }
 
+impl From<Header> for Echo {
+    fn from(header: Header) -> Self {
+        Self { rate: header.rate }
+    }
+}
+
 impl Wire for Echo {
     const BYTES: usize = HEADER_BYTES;
     fn encode(&self, out: &mut [u8]) {
@@ -224,27 +221,6 @@ pub struct Router {
 }
 
 impl Router {
-    fn new(params: &Params, link: &LinkView) -> Self {
-        let capacity = usable(link);
-        let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
-        let interval = interval(mean_rtt, params.max_interval);
-        Self {
-            capacity,
-            alpha: params.alpha,
-            beta: params.beta,
-            max_interval: params.max_interval,
-            rate_min: params.r_min.min(capacity),
-            average: params.average,
-            rate: capacity * params.first_rate,
-            mean_rtt,
-            measured: false,
-            arrived: Volume::ZERO,
-            timed: (Volume::ZERO, 0.0),
-            interval,
-            next_update: Instant::ZERO + interval,
-        }
-    }
-
     /// d̂ with what this interval's packets said.
     fn average_rtt(&mut self) {
         let (volume, rtt_bytes) = self.timed;
@@ -269,7 +245,28 @@ impl Router {
     }
 }
 
-impl crate::protocol::Router<Header> for Router {
+impl crate::protocol::Router<Rcp> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let capacity = usable(link);
+        let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
+        let interval = interval(mean_rtt, params.max_interval);
+        Self {
+            capacity,
+            alpha: params.alpha,
+            beta: params.beta,
+            max_interval: params.max_interval,
+            rate_min: params.r_min.min(capacity),
+            average: params.average,
+            rate: capacity * params.first_rate,
+            mean_rtt,
+            measured: false,
+            arrived: Volume::ZERO,
+            timed: (Volume::ZERO, 0.0),
+            interval,
+            next_update: Instant::ZERO + interval,
+        }
+    }
+
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         if let Some(header) = passing.header.as_deref_mut() {
@@ -329,24 +326,6 @@ fn rate_next(rate: Rate, spare: Rate, capacity: Rate, t: f64, mean_rtt: f64) -> 
     rate * (1.0 + t / mean_rtt * (spare / capacity))
 }
 
-// ---------------------------------------------------------------------------------- receiver
-
-/// The receiver sends the last rate back.
-#[derive(Clone, Debug, Default)]
-pub struct Receiver {
-    last: WireRate,
-}
-
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
-    fn on_data(&mut self, received: &Received<Header>) {
-        self.last = received.header.rate;
-    }
-
-    fn echo(&mut self, _now: Instant) -> Echo {
-        Echo { rate: self.last }
-    }
-}
-
 // ---------------------------------------------------------------------------------- source
 
 /// The source: sends at the rate it hears.
@@ -358,13 +337,11 @@ pub struct Source {
     rtt_us: u32,
 }
 
-impl Source {
-    const fn new(connection: &Connection) -> Self {
+impl crate::protocol::Source<Rcp> for Source {
+    fn new(_params: &Params, connection: &Connection) -> Self {
         Self { weight: connection.weight, initial_window: connection.initial_window, rate: None, rtt_us: 0 }
     }
-}
 
-impl crate::protocol::Source<Header, Echo> for Source {
     fn stamp(&mut self, _: &Sending) -> Header {
         Header { rate: WireRate::UNLIMITED, rtt_us: self.rtt_us }
     }
@@ -438,11 +415,8 @@ impl Params {
 mod tests {
     use super::*;
     use crate::params::Params as _;
-    use crate::protocol::{PacketKind, Receiver as _, Router as _, Source as _};
-
-    fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
+    use crate::protocol::{PacketKind, Router as _, Source as _};
+    use crate::testing::{close, connection, echo_after};
 
     fn bps(rate: f64) -> Rate {
         Rate::from_bps(rate)
@@ -560,17 +534,15 @@ mod tests {
     #[test]
     fn a_source_sends_at_the_rate_it_hears() {
         let packet = Volume::from_bytes(1500.0);
-        let mut source = Source::new(&Connection { weight: 2.0, packet, initial_window: 10.0 * packet, seed: 0 });
+        let mut source = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
         let sending = |kind| Sending::new(Instant::ZERO, kind, packet);
         assert_eq!(source.stamp(&sending(PacketKind::Syn)), Header { rate: WireRate::UNLIMITED, rtt_us: 0 });
         assert_eq!(source.limit().window, Some(10.0 * packet));
-        let mut receiver = Receiver::default();
-        let mut answer = |source: &mut Source, kind, rate, rtt_ms| {
-            let header = Header { rate, rtt_us: 0 };
-            receiver.on_data(&Received { now: Instant::ZERO, kind, header, rtt: None });
+        let answer = |source: &mut Source, kind, rate, rtt_ms| {
+            let echo = echo_after::<Rcp>(&Params::default(), &[Header { rate, rtt_us: 0 }]);
             source.on_ack(&Ack {
                 now: Instant::ZERO,
-                echo: receiver.echo(Instant::ZERO),
+                echo,
                 kind,
                 acked: Volume::ZERO,
                 rtt: Some(Duration::from_millis(rtt_ms)),

@@ -77,7 +77,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Received, Sending,
+    Ack, Connection, EchoLast, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Passing, Probe, Protocol, Sending,
     Signal, Wire,
 };
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -103,18 +103,9 @@ impl Protocol for Vcp {
     type Header = Load;
     type Echo = Load;
     type Router = Router;
-    type Receiver = Receiver;
+    type Receiver = EchoLast<Load>;
     type Source = Source;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router::new(params, link)
-    }
-    fn receiver(_: &Params) -> Receiver {
-        Receiver::default()
-    }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source::new(params, connection)
-    }
     fn target(params: &Params) -> f64 {
         params.gamma
     }
@@ -174,6 +165,19 @@ pub struct Router {
 }
 
 impl Router {
+    fn measure(&mut self) {
+        let (sum, count) = self.samples;
+        if count > 0 {
+            self.queue = persistent_queue(self.queue, sum / f64::from(count), self.queue_weight);
+        }
+        let room = (self.gamma * self.capacity) * self.t_rho;
+        self.load_factor = load_factor(self.arrived, self.queue, self.kappa_q, room);
+        self.load = code(self.load_factor);
+        (self.arrived, self.samples) = (Volume::ZERO, (Volume::ZERO, 0));
+    }
+}
+
+impl crate::protocol::Router<Vcp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         Self {
             capacity: link.capacity,
@@ -192,19 +196,6 @@ impl Router {
         }
     }
 
-    fn measure(&mut self) {
-        let (sum, count) = self.samples;
-        if count > 0 {
-            self.queue = persistent_queue(self.queue, sum / f64::from(count), self.queue_weight);
-        }
-        let room = (self.gamma * self.capacity) * self.t_rho;
-        self.load_factor = load_factor(self.arrived, self.queue, self.kappa_q, room);
-        self.load = code(self.load_factor);
-        (self.arrived, self.samples) = (Volume::ZERO, (Volume::ZERO, 0));
-    }
-}
-
-impl crate::protocol::Router<Load> for Router {
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Load>) {
         self.arrived += passing.volume;
     }
@@ -264,24 +255,6 @@ fn highest(header: Load, own: Load) -> Load {
     header.max(own)
 }
 
-// ---------------------------------------------------------------------------------- receiver
-
-/// The receiver: echoes the last code.
-#[derive(Clone, Debug, Default)]
-pub struct Receiver {
-    load: Load,
-}
-
-impl crate::protocol::Receiver<Load, Load> for Receiver {
-    fn on_data(&mut self, received: &Received<Load>) {
-        self.load = received.header;
-    }
-
-    fn echo(&mut self, _now: Instant) -> Load {
-        self.load
-    }
-}
-
 // ---------------------------------------------------------------------------------- source
 
 /// The source: MI, AI or MD as the path's load says.
@@ -313,6 +286,19 @@ enum Action {
 }
 
 impl Source {
+    /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for a round trip.
+    fn action(&self, now: Instant) -> Action {
+        match (self.load, self.decreased) {
+            (_, Some((frozen_until, _))) if now < frozen_until => Action::Freeze,
+            (Load::Over, Some((_, adding_until))) if now < adding_until => Action::Add,
+            (Load::Over, _) => Action::Decrease,
+            (Load::High, _) => Action::Add,
+            (Load::Low, _) => Action::Multiply,
+        }
+    }
+}
+
+impl crate::protocol::Source<Vcp> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
         Self {
             weight: connection.weight,
@@ -329,19 +315,6 @@ impl Source {
         }
     }
 
-    /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for a round trip.
-    fn action(&self, now: Instant) -> Action {
-        match (self.load, self.decreased) {
-            (_, Some((frozen_until, _))) if now < frozen_until => Action::Freeze,
-            (Load::Over, Some((_, adding_until))) if now < adding_until => Action::Add,
-            (Load::Over, _) => Action::Decrease,
-            (Load::High, _) => Action::Add,
-            (Load::Low, _) => Action::Multiply,
-        }
-    }
-}
-
-impl crate::protocol::Source<Load, Load> for Source {
     fn stamp(&mut self, _sending: &Sending) -> Load {
         Load::Low
     }
@@ -459,11 +432,8 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Receiver as _, Router as _, Source as _};
-
-    fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
+    use crate::protocol::{Router as _, Source as _};
+    use crate::testing::{close, connection, echo_after};
 
     const fn bytes(bytes: f64) -> Volume {
         Volume::from_bytes(bytes)
@@ -581,10 +551,6 @@ mod tests {
         close(router.load_factor, 0.125 / 1.225, 1e-12);
     }
 
-    fn connection() -> Connection {
-        Connection { weight: 1.0, packet: bytes(1500.0), initial_window: bytes(15_000.0), seed: 0 }
-    }
-
     fn source() -> Source {
         Source::new(&Params::default(), &connection())
     }
@@ -651,10 +617,9 @@ mod tests {
 
     #[test]
     fn the_receiver_echoes_what_came_last() {
-        let mut receiver = Receiver::default();
-        assert_eq!(receiver.echo(at(0)), Load::Low);
-        receiver.on_data(&Received { now: at(1), kind: PacketKind::Data, header: Load::Over, rtt: None });
-        assert_eq!(receiver.echo(at(1)), Load::Over);
+        let after = |headers: &[Load]| echo_after::<Vcp>(&Params::default(), headers);
+        assert_eq!(after(&[]), Load::Low);
+        assert_eq!(after(&[Load::High, Load::Over]), Load::Over);
     }
 
     #[test]

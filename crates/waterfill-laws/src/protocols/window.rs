@@ -34,10 +34,8 @@
 //! RFC 6928, "Increasing TCP's Initial Window", 2013, for the default.
 
 use crate::params::{ParamError, require};
-use crate::protocol::{
-    Ack, Connection, Host, Info, Kind, Limit, LinkView, Protocol, Received, Receiver, Sending, Source,
-};
-use crate::units::{Instant, Volume};
+use crate::protocol::{Ack, Connection, EchoLast, Host, Info, Kind, Limit, Protocol, Sending, Source};
+use crate::units::Volume;
 
 crate::params! {
     /// Parameters of a fixed window.
@@ -71,28 +69,12 @@ impl Protocol for Window {
     type Header = ();
     type Echo = ();
     type Router = ();
-    type Receiver = Silent;
+    type Receiver = EchoLast<()>;
     type Source = FixedWindow;
 
-    fn router(_: &Params, _: &LinkView) {}
-    fn receiver(_: &Params) -> Silent {
-        Silent
-    }
-    fn source(params: &Params, connection: &Connection) -> FixedWindow {
-        FixedWindow { window: params.packets * connection.packet }
-    }
     fn target(_: &Params) -> f64 {
         1.0
     }
-}
-
-/// A receiver with nothing to say.
-#[derive(Clone, Debug)]
-pub struct Silent;
-
-impl Receiver<(), ()> for Silent {
-    fn on_data(&mut self, _: &Received<()>) {}
-    fn echo(&mut self, _: Instant) {}
 }
 
 /// A source whose window never changes.
@@ -101,7 +83,10 @@ pub struct FixedWindow {
     window: Volume,
 }
 
-impl Source<(), ()> for FixedWindow {
+impl Source<Window> for FixedWindow {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self { window: params.packets * connection.packet }
+    }
     fn stamp(&mut self, _: &Sending) {}
     fn on_ack(&mut self, _: &Ack<()>) {}
     fn limit(&self) -> Limit {

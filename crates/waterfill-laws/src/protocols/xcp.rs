@@ -89,13 +89,12 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Protocol, Received, Sending, Signal, Wire,
+    Ack, Connection, Event, Host, Info, Kind, Limit, PacketKind, Protocol, Received, Sending, Signal, Wire,
 };
 use crate::units::{Instant, Rate, Volume};
 
 mod router;
-pub use router::Router;
-pub(super) use router::Rule;
+pub use router::{Router, Rule};
 
 /// The protocol `xcp`.
 #[derive(Debug)]
@@ -125,18 +124,19 @@ impl Protocol for Xcp {
     type Receiver = Receiver;
     type Source = Source;
 
-    fn router(params: &Params, link: &LinkView) -> Router {
-        Router::new(params, link, Rule::Draft)
-    }
-    fn receiver(params: &Params) -> Receiver {
-        Receiver::new(params)
-    }
-    fn source(params: &Params, connection: &Connection) -> Source {
-        Source::new(params, connection)
-    }
     fn target(_: &Params) -> f64 {
         1.0
     }
+}
+
+/// XCP, and the protocols that use its header, hosts and router as they are.
+pub trait Family: Protocol<Params = Params, Header = Header, Echo = Echo> {
+    /// How a router of this protocol allocates.
+    const RULE: Rule;
+}
+
+impl Family for Xcp {
+    const RULE: Rule = Rule::Draft;
 }
 
 // ---------------------------------------------------------------------------------- header
@@ -405,7 +405,8 @@ impl Receiver {
         Self { form: params.header, apply: params.feedback_at, fresh: 0.0, total: 0.0 }
     }
 
-    pub(super) fn hear(&mut self, header: &Header) {
+    pub(super) fn on_data(&mut self, received: &Received<Header>) {
+        let header = &received.header;
         let Some(rtt) = header.rtt() else { return };
         if header.feedback(rtt).is_none() {
             return; // no router on the path
@@ -418,7 +419,7 @@ impl Receiver {
         self.total = (self.total + bytes).clamp(-FEEDBACK_MAX, FEEDBACK_MAX);
     }
 
-    pub(super) fn say(&mut self) -> Echo {
+    pub(super) fn echo(&mut self, _now: Instant) -> Echo {
         let fresh = std::mem::take(&mut self.fresh);
         match (self.apply, self.form) {
             (FeedbackAt::Receiver, _) => Echo::Total(quantise(self.total)),
@@ -428,13 +429,17 @@ impl Receiver {
     }
 }
 
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
-    fn on_data(&mut self, received: &Received<Header>) {
-        self.hear(&received.header);
+impl<P: Family> crate::protocol::Receiver<P> for Receiver {
+    fn new(params: &Params) -> Self {
+        Self::new(params)
     }
 
-    fn echo(&mut self, _now: Instant) -> Echo {
-        self.say()
+    fn on_data(&mut self, received: &Received<Header>) {
+        self.on_data(received);
+    }
+
+    fn echo(&mut self, now: Instant) -> Echo {
+        self.echo(now)
     }
 }
 
@@ -472,18 +477,18 @@ impl Source {
         }
     }
 
-    pub(super) fn write(&self, sending: &Sending) -> Header {
+    pub(super) fn stamp(&self, sending: &Sending) -> Header {
         // A SYN states no round trip: it asks for nothing that a router would have to keep.
         let rtt = self.srtt.filter(|_| sending.kind != PacketKind::Syn);
         Header::stamped(self.form, rtt, self.cwnd / self.weight, sending.volume)
     }
 
-    pub(super) fn hear<E>(&mut self, ack: &Ack<E>, echo: Echo) {
+    pub(super) fn on_ack(&mut self, ack: &Ack<Echo>) {
         if let Some(rtt) = ack.rtt {
             let rtt = rtt.as_secs();
             self.srtt = Some(self.srtt.map_or(rtt, |srtt| srtt + RTT_GAIN * (rtt - srtt)));
         }
-        let change = match echo {
+        let change = match ack.echo {
             Echo::Window(bytes) => f64::from(bytes),
             Echo::Throughput(change) => f64::from(change) * self.srtt.unwrap_or(0.0),
             Echo::Total(bytes) => {
@@ -497,7 +502,7 @@ impl Source {
         }
     }
 
-    pub(super) fn answer(&mut self, event: Event) {
+    pub(super) fn on_event(&mut self, event: Event) {
         match event {
             Event::Loss if self.halve_on_loss => self.cwnd = (self.cwnd / 2.0).max(self.packet),
             Event::Timeout if self.halve_on_loss => self.cwnd = self.packet,
@@ -505,26 +510,30 @@ impl Source {
         }
     }
 
-    pub(super) const fn bound(&self) -> Limit {
+    pub(super) const fn limit(&self) -> Limit {
         Limit { window: Some(self.cwnd), pacing: None }
     }
 }
 
-impl crate::protocol::Source<Header, Echo> for Source {
+impl<P: Family> crate::protocol::Source<P> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self::new(params, connection)
+    }
+
     fn stamp(&mut self, sending: &Sending) -> Header {
-        self.write(sending)
+        Self::stamp(self, sending)
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
-        self.hear(ack, ack.echo);
+        self.on_ack(ack);
     }
 
     fn on_event(&mut self, _now: Instant, event: Event) {
-        self.answer(event);
+        self.on_event(event);
     }
 
     fn limit(&self) -> Limit {
-        self.bound()
+        self.limit()
     }
 }
 
@@ -613,12 +622,9 @@ impl Params {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::protocol::{Receiver as _, Source as _};
-    use crate::units::Duration;
+    use crate::testing::close;
 
-    pub(super) fn close(a: f64, b: f64, relative: f64) {
-        assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-    }
+    use crate::units::Duration;
 
     pub(super) fn bps(bps: f64) -> Rate {
         Rate::from_bps(bps)
@@ -727,12 +733,12 @@ mod tests {
     #[test]
     fn losses_cut_the_window_as_tcp_would() {
         let mut cut = source(&Params { first_window: 100.0, ..Params::default() });
-        cut.on_event(Instant::ZERO, Event::Loss);
+        cut.on_event(Event::Loss);
         assert_eq!(cut.cwnd, bytes(50e3));
-        cut.on_event(Instant::ZERO, Event::Timeout);
+        cut.on_event(Event::Timeout);
         assert_eq!(cut.cwnd, bytes(1e3));
         let mut whole = source(&Params { first_window: 100.0, halve_on_loss: false, ..Params::default() });
-        whole.on_event(Instant::ZERO, Event::Loss);
+        whole.on_event(Event::Loss);
         assert_eq!(whole.cwnd, bytes(100e3));
     }
 

@@ -8,7 +8,8 @@
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
-use super::{Arithmetic, Echo, Field, Header, Order, Params};
+use super::{Echo, Field, Header, MaxNet, Order, Params};
+use crate::arithmetic::Arithmetic;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
@@ -188,8 +189,8 @@ pub struct Router {
     next_update: Instant,
 }
 
-impl Router {
-    pub(super) fn new(params: &Params, link: &LinkView) -> Self {
+impl crate::protocol::Router<MaxNet> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
         let mut state = LinkState::default();
         waterfill_maxnet_link_init(
             &mut state,
@@ -203,9 +204,7 @@ impl Router {
         );
         Self { state, dt_p: params.dt_p, arrived: Volume::ZERO, next_update: Instant::ZERO + params.dt_p }
     }
-}
 
-impl crate::protocol::Router<Header> for Router {
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
         if let Some(Header { price }) = passing.header.as_deref_mut() {
@@ -240,13 +239,11 @@ pub struct Receiver {
     state: ReceiverState,
 }
 
-impl Receiver {
-    pub(super) fn new(params: &Params) -> Self {
+impl crate::protocol::Receiver<MaxNet> for Receiver {
+    fn new(params: &Params) -> Self {
         Self { params: HostParams::new(params), state: ReceiverState::default() }
     }
-}
 
-impl crate::protocol::Receiver<Header, Echo> for Receiver {
     fn on_data(&mut self, received: &Received<Header>) {
         let field = received.header.price.bits();
         let rtt = received.rtt.map_or(0, span);
@@ -265,8 +262,8 @@ pub struct Source {
     state: SourceState,
 }
 
-impl Source {
-    pub(super) fn new(params: &Params, connection: &Connection) -> Self {
+impl crate::protocol::Source<MaxNet> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
         let params = HostParams::new(params);
         let mut state = SourceState::default();
         waterfill_maxnet_source_init(
@@ -278,9 +275,7 @@ impl Source {
         );
         Self { params, state }
     }
-}
 
-impl crate::protocol::Source<Header, Echo> for Source {
     fn stamp(&mut self, sending: &Sending) -> Header {
         Header { price: if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) } }
     }

@@ -2,10 +2,7 @@
 
 use super::*;
 use crate::protocol::{Receiver as _, Router as _, Source as _};
-
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-}
+use crate::testing::{close, connection};
 
 fn link(bps: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }
@@ -257,15 +254,6 @@ fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
         kind,
         acked: Volume::from_bytes(1500.0),
         ..Ack::new(Instant::ZERO + Duration::from_millis(now_ms), Echo { echo }, rtt)
-    }
-}
-
-fn connection() -> Connection {
-    Connection {
-        weight: 1.0,
-        packet: Volume::from_bytes(1500.0),
-        initial_window: Volume::from_bytes(15_000.0),
-        seed: 0,
     }
 }
 

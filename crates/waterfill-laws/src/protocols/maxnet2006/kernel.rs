@@ -8,10 +8,10 @@
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
-use super::{Arithmetic, Params};
+use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
+use crate::arithmetic::Arithmetic;
 use crate::params::{ParamError, require};
-use crate::protocol::{Connection, LinkView};
-use crate::protocols::maxnet::Field;
+use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// 2³⁴: prices, averages and ξ in memory.
@@ -136,17 +136,16 @@ fn capacity(link: &LinkView) -> u64 {
 
 /// A router's law in integers.
 #[derive(Clone, Debug)]
-pub(super) struct Link {
+pub struct Router {
     state: LinkState,
     /// For when the capacity changes.
     params: Params,
+    /// Volume since the last update.
+    arrived: Volume,
+    next_update: Instant,
 }
 
-impl Link {
-    pub(super) fn new(params: &Params, link: &LinkView) -> Self {
-        Self { state: Self::first(params, link), params: params.clone() }
-    }
-
+impl Router {
     fn first(params: &Params, link: &LinkView) -> LinkState {
         let mu = link.target.unwrap_or(params.mu);
         let mut state = LinkState::default();
@@ -164,7 +163,7 @@ impl Link {
     }
 
     /// The link's capacity may have changed: what the law works out from it is worked out again, what it has measured stays.
-    pub(super) fn follow(&mut self, link: &LinkView) {
+    fn follow(&mut self, link: &LinkView) {
         if self.state.capacity != capacity(link) {
             let LinkState { price, arrival_rate, .. } = self.state;
             let first = Self::first(&self.params, link);
@@ -172,32 +171,67 @@ impl Link {
         }
     }
 
-    pub(super) fn tick(&mut self, arrived: Volume) {
+    fn tick(&mut self, arrived: Volume) {
         waterfill_maxnet2006_tick(&mut self.state, arrived.as_bytes().round() as u64);
     }
 
-    pub(super) fn mark(&self, field: Field) -> Field {
+    fn mark(&self, field: Field) -> Field {
         Field::from_bits(waterfill_maxnet2006_mark(&self.state, field.bits()))
     }
 
     /// p in seconds.
-    pub(super) fn price(&self) -> f64 {
+    fn price(&self) -> f64 {
         self.state.price as f64 / MEMORY_SCALE
+    }
+}
+
+impl crate::protocol::Router<MaxNet2006> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        Self {
+            state: Self::first(params, link),
+            params: params.clone(),
+            arrived: Volume::ZERO,
+            next_update: Instant::ZERO + params.dt,
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        if let Some(Header { price }) = passing.header.as_deref_mut() {
+            *price = self.mark(*price);
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.follow(link);
+        self.tick(self.arrived);
+        self.arrived = Volume::ZERO;
+        self.next_update = now + self.params.dt;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("price", self.price());
     }
 }
 
 /// A source's law in integers.
 #[derive(Clone, Debug)]
-pub(super) struct Source {
+pub struct Source {
+    quickstart: bool,
     params: SourceParams,
     state: SourceState,
 }
 
-impl Source {
-    pub(super) fn new(params: &Params, connection: &Connection) -> Self {
+impl crate::protocol::Source<MaxNet2006> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
         let packet = connection.packet.as_bytes() as u32;
         let demand_max = (params.x_max * connection.weight).as_bps() as u64;
         Self {
+            quickstart: params.quickstart,
             params: SourceParams {
                 x_max: params.x_max.as_bps() as u64,
                 alpha: scaled(params.alpha, 1e3),
@@ -222,24 +256,28 @@ impl Source {
         }
     }
 
-    pub(super) fn on_ack(&mut self, now: Instant, base_rtt: Duration, field: Field) {
-        let now = micros(now.since(Instant::ZERO));
-        waterfill_maxnet2006_ack(&self.params, &mut self.state, now, micros(base_rtt), field.bits());
+    fn stamp(&mut self, sending: &Sending) -> Header {
+        stamped(self.quickstart, sending)
     }
 
-    pub(super) fn window(&self) -> Volume {
-        Volume::from_bytes(self.state.window as f64)
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        let now = micros(ack.now.since(Instant::ZERO));
+        let field = ack.echo.echo.bits();
+        waterfill_maxnet2006_ack(&self.params, &mut self.state, now, micros(ack.base_rtt), field);
     }
 
-    /// None before a router was heard.
-    pub(super) fn pacing(&self) -> Option<Rate> {
-        (self.state.rate > 0).then_some(Rate::from_bps(self.state.rate as f64))
+    fn limit(&self) -> Limit {
+        // No rate before a router was heard.
+        let pacing = (self.state.rate > 0).then_some(Rate::from_bps(self.state.rate as f64));
+        Limit { window: Some(Volume::from_bytes(self.state.window as f64)), pacing }
     }
 
-    /// q in seconds and ξ; none before the first price.
-    pub(super) fn price_and_xi(&self) -> Option<(f64, f64)> {
+    fn observe(&self, probe: &mut dyn Probe) {
         let SourceState { average, xi, has_price, .. } = self.state;
-        (has_price == 1).then_some((average as f64 / MEMORY_SCALE, xi as f64 / MEMORY_SCALE))
+        if has_price == 1 {
+            probe.record("price", average as f64 / MEMORY_SCALE);
+            probe.record("xi", xi as f64 / MEMORY_SCALE);
+        }
     }
 }
 
@@ -249,11 +287,12 @@ mod tests {
     //! quantisation that `kernel/maxnet2006.h` states.
 
     use super::*;
+    use crate::protocol::{Router as _, Source as _};
     use crate::protocols::maxnet::{
         CODE_MAX, averaged, demand_inverse, price_next, quantise, rate, real, start_rate, start_rate_code, window,
         xi_equilibrium,
     };
-    use crate::protocols::maxnet2006::{Obeyer, Pricer, clipped, compensated, rises_slowly, xi_next};
+    use crate::protocols::maxnet2006::{self as law, clipped, compensated, rises_slowly, xi_next};
 
     unsafe extern "C" {
         safe fn waterfill_maxnet2006_exp(scale: u64, u: u64) -> u64;
@@ -285,6 +324,10 @@ mod tests {
 
     fn signed_value(raw: i64) -> f64 {
         raw as f64 / MEMORY_SCALE
+    }
+
+    fn window_of(source: &Source) -> Volume {
+        source.limit().window.expect("a law with a window")
     }
 
     /// Within `units` of 2⁻³⁴, and what a double cannot hold of a large number.
@@ -492,7 +535,7 @@ mod tests {
             let capacity = Rate::from_bps((1e5 * 10f64.powf(f64::from(decade) * 0.4)).round());
             let link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
             let params = Params::default();
-            let (mut real_law, mut twin) = (Pricer::new(&params, &link), Link::new(&params, &link));
+            let (mut real_law, mut twin) = (law::Router::new(&params, &link), Router::new(&params, &link));
             let p_min = demand_inverse(capacity, params.x_max, 0.05);
             // One code of the logarithm, a whole bit/s of the capacity, and T of it.
             assert!((twin.price() - p_min).abs() < 0.05 * (1.0 / 262_144.0 + 1.0 / capacity.as_bps()));
@@ -500,7 +543,7 @@ mod tests {
             for tick in 1..=1000_u32 {
                 // 0 to 2 C, in whole bytes.
                 let bytes = (capacity.as_bps() / 8e3 * random(2000) as f64 / 1e3).round();
-                real_law.tick(Volume::from_bytes(bytes), params.dt);
+                real_law.tick(Volume::from_bytes(bytes));
                 twin.tick(Volume::from_bytes(bytes));
                 // 2⁻³⁴ for μ·dt and as much for y/C, to opposite sides.
                 let bound = f64::from(tick) / MEMORY_SCALE + 1e-14;
@@ -522,9 +565,9 @@ mod tests {
         }
         let params = Params::default();
         let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
-        assert_eq!(Link::new(&params, &link).mark(Field::default()), Field::Price(181_083)); // §4.2
+        assert_eq!(Router::new(&params, &link).mark(Field::default()), Field::Price(181_083)); // §4.2
         // One step by hand: 125 kB last 1 ms at 1 Gbit/s.
-        let mut twin = Link::new(&params, &link);
+        let mut twin = Router::new(&params, &link);
         let before = twin.price();
         twin.tick(Volume::from_bytes(125e3));
         near(
@@ -540,9 +583,9 @@ mod tests {
     fn another_capacity_by_hand() {
         let (params, rate) = (Params::default(), Rate::from_bps);
         let view = |bps| LinkView { id: 0, capacity: rate(bps), target: None, queue: Volume::ZERO };
-        let (mut law, mut twin) = (Pricer::new(&params, &view(1e9)), Link::new(&params, &view(1e9)));
+        let (mut law, mut twin) = (law::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
         law.follow(&view(5e8));
-        law.tick(Volume::from_bytes(125e3), params.dt);
+        law.tick(Volume::from_bytes(125e3));
         twin.follow(&view(5e8));
         twin.tick(Volume::from_bytes(125e3));
         let expected = 0.05 * 2e6_f64.ln() + 2e-3 - 0.94e-3;
@@ -562,7 +605,7 @@ mod tests {
         };
         let mut random = numbers(7);
         for rtt_ms in [1_u64, 2, 5, 28, 56, 150, 1000] {
-            let (mut law, mut twin) = (Obeyer::new(&params, &connection), Source::new(&params, &connection));
+            let (mut law, mut twin) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
             let (mut now_us, mut rtt) = (1_000_000, Duration::from_millis(rtt_ms + 3));
             let (mut price, mut worst) = (181_894.0_f64, 0.0_f64);
             for step in 0..50_000 {
@@ -574,13 +617,13 @@ mod tests {
                 }
                 let now = Instant::ZERO + Duration::from_micros(now_us);
                 let field = Field::Price(price as u32);
-                law.on_ack(now, rtt, field);
-                twin.on_ack(now, rtt, field);
-                worst = worst.max((twin.window() / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
+                law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+                twin.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+                worst = worst.max((window_of(&twin) / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
             }
             // The exponential's 1.1·10⁻⁶, and what α/τ makes of the average's 2⁻³⁴/weight: 1.7·10⁻⁵/α.
             assert!(worst < 6e-5, "{rtt_ms} ms: {worst}");
-            let (average, xi) = twin.price_and_xi().unwrap();
+            let (average, xi) = (value(twin.state.average), signed_value(twin.state.xi));
             let signal = law.signal.unwrap();
             assert!((average - signal.average).abs() < 1e-5 && (xi - signal.xi).abs() < 2e-5 * (1.0 + xi.abs()));
         }
@@ -596,7 +639,7 @@ mod tests {
             initial_window: Volume::from_bytes(15_000.0),
             seed: 0,
         };
-        let (mut law, mut twin) = (Obeyer::new(&params, &connection), Source::new(&params, &connection));
+        let (mut law, mut twin) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
         let rtt = Duration::from_millis(28);
         let grant = Field::StartRate(quantise((1e15_f64 / (1e9 / 128.0)).ln()));
         let mut price = 181_894;
@@ -605,9 +648,9 @@ mod tests {
             // From 0.3 s to 0.5 s it rises by 20 codes a millisecond, 20000 a second: more than mindeltaq.
             price += if (300..500).contains(&ms) { 20 } else { 0 };
             let field = if ms < 56 { grant } else { Field::Price(price) };
-            law.on_ack(now, rtt, field);
-            twin.on_ack(now, rtt, field);
-            let (a, b) = (twin.window().as_bytes(), law.window.as_bytes());
+            law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+            twin.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+            let (a, b) = (window_of(&twin).as_bytes(), law.window.as_bytes());
             assert!((a - b).abs() <= 4.0 + b * 2e-5, "{ms} ms: {a} is not {b}");
         }
         assert!(matches!(law.mode, crate::protocols::maxnet2006::Mode::Priced), "it got to its end");
@@ -641,7 +684,7 @@ mod tests {
             };
             check(&params).unwrap();
             let capacity = Rate::from_bps(spread(&mut random, 1.0, 1e16) as f64);
-            let mut link = Link::new(&params, &LinkView { id: 0, capacity, target: None, queue: Volume::ZERO });
+            let mut link = Router::new(&params, &LinkView { id: 0, capacity, target: None, queue: Volume::ZERO });
             let packet = 1.0 + random(9000) as f64;
             let connection = Connection {
                 weight: spread(&mut random, 1.0, 1e4) as f64 * 0.01,
@@ -660,7 +703,8 @@ mod tests {
                 }
                 let asked = if random(10) == 0 { Field::StartRate(0) } else { Field::Price(0) };
                 let any = Field::from_bits(random(1 << 24) as u32);
-                source.on_ack(Instant::ZERO + now, base_rtt, if random(3) == 0 { any } else { link.mark(asked) });
+                let echo = if random(3) == 0 { any } else { link.mark(asked) };
+                source.on_ack(&Ack::new(Instant::ZERO + now, Echo { echo }, base_rtt));
                 let window = source.state.window as f64;
                 assert!(window <= (f64::from(params.max_wnd) * packet).max(packet * 10.0), "{window}");
                 assert!(source.state.start_rate <= RATE_MAX && source.state.xi.unsigned_abs() <= 1 << 61);

@@ -66,7 +66,7 @@
 
 use crate::params::{ParamError, require};
 use crate::protocol::{
-    Ack, Connection, Ecn, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Probe, Protocol, Received, Reduction,
+    Ack, Connection, EchoLast, Ecn, Event, Host, Info, Kind, Limit, PacketKind, Probe, Protocol, Reduction,
     Retransmission, Sending, Signal,
 };
 use crate::protocols::tcp::WINDOW_MAX;
@@ -234,34 +234,12 @@ impl Protocol for Bbr {
     type Header = Note;
     type Echo = Note;
     type Router = ();
-    type Receiver = Receiver;
+    type Receiver = EchoLast<Note>;
     // On the heap: it is larger than any other law's, and every flow's place is as large as the largest.
     type Source = Box<Source>;
 
-    fn router(_: &Params, _: &LinkView) {}
-    fn receiver(_: &Params) -> Receiver {
-        Receiver::default()
-    }
-    fn source(params: &Params, connection: &Connection) -> Box<Source> {
-        Box::new(Source::new(params, connection))
-    }
     fn target(_: &Params) -> f64 {
         1.0
-    }
-}
-
-/// Hands the newest arrival's note back to the host that wrote it.
-#[derive(Clone, Debug, Default)]
-pub struct Receiver {
-    newest: Note,
-}
-
-impl crate::protocol::Receiver<Note, Note> for Receiver {
-    fn on_data(&mut self, received: &Received<Note>) {
-        self.newest = received.header;
-    }
-    fn echo(&mut self, _: Instant) -> Note {
-        self.newest
     }
 }
 
@@ -555,7 +533,11 @@ impl Source {
     }
 }
 
-impl crate::protocol::Source<Note, Note> for Box<Source> {
+impl crate::protocol::Source<Bbr> for Box<Source> {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self::new(Source::new(params, connection))
+    }
+
     fn stamp(&mut self, sending: &Sending) -> Note {
         if sending.kind == PacketKind::Syn {
             return Note::default();
@@ -663,9 +645,13 @@ mod tests {
     use super::*;
     use crate::params::Params as _;
     use crate::protocol::Source as _;
-    use crate::protocols::tcp::testing::connection;
+    use crate::testing::connection;
 
     const PACKET: f64 = 1500.0;
+
+    fn source(params: &Params, connection: &Connection) -> Box<Source> {
+        Box::new(Source::new(params, connection))
+    }
 
     fn packets(n: f64) -> Volume {
         Volume::from_bytes(n * PACKET)
@@ -681,7 +667,7 @@ mod tests {
 
     impl Path {
         fn new() -> Self {
-            let mut bbr = Bbr::source(&Params::default(), &connection());
+            let mut bbr = source(&Params::default(), &connection());
             let base_rtt = Duration::from_millis(100);
             let now = Duration::from_millis(1000);
             bbr.on_ack(&Ack { kind: PacketKind::Syn, ..Ack::new(Instant::ZERO + now, Note::default(), base_rtt) });
@@ -748,7 +734,7 @@ mod tests {
     fn bbr_00_inflight_by_hand() {
         // 1000 packets/s × 100 ms twice, and three packets.
         assert!((inflight(2.0, 1000.0, Duration::from_millis(100), 1.0) - 203.0).abs() < 1e-9);
-        assert_eq!(Bbr::source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
+        assert_eq!(source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
     }
 
     #[test]
@@ -784,7 +770,7 @@ mod tests {
     #[test]
     fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
         let params = Params { linux: true, ..Params::default() };
-        let mut bbr = Bbr::source(&params, &connection());
+        let mut bbr = source(&params, &connection());
         bbr.bandwidth.update(1, 10_000.0);
         bbr.rtprop = Some((Duration::from_millis(10), Instant::ZERO));
         bbr.filled_pipe = true;
@@ -867,7 +853,7 @@ mod tests {
     fn random_phases_differ_by_seed_and_are_none_the_second() {
         let mut seen = [0; 8];
         for seed in 0..700 {
-            let mut bbr = Bbr::source(&Params::default(), &Connection { seed, ..connection() });
+            let mut bbr = source(&Params::default(), &Connection { seed, ..connection() });
             bbr.enter_probe_bandwidth(Instant::ZERO);
             seen[bbr.phase] += 1;
         }

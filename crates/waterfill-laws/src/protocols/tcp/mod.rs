@@ -7,9 +7,8 @@
 
 use crate::params::Params;
 use crate::protocol::{
-    Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, PacketKind, Probe, Protocol, Sending, Signal, Source,
+    Ack, Connection, EchoLast, Event, Host, Info, Kind, Limit, PacketKind, Probe, Protocol, Sending, Signal, Source,
 };
-use crate::protocols::window::Silent;
 use crate::units::{Instant, Rate, Volume};
 
 pub mod bbr;
@@ -132,14 +131,16 @@ impl<L: Law> Protocol for Tcp<L> {
     type Header = ();
     type Echo = ();
     type Router = ();
-    type Receiver = Silent;
+    type Receiver = EchoLast<()>;
     type Source = Self;
 
-    fn router(_: &L::Params, _: &LinkView) {}
-    fn receiver(_: &L::Params) -> Silent {
-        Silent
+    fn target(_: &L::Params) -> f64 {
+        1.0
     }
-    fn source(params: &L::Params, connection: &Connection) -> Self {
+}
+
+impl<L: Law> Source<Self> for Tcp<L> {
+    fn new(params: &L::Params, connection: &Connection) -> Self {
         let initial = connection.initial_window / connection.packet;
         Self {
             law: L::new(params, connection),
@@ -148,12 +149,7 @@ impl<L: Law> Protocol for Tcp<L> {
             timeouts: 0,
         }
     }
-    fn target(_: &L::Params) -> f64 {
-        1.0
-    }
-}
 
-impl<L: Law> Source<(), ()> for Tcp<L> {
     fn stamp(&mut self, _: &Sending) {}
 
     fn on_ack(&mut self, ack: &Ack<()>) {
@@ -213,16 +209,11 @@ impl<L: Law> Source<(), ()> for Tcp<L> {
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;
+    use crate::testing::connection;
     use crate::units::Duration;
 
-    /// 1500-byte packets and a first window of ten.
-    pub(crate) fn connection() -> Connection {
-        let packet = Volume::from_bytes(1500.0);
-        Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 }
-    }
-
     pub(crate) fn tcp<L: Law>(params: &L::Params) -> Tcp<L> {
-        Tcp::<L>::source(params, &connection())
+        Tcp::new(params, &connection())
     }
 
     /// Acknowledges whole packets, one acknowledgement each, at one time.

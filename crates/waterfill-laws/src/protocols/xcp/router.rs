@@ -1,12 +1,12 @@
 //! The router of XCP, iXCP and P-XCP: [`super`]'s law at the head of each link direction.
 
-use super::{Header, Params};
+use super::{Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// How XCP and its descendants differ in what a router deals out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::protocols) enum Rule {
+pub enum Rule {
     /// XCP, as the draft has it.
     Draft,
     /// iXCP: a packet's part in shuffling ends with the gains or the losses left, whichever is first.
@@ -79,7 +79,7 @@ impl Factors {
 const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
 
 impl Router {
-    pub(in crate::protocols) fn new(params: &Params, link: &LinkView, rule: Rule) -> Self {
+    pub(in crate::protocols) fn with_rule(params: &Params, link: &LinkView, rule: Rule) -> Self {
         Self {
             capacity: usable(link),
             alpha: params.alpha,
@@ -239,7 +239,11 @@ impl Router {
     }
 }
 
-impl crate::protocol::Router<Header> for Router {
+impl<P: Family> crate::protocol::Router<P> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        Self::with_rule(params, link, P::RULE)
+    }
+
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.load(passing.volume, passing.packets, passing.header.as_deref(), true);
     }
@@ -305,10 +309,11 @@ fn spare_scale(left_x: f64, lowered_x: f64, interval: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Form;
-    use super::super::tests::{bps, bytes, close, feedback, packet_of};
+    use super::super::tests::{bps, bytes, feedback, packet_of};
+    use super::super::{Form, Xcp};
     use super::*;
-    use crate::protocol::{PacketKind, Router as _};
+    use crate::protocol::PacketKind;
+    use crate::testing::close;
 
     const MBPS: f64 = 1e6;
 
@@ -336,7 +341,7 @@ mod tests {
     /// `[katabi-2002:d]` flows of 40 and 80 ms count once each: 60 ms, whatever their windows.
     #[test]
     fn d_is_the_mean_over_flows() {
-        let mut router = Router::new(&Params::default(), &link(), Rule::Draft);
+        let mut router = Router::with_rule(&Params::default(), &link(), Rule::Draft);
         for (rtt, cwnd) in [(0.04, 10e3), (0.08, 80e3)] {
             // In 160 ms a flow sends 0.16/rtt windows.
             for _ in 0..(0.16 / rtt * cwnd / 1000.0_f64).round() as u32 {
@@ -350,7 +355,7 @@ mod tests {
     /// A router that has heard a 100 ms interval of two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
     fn after_one_interval(form: Form, rule: Rule) -> Router {
         let params = Params { header: form, first_interval: Duration::from_millis(100), ..Params::default() };
-        let mut router = Router::new(&params, &link(), rule);
+        let mut router = Router::with_rule(&params, &link(), rule);
         for cwnd in [800e3, 200e3] {
             for _ in 0..(cwnd / 1000.0) as u32 {
                 router.load(bytes(1000.0), 1.0, Some(&packet_of(form, 0.1, cwnd)), true);
@@ -431,13 +436,13 @@ mod tests {
     /// The smallest queue of an interval counts, and the longest does not.
     #[test]
     fn the_persistent_queue_is_the_smallest() {
-        let mut router = Router::new(&Params::default(), &link(), Rule::Draft);
+        let mut router = Router::with_rule(&Params::default(), &link(), Rule::Draft);
         router.tick(bytes(9e3), Instant::from_secs(0.05));
         for queue in [8e3, 5e3, 9e3] {
             let view = LinkView { queue: bytes(queue), ..link() };
             let (now, volume) = (Instant::from_secs(0.06), bytes(1000.0));
             let mut passing = Passing { now, volume, packets: 1.0, kind: PacketKind::Other, header: None };
-            router.on_departure(&view, &mut passing);
+            crate::protocol::Router::<Xcp>::on_departure(&mut router, &view, &mut passing);
         }
         // (50 ms − 9 kB/100 Mbit/s)/2 later.
         assert_eq!(router.next_queue, Instant::from_secs(0.05 + 0.02464));

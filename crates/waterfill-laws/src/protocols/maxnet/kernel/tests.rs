@@ -97,7 +97,7 @@ fn connection() -> Connection {
     }
 }
 
-fn mark(router: &mut impl crate::protocol::Router<Header>, price: Field) -> Field {
+fn mark(router: &mut impl crate::protocol::Router<MaxNet>, price: Field) -> Field {
     let mut header = Header { price };
     let volume = Volume::ZERO;
     let mut passing =

@@ -1,0 +1,30 @@
+//! What the unit tests of several laws share.
+
+use crate::protocol::{Connection, LinkView, PacketKind, Protocol, Received, Receiver as _};
+use crate::units::{Instant, Rate, Volume};
+
+/// Asserts that `a` is `b` within `relative` of it.
+#[track_caller]
+pub(crate) fn close(a: f64, b: f64, relative: f64) {
+    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
+}
+
+/// A link direction of `bps` bit/s with `queue_bytes` waiting.
+pub(crate) const fn link(bps: f64, queue_bytes: f64) -> LinkView {
+    LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::from_bytes(queue_bytes) }
+}
+
+/// A connection of weight 1 with 1500-byte packets and a first window of ten.
+pub(crate) const fn connection() -> Connection {
+    let (packet, initial_window) = (Volume::from_bytes(1500.0), Volume::from_bytes(15_000.0));
+    Connection { weight: 1.0, packet, initial_window, seed: 0 }
+}
+
+/// What the receiver of `P` echoes after data packets with these headers.
+pub(crate) fn echo_after<P: Protocol>(params: &P::Params, headers: &[P::Header]) -> P::Echo {
+    let mut receiver = P::Receiver::new(params);
+    for &header in headers {
+        receiver.on_data(&Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None });
+    }
+    receiver.echo(Instant::ZERO)
+}
