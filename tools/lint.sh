@@ -1,37 +1,46 @@
 #!/usr/bin/env bash
-# Every check that runs nothing of ours. All of them run, so that one call tells everything; exits 1 if any complained.
-# Run by 'make lint', which has set up .venv.
+# Runs the static checks: all of them, or only those named as arguments. Prints every complaint, then exits 1 if there was one.
+# Run by 'make lint', which has set up .venv, and by the hooks in .pre-commit-config.yaml.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
-failed=()
+failed=() known=() chosen=("$@")
 check() { # name, then the command
   local name=$1; shift
+  known+=("$name")
+  [ ${#chosen[@]} -eq 0 ] || [[ " ${chosen[*]} " == *" $name "* ]] || return 0
   echo "== $name"
   "$@" </dev/null || failed+=("$name")
 }
 
-lock_in_step() { cargo metadata --locked --format-version 1 --quiet >/dev/null; }
+cargo_lock() { cargo metadata --locked --format-version 1 --quiet >/dev/null; }
 
-no_long_files() { # a file that nobody can read in one sitting hides its design; lock files and snapshots are not read
+# The generated parts of waterfilld exist only where it can be built.
+with_daemon() { # a cargo command, then its options
+  local features=()
+  if why=$(tools/daemon.sh); then features=(--features waterfill-linux/daemon); else echo "lint: $why: left out" >&2; fi
+  cargo "$1" --locked --quiet "${features[@]}" "${@:2}"
+}
+
+file_length() { # nobody reads a longer file in one sitting, and it hides its design; lock files and snapshots are not read
   local long
   long=$(git ls-files -z --cached --others --exclude-standard -- '*.rs' '*.py' '*.pyi' '*.c' '*.h' \
     | xargs -0 -r wc -l | awk '$2 != "total" && $1 > 1000 { print $2 ": " $1 " lines" }') || return 1
   [ -z "$long" ] || { printf 'more than 1,000 lines, split it: %s\n' "$long"; return 1; }
 }
 
-# waterfilld is looked at where it can be built; the generated parts of it are only there then.
-features=()
-if why=$(tools/daemon.sh); then features=(--features waterfill-linux/daemon); else echo "lint: $why: left out" >&2; fi
+check cargo-lock cargo_lock
+check cargo-fmt cargo fmt --all --check
+check clippy with_daemon clippy --all-targets -- -D warnings
+RUSTDOCFLAGS="-D warnings" check rustdoc with_daemon doc --no-deps
+check ruff-check .venv/bin/ruff check --quiet
+check ruff-format .venv/bin/ruff format --check --quiet
+check mypy .venv/bin/mypy
+check file-length file_length
+check workflows .venv/bin/check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
 
-check "Cargo.lock in step" lock_in_step
-check "cargo fmt" cargo fmt --all --check
-check "clippy" cargo clippy --locked --all-targets "${features[@]}" --quiet -- -D warnings
-RUSTDOCFLAGS="-D warnings" check "rustdoc" cargo doc --locked --no-deps "${features[@]}" --quiet
-check "ruff check" .venv/bin/ruff check --quiet
-check "ruff format" .venv/bin/ruff format --check --quiet
-check "mypy" .venv/bin/mypy
-check "file length" no_long_files
-
-[ ${#failed[@]} -eq 0 ] || { printf 'lint: failed: %s\n' "$(IFS=,; echo "${failed[*]}")"; exit 1; }
+for name in "${chosen[@]}"; do
+  [[ " ${known[*]} " == *" $name "* ]] || { echo "lint: expected one of ${known[*]}, not '$name'" >&2; exit 2; }
+done
+[ ${#failed[@]} -eq 0 ] || { echo "lint: failed: ${failed[*]}"; exit 1; }
 echo "lint: all clean"
