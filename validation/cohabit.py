@@ -27,11 +27,11 @@ from typing import Any
 import numpy as np
 
 from waterfill.analysis import series
-from waterfill.analysis.compare import run_each
 from waterfill.analysis.series import Series
 from waterfill.errors import InputError
 from waterfill.network import protocols
 from waterfill.runs import cache
+from waterfill.runs.pool import run_each
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
 from waterfill.scenario.document import Scenario, from_dict
 

@@ -7,8 +7,8 @@ import math
 import pytest
 
 from validation import cohabit
-from waterfill.analysis.compare import run_each
 from waterfill.network import protocols
+from waterfill.runs.pool import run_each
 
 _CELLS = cohabit.cells(short=True)
 

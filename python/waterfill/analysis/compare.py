@@ -18,10 +18,8 @@ import itertools
 import math
 import os
 import statistics
-import threading
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -33,7 +31,6 @@ from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends
-from waterfill.runs.progress import Tick
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
 from waterfill.scenario.document import Scenario, load
 
@@ -106,67 +103,6 @@ def on_each(names: str | None, on: Sequence[str]) -> list[str]:
         message = f"expected names, as no explicit protocol runs on {' and '.join(on)}"
         raise InputError(_COMMAND_LINE, "protocols", message)
     return chosen
-
-
-def run_each(
-    scenarios: Mapping[str, Scenario],
-    on: str | Mapping[str, str] = "sim",
-    progress: Callable[[str, Tick], None] | None = None,
-    threads: int | None = None,
-    done: Callable[[str, Result], None] | None = None,
-) -> dict[str, Result]:
-    """Runs all scenarios, as many at once as there are cores (or `threads`); results in order.
-
-    Threads do, for the core computes without the interpreter's lock; runs share nothing, so their
-    results do not depend on how many there are; one on linux is a measurement, and with any of
-    them they run one by one. `on` is a backend, or {name: backend}. `progress` is called as
-    (name, tick), from the threads. With `done`, results are handed to it as (name, result), from
-    this thread, as runs end, and not kept for the answer. Ctrl-C ends the runs under way early, as
-    in `backends.run`, and leaves out those not begun. Raises InputError as `backends.run` does; the
-    other runs are then given up.
-    """
-    places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
-    if "linux" in places.values():
-        threads = 1
-    over = threading.Event()
-
-    def one(name: str) -> Result:
-        def report(tick: Tick) -> None:
-            if over.is_set():
-                raise KeyboardInterrupt  # only the main thread gets Ctrl-C: it is passed on here
-            if progress is not None:
-                progress(name, tick)
-
-        return backends.run(scenarios[name], on=places[name], progress=report)
-
-    results: dict[str, Result] = {}
-    keep = done or results.__setitem__
-    count = min(len(scenarios), threads or _cores())
-    with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
-        begun: dict[Future[Result], str] = {pool.submit(one, name): name for name in scenarios}
-        try:
-            while begun:
-                ended, _ = wait(begun, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    keep(begun.pop(future), future.result())
-        except KeyboardInterrupt:
-            pass
-        finally:
-            # Nothing is under way any more unless the user, or an error, ended it.
-            over.set()
-            for future in begun:
-                future.cancel()
-    for future, name in begun.items():
-        if not future.cancelled():
-            keep(name, future.result())
-    return {name: results[name] for name in scenarios if name in results}
-
-
-def _cores() -> int:
-    try:
-        return len(os.sched_getaffinity(0))  # what this process may use, not what the machine has
-    except AttributeError:  # not on Linux
-        return os.cpu_count() or 1
 
 
 # --- shares ------------------------------------------------------------------------------------

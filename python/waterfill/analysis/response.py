@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
-from waterfill.analysis.compare import run_each
+from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Document
 from waterfill.scenario.document import from_dict

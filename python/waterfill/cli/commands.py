@@ -147,7 +147,7 @@ def compare(
     """Run a scenario under several protocols and print one table."""
     from waterfill.analysis import compare
     from waterfill.cli import tables
-    from waterfill.runs import backends
+    from waterfill.runs import backends, pool
     from waterfill.runs.progress import Bars
     from waterfill.runs.result import make_directory
 
@@ -169,7 +169,7 @@ def compare(
         for name in scenarios:
             make_directory(output / name)
     with Bars(scenarios) as bars:
-        results = compare.run_each(scenarios, on=where, progress=bars.show)
+        results = pool.run_each(scenarios, on=where, progress=bars.show)
     if not results:
         raise typer.Exit(INTERRUPTED)
     comparison = compare.of(results)

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
-from waterfill.analysis.compare import run_each
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.runs import cache
+from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario

@@ -1,4 +1,5 @@
 """Running a scenario and what comes of it.
 
-Reading order: `progress`, `result`, `backends` (`run` on sim, fluid or linux), `cache` (kept runs).
+Reading order: `result`, `progress`, `backend` (what every backend does), `engine` (sim and fluid),
+`backends` (all by name, and `run`), `pool` (many runs at once), `cache` (kept runs).
 """

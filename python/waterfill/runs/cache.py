@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from waterfill.scenario.document import Scenario
 
+# What resolves and runs a scenario on the simulator or as a fluid. Runs on Linux are not kept.
+PACKAGES = ("scenario", "network", "runs")
+
 _VERSIONS_KEPT = 2
 
 
@@ -61,15 +64,22 @@ def root() -> Path:
     return Path(home) / "waterfill"
 
 
+def code_hash(core: Path, package: Path) -> str:
+    """Hash the code that a run's bytes depend on: the core extension and the `PACKAGES`.
+
+    A file counts with its path and its content, so that one added, moved or removed counts too.
+    """
+    digest = hashlib.sha256(core.read_bytes())
+    for path in sorted(path for name in PACKAGES for path in (package / name).rglob("*.py")):
+        name = path.relative_to(package).as_posix()
+        digest.update(b"\0" + name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
 @cache
 def version() -> str:
-    """A hash of the code that a result depends on: the core and what hands scenarios to it."""
-    digest = hashlib.sha256()
-    package = Path(__file__).parents[1]
-    core = Path(_core.__file__ or "")
-    for path in [core, *sorted(package.rglob("*.py"))]:
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
+    """The `code_hash` of this installation."""
+    return code_hash(Path(_core.__file__ or ""), Path(__file__).parents[1])
 
 
 def entry(scenario: Scenario, backend: str) -> Path:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from typing import ClassVar
 
 from waterfill.errors import InputError, shown
 from waterfill.network import maxmin, protocols
 from waterfill.network.protocols import ParamValue, ProtocolInfo
 from waterfill.network.resolve import Network, to_core
+from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Document, Result, summarise
 from waterfill.scenario.document import Scenario
@@ -181,3 +183,21 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     return Result(
         summary, network=resolved, scenario_toml=scenario.to_toml(), series=outcome.series
     )
+
+
+class Linux(Backend):
+    """The running kernel."""
+
+    measures_host: ClassVar[bool] = True
+
+    def known(self) -> dict[str, ProtocolInfo]:
+        """Return the protocols that this kernel has; see `Backend.known`."""
+        return known()
+
+    def prepare(self, scenario: Scenario) -> None:
+        """Check a scenario against kernel and host; see `Backend.prepare`."""
+        prepare(scenario)
+
+    def run(self, scenario: Scenario, progress: Report | None = None) -> Result:
+        """Run a scenario; see `Backend.run`."""
+        return run(scenario, progress)

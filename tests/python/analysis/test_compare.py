@@ -22,7 +22,7 @@ from known import PROTOCOLS
 from waterfill.analysis import compare
 from waterfill.analysis.compare import Spans
 from waterfill.errors import InputError
-from waterfill.runs import backends
+from waterfill.runs import backends, pool
 
 COMMAND = [sys.executable, "-c", "from waterfill.cli import main; main()"]
 MBIT = 1e6
@@ -67,7 +67,7 @@ def scenario(tmp_path: Path) -> str:
 def results(tmp_path_factory) -> dict[str, Any]:
     file = tmp_path_factory.mktemp("runs") / "s.toml"
     file.write_text(SCENARIO)
-    return compare.run_each(compare.load_each(file, [], ["maxnet", "window"]), threads=1)
+    return pool.run_each(compare.load_each(file, [], ["maxnet", "window"]), threads=1)
 
 
 def spans(*rows: tuple[float, float, float]) -> Spans:
@@ -218,7 +218,7 @@ def plain(result: Any) -> Any:
 def test_threads_change_nothing(results, tmp_path):
     (tmp_path / "s.toml").write_text(SCENARIO)
     scenarios = compare.load_each(tmp_path / "s.toml", [], ["maxnet", "window"])
-    together = compare.run_each(scenarios, threads=2)
+    together = pool.run_each(scenarios, threads=2)
     assert list(together) == list(results) == ["maxnet", "window"]
     for name, result in together.items():
         # NaN is not itself; its text is.
@@ -238,7 +238,7 @@ def test_an_error_of_one_run_ends_the_others(tmp_path, monkeypatch):
 
     monkeypatch.setattr(backends, "run", refuse)
     with pytest.raises(InputError, match="here: no"):
-        compare.run_each(scenarios, threads=2)
+        pool.run_each(scenarios, threads=2)
 
 
 def test_allocation_follows_the_flows(results):
@@ -261,7 +261,7 @@ def test_without_a_bottleneck_it_is_the_busiest_link(tmp_path):
     file = tmp_path / "s.toml"
     file.write_text(SCENARIO)
     sets = ["flow.f.demand=1 Mbit/s", "flow.g.demand=1 Mbit/s", "link.wide.rate=10 Mbit/s"]
-    compared = compare.of(compare.run_each(compare.load_each(file, sets, ["maxnet"])))
+    compared = compare.of(pool.run_each(compare.load_each(file, sets, ["maxnet"])))
     assert compared.bottleneck == "wide"
 
 

@@ -16,7 +16,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from waterfill.papers.claims import loading
-from waterfill.runs import backends
+from waterfill.runs import backends, engine
+from waterfill.scenario.document import load
 
 COMMAND = [sys.executable, "-c", "from waterfill.cli import main; main()"]
 
@@ -350,12 +351,12 @@ def test_interrupted_python_run_returns_what_there_is(tmp_path):
         if tick.now_s > 0.5:
             raise KeyboardInterrupt
 
-    result = backends.run(backends.load(long_scenario(tmp_path)), progress=interrupt)
+    result = backends.run(load(long_scenario(tmp_path)), progress=interrupt)
     assert result.summary["interrupted_at_s"] > 0.5
 
 
 def test_interrupted_reproduce_judges_nothing(waterfill, papers, monkeypatch):
-    monkeypatch.setattr(backends, "_advance", lambda simulation, *_: simulation.advance(1.0) or 1.0)
+    monkeypatch.setattr(engine, "_advance", lambda simulation, *_: simulation.advance(1.0) or 1.0)
     ran = waterfill("reproduce", "--all")
     assert ran.code == 130
     assert ran.out == ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from waterfill.errors import InputError
-from waterfill.runs import backends
+from waterfill.runs import backends, engine
 from waterfill.scenario.document import from_dict
 
 
@@ -107,10 +107,10 @@ def test_the_step_is_checked_when_asked():
 
 def test_a_step_that_is_too_long_is_halved_and_said_to_be(monkeypatch):
     # No change is small enough: every halving is tried, and the result says so.
-    monkeypatch.setattr(backends, "_LARGEST_CHANGE", 0.0)
+    monkeypatch.setattr(engine, "_LARGEST_CHANGE", 0.0)
     plain = backends.run(scenario(duration="2 s"), on="fluid")
     result = backends.run(scenario(duration="2 s", check_step=True), on="fluid")
-    halved = plain.summary["engine"]["step_s"] / 2 ** (backends._MOST_HALVINGS - 1)
+    halved = plain.summary["engine"]["step_s"] / 2 ** (engine._MAX_HALVINGS - 1)
     assert result.summary["engine"]["step_s"] == pytest.approx(halved)
     assert not result.summary["check_step"]["ok"]
 

@@ -1,0 +1,209 @@
+"""The core's two engines as backends: packets (`Sim`) and flows as a fluid (`Fluid`)."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Mapping
+from typing import ClassVar, TypeAlias
+
+from waterfill import _core
+from waterfill.network import maxmin, protocols, resolve
+from waterfill.runs.backend import Backend
+from waterfill.runs.progress import Report, Tick
+from waterfill.runs.result import Document, Result, summarise
+from waterfill.scenario.document import Scenario
+
+Simulation: TypeAlias = "_core.Simulation | _core.Fluid"
+
+# Between two slices of a run Ctrl-C is handled and progress shown: often enough to feel immediate,
+# seldom enough to cost nothing.
+_SLICE_WALL_S = 0.1
+# A fluid run's step is halved until that changes no rate by more, up to `_MAX_HALVINGS` times.
+_LARGEST_CHANGE = 0.01
+_MAX_HALVINGS = 5
+# Simulated time of the first slice: little work whatever the network; slices double from here.
+_FIRST_SLICE_S = 1e-3
+
+
+class Sim(Backend):
+    """The packet-level simulator."""
+
+    name: ClassVar[str] = "sim"
+
+    def known(self) -> dict[str, protocols.ProtocolInfo]:
+        """Return the protocols of this build of the core."""
+        return protocols.load()
+
+    def prepare(self, scenario: Scenario) -> None:
+        """Check a scenario; see `Backend.prepare`."""
+        resolved = resolve.to_core(scenario, self.known(), self.name)
+        try:
+            protocols.targets(resolved["params"])
+        except ValueError as error:
+            raise scenario.core_error(error) from None
+
+    def run(self, scenario: Scenario, progress: Report | None = None) -> Result:
+        """Run a scenario; see `Backend.run`."""
+        known = self.known()
+        resolved = resolve.to_core(scenario, known, self.name)
+        try:
+            targets = protocols.targets(resolved["params"])
+            simulation = self.start(resolved, scenario)
+        except ValueError as error:
+            raise scenario.core_error(error) from None
+        interrupted_at_s = _advance(simulation, scenario.duration, progress)
+        core: Document = json.loads(simulation.summary_json())
+        step_check: Document | None = None
+        if interrupted_at_s is None:
+            simulation, core, step_check = self.refine(
+                resolved, scenario, simulation, core, progress
+            )
+        arriving = [t["flows"]["flow"] for t in resolved["traffic"] if t.get("flows") is not None]
+        used = [flow["protocol"] for flow in [*resolved["flows"], *arriving]]
+        summary = summarise(
+            core,
+            network=resolved,
+            backend=self.name,
+            params=protocols.with_defaults(used, resolved["params"], known),
+            max_min_bps=_max_min(resolved, targets, core["flows"]),
+            interrupted_at_s=interrupted_at_s,
+        )
+        if step_check is not None:
+            summary["check_step"] = step_check
+        return Result(
+            summary, network=resolved, scenario_toml=scenario.to_toml(), series=simulation.series
+        )
+
+    def start(self, resolved: Document, scenario: Scenario) -> Simulation:
+        """Build the run in the core; raise ValueError when it cannot run."""
+        return _core.Simulation(json.dumps(resolved, allow_nan=False))
+
+    def refine(
+        self,
+        resolved: Document,
+        scenario: Scenario,
+        simulation: Simulation,
+        core: Document,
+        progress: Report | None,
+    ) -> tuple[Simulation, Document, Document | None]:
+        """Return the run to report, its summary, and the check of its step if there was one."""
+        return simulation, core, None
+
+
+class Fluid(Sim):
+    """The fluid model: the same laws in steps of time."""
+
+    name: ClassVar[str] = "fluid"
+
+    def start(self, resolved: Document, scenario: Scenario) -> Simulation:
+        """Build the run in the core; raise ValueError when it cannot run."""
+        return _core.Fluid(json.dumps(resolved, allow_nan=False), scenario.step)
+
+    def refine(
+        self,
+        resolved: Document,
+        scenario: Scenario,
+        simulation: Simulation,
+        core: Document,
+        progress: Report | None,
+    ) -> tuple[Simulation, Document, Document | None]:
+        """Halve the step until rates agree, where the scenario has `check_step`."""
+        if not scenario.check_step:
+            return simulation, core, None
+        return _halve(resolved, simulation, core, progress)
+
+
+def _advance(simulation: Simulation, duration_s: float, progress: Report | None) -> float | None:
+    """Runs to the end in slices of about `_SLICE_WALL_S`; the time reached if interrupted."""
+    began = time.perf_counter()
+    now_s, step_s = 0.0, _FIRST_SLICE_S
+    try:
+        while now_s < duration_s:
+            slice_began = time.perf_counter()
+            now_s = min(duration_s, now_s + step_s)
+            simulation.advance(now_s)
+            ended = time.perf_counter()
+            took_s = max(ended - slice_began, 1e-6)
+            step_s *= min(2.0, max(0.5, _SLICE_WALL_S / took_s))
+            if progress is not None:
+                hops = simulation.progress()["packet_hops"]
+                progress(Tick(now_s, duration_s, hops, ended - began))
+    except KeyboardInterrupt:
+        return simulation.progress()["now_s"]
+    return None
+
+
+def _halve(
+    resolved: Document, coarse: Simulation, core: Document, progress: Report | None
+) -> tuple[Simulation, Document, Document]:
+    """Runs again with half the step until that changes rates by little: the last run that is whole.
+
+    Beside it the check: the step it had, the step of the run it was compared with, the largest
+    change of a flow's rate between the two over its rate, and whether that is small enough.
+    """
+    duration_s = resolved["duration_s"]
+    for attempt in range(1, _MAX_HALVINGS + 1):
+        step_s = core["engine"]["step_s"]
+        fine = _core.Fluid(json.dumps(resolved, allow_nan=False), step_s / 2)
+        if _advance(fine, duration_s, progress) is not None:
+            check = {"step_s": step_s, "half_step_s": None, "largest_change": None, "ok": False}
+            return coarse, core, check
+        halved: Document = json.loads(fine.summary_json())
+        change = largest_change(core, halved)
+        check = {
+            "step_s": step_s,
+            "half_step_s": step_s / 2,
+            "largest_change": change,
+            "ok": change < _LARGEST_CHANGE,
+        }
+        if check["ok"] or attempt == _MAX_HALVINGS:
+            break
+        coarse, core = fine, halved
+    return coarse, core, check
+
+
+def largest_change(one: Document, other: Document) -> float:
+    """The largest difference of a flow's rate between two runs, over the larger rate; 0 to 1."""
+    rates = [
+        (a["rate_bps"] or 0.0, b["rate_bps"] or 0.0)
+        for a, b in zip(one["flows"], other["flows"], strict=True)
+    ]
+    return max((abs(a - b) / max(a, b) for a, b in rates if max(a, b) > 0), default=0.0)
+
+
+def _max_min(
+    resolved: Document, targets: Mapping[str, float], flows: list[Document]
+) -> list[float | None]:
+    """Each flow's mean max-min share in its own window; a flow leaves when it has completed.
+
+    An entry that stands for `count` flows counts as one of so many times the weight and demand.
+    """
+    active = [None if flow["active_s"] is None else tuple(flow["active_s"]) for flow in flows]
+    lives = maxmin.lives_in(flows)
+    if not any("count" in flow for flow in flows):
+        return maxmin.mean_rates(resolved, targets, active, lives)
+    counts = [flow["count"] for flow in flows]
+    shares = maxmin.mean_rates(_by_class(resolved), targets, active, lives)
+    return [
+        None if share is None else share / count
+        for share, count in zip(shares, counts, strict=True)
+    ]
+
+
+def _by_class(resolved: Document) -> Document:
+    """The network with one flow for all of an entry that start together."""
+    flows = [
+        flow
+        if flow["stagger_s"] > 0 or flow["count"] == 1
+        else flow
+        | {
+            "count": 1,
+            "weight": flow["weight"] * flow["count"],
+            "demand_bps": None
+            if flow["demand_bps"] is None
+            else flow["demand_bps"] * flow["count"],
+        }
+        for flow in resolved["flows"]
+    ]
+    return resolved | {"flows": flows}

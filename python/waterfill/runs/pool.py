@@ -1,0 +1,76 @@
+"""Many runs at once, on threads.
+
+The core computes without the interpreter's lock, so threads suffice. Runs share nothing: their
+results do not depend on how many run at once.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Mapping
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+
+from waterfill.runs import backends
+from waterfill.runs.progress import Tick
+from waterfill.runs.result import Result
+from waterfill.scenario.document import Scenario
+
+
+def run_each(
+    scenarios: Mapping[str, Scenario],
+    on: str | Mapping[str, str] = "sim",
+    progress: Callable[[str, Tick], None] | None = None,
+    threads: int | None = None,
+    done: Callable[[str, Result], None] | None = None,
+) -> dict[str, Result]:
+    """Run all scenarios, as many at once as there are CPUs (or `threads`); results in their order.
+
+    `on` is a backend, or {name: backend}; with one that measures the host, runs go one by one.
+    `progress` is called as (name, tick), from the threads. With `done`, each result is passed to it
+    as (name, result), from this thread, when its run ends, and left out of the answer. Ctrl-C ends
+    the runs in progress early, as in `backends.run`, and skips those not started. Raises InputError
+    as `backends.run` does; the other runs are then abandoned.
+    """
+    places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
+    if any(backends.backend(place).measures_host for place in set(places.values())):
+        threads = 1
+    over = threading.Event()
+
+    def one(name: str) -> Result:
+        def report(tick: Tick) -> None:
+            if over.is_set():
+                raise KeyboardInterrupt  # only the main thread gets Ctrl-C; this passes it on
+            if progress is not None:
+                progress(name, tick)
+
+        return backends.run(scenarios[name], on=places[name], progress=report)
+
+    results: dict[str, Result] = {}
+    keep = done or results.__setitem__
+    count = min(len(scenarios), threads or _cpus())
+    with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
+        started: dict[Future[Result], str] = {pool.submit(one, name): name for name in scenarios}
+        try:
+            while started:
+                ended, _ = wait(started, return_when=FIRST_COMPLETED)
+                for future in ended:
+                    keep(started.pop(future), future.result())
+        except KeyboardInterrupt:
+            pass
+        finally:
+            # Runs are still in progress only if the user or an error ended the loop.
+            over.set()
+            for future in started:
+                future.cancel()
+    for future, name in started.items():
+        if not future.cancelled():
+            keep(name, future.result())
+    return {name: results[name] for name in scenarios if name in results}
+
+
+def _cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))  # what this process may use, not what the host has
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
