@@ -1,8 +1,12 @@
 //! MaxNet's equations by hand, and its parts one by one.
 
+use super::receiver::averaged;
+use super::router::{price_next, spare_capacity, with_queue};
+use super::source::{Start, clipped, compensated, rate, start_rise, xi_equilibrium, xi_next};
 use super::*;
-use crate::protocol::{Receiver as _, Router as _, Source as _};
+use crate::protocol::{Ack, Connection, PacketKind, Passing, Received, Receiver as _, Router as _, Source as _};
 use crate::testing::{close, connection};
+use crate::units::{Duration, Instant, Volume};
 
 fn link(bps: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }

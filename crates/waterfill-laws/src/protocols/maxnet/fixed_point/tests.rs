@@ -3,10 +3,11 @@
 
 use super::*;
 use crate::protocol::{Receiver as _, Router as _, Source as _};
-use crate::protocols::maxnet::{
-    self, CODE_MAX, Start, clipped, compensated, demand, demand_inverse, quantise, rate, real, start_rate, start_rise,
-    window, with_queue, xi_equilibrium, xi_next,
+use crate::protocols::maxnet::router::with_queue;
+use crate::protocols::maxnet::source::{
+    Start, clipped, compensated, rate, start_rise, window, xi_equilibrium, xi_next,
 };
+use crate::protocols::maxnet::{self, CODE_MAX, demand, demand_inverse, quantise, real, start_rate};
 
 unsafe extern "C" {
     safe fn waterfill_maxnet_params_default(params: &mut HostParams);

@@ -1,0 +1,81 @@
+//! Parameters of §VI, and the links that they can control.
+
+use super::{CODE_MAX, demand_inverse, fixed_point, real};
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::params::{ParamError, require};
+use crate::units::{Duration, Rate};
+
+crate::choice! {
+    /// Whether ξ or the rate is updated first in eq. 10.
+    pub enum Order {
+        /// As Fig. 2 prints it.
+        XiFirst = "xi-first",
+        /// The rate from the old ξ.
+        RateFirst = "rate-first",
+    }
+}
+
+crate::params! {
+    /// Parameters of §VI.
+    pub struct Params {
+        /// Maximal supported rate x_max.
+        x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI";
+        /// Speed of convergence T of the demand function.
+        t: Duration = Duration::from_millis(400), "maxnet-2007 §VI";
+        /// Overall loop gain α.
+        alpha: f64 = 0.66, "maxnet-2007 §VI";
+        /// Zero η/τ of the lead-lag compensator.
+        eta: f64 = 0.06, "maxnet-2007 §VI";
+        /// Least time between two updates of ξ and W.
+        dt_min: Duration = Duration::from_micros(1), "maxnet-2007 §VI";
+        /// Target utilisation μ of a link.
+        mu: f64 = 0.9, "maxnet-2007 §VII.A (0.94 in §VII.B)";
+        /// Interval dt_p between two price updates of a router.
+        dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
+        /// Time scale T_0 on which a standing queue counts as load.
+        t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
+        /// Whether the receiver averages prices over one round trip.
+        average: bool = true, "maxnet-2007 §VI";
+        /// Order of the two steps of eq. 10.
+        order: Order = Order::XiFirst, "maxnet-2007 Fig. 2";
+        /// Whether a router remembers start rates it has promised, for T_0.
+        promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
+        /// Whether ξ is corrected when the base round trip changes.
+        compensate: bool = false, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
+        /// Real numbers, or the kernel's integers.
+        arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
+        require(!self.t.is_zero(), "t", "a time above zero")?;
+        require(
+            self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,
+            "alpha",
+            "a number in (0, π/2), by eq. 4",
+        )?;
+        require(self.eta > 0.0, "eta", "a number above zero")?;
+        require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
+        require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
+        require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")?;
+        fixed_point::check(self)
+    }
+}
+
+/// Whether the 23-bit field holds the prices of a link: of all of its capacity, and of a thousandth of it for one flow.
+pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
+    let expected = format!("more than the link's {:e} bit/s", capacity.as_bps());
+    require(x_max > capacity, "x_max", &expected)?;
+    let highest = demand_inverse(capacity / 1000.0, x_max, t.as_secs());
+    let expected =
+        format!("a time whose prices stay below 32 s, but a thousandth of the link would have {highest:.1} s");
+    require(highest < real(CODE_MAX), "t", &expected)
+}

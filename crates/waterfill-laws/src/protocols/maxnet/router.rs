@@ -1,0 +1,131 @@
+//! The router's law in real numbers (Fig. 3).
+
+use super::{Field, Header, MaxNet, Params, demand_inverse, quantise, start_rate_code};
+use crate::protocol::{LinkView, Passing, Probe};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// The router of one link direction: a virtual queue that fills when more than μC arrives.
+#[derive(Clone, Debug)]
+pub struct Router {
+    capacity: Rate,
+    mu: f64,
+    dt_p: Duration,
+    t: f64,
+    t_0: f64,
+    x_max: Rate,
+    price_min: f64,
+    promise: bool,
+    /// p, real; its code is what packets get.
+    pub(super) price: f64,
+    price_code: u32,
+    /// y_dt: volume since the last update.
+    pub(super) arrived: Volume,
+    /// y: rate over the last full dt_p.
+    arrival_rate: Rate,
+    /// Start rates promised and not yet seen to arrive (only with `promise`).
+    promised: Rate,
+    next_update: Instant,
+}
+
+impl Router {
+    /// The link's capacity may have changed.
+    fn follow(&mut self, link: &LinkView) {
+        if self.capacity != link.capacity {
+            self.capacity = link.capacity;
+            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price = self.price.max(self.price_min);
+        }
+    }
+
+    /// The spare capacity as code, and its promise remembered.
+    pub(super) fn start_code(&mut self) -> u32 {
+        let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
+        if self.promise {
+            self.promised += spare.max(Rate::ZERO);
+        }
+        quantise(start_rate_code(spare, self.x_max))
+    }
+}
+
+impl crate::protocol::Router<MaxNet> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        Self {
+            capacity: link.capacity,
+            mu: link.target.unwrap_or(params.mu),
+            dt_p: params.dt_p,
+            t: params.t.as_secs(),
+            t_0: params.t_0.as_secs(),
+            x_max: params.x_max,
+            price_min,
+            promise: params.promise,
+            price: price_min,
+            price_code: quantise(price_min),
+            arrived: Volume::ZERO,
+            arrival_rate: Rate::ZERO,
+            promised: Rate::ZERO,
+            next_update: Instant::ZERO + params.dt_p,
+        }
+    }
+
+    /// Fig. 3, step 2.
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        match passing.header.as_deref_mut() {
+            Some(Header { price: Field::Price(code) }) => *code = highest(*code, self.price_code),
+            Some(Header { price: Field::StartRate(code) }) => *code = highest(*code, self.start_code()),
+            None => {}
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    /// Fig. 3, step 1.
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.follow(link);
+        let dt_p = self.dt_p.as_secs();
+        self.arrival_rate = self.arrived / self.dt_p;
+        let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
+        self.price = price_next(self.price, arrived, self.capacity, self.mu, dt_p, self.price_min);
+        self.price_code = quantise(self.price);
+        self.arrived = Volume::ZERO;
+        if self.promise {
+            // A promise is kept for T₀, the router's guess at a round trip: by then it arrives as load.
+            self.promised = self.promised * (-dt_p / self.t_0).exp();
+        }
+        self.next_update = now + self.dt_p;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("price", self.price);
+    }
+}
+
+/// `[maxnet-2007:eq2]` The higher of two codes: a price rises along the path, a start rate falls.
+pub(in crate::protocols) fn highest(code: u32, own: u32) -> u32 {
+    code.max(own)
+}
+
+/// `[maxnet-2007:fig3]` y_dt + Q·dt_p/T₀: with what stands in the queue, as if it had been sent again.
+pub(super) fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
+    arrived + queue * (dt_p / t_0)
+}
+
+/// `[maxnet-2007:eq3]` p + y_dt/C − μ·dt_p, not below p_min.
+pub(in crate::protocols) fn price_next(
+    price: f64,
+    arrived: Volume,
+    capacity: Rate,
+    mu: f64,
+    dt_p: f64,
+    price_min: f64,
+) -> f64 {
+    (price + arrived / capacity - mu * dt_p).max(price_min)
+}
+
+/// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the link is past it.
+pub(super) fn spare_capacity(mu: f64, capacity: Rate, arrival_rate: Rate) -> Rate {
+    capacity * (mu + (1.0 - mu) / 4.0) - arrival_rate
+}

@@ -1,0 +1,219 @@
+//! The source's law in real numbers (Fig. 2, §IV.B).
+
+use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
+use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// The source: window from price, fair by ξ.
+#[derive(Clone, Debug)]
+pub struct Source {
+    x_max: Rate,
+    weight: f64,
+    packet: Volume,
+    alpha: f64,
+    eta: f64,
+    t: f64,
+    dt_min: Duration,
+    order: Order,
+    compensate: bool,
+    path: Path,
+    /// The averaged price last obeyed.
+    pub(super) price: f64,
+    pub(super) xi: f64,
+    /// When ξ was last updated; none before the first price.
+    pub(super) updated: Option<Instant>,
+    pub(super) start: Start,
+    /// The advertised rate x.
+    pub(super) price_rate: Rate,
+    pub(super) window: Volume,
+    pacing: Option<Rate>,
+}
+
+/// What follows from the base round trip alone: worked out when that changes, not for each
+/// acknowledgement, whose cost divisions would double.
+#[derive(Clone, Copy, Debug)]
+struct Path {
+    base_rtt: Duration,
+    /// α/τ.
+    gain: f64,
+    /// η/τ, the zero of the lead-lag compensator.
+    zero: f64,
+    /// A packet a round trip: with less it would hear too late that the price has fallen.
+    rate_min: Rate,
+}
+
+/// Where MaxStart stands (§IV.B).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Start {
+    /// No start rate has come.
+    Asking,
+    /// Rising from `initial`; now at `rate`, last raised at `raised` (none before the first price).
+    Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
+    /// The price's rate was reached, or no router answered.
+    Over,
+}
+
+impl Source {
+    fn set_rate(&mut self, rate: Rate) {
+        let rate = rate.max(self.path.rate_min);
+        self.window = window(rate, self.path.base_rtt);
+        self.pacing = Some(rate);
+    }
+
+    fn set_base_rtt(&mut self, base_rtt: Duration) {
+        if base_rtt != self.path.base_rtt {
+            let tau = base_rtt.as_secs();
+            let gain = self.alpha / tau;
+            if self.compensate && self.updated.is_some() {
+                self.xi = compensated(self.xi, self.price, gain, self.path.gain);
+            }
+            self.path = Path { base_rtt, gain, zero: self.eta / tau, rate_min: self.packet / base_rtt };
+        }
+    }
+
+    /// Fig. 2 for the price `q`.
+    fn obey(&mut self, q: f64, now: Instant) {
+        let Path { gain, zero, .. } = self.path;
+        self.price = q;
+        let xi_rest = xi_equilibrium(q, gain, self.t);
+        let xi = match self.updated {
+            None => {
+                if self.start == Start::Asking {
+                    self.start = Start::Over;
+                }
+                xi_rest
+            }
+            Some(before) => {
+                let dt = now.since(before).as_secs();
+                clipped(self.xi, xi_next(self.xi, q, dt, gain, zero, self.t), xi_rest)
+            }
+        };
+        let xi_in_rate = match self.order {
+            Order::XiFirst => xi,
+            Order::RateFirst => self.updated.map_or(xi, |_| self.xi),
+        };
+        self.xi = xi;
+        self.updated = Some(now);
+        self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, gain);
+    }
+
+    /// The rate to use: MaxStart's while it is below the price's.
+    fn start_or_price_rate(&mut self, now: Instant) -> Rate {
+        let base_rtt = self.path.base_rtt;
+        if let Start::Rising { initial, rate, raised } = &mut self.start {
+            let dt = now.since(*raised.get_or_insert(now));
+            // First whether it is over: from a price's rate below the initial one Δ would be negative, and never end.
+            if *rate < self.price_rate && dt >= base_rtt / STEPS_PER_RTT {
+                *rate += start_rise(self.price_rate - *initial, dt, base_rtt);
+                *raised = Some(now);
+            }
+            if *rate < self.price_rate {
+                return *rate;
+            }
+            self.start = Start::Over;
+        }
+        self.price_rate
+    }
+}
+
+/// §IV.B: MaxStart's rate rises "approximately 16 times per RTT".
+const STEPS_PER_RTT: u64 = 16;
+
+impl crate::protocol::Source<MaxNet> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            x_max: params.x_max,
+            weight: connection.weight,
+            packet: connection.packet,
+            alpha: params.alpha,
+            eta: params.eta,
+            t: params.t.as_secs(),
+            dt_min: params.dt_min,
+            order: params.order,
+            compensate: params.compensate,
+            path: Path { base_rtt: Duration::ZERO, gain: 0.0, zero: 0.0, rate_min: Rate::ZERO },
+            price: 0.0,
+            xi: 0.0,
+            updated: None,
+            start: Start::Asking,
+            price_rate: Rate::ZERO,
+            window: connection.initial_window,
+            pacing: None,
+        }
+    }
+
+    fn stamp(&mut self, sending: &Sending) -> Header {
+        Header { price: if sending.kind == PacketKind::Syn { Field::StartRate(0) } else { Field::Price(0) } }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        self.set_base_rtt(ack.base_rtt);
+        match ack.echo.echo {
+            Field::StartRate(code) => {
+                if self.start == Start::Asking {
+                    if code == 0 {
+                        self.start = Start::Over; // no router on the path
+                        return;
+                    }
+                    let initial = start_rate(real(code), self.x_max);
+                    self.start = Start::Rising { initial, rate: initial, raised: None };
+                    self.set_rate(initial);
+                }
+            }
+            Field::Price(0) => {} // no router on the path, or no price has come
+            Field::Price(code) => {
+                if self.updated.is_none_or(|before| ack.now.since(before) >= self.dt_min) {
+                    self.obey(real(code), ack.now);
+                    let rate = self.start_or_price_rate(ack.now);
+                    self.set_rate(rate);
+                }
+            }
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        Limit { window: Some(self.window), pacing: self.pacing }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if self.updated.is_some() {
+            probe.record("price", self.price);
+            probe.record("xi", self.xi);
+        }
+    }
+}
+
+/// `[maxnet-2007:eq6a]` x = x_max·exp(ξ − αq/τ) with `gain` = α/τ, not above x_max.
+pub(in crate::protocols) fn rate(x_max: Rate, xi: f64, q: f64, gain: f64) -> Rate {
+    x_max * (xi - gain * q).min(0.0).exp()
+}
+
+/// `[maxnet-2007:eq10]` ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ) with `gain` = α/τ and `zero` = η/τ.
+pub(super) fn xi_next(xi: f64, q: f64, dt: f64, gain: f64, zero: f64, t: f64) -> f64 {
+    xi + gain * zero * dt * ((t * gain - 1.0) * q - t * xi)
+}
+
+/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T with `gain` = α/τ, where eq. 10 rests.
+pub(in crate::protocols) fn xi_equilibrium(q: f64, gain: f64, t: f64) -> f64 {
+    gain * q - q / t
+}
+
+/// `[tcp-maxnet-2006:eq12]` ξ + q·(α/τ_new − α/τ_old): eq. 6a gives the rate it gave.
+pub(super) fn compensated(xi: f64, q: f64, gain_new: f64, gain_old: f64) -> f64 {
+    xi + q * (gain_new - gain_old)
+}
+
+/// `[maxnet-2007:VI]` The step from `xi` to `next`, stopped at `rest` if it would pass it.
+pub(in crate::protocols) fn clipped(xi: f64, next: f64, rest: f64) -> f64 {
+    if (xi <= rest) == (next <= rest) { next } else { rest }
+}
+
+/// `[maxnet-2007:eq10]` W = τ·x.
+pub(in crate::protocols) fn window(rate: Rate, base_rtt: Duration) -> Volume {
+    rate * base_rtt
+}
+
+/// `[maxnet-2007:IV.B]` Δ·dt/(2τ).
+pub(super) fn start_rise(delta: Rate, dt: Duration, base_rtt: Duration) -> Rate {
+    delta * (dt / base_rtt / 2.0)
+}

@@ -1,0 +1,431 @@
+//! The C against the law, equation by equation over its range, then whole. Every bound is the
+//! quantisation that `kernel/maxnet2006.h` states.
+
+use super::*;
+use crate::protocol::{Router as _, Source as _};
+use crate::protocols::maxnet::{
+    CODE_MAX, averaged, clipped, demand_inverse, price_next, quantise, rate, real, start_rate, start_rate_code, window,
+    xi_equilibrium,
+};
+use crate::protocols::maxnet2006 as law;
+use crate::protocols::maxnet2006::source::{Mode, compensated, rises_slowly, xi_next};
+
+unsafe extern "C" {
+    safe fn waterfill_maxnet2006_exp(scale: u64, u: u64) -> u64;
+    safe fn waterfill_maxnet2006_rate_code(rate: u64, x_max: u64) -> u32;
+    safe fn waterfill_maxnet2006_base_rtt(rtt: u64, unit: u32) -> u32;
+    safe fn waterfill_maxnet2006_xi_rest(q: u64, alpha: u32, base_rtt: u32, t: u32) -> i64;
+    safe fn waterfill_maxnet2006_xi_step(xi: i64, q: u64, dt: u64, base_rtt: u32, alpha: u32, eta: u32, t: u32) -> i64;
+    safe fn waterfill_maxnet2006_compensated(xi: i64, q: u64, alpha: u32, rtt_new: u32, rtt_old: u32) -> i64;
+    safe fn waterfill_maxnet2006_rate(scale: u64, xi: i64, q: u64, alpha: u32, base_rtt: u32) -> u64;
+    safe fn waterfill_maxnet2006_window(rate: u64, base_rtt: u32) -> u64;
+    safe fn waterfill_maxnet2006_averaged(average: u64, price: u64, dt: u64, base_rtt: u32) -> u64;
+    safe fn waterfill_maxnet2006_rises_slowly(price: u32, last: u32, base_rtt: u32, mindeltaq: u32) -> u32;
+}
+
+const X_MAX: u64 = 1_000_000_000_000_000;
+
+/// What a number of the C's memory scale stands for.
+fn value(raw: u64) -> f64 {
+    raw as f64 / MEMORY_SCALE
+}
+
+fn signed_value(raw: i64) -> f64 {
+    raw as f64 / MEMORY_SCALE
+}
+
+fn window_of(source: &Source) -> Volume {
+    source.limit().window.expect("a law with a window")
+}
+
+/// Within `units` of 2⁻³⁴, and what a double cannot hold of a large number.
+fn near(a: f64, b: f64, units: f64, what: &str) {
+    assert!((a - b).abs() <= units / MEMORY_SCALE + b.abs() * 1e-14, "{what}: {a} is not {b}");
+}
+
+/// A repeatable stream of numbers in [0, n).
+fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |n| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % n
+    }
+}
+
+/// Numbers spread over the decades from `least` to `most`.
+fn spread(random: &mut impl FnMut(u64) -> u64, least: f64, most: f64) -> u64 {
+    (least * (most / least).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
+}
+
+/// Base round trips from 1 µs to 16.8 s and prices over all codes, with 16 bits more.
+fn source_state(random: &mut impl FnMut(u64) -> u64) -> (u32, u64, u32, u32, u32) {
+    let base_rtt = spread(random, 1.0, f64::from(1 << 24)) as u32;
+    let q = (random(u64::from(CODE_MAX)) << 16) | random(1 << 16);
+    let (alpha, eta, t) = (1 + random(1571), 1 + random(1000), spread(random, 1.0, 1e5));
+    (base_rtt, q, alpha as u32, eta as u32, t as u32)
+}
+
+#[test]
+fn the_exponential_is_within_its_stated_error() {
+    let mut worst = 0.0_f64;
+    for scale in [X_MAX, 32, 1_000_000, RATE_MAX] {
+        // 44 in steps of 2⁻¹¹ less a little, so that every place between two entries is met.
+        for i in 0..=91_000_u64 {
+            let u = i * 8_388_593;
+            let exact = scale as f64 * (-value(u)).exp();
+            let off = (waterfill_maxnet2006_exp(scale, u) as f64 - exact).abs();
+            // Half a bit/s on average is lost to whole numbers, one at most.
+            worst = worst.max((off - 1.0) / exact);
+        }
+    }
+    assert!(worst < 1.1e-6, "{worst}");
+    assert!(worst > 0.8e-6, "the bound is not the error that is there: {worst}");
+    assert_eq!(waterfill_maxnet2006_exp(X_MAX, 0), X_MAX);
+    assert_eq!(waterfill_maxnet2006_exp(X_MAX, u64::MAX), 0);
+}
+
+/// At the table's own places nothing is interpolated: 2⁻²⁶ of u and 2⁻²⁴ of its logarithm are left.
+#[test]
+fn every_entry_of_the_table_is_right() {
+    let scale = 1u64 << 61;
+    for i in 0..=256 {
+        let exact = (-f64::from(i) / 256.0).exp2();
+        let u = (f64::from(i) / 256.0 * std::f64::consts::LN_2 * MEMORY_SCALE).round() as u64;
+        let off = waterfill_maxnet2006_exp(scale, u) as f64 / scale as f64 / exact - 1.0;
+        assert!(off.abs() < 7e-8, "entry {i}: {off}");
+    }
+}
+
+#[test]
+fn the_exponential_never_rises() {
+    let mut before = u64::MAX;
+    for code in 0..=u64::from(CODE_MAX) {
+        let rate = waterfill_maxnet2006_exp(X_MAX, code << 16);
+        assert!(rate <= before, "at code {code}");
+        before = rate;
+    }
+    assert_eq!(before, 12); // 10¹⁵ · e⁻³²
+}
+
+/// `[tcp-maxnet-2006:3.3]` within one code of the law's, and one more would be slower.
+#[test]
+fn start_rates_in_codes() {
+    let x_max = Rate::from_bps(X_MAX as f64);
+    let mut random = numbers(1);
+    for _ in 0..20_000 {
+        let rate = spread(&mut random, 13.0, 1e15);
+        let code = waterfill_maxnet2006_rate_code(rate, X_MAX);
+        assert!(waterfill_maxnet2006_exp(X_MAX, u64::from(code) << 16) >= rate);
+        assert!(waterfill_maxnet2006_exp(X_MAX, u64::from(code + 1) << 16) < rate);
+        let law = quantise(start_rate_code(Rate::from_bps(rate as f64), x_max));
+        // A whole bit/s is one code at 262 kbit/s.
+        assert!(f64::from(code.abs_diff(law)) <= 1.0 + 262_144.0 / rate as f64, "{rate}: {code}, {law}");
+    }
+    assert_eq!(waterfill_maxnet2006_rate_code(0, X_MAX), CODE_MAX);
+    assert_eq!(waterfill_maxnet2006_rate_code(X_MAX + 1, X_MAX), 0);
+}
+
+/// `[tcp-maxnet-2006:4.1]` 181000 · 300/28 − 1000 · 181000/50 = −1680714.3; the thesis's truncations
+/// give −1680715.
+#[test]
+fn eq10_worked_example() {
+    let xi = waterfill_maxnet2006_xi_rest(181_000 << 16, 300, 28_000, 50);
+    assert_eq!(xi >> 16, -1_680_715);
+    near(signed_value(xi), -1_680_714.285_714_3 / 262_144.0, 1.0, "ξ");
+}
+
+#[test]
+fn eq10_eq12_eq8_over_the_range() {
+    let mut random = numbers(2);
+    for _ in 0..50_000 {
+        let (base_rtt, q, alpha, _, t) = source_state(&mut random);
+        let (tau, a) = (f64::from(base_rtt) * 1e-6, f64::from(alpha) * 1e-3);
+        let rest = waterfill_maxnet2006_xi_rest(q, alpha, base_rtt, t);
+        near(signed_value(rest), xi_equilibrium(value(q), a / tau, f64::from(t) * 1e-3), 1.0, "ξ*");
+
+        let (other, ..) = source_state(&mut random);
+        let xi = waterfill_maxnet2006_compensated(rest, q, alpha, base_rtt, other);
+        let law = compensated(signed_value(rest), value(q), a, tau, f64::from(other) * 1e-6);
+        let size = value(q) * a * 1e6 / f64::from(base_rtt.min(other));
+        near(signed_value(xi), law, 1.0 + size * 1e-14 * MEMORY_SCALE, "ξ of eq. 12");
+
+        let slower = random(1 << 34) as i64 * 30;
+        let gain = value(q) * a / tau;
+        // The exponent's rounding, and what a double loses of αq/τ − ξ where both are large.
+        let tolerance = 1.1e-6 + 2.0 / MEMORY_SCALE + gain.max(signed_value(rest).abs()) * 4e-16;
+        let xi = rest - slower;
+        let x = waterfill_maxnet2006_rate(X_MAX, xi, q, alpha, base_rtt) as f64;
+        let law = rate(Rate::from_bps(X_MAX as f64), signed_value(xi), value(q), a / tau).as_bps();
+        assert!((x - law).abs() <= law * tolerance + 1.0, "x: {x} is not {law}");
+    }
+}
+
+#[test]
+fn eq9_over_the_range() {
+    let mut random = numbers(3);
+    for _ in 0..50_000 {
+        let (base_rtt, q, alpha, eta, t) = source_state(&mut random);
+        let dt = spread(&mut random, 1.0, 1e6);
+        let (tau, a, t_s) = (f64::from(base_rtt) * 1e-6, f64::from(alpha) * 1e-3, f64::from(t) * 1e-3);
+        let rest = waterfill_maxnet2006_xi_rest(q, alpha, base_rtt, t);
+        let xi = rest + random(1 << 36) as i64 - (1 << 35); // up to 2 away: a factor of 7.4 in the rate
+        let next = waterfill_maxnet2006_xi_step(xi, q, dt, base_rtt, alpha, eta, t);
+        let law = clipped(
+            signed_value(xi),
+            xi_next(signed_value(xi), value(q), dt as f64 * 1e-6, tau, a, f64::from(eta) * 1e-3, t_s),
+            signed_value(rest),
+        );
+        // The fraction's own units: 1 at the end, and one before its second division.
+        let fraction_off = (65_536.0 / f64::from(base_rtt) + 1.0) / 4_294_967_296.0;
+        let gap = (signed_value(rest) - signed_value(xi)).abs();
+        // In doubles eq. 9 takes the small difference of large terms.
+        let step = f64::from(eta) * 1e-3 * dt as f64 * 1e-6 / (tau * tau);
+        let terms = step.min(1.0 / t_s) * t_s * (signed_value(rest).abs() + value(q) * (a / tau + 1.0 / t_s));
+        near(signed_value(next), law, 2.0 + (gap * fraction_off + terms * 1e-14) * MEMORY_SCALE, "ξ");
+    }
+}
+
+#[test]
+fn averages_windows_and_round_trips_over_the_range() {
+    let mut random = numbers(4);
+    for _ in 0..50_000 {
+        let (base_rtt, q, ..) = source_state(&mut random);
+        let (_, price, ..) = source_state(&mut random);
+        let dt = spread(&mut random, 1.0, 1e7);
+        let average = value(waterfill_maxnet2006_averaged(q, price, dt, base_rtt));
+        let law = averaged(value(q), value(price), dt as f64 / f64::from(base_rtt));
+        near(average, law, 1.0 + value(q.abs_diff(price)) * 4.0, "q"); // a weight's unit is 2⁻³²
+
+        let x = spread(&mut random, 32.0, RATE_MAX as f64);
+        let rtt = Duration::from_micros(u64::from(base_rtt));
+        let law = window(Rate::from_bps(x as f64), rtt).as_bytes();
+        let got = waterfill_maxnet2006_window(x, base_rtt) as f64;
+        assert!((got - law).abs() <= 1.125 + law * 1e-14, "W: {got} is not {law}");
+
+        let unit = spread(&mut random, 1.0, 1e6) as u32;
+        let rounded = waterfill_maxnet2006_base_rtt(u64::from(base_rtt), unit);
+        assert_eq!(rounded % unit, 0);
+        assert!(
+            rounded > 0
+                && (rounded == unit || rounded.abs_diff(base_rtt) <= unit.div_ceil(2) || base_rtt > (1 << 24) - unit)
+        );
+    }
+    assert_eq!(waterfill_maxnet2006_base_rtt(28_012, 1000), 28_000);
+    assert_eq!(waterfill_maxnet2006_base_rtt(3, 1000), 1000);
+    assert_eq!(waterfill_maxnet2006_base_rtt(u64::MAX, 1000), 16_777_000);
+}
+
+/// `[tcp-maxnet-2006:fig5.4]` the same answer except where a double rounds to the other side.
+#[test]
+fn fig5_4_over_the_range() {
+    let mut random = numbers(5);
+    for _ in 0..50_000 {
+        let (base_rtt, ..) = source_state(&mut random);
+        let (q, last) = (random(1 << 23) as u32, random(1 << 23) as u32);
+        let threshold = random(1 << 30) as u32;
+        let tau = f64::from(base_rtt) * 1e-6;
+        let got = waterfill_maxnet2006_rises_slowly(q, last, base_rtt, threshold) == 1;
+        let law = rises_slowly(real(q), real(last), tau, threshold);
+        assert!(got == law || ((real(q) - real(last)) / tau - real(threshold)).abs() < 1e-6);
+    }
+    for (q, last) in [(0, 0), (0, 9), (8, 9)] {
+        assert_eq!(waterfill_maxnet2006_rises_slowly(q, last, 28_000, 0), 1);
+    }
+    assert_eq!(waterfill_maxnet2006_rises_slowly(9, 9, 28_000, 0), 0);
+}
+
+/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2]` a second of random load, on links of every speed.
+#[test]
+fn a_router_in_integers_follows_the_law() {
+    let mut random = numbers(6);
+    for decade in 0..25 {
+        let capacity = Rate::from_bps((1e5 * 10f64.powf(f64::from(decade) * 0.4)).round());
+        let link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
+        let params = Params::default();
+        let (mut real_law, mut twin) = (law::Router::new(&params, &link), Router::new(&params, &link));
+        let p_min = demand_inverse(capacity, params.x_max, 0.05);
+        // One code of the logarithm, a whole bit/s of the capacity, and T of it.
+        assert!((twin.price() - p_min).abs() < 0.05 * (1.0 / 262_144.0 + 1.0 / capacity.as_bps()));
+        let start = twin.price() - real_law.price;
+        for tick in 1..=1000_u32 {
+            // 0 to 2 C, in whole bytes.
+            let bytes = (capacity.as_bps() / 8e3 * random(2000) as f64 / 1e3).round();
+            real_law.tick(Volume::from_bytes(bytes));
+            twin.tick(Volume::from_bytes(bytes));
+            // 2⁻³⁴ for μ·dt and as much for y/C, to opposite sides.
+            let bound = f64::from(tick) / MEMORY_SCALE + 1e-14;
+            let off = twin.price() - real_law.price;
+            assert!((off - start).abs() <= bound + start.abs(), "tick {tick}: {off}");
+            if let (Field::Price(a), Field::Price(b)) = (twin.mark(Field::default()), real_law.mark(Field::default())) {
+                assert!(a.abs_diff(b) <= 1 && a > 0);
+            }
+            let (a, b) = (twin.mark(Field::StartRate(0)), real_law.mark(Field::StartRate(0)));
+            if let (Field::StartRate(a), Field::StartRate(b)) = (a, b) {
+                let (a, b) = (start_rate(real(a), params.x_max), start_rate(real(b), params.x_max));
+                // Whole bit/s of μC, y/dt and C/128; two codes; what is left of μC − y/dt when both are near.
+                let bound = b.as_bps() * 1.1e-5 + 3.0 + capacity.as_bps() * 1e-12;
+                assert!((a - b).as_bps().abs() <= bound, "{a:?} is not {b:?}");
+            }
+        }
+    }
+    let params = Params::default();
+    let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
+    assert_eq!(Router::new(&params, &link).mark(Field::default()), Field::Price(181_083)); // §4.2
+    // One step by hand: 125 kB last 1 ms at 1 Gbit/s.
+    let mut twin = Router::new(&params, &link);
+    let before = twin.price();
+    twin.tick(Volume::from_bytes(125e3));
+    near(twin.price(), price_next(before, Volume::from_bytes(125e3), Rate::from_bps(1e9), 0.94, 1e-3, 0.0), 2.0, "p");
+}
+
+/// Half of the capacity: p is p_min = T·ln(x_max/C) of it at least, and 125 kB last 2 ms.
+#[test]
+fn another_capacity_by_hand() {
+    let (params, rate) = (Params::default(), Rate::from_bps);
+    let view = |bps| LinkView { id: 0, capacity: rate(bps), target: None, queue: Volume::ZERO };
+    let (mut law, mut twin) = (law::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
+    law.follow(&view(5e8));
+    law.tick(Volume::from_bytes(125e3));
+    twin.follow(&view(5e8));
+    twin.tick(Volume::from_bytes(125e3));
+    let expected = 0.05 * 2e6_f64.ln() + 2e-3 - 0.94e-3;
+    assert!((law.price - expected).abs() < 1e-12, "{}", law.price);
+    assert!((twin.price() - expected).abs() < 0.05 / 262_144.0, "{}", twin.price());
+}
+
+/// The whole source, priced: the same prices at the same times give the same windows.
+#[test]
+fn a_source_in_integers_follows_the_law() {
+    let params = Params { quickstart: false, ..Params::default() };
+    let connection = Connection {
+        weight: 1.0,
+        packet: Volume::from_bytes(1500.0),
+        initial_window: Volume::from_bytes(15_000.0),
+        seed: 0,
+    };
+    let mut random = numbers(7);
+    for rtt_ms in [1_u64, 2, 5, 28, 56, 150, 1000] {
+        let (mut law, mut twin) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
+        let (mut now_us, mut rtt) = (1_000_000, Duration::from_millis(rtt_ms + 3));
+        let (mut price, mut worst) = (181_894.0_f64, 0.0_f64);
+        for step in 0..50_000 {
+            now_us += 1 + random(400);
+            // A wandering price within a few round trips' worth of change of 0.94 Gbit/s's.
+            price = (price + random(101) as f64 - 50.0).clamp(181_083.0, 195_000.0);
+            if step % 15_000 == 14_999 {
+                rtt = rtt - Duration::from_millis(1);
+            }
+            let now = Instant::ZERO + Duration::from_micros(now_us);
+            let field = Field::Price(price as u32);
+            law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+            twin.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+            worst = worst.max((window_of(&twin) / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
+        }
+        // The exponential's 1.1·10⁻⁶, and what α/τ makes of the average's 2⁻³⁴/weight: 1.7·10⁻⁵/α.
+        assert!(worst < 6e-5, "{rtt_ms} ms: {worst}");
+        let (average, xi) = (value(twin.state.average), signed_value(twin.state.xi));
+        let signal = law.signal.unwrap();
+        assert!((average - signal.average).abs() < 1e-5 && (xi - signal.xi).abs() < 2e-5 * (1.0 + xi.abs()));
+    }
+}
+
+/// The whole source, starting: rates granted, raised, held by a rising price, and ended.
+#[test]
+fn quickstart_in_integers_follows_the_law() {
+    let params = Params::default();
+    let connection = Connection {
+        weight: 1.0,
+        packet: Volume::from_bytes(1500.0),
+        initial_window: Volume::from_bytes(15_000.0),
+        seed: 0,
+    };
+    let (mut law, mut twin) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
+    let rtt = Duration::from_millis(28);
+    let grant = Field::StartRate(quantise((1e15_f64 / (1e9 / 128.0)).ln()));
+    let mut price = 181_894;
+    for ms in 28..2000 {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        // From 0.3 s to 0.5 s it rises by 20 codes a millisecond, 20000 a second: more than mindeltaq.
+        price += if (300..500).contains(&ms) { 20 } else { 0 };
+        let field = if ms < 56 { grant } else { Field::Price(price) };
+        law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+        twin.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+        let (a, b) = (window_of(&twin).as_bytes(), law.window.as_bytes());
+        assert!((a - b).abs() <= 4.0 + b * 2e-5, "{ms} ms: {a} is not {b}");
+    }
+    assert!(matches!(law.mode, Mode::Priced), "it got to its end");
+}
+
+/// Any parameters the check lets through, any calls: windows within their bounds, nothing gets stuck.
+#[test]
+fn no_calls_lead_out_of_range() {
+    let mut random = numbers(8);
+    for _ in 0..2000 {
+        let seconds = |us: u64| Duration::from_micros(us);
+        let params = Params {
+            arithmetic: Arithmetic::Kernel,
+            x_max: Rate::from_bps(spread(&mut random, 32.0, 1e15) as f64),
+            t: seconds(spread(&mut random, 1e3, 1e8)),
+            alpha: 0.001 + random(1570) as f64 * 1e-3,
+            eta: spread(&mut random, 1.0, 65e3) as f64 * 1e-3,
+            dt_source: seconds(random(2) * spread(&mut random, 1.0, 1e6)),
+            wnd_update_freq: 1 + random(3) as u32,
+            max_wnd: spread(&mut random, 1.0, 6.7e7) as u32,
+            rateinc: 1.001 + random(14_999) as f64 * 1e-3,
+            mindeltaq: spread(&mut random, 1.0, 4e9) as u32,
+            average: random(2) == 0,
+            compensate: random(2) == 0,
+            mu: 0.01 + random(100) as f64 * 0.0099,
+            epsilon: random(101) as f64 * 0.01,
+            qs_min_divisor: spread(&mut random, 1.0, 4e9) as u32,
+            dt: seconds(spread(&mut random, 1.0, 1e6)),
+            rtt_unit: seconds(spread(&mut random, 1.0, 1e6)),
+            quickstart: true,
+        };
+        check(&params).unwrap();
+        let capacity = Rate::from_bps(spread(&mut random, 1.0, 1e16) as f64);
+        let mut link = Router::new(&params, &LinkView { id: 0, capacity, target: None, queue: Volume::ZERO });
+        let packet = 1.0 + random(9000) as f64;
+        let connection = Connection {
+            weight: spread(&mut random, 1.0, 1e4) as f64 * 0.01,
+            packet: Volume::from_bytes(packet),
+            initial_window: Volume::from_bytes(packet * 10.0),
+            seed: 0,
+        };
+        let mut source = Source::new(&params, &connection);
+        let (mut now, mut base_rtt) = (Duration::ZERO, seconds(spread(&mut random, 1.0, 1e8)));
+        for _ in 0..200 {
+            now += seconds(spread(&mut random, 1.0, 1e7));
+            let load = capacity * params.dt * (random(300) as f64 * 0.01);
+            link.tick(if random(50) == 0 { Volume::from_bytes(1e18) } else { load });
+            if random(4) == 0 {
+                base_rtt = seconds(spread(&mut random, 1.0, 1e8)); // even up, which no host does
+            }
+            let asked = if random(10) == 0 { Field::StartRate(0) } else { Field::Price(0) };
+            let any = Field::from_bits(random(1 << 24) as u32);
+            let echo = if random(3) == 0 { any } else { link.mark(asked) };
+            source.on_ack(&Ack::new(Instant::ZERO + now, Echo { echo }, base_rtt));
+            let window = source.state.window as f64;
+            assert!(window <= (f64::from(params.max_wnd) * packet).max(packet * 10.0), "{window}");
+            assert!(source.state.start_rate <= RATE_MAX && source.state.xi.unsigned_abs() <= 1 << 61);
+            assert!(source.state.average >> 16 <= u64::from(CODE_MAX) && link.state.price < 1 << 61);
+        }
+    }
+}
+
+#[test]
+fn parameters_that_no_integer_holds_are_refused() {
+    let kernel = Params { arithmetic: Arithmetic::Kernel, ..Params::default() };
+    check(&kernel).unwrap();
+    for (params, name) in [
+        (Params { t: Duration::from_micros(500), ..kernel.clone() }, "t:"),
+        (Params { rateinc: 1.0001, ..kernel.clone() }, "rateinc:"),
+        (Params { alpha: 1e-4, ..kernel.clone() }, "alpha:"),
+        (Params { dt: Duration::from_ps(1), ..kernel.clone() }, "dt:"),
+        (Params { rtt_unit: Duration::ZERO, ..kernel.clone() }, "rtt_unit:"),
+        (Params { x_max: Rate::from_bps(1e16), ..kernel.clone() }, "x_max:"),
+    ] {
+        let refused = check(&params).expect_err(name).0;
+        assert!(refused.starts_with(name), "{refused}");
+        check(&Params { arithmetic: Arithmetic::Real, ..params }).unwrap();
+    }
+}

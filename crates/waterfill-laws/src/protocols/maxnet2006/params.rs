@@ -1,0 +1,76 @@
+//! Parameters of §4.2 and §4.3.
+
+use super::fixed_point;
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::params::{ParamError, require};
+use crate::units::{Duration, Rate};
+
+crate::params! {
+    /// Parameters of §4.2 and §4.3.
+    pub struct Params {
+        /// Maximal supported rate x_max.
+        x_max: Rate = Rate::from_bps(1e15), "tcp-maxnet-2006 §3.3";
+        /// Speed of convergence T of the demand function.
+        t: Duration = Duration::from_millis(50), "tcp-maxnet-2006 §4.3, tcp_maxnet_T";
+        /// Convergence parameter α.
+        alpha: f64 = 0.3, "tcp-maxnet-2006 §4.3, tcp_maxnet_alpha";
+        /// Convergence parameter η.
+        eta: f64 = 0.14, "tcp-maxnet-2006 §4.3, tcp_maxnet_eta";
+        /// Least time between two updates of ξ and the window.
+        dt_source: Duration = Duration::from_millis(1), "the dt of tcp-maxnet-2006 §4.2, taken for Fig. 5's too";
+        /// Acknowledgements between two updates of ξ and the window.
+        wnd_update_freq: u32 = 1, "tcp-maxnet-2006 §4.3, tcp_maxnet_wnd_update_freq";
+        /// Largest window in packets.
+        max_wnd: u32 = 65_535, "tcp-maxnet-2006 §4.3, tcp_maxnet_max_wnd";
+        /// Whether a connection starts at a rate the routers grant.
+        quickstart: bool = true, "tcp-maxnet-2006 §4.3, tcp_maxnet_QS_enabled";
+        /// Factor by which the start rate rises each round trip.
+        rateinc: f64 = 1.25, "our choice: the thesis gives no value";
+        /// Rise of the price, in 2⁻¹⁸ per second, that keeps the start rate from rising.
+        mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold";
+        /// Whether the source averages prices over one round trip.
+        average: bool = true, "tcp-maxnet-2006 §4.5";
+        /// Whether ξ is corrected when the base round trip changes (eq. 12).
+        compensate: bool = true, "tcp-maxnet-2006 §4.5";
+        /// Target utilisation μ of a link.
+        mu: f64 = 0.94, "tcp-maxnet-2006 §4.2";
+        /// Share ε of a link above its target that start rates are granted from.
+        epsilon: f64 = 0.0, "tcp-maxnet-2006 §4.2";
+        /// A start rate is at least the link's capacity over this.
+        qs_min_divisor: u32 = 128, "tcp-maxnet-2006 §4.2: QSminrate = C/128";
+        /// Interval dt between two price updates of a router.
+        dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2";
+        /// Real numbers, or the kernel's integers.
+        arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 for the integers";
+        /// What the kernel arithmetic rounds a base round trip to.
+        rtt_unit: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.1: baseRTT × 1000";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
+        require(!self.t.is_zero(), "t", "a time above zero")?;
+        require(
+            self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,
+            "alpha",
+            "a number in (0, π/2), by maxnet-2007 eq. 4",
+        )?;
+        require(self.eta > 0.0, "eta", "a number above zero")?;
+        require(self.wnd_update_freq > 0, "wnd_update_freq", "at least 1")?;
+        require(self.max_wnd > 0, "max_wnd", "at least 1")?;
+        // One that does not grow never ends QuickStart; sixteenfold is past any use and keeps integers in range.
+        require(self.rateinc > 1.0 && self.rateinc <= 16.0, "rateinc", "a number in (1, 16]")?;
+        require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
+        require((0.0..=1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1]")?;
+        require(self.qs_min_divisor > 0, "qs_min_divisor", "at least 1")?;
+        require(!self.dt.is_zero(), "dt", "a time above zero")?;
+        fixed_point::check(self)
+    }
+}

@@ -1,0 +1,101 @@
+//! The router's law in real numbers.
+
+use super::{Field, Header, MaxNet2006, Params};
+use crate::protocol::{LinkView, Passing, Probe};
+use crate::protocols::maxnet::{demand_inverse, highest, price_next, quantise, start_rate_code};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// The router of one link direction.
+#[derive(Clone, Debug)]
+pub struct Router {
+    dt: Duration,
+    capacity: Rate,
+    x_max: Rate,
+    t: f64,
+    mu: f64,
+    start_share: f64,
+    /// QSminrate is the capacity over this.
+    start_min_divisor: f64,
+    price_min: f64,
+    pub(super) price: f64,
+    /// y: volume since the last update.
+    arrived: Volume,
+    /// y/dt of the last full interval.
+    arrival_rate: Rate,
+    next_update: Instant,
+}
+
+impl Router {
+    /// The link's capacity may have changed.
+    pub(super) fn follow(&mut self, link: &LinkView) {
+        if self.capacity != link.capacity {
+            self.capacity = link.capacity;
+            self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
+            self.price = self.price.max(self.price_min);
+        }
+    }
+
+    pub(super) fn tick(&mut self, arrived: Volume) {
+        self.arrival_rate = arrived / self.dt;
+        self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.price_min);
+    }
+
+    pub(super) fn mark(&self, field: Field) -> Field {
+        match field {
+            Field::Price(code) => Field::Price(highest(code, quantise(self.price))),
+            Field::StartRate(code) => {
+                let start_min = self.capacity / self.start_min_divisor;
+                let spare = granted(self.capacity, self.start_share, self.arrival_rate, start_min);
+                Field::StartRate(highest(code, quantise(start_rate_code(spare, self.x_max))))
+            }
+        }
+    }
+}
+
+impl crate::protocol::Router<MaxNet2006> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let mu = link.target.unwrap_or(params.mu);
+        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        Self {
+            dt: params.dt,
+            capacity: link.capacity,
+            x_max: params.x_max,
+            t: params.t.as_secs(),
+            mu,
+            start_share: mu + params.epsilon,
+            start_min_divisor: f64::from(params.qs_min_divisor),
+            price_min,
+            price: price_min,
+            arrived: Volume::ZERO,
+            arrival_rate: Rate::ZERO,
+            next_update: Instant::ZERO + params.dt,
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        if let Some(Header { price }) = passing.header.as_deref_mut() {
+            *price = self.mark(*price);
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.follow(link);
+        self.tick(self.arrived);
+        self.arrived = Volume::ZERO;
+        self.next_update = now + self.dt;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("price", self.price);
+    }
+}
+
+/// `[tcp-maxnet-2006:3.1.2]` (μ + ε)·C − y/dt, at least QSminrate.
+pub(super) fn granted(capacity: Rate, start_share: f64, arrival_rate: Rate, start_min: Rate) -> Rate {
+    (capacity * start_share - arrival_rate).max(start_min)
+}
