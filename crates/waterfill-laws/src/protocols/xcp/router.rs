@@ -1,4 +1,4 @@
-//! The router of XCP, iXCP and P-XCP: [`super`]'s law at the head of each link direction.
+//! The router of XCP, iXCP and P-XCP.
 
 use super::{Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};

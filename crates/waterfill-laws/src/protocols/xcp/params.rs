@@ -1,0 +1,77 @@
+//! Parameters of XCP, and the list of them that its descendants extend.
+
+use crate::params::{ParamError, require};
+
+crate::choice! {
+    /// Which congestion header.
+    pub enum Form {
+        /// Window, round trip and feedback in bytes.
+        Katabi = "katabi",
+        /// Round trip, time between packets and change of throughput.
+        Falk = "falk",
+    }
+}
+
+crate::choice! {
+    /// Which end adds up the feedback.
+    pub enum FeedbackAt {
+        /// The sender, from each acknowledgement.
+        Source = "source",
+        /// The receiver (XCP-r): acknowledgements carry the sum.
+        Receiver = "receiver",
+    }
+}
+
+/// The parameters of XCP, followed by those of a descendant.
+macro_rules! xcp_params {
+    ($(#[$meta:meta])* { $($more:tt)* }) => {
+        $crate::params! {
+            $(#[$meta])*
+            pub struct Params {
+                /// Gain α on unused capacity.
+                alpha: f64 = 0.4, "ixcp-2007 §2.1";
+                /// Gain β on the persistent queue.
+                beta: f64 = 0.226, "ixcp-2007 §2.1";
+                /// Share γ of the traffic that is shuffled.
+                gamma: f64 = 0.1, "ixcp-2007 §2.1";
+                /// Which congestion header.
+                header: $crate::protocols::xcp::Form = $crate::protocols::xcp::Form::Katabi,
+                    "katabi-2002; falk: draft-falk-xcp-spec-03";
+                /// Which end adds up the feedback; the receiver is XCP-r.
+                feedback_at: $crate::protocols::xcp::FeedbackAt = $crate::protocols::xcp::FeedbackAt::Source,
+                    "katabi-2002; receiver: López Pacheco and Pham 2005";
+                /// The window before any feedback, in packets.
+                first_window: f64 = 1.0, "reading: the smallest window";
+                /// Whether a loss halves the window, and a time-out makes it one packet.
+                halve_on_loss: bool = true, "katabi-2002: as TCP";
+                /// The shortest control interval.
+                min_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1), "the authors' ns-2 module";
+                /// The longest control interval.
+                max_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1000), "the authors' ns-2 module";
+                /// The control interval before any round trip is known.
+                first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module";
+                $($more)*
+            }
+        }
+    };
+}
+pub(in crate::protocols) use xcp_params;
+
+xcp_params! {
+    /// Parameters of XCP and P-XCP.
+    {}
+}
+
+impl Params {
+    pub(in crate::protocols) fn check(&self) -> Result<(), ParamError> {
+        let unit = |x: f64| x > 0.0 && x < 1.0;
+        require(unit(self.alpha), "alpha", "a number in (0, 1)")?;
+        require((0.0..1.0).contains(&self.beta), "beta", "a number in [0, 1)")?;
+        require((0.0..1.0).contains(&self.gamma), "gamma", "a number in [0, 1)")?;
+        require((1.0..=1e6).contains(&self.first_window), "first_window", "1 to 1e6 packets")?;
+        require(!self.min_interval.is_zero(), "min_interval", "a time above zero")?;
+        require(self.max_interval >= self.min_interval, "max_interval", "at least min_interval")?;
+        let bounds = self.min_interval..=self.max_interval;
+        require(bounds.contains(&self.first_interval), "first_interval", "a time from min_interval to max_interval")
+    }
+}

@@ -1,0 +1,103 @@
+//! The source's law.
+
+use super::{Echo, Family, Form, Header, Params};
+use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Sending};
+use crate::units::{Instant, Volume};
+
+/// The source: its window changes by what comes back.
+#[derive(Clone, Debug)]
+pub struct Source {
+    form: Form,
+    halve_on_loss: bool,
+    weight: f64,
+    packet: Volume,
+    pub(super) cwnd: Volume,
+    /// Smoothed round trip in seconds.
+    srtt: Option<f64>,
+    /// XCP-r: the sum in the newest acknowledgement.
+    total: f64,
+}
+
+/// No window is larger: 10¹⁵ bytes are a second at 8 Pbit/s.
+const WINDOW_MAX: Volume = Volume::from_bytes(1e15);
+/// RFC 6298's weight of a new round trip.
+const RTT_GAIN: f64 = 1.0 / 8.0;
+
+impl Source {
+    pub(in crate::protocols) fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            form: params.header,
+            halve_on_loss: params.halve_on_loss,
+            weight: connection.weight,
+            packet: connection.packet,
+            cwnd: params.first_window * connection.packet,
+            srtt: None,
+            total: 0.0,
+        }
+    }
+
+    pub(in crate::protocols) fn stamp(&self, sending: &Sending) -> Header {
+        // A SYN states no round trip: it asks for nothing that a router would have to keep.
+        let rtt = self.srtt.filter(|_| sending.kind != PacketKind::Syn);
+        Header::stamped(self.form, rtt, self.cwnd / self.weight, sending.volume)
+    }
+
+    pub(in crate::protocols) fn on_ack(&mut self, ack: &Ack<Echo>) {
+        if let Some(rtt) = ack.rtt {
+            let rtt = rtt.as_secs();
+            self.srtt = Some(self.srtt.map_or(rtt, |srtt| srtt + RTT_GAIN * (rtt - srtt)));
+        }
+        let change = match ack.echo {
+            Echo::Window(bytes) => f64::from(bytes),
+            Echo::Throughput(change) => f64::from(change) * self.srtt.unwrap_or(0.0),
+            Echo::Total(bytes) => {
+                let total = f64::from(bytes);
+                total - std::mem::replace(&mut self.total, total)
+            }
+        };
+        let used = ack.in_flight + ack.acked;
+        if change <= 0.0 || 2.0 * used >= self.cwnd {
+            self.cwnd = cwnd_next(self.cwnd, Volume::from_bytes(change), self.packet);
+        }
+    }
+
+    pub(in crate::protocols) fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Loss if self.halve_on_loss => self.cwnd = (self.cwnd / 2.0).max(self.packet),
+            Event::Timeout if self.halve_on_loss => self.cwnd = self.packet,
+            _ => {}
+        }
+    }
+
+    pub(in crate::protocols) const fn limit(&self) -> Limit {
+        Limit { window: Some(self.cwnd), pacing: None }
+    }
+}
+
+impl<P: Family> crate::protocol::Source<P> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self::new(params, connection)
+    }
+
+    fn stamp(&mut self, sending: &Sending) -> Header {
+        Self::stamp(self, sending)
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        self.on_ack(ack);
+    }
+
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        self.on_event(event);
+    }
+
+    fn limit(&self) -> Limit {
+        self.limit()
+    }
+}
+
+/// `[katabi-2002:cwnd]` max{cwnd + feedback, s}.
+fn cwnd_next(cwnd: Volume, feedback: Volume, packet: Volume) -> Volume {
+    let next = (cwnd + feedback).max(packet);
+    if next > WINDOW_MAX { WINDOW_MAX } else { next }
+}
