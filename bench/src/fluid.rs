@@ -39,17 +39,12 @@ pub(crate) fn run(case: &Case) -> Value {
     let begun = WallInstant::now();
     fluid.advance(Instant::from_secs(case.duration_s));
     let wall_s = begun.elapsed().as_secs_f64();
-    let summary = fluid.summary_json();
-    let of = |key: &str| {
-        summary["links"]
-            .as_array()
-            .map_or(0.0, |links| links.iter().filter_map(|link| link[key].as_f64()).fold(0.0, f64::max))
-    };
+    let largest_utilization = fluid.summary().links.iter().map(|link| link.utilization).fold(0.0, f64::max);
     json!({
         "name": case.name, "flows": case.classes * case.flows_per_class, "classes": fluid.classes(),
         "links": case.links, "simulated_s": case.duration_s, "step_s": fluid.step().as_secs(), "steps": fluid.steps(),
         "wall_s": wall_s, "parcels": fluid.events(), "parcels_per_s": fluid.events() as f64 / wall_s,
-        "heap_bytes": fluid.heap_bytes(), "largest_utilization": of("utilization"),
+        "heap_bytes": fluid.heap_bytes(), "largest_utilization": largest_utilization,
     })
 }
 

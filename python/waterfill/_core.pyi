@@ -1,8 +1,9 @@
-"""The Rust core: laws and simulator. Everything that crosses is JSON or a column, in SI units."""
+"""The Rust core: laws, simulator and fluid model. Plain data and columns cross, in SI units."""
 
-from typing import Literal, TypedDict, final, type_check_only
+from collections.abc import Mapping
+from typing import Any, Literal, TypedDict, final, type_check_only
 
-__all__ = ["Fluid", "Simulation", "protocols_json", "targets_json", "version"]
+__all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
 
 @type_check_only
 class Progress(TypedDict):
@@ -15,11 +16,11 @@ class Progress(TypedDict):
 def version() -> str:
     """The core's version, the same as the package's."""
 
-def protocols_json() -> str:
-    """The protocols as a JSON list: name, kind, backends, header_bytes, params, signals …"""
+def protocols() -> list[dict[str, Any]]:
+    """Describes every protocol: name, kind, backends, header_bytes, params, signals …"""
 
-def targets_json(params_json: str) -> str:
-    """Each protocol's target utilisation as a JSON object, under `{"maxnet": {"alpha": 0.5}}`.
+def targets(params: Mapping[str, Mapping[str, float | str | bool]]) -> dict[str, float]:
+    """Returns each protocol's target utilization under parameters such as `{"maxnet": {"mu": 1}}`.
 
     Raises ValueError when a parameter is unknown or out of range.
     """
@@ -28,7 +29,7 @@ def targets_json(params_json: str) -> str:
 class Simulation:
     """One run of the packet-level simulator."""
 
-    def __new__(cls, network_json: str) -> Simulation:
+    def __new__(cls, network: Mapping[str, Any]) -> Simulation:
         """Builds the network.
 
         Raises ValueError with one sentence when it cannot run.
@@ -40,8 +41,8 @@ class Simulation:
     def progress(self) -> Progress:
         """How far the run is."""
 
-    def summary_json(self) -> str:
-        """The summary so far, without what Python adds to it (see `waterfill.results`)."""
+    def summary(self) -> dict[str, Any]:
+        """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]
@@ -52,7 +53,7 @@ class Simulation:
 class Fluid:
     """One run of the fluid model; everything but its building as in `Simulation`."""
 
-    def __new__(cls, network_json: str, step_s: float | None = None) -> Fluid:
+    def __new__(cls, network: Mapping[str, Any], step_s: float | None = None) -> Fluid:
         """Builds the network; without `step_s` the step fits it.
 
         Raises ValueError with one sentence when it cannot run.
@@ -64,8 +65,8 @@ class Fluid:
     def progress(self) -> Progress:
         """How far the run is; `packet_hops` as if the fluid were packets."""
 
-    def summary_json(self) -> str:
-        """The summary so far, without what Python adds to it (see `waterfill.results`)."""
+    def summary(self) -> dict[str, Any]:
+        """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
 
     def series(
         self, which: Literal["flows", "links", "traffic"]

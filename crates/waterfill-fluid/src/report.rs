@@ -1,51 +1,50 @@
 //! The figures of a run, in the packet simulator's form.
 
-use serde_json::{Value, json};
 use waterfill_laws::units::Instant;
 use waterfill_network::summary::{
-    EngineSummary, FlowSummary, LinkSummary, QueueSummary, RttSummary, Summary, TrafficSummary,
+    EngineSummary, FlowSummary, FluidSummary, LinkSummary, QueueSummary, RttSummary, Summary, TrafficSummary,
 };
 
 use crate::engine::Fluid;
 use crate::plan::Member;
 
-/// Most flows that are reported one by one: beyond, an entry stands for all flows of a class.
-pub const EXPANDED_MAX: u64 = 10_000;
+/// Maximum number of flows that are reported one by one; beyond, an entry stands for all flows of a class.
+pub const MAX_EXPANDED: u64 = 10_000;
 
 impl Fluid {
     /// Whether every flow has an entry of its own.
     pub(crate) fn is_expanded(&self) -> bool {
-        self.network.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() <= EXPANDED_MAX
+        self.network.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() <= MAX_EXPANDED
     }
 
-    /// The figures up to now: of the packet simulator's form, and what a fluid has besides.
+    /// Returns the summary up to now.
     ///
-    /// With more than [`EXPANDED_MAX`] flows an entry of `flows` stands for `count` flows that are alike.
+    /// With more than [`MAX_EXPANDED`] flows an entry of `flows` stands for `count` identical flows.
     #[must_use]
-    pub fn summary_json(&self) -> Value {
+    pub fn summary(&self) -> Summary {
         let expanded = self.is_expanded();
         let now = self.now();
         let mut flows = Vec::new();
-        let mut counts = Vec::new();
         for member in &self.members {
             let entries = if expanded { member.count } else { 1 };
             for i in 0..entries {
-                flows.push(self.flow(member, member.index + i, now));
-                counts.push(member.count / entries);
+                let count = (!expanded).then_some(member.count / entries);
+                flows.push(FlowSummary { count, ..self.flow(member, member.index + i, now) });
             }
         }
-        let engine = EngineSummary { packet_hops: self.packet_hops(), events: self.events() };
-        let mut summary = json!(Summary { flows, links: self.link_summaries(), traffic: self.traffic(now), engine });
-        if !expanded {
-            for (i, count) in counts.into_iter().enumerate() {
-                summary["flows"][i]["count"] = json!(count);
-            }
-        }
-        summary["engine"]["step_s"] = json!(self.step().as_secs());
-        summary["engine"]["steps"] = json!(self.steps());
-        summary["engine"]["classes"] = json!(self.classes());
-        summary["engine"]["delay_added_s"] = json!(self.delay_added().as_secs());
-        summary
+        let fluid = FluidSummary {
+            step_s: self.step().as_secs(),
+            steps: self.steps(),
+            classes: self.classes(),
+            delay_added_s: self.delay_added().as_secs(),
+        };
+        let engine = EngineSummary {
+            packet_hops: self.packet_hops(),
+            events: self.events(),
+            fluid: Some(fluid),
+            ..EngineSummary::default()
+        };
+        Summary { flows, links: self.link_summaries(), traffic: self.traffic(now), engine }
     }
 
     fn flow(&self, member: &Member, index: u32, now: Instant) -> FlowSummary {
@@ -79,6 +78,7 @@ impl Fluid {
             retransmissions: packets(class.lost),
             timeouts: 0,
             completed_s: class.completed.map(Instant::as_secs),
+            count: None,
         }
     }
 

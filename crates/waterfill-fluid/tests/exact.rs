@@ -128,7 +128,7 @@ fn slices_of_time_change_nothing() {
     for s in [0.9, 0.9001, 2.0, 9.0] {
         sliced.advance(waterfill_laws::units::Instant::from_secs(s));
     }
-    assert_eq!(sliced.summary_json().to_string(), run(&net, None).1.to_string());
+    assert_eq!(json!(sliced.summary()).to_string(), run(&net, None).1.to_string());
 }
 
 /// A chain of links with flows of any protocol over any part of it, some with small buffers.
@@ -168,7 +168,7 @@ proptest! {
             let found = ledger.delivered + ledger.dropped + ledger.in_transit;
             prop_assert!((ledger.sent - found).abs() <= 1e-9 * ledger.sent.max(1.0), "{ledger:?}");
         }
-        let summary = fluid.summary_json();
+        let summary = json!(fluid.summary());
         for (i, link) in summary["links"].as_array().unwrap().iter().enumerate() {
             let (used, queue) = (link["utilization"].as_f64().unwrap(), link["queue_bytes"]["max"].as_f64().unwrap());
             prop_assert!((0.0..=1.0 + 1e-9).contains(&used), "{used}");

@@ -23,7 +23,7 @@ pub use distribution::Distribution;
 pub use flow::FlowSpec;
 pub use link::{LinkSpec, ReorderSpec};
 pub use loss::LossSpec;
-pub use network::{MAX_FLOWS, Network, TCP_IP_BYTES, params_from};
+pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};
 pub use queue::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
 pub use series::Series;
 pub use summary::Summary;

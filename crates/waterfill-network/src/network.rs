@@ -36,7 +36,7 @@ pub struct Network {
     pub rto_min_s: f64,
     /// Parameters set by the user, by protocol and name.
     #[serde(default)]
-    pub params: BTreeMap<String, BTreeMap<String, serde_json::Value>>,
+    pub params: Params,
     /// One entry per direction.
     pub links: Vec<LinkSpec>,
     /// Groups of flows.
@@ -44,6 +44,21 @@ pub struct Network {
     /// Load beside the flows.
     #[serde(default)]
     pub traffic: Vec<TrafficSpec>,
+}
+
+/// Values of parameters in SI units, by protocol and name.
+pub type Params = BTreeMap<String, BTreeMap<String, ParamValue>>;
+
+/// The value of a protocol's parameter in SI units.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(untagged, expecting = "expected a number, a word or a flag")]
+pub enum ParamValue {
+    /// A flag.
+    Flag(bool),
+    /// A number.
+    Number(f64),
+    /// One of several words.
+    Word(String),
 }
 
 /// Maximum number of flows in a run: an index must fit 32 bits, and a run must fit memory.
@@ -59,8 +74,16 @@ impl Network {
     /// One sentence: what is missing or out of range.
     pub fn from_json(json: &str) -> Result<Self, String> {
         let network: Self = serde_json::from_str(json).map_err(|e| e.to_string())?;
-        network.check()?;
-        Ok(network)
+        network.checked()
+    }
+
+    /// Returns the network if every value is in its range.
+    ///
+    /// # Errors
+    /// One sentence: `KEY: expected …`.
+    pub fn checked(self) -> Result<Self, String> {
+        self.check()?;
+        Ok(self)
     }
 
     /// Returns the parameters of a protocol: the user's, defaults elsewhere.
@@ -128,15 +151,14 @@ impl Network {
 ///
 /// # Errors
 /// One sentence that names the parameter.
-pub fn params_from(id: ProtocolId, set: Option<&BTreeMap<String, serde_json::Value>>) -> Result<AnyParams, String> {
+pub fn params_from(id: ProtocolId, set: Option<&BTreeMap<String, ParamValue>>) -> Result<AnyParams, String> {
     let name = id.info().name;
     let mut params = id.params();
     for (key, value) in set.into_iter().flatten() {
         let value = match value {
-            serde_json::Value::Number(n) => Value::Number(n.as_f64().unwrap_or(f64::NAN)),
-            serde_json::Value::String(s) => Value::Word(s.clone()),
-            serde_json::Value::Bool(b) => Value::Flag(*b),
-            other => return Err(format!("params.{name}.{key}: expected a number, a word or a flag, got {other}")),
+            ParamValue::Flag(flag) => Value::Flag(*flag),
+            ParamValue::Number(number) => Value::Number(*number),
+            ParamValue::Word(word) => Value::Word(word.clone()),
         };
         params.set(key, &value).map_err(|e| format!("params.{name}.{e}"))?;
     }

@@ -46,6 +46,9 @@ pub struct FlowSummary {
     pub timeouts: u64,
     /// Time at which the receiver had the last byte.
     pub completed_s: Option<f64>,
+    /// Number of identical flows that this entry stands for, where not every flow has an entry.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub count: Option<u32>,
 }
 
 /// RTTs in milliseconds.
@@ -138,13 +141,32 @@ pub struct CompletionSummary {
     pub max: Option<f64>,
 }
 
-/// Work done.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+/// Work done by an engine.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct EngineSummary {
     /// Packets that crossed a link.
     pub packet_hops: u64,
     /// Events handled.
     pub events: u64,
+    /// Wall time of the run; the engine itself has no clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub wall_s: Option<f64>,
+    /// Figures of a fluid run.
+    #[serde(flatten)]
+    pub fluid: Option<FluidSummary>,
+}
+
+/// Work done by the fluid model.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FluidSummary {
+    /// Length of a step.
+    pub step_s: f64,
+    /// Steps taken.
+    pub steps: u64,
+    /// Classes of identical flows.
+    pub classes: usize,
+    /// Delay added to links so that every loop takes at least one step.
+    pub delay_added_s: f64,
 }
 
 /// Mean, 99th percentile and maximum, weighted by time.

@@ -1,6 +1,5 @@
 //! `waterfill._core`: laws, simulator and fluid model for Python. Conversions only.
 
-use std::collections::BTreeMap;
 use std::time::{Duration as WallDuration, Instant as WallInstant};
 
 use pyo3::exceptions::PyValueError;
@@ -11,13 +10,17 @@ use waterfill_laws::params::{ParamInfo, Unit, Value};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::{Network, Series, params_from};
+use waterfill_network::{Network, Params, Series, Summary, params_from};
+
+use convert::{from_python, to_python};
+
+mod convert;
 
 /// Laws, simulator and fluid model of Waterfill.
 #[pymodule(name = "_core")]
 mod core {
     #[pymodule_export]
-    use super::{PyFluid, PySimulation, protocols_json, targets_json, version};
+    use super::{PyFluid, PySimulation, protocols, targets, version};
 }
 
 /// A packet-level simulation of a resolved scenario.
@@ -31,8 +34,8 @@ struct PySimulation {
 impl PySimulation {
     /// Builds the network; `ValueError` with one sentence if it cannot be run.
     #[new]
-    fn new(network_json: &str) -> PyResult<Self> {
-        let network = Network::from_json(network_json).map_err(PyValueError::new_err)?;
+    fn new(network: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let network = read_network(network)?;
         let inner = waterfill_sim::Simulation::new(network).map_err(PyValueError::new_err)?;
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
@@ -53,12 +56,9 @@ impl PySimulation {
         Ok(dict)
     }
 
-    /// The summary up to now, as JSON.
-    fn summary_json(&mut self) -> PyResult<String> {
-        let mut summary =
-            serde_json::to_value(self.inner.summary()).map_err(|e| PyValueError::new_err(e.to_string()))?;
-        summary["engine"]["wall_s"] = json!(self.wall.as_secs_f64());
-        Ok(summary.to_string())
+    /// Returns the summary up to now as dictionaries and lists.
+    fn summary<'py>(&mut self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        summary(py, self.inner.summary(), self.wall)
     }
 
     /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
@@ -78,9 +78,9 @@ struct PyFluid {
 impl PyFluid {
     /// Builds the network; `ValueError` with one sentence if it cannot be run.
     #[new]
-    #[pyo3(signature = (network_json, step_s=None))]
-    fn new(network_json: &str, step_s: Option<f64>) -> PyResult<Self> {
-        let network = Network::from_json(network_json).map_err(PyValueError::new_err)?;
+    #[pyo3(signature = (network, step_s=None))]
+    fn new(network: &Bound<'_, PyAny>, step_s: Option<f64>) -> PyResult<Self> {
+        let network = read_network(network)?;
         let inner = waterfill_fluid::Fluid::new(network, step_s).map_err(PyValueError::new_err)?;
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
@@ -101,17 +101,24 @@ impl PyFluid {
         Ok(dict)
     }
 
-    /// The summary up to now, as JSON.
-    fn summary_json(&self) -> String {
-        let mut summary = self.inner.summary_json();
-        summary["engine"]["wall_s"] = json!(self.wall.as_secs_f64());
-        summary.to_string()
+    /// Returns the summary up to now as dictionaries and lists.
+    fn summary<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        summary(py, self.inner.summary(), self.wall)
     }
 
     /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
         columns(py, self.inner.series(), which)
     }
+}
+
+fn read_network(object: &Bound<'_, PyAny>) -> PyResult<Network> {
+    from_python::<Network>(object)?.checked().map_err(PyValueError::new_err)
+}
+
+fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult<Bound<'_, PyAny>> {
+    summary.engine.wall_s = Some(wall.as_secs_f64());
+    to_python(py, &summary)
 }
 
 /// One of three tables as name → (dtype, little-endian bytes).
@@ -144,11 +151,11 @@ fn buffer<'py, const N: usize>(
     })
 }
 
-/// All protocols with their parameters, as JSON.
+/// Returns a description of every protocol with its parameters and signals.
 #[pyfunction]
-fn protocols_json() -> String {
+fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
     let list: Vec<Json> = ProtocolId::ALL.iter().map(|&id| protocol(id)).collect();
-    Json::from(list).to_string()
+    to_python(py, &list)
 }
 
 fn protocol(id: ProtocolId) -> Json {
@@ -178,18 +185,16 @@ fn param(info: &ParamInfo) -> Json {
     json!({"name": info.name, "unit": info.unit.name(), "default": default, "choices": choices, "doc": info.doc, "source": info.source})
 }
 
-/// Utilisation that each protocol aims at under these parameters (JSON in, JSON out).
+/// Returns the target utilization of every protocol under these parameters.
 #[pyfunction]
-fn targets_json(params_json: &str) -> PyResult<String> {
-    let set: BTreeMap<String, BTreeMap<String, Json>> =
-        serde_json::from_str(params_json).map_err(|e| PyValueError::new_err(e.to_string()))?;
-    let mut targets = serde_json::Map::new();
+fn targets<'py>(py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyDict>> {
+    let set: Params = from_python(params)?;
+    let targets = PyDict::new(py);
     for &id in ProtocolId::ALL {
         let name = id.info().name;
-        let params = params_from(id, set.get(name)).map_err(PyValueError::new_err)?;
-        targets.insert(name.into(), json!(params.target()));
+        targets.set_item(name, params_from(id, set.get(name)).map_err(PyValueError::new_err)?.target())?;
     }
-    Ok(Json::from(targets).to_string())
+    Ok(targets)
 }
 
 /// Version of the core.

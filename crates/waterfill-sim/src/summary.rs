@@ -15,7 +15,8 @@ impl Simulation {
         let flows = self.flows.iter().filter_map(|flow| self.flow_summary(flow, now)).collect();
         let tallies = self.tallies();
         let traffic = self.traffic.iter().zip(&tallies).map(|(t, tally)| traffic_summary(t, tally, now)).collect();
-        let engine = EngineSummary { packet_hops: self.packet_hops(), events: self.events() };
+        let engine =
+            EngineSummary { packet_hops: self.packet_hops(), events: self.events(), ..EngineSummary::default() };
         let names = self.network.links.iter().map(|spec| spec.name.clone());
         let links = names
             .zip(&mut self.links)
@@ -78,6 +79,7 @@ impl Simulation {
             retransmissions: flow.sender.retransmissions,
             timeouts: flow.sender.timeouts,
             completed_s: flow.receiver.completed.map(Instant::as_secs),
+            count: None,
         })
     }
 }

@@ -6,7 +6,6 @@ Nothing here names a protocol. Functions that need this knowledge take it as an 
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -83,9 +82,9 @@ Protocols: TypeAlias = Mapping[str, ProtocolInfo]
 """Every protocol by its name."""
 
 
-def from_json(text: str) -> dict[str, ProtocolInfo]:
-    """The protocols of the registry's JSON list, by name, in the registry's order."""
-    return {entry["name"]: _protocol(entry) for entry in json.loads(text)}
+def from_registry(entries: Iterable[dict[str, Any]]) -> dict[str, ProtocolInfo]:
+    """Reads the registry's list of protocols; by name, in the registry's order."""
+    return {entry["name"]: _protocol(entry) for entry in entries}
 
 
 def _protocol(entry: dict[str, Any]) -> ProtocolInfo:
@@ -114,7 +113,7 @@ def load() -> dict[str, ProtocolInfo]:
     """The protocols that this build of the core has."""
     from waterfill import _core
 
-    return from_json(_core.protocols_json())
+    return from_registry(_core.protocols())
 
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
@@ -124,8 +123,7 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
     """
     from waterfill import _core
 
-    result: dict[str, float] = json.loads(_core.targets_json(json.dumps(params)))
-    return result
+    return _core.targets(params)
 
 
 def with_defaults(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Mapping
 from typing import ClassVar, TypeAlias
@@ -53,7 +52,7 @@ class Sim(Backend):
         except ValueError as error:
             raise scenario.core_error(error) from None
         interrupted_at_s = _advance(simulation, scenario.duration, progress)
-        core: Document = json.loads(simulation.summary_json())
+        core: Document = simulation.summary()
         step_check: Document | None = None
         if interrupted_at_s is None:
             simulation, core, step_check = self.refine(
@@ -77,7 +76,7 @@ class Sim(Backend):
 
     def start(self, resolved: Document, scenario: Scenario) -> Simulation:
         """Build the run in the core; raise ValueError when it cannot run."""
-        return _core.Simulation(json.dumps(resolved, allow_nan=False))
+        return _core.Simulation(resolved)
 
     def refine(
         self,
@@ -98,7 +97,7 @@ class Fluid(Sim):
 
     def start(self, resolved: Document, scenario: Scenario) -> Simulation:
         """Build the run in the core; raise ValueError when it cannot run."""
-        return _core.Fluid(json.dumps(resolved, allow_nan=False), scenario.step)
+        return _core.Fluid(resolved, scenario.step)
 
     def refine(
         self,
@@ -145,11 +144,11 @@ def _halve(
     duration_s = resolved["duration_s"]
     for attempt in range(1, _MAX_HALVINGS + 1):
         step_s = core["engine"]["step_s"]
-        fine = _core.Fluid(json.dumps(resolved, allow_nan=False), step_s / 2)
+        fine = _core.Fluid(resolved, step_s / 2)
         if _advance(fine, duration_s, progress) is not None:
             check = {"step_s": step_s, "half_step_s": None, "largest_change": None, "ok": False}
             return coarse, core, check
-        halved: Document = json.loads(fine.summary_json())
+        halved: Document = fine.summary()
         change = largest_change(core, halved)
         check = {
             "step_s": step_s,

@@ -362,13 +362,14 @@ def test_parameters_of_the_protocols_used_are_filled_in():
 def test_protocols_are_read_from_the_registry_s_list():
     from waterfill.network import protocols
 
-    text = """[{"name": "maxnet", "kind": "explicit", "backends": ["sim"], "header_bytes": 8,
+    order = {"name": "order", "unit": "choice", "default": "a", "choices": ["a", "b"]}
+    time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
+    entry = {
+        "name": "maxnet", "kind": "explicit", "backends": ["sim"], "header_bytes": 8,
         "echo_bytes": 8, "summary": "s", "signals": [],
-        "params": [{"name": "order", "unit": "choice", "default": "a", "choices": ["a", "b"],
-                    "doc": "d", "source": "x"},
-                   {"name": "t", "unit": "time", "default": 0.4, "choices": null,
-                    "doc": "d", "source": "x"}]}]"""
-    found = protocols.from_json(text)["maxnet"]
+        "params": [param | {"doc": "d", "source": "x"} for param in (order, time)],
+    }  # fmt: skip
+    found = protocols.from_registry([entry])["maxnet"]
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
     assert found.param("order").parse("b") == "b"
     assert found.param("t").parse("1 ms") == 0.001

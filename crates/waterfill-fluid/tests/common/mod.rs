@@ -45,7 +45,7 @@ pub fn run(network: &Value, step_s: Option<f64>) -> (Fluid, Value) {
     let mut fluid = fluid(network, step_s).expect("a valid network");
     let end = fluid.end();
     fluid.advance(end);
-    let summary = fluid.summary_json();
+    let summary = json!(fluid.summary());
     (fluid, summary)
 }
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from typing import TYPE_CHECKING
 
@@ -186,6 +185,6 @@ def header_growth_share(*, protocol: str, over: str, packet_bytes: float) -> flo
 
 
 def _header_growth(protocol: str, over: str, where: list[str]) -> float:
-    known = {entry["name"]: entry for entry in json.loads(_core.protocols_json())}
+    known = {entry["name"]: entry for entry in _core.protocols()}
     keys = {"data": "header_bytes", "ack": "echo_bytes"}
     return float(sum(known[protocol][keys[w]] - known[over][keys[w]] for w in where))
