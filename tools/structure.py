@@ -42,9 +42,9 @@ class Private:
 
 
 def modules(package: Path) -> dict[str, Module]:
-    """Every module of a package by its dotted name; `package` is the package's folder."""
+    """Every module of a package, stubs included, by its dotted name; `package` is its folder."""
     found = {}
-    for path in sorted(package.rglob("*.py")):
+    for path in sorted([*package.rglob("*.py"), *package.rglob("*.pyi")]):
         parts = path.relative_to(package.parent).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
@@ -126,11 +126,7 @@ def privates(known: Mapping[str, Module]) -> list[Private]:
     """Every use of a private name of another module: imported, or as an attribute of a module."""
     found = []
     for name, module in known.items():
-        aliases: set[str] = set()
-        for node in ast.walk(module.tree):
-            if isinstance(node, (ast.Import, ast.ImportFrom)):
-                aliases |= {(a.asname or a.name).split(".")[0] for a in node.names}
-        ours = {target.rpartition(".")[2] for target, own, _ in imported(module, known) if not own}
+        aliases = set(_aliases(module, known))
         for _, own, line in imported(module, known):
             if _private(own):
                 found.append(Private(name, line, own))
@@ -138,15 +134,28 @@ def privates(known: Mapping[str, Module]) -> list[Private]:
             if (
                 isinstance(node, ast.Attribute)
                 and isinstance(node.value, ast.Name)
-                and node.value.id in aliases & ours
+                and node.value.id in aliases
                 and _private(node.attr)
             ):
                 found.append(Private(name, node.lineno, f"{node.value.id}.{node.attr}"))
     return found
 
 
+def _aliases(module: Module, known: Mapping[str, Module]) -> Iterator[str]:
+    """The local names that stand for a module of `known`."""
+    for node in ast.walk(module.tree):
+        if isinstance(node, ast.Import):
+            yield from (
+                alias.asname for alias in node.names if alias.asname and alias.name in known
+            )
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if f"{node.module}.{alias.name}" in known:
+                    yield alias.asname or alias.name
+
+
 def _private(name: str) -> bool:
-    return name.startswith("_") and not name.startswith("__") and name != "_core"
+    return name.startswith("_") and not name.startswith("__")
 
 
 def subscripts(tree: ast.AST) -> int:

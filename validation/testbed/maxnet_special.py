@@ -118,7 +118,7 @@ def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) 
     names = kernel.congestion(kernel.offered(), daemon.run_name())
     made: Plan = plan.of(scenario, resolved, names, protocols.targets(resolved["params"]))
     made.offloads = offloads
-    return Bed(made, backend._params(resolved), laws)
+    return Bed(made, backend.params_of(resolved), laws)
 
 
 def streams(on: Bed, first: int = 0) -> list[Running]:

@@ -68,9 +68,9 @@ def main() -> None:
 def version(wanted: bool) -> None:
     """Prints the version and stops, for `--version`."""
     if wanted:
-        from waterfill import __version__
+        from waterfill._core import version as core_version
 
-        print_text(f"waterfill {__version__}")
+        print_text(f"waterfill {core_version()}")
         raise typer.Exit
 
 

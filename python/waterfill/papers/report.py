@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from waterfill import __version__
+from waterfill._core import version
 from waterfill.errors import InputError
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS
@@ -121,7 +121,7 @@ def page(entries: Sequence[Entry]) -> str:
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>Waterfill: what reproduces</title><style>{_STYLE}</style></head><body>",
         "<h1>What the papers say, and whether it holds</h1>",
-        f"<p>{_summary(entries)}. Waterfill {html.escape(__version__)}.</p><nav>",
+        f"<p>{_summary(entries)}. Waterfill {html.escape(version())}.</p><nav>",
     ]
     text += [f"<a href='#{paper}'>{paper}</a>" for paper in papers]
     text.append("</nav>")

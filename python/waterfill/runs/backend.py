@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, runtime_checkable
 
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.progress import Report
@@ -10,6 +10,7 @@ from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 
 
+@runtime_checkable
 class Backend(Protocol):
     """Where scenarios run. `waterfill.runs.backends` lists all of them."""
 

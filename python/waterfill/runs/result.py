@@ -121,14 +121,14 @@ class Result:
     def _write_parquet(self, path: Path, table: pa.Table) -> Path:
         import pyarrow.parquet as pq
 
-        from waterfill import __version__
+        from waterfill._core import version
 
         # Not the lists: readers refuse metadata of 100 MB, and many flows would come to that. Not
         # the wall time: the same seed gives the same bytes.
         run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
         engine = {k: v for k, v in run["engine"].items() if k != "wall_s"}
         metadata = {
-            "waterfill.version": __version__,
+            "waterfill.version": version(),
             "waterfill.seed": str(self.summary["seed"]),
             "waterfill.summary": to_json({**run, "engine": engine}, indent=None),
             "waterfill.scenario": self.scenario_toml,

@@ -130,7 +130,7 @@ def _targets(scenario: Scenario, resolved: Document) -> Mapping[str, float]:
         raise scenario.core_error(error) from None
 
 
-def _params(resolved: Document) -> dict[str, dict[str, ParamValue | None]]:
+def params_of(resolved: Document) -> dict[str, dict[str, ParamValue | None]]:
     """Every parameter of the protocols used: the kernel's own, and those that a law was given."""
     used = dict.fromkeys(flow["protocol"] for flow in resolved["flows"])
     loaded = [name for name in used if kernel.PROTOCOLS[name].loaded]
@@ -157,7 +157,7 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     RunError when the network could not be built or a part of it died.
     """
     resolved, _ = prepare(scenario)
-    params, targets = _params(resolved), _targets(scenario, resolved)
+    params, targets = params_of(resolved), _targets(scenario, resolved)
     job = {
         "scenario": scenario.to_toml(), "network": resolved, "available": kernel.offered(),
         "loaded_as": daemon.run_name(), "params": params, "targets": targets,

@@ -28,15 +28,13 @@ def run(job: Document, duration_s: float, progress: Report | None) -> Document:
     Ctrl-C ends it early, with what there is; a second one kills it. Raises RunError,
     and Refusal where the input is at fault.
     """
-    import waterfill
-
     command = [sys.executable, "-m", "waterfill.testbed.inside"]
     began = time.monotonic()
     # A session of its own: Ctrl-C reaches us, and we tell the tree.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, cwd="/",
-        env=_environment(Path(waterfill.__file__).parent.parent),
+        env=_environment(Path(__file__).parents[2]),
     ) as process:  # fmt: skip
         try:
             _say(process, json.dumps(job))

@@ -346,7 +346,7 @@ def test_the_tree_tells_a_refusal_from_a_failure():
 
 def test_the_integers_are_all_that_linux_has():
     assert kernel.FORMS["maxnet"]["arithmetic"] == "kernel"
-    assert backend._params({"flows": [{"protocol": "cubic"}], "params": {}}).keys() == {"cubic"}
+    assert backend.params_of({"flows": [{"protocol": "cubic"}], "params": {}}).keys() == {"cubic"}
 
 
 def test_without_the_daemon_one_line_says_so(monkeypatch, waterfill, tmp_path):
