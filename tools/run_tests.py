@@ -1,6 +1,6 @@
-"""Runs every test suite that this machine can run and closes with one line of totals.
+"""Run every test suite that this host can run; the last line is the totals.
 
-Before that line it says what was skipped and why. Run by `make test` with .venv's interpreter.
+Before the totals it prints what was skipped and why. Run by `make test` with .venv's interpreter.
 Exits 1 when a test failed or when none ran.
 """
 
@@ -13,7 +13,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -22,36 +22,63 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Outcome:
-    """What one suite's tests came to."""
+    """The tests of one suite, counted."""
 
     passed: int = 0
     failed: int = 0
-    skipped: Counter[str] = field(default_factory=Counter)  # "test: why" → how many
+    skipped: Counter[str] = field(default_factory=Counter)  # "test: why" → number of tests
 
 
-@dataclass(frozen=True)
-class Suite:
-    """One runner. If `missing` names what this machine lacks, the suite is skipped by name."""
+# What `cargo test` prints. libtest's JSON needs a nightly compiler, and cargo-nextest, which writes
+# JUnit files, runs no documentation examples. So it is text, and what does not add up is a failure.
+_STARTED = re.compile(r" *(?:Running (?:unittests )?\S+ \(\S+\)|Doc-tests \S+)$")
+_ANNOUNCED = re.compile(r"running (\d+) tests?$")
+_IGNORED = re.compile(r"test (.+?) \.\.\. ignored(?:, (.+))?$")
+_TOTALS = re.compile(r"test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored; (\d+) measured;")
 
-    name: str
-    run: Callable[[], Outcome]
-    missing: Callable[[], str | None] = lambda: None
+
+def count_cargo(lines: Iterable[str], code: int = 0) -> Outcome:
+    """Count the tests in what `cargo test` printed, given its exit code.
+
+    Counted as one failure each: a test binary that ends without its totals, totals that differ from
+    the number of tests announced, a non-zero exit code without a failed test, and no test at all.
+    """
+    outcome = Outcome()
+    announced = ignored = errors = 0
+    unfinished = False
+    for line in lines:
+        text = line.rstrip()
+        if _STARTED.match(text):
+            errors += unfinished
+            unfinished = True
+        elif match := _ANNOUNCED.match(text):
+            announced, ignored, unfinished = int(match[1]), 0, True
+        elif match := _IGNORED.match(text):
+            ignored += 1
+            outcome.skipped[f"{match[1]}: {match[2] or 'marked ignore'}"] += 1
+        elif match := _TOTALS.match(text):
+            counts = [int(count) for count in match.groups()]
+            outcome.passed += counts[0]
+            outcome.failed += counts[1]
+            errors += sum(counts) != announced or counts[2] != ignored
+            unfinished = False
+    outcome.failed += errors + unfinished
+    if outcome.failed == 0 and (code != 0 or outcome.passed == 0):
+        outcome.failed = 1
+    return outcome
 
 
 def cargo() -> Outcome:
     """The Rust tests of the default workspace members, documentation examples included."""
-    outcome = Outcome()
-    # --no-fail-fast: one run tells everything that is broken.
+    # --no-fail-fast: one run reports everything that is broken.
     command = ["cargo", "test", "--locked", "--no-fail-fast"]
-    lacks = subprocess.run(
-        [ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True, check=False
-    )
-    if lacks.returncode == 0:
+    check = subprocess.run([ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True)
+    if check.returncode == 0:
         command += ["--features", "waterfill-linux/daemon"]
-    else:
-        outcome.skipped[f"waterfill-linux/daemon: {lacks.stdout.strip()}"] += 1
-    # proptest draws the same cases on every run, unless another seed is asked for.
-    environment = {"PROPTEST_RNG_SEED": "1", **os.environ}
+    # proptest draws the same cases on every run, unless another seed is asked for. Colours would
+    # hide the lines that are counted.
+    environment = {"PROPTEST_RNG_SEED": "1", **os.environ, "CARGO_TERM_COLOR": "never"}
+    lines = []
     with subprocess.Popen(
         command,
         cwd=ROOT,
@@ -63,13 +90,10 @@ def cargo() -> Outcome:
         assert process.stdout is not None
         for line in process.stdout:
             print(line, end="", flush=True)
-            if totals := re.match(r"test result: \S+ (\d+) passed; (\d+) failed;", line):
-                outcome.passed += int(totals[1])
-                outcome.failed += int(totals[2])
-            elif ignored := re.match(r"test (.+?) \.\.\. ignored(?:, (.+))?$", line):
-                outcome.skipped[f"{ignored[1]}: {ignored[2] or 'marked ignore'}"] += 1
-    if process.returncode != 0 and outcome.failed == 0:
-        outcome.failed = 1  # it did not build, or a test binary died before it could count
+            lines.append(line)
+    outcome = count_cargo(lines, process.returncode)
+    if check.returncode != 0:
+        outcome.skipped[f"waterfill-linux/daemon: {check.stdout.strip()}"] += 1
     return outcome
 
 
@@ -94,18 +118,12 @@ def pytest() -> Outcome:
     return outcome
 
 
-SUITES = [Suite("cargo test", cargo), Suite("pytest", pytest)]
-
-
 def main() -> int:
-    """Run all suites in turn; the exit code."""
+    """Run all suites; returns the exit code."""
     total = Outcome()
-    for suite in SUITES:
-        print(f"\n== {suite.name} ==", flush=True)
-        if why := suite.missing():
-            total.skipped[f"{suite.name}: {why}"] += 1
-            continue
-        outcome = suite.run()
+    for name, suite in (("cargo test", cargo), ("pytest", pytest)):
+        print(f"\n== {name} ==", flush=True)
+        outcome = suite()
         total.passed += outcome.passed
         total.failed += outcome.failed
         total.skipped.update(outcome.skipped)

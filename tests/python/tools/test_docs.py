@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
 from known import ROOT
+from tools import docs
 from waterfill.network import protocols
 from waterfill.network.protocols import ParamInfo, ProtocolInfo
 
-
-def _load() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("docs", ROOT / "tools" / "docs.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-docs = _load()
 KNOWN = protocols.load()
 
 RUST = """//! Toy: one rate for all. It is small
