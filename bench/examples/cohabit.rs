@@ -8,7 +8,7 @@ use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
 use waterfill_network::{CohabitSpec, ControllerSpec, EstimatorSpec};
-use waterfill_sim::queue::ModuleBench;
+use waterfill_sim::ModuleBench;
 
 const FLOWS: [u32; 5] = [10, 100, 1_000, 10_000, 100_000];
 

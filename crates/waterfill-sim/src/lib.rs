@@ -1,25 +1,26 @@
 //! Packet-level simulator of explicit congestion control.
 //!
-//! Reading order: `packet`, `link` (a transmitter and a wire), [`queue`] (what waits
-//! before it), `fault` (loss, reordering, duplication), `recovery`, `sender` and `receiver` (hosts), `traffic` (load beside the flows), [`engine`] (the event loop), `meter`
-//! and `summary` (what is measured and reported). The network that is simulated is [`waterfill_network::Network`].
+//! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `link` (a transmitter and a wire), `queue` (its queue
+//! disciplines), `fault` (loss, reordering, duplication), `delay_line`; `recovery`, `sender`, `receiver` and `flow` (hosts);
+//! `traffic` (load without congestion control, and finite flows); `engine` (event loop, samples, summary) and `meter`.
 
 mod delay_line;
-pub mod engine;
+mod engine;
 mod fault;
+mod flow;
 mod link;
 mod meter;
 mod packet;
 mod prr;
-pub mod queue;
+mod queue;
 mod random;
 mod ranges;
 mod receiver;
 mod recovery;
 mod sender;
-mod summary;
 #[cfg(test)]
 mod testing;
 mod traffic;
 
-pub use engine::Simulation;
+pub use engine::{Ledger, Simulation};
+pub use queue::ModuleBench;

@@ -27,6 +27,15 @@ const PACING_GAIN: f64 = 1.2;
 /// A tick of the histogram of round trips is 2¹⁶ ps.
 const RTT_TICK_BITS: u32 = 16;
 
+/// Which flow a sender belongs to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    /// Index among the engine's flows.
+    pub(crate) flow: u32,
+    /// Index in its group.
+    pub(crate) index: u32,
+}
+
 /// What all flows of a group share.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
@@ -51,7 +60,8 @@ pub(crate) struct SenderSpec {
 }
 
 impl SenderSpec {
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, id: ProtocolId, (flow_id, index): (u32, u32)) -> Self {
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, id: ProtocolId, place: Place) -> Self {
+        let Place { flow: flow_id, index } = place;
         let headers = TCP_IP_BYTES + id.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
         let host = id.info().host;

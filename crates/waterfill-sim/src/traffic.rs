@@ -1,25 +1,24 @@
-//! Load beside the scheduled flows: sources of packets that nothing controls, and arrivals of finite flows.
+//! Traffic sources: packets without congestion control, and arrivals of finite flows.
 //!
-//! Each source owns one random stream and takes one number from it for each gap, period or size. Flows that arrive
-//! live in slots of the engine's flows: when one is over, the source's next takes its place, so memory
-//! follows the number of flows that are open at once, not of those that have been.
+//! Each source owns one random stream and draws one number per gap, period or size. Arriving flows occupy slots among the
+//! engine's flows. When one finishes, the source's next flow takes its slot: memory grows with the number of concurrent
+//! flows, not with their total.
 
 use std::sync::Arc;
 
 use rand_pcg::Pcg64;
-use waterfill_laws::registry::{AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::distribution::{Sampler, exponential};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::random::uniform;
 use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
-use crate::engine::{Flow, Route};
+use crate::flow::{Flow, Law, Route};
 
-/// Where the random streams of traffic begin: beyond those of links.
+/// First random stream of traffic sources: beyond those of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
 
-/// A tick of the histogram of completion times is a nanosecond: its 1/64 is far above it.
+/// A tick of the histogram of completion times is 1 ns, far finer than the histogram's resolution of 1/64.
 const TICK_PS: u64 = 1000;
 
 /// A source of packets or of flows.
@@ -29,62 +28,65 @@ pub(crate) struct Traffic {
     pub(crate) path: Box<[u32]>,
     process: Process,
     rng: Pcg64,
-    /// When the next packet or flow comes.
+    /// When it next sends a packet or starts a flow.
     pub(crate) next: Instant,
     pub(crate) stop: Instant,
-    /// The summary's window, cut to the source's life.
+    /// The summary's window, cut to the source's lifetime.
     pub(crate) counted: (Instant, Instant),
+    /// Packets sent; those of flows are not included.
     pub(crate) sent: u64,
+    /// Packets received, those of flows included.
     pub(crate) received: u64,
+    /// Bytes received in the window.
     pub(crate) bytes_counted: u64,
+    /// Bytes received.
     pub(crate) bytes_total: u64,
     /// Received bytes at the last sample.
     pub(crate) sampled_bytes: u64,
-    /// Of a source of flows.
-    pub(crate) web: Option<Box<Web>>,
+    /// State of a source of flows.
+    pub(crate) web: Option<Box<WebFlows>>,
 }
 
-/// What decides on the time of the next.
+/// Times of packets or flows.
 #[derive(Debug)]
 enum Process {
-    /// One an interval.
+    /// One per interval.
     Constant(Duration),
     /// Exponential gaps of this mean, in seconds.
     Poisson(f64),
-    /// One an interval of the time that it is on.
+    /// One per interval during on-periods.
     OnOff { interval: Duration, on: Sampler, off: Sampler, on_until: Instant },
 }
 
-/// What flows that arrive share, and what has become of them.
+/// A source's flows: what they have in common, and their totals.
 #[derive(Debug)]
-pub(crate) struct Web {
-    pub(crate) protocol: ProtocolId,
-    pub(crate) params: AnyParams,
-    /// As the newest of them is; only the size differs.
+pub(crate) struct WebFlows {
+    pub(crate) law: Law,
+    /// The newest flow's specification; flows differ in size only.
     pub(crate) flow: FlowSpec,
     pub(crate) route: Arc<Route>,
     sizes: Sampler,
-    /// Places among the engine's flows whose flow is over.
+    /// Slots among the engine's flows whose flow has finished.
     pub(crate) free: Vec<u32>,
     pub(crate) started: u64,
     pub(crate) open: u64,
     pub(crate) open_max: u64,
-    pub(crate) over: Tally,
+    pub(crate) finished: FlowTotals,
 }
 
 /// Sums over flows.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct FlowTotals {
     pub(crate) packets_sent: u64,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
     pub(crate) payload_counted: u64,
     pub(crate) completed: u64,
-    /// From SYN to last byte, of flows that began in the summary's window.
+    /// From SYN to last byte, of flows that started in the summary's window.
     pub(crate) completion: CompletionTimes,
 }
 
-/// Times that flows took, in memory that does not grow with their number.
+/// Completion times of flows, in memory that does not grow with their number.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct CompletionTimes {
     ticks: Histogram,
@@ -123,12 +125,12 @@ impl Traffic {
         traffic
     }
 
-    /// Whether its time has come: it has not stopped.
+    /// Whether it has not stopped by its next event.
     pub(crate) fn is_on(&self) -> bool {
         self.next < self.stop
     }
 
-    /// Moves `next` on by one.
+    /// Advances `next` to the following packet or flow.
     pub(crate) fn step(&mut self) {
         match &self.process {
             Process::Constant(interval) => self.next += *interval,
@@ -142,8 +144,10 @@ impl Traffic {
         }
     }
 
-    /// The clock of an on–off source stands while it is off: what is left of an interval at the end of one period is
-    /// waited for in the next, so that the mean rate is exact however short the periods are.
+    /// Moves `next` out of the off-periods.
+    ///
+    /// The clock of an on–off source stops while it is off: the rest of an interval at the end of one on-period is waited for
+    /// in the next. So the mean rate is exact however short the periods are.
     fn skip_off(&mut self) {
         let Process::OnOff { on, off, on_until, .. } = &mut self.process else { return };
         while *on_until <= self.next && self.next < self.stop {
@@ -154,7 +158,7 @@ impl Traffic {
         }
     }
 
-    /// A packet of its own, or of one of its flows, has arrived.
+    /// Counts a packet of the source, or of one of its flows, at the end of its path.
     pub(crate) fn receive(&mut self, now: Instant, bytes: u16) {
         self.received += 1;
         self.bytes_total += u64::from(bytes);
@@ -163,7 +167,7 @@ impl Traffic {
         }
     }
 
-    /// The size of the next flow, in bytes of payload.
+    /// Draws the size of the next flow, in bytes of payload.
     pub(crate) fn draw_size(&mut self) -> u64 {
         let u = uniform(&mut self.rng);
         self.web.as_ref().map_or(1, |web| web.sizes.quantile(u).round().max(1.0) as u64)
@@ -188,17 +192,11 @@ impl Process {
     }
 }
 
-impl Web {
-    /// Flows that have begun go on to the end of the run.
-    pub(crate) fn new(
-        spec: &ArrivalSpec,
-        (protocol, params): (ProtocolId, AnyParams),
-        route: Arc<Route>,
-        end: Instant,
-    ) -> Self {
+impl WebFlows {
+    /// Prepares a source of flows, which may send until the end of the run.
+    pub(crate) fn new(spec: &ArrivalSpec, law: Law, route: Arc<Route>, end: Instant) -> Self {
         Self {
-            protocol,
-            params,
+            law,
             flow: FlowSpec { stop_s: end.as_secs(), ..spec.flow.clone() },
             route,
             sizes: spec.sizes_bytes.sampler(),
@@ -206,13 +204,13 @@ impl Web {
             started: 0,
             open: 0,
             open_max: 0,
-            over: Tally::default(),
+            finished: FlowTotals::default(),
         }
     }
 }
 
-impl Tally {
-    /// Adds what there is to say of a flow, over or not; its completion time if it began in the window.
+impl FlowTotals {
+    /// Adds a flow's counts, finished or not, and its completion time if it started in the window.
     pub(crate) fn add(&mut self, flow: &Flow, window: (Instant, Instant)) {
         self.packets_sent += flow.sender.packets_sent;
         self.retransmissions += flow.sender.retransmissions;
@@ -244,7 +242,7 @@ impl CompletionTimes {
         (self.count > 0).then(|| self.max.as_secs())
     }
 
-    /// To within 1/64 of itself, and not above the largest.
+    /// Returns a quantile, to within 1/64 and not above the largest.
     pub(crate) fn quantile_s(&self, q: f64) -> Option<f64> {
         let ticks = self.ticks.quantile(q)?;
         Some((ticks * TICK_PS as f64 * 1e-12).min(self.max.as_secs()))
@@ -288,21 +286,21 @@ mod tests {
     }
 
     #[test]
-    fn poisson_gaps_have_an_exponential_s_mean_and_variance() {
+    fn poisson_gaps_have_the_mean_and_variance_of_an_exponential() {
         let n = 1_000_000;
         let at = times(&mut source("poisson", 0, json!({})), n + 1);
         let gaps: Vec<f64> = at.windows(2).map(|w| w[1] - w[0]).collect();
         let mean = gaps.iter().sum::<f64>() / n as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n as f64;
-        // Standard deviations of the two: 1/√n = 0.1 % and √(8/n) = 0.28 %. Four of them.
+        // The standard deviations are 1/√n = 0.1 % and √(8/n) = 0.28 %; the tolerances are four of them.
         assert_close(mean, 1e-3, 0.004);
         assert_close(variance, 1e-6, 0.0113);
         let longer = gaps.iter().filter(|&&gap| gap > 2e-3).count() as f64 / n as f64;
         assert_close(longer, (-2f64).exp(), 0.01); // √((1 − p) / np) = 0.25 %
-        assert!(at[0] > 1.0, "the first comes after a gap too");
+        assert!(at[0] > 1.0, "the first packet comes after a gap too");
     }
 
-    /// Counts in a second are as random as their mean, and two sources have nothing to do with one another.
+    /// Counts per second have a variance equal to their mean, and two sources are uncorrelated.
     #[test]
     fn poisson_sources_are_independent() {
         let counts = |index| {
@@ -326,32 +324,32 @@ mod tests {
     }
 
     #[test]
-    fn a_constant_source_is_as_it_says() {
+    fn a_constant_source_sends_at_its_interval() {
         assert_eq!(times(&mut source("cbr", 0, json!({})), 3), [1.0, 1.001, 1.002]);
     }
 
-    /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period; half a millisecond is left of the
-    /// third interval, which ends in the second period, at 10.5 ms.
+    /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period. Half a millisecond of the third interval
+    /// falls into the second period and ends at 10.5 ms.
     #[test]
-    fn the_clock_of_an_on_off_source_stands_while_it_is_off() {
+    fn the_clock_of_an_on_off_source_stops_while_it_is_off() {
         let at = times(&mut on_off(constant(0.0025), constant(0.0075)), 6);
         for (at, by_hand) in at.iter().zip([1.0, 1.001, 1.002, 1.0105, 1.0115, 1.02]) {
             assert_close(*at, by_hand, 1e-12);
         }
     }
 
-    /// Mean rate: duty × rate, also where a period is hardly longer than a packet.
+    /// The mean rate is duty × rate, even where a period is hardly longer than a packet.
     #[test]
-    fn an_on_off_source_sends_at_its_duty() {
+    fn an_on_off_source_sends_at_its_duty_cycle() {
         let exponential = |mean: f64| json!({"distribution": "exponential", "mean": mean});
         let pareto = |mean: f64| json!({"distribution": "pareto", "mean": mean, "shape": 1.5, "max": 100.0 * mean});
         let n = 400_000;
         for (on, off, duty, within) in [
             (constant(0.1), constant(0.3), 0.25, 1e-3),
-            // The means of 4,000 and of 320,000 on-periods, and as many off: √(2/4000) and √(2/320000), three of them.
+            // Means of 4,000 and of 320,000 on-periods, and as many off-periods: three times √(2/4000) and √(2/320000).
             (exponential(0.1), exponential(0.3), 0.25, 0.067),
             (exponential(0.00125), exponential(0.00125), 0.5, 0.0075),
-            // Bounded at 100 means, shape 1.5: a squared coefficient of variation of about 5; √(2·5/4000), three of them.
+            // Bounded at 100 means, shape 1.5: a squared coefficient of variation of about 5, so three times √(2·5/4000).
             (pareto(0.1), pareto(0.1), 0.5, 0.15),
         ] {
             let at = times(&mut on_off(on, off), n);
@@ -360,7 +358,7 @@ mod tests {
     }
 
     #[test]
-    fn an_on_off_source_at_the_end_of_time_ends() {
+    fn an_on_off_source_stops_at_the_end_of_the_clock() {
         let mut traffic = on_off(constant(0.001), json!({"distribution": "pareto", "mean": 9e5, "shape": 1.01}));
         let at = times(&mut traffic, 50);
         assert!(!traffic.is_on(), "{at:?}");

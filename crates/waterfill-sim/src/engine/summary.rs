@@ -5,16 +5,17 @@ use waterfill_network::summary::{
     CompletionSummary, EngineSummary, FlowSummary, LinkSummary, RttSummary, Summary, TrafficSummary, WebSummary,
 };
 
-use crate::engine::{Flow, Owner, Simulation};
-use crate::traffic::{CompletionTimes, Tally, Traffic};
+use super::Simulation;
+use crate::flow::{Flow, Owner};
+use crate::traffic::{CompletionTimes, FlowTotals, Traffic};
 
 impl Simulation {
-    /// The figures up to now; of the part of the window that has been, if the run is not over.
+    /// Returns the summary up to now; before the end of the run, of the part of the window that has passed.
     pub fn summary(&mut self) -> Summary {
         let now = self.now();
         let flows = self.flows.iter().filter_map(|flow| self.flow_summary(flow, now)).collect();
-        let tallies = self.tallies();
-        let traffic = self.traffic.iter().zip(&tallies).map(|(t, tally)| traffic_summary(t, tally, now)).collect();
+        let totals = self.flow_totals();
+        let traffic = self.traffic.iter().zip(&totals).map(|(t, totals)| traffic_summary(t, totals, now)).collect();
         let engine =
             EngineSummary { packet_hops: self.packet_hops(), events: self.events(), ..EngineSummary::default() };
         let names = self.network.links.iter().map(|spec| spec.name.clone());
@@ -36,16 +37,16 @@ impl Simulation {
         Summary { flows, links, traffic, engine }
     }
 
-    /// What became of each source's flows: of those that are over and those that are open.
-    fn tallies(&self) -> Vec<Tally> {
-        let over = |t: &Traffic| t.web.as_ref().map(|web| web.over.clone()).unwrap_or_default();
-        let mut tallies: Vec<Tally> = self.traffic.iter().map(over).collect();
+    /// Returns the totals of each source's flows, finished and open.
+    fn flow_totals(&self) -> Vec<FlowTotals> {
+        let finished = |t: &Traffic| t.web.as_ref().map(|web| web.finished.clone()).unwrap_or_default();
+        let mut totals: Vec<FlowTotals> = self.traffic.iter().map(finished).collect();
         for flow in &self.flows {
             if let Owner::Traffic(t) = flow.owner {
-                tallies[t as usize].add(flow, self.traffic[t as usize].counted);
+                totals[t as usize].add(flow, self.traffic[t as usize].counted);
             }
         }
-        tallies
+        totals
     }
 
     fn flow_summary(&self, flow: &Flow, now: Instant) -> Option<FlowSummary> {
@@ -55,7 +56,7 @@ impl Simulation {
         let name = if spec.count > 1 { format!("{}[{index}]", spec.name) } else { spec.name.clone() };
         let start_s = spec.start_s + f64::from(index) * spec.stagger_s;
         let until = flow.receiver.completed.unwrap_or(Instant::NEVER).min(flow.sender.spec.stop).min(now);
-        let active_s = window_of_life([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
+        let active_s = intersection([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
         let rate = |bytes: u64| active_s.map(|[from, to]| bytes as f64 * 8.0 / (to - from));
         let base_ms = spec.base_rtt_s * 1e3;
         let rtt = &flow.sender.rtt;
@@ -84,24 +85,24 @@ impl Simulation {
     }
 }
 
-fn traffic_summary(traffic: &Traffic, tally: &Tally, now: Instant) -> TrafficSummary {
+fn traffic_summary(traffic: &Traffic, totals: &FlowTotals, now: Instant) -> TrafficSummary {
     let (from, to) = (traffic.counted.0.as_secs(), traffic.counted.1.min(now).as_secs());
     let rate = |bytes: u64| (to > from).then(|| bytes as f64 * 8.0 / (to - from));
     let flows = traffic.web.as_ref().map(|web| WebSummary {
-        protocol: web.protocol.info().name,
-        goodput_bps: rate(tally.payload_counted),
+        protocol: web.law.protocol.info().name,
+        goodput_bps: rate(totals.payload_counted),
         flows_started: web.started,
-        flows_completed: tally.completed,
+        flows_completed: totals.completed,
         flows_open_max: web.open_max,
-        flow_completion_ms: completion_summary(&tally.completion),
-        retransmissions: tally.retransmissions,
-        timeouts: tally.timeouts,
+        flow_completion_ms: completion_summary(&totals.completion),
+        retransmissions: totals.retransmissions,
+        timeouts: totals.timeouts,
     });
     TrafficSummary {
         name: traffic.spec.name.clone(),
         kind: traffic.spec.kind.name(),
         rate_bps: rate(traffic.bytes_counted),
-        packets_sent: traffic.sent + tally.packets_sent,
+        packets_sent: traffic.sent + totals.packets_sent,
         packets_received: traffic.received,
         flows,
     }
@@ -121,8 +122,8 @@ fn completion_summary(times: &CompletionTimes) -> CompletionSummary {
     }
 }
 
-/// Where two spans of time meet; none if they do not, or only touch.
-fn window_of_life(window: [f64; 2], life: [f64; 2]) -> Option<[f64; 2]> {
-    let both = [window[0].max(life[0]), window[1].min(life[1])];
+/// Returns the intersection of two time spans; `None` if it is empty or a single instant.
+fn intersection(a: [f64; 2], b: [f64; 2]) -> Option<[f64; 2]> {
+    let both = [a[0].max(b[0]), a[1].min(b[1])];
     (both[0] < both[1]).then_some(both)
 }

@@ -1,0 +1,92 @@
+//! Traffic sources: packets without congestion control, and finite flows that start and finish during the run.
+
+use waterfill_laws::registry::AnyHeader;
+use waterfill_laws::units::Instant;
+
+use super::Simulation;
+use super::event::Event;
+use crate::flow::{Flow, FlowSetup, Owner};
+use crate::packet::{Cargo, Flags, Packet, Role, SackId};
+use crate::sender::{Place, SenderSpec};
+
+impl Simulation {
+    /// Handles a traffic source's event: it sends a packet or starts a flow, and schedules the next.
+    pub(super) fn run_traffic(&mut self, t: u32) {
+        let traffic = &mut self.traffic[t as usize];
+        if !traffic.is_on() {
+            return;
+        }
+        traffic.step();
+        let next = traffic.next;
+        if traffic.web.is_some() {
+            self.start_flow(t);
+        } else {
+            self.send_traffic_packet(t);
+        }
+        self.schedule(next, Event::Traffic(t));
+    }
+
+    fn send_traffic_packet(&mut self, t: u32) {
+        let traffic = &mut self.traffic[t as usize];
+        traffic.sent += 1;
+        let first = traffic.path[0];
+        let packet = Packet {
+            flow: t,
+            bytes: traffic.spec.packet_bytes,
+            incarnation: 0,
+            hop: 0,
+            role: Role::Traffic,
+            flags: Flags::default(),
+            sack: SackId::NONE,
+            number: 0,
+            sent: self.now,
+            echoed: Instant::ZERO,
+            cargo: Cargo::Header(AnyHeader::None),
+        };
+        self.ledger.sent += 1;
+        self.enqueue(first, packet);
+    }
+
+    /// Starts a flow of a traffic source, in the slot of a finished one or in a new one.
+    fn start_flow(&mut self, t: u32) {
+        let traffic = &mut self.traffic[t as usize];
+        let size_bytes = traffic.draw_size();
+        let counted = traffic.counted;
+        let Some(web) = &mut traffic.web else { return };
+        web.started += 1;
+        web.open += 1;
+        web.open_max = web.open_max.max(web.open);
+        web.flow.size_bytes = Some(size_bytes);
+        let f = web.free.pop().unwrap_or(self.flows.len() as u32);
+        let mut sender = SenderSpec::new(&self.network, &web.flow, web.law.protocol, Place { flow: f, index: 0 });
+        sender.start = self.now;
+        sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
+        let before = self.flows.get(f as usize);
+        sender.incarnation = before.map_or(0, |flow| flow.sender.spec.incarnation);
+        // The heap's entries for the slot's previous flow serve this one.
+        let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
+        let owner = Owner::Traffic(t);
+        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route: &web.route };
+        let mut flow = Flow::new(&self.network, setup);
+        (flow.sender_due, flow.receiver_due) = due;
+        if (f as usize) < self.flows.len() {
+            self.flows[f as usize] = flow;
+        } else {
+            self.flows.push(flow);
+        }
+        self.transmit(f);
+    }
+
+    /// Finishes a flow of a traffic source that has received its last acknowledgement, and frees its slot.
+    /// Packets of it that are still in transit carry an incarnation number that no longer matches.
+    pub(super) fn finish_flow(&mut self, f: u32, t: u32) {
+        let flow = &mut self.flows[f as usize];
+        let traffic = &mut self.traffic[t as usize];
+        let Some(web) = &mut traffic.web else { return };
+        web.finished.add(flow, traffic.counted);
+        web.open -= 1;
+        web.free.push(f);
+        flow.owner = Owner::Nobody;
+        flow.sender.spec.incarnation = flow.sender.spec.incarnation.wrapping_add(1);
+    }
+}

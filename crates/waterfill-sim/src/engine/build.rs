@@ -1,0 +1,125 @@
+//! Builds flows, routes, router laws, traffic sources and series from the resolved network.
+
+use std::sync::Arc;
+
+use waterfill_laws::protocol::Kind;
+use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::{FlowSpec, Network};
+
+use super::Simulation;
+use super::event::Event;
+use crate::delay_line::DelayLine;
+use crate::flow::{Flow, FlowSetup, Law, Owner, Route};
+use crate::sender::{Place, SenderSpec};
+use crate::traffic::{Traffic, WebFlows};
+
+/// The direction of a delay line, seen from the source.
+#[derive(Clone, Copy, Debug)]
+enum Side {
+    Out,
+    Back,
+}
+
+impl Simulation {
+    /// Builds everything but the links, and schedules the first events.
+    pub(super) fn build(&mut self) -> Result<(), String> {
+        self.build_flows()?;
+        self.build_traffic()?;
+        self.build_series();
+        self.schedule(self.measure.0, Event::WindowOpens);
+        self.schedule(self.measure.1, Event::WindowCloses);
+        self.schedule(Instant::ZERO + self.sample, Event::Sample);
+        Ok(())
+    }
+
+    fn build_flows(&mut self) -> Result<(), String> {
+        let network = self.network.clone();
+        for (group, spec) in (0u32..).zip(&network.flows) {
+            let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
+            let route = self.build_route(spec);
+            for index in 0..spec.count {
+                let flow = self.flows.len() as u32;
+                let sender = SenderSpec::new(&network, spec, law.protocol, Place { flow, index });
+                let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
+                let setup = FlowSetup { owner: Owner::Group(group), law: &law, spec, sender, counted, route: &route };
+                self.flows.push(Flow::new(&network, setup));
+                self.schedule_sender(flow);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns a flow's law; adds its router law to each link direction that its data crosses. `at` names the flow.
+    fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<Law, String> {
+        let protocol = Network::protocol_of(at, spec)?;
+        let params = self.network.params_of(protocol)?;
+        let info = protocol.info();
+        for &l in &spec.forward {
+            let (link, link_spec) = (&mut self.links[l as usize], &self.network.links[l as usize]);
+            let enabled = link_spec.routers.as_ref().is_none_or(|names| names.iter().any(|name| name == info.name));
+            if enabled && info.kind == Kind::Explicit && !link.has_router(protocol) {
+                let at = |e| format!("params.{}.{e} (for link {})", info.name, link_spec.name);
+                params.check_link(link.view()).map_err(at)?;
+                link.add_router(protocol, params.router(link.view()), params.target());
+            }
+        }
+        Ok(Law { protocol, params })
+    }
+
+    fn build_route(&mut self, spec: &FlowSpec) -> Arc<Route> {
+        let pad = Duration::from_secs(spec.pad_s);
+        let pad = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
+        Arc::new(Route { forward: spec.forward.clone().into(), reverse: spec.reverse.clone().into(), pad })
+    }
+
+    /// Returns the index of the delay line with this delay; flows of one delay share it, since it keeps their order.
+    fn delay_line(&mut self, delay: Duration, side: Side) -> u32 {
+        // Lines are stored in pairs: out at even indexes, back at odd ones.
+        let side = side as usize;
+        let known = self.delay_lines.iter().enumerate().find(|(i, line)| i % 2 == side && line.delay() == delay);
+        if let Some((i, _)) = known {
+            return i as u32;
+        }
+        if side == Side::Out as usize {
+            self.delay_lines.push(DelayLine::new(delay));
+            self.delay_lines.push(DelayLine::new(delay));
+        }
+        self.delay_lines.len() as u32 - 2 + side as u32
+    }
+
+    fn build_traffic(&mut self) -> Result<(), String> {
+        for (i, spec) in (0u32..).zip(self.network.traffic.clone()) {
+            let mut traffic = Traffic::new(spec, i, self.network.seed, self.measure);
+            if let Some(spec) = &traffic.spec.flows {
+                let law = self.build_law(&format!("traffic.{}", traffic.spec.name), &spec.flow)?;
+                let route = self.build_route(&spec.flow);
+                traffic.web = Some(Box::new(WebFlows::new(spec, law, route, self.end)));
+            }
+            self.schedule(traffic.next, Event::Traffic(i));
+            self.traffic.push(traffic);
+        }
+        Ok(())
+    }
+
+    fn build_series(&mut self) {
+        let of_flows = distinct(self.flows.iter().map(|flow| flow.protocol));
+        let of_web = self.traffic.iter().filter_map(|traffic| traffic.web.as_ref()).map(|web| web.law.protocol);
+        let all = distinct(of_flows.iter().copied().chain(of_web));
+        self.queue_columns = distinct(self.links.iter().flat_map(|link| link.queue_columns().iter().copied()));
+        self.flow_series = Series::new(&FLOW_COLUMNS, &of_flows);
+        self.link_series = Series::new(&[&LINK_COLUMNS[..], &self.queue_columns].concat(), &all);
+        self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
+    }
+}
+
+/// Returns each item once, in order of first appearance.
+fn distinct<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut found = Vec::new();
+    for item in items {
+        if found.last() != Some(&item) && !found.contains(&item) {
+            found.push(item);
+        }
+    }
+    found
+}

@@ -1,0 +1,179 @@
+//! The simulation: links, hosts and timers in order of time.
+//!
+//! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
+//! sources), `sample`, `summary`. The heap holds at most one entry per link direction, delay line, flow timer and traffic
+//! source, and none per packet in flight, except for packets that a faulty wire delivers out of order. Entries of one
+//! time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and arenas
+//! grow to what the network holds and keep that size.
+
+use std::collections::BinaryHeap;
+
+use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::{Network, Series};
+
+use crate::delay_line::DelayLine;
+use crate::flow::Flow;
+use crate::link::Link;
+use crate::meter::Reading;
+use crate::packet::{SackId, Sacks};
+use crate::traffic::Traffic;
+
+mod arrivals;
+mod build;
+mod event;
+mod run;
+mod sample;
+mod summary;
+
+use event::Timed;
+
+/// A packet-level simulation.
+#[derive(Debug)]
+pub struct Simulation {
+    network: Network,
+    now: Instant,
+    end: Instant,
+    /// The summary's window.
+    measure: (Instant, Instant),
+    heap: BinaryHeap<Timed>,
+    /// The sequence number given out last.
+    order: u64,
+    links: Vec<Link>,
+    delay_lines: Vec<DelayLine>,
+    flows: Vec<Flow>,
+    traffic: Vec<Traffic>,
+    sacks: Sacks,
+    /// Time between samples.
+    sample: Duration,
+    /// Time of the last sample.
+    sampled: Instant,
+    /// Each link's statistics at the last sample.
+    link_readings: Vec<Reading>,
+    /// Columns that queue disciplines add to the series of links.
+    queue_columns: Vec<&'static str>,
+    flow_series: Series,
+    link_series: Series,
+    traffic_series: Series,
+    events: u64,
+    packet_hops: u64,
+    ledger: Ledger,
+}
+
+/// Counts of packets: `sent` + `duplicated` is the sum of the others at all times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// Sent by hosts and traffic sources.
+    pub sent: u64,
+    /// Copies made on wires that deliver packets twice.
+    pub duplicated: u64,
+    /// Delivered at the end of their path.
+    pub delivered: u64,
+    /// Dropped by queues.
+    pub dropped: u64,
+    /// Lost on wires.
+    pub lost: u64,
+    /// In queues and on wires.
+    pub in_transit: u64,
+}
+
+impl Simulation {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// One sentence: what of the network is missing or out of range.
+    pub fn new(network: Network) -> Result<Self, String> {
+        let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
+        let links: Vec<Link> = (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, &network)).collect();
+        let mut sim = Self {
+            now: Instant::ZERO,
+            end: Instant::from_secs(network.duration_s),
+            measure,
+            heap: BinaryHeap::new(),
+            order: 0,
+            link_readings: vec![Reading::default(); links.len()],
+            links,
+            delay_lines: Vec::new(),
+            flows: Vec::new(),
+            traffic: Vec::new(),
+            sacks: Sacks::default(),
+            sample: Duration::from_secs(network.sample_s),
+            sampled: Instant::ZERO,
+            queue_columns: Vec::new(),
+            flow_series: Series::default(),
+            link_series: Series::default(),
+            traffic_series: Series::default(),
+            events: 0,
+            packet_hops: 0,
+            ledger: Ledger::default(),
+            network,
+        };
+        sim.build()?;
+        Ok(sim)
+    }
+
+    /// Returns the simulated time.
+    #[must_use]
+    pub const fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Returns the length of the run.
+    #[must_use]
+    pub const fn end(&self) -> Instant {
+        self.end
+    }
+
+    /// Returns the number of heap entries handled so far.
+    #[must_use]
+    pub const fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Returns how many packets have crossed a link so far, each counted once per link.
+    #[must_use]
+    pub const fn packet_hops(&self) -> u64 {
+        self.packet_hops
+    }
+
+    /// Returns the series of flows, links and traffic: one row per sample and entity.
+    #[must_use]
+    pub const fn series(&self) -> [&Series; 3] {
+        [&self.flow_series, &self.link_series, &self.traffic_series]
+    }
+
+    /// Returns the counts of packets so far.
+    #[must_use]
+    pub fn ledger(&self) -> Ledger {
+        let links = self.links.iter().map(Link::packets);
+        let lines = self.delay_lines.iter().map(DelayLine::packets);
+        let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
+        Ledger {
+            dropped: self.ledger.dropped + discarded as u64,
+            in_transit: links.chain(lines).sum::<usize>() as u64,
+            ..self.ledger
+        }
+    }
+
+    /// Returns the number of selective acknowledgements in transit: never more than packets in transit.
+    #[must_use]
+    pub fn sacks_in_use(&self) -> usize {
+        let discarded = self.links.iter().flat_map(Link::discarded).filter(|&&sack| sack != SackId::NONE);
+        self.sacks.in_use() - discarded.count()
+    }
+
+    /// Returns the number of entries in the heap.
+    #[must_use]
+    pub fn pending(&self) -> usize {
+        self.heap.len()
+    }
+
+    /// Returns the heap memory of flows, and that of queues and wires, in bytes.
+    #[must_use]
+    pub fn heap_bytes(&self) -> (usize, usize) {
+        let flows = self.flows.capacity() * size_of::<Flow>();
+        let hosts: usize = self.flows.iter().map(|f| f.sender.heap_bytes()).sum();
+        let links: usize = self.links.iter().map(Link::heap_bytes).sum();
+        let lines: usize = self.delay_lines.iter().map(DelayLine::heap_bytes).sum();
+        (flows + hosts, links + lines)
+    }
+}

@@ -1,0 +1,313 @@
+//! The event loop and a packet's path through links, delay lines and hosts.
+
+use std::collections::binary_heap::PeekMut;
+
+use waterfill_laws::units::{Duration, Instant};
+
+use super::Simulation;
+use super::event::{Event, Timed, replace_top};
+use crate::flow::Owner;
+use crate::link::Enqueued;
+use crate::packet::{Flags, Packet, Role};
+
+impl Simulation {
+    fn next_order(&mut self) -> u64 {
+        self.order += 1;
+        self.order
+    }
+
+    /// Adds an event to the heap.
+    pub(super) fn schedule(&mut self, time: Instant, event: Event) {
+        let order = self.next_order();
+        self.heap.push(Timed { time, order, event });
+    }
+
+    /// Simulates up to and including `until`, or to the end of the run if that is earlier.
+    pub fn advance(&mut self, until: Instant) {
+        let until = until.min(self.end);
+        loop {
+            let Some(top) = self.heap.peek_mut() else { break };
+            let Timed { time, event, .. } = *top;
+            if time > until {
+                break;
+            }
+            debug_assert!(time >= self.now, "time runs backwards");
+            self.now = time;
+            self.events += 1;
+            match event {
+                // One arm for both, so that the rest of the path is inlined once.
+                Event::Link(l) | Event::Reordered(l) => {
+                    let link = &mut self.links[l as usize];
+                    let packet = if matches!(event, Event::Link(_)) {
+                        let packet = link.deliver(time);
+                        replace_top(top, event, link.head());
+                        self.packet_hops += 1;
+                        packet
+                    } else {
+                        PeekMut::pop(top);
+                        link.deliver_reordered()
+                    };
+                    self.leave_link(l, packet);
+                }
+                Event::DelayLine(d) => {
+                    let line = &mut self.delay_lines[d as usize];
+                    let packet = line.deliver();
+                    replace_top(top, event, line.head());
+                    self.leave_delay_line(packet);
+                }
+                Event::Sender(f) => {
+                    PeekMut::pop(top);
+                    self.run_sender(f);
+                }
+                Event::Receiver(f) => {
+                    PeekMut::pop(top);
+                    self.run_receiver(f);
+                }
+                Event::Traffic(t) => {
+                    PeekMut::pop(top);
+                    self.run_traffic(t);
+                }
+                Event::Sample => {
+                    PeekMut::pop(top);
+                    self.take_sample();
+                    self.schedule(time + self.sample, Event::Sample);
+                }
+                Event::WindowOpens => {
+                    PeekMut::pop(top);
+                    self.links.iter_mut().for_each(|link| link.open_window(time));
+                }
+                Event::WindowCloses => {
+                    PeekMut::pop(top);
+                    self.links.iter_mut().for_each(|link| link.close_window(time));
+                }
+            }
+        }
+        self.now = self.now.max(until);
+        if self.now == self.end && self.sampled < self.end {
+            self.take_sample(); // the rest of the last interval
+        }
+    }
+
+    /// Runs a sender's timer, unless the heap's entry is stale.
+    fn run_sender(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        if flow.sender_due == self.now {
+            flow.sender_due = Instant::NEVER;
+            flow.sender.on_timer(self.now);
+            self.transmit(f);
+        }
+    }
+
+    /// Runs a receiver's timer, unless the heap's entry is stale.
+    fn run_receiver(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        if flow.receiver_due == self.now {
+            flow.receiver_due = Instant::NEVER;
+            if let Some(ack) = flow.receiver.on_timer(self.now) {
+                self.send_ack(ack);
+            }
+            self.schedule_receiver(f);
+        }
+    }
+
+    // ------------------------------------------------------------------ a packet's path
+
+    /// Takes a packet from the far end of a link, after the faults of its wire.
+    fn leave_link(&mut self, l: u32, packet: Packet) {
+        if self.links[l as usize].has_discarded() {
+            self.count_drops(l);
+        }
+        if packet.flags.has(Flags::OF_A_WIRE) {
+            self.apply_faults(l, packet);
+        } else {
+            self.forward(packet);
+        }
+    }
+
+    /// Applies the faults that the wire drew for a packet: it and its copy arrive at their own times, if at all.
+    #[cold]
+    fn apply_faults(&mut self, l: u32, mut packet: Packet) {
+        let flags = packet.flags;
+        packet.flags.leave_wire();
+        if flags.has(Flags::LOST) {
+            self.ledger.lost += 1;
+            self.sacks.take(packet.sack);
+            return;
+        }
+        let lateness = if flags.has(Flags::LATE) { self.links[l as usize].lateness() } else { Duration::ZERO };
+        self.schedule_reordered(l, lateness, packet);
+        if flags.has(Flags::TWICE) {
+            self.ledger.duplicated += 1;
+            let sack = self.sacks.copy(packet.sack);
+            self.schedule_reordered(l, Duration::ZERO, Packet { sack, ..packet });
+        }
+    }
+
+    /// Schedules a packet's arrival out of the order of its link.
+    fn schedule_reordered(&mut self, l: u32, delay: Duration, packet: Packet) {
+        let (time, order) = (self.now + delay, self.next_order());
+        self.links[l as usize].add_reordered(time, packet);
+        self.heap.push(Timed { time, order, event: Event::Reordered(l) });
+    }
+
+    /// Counts packets that a queue dropped after accepting them.
+    #[cold]
+    fn count_drops(&mut self, l: u32) {
+        for sack in self.links[l as usize].take_discarded() {
+            self.ledger.dropped += 1;
+            self.sacks.take(sack);
+        }
+    }
+
+    /// Sends a packet that has crossed a link to the next one, or to the end of its path.
+    fn forward(&mut self, mut packet: Packet) {
+        packet.hop += 1;
+        let hop = usize::from(packet.hop);
+        match packet.role {
+            Role::Traffic => {
+                let traffic = &mut self.traffic[packet.flow as usize];
+                if let Some(&l) = traffic.path.get(hop) {
+                    self.enqueue(l, packet);
+                } else {
+                    self.ledger.delivered += 1;
+                    traffic.receive(self.now, packet.bytes);
+                }
+            }
+            Role::Syn | Role::Data => match self.flows[packet.flow as usize].route.forward.get(hop) {
+                Some(&l) => self.enqueue(l, packet),
+                None => self.receive(&packet),
+            },
+            Role::SynAck | Role::Ack => {
+                let route = &self.flows[packet.flow as usize].route;
+                match (route.reverse.get(hop), route.pad) {
+                    (Some(&l), _) => self.enqueue(l, packet),
+                    (None, Some((_, back))) => self.enqueue_delay_line(back, packet),
+                    (None, None) => self.receive_ack(&packet),
+                }
+            }
+        }
+    }
+
+    /// Enqueues a packet at a link.
+    pub(super) fn enqueue(&mut self, l: u32, packet: Packet) {
+        let order = self.next_order();
+        match self.links[l as usize].enqueue(self.now, packet, order) {
+            Enqueued::Head(time) => self.heap.push(Timed { time, order, event: Event::Link(l) }),
+            Enqueued::Behind => {}
+            Enqueued::Dropped => {
+                self.ledger.dropped += 1;
+                self.sacks.take(packet.sack);
+            }
+        }
+        if self.links[l as usize].has_discarded() {
+            self.count_drops(l);
+        }
+    }
+
+    fn enqueue_delay_line(&mut self, d: u32, packet: Packet) {
+        let order = self.next_order();
+        if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet, order) {
+            self.heap.push(Timed { time, order, event: Event::DelayLine(d) });
+        }
+    }
+
+    fn leave_delay_line(&mut self, packet: Packet) {
+        match packet.role {
+            Role::SynAck | Role::Ack => self.receive_ack(&packet),
+            Role::Syn | Role::Data | Role::Traffic => {
+                let first = self.flows[packet.flow as usize].route.forward[0];
+                self.enqueue(first, packet);
+            }
+        }
+    }
+
+    // ------------------------------------------------------------------ hosts
+
+    /// Hands a SYN or data packet to its receiver.
+    fn receive(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
+        let flow = &mut self.flows[packet.flow as usize];
+        let spec = &flow.sender.spec;
+        if packet.incarnation != spec.incarnation {
+            return; // of a closed connection
+        }
+        if let (Owner::Traffic(t), Role::Data) = (flow.owner, packet.role) {
+            self.traffic[t as usize].receive(self.now, packet.bytes);
+        }
+        let full = u32::from(spec.payload(self.network.packet_bytes));
+        let last = spec.packets.map(|(count, bytes)| (count - 1, u32::from(spec.payload(bytes))));
+        let payload = |number| last.filter(|&(n, _)| n == number).map_or(full, |(_, bytes)| bytes);
+        let answer = flow.receiver.on_packet(self.now, packet, payload, &mut self.sacks);
+        if flow.receiver.poll_timer() != Instant::NEVER {
+            self.schedule_receiver(packet.flow);
+        }
+        if let Some(ack) = answer {
+            self.send_ack(ack);
+        }
+    }
+
+    fn send_ack(&mut self, ack: Packet) {
+        self.ledger.sent += 1;
+        let first = self.flows[ack.flow as usize].route.reverse[0];
+        self.enqueue(first, ack);
+    }
+
+    /// Hands an acknowledgement to its sender.
+    fn receive_ack(&mut self, packet: &Packet) {
+        self.ledger.delivered += 1;
+        let blocks = self.sacks.take(packet.sack);
+        let flow = &mut self.flows[packet.flow as usize];
+        let sender = &mut flow.sender;
+        if packet.incarnation != sender.spec.incarnation {
+            return; // of a closed connection
+        }
+        if packet.role == Role::SynAck {
+            sender.on_syn_ack(self.now, packet);
+        } else {
+            sender.on_ack(self.now, packet, blocks.as_ref());
+        }
+        if let Owner::Traffic(t) = flow.owner {
+            if flow.receiver.completed.is_some() && !flow.sender.is_live(self.now) {
+                self.finish_flow(packet.flow, t);
+                return;
+            }
+        }
+        self.transmit(packet.flow);
+    }
+
+    /// Sends what a sender may send now.
+    pub(super) fn transmit(&mut self, f: u32) {
+        while let Some(packet) = self.flows[f as usize].sender.poll_transmit(self.now) {
+            self.ledger.sent += 1;
+            let route = &self.flows[f as usize].route;
+            if let Some((out, _)) = route.pad {
+                self.enqueue_delay_line(out, packet);
+            } else {
+                let first = route.forward[0];
+                self.enqueue(first, packet);
+            }
+        }
+        self.schedule_sender(f);
+    }
+
+    /// Schedules a sender's next timer, unless an earlier entry is in the heap.
+    ///
+    /// That entry then finds nothing to do and schedules again, so postponing a timer costs nothing.
+    pub(super) fn schedule_sender(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        let time = flow.sender.poll_timer(self.now);
+        if time < flow.sender_due {
+            flow.sender_due = time;
+            self.schedule(time, Event::Sender(f));
+        }
+    }
+
+    fn schedule_receiver(&mut self, f: u32) {
+        let flow = &mut self.flows[f as usize];
+        let time = flow.receiver.poll_timer();
+        if time < flow.receiver_due {
+            flow.receiver_due = time;
+            self.schedule(time, Event::Receiver(f));
+        }
+    }
+}

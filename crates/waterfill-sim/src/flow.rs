@@ -1,0 +1,92 @@
+//! A connection: its sender, its receiver, and the route between them.
+
+use std::sync::Arc;
+
+use waterfill_laws::registry::{AnyParams, ProtocolId};
+use waterfill_laws::units::Instant;
+use waterfill_network::{FlowSpec, Network};
+
+use crate::receiver::{Receiver, ReceiverSpec};
+use crate::sender::{Sender, SenderSpec};
+
+/// Link indexes in both directions, and the padding at the source's access.
+#[derive(Debug)]
+pub(crate) struct Route {
+    pub(crate) forward: Box<[u32]>,
+    pub(crate) reverse: Box<[u32]>,
+    /// Indexes of the delay lines out and back.
+    pub(crate) pad: Option<(u32, u32)>,
+}
+
+/// What a flow belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// A group of the network's flows, by its index.
+    Group(u32),
+    /// A traffic source, by its index.
+    Traffic(u32),
+    /// Nothing: the flow has finished, and its slot waits for the source's next flow.
+    Nobody,
+}
+
+/// A protocol with its parameters.
+#[derive(Clone, Debug)]
+pub(crate) struct Law {
+    pub(crate) protocol: ProtocolId,
+    pub(crate) params: AnyParams,
+}
+
+/// Both ends of a connection.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    pub(crate) owner: Owner,
+    pub(crate) protocol: ProtocolId,
+    pub(crate) sender: Sender,
+    pub(crate) receiver: Receiver,
+    pub(crate) route: Arc<Route>,
+    /// Time of the heap's live entry for the sender; entries of other times are stale.
+    pub(crate) sender_due: Instant,
+    /// The same for the receiver.
+    pub(crate) receiver_due: Instant,
+    /// Received bytes at the last sample.
+    pub(crate) sampled_bytes: u64,
+}
+
+/// What a new connection is built from.
+#[derive(Debug)]
+pub(crate) struct FlowSetup<'a> {
+    pub(crate) owner: Owner,
+    pub(crate) law: &'a Law,
+    pub(crate) spec: &'a FlowSpec,
+    pub(crate) sender: SenderSpec,
+    /// The summary's window, cut to the flow's lifetime.
+    pub(crate) counted: (Instant, Instant),
+    pub(crate) route: &'a Arc<Route>,
+}
+
+impl Flow {
+    /// Builds a connection before its SYN.
+    pub(crate) fn new(network: &Network, setup: FlowSetup<'_>) -> Self {
+        let FlowSetup { owner, law, spec, sender, counted, route } = setup;
+        let receiver = ReceiverSpec {
+            flow: sender.flow,
+            incarnation: sender.incarnation,
+            ack_bytes: network.ack_bytes,
+            delayed_ack: spec.delayed_ack,
+            retransmission: sender.host.retransmission,
+            ecn: sender.host.ecn,
+            packets: sender.packets.map(|(count, _)| count),
+            counted,
+        };
+        Self {
+            owner,
+            protocol: law.protocol,
+            sender: Sender::new(sender, &law.params, spec, network.seed),
+            receiver: Receiver::new(receiver, &law.params),
+            route: Arc::clone(route),
+            sender_due: Instant::NEVER,
+            receiver_due: Instant::NEVER,
+            sampled_bytes: 0,
+        }
+    }
+}
