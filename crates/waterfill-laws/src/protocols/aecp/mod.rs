@@ -1,0 +1,211 @@
+//! AECP: routers announce one rate to all, sources approach it on a logarithmic scale.
+//!
+//! # Law
+//! Every link holds a pre-allocation rate factor r that grows while its load, and the queue beyond q₀ spread over T,
+//! leave capacity over, and falls when they exceed it. Packets carry the smallest r of their path; a source moves its
+//! rate x towards it. In equilibrium x = r = C/N and the queue is q₀: full links with a short queue.
+//!
+//! - `eq2`  ṙ = βr·(1 − (Σx + (q − q₀)/T)/C)
+//! - `eq3`  ẋ = αx·(ln r − ln x)
+//! - `eq4`  r = min r_l over the links of the path
+//! - `eq43` β = α/2, T = 4/α
+//! - `eq46` x ← x^(1−αT₁)·r^(αT₁), the source's form of eq. 3 (eq. 48 with α = 2, T₁ = τ)
+//! - `eq49` r ← r·exp(βT₂·(1 − (Σx + (q − q₀)/T)/C)), the router's form of eq. 2 (eq. 46, 47)
+//!
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | x, x_0 | `x`, `x_0` | packets/s |
+//! | r, r(0) | `r`, `r_0` | packets/s |
+//! | C | `capacity` | packets/s |
+//! | Σx | `load` | packets/s |
+//! | q, q₀ | `queue`, `q_0` | packets |
+//! | α, β | `alpha`, `beta` | 1/s |
+//! | T | `t` | s |
+//! | T₁ | `t_1` | s: τ, see the readings |
+//! | T₂ | `t_2` | s |
+//! | τ | `Ack::rtt` | s |
+//!
+//! # Header
+//! Fig. 4: Next Header (1 byte, 6 for TCP) and the factor (2 bytes), in data and in acknowledgements. The factor's
+//! code c stands for 2^(c/1024 − 2) packets/s: from 1/4 to 2^61.998 (4.6·10¹⁸), in steps of 0.068 %, at most 0.034 %
+//! off. 0xffff, which is −1, is "no router wrote" (§5.2), and as the largest code it needs no exception in the
+//! minimum.
+//!
+//! # Router
+//! [`Router`]: one addition, one rounding and one comparison a packet; one exponential and one logarithm every T₂.
+//!
+//! # Source
+//! [`Source`]: two powers a round trip; paced, without a window.
+//!
+//! # Parameters
+//! [`Params`]: §4.3's α, β, T, §5's T₂ and q₀.
+//!
+//! # Readings and deviations
+//! - A router is told bytes, the law counts packets. A packet is the mean size of AECP's own data packets in the last
+//!   T₂ that had any (1500 B before), and all volumes, other traffic's too, are divided by it: a 40-byte
+//!   acknowledgement takes 1/37 of a packet's time on the wire, and counting it as a packet would hide capacity.
+//! - Eq. 47 is applied once a round trip (T₁ = τ), not per acknowledgement as §5.2 can be read: at the first one that
+//!   comes τ or more after the last update (`step = "acknowledgement"` is the other reading). T₁ is the time since then; where acknowledgements come less often than once
+//!   a round trip it is longer than τ, as eq. 44 has it.
+//! - Eq. 47 to 48 print 2τ and 1 − 2τ for αT₁ and 1 − αT₁: weights only while τ < 0.5 s. `form = "printed"` keeps
+//!   that form and stops the weight at 1, where x becomes r; `form = "exact"` is eq. 3's own solution, 1 − e^(−αT₁).
+//! - Theorem 1 leaves the delay out of its proof. With T₁ = τ and T₂ = 0.1 s the simulator's loop is stable up to a
+//!   round trip of about 0.65 s in the printed form, 0.55 s in the exact one (the printed form beyond a weight of 1
+//!   would reach 0.85 s).
+//! - r(0) and x_0 are not given. Both are 10 packets/s here; `r_0 = "capacity"` starts at C.
+//! - r is clipped above at `ceiling`: on an idle link it would grow as e^(βt). `ceiling = "capacity"` is C. Then one
+//!   flow alone can never fill the queue to q₀, for r = C is both its rest and the end of the range; so the default is
+//!   C + q₀/T, where eq. 2's bracket itself is zero with an empty queue (0.08 % above C in §6).
+//! - r is clipped below at the smallest code, 1/4 packet/s. A source hears only when it sends: after a long overload
+//!   the routers' r grows e-fold a second while sources wait for their next packet, and had they to wait longer than a
+//!   few seconds, all would come back at once with an r that has grown past C/N.
+//! - `rounding = "carried"`: what a code leaves of r is added to the next packet's, so that their mean is r. With
+//!   `nearest` all flows step by 0.068 % together (42 packets/s at §6's 500 Mbit/s), and the queue wanders about q₀ a
+//!   little more.
+//! - Routers write data headers only: §5.3's "all passing packets" would let the way back lower the factor of
+//!   acknowledgements.
+//! - With a link's own target below 1, capacity is that share of it and q₀ is 0: no queue can stand on a link that is
+//!   not full.
+//! - A connection's weight scales its rate. A path without routers leaves a source at x_0. Losses do not move x.
+//! - Eq. 20 prints ẋ = r where its text says x = r. Theorem 3's closed form (eq. 29) does not follow from its own
+//!   eq. 31, by which ln g falls as e^(−αt). `waterfill theory convergence aecp` prints both.
+//! - Theorem 2's bounds do not hold for eq. 6 itself: r overshoots while x lags, and x arrives before the lower bound.
+//!
+//! # Validation
+//! Equation tests below, by hand from the paper; the simulator's `aecp` tests: queue and shares of §6.1's round trips,
+//! time to efficiency, a parking lot. Theorems 2 and 3 are computed and tested in `waterfill.theory.aecp`.
+//!
+//! Seconds to θ-efficiency at 500 Mbit/s and 1000-byte packets, x_0 = 10 packets/s, for θ = 0.5 / 0.9 / 0.99; the
+//! simulator at an RTT of 50 ms, eq. 6 without delay and unclipped. Theorem 2's bounds do not hold for its own eq. 6:
+//!
+//! | N, r(0) | simulator | eq. 6 | Theorem 2's bounds |
+//! |---|---|---|---|
+//! | 1, x_0 | 9.01 / 10.26 / 11.36 | 8.97 / 10.32 / 10.90 | 8.74–10.01 / 10.94–13.15 / 13.34–16.72 |
+//! | 1, C | 1.30 / 2.15 / 3.25 | 0.99 / 1.21 / 1.26 | the same |
+//! | 10, x_0 | 6.71 / 7.96 / 8.41 | 6.67 / 8.02 / 8.60 | 6.44–7.55 / 8.63–10.69 / 11.03–14.26 |
+//! | 10, C | 0.60 / 0.70 / 0.70 | 0.51 / 0.60 / 0.62 | the same |
+//!
+//! # References
+//! `aecp-2010`: Huang, Wu, Yang, Zheng, Jiang, "Distributed bandwidth allocation based on alternating evolution
+//! algorithm".
+
+mod params;
+mod router;
+mod source;
+
+pub use params::{Ceiling, First, Form, Params, Rounding, SourceStep};
+pub use router::Router;
+pub use source::Source;
+
+use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+
+/// The protocol `aecp`.
+#[derive(Debug)]
+pub struct Aecp;
+
+impl Protocol for Aecp {
+    const INFO: Info = Info {
+        name: "aecp",
+        summary: "routers announce a rate, sources approach it by its logarithm; max-min fair, queues of q_0 (2010)",
+        kind: Kind::Explicit,
+        backends: &["sim", "fluid"],
+        paced: true,
+        host: Host::EXPLICIT,
+        signals: &[
+            Signal {
+                name: "r",
+                unit: "packets/s",
+                doc: "the link's pre-allocation rate factor, or the one last heard",
+            },
+            Signal { name: "x", unit: "packets/s", doc: "the source's rate, before its weight" },
+        ],
+    };
+    type Params = Params;
+    type Header = Header;
+    type Echo = Header;
+    type Router = Router;
+    type Receiver = EchoLast<Header>;
+    type Source = Source;
+
+    fn target(_: &Params) -> f64 {
+        1.0
+    }
+}
+
+/// The 16-bit pre-allocation rate factor, a logarithm of packets/s.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Factor(u16);
+
+/// Codes for a doubling of the rate.
+const STEPS_PER_OCTAVE: f64 = 1024.0;
+/// The rate that code 0 stands for, in packets/s.
+const SLOWEST: f64 = 0.25;
+
+impl Factor {
+    /// −1: no router wrote (§5.2).
+    pub const UNWRITTEN: Self = Self(0xffff);
+    /// The largest rate: 2^61.998 packets/s.
+    pub const LARGEST: Self = Self(0xfffe);
+
+    /// The nearest code to a place on the scale, and what it leaves of it.
+    fn nearest(place: f64) -> (Self, f64) {
+        // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
+        let factor = Self((place + 0.5) as u16).min(Self::LARGEST);
+        (factor, place - f64::from(factor.0))
+    }
+
+    /// The rate it stands for, in packets/s; none if no router wrote.
+    #[must_use]
+    pub fn rate(self) -> Option<f64> {
+        (self != Self::UNWRITTEN).then(|| rate_at(f64::from(self.0)))
+    }
+}
+
+/// `[aecp-2010:fig4]` A rate's place on the factor's scale, in codes.
+fn place_of(rate: f64) -> f64 {
+    (rate / SLOWEST).log2() * STEPS_PER_OCTAVE
+}
+
+/// The rate of the largest code.
+fn fastest() -> f64 {
+    rate_at(f64::from(Factor::LARGEST.0))
+}
+
+/// `[aecp-2010:fig4]` The rate at a place on the factor's scale.
+fn rate_at(place: f64) -> f64 {
+    SLOWEST * (place / STEPS_PER_OCTAVE).exp2()
+}
+
+/// The AECP header of Fig. 4, of data and of acknowledgements alike (§5.4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The smallest factor so far.
+    pub factor: Factor,
+}
+
+impl Default for Header {
+    fn default() -> Self {
+        Self { factor: Factor::UNWRITTEN }
+    }
+}
+
+/// Next Header of Fig. 4: TCP follows.
+const NEXT_HEADER_TCP: u8 = 6;
+
+impl Wire for Header {
+    const BYTES: usize = 3;
+    fn encode(&self, out: &mut [u8]) {
+        out[0] = NEXT_HEADER_TCP;
+        out[1..3].copy_from_slice(&self.factor.0.to_be_bytes());
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        match *bytes.first_chunk::<3>()? {
+            [NEXT_HEADER_TCP, high, low] => Some(Self { factor: Factor(u16::from_be_bytes([high, low])) }),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

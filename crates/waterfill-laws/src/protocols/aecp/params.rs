@@ -1,0 +1,99 @@
+//! The parameters.
+
+use crate::params::{ParamError, require};
+use crate::units::Duration;
+
+use super::{SLOWEST, fastest};
+
+crate::choice! {
+    /// The weight of r in a source's step.
+    pub enum Form {
+        /// αT₁, as eq. 47 to 48 print it.
+        Printed = "printed",
+        /// 1 − e^(−αT₁), the solution of eq. 3.
+        Exact = "exact",
+    }
+}
+
+crate::choice! {
+    /// How often a source steps.
+    pub enum SourceStep {
+        /// Once a round trip.
+        RoundTrip = "round-trip",
+        /// With every acknowledgement: in the exact form eq. 3 without sampling.
+        Acknowledgement = "acknowledgement",
+    }
+}
+
+crate::choice! {
+    /// Where a link's factor starts.
+    pub enum First {
+        /// At x_0.
+        SourceRate = "x_0",
+        /// At C.
+        Capacity = "capacity",
+    }
+}
+
+crate::choice! {
+    /// The largest factor of a link.
+    pub enum Ceiling {
+        /// C + q₀/T, where eq. 2 rests with an empty queue.
+        EmptyQueue = "empty-queue",
+        /// C.
+        Capacity = "capacity",
+    }
+}
+
+crate::choice! {
+    /// How a factor becomes a code.
+    pub enum Rounding {
+        /// To the nearest, what is left carried to the next packet.
+        Carried = "carried",
+        /// To the nearest.
+        Nearest = "nearest",
+    }
+}
+
+crate::params! {
+    /// Parameters of §4.3 and §5.
+    pub struct Params {
+        /// How fast sources approach the factor: α, per second.
+        alpha: f64 = 2.0, "aecp-2010 §4.3";
+        /// How fast the factor grows on an idle link: β, per second.
+        beta: f64 = 1.0, "aecp-2010 §4.3";
+        /// Time T over which a queue beyond q_0 counts as load.
+        t: Duration = Duration::from_millis(2000), "aecp-2010 §4.3";
+        /// Sampling time T_2 of a router.
+        t_2: Duration = Duration::from_millis(100), "aecp-2010 §5";
+        /// Queue aimed at, in packets.
+        q_0: f64 = 100.0, "aecp-2010 §5";
+        /// Rate of a source before it knows any, in packets/s.
+        x_0: f64 = 10.0, "not given; chosen here";
+        /// First factor of a link.
+        r_0: First = First::SourceRate, "not given; aecp-2010 Theorem 2's first case";
+        /// Form of the source's step.
+        form: Form = Form::Printed, "aecp-2010 eq. 48";
+        /// When a source steps.
+        step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ";
+        /// Largest factor of a link.
+        ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest";
+        /// Rounding of the factor.
+        rounding: Rounding = Rounding::Carried, "not given; chosen here";
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.alpha > 0.0, "alpha", "a number above zero")?;
+        require(self.beta > 0.0, "beta", "a number above zero")?;
+        require(!self.t.is_zero(), "t", "a time above zero")?;
+        require(!self.t_2.is_zero(), "t_2", "a time above zero")?;
+        require(self.q_0 >= 0.0, "q_0", "a number of packets, at least 0")?;
+        require(
+            (SLOWEST..=fastest()).contains(&self.x_0),
+            "x_0",
+            "packets/s that the header can carry, from 0.25 to 4.6e18",
+        )
+    }
+}

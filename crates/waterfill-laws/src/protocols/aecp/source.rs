@@ -1,0 +1,84 @@
+//! The source law.
+
+use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::units::{Instant, Rate, Volume};
+
+use super::params::{Form, Params, SourceStep};
+use super::{Aecp, Factor, Header};
+
+/// The source: its rate moves towards the factor once a round trip.
+#[derive(Clone, Debug)]
+pub struct Source {
+    weight: f64,
+    packet: Volume,
+    alpha: f64,
+    form: Form,
+    step: SourceStep,
+    /// x, in packets/s.
+    x: f64,
+    /// The factor last heard.
+    pub(super) r: Option<f64>,
+    /// When x was last updated; none before the first factor.
+    updated: Option<Instant>,
+}
+
+impl crate::protocol::Source<Aecp> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            weight: connection.weight,
+            packet: connection.packet,
+            alpha: params.alpha,
+            form: params.form,
+            step: params.step,
+            x: params.x_0,
+            r: None,
+            updated: None,
+        }
+    }
+
+    fn stamp(&mut self, _: &Sending) -> Header {
+        Header { factor: Factor::UNWRITTEN }
+    }
+
+    /// §5.2.
+    fn on_ack(&mut self, ack: &Ack<Header>) {
+        let Some(r) = ack.echo.factor.rate() else { return };
+        self.r = Some(r);
+        let t_1 = ack.now.since(*self.updated.get_or_insert(ack.now));
+        if self.step == SourceStep::RoundTrip && t_1 < ack.rtt.unwrap_or(ack.base_rtt) {
+            return;
+        }
+        let weight = match self.form {
+            Form::Printed => weight_printed(self.alpha, t_1.as_secs()),
+            Form::Exact => weight_exact(self.alpha, t_1.as_secs()),
+        };
+        self.x = x_next(self.x, r, weight);
+        self.updated = Some(ack.now);
+    }
+
+    fn limit(&self) -> Limit {
+        Limit { window: None, pacing: Some(Rate::from_bps(self.weight * self.x * self.packet.as_bits())) }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if let Some(r) = self.r {
+            probe.record("r", r);
+            probe.record("x", self.x);
+        }
+    }
+}
+
+/// `[aecp-2010:eq46]` x^(1−w)·r^w.
+pub(super) fn x_next(x: f64, r: f64, weight: f64) -> f64 {
+    x.powf(1.0 - weight) * r.powf(weight)
+}
+
+/// `[aecp-2010:eq46]` αT₁, eq. 48's 2τ; at most 1.
+pub(super) fn weight_printed(alpha: f64, t_1: f64) -> f64 {
+    (alpha * t_1).min(1.0)
+}
+
+/// `[aecp-2010:eq3]` 1 − e^(−αT₁): eq. 3 solved for a constant r.
+pub(super) fn weight_exact(alpha: f64, t_1: f64) -> f64 {
+    -(-alpha * t_1).exp_m1()
+}

@@ -1,0 +1,33 @@
+//! The parameters.
+
+use crate::params::{ParamError, require};
+use crate::units::{Duration, Rate};
+
+crate::params! {
+    /// Parameters of JetMax.
+    pub struct Params {
+        /// Target utilisation γ of a link.
+        gamma: f64 = 0.95, "ours: head-room of 5 % drains a queue of one RTT in 20";
+        /// Gain τ of the source.
+        tau: f64 = 0.6, "jetmax-2006 abstract: within 1 % in six control intervals";
+        /// Interval Δ of a router's measurements.
+        interval: Duration = Duration::from_millis(100), "ours: at least 8 packets of 1500 B at 1 Mbit/s";
+        /// How much less than a flow's own router another must have before the flow joins it.
+        epsilon: f64 = 0.02, "ours: below 1 - gamma, which then holds what the flow sends too much";
+        /// How much less than a flow sends another router must have for the flow to join it within an interval.
+        urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval";
+        /// Least rate of a source.
+        x_min: Rate = Rate::from_bps(1e4), "ours: a flow told nothing hears of room within about a second";
+    }
+}
+
+impl Params {
+    pub(super) fn check(&self) -> Result<(), ParamError> {
+        require(self.gamma > 0.0 && self.gamma <= 1.0, "gamma", "a number in (0, 1]")?;
+        require(self.tau > 0.0 && self.tau < 2.0, "tau", "a number in (0, 2), outside which eq. source diverges")?;
+        require(!self.interval.is_zero(), "interval", "a time above zero")?;
+        require((0.0..1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1)")?;
+        require(self.epsilon <= self.urgent && self.urgent < 1.0, "clear", "a number in [epsilon, 1)")?;
+        require(self.x_min.as_bps() >= 1.0, "x_min", "a rate of at least 1 bit/s")
+    }
+}

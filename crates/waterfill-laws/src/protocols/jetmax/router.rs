@@ -1,0 +1,130 @@
+//! The router law.
+
+use crate::protocol::{LinkView, Passing, Probe};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+use super::params::Params;
+use super::{Header, JetMax, single};
+
+/// The router of one link direction.
+#[derive(Clone, Debug)]
+pub struct Router {
+    gamma: f64,
+    /// γC.
+    pub(super) goal: Rate,
+    interval: Duration,
+    /// Σδ of its own flows' packets since the last update, s.
+    membership: f64,
+    /// Volume of everything else since the last update.
+    others: Volume,
+    /// N of the last interval.
+    pub(super) flows: f64,
+    /// W of the last interval.
+    pub(super) unresponsive: Rate,
+    /// g; none before it ever had a flow.
+    pub(super) target: Option<Rate>,
+    next_update: Instant,
+}
+
+/// The least rate that a router names, so that 0 stays "none" on the wire.
+pub(super) const LEAST: Rate = Rate::from_bps(1.0);
+
+impl Router {
+    /// A rate within what this router ever names.
+    fn within_goal(&self, rate: Rate) -> Rate {
+        rate.max(LEAST).min(self.goal)
+    }
+}
+
+impl crate::protocol::Router<JetMax> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let gamma = link.target.unwrap_or(params.gamma);
+        Self {
+            gamma,
+            goal: goal(link.capacity, gamma),
+            interval: params.interval,
+            membership: 0.0,
+            others: Volume::ZERO,
+            flows: 0.0,
+            unresponsive: Rate::ZERO,
+            target: None,
+            next_update: Instant::ZERO + params.interval,
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        let Some(header) = passing.header.as_deref_mut() else {
+            self.others += passing.volume;
+            return;
+        };
+        header.hops = header.hops.saturating_add(1);
+        let rate = Rate::from_bps(f64::from(header.rate));
+        // The weight is what δ is of the packet's own duration at x; a fluid step may be a fraction of a packet.
+        let weight = passing.packets * f64::from(header.interval) / (passing.volume / rate);
+        let weight = if weight.is_finite() { weight } else { 1.0 };
+        let share = if header.bottleneck == header.hops {
+            self.membership += f64::from(header.interval) * passing.packets;
+            header.target = self.target.map_or(0.0, |g| single(g.as_bps()));
+            self.target.unwrap_or(self.goal)
+        } else {
+            self.others += passing.volume;
+            self.within_goal(share_if_joined(self.goal, self.unresponsive, self.flows, rate, weight))
+        };
+        let loss = single(loss(share * weight, rate.max(LEAST)));
+        if header.next == 0 || loss > header.loss {
+            (header.loss, header.next) = (loss, header.hops);
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.goal = goal(link.capacity, self.gamma);
+        self.flows = flows(self.membership, self.interval.as_secs());
+        self.unresponsive = self.others / self.interval;
+        if self.flows > 0.0 {
+            self.target = Some(self.within_goal(fair_rate(self.goal, self.unresponsive, self.flows)));
+        }
+        (self.membership, self.others) = (0.0, Volume::ZERO);
+        self.next_update = now + self.interval;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if let Some(target) = self.target {
+            probe.record("target", target.as_bps());
+        }
+        probe.record("flows", self.flows);
+        probe.record("unresponsive", self.unresponsive.as_bps());
+    }
+}
+
+/// γC, more than nothing.
+pub(super) fn goal(capacity: Rate, gamma: f64) -> Rate {
+    (capacity * gamma).max(LEAST)
+}
+
+/// `[jetmax-2006:fair-rate]` (γC − W)/N; negative when the others alone are past γC.
+pub(super) fn fair_rate(goal: Rate, unresponsive: Rate, flows: f64) -> Rate {
+    (goal - unresponsive) / flows
+}
+
+/// `[jetmax-2006:membership]` Σδ/Δ.
+pub(super) fn flows(membership: f64, interval: f64) -> f64 {
+    membership / interval
+}
+
+/// `[jetmax-2006:loss]` What a unit of weight would get once a flow of rate x and weight w had moved from W to N:
+/// (γC − W + x)/(N + w). Alone against an overload it would not take all of that on itself: x·γC/W.
+pub(super) fn share_if_joined(goal: Rate, unresponsive: Rate, flows: f64, rate: Rate, weight: f64) -> Rate {
+    if flows <= 0.0 && unresponsive > goal {
+        return rate * (goal / unresponsive) / weight;
+    }
+    (goal - unresponsive + rate) / (flows + weight)
+}
+
+/// `[jetmax-2006:loss]` 1 − s/x.
+pub(super) fn loss(share: Rate, rate: Rate) -> f64 {
+    1.0 - share / rate
+}

@@ -1,0 +1,198 @@
+//! RCP: every link offers one rate to all that cross it; sources send at the smallest on their path.
+//!
+//! # Law
+//! A link's rate R rises with spare capacity and falls with its queue, both counted over the average
+//! round trip d̂ of its traffic. If N flows take R each, R settles at C/N without knowing N.
+//!
+//! - `R`    R ← R·(1 + (T/d̂)·(α(C − y) − βq/d̂)/C), every T ≤ d̂, within [R_min, C]
+//! - `eq16` of maxnet-2007: the same with β = 0 and T = dt
+//! - `path` a source sends at min R over the links of its path
+//! - `d`    d̂ is a running mean over traffic of the round trips that packets carry
+//!
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | R, R_min | `rate`, `r_min` | bit/s |
+//! | C | `capacity` | bit/s |
+//! | y | `load` | bit/s |
+//! | q | `LinkView::queue` | bytes |
+//! | α, β | `alpha`, `beta` | 1 |
+//! | T | `interval` | s |
+//! | d̂ (d₀ in the first papers) | `mean_rtt` | s |
+//!
+//! # Header
+//! 12 bytes in data and in acknowledgements: the rate on the way out (an IEEE 754 single, bit/s; infinity is "as much
+//! as there is", which is what a source asks for), the rate on the way back (likewise), the source's round trip (32
+//! bits, µs; 0 is "not known yet"). The fields are Dukkipati and McKeown's, their sizes are chosen here: any rate to
+//! 6·10⁻⁸, round trips to 1 µs.
+//!
+//! # Router
+//! [`Router`]: two additions, a multiplication and a comparison a packet; an update of R every T.
+//!
+//! # Source
+//! [`Source`]: no arithmetic; paced, without a window. The SYN carries the request and the round trip 0; its
+//! answer sets the first rate.
+//!
+//! # Parameters
+//! [`Params`]: maxnet-2007 §IX's α and β; the rest from the authors' ns-2 model, but for the two that the readings
+//! name.
+//!
+//! # Readings and deviations
+//! - No head-room: C is the link's capacity, or a link's own target's share of it.
+//! - `average = "traffic"`: in each T the round trips of all own packets are averaged by their bytes, and d̂ follows as
+//!   a first-order lag with time constant d̂ (weight T/d̂). `average = "reluctant"` is the authors' ns-2 model: a
+//!   smaller sample gets only (R/C)·(sample/d̂) of that weight, so that d̂ rises at once and falls late. On
+//!   maxnet-2007's Fig. 12 that hides the instability at N = 49; the default shows it.
+//! - The first sample is taken for d̂ as it is; until then it is `first_rtt`.
+//! - d̂ is at least 10 µs, so that a round trip of 0 does not stop the clock.
+//! - A source puts its newest round trip into the header, queueing included (as the ns-2 model does).
+//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once a round trip,
+//!   at least twice a second, while that is less than a packet a round trip. Here a source hears only when it sends
+//!   data, so R_min is a rate: one packet of 1500 B in half a second (at most C).
+//! - The rate is written on arrival; the ns-2 model writes at departure.
+//! - A source without a rate (no router on its path) keeps the host's initial window. A weight scales the rate.
+//! - Losses do not change the rate.
+//!
+//! # Validation
+//! Equation tests below; the simulator's `rcp` tests: maxnet-2007 §IX's Fig. 12 with N = 1 (stable after an
+//! overshoot), 9 (oscillates) and 49 (switches between nothing and the whole link), and a parking lot, where every
+//! share is right.
+//!
+//! # References
+//! Dukkipati, McKeown, "Why Flow-Completion Time is the Right Metric for Congestion Control", CCR 36(1), 2006
+//! (`rcp-2006`); its authors' ns-2 model. `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet:
+//! Theory and Implementation".
+
+mod params;
+mod router;
+mod source;
+
+pub use params::{Average, Params};
+pub use router::Router;
+pub use source::Source;
+
+use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+use crate::units::Rate;
+
+/// The protocol `rcp`.
+#[derive(Debug)]
+pub struct Rcp;
+
+impl Protocol for Rcp {
+    const INFO: Info = Info {
+        name: "rcp",
+        summary: "links offer one rate to all, sources send at the smallest; max-min fair, empty queues (2006)",
+        kind: Kind::Explicit,
+        backends: &["sim", "fluid"],
+        paced: true,
+        host: Host::EXPLICIT,
+        signals: &[
+            Signal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source obeys" },
+            Signal { name: "mean_rtt", unit: "s", doc: "the link's average round trip d̂" },
+        ],
+    };
+    type Params = Params;
+    type Header = Header;
+    type Echo = Echo;
+    type Router = Router;
+    type Receiver = EchoLast<Echo>;
+    type Source = Source;
+
+    fn target(_: &Params) -> f64 {
+        1.0
+    }
+}
+
+/// A rate on the wire: bit/s as a single-precision number, never negative; infinity is no limit.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct WireRate(f32);
+
+impl WireRate {
+    /// As much as there is.
+    pub const UNLIMITED: Self = Self(f32::INFINITY);
+
+    /// The nearest to a rate.
+    fn of(rate: Rate) -> Self {
+        Self(rate.as_bps() as f32)
+    }
+
+    /// The smaller of two rates.
+    fn min(self, other: Self) -> Self {
+        Self(self.0.min(other.0))
+    }
+
+    /// The rate; none if it is no limit.
+    #[must_use]
+    pub fn rate(self) -> Option<Rate> {
+        self.0.is_finite().then(|| Rate::from_bps(f64::from(self.0)))
+    }
+
+    fn from_bits(bits: [u8; 4]) -> Option<Self> {
+        let value = f32::from_be_bytes(bits);
+        (value.is_sign_positive() && !value.is_nan()).then_some(Self(value))
+    }
+}
+
+impl Default for WireRate {
+    fn default() -> Self {
+        Self::UNLIMITED
+    }
+}
+
+const HEADER_BYTES: usize = 12;
+
+fn encode_header(out_rate: WireRate, back_rate: WireRate, rtt_us: u32, out: &mut [u8]) {
+    out[0..4].copy_from_slice(&out_rate.0.to_be_bytes());
+    out[4..8].copy_from_slice(&back_rate.0.to_be_bytes());
+    out[8..12].copy_from_slice(&rtt_us.to_be_bytes());
+}
+
+fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
+    let [a, b, c, d, e, f, g, h, rtt @ ..] = *bytes.first_chunk::<HEADER_BYTES>()?;
+    Some((WireRate::from_bits([a, b, c, d])?, WireRate::from_bits([e, f, g, h])?, u32::from_be_bytes(rtt)))
+}
+
+/// What data packets carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Header {
+    /// The rate asked for, which routers lower.
+    pub rate: WireRate,
+    /// The source's round trip in µs; 0 is not known.
+    pub rtt_us: u32,
+}
+
+impl Wire for Header {
+    const BYTES: usize = HEADER_BYTES;
+    fn encode(&self, out: &mut [u8]) {
+        encode_header(self.rate, WireRate::UNLIMITED, self.rtt_us, out);
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        decode_header(bytes).map(|(rate, _, rtt_us)| Self { rate, rtt_us })
+    }
+}
+
+/// What acknowledgements carry.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Echo {
+    /// The rate that arrived.
+    pub rate: WireRate,
+}
+
+impl From<Header> for Echo {
+    fn from(header: Header) -> Self {
+        Self { rate: header.rate }
+    }
+}
+
+impl Wire for Echo {
+    const BYTES: usize = HEADER_BYTES;
+    fn encode(&self, out: &mut [u8]) {
+        encode_header(WireRate::UNLIMITED, self.rate, 0, out);
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        decode_header(bytes).map(|(_, rate, _)| Self { rate })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,45 @@
+//! The parameters.
+
+use crate::params::{ParamError, require};
+use crate::units::{Duration, Rate};
+
+crate::choice! {
+    /// How d̂ follows the round trips of the traffic.
+    pub enum Average {
+        /// As fast up as down.
+        Traffic = "traffic",
+        /// Slower down, by (R/C)·(sample/d̂).
+        Reluctant = "reluctant",
+    }
+}
+
+crate::params! {
+    /// Parameters of a router.
+    pub struct Params {
+        /// Gain α of spare capacity.
+        alpha: f64 = 0.4, "maxnet-2007 §IX";
+        /// Gain β of the queue.
+        beta: f64 = 1.0, "maxnet-2007 §IX";
+        /// First rate of a link, as a share of its capacity.
+        first_rate: f64 = 0.05, "the authors' ns-2 model";
+        /// Longest time T between two updates of a rate.
+        max_interval: Duration = Duration::from_millis(10), "the authors' ns-2 model";
+        /// Average round trip of a link that has seen none.
+        first_rtt: Duration = Duration::from_millis(200), "the authors' ns-2 model";
+        /// Least rate of a link, R_min.
+        r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking";
+        /// How the average round trip is formed.
+        average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted";
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.alpha > 0.0, "alpha", "a number above zero")?;
+        require(self.beta >= 0.0, "beta", "a number, at least 0")?;
+        require(self.first_rate > 0.0 && self.first_rate <= 1.0, "first_rate", "a share of capacity in (0, 1]")?;
+        require(!self.max_interval.is_zero(), "max_interval", "a time above zero")?;
+        require(!self.first_rtt.is_zero(), "first_rtt", "a time above zero")?;
+        require(self.r_min.as_bps() > 0.0, "r_min", "a rate above zero")
+    }
+}

@@ -1,0 +1,140 @@
+//! The router law.
+
+use crate::protocol::{LinkView, Passing, Probe};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+use super::params::{Average, Params};
+use super::{Header, Rcp, WireRate};
+
+/// The least average round trip.
+pub(super) const MIN_RTT_S: f64 = 1e-5;
+
+/// The router of one link direction.
+#[derive(Clone, Debug)]
+pub struct Router {
+    pub(super) capacity: Rate,
+    alpha: f64,
+    beta: f64,
+    max_interval: Duration,
+    rate_min: Rate,
+    average: Average,
+    /// R.
+    pub(super) rate: Rate,
+    /// d̂ in seconds.
+    pub(super) mean_rtt: f64,
+    /// Whether d̂ is more than a guess.
+    measured: bool,
+    /// All that arrived in this T.
+    arrived: Volume,
+    /// Of it what carried a round trip, and those round trips times their bytes.
+    timed: (Volume, f64),
+    /// T, between the last update and the next.
+    interval: Duration,
+    next_update: Instant,
+}
+
+impl Router {
+    /// d̂ with what this interval's packets said.
+    fn average_rtt(&mut self) {
+        let (volume, rtt_bytes) = self.timed;
+        if volume.as_bytes() <= 0.0 {
+            return;
+        }
+        let sample = rtt_bytes / volume.as_bytes();
+        let mean = if self.measured {
+            let gain = self.interval.as_secs() / self.mean_rtt;
+            let gain = match self.average {
+                Average::Reluctant if sample < self.mean_rtt => {
+                    gain * (self.rate / self.capacity) * (sample / self.mean_rtt)
+                }
+                _ => gain,
+            };
+            mean_rtt_next(self.mean_rtt, sample, gain)
+        } else {
+            sample
+        };
+        self.mean_rtt = mean.max(MIN_RTT_S);
+        self.measured = true;
+    }
+}
+
+impl crate::protocol::Router<Rcp> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let capacity = usable(link);
+        let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
+        let interval = interval(mean_rtt, params.max_interval);
+        Self {
+            capacity,
+            alpha: params.alpha,
+            beta: params.beta,
+            max_interval: params.max_interval,
+            rate_min: params.r_min.min(capacity),
+            average: params.average,
+            rate: capacity * params.first_rate,
+            mean_rtt,
+            measured: false,
+            arrived: Volume::ZERO,
+            timed: (Volume::ZERO, 0.0),
+            interval,
+            next_update: Instant::ZERO + interval,
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        if let Some(header) = passing.header.as_deref_mut() {
+            if header.rtt_us > 0 {
+                self.timed.0 += passing.volume;
+                self.timed.1 += f64::from(header.rtt_us) * 1e-6 * passing.volume.as_bytes();
+            }
+            header.rate = header.rate.min(WireRate::of(self.rate));
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.capacity = usable(link);
+        self.average_rtt();
+        let spare =
+            spare(self.capacity, self.arrived / self.interval, link.queue, self.alpha, self.beta, self.mean_rtt);
+        let t = self.interval.as_secs();
+        self.rate = rate_next(self.rate, spare, self.capacity, t, self.mean_rtt).min(self.capacity).max(self.rate_min);
+        self.arrived = Volume::ZERO;
+        self.timed = (Volume::ZERO, 0.0);
+        self.interval = interval(self.mean_rtt, self.max_interval);
+        self.next_update = now + self.interval;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("rate", self.rate.as_bps());
+        probe.record("mean_rtt", self.mean_rtt);
+    }
+}
+
+/// C: a link's own target's share of its capacity.
+pub(super) fn usable(link: &LinkView) -> Rate {
+    link.capacity * link.target.unwrap_or(1.0)
+}
+
+/// T: the average round trip, or less.
+pub(super) fn interval(mean_rtt: f64, max_interval: Duration) -> Duration {
+    Duration::from_secs(mean_rtt).min(max_interval)
+}
+
+/// `[rcp-2006:d]` d̂ moved towards a sample.
+pub(super) fn mean_rtt_next(mean_rtt: f64, sample: f64, gain: f64) -> f64 {
+    mean_rtt + gain.min(1.0) * (sample - mean_rtt)
+}
+
+/// `[rcp-2006:R]` α(C − y) − βq/d̂: what R is to be raised by in one d̂, times the number of flows.
+pub(super) fn spare(capacity: Rate, load: Rate, queue: Volume, alpha: f64, beta: f64, mean_rtt: f64) -> Rate {
+    alpha * (capacity - load) - beta * Rate::from_bps(queue.as_bits() / mean_rtt)
+}
+
+/// `[rcp-2006:R]` R·(1 + (T/d̂)·spare/C), where C/R stands for the number of flows.
+pub(super) fn rate_next(rate: Rate, spare: Rate, capacity: Rate, t: f64, mean_rtt: f64) -> Rate {
+    rate * (1.0 + t / mean_rtt * (spare / capacity))
+}

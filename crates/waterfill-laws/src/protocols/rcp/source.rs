@@ -1,0 +1,47 @@
+//! The source law.
+
+use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::units::{Rate, Volume};
+
+use super::params::Params;
+use super::{Echo, Header, Rcp, WireRate};
+
+/// The source: sends at the rate it hears.
+#[derive(Clone, Debug)]
+pub struct Source {
+    weight: f64,
+    initial_window: Volume,
+    pub(super) rate: Option<Rate>,
+    rtt_us: u32,
+}
+
+impl crate::protocol::Source<Rcp> for Source {
+    fn new(_params: &Params, connection: &Connection) -> Self {
+        Self { weight: connection.weight, initial_window: connection.initial_window, rate: None, rtt_us: 0 }
+    }
+
+    fn stamp(&mut self, _: &Sending) -> Header {
+        Header { rate: WireRate::UNLIMITED, rtt_us: self.rtt_us }
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        if let Some(rtt) = ack.rtt {
+            // A round trip below half a microsecond is still one.
+            self.rtt_us = ((rtt.as_secs() * 1e6 + 0.5) as u32).max(1);
+        }
+        self.rate = ack.echo.rate.rate().or(self.rate);
+    }
+
+    fn limit(&self) -> Limit {
+        match self.rate {
+            Some(rate) => Limit { window: None, pacing: Some(self.weight * rate) },
+            None => Limit { window: Some(self.initial_window), pacing: None },
+        }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if let Some(rate) = self.rate {
+            probe.record("rate", rate.as_bps());
+        }
+    }
+}

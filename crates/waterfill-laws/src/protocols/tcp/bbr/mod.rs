@@ -1,0 +1,111 @@
+//! BBR, version 1: sends at the bottleneck's bandwidth, with no more in flight than the path holds twice.
+//!
+//! # Law
+//! The model of the path:
+//! - `[bbr-00:BtlBw]` the largest delivery rate of the last ten round trips, samples that the application limited left
+//!   out unless they are larger
+//! - `[bbr-00:RTprop]` the smallest round trip of the last ten seconds
+//!
+//! What follows from it:
+//! - `[bbr-00:pacing_rate]` `pacing_rate = pacing_gain·BtlBw`; before the pipe is full it only grows
+//! - `[bbr-00:send_quantum]` what the host sends at a time: a packet, or with `linux` a millisecond's worth
+//! - `[bbr-00:Inflight]` `Inflight(gain) = gain·BtlBw·RTprop + 3·send_quantum`
+//! - `[bbr-00:cwnd]` `cwnd ← min(cwnd + acked, Inflight(cwnd_gain))`, at least 4 packets
+//!
+//! The state machine:
+//! - **Startup**: both gains 2/ln 2, so that the rate doubles in a round trip; over when BtlBw has not grown by a quarter
+//!   in three round trips (`[bbr-00:full_pipe]`)
+//! - **Drain**: pacing gain ln 2/2, until no more than Inflight(1) is in flight
+//! - **ProbeBW**: eight phases of an RTprop with pacing gains 5/4, 3/4, 1, 1, 1, 1, 1, 1, begun at random
+//!   anywhere but the second; cwnd_gain 2
+//! - **ProbeRTT**: where RTprop has not been seen for ten seconds, 4 packets in flight for 200 ms and a round trip
+//!
+//! # Symbols
+//! | draft | here | unit |
+//! |---|---|---|
+//! | BBR.BtlBw, BBR.RTprop | `bandwidth`, `rtprop` | packets/s, s |
+//! | cwnd, BBR.prior_cwnd | `cwnd`, `prior_cwnd` | packets |
+//! | BBR.round_count, next_round_delivered | `round`, `next_round_delivered` | –, packets |
+//! | BBR.full_bw, full_bw_count, filled_pipe | `full_bandwidth`, `full_count`, `filled_pipe` | packets/s |
+//! | BBR.cycle_index, cycle_stamp | `phase`, `phase_began` | –, s |
+//! | rs, P, C | [`delivery`](super::delivery) | packets, s |
+//!
+//! # Header
+//! [`Note`]: the host's own note on a packet, nothing on the wire.
+//!
+//! # Router
+//! None.
+//!
+//! # Source
+//! [`Source`]: paced; the law's window holds at all times (no rate reduction by the host). A loss does not change the
+//! model. In the first round trip of a recovery packets are conserved, one sent for one delivered; then the window grows
+//! again, and at the end of the recovery it is what it was before. After a time-out it starts at one packet.
+//!
+//! # Parameters
+//! [`Params`].
+//!
+//! # Readings and deviations
+//! - send_quantum is one packet, as the host spaces out single ones; §4.2.2 counts a millisecond's worth.
+//! - Packets lost are told from what was in flight before an acknowledgement and is after it.
+//! - The filter of BtlBw is exact: the largest of each of the last ten rounds is kept, and rounds end only with a sample.
+//! - Linux's tcp_bbr.c is not the draft. The parameter `linux` takes from it what moves a lone flow's queue: send_quantum
+//!   counts a millisecond's worth also where packets leave one by one (at 100 Mbit/s 8 packets, so 24 more in flight, and
+//!   after each probe up to 2.9 ms of queue remain); whole windows are rounded up to even, with 2 packets more while
+//!   probing, which ends a send_quantum early; pacing stays 1 % below BtlBw; a round trip as small as RTprop does not renew
+//!   it; and once the pipe is full the window has room for what acknowledgements bring at a time beyond BtlBw
+//!   ([`Aggregation`]). Not here is the estimator of policers.
+//! - ECN is not answered, so it is not asked for.
+//!
+//! # Validation
+//! One flow fills its link with less than a BDP of queue and knows its RTT; 1 % of random loss leaves at least 90 %
+//! (`tcp_delay_based` of the simulator).
+//!
+//! # References
+//! `bbr-00`: Cardwell, Cheng, Hassas Yeganeh, Jacobson, draft-cardwell-iccrg-bbr-congestion-control-00, 2017. Cheng,
+//! Cardwell, Hassas Yeganeh, Jacobson, draft-cheng-iccrg-delivery-rate-estimation-00, 2017.
+
+mod model;
+mod params;
+mod source;
+
+pub use model::{inflight, send_quantum};
+pub use params::Params;
+pub use source::Source;
+
+use crate::protocol::{EchoLast, Ecn, Host, Info, Kind, Protocol, Reduction, Retransmission, Signal};
+use crate::protocols::tcp::delivery::Note;
+
+/// The protocol `bbr`.
+#[derive(Debug)]
+pub struct Bbr;
+
+impl Protocol for Bbr {
+    const INFO: Info = Info {
+        name: "bbr",
+        summary: "BBR v1: paced at the measured bandwidth of the bottleneck (draft-cardwell-iccrg-bbr-00)",
+        kind: Kind::EndToEnd,
+        backends: &["sim"],
+        paced: true,
+        host: Host { retransmission: Retransmission::Sack, reduction: Reduction::Law, ecn: Ecn::Off, notes: true },
+        signals: &[
+            Signal { name: "cwnd", unit: "packets", doc: "congestion window" },
+            Signal { name: "btlbw", unit: "packets/s", doc: "bandwidth of the bottleneck, as measured" },
+            Signal { name: "rtprop", unit: "s", doc: "round trip without a queue, as measured" },
+            Signal { name: "pacing_gain", unit: "1", doc: "pacing rate over btlbw" },
+        ],
+    };
+    type Params = Params;
+    type Header = Note;
+    type Echo = Note;
+    type Router = ();
+    type Receiver = EchoLast<Note>;
+    // On the heap: it is larger than any other law's, and every flow's place is as large as the largest.
+    type Source = Box<Source>;
+
+    fn target(_: &Params) -> f64 {
+        1.0
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,88 @@
+//! The model of the path: filters over rounds, and what follows from them.
+
+use crate::units::{Duration, Instant};
+
+/// BtlBwFilterLen: rounds that a largest rate is believed (bbr-00 §4.1.1.2).
+pub(super) const ROUNDS: usize = 10;
+/// send_quantum's time, and its largest size in bytes (bbr-00 §4.2.2).
+pub(super) const QUANTUM: Duration = Duration::from_millis(1);
+pub(super) const QUANTUM_MAX: f64 = 65_535.0;
+/// Below this rate, in bit/s, a send_quantum may be a single packet; above it is two at least (bbr-00 §4.2.2).
+pub(super) const QUANTUM_OF_ONE: f64 = 1.2e6;
+
+/// The largest rate of each of the last [`ROUNDS`] rounds that had one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct MaxFilter {
+    of_rounds: [f64; ROUNDS],
+    newest: u32,
+    pub(super) max: f64,
+}
+
+impl MaxFilter {
+    /// `[bbr-00:BtlBw]` The filter after a sample in a round.
+    pub(super) fn update(&mut self, round: u32, rate: f64) {
+        for gone in (self.newest..round).take(ROUNDS) {
+            self.of_rounds[(gone as usize + 1) % ROUNDS] = 0.0;
+        }
+        self.newest = round;
+        let of_round = &mut self.of_rounds[round as usize % ROUNDS];
+        *of_round = of_round.max(rate);
+        self.max = self.of_rounds.iter().copied().fold(0.0, f64::max);
+    }
+}
+
+/// How much more acknowledgements brought at a time than the bandwidth lets through, at most, in the last 5 to 10 rounds
+/// (tcp_bbr.c: bbr_update_ack_aggregation). Where more comes at a time the sender would else be silent in between.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Aggregation {
+    /// Packets: the most of this window of rounds, and of the last.
+    extra: [f64; 2],
+    rounds: u32,
+    /// Since when acknowledgements came faster than the bandwidth, and how many packets they brought.
+    began: Option<Instant>,
+    acked: f64,
+}
+
+impl Aggregation {
+    /// bbr_extra_acked_win_rtts.
+    const ROUNDS: u32 = 5;
+    /// bbr_extra_acked_max_us: no more room than for what comes in this time.
+    const TIME_MAX: Duration = Duration::from_millis(100);
+    /// bbr_ack_epoch_acked_reset_thresh, packets.
+    const ACKED_MAX: f64 = 1_048_576.0;
+
+    pub(super) fn update(&mut self, now: Instant, acked: f64, round_start: bool, bandwidth: f64, cwnd: f64) {
+        if round_start {
+            self.rounds += 1;
+            if self.rounds >= Self::ROUNDS {
+                self.rounds = 0;
+                self.extra = [0.0, self.extra[0]];
+            }
+        }
+        let mut expected = self.began.map_or(0.0, |began| bandwidth * now.since(began).as_secs());
+        if self.began.is_none() || self.acked <= expected || self.acked + acked >= Self::ACKED_MAX {
+            *self = Self { began: Some(now), acked: 0.0, ..*self };
+            expected = 0.0;
+        }
+        self.acked += acked;
+        self.extra[0] = self.extra[0].max((self.acked - expected).min(cwnd));
+    }
+
+    /// Packets.
+    pub(super) fn room(&self, bandwidth: f64) -> f64 {
+        self.extra[0].max(self.extra[1]).min(bandwidth * Self::TIME_MAX.as_secs())
+    }
+}
+
+/// `[bbr-00:Inflight]` Packets in flight that `gain` times the path holds, and room for what hosts hold back.
+#[must_use]
+pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration, send_quantum: f64) -> f64 {
+    gain * bandwidth * rtprop.as_secs() + 3.0 * send_quantum
+}
+
+/// `[bbr-00:send_quantum]` Whole packets of so many bytes that leave in a millisecond at a pacing rate in packets/s.
+#[must_use]
+pub fn send_quantum(pacing_rate: f64, packet: f64) -> f64 {
+    let least = if pacing_rate * packet * 8.0 < QUANTUM_OF_ONE { 1.0 } else { 2.0 };
+    ((pacing_rate * packet * QUANTUM.as_secs()).min(QUANTUM_MAX) / packet).floor().max(least)
+}

@@ -1,0 +1,29 @@
+//! The parameters.
+
+use crate::params::{ParamError, require};
+use crate::units::Duration;
+
+crate::params! {
+    /// Parameters of BBR.
+    pub struct Params {
+        /// BBRHighGain: pacing and window gain of Startup, and one over the pacing gain of Drain.
+        high_gain: f64 = 2.0 / std::f64::consts::LN_2, "bbr-00 §4.3.2.1";
+        /// Window gain of ProbeBW.
+        cwnd_gain: f64 = 2.0, "bbr-00 §4.3.4";
+        /// RTpropFilterLen: how long a smallest round trip is believed.
+        rtprop_window: Duration = Duration::from_millis(10_000), "bbr-00 §4.1.2.2";
+        /// ProbeRTTDuration: how long ProbeRTT keeps 4 packets in flight, at least.
+        probe_rtt: Duration = Duration::from_millis(200), "bbr-00 §4.3.5";
+        /// Whether to do as Linux's tcp_bbr.c where it differs from the draft: send_quantum, even windows, 1 % of margin,
+        /// room for aggregated acknowledgements.
+        linux: bool = false, "bbr-00";
+    }
+}
+
+impl Params {
+    fn check(&self) -> Result<(), ParamError> {
+        require(self.high_gain > 1.0 && self.high_gain <= 100.0, "high_gain", "a number above 1, up to 100")?;
+        require(self.cwnd_gain >= 1.0 && self.cwnd_gain <= 100.0, "cwnd_gain", "a number from 1 to 100")?;
+        require(!self.rtprop_window.is_zero(), "rtprop_window", "a time above zero")
+    }
+}

@@ -1,0 +1,283 @@
+//! Tests: equations by hand, the header on the wire, the law by calls.
+
+use crate::protocol::{Ack, Connection, Event, PacketKind, Sending};
+use crate::protocols::tcp::delivery::Note;
+use crate::units::{Duration, Instant, Volume};
+
+use super::model::{Aggregation, MaxFilter, inflight, send_quantum};
+use super::params::Params;
+use super::source::{GAINS, Seen, Source, State};
+use std::collections::VecDeque;
+
+use crate::params::Params as _;
+use crate::protocol::Source as _;
+use crate::testing::connection;
+
+const PACKET: f64 = 1500.0;
+
+fn source(params: &Params, connection: &Connection) -> Box<Source> {
+    Box::new(Source::new(params, connection))
+}
+
+fn packets(n: f64) -> Volume {
+    Volume::from_bytes(n * PACKET)
+}
+
+/// A source, and a pipe of 1000 packets/s and 100 ms that delivers what it sends and queues the rest.
+struct Path {
+    bbr: Box<Source>,
+    now: Duration,
+    sent: VecDeque<(Note, Duration)>,
+    base_rtt: Duration,
+}
+
+impl Path {
+    fn new() -> Self {
+        let mut bbr = source(&Params::default(), &connection());
+        let base_rtt = Duration::from_millis(100);
+        let now = Duration::from_millis(1000);
+        bbr.on_ack(&Ack { kind: PacketKind::Syn, ..Ack::new(Instant::ZERO + now, Note::default(), base_rtt) });
+        let mut path = Self { bbr, now, sent: VecDeque::new(), base_rtt };
+        path.fill(true);
+        path
+    }
+
+    /// Sends what the window allows, at once: of the pacing only what it says is looked at.
+    fn fill(&mut self, more: bool) {
+        let window = self.bbr.cwnd as usize;
+        while more && self.sent.len() < window {
+            let now = Instant::ZERO + self.now;
+            let in_flight = packets(self.sent.len() as f64);
+            let note = self.bbr.stamp(&Sending { in_flight, ..Sending::new(now, PacketKind::Data, packets(1.0)) });
+            self.sent.push_back((note, self.now));
+        }
+    }
+
+    /// The next packet arrives: a millisecond after the one before, and not before its round trip is over.
+    fn step(&mut self) {
+        let (note, sent) = self.sent.pop_front().expect("something is in flight");
+        self.now = (self.now + Duration::from_millis(1)).max(sent + self.base_rtt);
+        self.hear(note, sent, 0.0);
+        self.fill(true);
+    }
+
+    fn hear(&mut self, note: Note, sent: Duration, lost: f64) {
+        let in_flight = packets(self.sent.len() as f64 - lost);
+        let ack = Ack {
+            acked: packets(1.0),
+            in_flight,
+            base_rtt: self.base_rtt,
+            ..Ack::new(Instant::ZERO + self.now, note, self.now - sent)
+        };
+        self.bbr.on_ack(&ack);
+    }
+
+    fn steps_until(&mut self, most: u32, what: impl Fn(&Source) -> bool) -> u32 {
+        (0..most)
+            .find(|_| {
+                self.step();
+                what(&self.bbr)
+            })
+            .unwrap_or(most)
+    }
+}
+
+#[test]
+fn bbr_00_btlbw_is_the_largest_of_ten_rounds() {
+    let mut filter = MaxFilter::default();
+    filter.update(1, 100.0);
+    filter.update(2, 80.0);
+    filter.update(2, 90.0);
+    filter.update(10, 50.0);
+    assert_eq!(filter.max, 100.0);
+    filter.update(11, 40.0);
+    assert_eq!(filter.max, 90.0, "round 1 is ten back");
+    filter.update(30, 10.0);
+    assert_eq!(filter.max, 10.0);
+}
+
+#[test]
+fn bbr_00_inflight_by_hand() {
+    // 1000 packets/s × 100 ms twice, and three packets.
+    assert!((inflight(2.0, 1000.0, Duration::from_millis(100), 1.0) - 203.0).abs() < 1e-9);
+    assert_eq!(source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
+}
+
+#[test]
+fn bbr_00_send_quantum_by_hand() {
+    assert_eq!(send_quantum(8333.0, 1500.0), 8.0, "100 Mbit/s: 8.3");
+    assert_eq!(send_quantum(90.0, 1500.0), 1.0, "1.1 Mbit/s");
+    assert_eq!(send_quantum(833.0, 1500.0), 2.0, "10 Mbit/s: 0.8, and two at least");
+    assert_eq!(send_quantum(833_333.0, 1500.0), 43.0, "10 Gbit/s: 64 kB");
+}
+
+#[test]
+fn aggregation_is_what_comes_beyond_the_bandwidth() {
+    let mut aggregation = Aggregation::default();
+    let mut at = |ms: f64, acked: f64, round_start: bool| {
+        aggregation.update(Instant::from_secs(ms / 1e3), acked, round_start, 1000.0, 50.0);
+        aggregation.room(1000.0)
+    };
+    // A packet a millisecond, as the bandwidth says: the acknowledgement itself.
+    assert_eq!((0..5).map(|n| at(f64::from(n), 1.0, false)).fold(0.0, f64::max), 1.0);
+    // Silence, then six at a time, and four half a millisecond later: ten, less a half.
+    at(10.0, 6.0, false);
+    assert!((at(10.5, 4.0, false) - 9.5).abs() < 1e-9);
+    // It is believed for five rounds at least, ten at most.
+    for n in 0..9 {
+        assert!((at(20.0 + f64::from(n), 1.0, true) - 9.5).abs() < 1e-9, "round {n}");
+    }
+    assert!(at(40.0, 1.0, true) < 2.0);
+    // No more than the window, nor than comes in 100 ms.
+    assert_eq!(at(50.0, 80.0, false), 50.0);
+    assert_eq!(aggregation.room(100.0), 10.0);
+}
+
+#[test]
+fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
+    let params = Params { linux: true, ..Params::default() };
+    let mut bbr = source(&params, &connection());
+    bbr.bandwidth.update(1, 10_000.0);
+    bbr.rtprop = Some((Duration::from_millis(10), Instant::ZERO));
+    bbr.filled_pipe = true;
+    bbr.set_pacing_rate(1.0);
+    assert!((bbr.pacing_rate - 9900.0).abs() < 1e-6);
+    // 120 Mbit/s: 9.9 packets in a millisecond. 100 + 3·9, rounded up to even.
+    assert_eq!(bbr.inflight(1.0), 128.0);
+    bbr.state = State::ProbeBandwidth;
+    bbr.phase = 0;
+    bbr.pacing_gain = 1.25;
+    // 125 + 27, and 2 while probing; 9 are about to leave.
+    assert_eq!(bbr.inflight(1.25), 154.0);
+    let now = Instant::from_secs(5.0);
+    let seen = Seen { now, acked: 1.0, lost: 0.0, in_flight: 140.0, prior_in_flight: 145.0 };
+    assert!(bbr.is_phase_over(&seen));
+    assert!(!bbr.is_phase_over(&Seen { prior_in_flight: 144.0, ..seen }));
+}
+
+#[test]
+fn the_first_rate_is_the_first_window_in_a_round_trip() {
+    let path = Path::new();
+    assert!((path.bbr.pacing_rate - 2.0 / std::f64::consts::LN_2 * 10.0 / 0.1).abs() < 1e-6);
+    let limit = path.bbr.limit();
+    assert_eq!(limit.window, Some(packets(10.0)));
+    assert!((limit.pacing.unwrap().as_bps() - path.bbr.pacing_rate * 12_000.0).abs() < 1e-3);
+}
+
+#[test]
+fn startup_finds_the_bandwidth_then_drains_and_probes() {
+    let mut path = Path::new();
+    path.steps_until(10_000, |bbr| bbr.state != State::Startup);
+    assert_eq!((path.bbr.state, path.bbr.filled_pipe), (State::Drain, true));
+    assert!((path.bbr.bandwidth.max - 1000.0).abs() < 20.0, "{}", path.bbr.bandwidth.max);
+    assert!((path.bbr.pacing_gain - std::f64::consts::LN_2 / 2.0).abs() < 1e-12);
+    // A window that fills at once cannot drain; here the application falls silent.
+    while path.bbr.state == State::Drain {
+        let (note, sent) = path.sent.pop_front().unwrap();
+        path.now += Duration::from_millis(1);
+        path.hear(note, sent, 0.0);
+    }
+    assert_eq!(path.bbr.state, State::ProbeBandwidth);
+    assert!(path.sent.len() as f64 <= path.bbr.inflight(1.0) && path.sent.len() > 95);
+    assert_eq!(path.bbr.cwnd_gain, 2.0);
+    assert_ne!(path.bbr.phase, 1, "never begun in the phase that drains");
+}
+
+#[test]
+fn a_cycle_is_eight_phases_of_a_round_trip() {
+    let mut path = Path::new();
+    path.steps_until(10_000, |bbr| bbr.state == State::Drain);
+    path.bbr.enter_probe_bandwidth(Instant::ZERO + path.now);
+    path.steps_until(1000, |bbr| bbr.phase == 0);
+    let mut gains = Vec::new();
+    for _ in 0..8 {
+        gains.push(path.bbr.pacing_gain);
+        let phase = path.bbr.phase;
+        let took = path.steps_until(1000, |bbr| bbr.phase != phase);
+        assert!((99..=102).contains(&took), "a phase of {took} ms");
+    }
+    assert_eq!(gains, GAINS);
+}
+
+#[test]
+fn probing_goes_on_until_more_is_in_flight_or_lost() {
+    let mut bbr = Path::new().bbr;
+    bbr.bandwidth.update(1, 1000.0);
+    bbr.pacing_gain = 1.25;
+    let now = Instant::from_secs(5.0);
+    let seen = Seen { now, acked: 1.0, lost: 0.0, in_flight: 100.0, prior_in_flight: 101.0 };
+    assert!(!bbr.is_phase_over(&seen), "Inflight(1.25) is 128 packets");
+    assert!(bbr.is_phase_over(&Seen { prior_in_flight: 128.0, ..seen }));
+    assert!(bbr.is_phase_over(&Seen { lost: 1.0, ..seen }));
+    bbr.pacing_gain = 0.75;
+    bbr.phase_began = now;
+    assert!(bbr.is_phase_over(&seen), "it has drained");
+    assert!(!bbr.is_phase_over(&Seen { prior_in_flight: 104.0, ..seen }));
+}
+
+#[test]
+fn random_phases_differ_by_seed_and_are_none_the_second() {
+    let mut seen = [0; 8];
+    for seed in 0..700 {
+        let mut bbr = source(&Params::default(), &Connection { seed, ..connection() });
+        bbr.enter_probe_bandwidth(Instant::ZERO);
+        seen[bbr.phase] += 1;
+    }
+    assert_eq!(seen[1], 0);
+    // 700 draws of seven: 100 each, and five standard deviations of √(700·6/49) = 9.3.
+    assert!(seen.iter().enumerate().all(|(i, &n)| i == 1 || (54..146).contains(&n)), "{seen:?}");
+}
+
+#[test]
+fn after_ten_seconds_four_packets_for_200_ms_and_a_round_trip() {
+    let mut path = Path::new();
+    path.steps_until(10_000, |bbr| bbr.state == State::Drain);
+    path.bbr.enter_probe_bandwidth(Instant::ZERO + path.now);
+    path.base_rtt = Duration::from_millis(110); // 100 ms is not seen again
+    let seen = path.bbr.rtprop.unwrap().1;
+    path.steps_until(20_000, |bbr| bbr.state == State::ProbeRtt);
+    let unseen = (Instant::ZERO + path.now).since(seen);
+    assert!((10_001..=10_002).contains(&(unseen.as_ps() / 1_000_000_000)), "{unseen:?}"); // a step is a millisecond
+    let (before, entered) = (path.bbr.prior_cwnd, path.now);
+    assert!(before > 190.0);
+    path.steps_until(1000, |bbr| bbr.cwnd == 4.0 && bbr.probe_rtt_until.is_some());
+    assert!(path.sent.len() <= 5);
+    path.steps_until(1000, |bbr| bbr.state != State::ProbeRtt);
+    assert_eq!(path.bbr.state, State::ProbeBandwidth);
+    assert!(path.now - entered >= Duration::from_millis(200 + 110));
+    assert_eq!(path.bbr.rtprop.map(|(rtprop, _)| rtprop), Some(path.base_rtt));
+    assert!(path.bbr.cwnd >= before.min(path.bbr.inflight(2.0)) - 1.0, "the window is back: {}", path.bbr.cwnd);
+    assert!((path.bbr.bandwidth.max - 1000.0).abs() < 20.0, "four packets in flight say nothing of the bandwidth");
+}
+
+#[test]
+fn recovery_conserves_packets_for_a_round_and_comes_back() {
+    let mut path = Path::new();
+    path.steps_until(10_000, |bbr| bbr.state == State::Drain);
+    path.bbr.enter_probe_bandwidth(Instant::ZERO + path.now);
+    path.steps_until(1000, |bbr| bbr.phase == 2);
+    let (before, rate) = (path.bbr.cwnd, path.bbr.pacing_rate);
+    let (note, sent) = path.sent.pop_front().unwrap();
+    path.now += Duration::from_millis(1);
+    path.sent.pop_back(); // lost
+    path.hear(note, sent, 0.0);
+    path.bbr.on_event(Instant::ZERO + path.now, Event::Loss);
+    assert_eq!(path.bbr.cwnd, path.sent.len() as f64 + 1.0, "one for one");
+    assert_eq!(path.bbr.pacing_rate, rate, "a loss does not change the model");
+    path.fill(true);
+    path.step();
+    assert!(path.bbr.packet_conservation);
+    path.steps_until(1000, |bbr| !bbr.packet_conservation);
+    path.bbr.on_event(Instant::ZERO + path.now, Event::Recovered);
+    assert!(path.bbr.cwnd >= before - 1.0, "{} of {before}", path.bbr.cwnd);
+    path.bbr.on_event(Instant::ZERO + path.now, Event::Timeout);
+    assert_eq!(path.bbr.cwnd, 1.0);
+    path.bbr.on_event(Instant::ZERO + path.now, Event::Recovered);
+    assert!(path.bbr.cwnd >= before - 1.0);
+}
+
+#[test]
+fn parameters_out_of_range_are_refused() {
+    let params = Params { cwnd_gain: 0.5, ..Params::default() };
+    assert_eq!(params.validate().unwrap_err().0, "cwnd_gain: expected a number from 1 to 100");
+}

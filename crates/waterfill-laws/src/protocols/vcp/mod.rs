@@ -1,0 +1,145 @@
+//! VCP: two bits say how loaded the path is, and pick one of three window laws.
+//!
+//! # Law
+//! Every t_ρ a router compares what arrived with what it could have served. A source grows its window
+//! multiplicatively while the path is little loaded, additively while it is well loaded, and shrinks it
+//! once when it is overloaded.
+//!
+//! - `load-factor` ρ = (λ + κ_q·q̃)/(γ·C·t_ρ), λ the volume that arrived in t_ρ, q̃ the persistent queue
+//! - `code`        low below 80 %, high below 100 %, else overload; along the path the highest stays
+//! - `MI`          w(t + t_ρ) = w(t)·(1 + ξ) at low load
+//! - `AI`          w(t + t_ρ) = w(t) + α at high load
+//! - `MD`          w ← β·w at overload, then nothing for t_ρ, then AI for one round trip
+//! - `MI-scaling`  ξ_s = (1 + ξ)^(rtt/t_ρ) − 1 for each round trip
+//! - `AI-scaling`  α_rate = α·(rtt/t_ρ)² for each round trip: one factor for the clock, one so that rates, not windows,
+//!   become equal
+//!
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | λ_l | `arrived` | bytes |
+//! | q̃_l | `queue` | bytes |
+//! | κ_q, γ_l | `kappa_q`, `gamma` | 1 |
+//! | C_l | `LinkView::capacity` | bit/s |
+//! | t_ρ, t_q | `t_rho`, `t_q` | s |
+//! | ρ_l | `load_factor` | 1 |
+//! | cwnd | `window` | packets |
+//! | ξ, β | `xi`, `beta` | 1 |
+//! | α | `alpha` | packets |
+//! | rtt | `rtt` | s |
+//!
+//! # Header
+//! The two ECN bits of the IP header: 01 low, 10 high, 11 overload; 00 is no VCP packet. They are written here as the
+//! one byte that holds them (traffic class, its upper six bits zero), and so counted, though they cost no
+//! packet a byte: a 1500-byte packet carries 1459 bytes of payload here and 1460 in truth. Acknowledgements likewise.
+//!
+//! # Router
+//! [`Router`]: one addition a packet, one comparison at its departure, a sample of the queue every t_q, a
+//! division every t_ρ.
+//!
+//! # Source
+//! [`Source`]: a window. There is no slow start: MI takes its place.
+//!
+//! # Parameters
+//! [`Params`]: the paper's.
+//!
+//! # Readings and deviations
+//! The paper's text was not at hand. Its constants were (aecp-2010 and maxnet-2007 cite it; the authors' ns-2 code is
+//! public), and from that code come the readings marked †.
+//! - † q̃ is the mean of t_ρ's samples, smoothed over intervals with weight 1/4 for the newest
+//!   (`queue_weight`): the code's comment says so, though its shifts compute another thing by C's precedence.
+//! - † A router writes when a packet leaves the queue.
+//! - The code rounds ρ up to whole per cent first, which moves both levels down by up to 1 %: not done here.
+//! - † A round trip's increase is spread over its acknowledgements: ξ_s for each packet acknowledged, α_rate/w
+//!   likewise.
+//! - α_rate refers to t_ρ (`t_d`); † the code refers to 100 ms, which makes AI four times as quick: `t_d = "100 ms"`.
+//! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI; AI goes linearly with the round trip below 20 ms and above 500 ms.
+//! - In the t_ρ after MD nothing moves the window; the code lets a code below overload end the freeze. In the
+//!   round trip after that, overload is answered by AI †, other codes as always.
+//! - † Losses are answered as by TCP Reno: half the window, after a time-out one packet (from which MI goes
+//!   on). The window is never below one packet.
+//! - † A weight multiplies α.
+//! - The first window is the host's. The code's spacing of small windows over round trips above 100 ms is left out.
+//! - A path without VCP routers is low load for ever: MI up to a loss. A router that does not speak it likewise
+//!   counts as low load.
+//!
+//! # Validation
+//! Equation tests below. In the simulator (`tests/vcp.rs`): one bottleneck 90 to 98 % full with less than a
+//! packet in its queue (aecp-2010 Table 1: 93.06 %, 0.5); the start takes as long as MI takes; flows of equal
+//! round trips become equal, the later the larger their shares; round trips up to t_ρ change little about that;
+//! one above t_ρ starves short ones, which answer the same overload several times. Over several bottlenecks the
+//! long flow gets about two thirds of its max-min share or less (aecp-2010 Fig. 10: 67 of 122.5 Mbit/s; 69.4 here at
+//! full rates).
+//!
+//! # References
+//! `vcp-2005`: Xia, Subramanian, Stoica, Kalyanaraman, "One More Bit Is Enough", SIGCOMM 2005; IEEE/ACM
+//! Transactions on Networking 16 (2008). `aecp-2010` §6 compares with it.
+
+mod params;
+mod router;
+mod source;
+
+pub use params::Params;
+pub use router::Router;
+pub use source::Source;
+
+use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
+
+/// The protocol `vcp`.
+#[derive(Debug)]
+pub struct Vcp;
+
+impl Protocol for Vcp {
+    const INFO: Info = Info {
+        name: "vcp",
+        summary: "two bits of load choose between MI, AI and MD of the window (2005)",
+        kind: Kind::Explicit,
+        backends: &["sim", "fluid"],
+        paced: false,
+        host: Host::EXPLICIT,
+        signals: &[
+            Signal { name: "load_factor", unit: "1", doc: "the link's load factor ρ" },
+            Signal { name: "load", unit: "1", doc: "the code that the source heard last: 1 low, 2 high, 3 overload" },
+        ],
+    };
+    type Params = Params;
+    type Header = Load;
+    type Echo = Load;
+    type Router = Router;
+    type Receiver = EchoLast<Load>;
+    type Source = Source;
+
+    fn target(params: &Params) -> f64 {
+        params.gamma
+    }
+}
+
+/// How loaded a path is, as its ECN bits say it. What a source sends, and what comes back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Load {
+    /// 01: below 80 %, or no router has written.
+    #[default]
+    Low = 1,
+    /// 10: from 80 to 100 %.
+    High = 2,
+    /// 11: 100 % and more.
+    Over = 3,
+}
+
+impl Wire for Load {
+    const BYTES: usize = 1;
+    fn encode(&self, out: &mut [u8]) {
+        out[0] = *self as u8;
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        match bytes.first()? {
+            1 => Some(Self::Low),
+            2 => Some(Self::High),
+            3 => Some(Self::Over),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,42 @@
+//! The parameters.
+
+use crate::params::{ParamError, require};
+use crate::units::Duration;
+
+crate::params! {
+    /// Parameters of VCP.
+    pub struct Params {
+        /// Interval t_ρ of a load measurement.
+        t_rho: Duration = Duration::from_millis(200), "vcp-2005";
+        /// Interval t_q of queue samples.
+        t_q: Duration = Duration::from_millis(10), "vcp-2005";
+        /// Weight κ_q of the persistent queue in the load.
+        kappa_q: f64 = 0.5, "vcp-2005";
+        /// Target utilisation γ of a link.
+        gamma: f64 = 0.98, "vcp-2005";
+        /// Weight of the newest interval in the persistent queue.
+        queue_weight: f64 = 0.25, "the authors' ns-2 code";
+        /// MI parameter ξ.
+        xi: f64 = 0.0625, "vcp-2005";
+        /// AI parameter α in packets.
+        alpha: f64 = 1.0, "vcp-2005";
+        /// MD parameter β.
+        beta: f64 = 0.875, "vcp-2005";
+        /// Round trip for which AI needs no scaling.
+        t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)";
+    }
+}
+
+impl Params {
+    pub(super) fn check(&self) -> Result<(), ParamError> {
+        require(!self.t_rho.is_zero(), "t_rho", "a time above zero")?;
+        require(!self.t_q.is_zero() && self.t_q <= self.t_rho, "t_q", "a time above zero, at most t_rho")?;
+        require(self.kappa_q >= 0.0, "kappa_q", "a number of at least 0")?;
+        require(self.gamma > 0.0 && self.gamma <= 1.0, "gamma", "a number in (0, 1]")?;
+        require(self.queue_weight > 0.0 && self.queue_weight <= 1.0, "queue_weight", "a number in (0, 1]")?;
+        require(self.xi > 0.0 && self.xi <= 1.0, "xi", "a number in (0, 1]: doubling in t_rho is slow start's pace")?;
+        require(self.alpha > 0.0, "alpha", "a number above 0")?;
+        require(self.beta > 0.0 && self.beta < 1.0, "beta", "a number in (0, 1)")?;
+        require(!self.t_d.is_zero(), "t_d", "a time above zero")
+    }
+}

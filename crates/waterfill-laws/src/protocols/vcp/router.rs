@@ -1,0 +1,120 @@
+//! The router law.
+
+use crate::protocol::{LinkView, Passing, Probe};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+use super::params::Params;
+use super::{Load, Vcp};
+
+/// The router of one link direction: measures the load of every t_ρ.
+#[derive(Clone, Debug)]
+pub struct Router {
+    capacity: Rate,
+    gamma: f64,
+    kappa_q: f64,
+    queue_weight: f64,
+    t_rho: Duration,
+    t_q: Duration,
+    /// λ: since the last measurement.
+    arrived: Volume,
+    /// Samples of the queue since the last measurement: their sum and number.
+    samples: (Volume, u32),
+    /// q̃.
+    queue: Volume,
+    /// ρ of the last t_ρ.
+    pub(super) load_factor: f64,
+    load: Load,
+    next_sample: Instant,
+    next_measurement: Instant,
+}
+
+impl Router {
+    fn measure(&mut self) {
+        let (sum, count) = self.samples;
+        if count > 0 {
+            self.queue = persistent_queue(self.queue, sum / f64::from(count), self.queue_weight);
+        }
+        let room = (self.gamma * self.capacity) * self.t_rho;
+        self.load_factor = load_factor(self.arrived, self.queue, self.kappa_q, room);
+        self.load = code(self.load_factor);
+        (self.arrived, self.samples) = (Volume::ZERO, (Volume::ZERO, 0));
+    }
+}
+
+impl crate::protocol::Router<Vcp> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        Self {
+            capacity: link.capacity,
+            gamma: link.target.unwrap_or(params.gamma),
+            kappa_q: params.kappa_q,
+            queue_weight: params.queue_weight,
+            t_rho: params.t_rho,
+            t_q: params.t_q,
+            arrived: Volume::ZERO,
+            samples: (Volume::ZERO, 0),
+            queue: Volume::ZERO,
+            load_factor: 0.0,
+            load: Load::Low,
+            next_sample: Instant::ZERO + params.t_q,
+            next_measurement: Instant::ZERO + params.t_rho,
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Load>) {
+        self.arrived += passing.volume;
+    }
+
+    const DEPARTURES: bool = true;
+
+    fn on_departure(&mut self, _link: &LinkView, passing: &mut Passing<'_, Load>) {
+        if let Some(header) = passing.header.as_deref_mut() {
+            *header = highest(*header, self.load);
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_sample.min(self.next_measurement)
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        if self.next_sample <= now {
+            self.samples = (self.samples.0 + link.queue, self.samples.1 + 1);
+            self.next_sample = now + self.t_q;
+        }
+        if self.next_measurement <= now {
+            self.capacity = link.capacity;
+            self.measure();
+            self.next_measurement = now + self.t_rho;
+        }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("load_factor", self.load_factor);
+    }
+}
+
+/// `[vcp-2005:load-factor]` q̃ moved towards the last interval's mean.
+pub(super) fn persistent_queue(queue: Volume, mean: Volume, weight: f64) -> Volume {
+    queue + (mean - queue) * weight
+}
+
+/// `[vcp-2005:load-factor]` (λ + κ_q·q̃)/(γ·C·t_ρ).
+pub(super) fn load_factor(arrived: Volume, queue: Volume, kappa_q: f64, room: Volume) -> f64 {
+    (arrived + kappa_q * queue) / room
+}
+
+/// `[vcp-2005:code]` Levels of 80 and 100 %.
+pub(super) fn code(load_factor: f64) -> Load {
+    if load_factor < 0.8 {
+        Load::Low
+    } else if load_factor < 1.0 {
+        Load::High
+    } else {
+        Load::Over
+    }
+}
+
+/// `[vcp-2005:code]` The more congested of two.
+pub(super) fn highest(header: Load, own: Load) -> Load {
+    header.max(own)
+}

@@ -1,0 +1,139 @@
+//! The source law.
+
+use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
+use crate::units::{Duration, Instant, Volume};
+
+use super::params::Params;
+use super::{Load, Vcp};
+
+/// The source: MI, AI or MD as the path's load says.
+#[derive(Clone, Debug)]
+pub struct Source {
+    weight: f64,
+    pub(super) packet: Volume,
+    xi: f64,
+    alpha: f64,
+    beta: f64,
+    t_rho: f64,
+    t_d: f64,
+    /// cwnd in packets, at least 1.
+    pub(super) window: f64,
+    load: Load,
+    /// The last MD: nothing moves the window until the first time, overload is answered by AI until the second.
+    decreased: Option<(Instant, Instant)>,
+    /// Smoothed as in RFC 6298.
+    rtt: Option<Duration>,
+}
+
+/// What the source does with an acknowledged packet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    Multiply,
+    Add,
+    Decrease,
+    Freeze,
+}
+
+impl Source {
+    /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for a round trip.
+    fn action(&self, now: Instant) -> Action {
+        match (self.load, self.decreased) {
+            (_, Some((frozen_until, _))) if now < frozen_until => Action::Freeze,
+            (Load::Over, Some((_, adding_until))) if now < adding_until => Action::Add,
+            (Load::Over, _) => Action::Decrease,
+            (Load::High, _) => Action::Add,
+            (Load::Low, _) => Action::Multiply,
+        }
+    }
+}
+
+impl crate::protocol::Source<Vcp> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        Self {
+            weight: connection.weight,
+            packet: connection.packet,
+            xi: params.xi,
+            alpha: params.alpha,
+            beta: params.beta,
+            t_rho: params.t_rho.as_secs(),
+            t_d: params.t_d.as_secs(),
+            window: (connection.initial_window / connection.packet).max(1.0),
+            load: Load::Low,
+            decreased: None,
+            rtt: None,
+        }
+    }
+
+    fn stamp(&mut self, _sending: &Sending) -> Load {
+        Load::Low
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Load>) {
+        if let Some(sample) = ack.rtt {
+            self.rtt = Some(self.rtt.map_or(sample, |rtt| (rtt * 7 + sample) / 8));
+        }
+        let packets = ack.acked / self.packet;
+        if ack.kind == PacketKind::Syn || packets <= 0.0 {
+            return;
+        }
+        self.load = ack.echo;
+        let smoothed = self.rtt.unwrap_or(ack.base_rtt);
+        let rtt = smoothed.as_secs();
+        match self.action(ack.now) {
+            Action::Freeze => {}
+            Action::Multiply => self.window += packets * xi_scaled(self.xi, rtt, self.t_rho),
+            Action::Add => self.window += packets / self.window * alpha_scaled(self.weight * self.alpha, rtt, self.t_d),
+            Action::Decrease => {
+                self.window = decreased(self.window, self.beta);
+                let frozen_until = ack.now + Duration::from_secs(self.t_rho);
+                self.decreased = Some((frozen_until, frozen_until + smoothed));
+            }
+        }
+    }
+
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        match event {
+            Event::Loss => self.window = decreased(self.window, 0.5),
+            Event::Timeout => self.window = 1.0,
+            Event::Marked | Event::Recovered => {}
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        Limit { window: Some(self.window * self.packet), pacing: None }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("load", f64::from(self.load as u8));
+    }
+}
+
+/// `[vcp-2005:MI-scaling]` (1 + ξ)^(rtt/t_ρ) − 1, the exponent at most 2.5.
+pub(super) fn xi_scaled(xi: f64, rtt: f64, t_rho: f64) -> f64 {
+    (1.0 + xi).powf((rtt / t_rho).min(MI_TIMES_T_RHO)) - 1.0
+}
+
+/// `[vcp-2005:AI-scaling]` α·(rtt/t_d)², but linear in the round trip outside 20 to 500 ms.
+pub(super) fn alpha_scaled(alpha: f64, rtt: f64, t_d: f64) -> f64 {
+    let (short, long) = (AI_RTT_SHORT / t_d, AI_RTT_LONG / t_d);
+    let x = rtt / t_d;
+    let squared = if x <= short {
+        x * short
+    } else if x <= long {
+        x * x
+    } else {
+        x - long + long * long
+    };
+    alpha * squared
+}
+
+/// `[vcp-2005:MD]` β·w, not below a packet.
+pub(super) fn decreased(window: f64, beta: f64) -> f64 {
+    (beta * window).max(1.0)
+}
+
+/// The authors' ns-2 code: 500 ms of round trip over a t_ρ of 200 ms.
+pub(super) const MI_TIMES_T_RHO: f64 = 2.5;
+/// The authors' ns-2 code, seconds.
+pub(super) const AI_RTT_SHORT: f64 = 0.020;
+pub(super) const AI_RTT_LONG: f64 = 0.500;
