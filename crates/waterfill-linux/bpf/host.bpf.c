@@ -4,7 +4,7 @@
  *
  * Two programs share a connection's state, which is kept with its socket (host.h). One is TCP's congestion control
  * (host_law.h): called for acknowledgements and time-outs, it sets window and pacing rate by the law in maxnet.h.
- * The other sits on a cgroup (host_option.h) and reads and writes the option of intf.h. Reading comes first: TCP
+ * The other sits on a cgroup (host_option.h) and reads and writes the option of wire.h. Reading comes first: TCP
  * parses a packet's options before it looks at what is acknowledged, so the law hears the echo with the
  * acknowledgement that brought it.
  *
@@ -53,16 +53,16 @@
  * reason (host_fall_back()). The other role, to answer, goes on.
  *
  * Loss is not congestion as long as the path is priced: retransmission is TCP's (RACK, SACK), but window and pacing
- * stay the law's. What is congestion is a bottleneck without a price; host_suspect() says how it shows. If no echo
+ * stay the law's. What is congestion is a bottleneck without a price; host_check_bottleneck() says how it shows. If no echo
  * gets through because SACK blocks take its room, the rate halves each round in which a tenth is lost, and falls by
- * a 16th each round after eight without an echo, until one comes (host_slow_down()).
+ * a 16th each round after eight without an echo, until one comes (host_reduce_rate()).
  *
  *
  * Pacing and window
  *
  * Rate x of the law, in bits a second of IP packets, is what TCP paces by, as bytes of payload. The window is x tau
  * and a few super-packets, for bounding what can stand in a queue; at 4.4 packets a round trip it is the pacing
- * that carries the fraction. tau is the path's, and at least the age of a price when it comes back (host_tau()).
+ * that carries the fraction. tau is the path's, and at least the age of a price when it comes back (host_loop_rtt()).
  *
  *
  * What a lying receiver can do, and a lying router
@@ -71,7 +71,7 @@
  * no more than application, receive window and loss let through, since data must still be acknowledged. It can do
  * no more with any TCP whose losses it conceals, and like there it hurts others at its bottleneck. Where the
  * bottleneck is priced the others give way, to the last packet each; an operator who does not trust its receivers
- * must police, as with TCP. Where it is not, the standing queue or the losses end it (host_suspect()), unless the
+ * must police, as with TCP. Where it is not, the standing queue or the losses end it (host_check_bottleneck()), unless the
  * price that is echoed also rises. One that echoes too high a price slows down its own transfer, to a packet every
  * 200 ms at worst, and so does a router to all that pass it; both could do so by dropping. Neither can make a
  * connection close or hang: any sequence of fields moves bounded numbers by bounded steps (maxnet.h), and the next
@@ -87,8 +87,8 @@
  *   6.4    the law is a link, which can be pinned: before, the daemon registers it without, and pins the map instead
  *   6.10   cong_control() has other arguments; only the first is used, which is the socket in all of them
  */
-#include "intf.h"
-#include "host.h"
+#include "wire.h"
+#include "host_maps.h"
 #include "host_law.h"
 #include "host_option.h"
 
@@ -122,15 +122,15 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.rate = c->source.rate;
 	record.window = c->source.window;
 	record.xi = c->source.xi;
-	record.received_average = c->receiver.has_price ? c->receiver.average : 0;
+	record.echoed_price = c->receiver.has_price ? c->receiver.average : 0;
 	record.price = c->source.price;
 	record.mode = c->source.mode;
 	record.flags = c->flags;
 	record.reason = c->reason;
-	record.cap = c->cap;
+	record.restart_window = c->restart_window;
 	record.rtt = tp->srtt_us >> 3;
 	record.base_rtt = host_base_rtt(tp);
-	record.packets_in_flight_max = tp->snd_cwnd;
+	record.window_packets = tp->snd_cwnd;
 	record.echoes = c->echoes;
 	record.timeouts = c->timeouts;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));

@@ -1,113 +1,110 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What the host's programs know: of everything (parameters), of a connection, of a place to which options do not
- * get through; and how a connection is told to the daemon. `host.bpf.c` says what happens to it.
+ * The host programs' data: global parameters, the state of a connection, destinations that drop the option, and the
+ * record by which the daemon reads a connection. `host.bpf.c` describes how they are used.
  */
 #ifndef WATERFILL_HOST_H
 #define WATERFILL_HOST_H
 
-#include <stdbool.h>
+#include <linux/types.h>
 
-#include "kernel_tcp.h"
-#include "intf.h"
+#include "wire.h"
 #include "maxnet.h"
 
 #define CONGESTION_NAME_BYTES 16 /* the kernel's TCP_CA_NAME_MAX */
 
-/* What is the same for all connections. The daemon may change it at any time. */
+/* The same for all connections. The daemon may change it at any time. */
 struct host_params {
 	struct maxnet_params law;
-	__u32 kind; /* WATERFILL_KIND_... */
+	enum waterfill_option_kind kind;
 	__u32 reserved;
-	char fallback[CONGESTION_NAME_BYTES]; /* of the kernel's laws, the one for paths without a price */
+	char fallback[CONGESTION_NAME_BYTES]; /* the kernel's congestion control for paths without a price */
 };
 
-/* What has happened on a connection. */
+/* The state of a connection, as bits. */
 enum host_flag {
-	HOST_ASKED = 1 << 0,	   /* a SYN has carried the option */
-	HOST_NEGOTIATED = 1 << 1,  /* the peer has answered it, or asked itself */
-	HOST_ESTABLISHED = 1 << 2, /* the handshake is over */
-	HOST_LAW = 1 << 3,	   /* TCP runs our law here, from its init() to its release() */
-	HOST_STARTED = 1 << 4,	   /* the law has its state: after both of the above */
-	HOST_PACED = 1 << 5,	   /* pacing is on because the law asked for it */
-	HOST_ECHO = 1 << 6,	   /* an echo has come and the law has not seen it yet */
-	HOST_TURN = 1 << 7,	   /* whose turn it is where forward value and echo share 8 bytes */
-	HOST_WAS_PRICED = 1 << 8,  /* at least one price was obeyed */
-	HOST_WANTED = 1 << 9,	   /* TCP has run our law here at some time */
+	HOST_OPTION_SENT = 1 << 0,  /* a SYN has carried the option */
+	HOST_NEGOTIATED = 1 << 1,   /* the peer has answered the option, or sent it first */
+	HOST_ESTABLISHED = 1 << 2,  /* the handshake is over */
+	HOST_LAW_ACTIVE = 1 << 3,   /* TCP runs our law, from its init() to its release() */
+	HOST_LAW_STARTED = 1 << 4,  /* the law's state is initialised: after both of the above */
+	HOST_PACED = 1 << 5,	    /* pacing is on because the law needs it */
+	HOST_ECHO_PENDING = 1 << 6, /* an echo has arrived that the law has not processed yet */
+	HOST_ECHO_TURN = 1 << 7,    /* the next option is an echo, where forward value and echo share 8 bytes */
+	HOST_WAS_PRICED = 1 << 8,   /* the law has applied at least one price */
+	HOST_LAW_SELECTED = 1 << 9, /* TCP has run our law at some time */
 };
 
-/* Why a connection uses the fallback. The daemon has the words. */
+/* Why a connection uses the fallback. The daemon has the texts. */
 enum host_reason {
 	HOST_NO_REASON,
-	HOST_NO_PEER,	     /* the peer did not answer the option */
-	HOST_EATEN,	     /* the SYN with the option got no answer, the one without did */
-	HOST_REMEMBERED,     /* not asked, as options did not get through to this place before */
-	HOST_NO_ROUTER,	     /* the peer answers, but no router wrote */
-	HOST_SILENT,	     /* echoes have stopped */
-	HOST_STANDING_QUEUE, /* a queue stands while the price does not rise */
-	HOST_HEAVY_LOSS,     /* much is lost while the price does not rise */
+	HOST_PEER_UNSUPPORTED, /* the peer did not answer the option */
+	HOST_SYN_DROPPED,      /* the SYN with the option got no answer, the one without did */
+	HOST_OPTION_BLOCKED,   /* option not sent: earlier connections to this destination lost it */
+	HOST_NO_ROUTER,	       /* the peer answers, but no router wrote a price */
+	HOST_NO_ECHO,	       /* no echo for several rounds */
+	HOST_STANDING_QUEUE,   /* the queue does not drain while the price does not rise */
+	HOST_HEAVY_LOSS,       /* heavy loss while the price does not rise */
 };
 
-/* A round trip by the clock, in which something was delivered: by sequence numbers, one would last as long as a
- * repair does.
- */
+/* One RTT by the clock in which something was delivered. By sequence numbers, it would last as long as a recovery. */
 struct host_round {
-	__u64 began;	 /* us */
-	__u32 rtt;	 /* us: the least in it; ~0 before the first sample */
-	__u32 delivered; /* packets, ever, at its start */
-	__u32 lost;	 /* packets, ever, at its start */
-	__u32 silent;	 /* rounds since an echo came */
-	__u32 suspicion; /* that the bottleneck gives no price; 0: none, since when: */
-	__u64 since;	 /* us */
-	__u32 since_rtt; /* us */
-	__u32 since_price; /* 2^-18 s */
-	__u32 since_loss; /* rounds of heavy loss */
+	__u64 start_us;
+	__u32 rtt;		   /* us: smallest sample in it; ~0 before the first */
+	__u32 delivered;	   /* packets since the connection began, at its start */
+	__u32 lost;		   /* packets since the connection began, at its start */
+	__u32 rounds_without_echo; /* rounds since an echo arrived */
+	__u32 evidence;		   /* that the bottleneck writes no price; 0: none. When it began: */
+	__u64 evidence_since_us;
+	__u32 evidence_rtt;	    /* us */
+	__u32 evidence_price;	    /* 2^-18 s */
+	__u32 evidence_loss_rounds; /* rounds of heavy loss since then */
 	__u32 count;
-	__u32 there_least; /* ms: the delay there, on the peer's clock less ours, when no queue stood last */
-	__s32 there;	   /* ms: how much more it was at least in this round; NO_DELAY: not known */
-	__u32 there_known;
+	__u32 base_forward_delay_ms; /* without a queue, on the peer's clock less ours */
+	__s32 forward_delay_ms;	     /* smallest excess over that in this round; NO_DELAY: not known */
+	__u32 forward_delay_known;
 };
 
-/* A connection. Kept with its socket. */
+/* A connection, stored with its socket. */
 struct host_connection {
 	struct maxnet_source source;
 	struct maxnet_receiver receiver;
-	__u64 asked;	 /* us: when the peer's forward value last came; 0: never */
-	__u64 heard;	 /* us: when an acknowledgement last came */
-	__u64 netns;	 /* cookie of its network namespace */
+	__u64 requested_us; /* when the peer's last forward value arrived; 0: never */
+	__u64 last_ack_us;
+	__u64 netns; /* cookie of its network namespace */
 	struct host_round round;
-	__u32 flags;	 /* enum host_flag */
-	__u32 reason;	 /* enum host_reason */
-	__u32 echo;	 /* the field that came last */
-	__u32 cap;	 /* packets: at most so many in flight while restarting; 0: not restarting */
-	__u32 delivered; /* packets, ever, at the last acknowledgement */
-	__u32 reserved;	 /* bytes of option that the present segment size leaves room for */
-	__u32 plan;	 /* the option that the packet at hand gets: enum waterfill_option_type, or 0 */
-	__u32 echoes;	 /* that came, ever */
+	__u32 flags;	      /* enum host_flag */
+	__u32 reason;	      /* enum host_reason */
+	__u32 echo_field;     /* the latest echo */
+	__u32 restart_window; /* packets: upper limit of the window while restarting; 0: not restarting */
+	__u32 delivered;      /* packets since the connection began, at the last ACK */
+	__u32 reserved_bytes; /* option space that the present segment size leaves */
+	__u32 option_type;    /* of the packet being built: enum waterfill_option_type, or 0 */
+	__u32 echoes;	      /* received since the law started */
 	__u32 timeouts;
-	__u32 syn_tries; /* how often a SYN is sent again, if that is our choice */
-	__u32 boost;	 /* 2^-10: pacing over the law's rate, for timers that come late */
-	__u32 paced_delivered; /* packets, ever, when the rate that comes about was last held against the law's, */
-	__u64 paced_rate;      /* bit/s: the law's then, */
-	__u64 paced_since;     /* us: and when that was */
+	__u32 syn_retries;     /* TCP_SYNCNT as we set it; 0: not set */
+	__u32 pacing_boost;    /* 2^-10: pacing rate over the law's rate, which makes up for late timers */
+	__u32 boost_delivered; /* when the boost was last updated: packets delivered since the connection began, */
+	__u64 boost_rate;      /* the law's rate, bit/s, */
+	__u64 boost_since_us;  /* and the time */
 };
 
-/* A connection as the daemon reads it: fields in order, without gaps. Addresses are IPv6's, or IPv4's mapped. */
+/* A connection as the daemon reads it, without padding. Addresses are IPv6, or IPv4-mapped. */
 struct host_record {
 	__u8 local[16];
 	__u8 remote[16];
-	__u64 rate;   /* bit/s */
-	__u64 window; /* bytes */
-	__s64 xi;     /* 2^-34 */
-	__u64 received_average; /* 2^-58 s: what this end echoes */
-	__u32 price;  /* 2^-18 s */
-	__u32 mode;   /* enum maxnet_mode */
-	__u32 flags;
-	__u32 reason;
-	__u32 cap;
-	__u32 rtt;      /* us */
-	__u32 base_rtt; /* us */
-	__u32 packets_in_flight_max; /* snd_cwnd */
+	__u64 rate;	    /* bit/s */
+	__u64 window;	    /* bytes */
+	__s64 xi;	    /* 2^-34 */
+	__u64 echoed_price; /* 2^-58 s: the average that this end echoes */
+	__u32 price;	    /* 2^-18 s */
+	enum maxnet_mode mode;
+	enum host_flag flags;
+	enum host_reason reason;
+	__u32 restart_window; /* packets */
+	__u32 rtt;	      /* us */
+	__u32 base_rtt;	      /* us */
+	__u32 window_packets; /* TCP's snd_cwnd */
 	__u32 echoes;
 	__u32 timeouts;
 	__u32 state; /* TCP's */
@@ -115,54 +112,19 @@ struct host_record {
 	__u16 remote_port;
 };
 
-/* Where options did not get through. */
-struct host_place {
-	__u64 netns;
-	__be32 address[4]; /* IPv6's, or IPv4's mapped */
+/* The key of a destination. */
+struct host_destination {
+	__u64 netns;	   /* cookie of the source's network namespace */
+	__be32 address[4]; /* IPv6, or IPv4-mapped */
 };
 
-struct host_memory {
-	__u64 until; /* ns: not asked before */
+/* What is remembered of a destination that lost the option. */
+struct host_backoff {
+	__u64 until_ns; /* no option is sent before */
 	__u32 failures;
 	__u32 reserved;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct host_params);
-} parameters SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__type(key, int);
-	__type(value, struct host_connection);
-} connections SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 4096);
-	__type(key, struct host_place);
-	__type(value, struct host_memory);
-} places SEC(".maps");
-
-/* Network namespaces that take part, by their cookies, where `filter_netns` says so. */
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 4096);
-	__type(key, __u64);
-	__type(value, __u8);
-} namespaces SEC(".maps");
-
-const volatile bool filter_netns = false;
-
-static __always_inline const struct host_params *host_parameters(void)
-{
-	__u32 zero = 0;
-
-	return bpf_map_lookup_elem(&parameters, &zero);
-}
+_Static_assert(sizeof(struct host_record) == 2 * 16 + 4 * 8 + 11 * 4 + 2 * 2, "host_record has padding");
 
 #endif

@@ -5,35 +5,35 @@
 #ifndef WATERFILL_HOST_LAW_H
 #define WATERFILL_HOST_LAW_H
 
-#include "host.h"
+#include "host_maps.h"
 
 /* Shortest and longest round trip that the law is told, us: half a second is what two packets take at 48 kbit/s. */
-#define TAU_MIN 1000
-#define TAU_MAX 500000
+#define TAU_MIN_US 1000
+#define TAU_MAX_US 500000
 /* Slowest rate: a packet in so many us. Slower, it would hear too late that the price has fallen. */
-#define PACKET_EVERY 200000
+#define MAX_PACKET_INTERVAL_US 200000
 #define INFINITE_SSTHRESH 0x7fffffff
 #define NO_RTT (~0u)
 #define NO_DELAY 0x7fffffff
 /* Most bytes in flight. TCP sizes its send buffer as an int of 2 windows with up to 2.9 times of overhead. */
-#define WINDOW_MAX (256u << 20)
+#define WINDOW_MAX_BYTES (256u << 20)
 /* Largest super-packet, bytes. */
-#define BURST_MAX 65536
+#define BURST_MAX_BYTES 65536
 /* us: bursts that would leave more often are clocked by acknowledgements. 14000 timers a second took a seventh of a virtual machine's processor. */
-#define TIMER_EVERY 100
+#define MIN_TIMER_INTERVAL_US 100
 /* Packets or bursts: from here on the rounding to whole ones is below 1 %. */
-#define WINDOW_RULES 128 /* of bursts: the margin of three is then below 2.4 % */
+#define ACK_CLOCK_MIN_BURSTS 128 /* of bursts: the margin of three is then below 2.4 % */
 /* 2^-10, and how far pacing may go beyond the law's rate. TCP itself makes up for half a burst. */
 #define BOOST_ONE 1024
 #define BOOST_MAX (8 * BOOST_ONE)
 /* Packets and us in which the rate that comes about shows: a burst more or less, of 43 packets of 1500 bytes, is 4 %. */
 #define BOOST_PACKETS 1024
-#define BOOST_EVERY 1000
+#define BOOST_INTERVAL_US 1000
 /* RFC 6928's initial window, packets. */
 #define INITIAL_WINDOW 10
 /* How long places are remembered, ns. */
-#define PLACE_EATEN_NS (600ull * 1000000000)
-#define PLACE_STRIPPED_NS (60ull * 1000000000)
+#define SYN_DROP_BACKOFF_NS (600ull * 1000000000)
+#define NO_ECHO_BACKOFF_NS (60ull * 1000000000)
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define AF_INET6 10
@@ -42,21 +42,21 @@
  */
 #define ROUNDS_UNANSWERED 3
 /* Rounds of acknowledged data without an echo. */
-#define ROUNDS_SILENT 4
+#define ROUNDS_WITHOUT_ECHO 4
 /* The same while losses are repaired: three SACK blocks beside timestamps leave no room for an echo. */
-#define ROUNDS_SILENT_IN_RECOVERY 128
+#define ROUNDS_WITHOUT_ECHO_IN_RECOVERY 128
 /* From when on the rate falls meanwhile, by a 16th each round. */
-#define ROUNDS_HELD 8
+#define ROUNDS_BEFORE_DECREASE 8
 /*
  * How much evidence says that the bottleneck gives no price, and what a round adds to it: 16 rounds with a queue,
  * which harms little and may pass, 8 with one as long as the path or with losses, 3 in which a tenth is lost.
  */
-#define SUSPICION_MAX 16
-#define SUSPICION_QUEUE 1
-#define SUSPICION_LOSS 2
-#define SUSPICION_HEAVY 6
+#define EVIDENCE_MAX 16
+#define EVIDENCE_QUEUE 1
+#define EVIDENCE_LOSS 2
+#define EVIDENCE_HEAVY_LOSS 6
 /* A shorter queue, us, may be a host's own delay. */
-#define QUEUE_MIN 3000
+#define QUEUE_MIN_US 3000
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
 {
@@ -77,7 +77,7 @@ static __always_inline bool host_is_ipv4(const struct sock_common *s)
 }
 
 /* A full packet in bytes, from IP's header on: what the law and the routers count. */
-static __always_inline __u32 host_packet(const struct tcp_sock *tp)
+static __always_inline __u32 host_packet_bytes(const struct tcp_sock *tp)
 {
 	__u32 ip = host_is_ipv4(&tp->inet_conn.icsk_inet.sk.__sk_common) ? 20 : 40;
 
@@ -85,11 +85,11 @@ static __always_inline __u32 host_packet(const struct tcp_sock *tp)
 }
 
 /* The payload of it, in bytes. */
-static __always_inline __u32 host_payload(const struct tcp_sock *tp, const struct host_connection *c)
+static __always_inline __u32 host_payload_bytes(const struct tcp_sock *tp, const struct host_connection *c)
 {
 	__u32 mss = tp->mss_cache;
 
-	return mss > c->reserved + 1 ? mss - c->reserved : 1;
+	return mss > c->reserved_bytes + 1 ? mss - c->reserved_bytes : 1;
 }
 
 /* TCP's smallest sample, us; 0: there is none */
@@ -101,9 +101,9 @@ static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
 }
 
 /* The slowest rate, bit/s, in packets of so many bytes. */
-static __always_inline __u64 host_slowest(__u32 packet)
+static __always_inline __u64 host_min_rate(__u32 packet)
 {
-	return (__u64)packet * 8000000 / PACKET_EVERY;
+	return (__u64)packet * 8000000 / MAX_PACKET_INTERVAL_US;
 }
 
 /*
@@ -119,9 +119,9 @@ static __always_inline __u64 host_slowest(__u32 packet)
  * for: alpha/tau is 660 a second at 1 ms, where 1/T is 2.5. The law mends that in a few tau of the path; but with
  * packets so rare it would take tau^2 / (alpha eta T) of the new tau, a minute at 1 s. So the next price is obeyed as
  * if it were the first, and the rate is D(q) again. So too from below the slowest rate, where what is sent does not
- * follow the law (host_acknowledged()).
+ * follow the law (host_on_ack()).
  */
-static __always_inline __u32 host_tau(const struct tcp_sock *tp, const struct host_connection *c)
+static __always_inline __u32 host_loop_rtt(const struct tcp_sock *tp, const struct host_connection *c)
 {
 	__u32 rtt = host_base_rtt(tp);
 	__u32 tau = c->source.base_rtt;
@@ -129,61 +129,61 @@ static __always_inline __u32 host_tau(const struct tcp_sock *tp, const struct ho
 
 	if (!rtt)
 		return 0;
-	if (rtt < TAU_MIN)
-		rtt = TAU_MIN;
+	if (rtt < TAU_MIN_US)
+		rtt = TAU_MIN_US;
 	if (!c->source.rate || tau <= rtt)
 		tau = rtt;
 	if (!c->source.rate)
 		return tau;
 	pair = 2ull * c->source.packet * 8000000 / c->source.rate; /* us */
-	if (pair > TAU_MAX)
-		pair = TAU_MAX;
+	if (pair > TAU_MAX_US)
+		pair = TAU_MAX_US;
 	if (tau < pair || tau > 4 * pair)
 		return 2 * pair > rtt ? 2 * pair : rtt;
 	return tau;
 }
 
-static __always_inline void host_place(struct host_place *place, const struct tcp_sock *tp, __u64 netns)
+static __always_inline void host_get_destination(struct host_destination *destination, const struct tcp_sock *tp, __u64 netns)
 {
 	const struct sock_common *s = &tp->inet_conn.icsk_inet.sk.__sk_common;
 
-	place->netns = netns;
+	destination->netns = netns;
 	if (s->skc_family == AF_INET6) {
-		place->address[0] = s->skc_v6_daddr.in6_u.u6_addr32[0];
-		place->address[1] = s->skc_v6_daddr.in6_u.u6_addr32[1];
-		place->address[2] = s->skc_v6_daddr.in6_u.u6_addr32[2];
-		place->address[3] = s->skc_v6_daddr.in6_u.u6_addr32[3];
+		destination->address[0] = s->skc_v6_daddr.in6_u.u6_addr32[0];
+		destination->address[1] = s->skc_v6_daddr.in6_u.u6_addr32[1];
+		destination->address[2] = s->skc_v6_daddr.in6_u.u6_addr32[2];
+		destination->address[3] = s->skc_v6_daddr.in6_u.u6_addr32[3];
 		return;
 	}
-	place->address[0] = 0;
-	place->address[1] = 0;
-	place->address[2] = bpf_htonl(0xffff);
-	place->address[3] = s->skc_daddr;
+	destination->address[0] = 0;
+	destination->address[1] = 0;
+	destination->address[2] = bpf_htonl(0xffff);
+	destination->address[3] = s->skc_daddr;
 }
 
 /* A new law: it asks. What the handshake brought it hears at once. */
-static __always_inline void host_start(const struct host_params *p, const struct tcp_sock *tp,
+static __always_inline void host_init_source(const struct host_params *p, const struct tcp_sock *tp,
 				       struct host_connection *c)
 {
-	__u32 packet = host_packet(tp);
+	__u32 packet = host_packet_bytes(tp);
 
 	maxnet_source_init(&p->law, &c->source, packet, (__u64)tp->snd_cwnd * packet, 1000);
 	__builtin_memset(&c->round, 0, sizeof(c->round));
-	c->round.began = tp->tcp_mstamp;
+	c->round.start_us = tp->tcp_mstamp;
 	c->round.rtt = NO_RTT;
-	c->round.there = NO_DELAY;
+	c->round.forward_delay_ms = NO_DELAY;
 	c->round.delivered = tp->delivered;
 	c->round.lost = tp->lost;
 	c->delivered = tp->delivered;
-	c->heard = tp->tcp_mstamp;
-	c->cap = 0;
+	c->last_ack_us = tp->tcp_mstamp;
+	c->restart_window = 0;
 	c->echoes = 0;
-	c->boost = BOOST_ONE;
+	c->pacing_boost = BOOST_ONE;
 	c->reason = HOST_NO_REASON;
-	c->flags |= HOST_STARTED;
-	if (c->flags & HOST_ECHO) {
-		c->flags &= ~HOST_ECHO;
-		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, host_tau(tp, c), c->echo);
+	c->flags |= HOST_LAW_STARTED;
+	if (c->flags & HOST_ECHO_PENDING) {
+		c->flags &= ~HOST_ECHO_PENDING;
+		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, host_loop_rtt(tp, c), c->echo_field);
 	}
 }
 
@@ -192,37 +192,37 @@ static __always_inline void host_start(const struct host_params *p, const struct
  * busy processors 18 % of 1 Gbit/s were lost in packets of 9000 bytes, and 44 % of 10 Gbit/s in bursts of 64 kB. So what
  * is delivered is held against the law's rate, and pacing goes so much faster that they agree: within 3 %, the
  * noise of bursts. Where the application holds the rate down it goes back to the law's, and where the window does, or
- * losses are being repaired, it goes no faster. Not so where the margin is small beside the window (WINDOW_RULES): there the
+ * losses are being repaired, it goes no faster. Not so where the margin is small beside the window (ACK_CLOCK_MIN_BURSTS): there the
  * window holds the rate, at most 2.4 % above the law's, which the price then takes back, and pacing, a quarter faster,
  * only spreads the packets; going faster still, one flow of two on busy processors took from the other. The law's rate is the smaller of then and now: one that rises is not yet delivered.
  */
-static __always_inline void host_make_up(const struct tcp_sock *tp, struct host_connection *c, bool usual)
+static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, struct host_connection *c, bool usual)
 {
-	__u64 took = tp->tcp_mstamp - c->paced_since;
-	__u32 packets = tp->delivered - c->paced_delivered;
-	__u64 meant = c->paced_rate < c->source.rate ? c->paced_rate : c->source.rate;
+	__u64 took = tp->tcp_mstamp - c->boost_since_us;
+	__u32 packets = tp->delivered - c->boost_delivered;
+	__u64 meant = c->boost_rate < c->source.rate ? c->boost_rate : c->source.rate;
 	__u64 got, share;
 
-	if (usual && (packets < BOOST_PACKETS || took < BOOST_EVERY || took < tp->srtt_us >> 2)) /* two round trips */
+	if (usual && (packets < BOOST_PACKETS || took < BOOST_INTERVAL_US || took < tp->srtt_us >> 2)) /* two round trips */
 		return;
 	if (usual && tp->app_limited) {
-		c->boost -= (c->boost - BOOST_ONE) / 4;
+		c->pacing_boost -= (c->pacing_boost - BOOST_ONE) / 4;
 	} else if (usual && meant) {
 		got = (__u64)packets * c->source.packet * 8000000 / took; /* 29 + 23 bits, as both ends' windows bound it */
 		if (got < meant - meant / 32 && !BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited)) {
 			share = (meant - got) * BOOST_ONE / (got + 1);
 			share = share < BOOST_ONE ? share : BOOST_ONE;
-			c->boost += c->boost * share / (2 * BOOST_ONE);
+			c->pacing_boost += c->pacing_boost * share / (2 * BOOST_ONE);
 		} else if (got > meant) {
 			share = (got - meant) * BOOST_ONE / got;
-			c->boost -= c->boost * share / (2 * BOOST_ONE);
+			c->pacing_boost -= c->pacing_boost * share / (2 * BOOST_ONE);
 		}
-		c->boost = c->boost < BOOST_MAX ? c->boost : BOOST_MAX;
-		c->boost = c->boost > BOOST_ONE ? c->boost : BOOST_ONE;
+		c->pacing_boost = c->pacing_boost < BOOST_MAX ? c->pacing_boost : BOOST_MAX;
+		c->pacing_boost = c->pacing_boost > BOOST_ONE ? c->pacing_boost : BOOST_ONE;
 	}
-	c->paced_since = tp->tcp_mstamp;
-	c->paced_rate = c->source.rate;
-	c->paced_delivered = tp->delivered;
+	c->boost_since_us = tp->tcp_mstamp;
+	c->boost_rate = c->source.rate;
+	c->boost_delivered = tp->delivered;
 }
 
 /*
@@ -236,14 +236,14 @@ static __always_inline void host_make_up(const struct tcp_sock *tp, struct host_
  *
  * Pacing costs a timer for each of TCP's bursts. Where the device takes no super-packets that is one for each packet, every
  * 12 us at 1 Gbit/s. So once a flow is past its start, where bursts would leave more often than
- * every TIMER_EVERY and the window is large enough for whole bursts to be fine steps (WINDOW_RULES),
+ * every MIN_TIMER_INTERVAL_US and the window is large enough for whole bursts to be fine steps (ACK_CLOCK_MIN_BURSTS),
  * acknowledgements are the clock, as in the papers' own hosts: the window is the law's, without a margin, and nothing is paced.
  */
-static __always_inline void host_apply(struct tcp_sock *tp, struct host_connection *c)
+static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, struct host_connection *c)
 {
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
-	__u32 payload = host_payload(tp, c);
-	__u32 packet = host_packet(tp);
+	__u32 payload = host_payload_bytes(tp, c);
+	__u32 packet = host_packet_bytes(tp);
 	__u64 rate, burst, window;
 	int large, ruled;
 
@@ -251,28 +251,28 @@ static __always_inline void host_apply(struct tcp_sock *tp, struct host_connecti
 	rate = c->source.rate;
 	if (!rate)
 		return;
-	if (rate < host_slowest(packet))
-		rate = host_slowest(packet);
+	if (rate < host_min_rate(packet))
+		rate = host_min_rate(packet);
 	/* TCP paces bytes of payload. */
 	rate = fixed_scale(rate / 8, payload, packet); /* 54 bits */
-	window = c->source.window < WINDOW_MAX ? c->source.window : WINDOW_MAX;
+	window = c->source.window < WINDOW_MAX_BYTES ? c->source.window : WINDOW_MAX_BYTES;
 	window = (window + packet - 1) / packet;
 	burst = rate >> 10; /* TCP makes super-packets of about a millisecond */
-	if (burst > BURST_MAX)
-		burst = BURST_MAX;
+	if (burst > BURST_MAX_BYTES)
+		burst = BURST_MAX_BYTES;
 	burst = burst / payload;
 	if (burst > sk->sk_gso_max_segs)
 		burst = sk->sk_gso_max_segs;
 	if (!burst)
 		burst = 1;
-	large = window >= WINDOW_RULES * burst;
+	large = window >= ACK_CLOCK_MIN_BURSTS * burst;
 	ruled = large && c->source.mode == MAXNET_PRICED && sk->sk_max_pacing_rate == ~0ul &&
-		burst * payload * (1000000 / TIMER_EVERY) < rate; /* 16 + 15 bits */
+		burst * payload * (1000000 / MIN_TIMER_INTERVAL_US) < rate; /* 16 + 15 bits */
 	if (!ruled) {
 		if (large)
 			rate += rate / 4;
 		else
-			rate = rate * c->boost / BOOST_ONE; /* 47 + 13 bits */
+			rate = rate * c->pacing_boost / BOOST_ONE; /* 47 + 13 bits */
 		window += 3 * burst;
 	}
 	if (rate > sk->sk_max_pacing_rate)
@@ -286,11 +286,11 @@ static __always_inline void host_apply(struct tcp_sock *tp, struct host_connecti
 		c->flags |= HOST_PACED;
 	}
 
-	if (c->cap) {
-		if (window <= c->cap)
-			c->cap = 0;
+	if (c->restart_window) {
+		if (window <= c->restart_window)
+			c->restart_window = 0;
 		else
-			window = c->cap;
+			window = c->restart_window;
 	}
 	if (window > tp->snd_cwnd_clamp)
 		window = tp->snd_cwnd_clamp;
@@ -300,7 +300,7 @@ static __always_inline void host_apply(struct tcp_sock *tp, struct host_connecti
 }
 
 /* TCP's congestion control becomes one of the kernel's own. Runs release(), but not while in init(). */
-static __always_inline bool host_switch(void *sk, const struct host_params *p)
+static __always_inline bool host_use_kernel_law(void *sk, const struct host_params *p)
 {
 	char reno[] = "reno";
 
@@ -318,7 +318,7 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	__u32 delivered = tp->delivered - c->round.delivered;
 
 	c->reason = reason;
-	c->cap = 0;
+	c->restart_window = 0;
 	if (c->flags & HOST_WAS_PRICED) {
 		if (reason == HOST_STANDING_QUEUE && c->round.rtt != NO_RTT && c->round.rtt > base)
 			window = window * base / c->round.rtt; /* what fits without the queue; 32 + 24 bits */
@@ -331,22 +331,22 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	} else if (reason != HOST_HEAVY_LOSS) {
 		tp->snd_ssthresh = INFINITE_SSTHRESH; /* nothing is known of the path: slow start goes on */
 	}
-	if (reason == HOST_SILENT && !(c->flags & HOST_WAS_PRICED)) {
-		struct host_memory memory = { .until = bpf_ktime_get_ns() + PLACE_STRIPPED_NS, .failures = 2 };
-		struct host_place place = {};
+	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED)) {
+		struct host_backoff backoff = { .until_ns = bpf_ktime_get_ns() + NO_ECHO_BACKOFF_NS, .failures = 2 };
+		struct host_destination destination = {};
 
-		host_place(&place, tp, c->netns);
-		bpf_map_update_elem(&places, &place, &memory, BPF_ANY);
+		host_get_destination(&destination, tp, c->netns);
+		bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
 	}
-	if (host_switch(tp, p))
-		c->flags &= ~(HOST_LAW | HOST_STARTED);
+	if (host_use_kernel_law(tp, p))
+		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 }
 
 /*
  * TCP's timestamps say how long data were on their way there, on two clocks, of which only changes mean something. An
  * acknowledgement that waited for more data waits in both.
  */
-static __always_inline void host_note_delay(const struct tcp_sock *tp, struct host_round *r)
+static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp, struct host_round *r)
 {
 	__s32 more;
 
@@ -354,22 +354,22 @@ static __always_inline void host_note_delay(const struct tcp_sock *tp, struct ho
 		return;
 	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
 		return; /* the peer's may still be in ms */
-	more = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr - r->there_least;
-	if (more < r->there)
-		r->there = more;
+	more = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr - r->base_forward_delay_ms;
+	if (more < r->forward_delay_ms)
+		r->forward_delay_ms = more;
 }
 
 /*
  * Whether a queue of so many us stands on the way of the acknowledgements: the round trip is longer, and most of that
  * is not on the way there. No evidence, no: also if data seem to be there sooner than without a queue, as then the
  * peer's clock is not in ms. To the favour of the way there goes a tick. Clocks that drift apart are no matter, as
- * the delay without a queue is taken anew in every round without one (host_suspect()).
+ * the delay without a queue is taken anew in every round without one (host_check_bottleneck()).
  */
-static __always_inline bool host_queue_is_back(const struct host_round *r, __u64 queue, __u64 margin)
+static __always_inline bool host_queue_on_ack_path(const struct host_round *r, __u64 queue, __u64 margin)
 {
-	__s64 there = (__s64)r->there * 1000;
+	__s64 there = (__s64)r->forward_delay_ms * 1000;
 
-	if (!r->there_known || r->there == NO_DELAY)
+	if (!r->forward_delay_known || r->forward_delay_ms == NO_DELAY)
 		return false;
 	return there + (__s64)margin + 1000 >= 0 && 2 * (there + 1000) < (__s64)queue;
 }
@@ -389,7 +389,7 @@ static __always_inline bool host_queue_is_back(const struct host_round *r, __u64
  * What this takes for a bottleneck without a price, and is none: a router whose price is rising below that of another
  * one on the path, as when a link fills that had nothing to do. Only the highest price is heard, so its rise is not.
  */
-static __always_inline __u32 host_suspect(const struct tcp_sock *tp, struct host_connection *c, bool heard)
+static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c, bool heard)
 {
 	struct host_round *r = &c->round;
 	__u64 now = tp->tcp_mstamp;
@@ -397,43 +397,43 @@ static __always_inline __u32 host_suspect(const struct tcp_sock *tp, struct host
 	__u64 lost = tp->lost - r->lost;
 	__u64 sent = lost + tp->delivered - r->delivered;
 	__u64 rtt = r->rtt == NO_RTT ? 0 : r->rtt;
-	__u64 margin = base / 4 > QUEUE_MIN ? base / 4 : QUEUE_MIN;
+	__u64 margin = base / 4 > QUEUE_MIN_US ? base / 4 : QUEUE_MIN_US;
 	bool queued = rtt > base + margin;
-	bool standing = queued && !host_queue_is_back(r, rtt - base, margin);
+	bool standing = queued && !host_queue_on_ack_path(r, rtt - base, margin);
 	bool heavy = lost >= 4 && lost * 50 >= sent;
-	__u32 weight = SUSPICION_QUEUE;
+	__u32 weight = EVIDENCE_QUEUE;
 	__u64 slope;
 
-	if (!queued && r->there != NO_DELAY) {
-		r->there_least += r->there;
-		r->there_known = 1;
+	if (!queued && r->forward_delay_ms != NO_DELAY) {
+		r->base_forward_delay_ms += r->forward_delay_ms;
+		r->forward_delay_known = 1;
 	}
 	if (!standing && !heavy) {
-		if (r->suspicion)
-			r->suspicion--;
+		if (r->evidence)
+			r->evidence--;
 		return HOST_NO_REASON;
 	}
-	if (!r->suspicion) {
-		r->since = r->began;
-		r->since_rtt = rtt;
-		r->since_price = c->source.price;
-		r->since_loss = 0;
+	if (!r->evidence) {
+		r->evidence_since_us = r->start_us;
+		r->evidence_rtt = rtt;
+		r->evidence_price = c->source.price;
+		r->evidence_loss_rounds = 0;
 	}
 	if (heavy || rtt > 2 * (base + margin))
-		weight = SUSPICION_LOSS;
+		weight = EVIDENCE_LOSS;
 	if (heavy && lost * 10 >= sent)
-		weight = SUSPICION_HEAVY;
-	r->suspicion += weight;
-	r->since_loss += heavy;
-	if (r->suspicion < SUSPICION_MAX || !heard)
+		weight = EVIDENCE_HEAVY_LOSS;
+	r->evidence += weight;
+	r->evidence_loss_rounds += heavy;
+	if (r->evidence < EVIDENCE_MAX || !heard)
 		return HOST_NO_REASON;
-	slope = (now - r->since) / 128; /* us */
-	r->suspicion = 0; /* from here on anew, unless it is so */
-	if (c->source.price > r->since_price + slope * 262144 / 1000000) /* us to 2^-18 s */
+	slope = (now - r->evidence_since_us) / 128; /* us */
+	r->evidence = 0; /* from here on anew, unless it is so */
+	if (c->source.price > r->evidence_price + slope * 262144 / 1000000) /* us to 2^-18 s */
 		return HOST_NO_REASON;
-	if (r->since_loss)
+	if (r->evidence_loss_rounds)
 		return HOST_HEAVY_LOSS;
-	return rtt + slope < r->since_rtt ? HOST_NO_REASON : HOST_STANDING_QUEUE;
+	return rtt + slope < r->evidence_rtt ? HOST_NO_REASON : HOST_STANDING_QUEUE;
 }
 
 /*
@@ -441,7 +441,7 @@ static __always_inline __u32 host_suspect(const struct tcp_sock *tp, struct host
  * longer known. Fewer packets, fewer losses, fewer SACK blocks: until an echo gets through, and is obeyed in full.
  * When many start at once, each with all of the spare capacity, this is what makes them hear how many they are.
  */
-static __always_inline void host_slow_down(struct host_connection *c, __u64 by)
+static __always_inline void host_reduce_rate(struct host_connection *c, __u64 by)
 {
 	c->source.rate -= by;
 	if (c->source.start_rate > c->source.rate)
@@ -450,7 +450,7 @@ static __always_inline void host_slow_down(struct host_connection *c, __u64 by)
 }
 
 /* A round has ended. The reason to fall back, if there is one. */
-static __always_inline __u32 host_round_ends(const struct tcp_sock *tp, struct host_connection *c, bool recovering)
+static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct host_connection *c, bool recovering)
 {
 	struct host_round *r = &c->round;
 	__u64 lost = tp->lost - r->lost;
@@ -458,31 +458,31 @@ static __always_inline __u32 host_round_ends(const struct tcp_sock *tp, struct h
 	__u32 reason = HOST_NO_REASON;
 
 	r->count++;
-	r->silent++; /* 1: an echo came in this round */
+	r->rounds_without_echo++; /* 1: an echo came in this round */
 	if (!c->source.rate) {
 		if (r->count >= ROUNDS_UNANSWERED)
-			reason = c->echoes ? HOST_NO_ROUTER : HOST_SILENT;
-	} else if (r->silent >= (recovering ? ROUNDS_SILENT_IN_RECOVERY : ROUNDS_SILENT)) {
-		reason = HOST_SILENT;
+			reason = c->echoes ? HOST_NO_ROUTER : HOST_NO_ECHO;
+	} else if (r->rounds_without_echo >= (recovering ? ROUNDS_WITHOUT_ECHO_IN_RECOVERY : ROUNDS_WITHOUT_ECHO)) {
+		reason = HOST_NO_ECHO;
 	} else {
 		/* Without an echo nobody knows whether the price rises. */
-		reason = host_suspect(tp, c, r->silent == 1);
-		if (r->silent > 1 && lost * 10 >= lost + delivered)
-			host_slow_down(c, c->source.rate / 2);
-		else if (r->silent > ROUNDS_HELD)
-			host_slow_down(c, c->source.rate / 16);
+		reason = host_check_bottleneck(tp, c, r->rounds_without_echo == 1);
+		if (r->rounds_without_echo > 1 && lost * 10 >= lost + delivered)
+			host_reduce_rate(c, c->source.rate / 2);
+		else if (r->rounds_without_echo > ROUNDS_BEFORE_DECREASE)
+			host_reduce_rate(c, c->source.rate / 16);
 	}
 	if (reason)
 		return reason;
-	r->began = tp->tcp_mstamp;
+	r->start_us = tp->tcp_mstamp;
 	r->rtt = NO_RTT;
-	r->there = NO_DELAY;
+	r->forward_delay_ms = NO_DELAY;
 	r->delivered = tp->delivered;
 	r->lost = tp->lost;
 	return HOST_NO_REASON;
 }
 
-static __always_inline void host_acknowledged(const struct host_params *p, struct tcp_sock *tp,
+static __always_inline void host_on_ack(const struct host_params *p, struct tcp_sock *tp,
 					      struct host_connection *c)
 {
 	__u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
@@ -493,15 +493,15 @@ static __always_inline void host_acknowledged(const struct host_params *p, struc
 	__u32 tau;
 
 	c->delivered = tp->delivered;
-	c->heard = tp->tcp_mstamp;
-	tau = host_tau(tp, c);
-	if (tau >= 2 * c->source.base_rtt || c->source.rate < host_slowest(c->source.packet))
+	c->last_ack_us = tp->tcp_mstamp;
+	tau = host_loop_rtt(tp, c);
+	if (tau >= 2 * c->source.base_rtt || c->source.rate < host_min_rate(c->source.packet))
 		c->source.has_price = 0;
-	if (c->flags & HOST_ECHO) {
-		c->flags &= ~HOST_ECHO;
-		if (c->echo & FIXED_CODE_MAX)
-			c->round.silent = 0;
-		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, tau, c->echo);
+	if (c->flags & HOST_ECHO_PENDING) {
+		c->flags &= ~HOST_ECHO_PENDING;
+		if (c->echo_field & FIXED_CODE_MAX)
+			c->round.rounds_without_echo = 0;
+		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, tau, c->echo_field);
 	} else {
 		maxnet_base_rtt(&p->law, &c->source, tau);
 	}
@@ -510,9 +510,9 @@ static __always_inline void host_acknowledged(const struct host_params *p, struc
 
 	if (rtt && rtt < c->round.rtt)
 		c->round.rtt = rtt;
-	host_note_delay(tp, &c->round);
-	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.began >= tp->srtt_us >> 3)
-		reason = host_round_ends(tp, c, recovering);
+	host_sample_forward_delay(tp, &c->round);
+	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.start_us >= tp->srtt_us >> 3)
+		reason = host_end_round(tp, c, recovering);
 	if (!reason && !c->source.rate && recovering)
 		reason = HOST_HEAVY_LOSS;
 	if (reason) {
@@ -526,11 +526,11 @@ static __always_inline void host_acknowledged(const struct host_params *p, struc
 		tp->snd_cwnd += acked;
 		return;
 	}
-	host_make_up(tp, c, !recovering && !c->cap && c->source.mode == MAXNET_PRICED);
+	host_update_pacing_boost(tp, c, !recovering && !c->restart_window && c->source.mode == MAXNET_PRICED);
 	/* After a time-out: twice as much each round trip, as long as prices come. */
-	if (c->cap && c->round.silent < 2)
-		c->cap += acked;
-	host_apply(tp, c);
+	if (c->restart_window && c->round.rounds_without_echo < 2)
+		c->restart_window += acked;
+	host_set_window_and_pacing(tp, c);
 }
 
 /* ------------------------------------------------------------------ what TCP calls */
@@ -548,18 +548,18 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 	if (!p)
 		return;
 	if (!c) { /* not of our cgroup or namespace, or older than the programs */
-		host_switch(sk, p);
+		host_use_kernel_law(sk, p);
 		return;
 	}
-	c->flags |= HOST_LAW | HOST_WANTED;
+	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 	if (!(c->flags & HOST_ESTABLISHED))
 		return;
 	if (!(c->flags & HOST_NEGOTIATED)) {
-		host_fall_back(p, tcp_sk(sk), c, c->reason ?: HOST_NO_PEER);
+		host_fall_back(p, tcp_sk(sk), c, c->reason ?: HOST_PEER_UNSUPPORTED);
 		return;
 	}
-	host_start(p, tcp_sk(sk), c);
-	host_apply(tcp_sk(sk), c);
+	host_init_source(p, tcp_sk(sk), c);
+	host_set_window_and_pacing(tcp_sk(sk), c);
 }
 
 SEC("struct_ops")
@@ -571,7 +571,7 @@ void BPF_PROG(waterfill_law_release, struct sock *sk)
 		return;
 	if (c->flags & HOST_PACED && sk->sk_max_pacing_rate == ~0ul && sk->sk_pacing_status == SK_PACING_NEEDED)
 		sk->sk_pacing_status = SK_PACING_NONE;
-	c->flags &= ~(HOST_LAW | HOST_STARTED | HOST_PACED);
+	c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED | HOST_PACED);
 }
 
 /* Kernels before 6.10 give (sk, rs), later ones (sk, ack, flag, rs): what is common to both is all that is needed. */
@@ -584,16 +584,16 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 	if (!p)
 		return;
 	if (!c) { /* the programs were replaced by some that keep another state */
-		host_switch(sk, p);
+		host_use_kernel_law(sk, p);
 		return;
 	}
 	if (!(c->flags & HOST_ESTABLISHED))
 		return; /* the SYN-ACK, before init() */
 	/* So says init(). Once in some hundred connections it did not stick, for a reason not found, and data asked for no price. */
-	c->flags |= HOST_LAW | HOST_WANTED;
-	if (!(c->flags & HOST_STARTED))
-		host_start(p, tcp_sk(sk), c);
-	host_acknowledged(p, tcp_sk(sk), c);
+	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
+	if (!(c->flags & HOST_LAW_STARTED))
+		host_init_source(p, tcp_sk(sk), c);
+	host_on_ack(p, tcp_sk(sk), c);
 }
 
 SEC("struct_ops")
@@ -622,17 +622,17 @@ void BPF_PROG(waterfill_law_event, struct sock *sk, enum tcp_ca_event event)
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u64 idle;
 
-	if (!c || !(c->flags & HOST_STARTED))
+	if (!c || !(c->flags & HOST_LAW_STARTED))
 		return;
 	if (event == CA_EVENT_LOSS) {
-		c->cap = 1;
+		c->restart_window = 1;
 		c->timeouts++;
 	}
-	if (event == CA_EVENT_TX_START && c->source.rate && tp->tcp_mstamp > c->heard) {
+	if (event == CA_EVENT_TX_START && c->source.rate && tp->tcp_mstamp > c->last_ack_us) {
 		/* The price is as old as the silence. */
-		idle = tp->tcp_mstamp - c->heard;
-		if (idle > 200000 && idle > tp->srtt_us / 2 && !c->cap && tp->snd_cwnd > INITIAL_WINDOW) {
-			c->cap = INITIAL_WINDOW;
+		idle = tp->tcp_mstamp - c->last_ack_us;
+		if (idle > 200000 && idle > tp->srtt_us / 2 && !c->restart_window && tp->snd_cwnd > INITIAL_WINDOW) {
+			c->restart_window = INITIAL_WINDOW;
 			tp->snd_cwnd = INITIAL_WINDOW;
 		}
 	}

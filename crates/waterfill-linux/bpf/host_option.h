@@ -5,7 +5,7 @@
 #ifndef WATERFILL_HOST_OPTION_H
 #define WATERFILL_HOST_OPTION_H
 
-#include "host.h"
+#include "host_maps.h"
 #include "host_law.h"
 
 #define TCP_SYNCNT 7
@@ -22,18 +22,18 @@ struct host_option {
 };
 
 /* Packets of data in each direction, from which on a connection counts as going both ways. */
-#define BOTH_WAYS 16
+#define BIDIRECTIONAL_PACKETS 16
 /* Echoes go on for so long after the last request, us: longer than any acknowledgement is delayed. */
-#define ASKED_FOR 1000000
+#define REQUEST_LIFETIME_US 1000000
 
 /* ------------------------------------------------------------------ on the wire */
 
-static __always_inline __u32 host_read24(const __u8 *b)
+static __always_inline __u32 read_u24(const __u8 *b)
 {
 	return (__u32)b[0] << 16 | (__u32)b[1] << 8 | b[2];
 }
 
-static __always_inline void host_write24(__u8 *b, __u32 value)
+static __always_inline void write_u24(__u8 *b, __u32 value)
 {
 	b[0] = value >> 16;
 	b[1] = value >> 8;
@@ -41,7 +41,7 @@ static __always_inline void host_write24(__u8 *b, __u32 value)
 }
 
 /* How long an option is. The papers' form has one length, for both values. */
-static __always_inline __u32 host_option_bytes(const struct host_params *p, __u32 type)
+static __always_inline __u32 host_option_length(const struct host_params *p, __u32 type)
 {
 	if (!type)
 		return 0;
@@ -52,7 +52,7 @@ static __always_inline __u32 host_option_bytes(const struct host_params *p, __u3
 
 /* The packet's option; with BPF_LOAD_HDR_OPT_TCP_SYN that of the SYN being answered. Whatever is malformed is none.
  */
-static __always_inline void host_load(struct bpf_sock_ops *ops, const struct host_params *p, __u64 flags,
+static __always_inline void host_read_option(struct bpf_sock_ops *ops, const struct host_params *p, __u64 flags,
 				      struct host_option *option)
 {
 	__u8 b[WATERFILL_OPTION_BOTH_BYTES] = {};
@@ -72,69 +72,69 @@ static __always_inline void host_load(struct bpf_sock_ops *ops, const struct hos
 		if (length != WATERFILL_OPTION_BYTES)
 			return;
 		option->type = WATERFILL_BOTH;
-		option->echo = host_read24(b + 2);
-		option->forward = host_read24(b + 5);
+		option->echo = read_u24(b + 2);
+		option->forward = read_u24(b + 5);
 		return;
 	}
 	if (length == WATERFILL_OPTION_BYTES && b[4] == WATERFILL_FORWARD) {
 		option->type = WATERFILL_FORWARD;
-		option->forward = host_read24(b + 5);
+		option->forward = read_u24(b + 5);
 	} else if (length == WATERFILL_OPTION_BYTES && b[4] == WATERFILL_ECHO) {
 		option->type = WATERFILL_ECHO;
-		option->echo = host_read24(b + 5);
+		option->echo = read_u24(b + 5);
 	} else if (length == WATERFILL_OPTION_BOTH_BYTES && b[4] == WATERFILL_BOTH) {
 		option->type = WATERFILL_BOTH;
-		option->forward = host_read24(b + 5);
-		option->echo = host_read24(b + 8);
+		option->forward = read_u24(b + 5);
+		option->echo = read_u24(b + 8);
 	}
 }
 
-static __always_inline int host_store(struct bpf_sock_ops *ops, const struct host_params *p,
+static __always_inline int host_write_option(struct bpf_sock_ops *ops, const struct host_params *p,
 				      const struct host_option *option)
 {
 	__u8 b[WATERFILL_OPTION_BOTH_BYTES] = {};
 
 	b[0] = p->kind;
-	b[1] = host_option_bytes(p, option->type);
+	b[1] = host_option_length(p, option->type);
 	if (p->kind == WATERFILL_KIND_PAPER) {
-		host_write24(b + 2, option->echo);
-		host_write24(b + 5, option->forward);
+		write_u24(b + 2, option->echo);
+		write_u24(b + 5, option->forward);
 		return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BYTES, 0);
 	}
 	b[2] = WATERFILL_EXID >> 8;
 	b[3] = WATERFILL_EXID & 0xff;
 	b[4] = option->type;
-	host_write24(b + 5, option->type == WATERFILL_ECHO ? option->echo : option->forward);
+	write_u24(b + 5, option->type == WATERFILL_ECHO ? option->echo : option->forward);
 	if (option->type != WATERFILL_BOTH)
 		return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BYTES, 0);
-	host_write24(b + 8, option->echo);
+	write_u24(b + 8, option->echo);
 	return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BOTH_BYTES, 0);
 }
 
 /* ------------------------------------------------------------------ what a connection says */
 
 /* The law is in charge and asks for prices. */
-static __always_inline bool host_asks(const struct host_connection *c)
+static __always_inline bool host_requests_price(const struct host_connection *c)
 {
-	return c->flags & HOST_LAW && c->flags & HOST_NEGOTIATED && !c->reason;
+	return c->flags & HOST_LAW_ACTIVE && c->flags & HOST_NEGOTIATED && !c->reason;
 }
 
 /* The peer asks, or asked a moment ago. A start rate is answered a few times and not for a whole second. */
-static __always_inline bool host_is_asked(const struct tcp_sock *tp, const struct host_connection *c)
+static __always_inline bool host_peer_requests_price(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	if (c->receiver.start && tp->data_segs_out > BOTH_WAYS)
+	if (c->receiver.start && tp->data_segs_out > BIDIRECTIONAL_PACKETS)
 		return false;
-	return c->asked && tp->tcp_mstamp - c->asked < ASKED_FOR;
+	return c->requested_us && tp->tcp_mstamp - c->requested_us < REQUEST_LIFETIME_US;
 }
 
 /* The option that this connection's packets need room for. */
-static __always_inline __u32 host_room(const struct tcp_sock *tp, const struct host_connection *c)
+static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	bool asks = host_asks(c);
-	bool asked = host_is_asked(tp, c);
+	bool asks = host_requests_price(c);
+	bool asked = host_peer_requests_price(tp, c);
 
 	if (asks && asked) {
-		if (c->receiver.start || (tp->data_segs_in > BOTH_WAYS && tp->data_segs_out > BOTH_WAYS))
+		if (c->receiver.start || (tp->data_segs_in > BIDIRECTIONAL_PACKETS && tp->data_segs_out > BIDIRECTIONAL_PACKETS))
 			return WATERFILL_BOTH;
 		return WATERFILL_FORWARD;
 	}
@@ -144,17 +144,17 @@ static __always_inline __u32 host_room(const struct tcp_sock *tp, const struct h
 }
 
 /* The option for a packet of the established connection. */
-static __always_inline __u32 host_plan(const struct host_params *p, const struct tcp_sock *tp,
+static __always_inline __u32 host_choose_option(const struct host_params *p, const struct tcp_sock *tp,
 				       struct host_connection *c, bool data)
 {
-	bool asks = host_asks(c) && data; /* only what is load is asked a price for */
-	bool asked = host_is_asked(tp, c);
+	bool asks = host_requests_price(c) && data; /* only what is load is asked a price for */
+	bool asked = host_peer_requests_price(tp, c);
 
 	if (asks && asked) {
-		if (c->reserved >= host_option_bytes(p, WATERFILL_BOTH))
+		if (c->reserved_bytes >= host_option_length(p, WATERFILL_BOTH))
 			return WATERFILL_BOTH;
-		c->flags ^= HOST_TURN;
-		return c->flags & HOST_TURN ? WATERFILL_ECHO : WATERFILL_FORWARD;
+		c->flags ^= HOST_ECHO_TURN;
+		return c->flags & HOST_ECHO_TURN ? WATERFILL_ECHO : WATERFILL_FORWARD;
 	}
 	if (asks)
 		return WATERFILL_FORWARD;
@@ -163,7 +163,7 @@ static __always_inline __u32 host_plan(const struct host_params *p, const struct
 
 /* ------------------------------------------------------------------ callbacks */
 
-static __always_inline bool host_takes_part(struct bpf_sock_ops *ops)
+static __always_inline bool host_namespace_enabled(struct bpf_sock_ops *ops)
 {
 	__u64 cookie;
 
@@ -173,7 +173,7 @@ static __always_inline bool host_takes_part(struct bpf_sock_ops *ops)
 	return bpf_map_lookup_elem(&namespaces, &cookie);
 }
 
-static __always_inline void host_want(struct bpf_sock_ops *ops, __u32 callbacks)
+static __always_inline void host_enable_callbacks(struct bpf_sock_ops *ops, __u32 callbacks)
 {
 	/* Others' programs may have set their own. */
 	if ((ops->bpf_sock_ops_cb_flags & callbacks) != callbacks)
@@ -182,22 +182,22 @@ static __always_inline void host_want(struct bpf_sock_ops *ops, __u32 callbacks)
 
 #define HOST_CALLBACKS (BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG)
 
-static __always_inline void host_forget(struct bpf_sock_ops *ops)
+static __always_inline void host_disable_callbacks(struct bpf_sock_ops *ops)
 {
 	if (ops->bpf_sock_ops_cb_flags & HOST_CALLBACKS)
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~HOST_CALLBACKS);
 }
 
 /* A socket is about to send a SYN. */
-static __always_inline void host_connects(struct bpf_sock_ops *ops)
+static __always_inline void host_connect(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
-	struct host_place place = {};
-	struct host_memory *memory;
+	struct host_destination destination = {};
+	struct host_backoff *backoff;
 	struct host_connection *c;
 	struct tcp_sock *tp;
-	__u32 own_tries;
-	int tries;
+	__u32 own_retries;
+	int retries;
 
 	if (!sk)
 		return;
@@ -205,23 +205,23 @@ static __always_inline void host_connects(struct bpf_sock_ops *ops)
 	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!c || !tp)
 		return;
-	own_tries = c->syn_tries;
+	own_retries = c->syn_retries;
 	__builtin_memset(c, 0, sizeof(*c)); /* the socket may have been connected before */
-	c->syn_tries = own_tries;
+	c->syn_retries = own_retries;
 	c->netns = bpf_get_netns_cookie(ops);
-	host_place(&place, tp, c->netns);
-	memory = bpf_map_lookup_elem(&places, &place);
-	if (memory && memory->failures > 1 && bpf_ktime_get_ns() < memory->until) {
-		c->reason = HOST_REMEMBERED;
+	host_get_destination(&destination, tp, c->netns);
+	backoff = bpf_map_lookup_elem(&places, &destination);
+	if (backoff && backoff->failures > 1 && bpf_ktime_get_ns() < backoff->until_ns) {
+		c->reason = HOST_OPTION_BLOCKED;
 		return;
 	}
-	host_want(ops, HOST_CALLBACKS);
-	/* The first SYN waits less long (below): with two tries more, the connection gives up no earlier. */
-	if (!bpf_getsockopt(ops, SOL_TCP, TCP_SYNCNT, &tries, sizeof(tries)) && tries > 0 && tries < 126 &&
-	    tries != (int)c->syn_tries) {
-		tries += 2;
-		if (!bpf_setsockopt(ops, SOL_TCP, TCP_SYNCNT, &tries, sizeof(tries)))
-			c->syn_tries = tries;
+	host_enable_callbacks(ops, HOST_CALLBACKS);
+	/* The first SYN waits less long (below): with two retries more, the connection gives up no earlier. */
+	if (!bpf_getsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)) && retries > 0 && retries < 126 &&
+	    retries != (int)c->syn_retries) {
+		retries += 2;
+		if (!bpf_setsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)))
+			c->syn_retries = retries;
 	}
 }
 
@@ -247,7 +247,7 @@ static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 }
 
 /* Room for the option of a SYN or SYN-ACK. The latter has no socket yet, and repeats what the SYN brought. */
-static __always_inline __u32 host_handshake_plan(struct bpf_sock_ops *ops, const struct host_params *p,
+static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, const struct host_params *p,
 						 struct host_option *option)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -262,7 +262,7 @@ static __always_inline __u32 host_handshake_plan(struct bpf_sock_ops *ops, const
 		/* Not there for a SYN-ACK that is sent again: then the first one may have been eaten, and it goes
 		 * without.
 		 */
-		host_load(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, &syn);
+		host_read_option(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, &syn);
 		if (syn.type & WATERFILL_FORWARD && syn.forward & FIXED_FLAG) {
 			option->type = WATERFILL_BOTH;
 			option->echo = syn.forward;
@@ -273,12 +273,12 @@ static __always_inline __u32 host_handshake_plan(struct bpf_sock_ops *ops, const
 		return 0;
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
 	/* A SYN that is sent again goes without: the first one may have been eaten. */
-	if (c && !c->reason && !(c->flags & HOST_ASKED))
+	if (c && !c->reason && !(c->flags & HOST_OPTION_SENT))
 		option->type = WATERFILL_FORWARD;
 	return option->type;
 }
 
-static __always_inline void host_reserve(struct bpf_sock_ops *ops, const struct host_params *p)
+static __always_inline void host_reserve_space(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct host_option option;
@@ -294,15 +294,15 @@ static __always_inline void host_reserve(struct bpf_sock_ops *ops, const struct 
 		tp = bpf_skc_to_tcp_sock(sk);
 		if (!c || !tp)
 			return;
-		bytes = host_option_bytes(p, host_room(tp, c));
+		bytes = host_option_length(p, host_largest_option(tp, c));
 		if (bytes && bpf_reserve_hdr_opt(ops, bytes, 0))
 			bytes = 0;
-		c->reserved = bytes;
+		c->reserved_bytes = bytes;
 		return;
 	}
 	if (flags & TCP_FLAG_SYN) {
-		if (host_handshake_plan(ops, p, &option))
-			bpf_reserve_hdr_opt(ops, host_option_bytes(p, option.type), 0);
+		if (host_handshake_option(ops, p, &option))
+			bpf_reserve_hdr_opt(ops, host_option_length(p, option.type), 0);
 		return;
 	}
 	if (!ops->is_fullsock || !sk)
@@ -311,47 +311,47 @@ static __always_inline void host_reserve(struct bpf_sock_ops *ops, const struct 
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!c || !tp)
 		return;
-	c->plan = 0;
+	c->option_type = 0;
 	if (flags & TCP_FLAG_RST || (flags & TCP_FLAG_FIN && !ops->skb_len))
 		return;
-	plan = host_plan(p, tp, c, ops->skb_len);
-	bytes = host_option_bytes(p, plan);
+	plan = host_choose_option(p, tp, c, ops->skb_len);
+	bytes = host_option_length(p, plan);
 	/* A segment with data was cut to a size that leaves room for so much, and not more. */
-	if (!bytes || (ops->skb_len && bytes > c->reserved))
+	if (!bytes || (ops->skb_len && bytes > c->reserved_bytes))
 		return;
 	if (!bpf_reserve_hdr_opt(ops, bytes, 0))
-		c->plan = plan;
+		c->option_type = plan;
 }
 
-static __always_inline void host_write(struct bpf_sock_ops *ops, const struct host_params *p)
+static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct host_option option;
 	struct host_connection *c;
 
 	if (ops->skb_tcp_flags & TCP_FLAG_SYN) {
-		if (!host_handshake_plan(ops, p, &option))
+		if (!host_handshake_option(ops, p, &option))
 			return;
-		if (host_store(ops, p, &option) || ops->skb_tcp_flags & TCP_FLAG_ACK || !sk)
+		if (host_write_option(ops, p, &option) || ops->skb_tcp_flags & TCP_FLAG_ACK || !sk)
 			return;
 		c = bpf_sk_storage_get(&connections, sk, 0, 0);
 		if (c)
-			c->flags |= HOST_ASKED;
+			c->flags |= HOST_OPTION_SENT;
 		return;
 	}
 	if (!ops->is_fullsock || !sk)
 		return;
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
-	if (!c || !c->plan)
+	if (!c || !c->option_type)
 		return;
-	option.type = c->plan;
+	option.type = c->option_type;
 	option.forward = 0; /* a price is asked for */
 	option.echo = maxnet_echo(&c->receiver);
-	host_store(ops, p, &option);
+	host_write_option(ops, p, &option);
 }
 
 /* What a packet's option says, to the two roles that this end may have. */
-static __always_inline void host_hear(const struct host_params *p, const struct tcp_sock *tp,
+static __always_inline void host_receive_option(const struct host_params *p, const struct tcp_sock *tp,
 				      struct host_connection *c, const struct host_option *option)
 {
 	__u32 rtt = host_base_rtt(tp);
@@ -362,35 +362,35 @@ static __always_inline void host_hear(const struct host_params *p, const struct 
 		 */
 		if (!rtt)
 			rtt = tp->rcv_rtt_est.rtt_us >> 3;
-		if (rtt && rtt < TAU_MIN)
-			rtt = TAU_MIN; /* as the other end does */
-		c->asked = tp->tcp_mstamp;
+		if (rtt && rtt < TAU_MIN_US)
+			rtt = TAU_MIN_US; /* as the other end does */
+		c->requested_us = tp->tcp_mstamp;
 		maxnet_receive(&p->law, &c->receiver, tp->tcp_mstamp, rtt, option->forward);
 	}
 	if (option->type & WATERFILL_ECHO) {
-		c->echo = option->echo;
-		c->flags |= HOST_ECHO;
+		c->echo_field = option->echo;
+		c->flags |= HOST_ECHO_PENDING;
 		c->echoes++;
 	}
 }
 
-static __always_inline void host_remember(const struct tcp_sock *tp, const struct host_connection *c, bool eaten)
+static __always_inline void host_update_backoff(const struct tcp_sock *tp, const struct host_connection *c, bool eaten)
 {
-	struct host_place place = {};
-	struct host_memory memory = {};
-	struct host_memory *before;
+	struct host_destination destination = {};
+	struct host_backoff backoff = {};
+	struct host_backoff *before;
 
-	host_place(&place, tp, c->netns);
-	before = bpf_map_lookup_elem(&places, &place);
+	host_get_destination(&destination, tp, c->netns);
+	before = bpf_map_lookup_elem(&places, &destination);
 	if (!eaten) {
 		if (before)
-			bpf_map_delete_elem(&places, &place);
+			bpf_map_delete_elem(&places, &destination);
 		return;
 	}
 	/* Once may have been a loss like any other. */
-	memory.failures = before ? before->failures + 1 : 1;
-	memory.until = bpf_ktime_get_ns() + PLACE_EATEN_NS;
-	bpf_map_update_elem(&places, &place, &memory, BPF_ANY);
+	backoff.failures = before ? before->failures + 1 : 1;
+	backoff.until_ns = bpf_ktime_get_ns() + SYN_DROP_BACKOFF_NS;
+	bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
 }
 
 /* The handshake is over; `ops` has the packet that ended it. Runs before the law's init(), unless that came early. */
@@ -410,27 +410,27 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 	c->flags |= HOST_ESTABLISHED;
 	if (!active)
 		c->netns = bpf_get_netns_cookie(ops);
-	host_load(ops, p, 0, &option);
+	host_read_option(ops, p, 0, &option);
 	if (option.type && !c->reason) {
 		c->flags |= HOST_NEGOTIATED;
-		host_hear(p, tp, c, &option);
-		host_want(ops, HOST_CALLBACKS);
+		host_receive_option(p, tp, c, &option);
+		host_enable_callbacks(ops, HOST_CALLBACKS);
 		if (active)
-			host_remember(tp, c, false);
+			host_update_backoff(tp, c, false);
 		return;
 	}
 	if (!c->reason)
-		c->reason = HOST_NO_PEER;
-	if (active && c->flags & HOST_ASKED && ops->total_retrans) {
-		c->reason = HOST_EATEN;
-		host_remember(tp, c, true);
+		c->reason = HOST_PEER_UNSUPPORTED;
+	if (active && c->flags & HOST_OPTION_SENT && ops->total_retrans) {
+		c->reason = HOST_SYN_DROPPED;
+		host_update_backoff(tp, c, true);
 	}
-	host_forget(ops);
-	if (c->flags & HOST_LAW && host_switch(ops, p))
-		c->flags &= ~(HOST_LAW | HOST_STARTED);
+	host_disable_callbacks(ops);
+	if (c->flags & HOST_LAW_ACTIVE && host_use_kernel_law(ops, p))
+		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 }
 
-static __always_inline void host_parse(struct bpf_sock_ops *ops, const struct host_params *p)
+static __always_inline void host_parse_packet_option(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct host_option option;
@@ -443,9 +443,9 @@ static __always_inline void host_parse(struct bpf_sock_ops *ops, const struct ho
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
 	if (!c || !tp || !(c->flags & HOST_NEGOTIATED))
 		return;
-	host_load(ops, p, 0, &option);
+	host_read_option(ops, p, 0, &option);
 	if (option.type)
-		host_hear(p, tp, c, &option);
+		host_receive_option(p, tp, c, &option);
 }
 
 SEC("sockops")
@@ -458,12 +458,12 @@ int waterfill_options(struct bpf_sock_ops *ops)
 		return 1;
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		if (host_takes_part(ops))
-			host_connects(ops);
+		if (host_namespace_enabled(ops))
+			host_connect(ops);
 		break;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		if (host_takes_part(ops))
-			host_want(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
+		if (host_namespace_enabled(ops))
+			host_enable_callbacks(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		break;
 	case BPF_SOCK_OPS_TIMEOUT_INIT:
 		timeout = host_syn_timeout(ops);
@@ -471,19 +471,19 @@ int waterfill_options(struct bpf_sock_ops *ops)
 			ops->reply = timeout;
 		break;
 	case BPF_SOCK_OPS_HDR_OPT_LEN_CB:
-		host_reserve(ops, p);
+		host_reserve_space(ops, p);
 		break;
 	case BPF_SOCK_OPS_WRITE_HDR_OPT_CB:
-		host_write(ops, p);
+		host_write_packet_option(ops, p);
 		break;
 	case BPF_SOCK_OPS_PARSE_HDR_OPT_CB:
-		host_parse(ops, p);
+		host_parse_packet_option(ops, p);
 		break;
 	case BPF_SOCK_OPS_ACTIVE_ESTABLISHED_CB:
 		host_established(ops, p, true);
 		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		if (host_takes_part(ops))
+		if (host_namespace_enabled(ops))
 			host_established(ops, p, false);
 		break;
 	}

@@ -10,7 +10,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#include "../intf.h"
+#include "../wire.h"
 
 /* x_max = 1 Pbit/s and T = 0.4 s: 50 Mbit/s, and 40 Mbit/s to begin with. */
 #define PRICE 1762787

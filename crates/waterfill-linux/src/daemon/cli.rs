@@ -1,4 +1,4 @@
-//! The command line: what is asked for, checked as far as it can be without the kernel.
+//! The command line. Options are checked here as far as possible without the kernel.
 
 use std::f64::consts::FRAC_PI_2;
 use std::net::SocketAddr;
@@ -11,8 +11,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 
 use super::{host, quantity, router};
 
-/// MaxNet on this machine: as a host, whose TCP sets its rate from the price of the path; as a router, which says the
-/// price of its links. Rates are written "1 Gbit/s", 940Mbit/s or 1gbit; times "1 ms".
+/// Run MaxNet on this Linux host: as an end host, whose TCP sets its rate from the congestion price of the path, or as a
+/// router, which writes the price of its links into packets. Write rates as "1 Gbit/s", 940Mbit/s or 1gbit, times as "1 ms".
 #[derive(Debug, Parser)]
 #[command(name = "waterfilld", version, arg_required_else_help = true, disable_help_subcommand = true)]
 struct CommandLine {
@@ -20,44 +20,44 @@ struct CommandLine {
     command: Command,
 }
 
-/// What to do.
+/// The commands.
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {
-    /// Load TCP's law and its option, for connections whose congestion control is set to it
+    /// Register MaxNet as a TCP congestion control, with its TCP option
     Host(Box<HostCommand>),
-    /// Put prices on packets that leave by a device
+    /// Attach the router program to a device; it writes the link's congestion price into packets
     Router(Box<RouterCommand>),
-    /// Show links and connections; works without a daemon
+    /// Show links and connections, whether or not a daemon runs
     Status(StatusCommand),
-    /// Take what was loaded out of the kernel again
+    /// Remove programs, links and settings from the kernel
     Unload(UnloadCommand),
-    /// Show what this kernel has, and what is done where it lacks something
+    /// List the kernel features that host and router use, and the substitutes for missing ones
     Probe(ProbeCommand),
 }
 
-/// `--pins`, on every command.
+/// `--pins`, which every command but `probe` has.
 #[derive(Clone, Debug, Default, Args)]
 pub(super) struct PinsOption {
-    /// Folder on a BPF file system to keep everything in [default: waterfill on the one that is mounted]
+    /// Folder for pins, on a BPF file system [default: waterfill on the mounted one]
     #[arg(long, value_name = "DIR")]
     pub(super) pins: Option<PathBuf>,
 }
 
-/// What both roles have.
+/// Options of both roles.
 #[derive(Clone, Debug, Args)]
 pub(super) struct Common {
     #[command(flatten)]
     pub(super) pins: PinsOption,
-    /// Keep nothing: all is unloaded when this process ends
+    /// Pin nothing: everything is unloaded when this process ends
     #[arg(long, conflicts_with = "pins")]
     pub(super) no_pin: bool,
-    /// Serve metrics for Prometheus at this address, as 127.0.0.1:9465
+    /// Serve Prometheus metrics at this address, such as 127.0.0.1:9465
     #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
     pub(super) metrics: Option<SocketAddr>,
-    /// End after loading; the kernel goes on by itself
+    /// Exit after loading; the kernel programs keep running
     #[arg(long, conflicts_with_all = ["no_pin", "metrics", "line"])]
     pub(super) once: bool,
-    /// Print {"ready":true} and then a line of JSON for each line of standard input; end when that closes
+    /// Print {"ready":true}, then one JSON line of status per line of standard input; exit when that closes
     #[arg(long)]
     pub(super) line: bool,
 }
@@ -65,49 +65,49 @@ pub(super) struct Common {
 /// `waterfilld host`.
 #[derive(Debug, Args)]
 pub(super) struct HostCommand {
-    /// Control group (version 2) whose connections take part [default: all of them]
+    /// Only connections of this control group (version 2) [default: all]
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
-    /// Name of the law in TCP's list
+    /// Name in TCP's list of congestion controls
     #[arg(long, default_value = "bpf_maxnet", value_parser = law_name)]
     name: String,
-    /// Law of the kernel's for paths that give no price
-    #[arg(long, value_name = "LAW", default_value = "cubic", value_parser = law_name)]
+    /// Congestion control for paths without a price
+    #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = law_name)]
     fallback: String,
-    /// Only connections of this network namespace (SO_NETNS_COOKIE); may be given again
+    /// Only connections of this network namespace, by its cookie (SO_NETNS_COOKIE); repeatable
     #[arg(long = "netns-cookie", value_name = "N", value_parser = cookie)]
     netns_cookies: Vec<u64>,
-    /// Kind of the TCP option: 253 (experiments, RFC 6994), or 42, the papers' own, for closed networks
+    /// Kind of the TCP option: 253 (experiments, RFC 6994), or 42 (the papers' own, for closed networks only)
     #[arg(long, value_name = "KIND", default_value = "253")]
     option_kind: KindArgument,
-    /// Overall loop gain, in (0, pi/2)
+    /// Loop gain, from 0.001 to below pi/2
     #[arg(long, default_value = "0.66", value_parser = alpha)]
     alpha: f64,
-    /// Zero of the lead-lag compensator, times the round trip
+    /// Zero of the lead-lag compensator, times the RTT
     #[arg(long, default_value = "0.06", value_parser = eta)]
     eta: f64,
     #[command(flatten)]
     demand: Demand,
-    /// Least time between two updates of window and rate
+    /// Shortest time between updates of window and rate
     #[arg(long, value_name = "TIME", default_value = "1 us", value_parser = dt_min)]
     dt_min: Duration,
-    /// Echo the last price instead of its average over a round trip
+    /// Echo the last price instead of its average over one RTT
     #[arg(long)]
     no_average: bool,
-    /// Leave xi as it is when a smaller base round trip is seen
+    /// Keep xi when a smaller base RTT is seen, instead of compensating for it
     #[arg(long)]
     no_compensate: bool,
     #[command(flatten)]
     pub(super) common: Common,
 }
 
-/// The demand function, which hosts and routers of a network share.
+/// The demand function, which all hosts and routers of a network share.
 #[derive(Clone, Copy, Debug, Args)]
 struct Demand {
-    /// T of the demand function; the same everywhere in a network
+    /// T of the demand function; must be the same on all hosts and routers
     #[arg(long, value_name = "TIME", default_value = "400 ms", value_parser = demand_time)]
     t: Duration,
-    /// Largest rate of a connection; the same everywhere in a network
+    /// Largest rate of a connection; must be the same on all hosts and routers
     #[arg(long, value_name = "RATE", default_value = "1 Pbit/s", value_parser = quantity::rate)]
     x_max: u64,
 }
@@ -115,36 +115,36 @@ struct Demand {
 /// `waterfilld router`.
 #[derive(Debug, Args)]
 pub(super) struct RouterCommand {
-    /// Device whose outgoing packets are marked; may be given again, each with its --rate
+    /// Device whose outgoing packets get the price; repeatable, each with its --rate
     #[arg(long = "dev", value_name = "DEVICE", required = true, value_parser = device)]
     devices: Vec<String>,
     /// Rate of the link behind the device
     #[arg(long = "rate", value_name = "RATE", required = true, value_parser = quantity::rate)]
     rates: Vec<u64>,
-    /// Share of the rate to fill, in (0, 1]
-    #[arg(long, value_name = "SHARE", default_value = "0.94", value_parser = target)]
+    /// Fraction of the rate to fill, above 0 and up to 1
+    #[arg(long, value_name = "FRACTION", default_value = "0.94", value_parser = target)]
     target: f64,
-    /// Bytes that a packet has on the link beyond its IP length; 14 are Ethernet's
+    /// Bytes per packet on the link beyond its IP length; Ethernet's header has 14
     #[arg(long, value_name = "BYTES", default_value = "14", value_parser = clap::value_parser!(i32).range(0..=1000))]
     overhead: i32,
-    /// Time between two updates of the price
+    /// Price update interval
     #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = dt_p)]
     dt_p: Duration,
-    /// Time in which a standing queue is to drain
+    /// Time in which a standing queue drains
     #[arg(long, value_name = "TIME", default_value = "130 ms", value_parser = t_0)]
     t0: Duration,
     #[command(flatten)]
     demand: Demand,
-    /// Remember start rates given away, for the time in which they arrive
+    /// Count granted start rates as load until they arrive
     #[arg(long)]
     promise: bool,
-    /// Reckon what waits from the rate, as where the device's queue cannot be read
+    /// Compute the queue from arrivals and the rate, even where the device's queue can be read
     #[arg(long)]
     virtual_queue: bool,
-    /// Make the device send at no more than the rate (for a link that is slower than its device)
+    /// Limit the device to the rate, for a link that is slower than its device
     #[arg(long)]
     shape: bool,
-    /// Buffer of the shaper
+    /// Buffer of the shaper [default: 100 ms at the rate]
     #[arg(long, value_name = "BYTES", requires = "shape", value_parser = quantity::volume)]
     buffer: Option<u64>,
     #[command(flatten)]
@@ -154,17 +154,17 @@ pub(super) struct RouterCommand {
 /// `waterfilld status`.
 #[derive(Debug, Args)]
 pub(super) struct StatusCommand {
-    /// One JSON document instead of tables
+    /// Print one JSON document instead of tables
     #[arg(long)]
     pub(super) json: bool,
-    /// Again every second, until interrupted
+    /// Repeat every second until interrupted
     #[arg(long)]
     pub(super) watch: bool,
     #[command(flatten)]
     pub(super) pins: PinsOption,
 }
 
-/// `waterfilld unload`: everything, unless it says what.
+/// `waterfilld unload`: everything, unless options select something.
 #[derive(Debug, Args)]
 pub(super) struct UnloadCommand {
     /// Only the host
@@ -173,7 +173,7 @@ pub(super) struct UnloadCommand {
     /// Only the router
     #[arg(long)]
     pub(super) router: bool,
-    /// Only this device of the router; may be given again
+    /// Only this device of the router; repeatable
     #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host", value_parser = device)]
     pub(super) devices: Vec<String>,
     #[command(flatten)]
@@ -183,7 +183,7 @@ pub(super) struct UnloadCommand {
 /// `waterfilld probe`.
 #[derive(Debug, Args)]
 pub(super) struct ProbeCommand {
-    /// One JSON document instead of a table
+    /// Print one JSON document instead of a table
     #[arg(long)]
     pub(super) json: bool,
 }
@@ -197,7 +197,7 @@ enum KindArgument {
 }
 
 impl HostCommand {
-    /// What the host is told; `cgroup` is the root of control groups.
+    /// Returns the options of the role; `cgroup` returns the root of the control groups.
     pub(super) fn options(&self, cgroup: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<host::Options> {
         Ok(host::Options {
             name: self.name.clone(),
@@ -220,7 +220,7 @@ impl HostCommand {
 }
 
 impl RouterCommand {
-    /// What each device is told.
+    /// Returns the options of each device.
     pub(super) fn options(&self) -> Vec<router::Options> {
         let one = |(device, rate_bps): (&String, &u64)| router::Options {
             device: device.clone(),
@@ -238,11 +238,11 @@ impl RouterCommand {
         self.devices.iter().zip(&self.rates).map(one).collect()
     }
 
-    /// What values mean together.
+    /// Checks options against each other.
     fn check(&self) -> Result<(), String> {
         if self.devices.len() != self.rates.len() {
             return Err(format!(
-                "expected one --rate for each --dev, got {} and {}",
+                "expected one --rate for each --dev, got {} --rate and {} --dev",
                 self.rates.len(),
                 self.devices.len()
             ));
@@ -260,30 +260,30 @@ impl RouterCommand {
     }
 }
 
-/// Prices on the wire end at 32 s.
-const PRICE_MOST_S: f64 = 32.0;
+/// The largest price that fits its field on the wire.
+const MAX_PRICE_S: f64 = 32.0;
 
 impl Demand {
-    /// A link's prices, from one flow alone to a thousand that share it, are above 0 and within the field: T ln(x_max / x).
+    /// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
     fn check(self, rate: u64) -> Result<(), String> {
         if self.x_max <= rate {
             let (x_max, rate) = (quantity::show_rate(self.x_max), quantity::show_rate(rate));
             return Err(format!("--x-max {x_max}: expected more than the link's --rate, {rate}"));
         }
         let highest = self.t.as_secs_f64() * (1000.0 * self.x_max as f64 / rate as f64).ln();
-        if highest >= PRICE_MOST_S {
+        if highest >= MAX_PRICE_S {
             let (t, rate) = (self.t, quantity::show_rate(rate));
             return Err(format!(
-                "--t {t:?}: expected prices below 32 s, but a thousandth of --rate {rate} would have {highest:.1} s"
+                "--t {t:?}: expected prices below 32 s, but a thousand flows on --rate {rate} would have {highest:.1} s"
             ));
         }
         Ok(())
     }
 }
 
-/// Reads the arguments of this process. On help, version or a mistake it has printed what there is to say, and the code is given.
+/// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
 pub(super) fn parse() -> Result<Command, ExitCode> {
-    read(std::env::args_os()).map_err(|error| {
+    parse_from(std::env::args_os()).map_err(|error| {
         if error.use_stderr() {
             eprintln!("waterfilld: {}", one_line(&error));
             ExitCode::from(2)
@@ -294,7 +294,7 @@ pub(super) fn parse() -> Result<Command, ExitCode> {
     })
 }
 
-fn read<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -> Result<Command, clap::Error> {
+fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -> Result<Command, clap::Error> {
     let command = CommandLine::try_parse_from(arguments)?.command;
     if let Command::Router(router) = &command {
         router.check().map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
@@ -302,10 +302,10 @@ fn read<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -
     Ok(command)
 }
 
-/// The first paragraph of what clap says: the others are hints and usage.
+/// Returns the first paragraph of clap's message; the others are hints and usage.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "expected a command: host, router, status, unload or probe (--help says more)".into();
+        return "expected a command: host, router, status, unload or probe (try --help)".into();
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
@@ -316,13 +316,13 @@ fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9465 or [::1]:9465".into())
 }
 
-/// TCP's names have at most 15 characters (TCP_CA_NAME_MAX), BPF's are of these.
+/// Names in TCP's list have up to 15 bytes (TCP_CA_NAME_MAX); BPF allows these characters.
 fn law_name(text: &str) -> Result<String, String> {
     let fits = (1..16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     fits.then(|| text.into()).ok_or_else(|| "expected 1 to 15 letters, digits and underscores".into())
 }
 
-/// Names of interfaces have at most 15 bytes (IFNAMSIZ). Whether there is one is asked when it is used.
+/// Names of devices have up to 15 bytes (IFNAMSIZ). Whether the device exists is checked later.
 fn device(text: &str) -> Result<String, String> {
     let fits = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace());
     fits.then(|| text.into()).ok_or_else(|| "expected the name of a network device".into())
@@ -330,19 +330,19 @@ fn device(text: &str) -> Result<String, String> {
 
 fn cookie(text: &str) -> Result<u64, String> {
     let parsed = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
-    parsed.filter(|n| *n != 0).ok_or_else(|| "expected a cookie as SO_NETNS_COOKIE gives it, a number above 0".into())
+    parsed.filter(|n| *n != 0).ok_or_else(|| "expected a cookie as of SO_NETNS_COOKIE, a number above 0".into())
 }
 
-/// A number that `fits`, or what was expected.
+/// Parses a number that `fits`; the error says what was expected.
 fn number(text: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Result<f64, String> {
     text.parse().ok().filter(|x: &f64| x.is_finite() && fits(*x)).ok_or_else(|| format!("expected {expected}"))
 }
 
 fn target(text: &str) -> Result<f64, String> {
-    number(text, |x| (1e-6..=1.0).contains(&x), "a share in (0, 1], in millionths")
+    number(text, |x| (1e-6..=1.0).contains(&x), "a fraction such as 0.94, from 1e-6 to 1")
 }
 
-// The law in the kernel counts alpha and eta in thousandths: `kernel/maxnet.h`.
+// The kernel program stores alpha and eta in thousandths (`kernel/maxnet.h`).
 fn alpha(text: &str) -> Result<f64, String> {
     number(text, |x| (0.001..FRAC_PI_2).contains(&x), "a number from 0.001 to below pi/2")
 }
@@ -351,11 +351,11 @@ fn eta(text: &str) -> Result<f64, String> {
     number(text, |x| (0.001..=65.535).contains(&x), "a number from 0.001 to 65.535")
 }
 
-/// A time within bounds and in whole `step`s.
-fn span(text: &str, least: Duration, most: Duration, step: Duration) -> Result<Duration, String> {
+/// Parses a time within bounds, in whole steps.
+fn span(text: &str, min: Duration, max: Duration, step: Duration) -> Result<Duration, String> {
     let time = quantity::time(text)?;
-    if time < least || time > most || time.as_nanos() % step.as_nanos() != 0 {
-        return Err(format!("expected a time from {least:?} to {most:?}, in steps of {step:?}"));
+    if time < min || time > max || time.as_nanos() % step.as_nanos() != 0 {
+        return Err(format!("expected a time from {min:?} to {max:?}, in steps of {step:?}"));
     }
     Ok(time)
 }
@@ -386,9 +386,9 @@ mod tests {
     use super::*;
 
     fn ask(line: &str) -> Result<Command, String> {
-        // Words by blanks, as in a shell; a comma stands for a blank inside a word.
+        // Blanks separate words, as in a shell; a comma stands for a blank inside a word.
         let words = line.split(' ').map(|word| word.replace(',', " "));
-        read(std::iter::once("waterfilld".into()).chain(words)).map_err(|e| one_line(&e))
+        parse_from(std::iter::once("waterfilld".into()).chain(words)).map_err(|e| one_line(&e))
     }
 
     fn refused(line: &str) -> String {
@@ -410,12 +410,12 @@ mod tests {
     }
 
     #[test]
-    fn the_definition_is_sound() {
+    fn the_definition_passes_claps_checks() {
         CommandLine::command().debug_assert();
     }
 
     #[test]
-    fn a_router_with_the_papers_values() {
+    fn a_router_defaults_to_the_papers_values() {
         let [one] = &router("router --dev eth1 --rate 1,Gbit/s")[..] else { panic!("one device") };
         let wanted = router::Options {
             device: "eth1".into(),
@@ -434,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn a_router_of_two_devices() {
+    fn a_router_can_have_two_devices() {
         let line = "router --dev a --rate 10mbit --dev b --rate 2Gbit/s --target 1 --overhead 0 --promise --shape --buffer 250,kB";
         let [a, b] = &router(line)[..] else { panic!("two devices") };
         assert_eq!((a.device.as_str(), a.rate_bps), ("a", 10_000_000));
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_with_the_papers_values() {
+    fn a_host_defaults_to_the_papers_values() {
         let wanted = host::Options {
             name: "bpf_maxnet".into(),
             cgroup: "/cgroups".into(),
@@ -463,7 +463,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_told_otherwise() {
+    fn every_host_option_has_an_effect() {
         let line = "host --cgroup /c --name bpf_other --fallback reno --netns-cookie 7 --netns-cookie 0x10 --option-kind 42 \
                     --alpha 0.5 --eta 0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate";
         let options = host(line);
@@ -474,15 +474,19 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_are_one_line_that_says_what_and_what_was_expected() {
+    fn an_error_is_one_line_with_the_option_and_what_was_expected() {
         for (line, what, expected) in [
             ("router --dev a --rate fast", "--rate", "expected a rate such as"),
             ("router --dev a --rate 31bit/s", "--rate", "from 32 bit/s to 1 Pbit/s"),
             ("router --dev a", "--rate", "required"),
-            ("router --dev a --rate 1gbit --rate 2gbit", "--rate", "one --rate for each --dev, got 2 and 1"),
+            (
+                "router --dev a --rate 1gbit --rate 2gbit",
+                "--rate",
+                "one --rate for each --dev, got 2 --rate and 1 --dev",
+            ),
             ("router --dev a --rate 1gbit --dev a --rate 1gbit", "--dev a", "each device once"),
-            ("router --dev a --rate 1gbit --target 0", "--target", "expected a share in (0, 1]"),
-            ("router --dev a --rate 1gbit --target NaN", "--target", "expected a share in (0, 1]"),
+            ("router --dev a --rate 1gbit --target 0", "--target", "expected a fraction such as 0.94"),
+            ("router --dev a --rate 1gbit --target NaN", "--target", "expected a fraction such as 0.94"),
             ("router --dev a --rate 1gbit --overhead 2000", "--overhead", "0..=1000"),
             ("router --dev a --rate 1gbit --dt-p 2s", "--dt-p", "from 1µs to 1s"),
             ("router --dev a --rate 1gbit --dt-p 1.5us", "--dt-p", "steps of 1µs"),
@@ -510,7 +514,7 @@ mod tests {
     }
 
     #[test]
-    fn a_boundary_of_each_range_is_taken() {
+    fn the_bounds_of_each_range_are_accepted() {
         for line in [
             "router --dev a --rate 32bit/s --t 1ms --target 1e-6",
             "router --dev a --rate 999Tbit/s --dt-p 1us --t0 2us",

@@ -1,63 +1,61 @@
-//! The daemon `waterfilld`: loads the kernel programs of `bpf/`, keeps them pinned, and shows what they do.
+//! The daemon `waterfilld`: loads the kernel programs of `bpf/`, keeps them pinned, and shows their state.
 //!
-//! Reading order: [`cli`] what is asked for, [`probe`] whether this kernel has it, [`pins`] where it is kept,
-//! [`router`] and [`host`] the two roles, [`serve`] what a process does beside them, [`status`] and [`metrics`]
-//! what is shown. The data path is in the kernel alone: with nobody here, packets are priced and windows move.
+//! Reading order: [`cli`] (options), [`probe`] (kernel features), [`pins`] (where programs are kept), [`router`] and
+//! [`host`] (the two roles), [`serve`] (a running daemon), [`snapshot`], [`status`] and [`metrics`] (its state). The data
+//! path is in the kernel: it works without a running daemon.
 
 mod cli;
-mod failure;
-mod hook;
+mod error;
 mod host;
+mod http;
+mod interface;
 mod metrics;
 mod pins;
+mod privileges;
 mod probe;
 mod quantity;
 mod router;
 mod serve;
-mod shaper;
+mod skeleton;
+mod snapshot;
 mod status;
+mod table;
+mod unload;
 
-/// The router's program, as libbpf-cargo made it from `bpf/router.bpf.c`.
-#[allow(
-    missing_docs,
-    unsafe_code,
-    clippy::all,
-    clippy::allow_attributes_without_reason,
-    clippy::pedantic,
-    unreachable_pub,
-    unused_imports,
-    unused_qualifications,
-    missing_debug_implementations,
-    reason = "generated"
-)]
-mod router_skeleton {
-    include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
-}
-
-/// The host's programs, as libbpf-cargo made them from `bpf/host.bpf.c`.
-#[allow(
-    missing_docs,
-    unsafe_code,
-    clippy::all,
-    clippy::allow_attributes_without_reason,
-    clippy::pedantic,
-    unreachable_pub,
-    unused_imports,
-    unused_qualifications,
-    missing_debug_implementations,
-    reason = "generated"
-)]
-mod host_skeleton {
-    include!(concat!(env!("OUT_DIR"), "/host.skel.rs"));
-}
-
+use std::io;
 use std::process::ExitCode;
 
-/// The command line: 0 done, 1 the kernel refused, 2 the input is wrong or this machine lacks something.
+use anyhow::Result;
+use tracing_subscriber::EnvFilter;
+
+use cli::Command;
+
+/// Runs the command line. Returns 0 when done, 1 when the kernel refused, 2 when the user can fix the cause.
 #[must_use]
 pub fn main() -> ExitCode {
     match cli::parse() {
-        Ok(command) => serve::run(command).map_or_else(|e| failure::report(&e), |()| ExitCode::SUCCESS),
+        Ok(command) => run(&command).map_or_else(|e| error::report(&e), |()| ExitCode::SUCCESS),
         Err(code) => code,
     }
+}
+
+fn run(command: &Command) -> Result<()> {
+    start_log();
+    match command {
+        Command::Host(command) => serve::host(command),
+        Command::Router(command) => serve::router(command),
+        Command::Status(command) => status::run(command),
+        Command::Unload(command) => unload::run(command),
+        Command::Probe(command) => probe::run(command),
+    }
+}
+
+/// Logs to standard error, at the level that RUST_LOG sets.
+fn start_log() {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
+    // The verifier's log has many pages, so it is shown at the debug level only.
+    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, text| {
+        tracing::debug!("libbpf: {}", text.trim_end());
+    })));
 }

@@ -1,7 +1,7 @@
-//! Where programs, maps and links are kept while no process holds them: a folder on a BPF file system.
+//! Pins: programs, maps and links that outlive the process, in a folder on a BPF file system.
 //!
-//! `<bpffs>/waterfill/host` and `…/router` belong to one role each; everything in them is ours. A daemon holds its role's
-//! folder locked, so that two of them do not undo each other's work; the lock is the folder's own and leaves nothing behind.
+//! `<bpffs>/waterfill/host` and `…/router` belong to one role each, with everything in them. A daemon locks its role's
+//! folder, so that two daemons do not undo each other's work. The lock is on the folder itself and leaves no file.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -14,24 +14,24 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
-use super::failure::wrong;
+use super::error::user_error;
 
-/// Where Linux expects the BPF file system; the kernel makes the folder.
-const USUAL: &str = "/sys/fs/bpf";
-/// The source under which we mount it, so that `unload` knows that it is ours.
+/// The usual mount point of the BPF file system; the kernel makes the folder.
+const MOUNT_POINT: &str = "/sys/fs/bpf";
+/// The source name of our own mount, by which `unload` recognises it.
 const SOURCE: &str = "waterfill";
 
-/// What a daemon does; the name of its folder.
+/// The role of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Role {
-    /// TCP's law and options.
+    /// TCP congestion control and its option.
     Host,
-    /// Prices on links.
+    /// Congestion prices of links.
     Router,
 }
 
 impl Role {
-    /// As it is called on the command line, and its folder.
+    /// Returns the name of the role's command and folder.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Host => "host",
@@ -40,51 +40,51 @@ impl Role {
     }
 }
 
-/// The folder that everything is pinned below, or none: then all ends with the process.
+/// The folder of all pins; `None`: nothing is pinned, and everything ends with the process.
 #[derive(Clone, Debug)]
 pub(super) struct Pins {
     folder: Option<PathBuf>,
 }
 
-/// A role's folder, held by this process until it ends.
+/// A role's folder, locked until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held(#[expect(dead_code, reason = "holds the lock")] Option<Flock<File>>);
+pub(super) struct Lock(#[expect(dead_code, reason = "holds the lock")] Option<Flock<File>>);
 
 impl Pins {
-    /// Nothing is pinned.
+    /// Pins nothing.
     pub(super) fn none() -> Self {
         Self { folder: None }
     }
 
-    /// `folder`, or `waterfill` on the first BPF file system there is; mounts one where there is none.
+    /// Opens `folder`, or `waterfill` on the first BPF file system. Mounts one if there is none.
     pub(super) fn open(folder: Option<PathBuf>) -> Result<Self> {
         if let Some(found) = Self::find(folder)? {
             return Ok(found);
         }
         mount(
             Some(SOURCE),
-            USUAL,
+            MOUNT_POINT,
             Some("bpf"),
             MsFlags::MS_NOSUID | MsFlags::MS_NODEV | MsFlags::MS_NOEXEC,
             Some("mode=0700"),
         )
         .map_err(|e| {
-            wrong(format!("no BPF file system is mounted, and mounting one at {USUAL} failed: {}", e.desc()))
+            user_error(format!("no BPF file system is mounted, and mounting one at {MOUNT_POINT} failed: {}", e.desc()))
         })?;
-        tracing::info!("mounted a BPF file system at {USUAL}");
+        tracing::info!("mounted a BPF file system at {MOUNT_POINT}");
         if fs::read_link("/proc/self/ns/mnt").ok() != fs::read_link("/proc/1/ns/mnt").ok() {
             tracing::warn!(
-                "this process has a mount namespace of its own (as under `ip netns exec`): pins are seen in it alone and end with it; \
-                 `nsenter --net` enters a network namespace without"
+                "this process has its own mount namespace (as under `ip netns exec`): pins are visible only there and end with it; \
+                 `nsenter --net` enters a network namespace without one"
             );
         }
-        Ok(Self { folder: Some(Path::new(USUAL).join("waterfill")) })
+        Ok(Self { folder: Some(Path::new(MOUNT_POINT).join("waterfill")) })
     }
 
-    /// As [`Pins::open`], but changes nothing: `None` if no BPF file system is mounted.
+    /// Like [`Pins::open`], but mounts nothing: `None` if no BPF file system is mounted.
     pub(super) fn find(folder: Option<PathBuf>) -> Result<Option<Self>> {
         let folder = match folder {
-            Some(folder) => checked(&folder)?,
+            Some(folder) => check_folder(&folder)?,
             None => match bpf_mounts()?.first() {
                 Some(mount) => mount.point.join("waterfill"),
                 None => return Ok(None),
@@ -93,52 +93,56 @@ impl Pins {
         Ok(Some(Self { folder: Some(folder) }))
     }
 
-    /// The place for `name`, such as "router/links"; `None` when nothing is pinned. Its folder is there while the role is held.
+    /// Returns the path of `name`, such as "router/links"; `None` if nothing is pinned. Its folder exists while the role is locked.
     pub(super) fn path(&self, name: &str) -> Option<PathBuf> {
         self.folder.as_ref().map(|folder| folder.join(name))
     }
 
-    /// Whether a role's folder is there: something is pinned, or was being pinned when a process died.
+    /// Whether a role's folder exists: something is pinned, or a process died while pinning.
     pub(super) fn has(&self, role: Role) -> bool {
         self.path(role.name()).is_some_and(|folder| folder.is_dir())
     }
 
-    /// Makes a role's folder and locks it. Fails while another process holds it.
-    pub(super) fn hold(&self, role: Role) -> Result<Held> {
-        let Some(folder) = self.path(role.name()) else { return Ok(Held(None)) };
+    /// Makes a role's folder and locks it. Fails while another process has the lock.
+    pub(super) fn lock(&self, role: Role) -> Result<Lock> {
+        let Some(folder) = self.path(role.name()) else { return Ok(Lock(None)) };
         loop {
             fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
             let file = match File::open(&folder) {
-                Err(e) if e.kind() == ErrorKind::NotFound => continue, // another's unload, just now
+                Err(e) if e.kind() == ErrorKind::NotFound => continue, // another process has just unloaded
                 opened => opened.with_context(|| format!("cannot open {}", folder.display()))?,
             };
             let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
                 Ok(lock) => lock,
                 Err((file, Errno::EWOULDBLOCK)) => {
                     let holder = holder(&file).map_or_else(String::new, |process| format!(" (process {process})"));
-                    bail!("a waterfilld {}{holder} holds {}: end it first", role.name(), folder.display());
+                    bail!(
+                        "{} is in use by another waterfilld {}{holder}: stop it first",
+                        folder.display(),
+                        role.name()
+                    );
                 }
                 Err((_, e)) => bail!("cannot lock {}: {}", folder.display(), e.desc()),
             };
-            // An unload may have removed the folder between opening and locking: then the lock is on nothing.
+            // An unload may have removed the folder between opening and locking: then the lock has no effect.
             if fs::metadata(&folder).is_ok_and(|now| lock.metadata().is_ok_and(|held| now.ino() == held.ino())) {
-                return Ok(Held(Some(lock)));
+                return Ok(Lock(Some(lock)));
             }
         }
     }
 
-    /// Removes what is left in a role's folder, the folder, and then what of `waterfill` and our mount is empty.
+    /// Removes a role's folder with all pins in it; then the `waterfill` folder and our mount, if they are empty.
     pub(super) fn remove(&self, role: Role) -> Result<()> {
         let (Some(root), Some(folder)) = (&self.folder, self.path(role.name())) else { return Ok(()) };
-        empty(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        remove_folder(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
         match fs::remove_dir(root) {
             Err(e) if matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {}
             done => done.with_context(|| format!("cannot remove {}", root.display()))?,
         }
         let ours = bpf_mounts()?.into_iter().find(|mount| mount.source == SOURCE && root.starts_with(&mount.point));
         if let Some(ours) = ours {
-            if vacant(&ours.point)? {
-                // The lock's own file is still open there: the mount is gone from sight now, and wholly when that closes.
+            if is_empty(&ours.point)? {
+                // The locked folder is still open: detach the mount now, and the kernel frees it when that closes.
                 umount2(&ours.point, MntFlags::MNT_DETACH)
                     .with_context(|| format!("cannot unmount {}", ours.point.display()))?;
             }
@@ -146,16 +150,16 @@ impl Pins {
         Ok(())
     }
 
-    /// Where things are kept, for messages.
-    pub(super) fn shown(&self) -> String {
+    /// Describes the location of pins, for messages.
+    pub(super) fn describe(&self) -> String {
         self.folder
             .as_ref()
             .map_or_else(|| "nothing is pinned".into(), |folder| format!("pins are in {}", folder.display()))
     }
 }
 
-/// Removes a folder and all in it: on a BPF file system there are pins and folders only.
-fn empty(folder: &Path) -> std::io::Result<()> {
+/// Removes a folder and its contents; on a BPF file system these are pins and folders only.
+fn remove_folder(folder: &Path) -> std::io::Result<()> {
     let entries = match fs::read_dir(folder) {
         Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
         entries => entries?,
@@ -163,7 +167,7 @@ fn empty(folder: &Path) -> std::io::Result<()> {
     for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            empty(&entry.path())?;
+            remove_folder(&entry.path())?;
         } else {
             fs::remove_file(entry.path())?;
         }
@@ -171,27 +175,27 @@ fn empty(folder: &Path) -> std::io::Result<()> {
     fs::remove_dir(folder)
 }
 
-/// Whether a BPF file system has nothing but what the kernel puts into a new one.
-fn vacant(mount: &Path) -> std::io::Result<bool> {
+/// Whether a BPF file system has only what the kernel puts into a new one.
+fn is_empty(mount: &Path) -> std::io::Result<bool> {
     let mut names = fs::read_dir(mount)?.map(|entry| entry.map(|entry| entry.file_name()));
-    names.try_fold(true, |vacant, name| name.map(|name| vacant && (name == "maps.debug" || name == "progs.debug")))
+    names.try_fold(true, |empty, name| name.map(|name| empty && (name == "maps.debug" || name == "progs.debug")))
 }
 
-/// A folder that the user chose: it, or the nearest one above it that is there, must be on a BPF file system.
-fn checked(folder: &Path) -> Result<PathBuf> {
+/// Checks a folder that the user chose: its nearest existing ancestor must be on a BPF file system.
+fn check_folder(folder: &Path) -> Result<PathBuf> {
     let folder = std::path::absolute(folder).with_context(|| format!("--pins {}", folder.display()))?;
-    for there in folder.ancestors() {
-        match statfs(there) {
+    for ancestor in folder.ancestors() {
+        match statfs(ancestor) {
             Ok(found) if found.filesystem_type() == BPF_FS_MAGIC => return Ok(folder),
             Err(Errno::ENOENT) => {}
-            Err(e) => return Err(wrong(format!("--pins {}: {}", folder.display(), e.desc()))),
+            Err(e) => return Err(user_error(format!("--pins {}: {}", folder.display(), e.desc()))),
             Ok(_) => break,
         }
     }
-    Err(wrong(format!("--pins {}: expected a folder on a BPF file system (mount -t bpf)", folder.display())))
+    Err(user_error(format!("--pins {}: expected a folder on a BPF file system (mount -t bpf)", folder.display())))
 }
 
-/// Which process holds the lock on `file`, as the kernel lists it.
+/// Returns the process that has locked `file`, from the kernel's list.
 fn holder(file: &File) -> Option<u32> {
     let inode = format!(":{}", file.metadata().ok()?.ino());
     let locks = fs::read_to_string("/proc/locks").ok()?;
@@ -211,26 +215,26 @@ fn bpf_mounts() -> Result<Vec<Mount>> {
     mounts_of("bpf")
 }
 
-/// What is mounted of one type, in the order of mounting.
+/// Returns the mounts of one file system type, in the order of mounting.
 pub(super) fn mounts_of(kind: &str) -> Result<Vec<Mount>> {
     let table = fs::read_to_string("/proc/self/mountinfo").context("cannot read /proc/self/mountinfo")?;
     Ok(mounts(&table, kind))
 }
 
-/// Of a mountinfo: "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw" (proc(5)).
+/// Parses lines such as "41 31 0:38 / /sys/fs/cgroup/unified rw,relatime shared:9 - cgroup2 cgroup2 rw" (proc(5)).
 fn mounts(table: &str, kind: &str) -> Vec<Mount> {
     let parse = |line: &str| {
         let (before, after) = line.split_once(" - ")?;
         let (mut before, mut after) = (before.split(' '), after.split(' '));
         let (root, point) = (before.nth(3)?, before.next()?);
-        // A part of a file system bound elsewhere is somebody's arrangement, not the place to use.
+        // Skip bind mounts of a part of a file system.
         let whole = root == "/" && after.next()? == kind;
         whole.then(|| Some(Mount { point: PathBuf::from(unescaped(point)), source: unescaped(after.next()?) }))?
     };
     table.lines().filter_map(parse).collect()
 }
 
-/// Blanks, tabs, newlines and backslashes stand as three octal digits there.
+/// Decodes the octal escapes of blanks, tabs, newlines and backslashes.
 fn unescaped(text: &str) -> String {
     let mut out = text.to_owned();
     for (code, sign) in [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")] {
@@ -262,17 +266,17 @@ not a line
     }
 
     #[test]
-    fn a_folder_elsewhere_is_refused() {
+    fn a_folder_on_another_file_system_is_refused() {
         let why = Pins::find(Some("/proc/self/there/is/none".into())).unwrap_err().to_string();
         assert!(why.starts_with("--pins /proc/self/there") && why.contains("BPF file system"), "{why}");
     }
 
     #[test]
-    fn without_pins_there_is_no_place() {
+    fn without_pins_there_are_no_paths() {
         let pins = Pins::none();
         assert_eq!(pins.path("router/links"), None);
         assert!(!pins.has(Role::Router));
-        pins.hold(Role::Router).unwrap();
+        pins.lock(Role::Router).unwrap();
         pins.remove(Role::Router).unwrap();
     }
 }

@@ -1,20 +1,20 @@
-//! Numbers with units, as a person writes and reads them: "622 Mbit/s", "1gbit", "14.5 ms", "250 kB".
+//! Quantities as people write and read them: "622 Mbit/s", "1gbit", "14.5 ms", "250 kB".
 //!
-//! Inside, rates are whole bit/s, volumes whole bytes, times `Duration`. Spelling is that of scenarios; rates may also be
-//! spelled as `tc` does, without "/s" and in lower case.
+//! Rates are stored in bit/s, volumes in bytes, times as `Duration`. The spelling is that of scenarios; rates may also be
+//! written as in `tc`, without "/s" and in lower case.
 
 use std::time::Duration;
 
-/// Slowest and fastest rate that the law's fields can say, bit/s.
-pub(super) const RATE_LEAST: u64 = 32;
-/// See [`RATE_LEAST`].
-pub(super) const RATE_MOST: u64 = 1_000_000_000_000_000;
+/// The slowest rate that the law's fields can encode.
+pub(super) const MIN_RATE_BPS: u64 = 32;
+/// The fastest rate that the law's fields can encode.
+pub(super) const MAX_RATE_BPS: u64 = 1_000_000_000_000_000;
 
 const LARGE: [(&str, i32); 6] = [("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15)];
-// Both micro signs: U+00B5 is on keyboards, U+03BC in texts.
+// Both micro signs: U+00B5 is on keyboards, U+03BC is the Greek letter.
 const SMALL: [(&str, i32); 6] = [("", 0), ("m", -3), ("u", -6), ("\u{b5}", -6), ("\u{3bc}", -6), ("n", -9)];
 
-/// A rate from 32 bit/s to 1 Pbit/s, in bit/s.
+/// Parses a rate from 32 bit/s to 1 Pbit/s. Returns bit/s.
 pub(super) fn rate(text: &str) -> Result<u64, String> {
     const EXPECTED: &str = "expected a rate such as \"940 Mbit/s\" or 1gbit";
     let (number, unit) = split(text).ok_or(EXPECTED)?;
@@ -23,17 +23,17 @@ pub(super) fn rate(text: &str) -> Result<u64, String> {
     } else if let Some(e) = prefix(unit, "B/s", &LARGE) {
         (e, 8.0)
     } else {
-        // What tc prints and takes: 1gbit, 100mbit.
+        // As tc prints and reads them: 1gbit, 100mbit.
         (LARGE.iter().find(|(p, _)| unit == format!("{}bit", p.to_lowercase())).ok_or(EXPECTED)?.1, 1.0)
     };
     let value = (bits * scaled(number, exponent).ok_or(EXPECTED)?).round();
-    if value < RATE_LEAST as f64 || value > RATE_MOST as f64 {
+    if value < MIN_RATE_BPS as f64 || value > MAX_RATE_BPS as f64 {
         return Err("expected a rate from 32 bit/s to 1 Pbit/s".into());
     }
     Ok(value as u64)
 }
 
-/// A time, to the nanosecond.
+/// Parses a time, rounded to a nanosecond.
 pub(super) fn time(text: &str) -> Result<Duration, String> {
     const EXPECTED: &str = "expected a time such as \"1 ms\"";
     let (number, unit) = split(text).ok_or(EXPECTED)?;
@@ -41,7 +41,7 @@ pub(super) fn time(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(seconds).map_err(|_| EXPECTED.into())
 }
 
-/// A volume in bytes; a number alone is one too.
+/// Parses a volume; a number without a unit is bytes. Returns bytes.
 pub(super) fn volume(text: &str) -> Result<u64, String> {
     const EXPECTED: &str = "expected a volume such as \"250 kB\"";
     let (number, unit) = split(text).ok_or(EXPECTED)?;
@@ -53,7 +53,7 @@ pub(super) fn volume(text: &str) -> Result<u64, String> {
     Ok(value as u64)
 }
 
-/// `text` as a number and what follows it; `None` without a number. "1e9 bit/s" has an exponent, "1 EB" has none.
+/// Splits text into a number and its unit; `None` without a number. "1e9 bit/s" has an exponent, "1 EB" has not.
 fn split(text: &str) -> Option<(&str, &str)> {
     let text = text.trim();
     let digits = |from: usize| text[from..].bytes().take_while(u8::is_ascii_digit).count();
@@ -74,13 +74,13 @@ fn split(text: &str) -> Option<(&str, &str)> {
     Some((&text[..end], text[end..].trim_start()))
 }
 
-/// The exponent of the prefix that makes `unit` of `base`.
+/// Returns the exponent of the prefix that turns `base` into `unit`.
 fn prefix(unit: &str, base: &str, prefixes: &[(&str, i32)]) -> Option<i32> {
     let before = unit.strip_suffix(base)?;
     prefixes.iter().find(|(p, _)| *p == before).map(|(_, e)| *e)
 }
 
-/// number · 10^exponent. Put together as decimals, because 14.5 · 1e-3 in binary is not the number nearest to 0.0145.
+/// Returns number · 10^exponent, computed in decimal: in binary, 14.5 · 1e-3 is not the number nearest to 0.0145.
 fn scaled(number: &str, exponent: i32) -> Option<f64> {
     let (mantissa, own) = match number.split_once(['e', 'E']) {
         Some((mantissa, own)) => (mantissa, own.parse::<i32>().ok()?),
@@ -90,17 +90,17 @@ fn scaled(number: &str, exponent: i32) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// A rate for a reader: three significant digits.
+/// Formats a rate with three significant digits.
 pub(super) fn show_rate(bps: u64) -> String {
     show(bps as f64, "bit/s", &LARGE)
 }
 
-/// A volume for a reader.
+/// Formats a volume.
 pub(super) fn show_volume(bytes: u64) -> String {
     show(bytes as f64, "B", &LARGE)
 }
 
-/// A time for a reader.
+/// Formats a time.
 pub(super) fn show_time(seconds: f64) -> String {
     let scale = SMALL.iter().find(|(_, e)| seconds.abs() >= 0.9995 * 10f64.powi(*e));
     match scale {
@@ -115,7 +115,7 @@ fn show(value: f64, unit: &str, prefixes: &[(&str, i32)]) -> String {
     format!("{} {p}{unit}", digits(value / 10f64.powi(*e)))
 }
 
-/// Three significant digits, without zeros at the end of a fraction.
+/// Formats three significant digits, without trailing zeros of a fraction.
 fn digits(value: f64) -> String {
     let places = if value.abs() >= 99.95 { 0 } else { 1 + usize::from(value.abs() < 9.995) };
     let text = format!("{value:.places$}");
@@ -127,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rates_as_scenarios_and_tc_write_them() {
+    fn rates_are_parsed_as_in_scenarios_and_tc() {
         for (text, bps) in [
             ("1 Gbit/s", 1_000_000_000),
             ("940Mbit/s", 940_000_000),
@@ -139,14 +139,14 @@ mod tests {
             ("1e9 bit/s", 1_000_000_000),
             ("1.5e3kbit/s", 1_500_000),
             (" 32 bit/s ", 32),
-            ("1 Pbit/s", RATE_MOST),
+            ("1 Pbit/s", MAX_RATE_BPS),
         ] {
             assert_eq!(rate(text), Ok(bps), "{text}");
         }
     }
 
     #[test]
-    fn what_is_no_rate_is_refused() {
+    fn malformed_rates_are_refused() {
         for text in [
             "",
             "1",
@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn shown_with_three_digits() {
+    fn quantities_have_three_digits() {
         assert_eq!(show_rate(0), "0 bit/s");
         assert_eq!(show_rate(941_620_000), "942 Mbit/s");
         assert_eq!(show_rate(1_000_000_000), "1 Gbit/s");
@@ -211,12 +211,12 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in ".{0,12}") {
+        fn any_text_is_parsed_or_refused(text in ".{0,12}") {
             let _ = (rate(&text), time(&text), volume(&text));
         }
 
         #[test]
-        fn what_is_shown_is_read_again(bps in RATE_LEAST..RATE_MOST) {
+        fn a_formatted_rate_parses_to_itself(bps in MIN_RATE_BPS..MAX_RATE_BPS) {
             let again = rate(&show_rate(bps)).unwrap() as f64;
             proptest::prop_assert!((again / bps as f64 - 1.0).abs() <= 0.0051);
         }

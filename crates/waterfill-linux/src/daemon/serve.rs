@@ -1,6 +1,6 @@
-//! What a process does beside the kernel: loads, answers, waits for the end.
+//! `waterfilld host` and `waterfilld router`: load, answer requests, wait for the end.
 //!
-//! One thread owns what is loaded; standard input, signals and the metrics' socket send it what they want.
+//! The main thread owns the loaded programs. The threads of standard input, signals and metrics send it requests.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::linux::net::SocketAddrExt as _;
@@ -8,33 +8,33 @@ use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow};
 use nix::sys::signal::{SigSet, Signal};
-use tracing_subscriber::EnvFilter;
 
-use super::cli::{Command, Common, UnloadCommand};
-use super::failure::wrong;
-use super::host::{self, Host};
+use super::cli::{Common, HostCommand, RouterCommand};
+use super::host::Host;
+use super::http;
 use super::metrics;
 use super::pins::{Pins, Role};
-use super::probe;
+use super::probe::System;
 use super::router::{self, Router};
-use super::status::{self, Snapshot};
+use super::snapshot::Snapshot;
+use super::unload::unload_role;
 
-/// What the owner of the programs is asked.
+/// A request to the thread that owns the programs.
 #[derive(Debug)]
-pub(super) enum Request {
-    /// A line came on standard input.
+enum Request {
+    /// A line on standard input.
     Line,
     /// Standard input closed.
     Closed,
-    /// Somebody scrapes: the state, or why there is none.
+    /// A scraper wants the state, or why there is none.
     Scrape(Sender<Result<Snapshot, String>>),
-    /// The end.
+    /// A signal to end.
     Signal(Signal),
 }
 
-/// The programs of one role.
+/// The loaded programs of one role.
 enum Loaded {
     Host(Host),
     Router(Router),
@@ -49,78 +49,66 @@ impl Loaded {
     }
 }
 
-/// Does what was asked for.
-pub(super) fn run(command: Command) -> Result<()> {
-    log();
-    match command {
-        Command::Host(host) => {
-            let machine = probe::Machine::find()?;
-            let options = host.options(|| machine.cgroup())?;
-            machine.check(Role::Host)?;
-            machine.check_host(&options)?;
-            serve(&host.common, Role::Host, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
-        }
-        Command::Router(router) => {
-            let options = router.options();
-            let machine = probe::Machine::find()?;
-            machine.check_router(&options)?;
-            machine.check(Role::Router)?;
-            let _devices = claim(&options)?;
-            serve(&router.common, Role::Router, |pins| {
-                let mut router = Router::load(pins)?;
-                for one in &options {
-                    router.attach(one).with_context(|| format!("device {}", one.device))?;
-                }
-                Ok(Loaded::Router(router))
-            })
-        }
-        Command::Status(command) => status::run(&command),
-        Command::Unload(command) => unload(&command),
-        Command::Probe(command) => probe::run(&command),
-    }
+/// Runs `waterfilld host`.
+pub(super) fn host(command: &HostCommand) -> Result<()> {
+    let system = System::find()?;
+    let options = command.options(|| system.cgroup())?;
+    system.check(Role::Host)?;
+    system.check_host(&options)?;
+    serve(&command.common, Role::Host, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
 }
 
-/// What there is to say beside answers goes to standard error; RUST_LOG chooses how much.
-fn log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
-    // A verifier's log is pages long: for those who ask for it.
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, text| {
-        tracing::debug!("libbpf: {}", text.trim_end());
-    })));
+/// Runs `waterfilld router`.
+pub(super) fn router(command: &RouterCommand) -> Result<()> {
+    let options = command.options();
+    let system = System::find()?;
+    system.check_router(&options)?;
+    system.check(Role::Router)?;
+    let _claims = claim_devices(&options)?;
+    serve(&command.common, Role::Router, |pins| {
+        let mut router = Router::load(pins)?;
+        for one in &options {
+            router.attach(one).with_context(|| format!("device {}", one.device))?;
+        }
+        Ok(Loaded::Router(router))
+    })
 }
 
 fn serve(common: &Common, role: Role, load: impl FnOnce(&Pins) -> Result<Loaded>) -> Result<()> {
-    // Before any thread begins, as threads inherit it: the one that waits for them is then the only one to get them.
+    // Threads inherit the mask, so it is set before the first one: then only the waiting thread gets these signals.
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         signals.add(signal);
     }
-    signals.thread_block().context("cannot hold back signals")?;
-    let listener = common.metrics.map(metrics::listen).transpose()?;
+    signals.thread_block().context("cannot block signals")?;
+    let listener = common.metrics.map(http::listen).transpose()?;
 
     let pins = if common.no_pin { Pins::none() } else { Pins::open(common.pins.pins.clone())? };
-    let fresh = !pins.has(role);
-    let _held = pins.hold(role)?;
+    let first_start = !pins.has(role);
+    let _lock = pins.lock(role)?;
     let loaded = load(&pins).inspect_err(|_| {
         // A first start that failed leaves nothing; a restart that failed leaves what ran before.
-        if fresh {
-            if let Err(e) = take_out(&pins, role, &[]) {
+        if first_start {
+            if let Err(e) = unload_role(&pins, role, &[]) {
                 tracing::warn!("{e:#}");
             }
         }
     })?;
-    tracing::info!("{} loaded; {}", role.name(), pins.shown());
+    tracing::info!("{} loaded; {}", role.name(), pins.describe());
     if common.once {
         return Ok(());
     }
 
     let (requests, inbox) = channel();
     if let Some(listener) = listener {
-        metrics::serve(listener, requests.clone());
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!("metrics at http://{address}/metrics");
+        }
+        let owner = requests.clone();
+        http::serve(listener, move |request| metrics::respond(request, || scrape(&owner)));
     }
     if common.line {
-        say(r#"{"ready":true}"#)?;
+        print_line(r#"{"ready":true}"#)?;
         let requests = requests.clone();
         thread::spawn(move || read_lines(&requests));
     }
@@ -132,6 +120,13 @@ fn serve(common: &Common, role: Role, load: impl FnOnce(&Pins) -> Result<Loaded>
     answer(&inbox, &loaded)
 }
 
+/// Asks the owning thread for the state.
+fn scrape(owner: &Sender<Request>) -> Result<Snapshot, String> {
+    let (reply, answer) = channel();
+    owner.send(Request::Scrape(reply)).map_err(|_| "the daemon is stopping")?;
+    answer.recv().map_err(|_| "the daemon is stopping")?
+}
+
 fn read_lines(requests: &Sender<Request>) {
     for line in io::stdin().lock().lines() {
         if line.is_err() || requests.send(Request::Line).is_err() {
@@ -141,17 +136,17 @@ fn read_lines(requests: &Sender<Request>) {
     let _ = requests.send(Request::Closed);
 }
 
-/// Until the end is asked for.
+/// Answers requests until one asks for the end.
 fn answer(inbox: &Receiver<Request>, loaded: &Loaded) -> Result<()> {
     for request in inbox {
         match request {
-            Request::Line => say(&serde_json::to_string(&loaded.snapshot()?)?)?,
+            Request::Line => print_line(&serde_json::to_string(&loaded.snapshot()?)?)?,
             Request::Scrape(reply) => {
-                let _ = reply.send(loaded.snapshot().map_err(|e| format!("{e:#}"))); // the asker may have gone
+                let _ = reply.send(loaded.snapshot().map_err(|e| format!("{e:#}"))); // the client may have gone
             }
             Request::Closed => return Ok(()),
             Request::Signal(signal) => {
-                tracing::info!("ends on {signal}");
+                tracing::info!("stopped by {signal}");
                 return Ok(());
             }
         }
@@ -159,73 +154,24 @@ fn answer(inbox: &Receiver<Request>, loaded: &Loaded) -> Result<()> {
     Ok(())
 }
 
-/// One line on standard output, at once.
-fn say(text: &str) -> Result<()> {
+/// Writes one line to standard output and flushes it.
+fn print_line(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).context("standard output")
 }
 
-/// Names in this network namespace that stand for its devices: two routers on one device would both count its packets, also if
-/// they pin apart or not at all. The names are the process's and end with it.
-fn claim(options: &[router::Options]) -> Result<Vec<UnixListener>> {
-    let one = |options: &router::Options| {
+/// Claims devices by sockets with names in this network namespace, which end with the process. Two routers on a device
+/// would both count its packets, also if they pin in different folders or not at all.
+fn claim_devices(options: &[router::Options]) -> Result<Vec<UnixListener>> {
+    let claim = |options: &router::Options| {
         let name = format!("waterfilld router {}", options.device);
         let address = SocketAddr::from_abstract_name(&name)?;
         UnixListener::bind_addr(&address).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => anyhow!("device {}: another waterfilld has it: end that first", options.device),
+            io::ErrorKind::AddrInUse => {
+                anyhow!("device {} is in use by another waterfilld router: stop it first", options.device)
+            }
             _ => anyhow!("device {}: {e}", options.device),
         })
     };
-    options.iter().map(one).collect()
-}
-
-fn unload(command: &UnloadCommand) -> Result<()> {
-    probe::check_privileges()?;
-    let pins = Pins::find(command.pins.pins.clone())?.unwrap_or_else(Pins::none);
-    let chosen = command.host || command.router || !command.devices.is_empty();
-    let asked = |role| match role {
-        Role::Host => command.host || !chosen,
-        Role::Router => command.router || !command.devices.is_empty() || !chosen,
-    };
-    let mut nothing = true;
-    for role in [Role::Router, Role::Host] {
-        if asked(role) && pins.has(role) {
-            nothing = false;
-            let _held = pins.hold(role)?;
-            take_out(&pins, role, if role == Role::Router { &command.devices } else { &[] })?;
-        }
-    }
-    if nothing {
-        if !command.devices.is_empty() {
-            bail!(wrong(format!(
-                "--dev {}: nothing of a router is loaded; {}",
-                command.devices.join(", "),
-                pins.shown()
-            )));
-        }
-        tracing::info!("nothing is loaded; {}", pins.shown());
-    }
-    Ok(())
-}
-
-/// Unloads a role, or some devices of the router's.
-fn take_out(pins: &Pins, role: Role, devices: &[String]) -> Result<()> {
-    if role == Role::Host {
-        host::unload(pins)?;
-        return pins.remove(role);
-    }
-    if devices.is_empty() {
-        router::unload(pins, None)?;
-        return pins.remove(role);
-    }
-    for device in devices {
-        if router::unload(pins, Some(device))?.is_empty() {
-            bail!(wrong(format!("--dev {device}: expected a device that is attached; status lists them")));
-        }
-    }
-    if router::pinned_links(pins)?.is_none_or(|links| links.is_empty()) {
-        router::unload(pins, None)?;
-        return pins.remove(role);
-    }
-    Ok(())
+    options.iter().map(claim).collect()
 }

@@ -1,5 +1,5 @@
-//! The path between the two ends: a TAP device at each, and a thread that hands frames from one to the other. It writes
-//! an honest price into options, and then does to them what it is told.
+//! The path between the two ends: a TAP device at each, and a thread that forwards frames between them. It writes a true
+//! price into options, and then forges them according to a plan.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -11,44 +11,45 @@ use rand_core::SeedableRng as _;
 use rand_pcg::Pcg64Mcg;
 use waterfill_linux::delay::tap::Tap;
 
-use crate::lie::{Dice, LIES, Lie, NOTHING, SLOW, Segment, VALID};
-use crate::packet::{FLAG, Found, find, is_sealed, seal};
+use crate::forgery::{FORGERIES, Forger, Forgery, RAISED, Segment, UNREADABLE, WELL_FORMED};
+use crate::packet::{Found, START_RATE, find, has_valid_checksum, set_checksum};
 
-/// Which packets something is done to.
+/// Which packets are forged.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Plan {
-    /// To every packet of the handshake.
-    pub(crate) handshake: Option<Lie>,
-    /// To every later packet.
-    pub(crate) always: Option<Lie>,
-    /// At random: so many of 1024 packets get one of the lies of each list.
-    pub(crate) slow: usize,
-    pub(crate) valid: usize,
-    pub(crate) nothing: usize,
+    /// Every packet of a handshake.
+    pub(crate) handshake: Option<Forgery>,
+    /// Every later packet.
+    pub(crate) later: Option<Forgery>,
+    /// At random: so many of 1024 packets get a forgery of each list.
+    pub(crate) raised: usize,
+    pub(crate) well_formed: usize,
+    pub(crate) unreadable: usize,
+    /// At random: so many of 1024 handshake packets get any forgery.
     pub(crate) handshakes: usize,
 }
 
-/// Packets with the option, by what they are.
+/// Classes of packets with the option.
 pub(crate) const SYN: usize = 0;
 pub(crate) const DATA: usize = 1;
 pub(crate) const ACK: usize = 2;
 
-/// What the thread is told, and what it has counted.
+/// The thread's instructions and counters.
 #[derive(Debug)]
 pub(crate) struct Shared {
     stop: AtomicBool,
     pub(crate) plan: Mutex<Plan>,
-    /// What an honest router writes: a price's code, and a start rate's; 0: there is none.
+    /// The codes of the true price and start rate; 0: none.
     pub(crate) price: AtomicU32,
     pub(crate) start: AtomicU32,
-    /// For so long frames wait that go from a to b, and from b to a, us.
+    /// Delays of frames from a to b, and from b to a, us.
     pub(crate) hold_us: [AtomicU64; 2],
     /// Packets with the option, by class.
     pub(crate) seen: [AtomicU64; 3],
-    /// Lies told, by class.
-    pub(crate) told: [[AtomicU64; LIES.len()]; 3],
-    /// Packets whose checksum was wrong when they came.
-    pub(crate) unsealed: AtomicU64,
+    /// Forgeries made, by class and index in [`FORGERIES`].
+    pub(crate) forged: [[AtomicU64; FORGERIES.len()]; 3],
+    /// Packets that arrived with an invalid checksum.
+    pub(crate) bad_checksums: AtomicU64,
 }
 
 impl Shared {
@@ -56,12 +57,17 @@ impl Shared {
         *self.plan.lock().unwrap() = plan;
     }
 
-    pub(crate) fn told_in_all(&self) -> u64 {
-        self.told.iter().flatten().map(|n| n.load(Relaxed)).sum()
+    /// Returns the forgeries of one kind in packets of one class.
+    pub(crate) fn forged(&self, class: usize, forgery: Forgery) -> u64 {
+        self.forged[class][forgery.index()].load(Relaxed)
+    }
+
+    pub(crate) fn all_forged(&self) -> u64 {
+        self.forged.iter().flatten().map(|n| n.load(Relaxed)).sum()
     }
 }
 
-/// The thread. It ends with this.
+/// The forwarding thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Wire {
     pub(crate) shared: Arc<Shared>,
@@ -77,13 +83,13 @@ impl Wire {
             start: AtomicU32::new(0),
             hold_us: Default::default(),
             seen: Default::default(),
-            told: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
-            unsealed: AtomicU64::new(0),
+            forged: std::array::from_fn(|_| std::array::from_fn(|_| AtomicU64::new(0))),
+            bad_checksums: AtomicU64::new(0),
         });
         let mut path = Path {
             shared: Arc::clone(&shared),
             kind,
-            dice: Dice(Pcg64Mcg::seed_from_u64(seed)),
+            forger: Forger(Pcg64Mcg::seed_from_u64(seed)),
             waiting: Default::default(),
         };
         let thread = std::thread::spawn(move || path.run(taps));
@@ -101,7 +107,7 @@ impl Drop for Wire {
 struct Path {
     shared: Arc<Shared>,
     kind: u8,
-    dice: Dice,
+    forger: Forger,
     waiting: [VecDeque<(Instant, Vec<u8>)>; 2],
 }
 
@@ -114,18 +120,18 @@ impl Path {
                 let mut queue = std::mem::take(&mut self.waiting[side]);
                 let received = taps[side].receive(|_, frame| {
                     idle = false;
-                    queue.push_back((Instant::now() + hold, self.passed(frame)));
+                    queue.push_back((Instant::now() + hold, self.forward(frame)));
                 });
                 let now = Instant::now();
                 while queue.front().is_some_and(|(due, _)| *due <= now) {
                     idle = false;
                     let (_, frame) = queue.pop_front().unwrap();
-                    // A device that is not up yet takes nothing.
+                    // A device that is not up yet accepts nothing.
                     drop(taps[1 - side].send(&[&frame]));
                 }
                 self.waiting[side] = queue;
                 if received.is_err() {
-                    return; // the namespace has gone, and the device with it
+                    return; // the namespace was removed, with the device
                 }
             }
             if idle {
@@ -134,23 +140,23 @@ impl Path {
         }
     }
 
-    /// A frame as it goes on.
-    fn passed(&mut self, frame: &[u8]) -> Vec<u8> {
+    /// Returns a frame as it is forwarded.
+    fn forward(&mut self, frame: &[u8]) -> Vec<u8> {
         let mut frame = frame.to_vec();
         let Some(segment) = Segment::find(&frame) else { return frame };
         let addresses = if segment.tcp == 34 { 26..34 } else { 22..54 };
-        if !is_sealed(&frame, segment.tcp, addresses.clone()) {
-            self.shared.unsealed.fetch_add(1, Relaxed);
+        if !has_valid_checksum(&frame, segment.tcp, addresses.clone()) {
+            self.shared.bad_checksums.fetch_add(1, Relaxed);
         }
         let found = find(&frame);
         if let Found::Value { value, syn, .. } = found {
             let before = u32::from_be_bytes([0, frame[value], frame[value + 1], frame[value + 2]]);
-            let own = if before & FLAG == 0 { &self.shared.price } else { &self.shared.start }.load(Relaxed);
-            if before < own && (syn || own & FLAG == 0) {
+            let own = if before & START_RATE == 0 { &self.shared.price } else { &self.shared.start }.load(Relaxed);
+            if before < own && (syn || own & START_RATE == 0) {
                 frame[value..value + 3].copy_from_slice(&own.to_be_bytes()[1..]);
-                seal(&mut frame, segment.tcp, addresses);
+                set_checksum(&mut frame, segment.tcp, addresses);
             }
-        } else if found != Found::Seen {
+        } else if found != Found::OtherOption {
             return frame;
         }
         let class = match (segment.syn, segment.data < frame.len()) {
@@ -160,26 +166,27 @@ impl Path {
         };
         self.shared.seen[class].fetch_add(1, Relaxed);
         let plan = *self.shared.plan.lock().unwrap();
-        let lie = if segment.syn { plan.handshake } else { plan.always }.or_else(|| self.chosen(&plan, class));
-        let lied = lie.and_then(|lie| Some((lie, self.dice.tell(lie, &frame, &segment, self.kind)?)));
-        if let Some((lie, lied)) = lied {
-            self.shared.told[class][LIES.iter().position(|l| *l == lie).unwrap()].fetch_add(1, Relaxed);
-            return lied;
+        let forgery = if segment.syn { plan.handshake } else { plan.later }.or_else(|| self.choose(&plan, class));
+        let forged = forgery.and_then(|f| Some((f, self.forger.forge(f, &frame, &segment, self.kind)?)));
+        if let Some((forgery, forged)) = forged {
+            self.shared.forged[class][forgery.index()].fetch_add(1, Relaxed);
+            return forged;
         }
         frame
     }
 
-    fn chosen(&mut self, plan: &Plan, class: usize) -> Option<Lie> {
-        let number = self.dice.below(1024);
+    /// Chooses a forgery at random, as planned.
+    fn choose(&mut self, plan: &Plan, class: usize) -> Option<Forgery> {
+        let number = self.forger.below(1024);
         if class == SYN {
-            return (number < plan.handshakes).then(|| self.dice.one_of(&LIES));
+            return (number < plan.handshakes).then(|| self.forger.one_of(&FORGERIES));
         }
-        if number < plan.slow {
-            return Some(self.dice.one_of(&SLOW));
+        if number < plan.raised {
+            return Some(self.forger.one_of(&RAISED));
         }
-        if number < plan.slow + plan.valid {
-            return Some(self.dice.one_of(&VALID));
+        if number < plan.raised + plan.well_formed {
+            return Some(self.forger.one_of(&WELL_FORMED));
         }
-        (number < plan.slow + plan.valid + plan.nothing).then(|| self.dice.one_of(&NOTHING))
+        (number < plan.raised + plan.well_formed + plan.unreadable).then(|| self.forger.one_of(&UNREADABLE))
     }
 }

@@ -1,19 +1,19 @@
-//! Packets, written and read without the program's help: what it does to them is held against this.
+//! Makes and parses packets independently of the kernel program, whose changes are compared with this.
 
 /// The flag of a start rate in a value.
-pub(crate) const FLAG: u32 = 1 << 23;
+pub(crate) const START_RATE: u32 = 1 << 23;
 
-/// Our option with a forward value.
+/// A MaxNet option with a forward value.
 pub(crate) fn forward(value: u32) -> Vec<u8> {
     [&[253, 8, 0x57, 0x46, 1][..], &value.to_be_bytes()[1..]].concat()
 }
 
-/// Our option with an echo alone.
+/// A MaxNet option with an echo only.
 pub(crate) fn echo(value: u32) -> Vec<u8> {
     [&[253, 8, 0x57, 0x46, 2][..], &value.to_be_bytes()[1..]].concat()
 }
 
-/// Our option with both values.
+/// A MaxNet option with both values.
 pub(crate) fn both(value: u32, echo: u32) -> Vec<u8> {
     [&[253, 12, 0x57, 0x46, 3][..], &value.to_be_bytes()[1..], &echo.to_be_bytes()[1..], &[0]].concat()
 }
@@ -28,7 +28,7 @@ pub(crate) fn timestamps() -> Vec<u8> {
     vec![1, 1, 8, 10, 1, 2, 3, 4, 5, 6, 7, 8]
 }
 
-/// A segment's header and data; options are filled with NOPs to whole words. The checksum is still 0.
+/// A segment's header and data; NOPs pad the options to whole words. The checksum is 0.
 pub(crate) fn tcp(flags: u8, options: &[u8], data: &[u8]) -> Vec<u8> {
     let words = options.len().div_ceil(4);
     let mut out =
@@ -67,7 +67,7 @@ pub(crate) fn ipv4(options: &[u8], fragment: u16, protocol: u8, inside: &[u8]) -
     out
 }
 
-/// An IPv6 packet whose extension headers are given as (kind, whole header with its first byte still open).
+/// An IPv6 packet. Extension headers are (kind, whole header), whose first byte is overwritten by the next kind.
 pub(crate) fn ipv6(extensions: &[(u8, Vec<u8>)], protocol: u8, inside: &[u8]) -> Vec<u8> {
     let kinds: Vec<u8> = extensions.iter().map(|e| e.0).chain([protocol]).collect();
     let mut body = Vec::new();
@@ -84,15 +84,15 @@ pub(crate) fn ipv6(extensions: &[(u8, Vec<u8>)], protocol: u8, inside: &[u8]) ->
     out
 }
 
-/// Puts the right checksum into the TCP segment at `at` (to the packet's end), over IP addresses that begin at `addresses`.
-pub(crate) fn seal(packet: &mut [u8], at: usize, addresses: std::ops::Range<usize>) {
+/// Sets the checksum of the TCP segment at `at` (to the packet's end), with the IP addresses at `addresses`.
+pub(crate) fn set_checksum(packet: &mut [u8], at: usize, addresses: std::ops::Range<usize>) {
     packet[at + 16..at + 18].fill(0);
     let sum = !folded(segment_sum(packet, at, addresses));
     packet[at + 16..at + 18].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Whether that checksum is right.
-pub(crate) fn is_sealed(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> bool {
+/// Whether that checksum is valid.
+pub(crate) fn has_valid_checksum(packet: &[u8], at: usize, addresses: std::ops::Range<usize>) -> bool {
     folded(segment_sum(packet, at, addresses)) == 0xffff
 }
 
@@ -112,7 +112,7 @@ fn folded(mut sum: u64) -> u16 {
     sum as u16
 }
 
-/// What a router is to find in a packet.
+/// What a router finds in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// A forward value at `value`, in the segment at `tcp`.
@@ -121,23 +121,24 @@ pub(crate) enum Found {
         value: usize,
         syn: bool,
     },
-    /// An option of ours without one.
-    Seen,
-    Plain,
+    /// A MaxNet option without a forward value.
+    OtherOption,
+    NoOption,
     Fragment,
     Malformed,
-    Sealed,
-    Other,
+    /// A MaxNet option that a signature covers.
+    Signed,
+    NotTcp,
 }
 
-/// Reads a frame as RFC 791, 8200, 9293 and intf.h say.
+/// Parses a frame as of RFC 791, 8200, 9293 and wire.h.
 pub(crate) fn find(frame: &[u8]) -> Found {
     let word = |at: usize| frame.get(at..at + 2).map(|w| u16::from_be_bytes([w[0], w[1]]));
     let mut at = 14;
-    let Some(mut protocol) = word(12) else { return Found::Other };
+    let Some(mut protocol) = word(12) else { return Found::NotTcp };
     for _ in 0..2 {
         if matches!(protocol, 0x8100 | 0x88a8) {
-            let Some(inner) = word(at + 2) else { return Found::Other };
+            let Some(inner) = word(at + 2) else { return Found::NotTcp };
             protocol = inner;
             at += 4;
         }
@@ -145,7 +146,7 @@ pub(crate) fn find(frame: &[u8]) -> Found {
     match protocol {
         0x0800 => find_ipv4(frame, at),
         0x86dd => find_ipv6(frame, at),
-        _ => Found::Other,
+        _ => Found::NotTcp,
     }
 }
 
@@ -153,7 +154,7 @@ fn find_ipv4(frame: &[u8], at: usize) -> Found {
     let Some(ip) = frame.get(at..at + 10) else { return Found::Malformed };
     let header = usize::from(ip[0] & 15) * 4;
     if ip[9] != 6 {
-        return Found::Other;
+        return Found::NotTcp;
     }
     if ip[0] >> 4 != 4 || header < 20 {
         return Found::Malformed;
@@ -191,7 +192,7 @@ fn find_ipv6(frame: &[u8], mut at: usize) -> Found {
         }
         next = header[0];
     }
-    if next == 6 { find_tcp(frame, at, end) } else { Found::Other }
+    if next == 6 { find_tcp(frame, at, end) } else { Found::NotTcp }
 }
 
 fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
@@ -201,10 +202,10 @@ fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
         return Found::Malformed;
     }
     if length < 8 {
-        return Found::Plain;
+        return Found::NoOption;
     }
     let Some(mut options) = frame.get(tcp + 20..tcp + 20 + length) else { return Found::Malformed };
-    let (mut value, mut seen, mut sealed) = (None, false, false);
+    let (mut value, mut seen, mut signed) = (None, false, false);
     loop {
         let at = tcp + 20 + length - options.len();
         match options {
@@ -214,7 +215,7 @@ fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
                 let option = &options[..usize::from(*size)];
                 let forward = match (kind, option) {
                     (19 | 29, _) => {
-                        sealed = true;
+                        signed = true;
                         None
                     }
                     (253, [_, _, 0x57, 0x46, 3, ..]) if *size == 12 => Some(true),
@@ -232,10 +233,10 @@ fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
             _ => return Found::Malformed,
         }
     }
-    match (seen, sealed, value) {
-        (false, ..) => Found::Plain,
-        (_, true, _) => Found::Sealed,
+    match (seen, signed, value) {
+        (false, ..) => Found::NoOption,
+        (_, true, _) => Found::Signed,
         (_, _, Some(value)) => Found::Value { tcp, value, syn: header[13] & 2 != 0 },
-        _ => Found::Seen,
+        _ => Found::OtherOption,
     }
 }

@@ -1,15 +1,14 @@
-//! The shaper (`--shape`): makes a device send at no more than a rate, for a link that is slower than its device.
+//! The shaper (`--shape`): limits a device to a rate, for a link that is slower than its device.
 //!
-//! It is a token bucket (tbf) as the device's root qdisc, set up by the program `tc`. That is simpler and sturdier than
-//! messages of our own: tc knows each kernel's rate tables and 64-bit rates, takes the network
-//! namespace that it is started in, and what it did is what its manual says. Who routes on Linux has it.
+//! It is a token bucket (tbf) as the device's root qdisc, set up by the program `tc`. That is simpler than netlink messages
+//! of our own: tc handles rate tables and 64-bit rates, works in the namespace where it starts, and is documented.
 //!
-//! - **Rate.** What a packet weighs is its IP length and the link's overhead, as for the price. The bucket counts frames, so a
-//!   size table (stab) takes the Ethernet header off and puts the overhead on.
-//! - **Depth.** What a timer that comes 250 us late must make up for, and at least two of the largest packets. Not more: what
-//!   leaves in a burst waits in front of the slower link, where nobody sees it. Super-packets above it are cut up.
-//! - **Buffer.** By default what the link sends in 100 ms, the round trip that a link's buffer is customarily made for, and ten
-//!   packets at least. MaxNet keeps it empty; it is there for flows that do not hear prices and for those that start.
+//! - **Rate.** A packet counts with its IP length and the link's overhead, as for the price. The bucket counts frames, so a
+//!   size table (stab) subtracts the Ethernet header and adds the overhead.
+//! - **Depth.** What the rate sends in 250 us, to make up for a late timer, and at least two of the largest packets. A deeper
+//!   bucket would send bursts that queue in front of the slower link, unseen. Larger super-packets are segmented.
+//! - **Buffer.** By default what the rate sends in 100 ms, the RTT for which buffers are usually sized, and at least ten
+//!   packets. MaxNet keeps it empty; it serves flows without prices and flows that start.
 
 use std::io::ErrorKind;
 use std::process::Command;
@@ -17,24 +16,24 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde::Deserialize;
 
-use super::failure::wrong;
+use crate::daemon::error::user_error;
 
-/// Our qdisc's number, by which it is known again.
+/// The handle by which our qdisc is recognised.
 const HANDLE: &str = "5746:";
-/// A timer's lateness that costs no rate.
-const LATE_S: f64 = 250e-6;
-/// The buffer by default, in time.
+/// Delay of a timer that the bucket makes up for.
+const TIMER_DELAY_S: f64 = 250e-6;
+/// Default buffer, in time.
 const BUFFER_S: f64 = 0.1;
-/// The smallest buffer by default.
+/// Smallest default buffer.
 const BUFFER_PACKETS: u64 = 10;
 
-/// What a device is shaped to.
+/// The shape of a device.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shaping {
     pub(super) rate_bps: u64,
-    /// Added to the length of a frame, to give what it takes on the link.
+    /// Added to the length of a frame to get its length on the link.
     pub(super) correction_bytes: i32,
-    /// `None`: what 100 ms of the rate are.
+    /// `None`: 100 ms at the rate.
     pub(super) buffer_bytes: Option<u64>,
 }
 
@@ -51,11 +50,11 @@ struct Device {
     mtu: u64,
 }
 
-/// Shapes a device. Refuses where somebody has set a root qdisc; ours is changed in place, and what waits in it stays.
+/// Shapes a device. Fails if it has another root qdisc; our own is changed in place and keeps its packets.
 pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     if let Some(other) = qdiscs(device)?.into_iter().find(|q| q.root && q.handle != "0:" && q.handle != HANDLE) {
-        bail!(wrong(format!(
-            "--shape: device {device} has a root qdisc of its own, {} ({}): expected none (tc qdisc del dev {device} root)",
+        bail!(user_error(format!(
+            "--shape: device {device} already has a root qdisc, {} {}: expected none (tc qdisc del dev {device} root removes it)",
             other.kind, other.handle
         )));
     }
@@ -75,7 +74,7 @@ pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     Ok(())
 }
 
-/// Takes our shaper away, if it is there; the kernel puts back what it gives a device by itself.
+/// Removes our shaper, if there is one; the kernel restores the default qdisc.
 pub(super) fn remove(device: &str) -> Result<()> {
     if qdiscs(device)?.iter().any(|q| q.root && q.handle == HANDLE) {
         run("tc", &["qdisc", "del", "dev", device, "root", "handle", HANDLE])
@@ -100,7 +99,7 @@ pub(super) fn has_filters(device: &str) -> Result<bool> {
 }
 
 fn bucket_bytes(rate_bps: u64, frame: u64) -> u64 {
-    ((rate_bps as f64 / 8.0 * LATE_S).round() as u64).max(2 * frame)
+    ((rate_bps as f64 / 8.0 * TIMER_DELAY_S).round() as u64).max(2 * frame)
 }
 
 fn default_buffer_bytes(rate_bps: u64, frame: u64) -> u64 {
@@ -113,13 +112,13 @@ fn qdiscs(device: &str) -> Result<Vec<Qdisc>> {
 
 fn json<T: serde::de::DeserializeOwned>(program: &str, arguments: &[&str]) -> Result<T> {
     let text = run(program, arguments)?;
-    serde_json::from_str(&text).with_context(|| format!("{program} {}: not the JSON expected", arguments.join(" ")))
+    serde_json::from_str(&text).with_context(|| format!("{program} {}: unexpected JSON", arguments.join(" ")))
 }
 
-/// What a program of iproute2 says; it may be where users do not look.
+/// Runs a program of iproute2 and returns its output. It may be outside of PATH.
 fn run(program: &str, arguments: &[&str]) -> Result<String> {
-    for place in ["", "/usr/sbin/", "/sbin/"] {
-        let output = match Command::new(format!("{place}{program}")).args(arguments).output() {
+    for folder in ["", "/usr/sbin/", "/sbin/"] {
+        let output = match Command::new(format!("{folder}{program}")).args(arguments).output() {
             Err(e) if e.kind() == ErrorKind::NotFound => continue,
             output => output.with_context(|| format!("cannot run {program}"))?,
         };
@@ -128,7 +127,7 @@ fn run(program: &str, arguments: &[&str]) -> Result<String> {
         }
         bail!("{program} {}: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr).trim());
     }
-    bail!(wrong(format!("{program} is needed and not there: expected iproute2 to be installed")))
+    bail!(user_error(format!("{program} not found: expected iproute2 to be installed")))
 }
 
 #[cfg(test)]
@@ -136,13 +135,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_makes_up_for_a_late_timer_and_takes_any_packet() {
+    fn a_bucket_makes_up_for_a_late_timer_and_holds_any_packet() {
         assert_eq!(bucket_bytes(1_000_000_000, 1522), 31_250);
         assert_eq!(bucket_bytes(10_000_000, 1522), 3044);
     }
 
     #[test]
-    fn a_buffer_is_a_tenth_of_a_second() {
+    fn the_default_buffer_is_a_tenth_of_a_second() {
         assert_eq!(default_buffer_bytes(100_000_000, 1522), 1_250_000);
         assert_eq!(default_buffer_bytes(64_000, 1522), 15_220);
     }

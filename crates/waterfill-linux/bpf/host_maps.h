@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The maps that the host programs share. The daemon pins them, so that connections outlive it. */
+#ifndef WATERFILL_HOST_MAPS_H
+#define WATERFILL_HOST_MAPS_H
+
+#include <stdbool.h>
+
+#include "kernel_tcp.h"
+#include "host.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct host_params);
+} parameters SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_SK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct host_connection);
+} connections SEC(".maps");
+
+/* Destinations to which the option did not get through. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 4096);
+	__type(key, struct host_destination);
+	__type(value, struct host_backoff);
+} places SEC(".maps");
+
+/* Cookies of the network namespaces whose connections use the option; all do unless `filter_netns` is set. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, 4096);
+	__type(key, __u64);
+	__type(value, __u8);
+} namespaces SEC(".maps");
+
+const volatile bool filter_netns = false;
+
+static __always_inline const struct host_params *host_parameters(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&parameters, &zero);
+}
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * The structures and constants that the daemon shares with the kernel programs. This object is never loaded: build.rs
+ * turns its type information into Rust types, so each is defined once and its fields are found by name.
+ */
+#include "wire.h"
+#include "host.h"
+#include "router.h"
+
+struct waterfill_interface {
+	struct host_params params;
+	struct host_record record;
+	struct waterfill_link link;
+	struct waterfill_request request;
+	enum waterfill_option_kind kind;
+	enum waterfill_layout layout;
+	enum waterfill_created made;
+	enum waterfill_count count;
+	enum waterfill_command what;
+	enum waterfill_result answer;
+} waterfill_interface;

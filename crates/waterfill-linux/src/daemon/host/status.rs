@@ -1,0 +1,164 @@
+//! Connections as the kernel program lists them.
+
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+
+use anyhow::{Result, ensure};
+use serde::Serialize;
+
+use crate::daemon::interface::{Bytes as _, HostFlag, HostReason, HostRecord, Mode};
+
+/// The state of a connection.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct FlowStatus {
+    pub(crate) local: String,
+    pub(crate) remote: String,
+    pub(crate) mode: String,
+    pub(crate) price_s: f64,
+    pub(crate) xi: f64,
+    pub(crate) rate_bps: u64,
+    pub(crate) window_bytes: u64,
+    pub(crate) rtt_us: u32,
+    pub(crate) base_rtt_us: u32,
+    pub(crate) fallback_reason: Option<String>,
+    /// TCP's window, packets.
+    pub(crate) window_packets: u32,
+    /// The averaged price that this end echoes for the other end's data; 0: none.
+    pub(crate) echoed_price_s: f64,
+    pub(crate) echoes: u32,
+    pub(crate) timeouts: u32,
+}
+
+/// Reads the records of the iterator program (`struct host_record`), one after the other.
+pub(super) fn parse_records(bytes: &[u8]) -> Result<Vec<FlowStatus>> {
+    let size = size_of::<HostRecord>();
+    ensure!(bytes.len() % size == 0, "the list of connections is from another version of waterfilld");
+    Ok(bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).filter_map(|record| status(&record)).collect())
+}
+
+/// Converts a record; `None` if neither end uses MaxNet.
+fn status(record: &HostRecord) -> Option<FlowStatus> {
+    let has = |flag: HostFlag| record.flags.0 & flag.0 != 0;
+    if !has(HostFlag::HOST_LAW_SELECTED) && !has(HostFlag::HOST_NEGOTIATED) {
+        return None;
+    }
+    let active = has(HostFlag::HOST_LAW_ACTIVE);
+    let started = active && has(HostFlag::HOST_LAW_STARTED);
+    let mode = if !has(HostFlag::HOST_LAW_SELECTED) {
+        "receiving"
+    } else if !active {
+        "fallen back"
+    } else if record.restart_window > 0 {
+        "restarting"
+    } else if record.mode == Mode::MAXNET_RISING {
+        "rising"
+    } else if record.mode == Mode::MAXNET_PRICED && has(HostFlag::HOST_WAS_PRICED) {
+        "priced"
+    } else {
+        "asking"
+    };
+    Some(FlowStatus {
+        local: address(record.local, record.local_port),
+        remote: address(record.remote, record.remote_port),
+        mode: mode.into(),
+        price_s: if started { f64::from(record.price) / 2_f64.powi(18) } else { 0.0 },
+        xi: if started { record.xi as f64 / 2_f64.powi(34) } else { 0.0 },
+        rate_bps: if started { record.rate } else { 0 },
+        window_bytes: if started { record.window } else { 0 },
+        rtt_us: record.rtt,
+        base_rtt_us: record.base_rtt,
+        fallback_reason: if mode == "fallen back" { reason(record.reason).map(Into::into) } else { None },
+        window_packets: record.window_packets,
+        echoed_price_s: record.echoed_price as f64 / 2_f64.powi(58),
+        echoes: record.echoes,
+        timeouts: record.timeouts,
+    })
+}
+
+fn address(bytes: [u8; 16], port: u16) -> String {
+    let ip = Ipv6Addr::from(bytes);
+    SocketAddr::new(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4), port).to_string()
+}
+
+fn reason(reason: HostReason) -> Option<&'static str> {
+    Some(match reason {
+        HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option",
+        HostReason::HOST_SYN_DROPPED => "a SYN with the option got no answer",
+        HostReason::HOST_OPTION_BLOCKED => "earlier connections to this address lost the option",
+        HostReason::HOST_NO_ROUTER => "no router on the path writes a price",
+        HostReason::HOST_NO_ECHO => "no echo arrives",
+        HostReason::HOST_STANDING_QUEUE => "the queue does not drain while the price does not rise",
+        HostReason::HOST_HEAVY_LOSS => "packets are lost while the price does not rise",
+        _ => return None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(flags: &[HostFlag]) -> HostRecord {
+        let mut local = Ipv6Addr::LOCALHOST.octets();
+        local[15] = 9;
+        HostRecord {
+            local,
+            remote: std::net::Ipv4Addr::new(10, 0, 0, 1).to_ipv6_mapped().octets(),
+            local_port: 80,
+            remote_port: 1024,
+            rate: 5,
+            window: 6,
+            xi: -(1 << 34),
+            echoed_price: 1 << 58,
+            price: 2 << 18,
+            mode: Mode::MAXNET_PRICED,
+            flags: HostFlag(flags.iter().map(|flag| flag.0).sum()),
+            reason: HostReason::HOST_NO_ECHO,
+            rtt: 7,
+            base_rtt: 8,
+            window_packets: 9,
+            echoes: 10,
+            timeouts: 11,
+            ..HostRecord::default()
+        }
+    }
+
+    const SELECTED: HostFlag = HostFlag::HOST_LAW_SELECTED;
+    const ACTIVE: HostFlag = HostFlag::HOST_LAW_ACTIVE;
+    const STARTED: HostFlag = HostFlag::HOST_LAW_STARTED;
+    const WAS_PRICED: HostFlag = HostFlag::HOST_WAS_PRICED;
+
+    #[test]
+    fn every_value_of_a_record_is_shown() {
+        let [flow] = &parse_records(record(&[SELECTED, ACTIVE, STARTED, WAS_PRICED]).as_bytes()).unwrap()[..] else {
+            panic!("one record")
+        };
+        assert_eq!((flow.local.as_str(), flow.remote.as_str()), ("[::9]:80", "10.0.0.1:1024"));
+        assert_eq!((flow.mode.as_str(), flow.price_s, flow.xi, flow.echoed_price_s), ("priced", 2.0, -1.0, 1.0));
+        assert_eq!((flow.rate_bps, flow.window_bytes, flow.rtt_us, flow.base_rtt_us), (5, 6, 7, 8));
+        assert_eq!((flow.window_packets, flow.echoes, flow.timeouts), (9, 10, 11));
+        assert_eq!(flow.fallback_reason, None);
+    }
+
+    #[test]
+    fn the_mode_follows_from_flags_law_and_restart() {
+        let mode = |record: HostRecord| status(&record).map(|flow| flow.mode);
+        assert_eq!(mode(record(&[])), None);
+        assert_eq!(mode(record(&[HostFlag::HOST_NEGOTIATED])).unwrap(), "receiving");
+        assert_eq!(mode(record(&[SELECTED, ACTIVE, STARTED])).unwrap(), "asking");
+        let rising = HostRecord { mode: Mode::MAXNET_RISING, ..record(&[SELECTED, ACTIVE, STARTED]) };
+        assert_eq!(mode(rising).unwrap(), "rising");
+        assert_eq!(mode(HostRecord { restart_window: 1, ..rising }).unwrap(), "restarting");
+    }
+
+    #[test]
+    fn a_connection_that_fell_back_has_a_reason_and_no_rate() {
+        let flow = status(&record(&[SELECTED, WAS_PRICED])).unwrap();
+        assert_eq!((flow.mode.as_str(), flow.rate_bps, flow.price_s), ("fallen back", 0, 0.0));
+        assert_eq!(flow.fallback_reason.as_deref(), Some("no echo arrives"));
+    }
+
+    #[test]
+    fn records_of_another_size_are_refused() {
+        assert!(parse_records(&[0; size_of::<HostRecord>() + 8]).is_err());
+        assert!(parse_records(&[]).unwrap().is_empty());
+    }
+}

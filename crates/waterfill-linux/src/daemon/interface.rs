@@ -1,0 +1,101 @@
+//! The structures and constants that the daemon shares with the kernel programs.
+//!
+//! build.rs generates them from the type information of `bpf/interface.bpf.c`. Rust finds fields by name, so it follows
+//! every change of the C structures, also one that leaves their sizes as they were.
+#![expect(unsafe_code, reason = "structures cross to the kernel and back as bytes")]
+
+use std::ptr;
+use std::slice;
+
+pub(super) use super::skeleton::interface::types::{
+    host_flag as HostFlag, host_params as HostParams, host_reason as HostReason, host_record as HostRecord,
+    maxnet_mode as Mode, maxnet_params as LawParams, waterfill_attachment as Attachment, waterfill_command as Command,
+    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout, waterfill_link as Link,
+    waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
+};
+
+/// A C structure that crosses to the kernel as bytes.
+///
+/// # Safety
+/// It has only integer fields and no padding, so that each byte can be read, and any value of a byte is valid.
+pub(super) unsafe trait Bytes: Copy {
+    /// Its bytes, for the kernel to read.
+    fn as_bytes(&self) -> &[u8] {
+        // SAFETY: every byte is initialised, as there is no padding.
+        unsafe { slice::from_raw_parts(ptr::from_ref(self).cast(), size_of::<Self>()) }
+    }
+
+    /// Its bytes, for the kernel to read and write.
+    fn as_bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above, and any bytes that are written make a valid structure.
+        unsafe { slice::from_raw_parts_mut(ptr::from_mut(self).cast(), size_of::<Self>()) }
+    }
+
+    /// Reads one from the start of `bytes`; `None` if there are too few.
+    fn from_prefix(bytes: &[u8]) -> Option<Self> {
+        // SAFETY: there are enough bytes, any bytes make a valid structure, and the read may be unaligned.
+        (bytes.len() >= size_of::<Self>()).then(|| unsafe { bytes.as_ptr().cast::<Self>().read_unaligned() })
+    }
+}
+
+// bpf/router.h asserts the same of Attachment and Request, bpf/host.h of HostRecord.
+const _: () = assert!(size_of::<LawParams>() == 8 + 8 * 4 && size_of::<HostParams>() == 40 + 2 * 4 + 16, "padding");
+
+// SAFETY: integers without padding.
+unsafe impl Bytes for Attachment {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for Request {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for HostParams {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for HostRecord {}
+
+/// Copies a name into a C string of fixed size, shortened to leave room for its final zero.
+pub(super) fn write_name(into: &mut [i8], name: &str) {
+    into.fill(0);
+    let room = into.len() - 1;
+    for (to, from) in into[..room].iter_mut().zip(name.bytes()) {
+        *to = from as i8;
+    }
+}
+
+/// Reads a C string of fixed size; empty if it has no final zero.
+pub(super) fn read_name(from: &[i8]) -> String {
+    let bytes: Vec<u8> = from.iter().map(|c| *c as u8).collect();
+    std::ffi::CStr::from_bytes_until_nul(&bytes)
+        .map_or_else(|_| String::new(), |name| name.to_string_lossy().into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::mem::offset_of;
+
+    use super::*;
+
+    /// A newer daemon reads the attachments of an older one's map: their layout must never change.
+    #[test]
+    fn the_layout_of_attachments_is_the_first_versions() {
+        let offsets = [
+            offset_of!(Attachment, price),
+            offset_of!(Attachment, namespace),
+            offset_of!(Attachment, layout),
+            offset_of!(Attachment, created),
+            offset_of!(Attachment, reserved),
+            offset_of!(Attachment, device),
+        ];
+        assert_eq!((offsets, size_of::<Attachment>()), ([0, 8, 16, 20, 24, 32], 48));
+        assert_eq!(offset_of!(Link, attachment), 0);
+    }
+
+    #[test]
+    fn a_structure_is_read_from_its_bytes() {
+        let mut attachment =
+            Attachment { price: 7, created: Created::WATERFILL_CREATED_SHAPER.0, ..Default::default() };
+        write_name(&mut attachment.device, "a name of more than 15 bytes");
+        let again = Attachment::from_prefix(attachment.as_bytes()).unwrap();
+        assert_eq!((again.price, again.created), (7, 4));
+        assert_eq!(read_name(&again.device), "a name of more ");
+        assert!(Attachment::from_prefix(&attachment.as_bytes()[1..]).is_none());
+        assert_eq!(read_name(&[b'a' as i8; 3]), "");
+    }
+}

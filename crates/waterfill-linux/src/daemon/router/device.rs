@@ -1,0 +1,56 @@
+//! Network devices and the namespace that they are in.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt as _;
+
+use anyhow::{Context as _, Result, bail};
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::if_indextoname;
+
+use crate::daemon::error::user_error;
+use crate::daemon::interface::{Attachment, read_name};
+
+/// Device types of linux/if_arp.h whose packets start with an Ethernet header, and those whose packets start with IP's.
+const ETHERNET: [u16; 2] = [1, 772];
+const IP: [u16; 6] = [512, 519, 768, 769, 776, 0xfffe];
+const ETHERNET_BYTES: u32 = 14;
+
+/// Returns this thread's network namespace, by inode.
+pub(super) fn namespace() -> Result<u64> {
+    Ok(fs::metadata("/proc/thread-self/ns/net").context("cannot identify the network namespace")?.ino())
+}
+
+/// Returns a device's present name, or its name when it was attached if it is in another namespace.
+pub(super) fn name(ifindex: u32, attachment: &Attachment) -> String {
+    match (namespace(), if_indextoname(ifindex)) {
+        (Ok(here), Ok(name)) if here == attachment.namespace => name.to_string_lossy().into_owned(),
+        _ => read_name(&attachment.device),
+    }
+}
+
+/// Returns the length of a device's link header, in bytes.
+pub(super) fn header_bytes(device: &str) -> Result<u32> {
+    let addresses = getifaddrs().context("cannot list devices")?;
+    let kind = addresses
+        .filter(|a| a.interface_name == device)
+        .find_map(|a| a.address.and_then(|address| address.as_link_addr().map(nix::sys::socket::LinkAddr::hatype)));
+    // A device without a link address (tun, ppp, wireguard) has no link header.
+    let Some(kind) = kind else { return Ok(0) };
+    match kind {
+        kind if ETHERNET.contains(&kind) => Ok(ETHERNET_BYTES),
+        kind if IP.contains(&kind) => Ok(0),
+        kind => bail!(user_error(format!(
+            "--dev {device}: expected a device for Ethernet or plain IP, got type {kind} (linux/if_arp.h)"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn loopback_has_an_ethernet_header() {
+        assert_eq!(header_bytes("lo").unwrap(), ETHERNET_BYTES);
+    }
+}

@@ -1,0 +1,324 @@
+//! The router role: the program at a device's egress, its links, its shaper.
+//!
+//! The map of links and one link per device are pinned. A new process takes over the map with its prices, and replaces the
+//! running program by its own without a gap. The map also records what was created on a device, so that unloading can
+//! remove it.
+
+mod device;
+mod hook;
+mod paths;
+mod shaper;
+mod status;
+#[cfg(test)]
+mod tests;
+mod unload;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs;
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, bail, ensure};
+use libbpf_rs::query::LinkTypeInfo;
+use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, ProgramInput};
+use nix::net::if_::{if_indextoname, if_nametoindex};
+
+use super::error::user_error;
+use super::interface::{self, Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, write_name};
+use super::pins::Pins;
+use super::skeleton::router::{RouterSkel, RouterSkelBuilder};
+use device::{header_bytes, namespace};
+use shaper::Shaping;
+use unload::{attachments, ifindex, restore};
+
+pub(super) use status::LinkStatus;
+pub(super) use unload::unload;
+
+// Bits of what was created on a device.
+const FILTER: u32 = Created::WATERFILL_CREATED_FILTER.0;
+const CLSACT: u32 = Created::WATERFILL_CREATED_CLSACT.0;
+const SHAPER: u32 = Created::WATERFILL_CREATED_SHAPER.0;
+
+/// The options of one device; `cli` has checked their ranges.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Options {
+    pub(super) device: String,
+    pub(super) rate_bps: u64,
+    pub(super) target: f64,
+    /// Bytes of a packet on the link beyond its IP length.
+    pub(super) overhead_bytes: i32,
+    pub(super) dt_p: Duration,
+    pub(super) t_0: Duration,
+    pub(super) x_max_bps: u64,
+    /// The law's T.
+    pub(super) t: Duration,
+    /// Whether granted start rates count as load until they arrive.
+    pub(super) promise: bool,
+    /// Whether the queue is computed even where it can be read.
+    pub(super) virtual_queue: bool,
+    pub(super) shape: Option<Shape>,
+}
+
+/// A shaper to set up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Shape {
+    pub(super) buffer_bytes: Option<u64>,
+}
+
+/// The loaded programs.
+pub(super) struct Router {
+    skeleton: Box<RouterSkel<'static>>,
+    pins: Pins,
+    /// Opened by this process, by device.
+    links: BTreeMap<u32, Link>,
+    /// Prices in a pinned map of another layout, by device.
+    old_prices: BTreeMap<u32, u64>,
+}
+
+impl fmt::Debug for Router {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Router").field("pins", &self.pins).finish_non_exhaustive() // generated skeletons have no Debug
+    }
+}
+
+impl Router {
+    /// Loads the programs. Pinned maps keep their state, and attached devices get the new program.
+    pub(super) fn load(pins: &Pins) -> Result<Self> {
+        let mut router = Self::open(pins, true)?;
+        for key in router.skeleton.maps.links.keys().collect::<Vec<_>>() {
+            let ifindex = ifindex(&key);
+            let attachment = router.show(ifindex)?.attachment;
+            if attachment.namespace == namespace()? {
+                if if_indextoname(ifindex).is_err() {
+                    router.remove_link(ifindex)?; // the device was removed
+                    continue;
+                }
+                if attachment.created & FILTER != 0 {
+                    hook::attach_filter(&router.skeleton.progs.waterfill_router, ifindex)?;
+                }
+            }
+            router.replace_program(ifindex)?;
+        }
+        Ok(router)
+    }
+
+    /// Loads the programs with the pinned map, or with a new one. Without `mark`, for reading only, it neither loads the
+    /// packet program nor pins or removes a map.
+    fn open(pins: &Pins, mark: bool) -> Result<Self> {
+        // The programs stay loaded as long as the process runs.
+        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
+        let mut open = RouterSkelBuilder::default().open(storage).context("cannot read the router programs")?;
+        open.progs.waterfill_router.set_autoload(mark);
+        let path = paths::links(pins);
+        let mut old_prices = BTreeMap::new();
+        if let Some(path) = path.as_deref().filter(|path| path.exists()) {
+            let map = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
+            if is_compatible(&map)? {
+                open.maps.links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
+            } else if mark {
+                old_prices.extend(attachments(&map)?.iter().map(|(ifindex, attachment)| (*ifindex, attachment.price)));
+                fs::remove_file(path)?;
+            } else {
+                bail!("{} is from another version: restart the daemon, or run waterfilld unload", path.display());
+            }
+        }
+        let mut skeleton = Box::new(open.load().context("the kernel refused the router programs")?);
+        if let Some(path) = path.filter(|path| mark && !path.exists()) {
+            skeleton.maps.links.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
+        }
+        Ok(Self { skeleton, pins: pins.clone(), links: BTreeMap::new(), old_prices })
+    }
+
+    /// Attaches the program to a device's egress, or reconfigures an attached link. Its price stays.
+    pub(super) fn attach(&mut self, options: &Options) -> Result<()> {
+        self.attach_by(options, Hook::Newest)
+    }
+
+    fn attach_by(&mut self, options: &Options, wanted: Hook) -> Result<()> {
+        let device = options.device.as_str();
+        let ifindex = if_nametoindex(device)
+            .map_err(|_| user_error(format!("--dev {device}: expected a device of this network namespace")))?;
+        let header_bytes = header_bytes(device)?;
+        let key = ifindex.to_ne_bytes();
+        if self.skeleton.maps.links.lookup(&key, MapFlags::ANY)?.is_none() {
+            let empty = vec![0; self.skeleton.maps.links.value_size() as usize];
+            self.skeleton.maps.links.update(&key, &empty, MapFlags::NO_EXIST)?;
+        }
+        let attachment = self.show(ifindex)?.attachment;
+        ensure!(
+            attachment.layout == 0 || attachment.namespace == namespace()?,
+            "the pins belong to another network namespace: give this one its own (--pins DIR)"
+        );
+        let mut created = attachment.created;
+        // Recorded before it is done, so that it is undone in any case.
+        if options.shape.is_some() {
+            created |= SHAPER;
+        }
+        self.set(options, ifindex, header_bytes, created)?;
+        if let Some(shape) = options.shape {
+            let shaping = Shaping {
+                rate_bps: options.rate_bps,
+                correction_bytes: options.overhead_bytes - header_bytes as i32,
+                buffer_bytes: shape.buffer_bytes,
+            };
+            if let Err(e) = shaper::install(device, &shaping) {
+                self.set(options, ifindex, header_bytes, attachment.created)?;
+                return Err(e);
+            }
+        } else if created & SHAPER != 0 {
+            shaper::remove(device)?;
+            created &= !SHAPER;
+            self.set(options, ifindex, header_bytes, created)?;
+        }
+        if self.replace_program(ifindex)? {
+            return Ok(());
+        }
+        if created & FILTER == 0 && wanted == Hook::Newest {
+            if let Some(mut link) = hook::attach(&self.skeleton.progs.waterfill_router, ifindex)? {
+                if let Some(path) = paths::device(&self.pins, ifindex) {
+                    link.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
+                }
+                self.links.insert(ifindex, link);
+                return Ok(());
+            }
+        }
+        if created & FILTER == 0 {
+            created |= FILTER | if shaper::has_clsact(device)? { 0 } else { CLSACT };
+            self.set(options, ifindex, header_bytes, created)?;
+        }
+        hook::attach_filter(&self.skeleton.progs.waterfill_router, ifindex)
+    }
+
+    /// Gives a device's link the new program. Returns whether there is a link.
+    fn replace_program(&mut self, ifindex: u32) -> Result<bool> {
+        if let Some(path) =
+            paths::device(&self.pins, ifindex).filter(|path| !self.links.contains_key(&ifindex) && path.exists())
+        {
+            let link = Link::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+            // A link outlives its device, and is useless then.
+            if matches!(link.info()?.info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == ifindex) {
+                self.links.insert(ifindex, link);
+            } else {
+                fs::remove_file(&path)?;
+            }
+        }
+        let Some(link) = self.links.get_mut(&ifindex) else { return Ok(false) };
+        link.update_prog(&self.skeleton.progs.waterfill_router).context("cannot replace a link's program")?;
+        Ok(true)
+    }
+
+    fn set(&self, options: &Options, ifindex: u32, header_bytes: u32, created: u32) -> Result<()> {
+        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
+        let mut attachment = Attachment {
+            created,
+            namespace: namespace()?,
+            price: self.old_prices.get(&ifindex).copied().unwrap_or(0),
+            ..Attachment::default()
+        };
+        write_name(&mut attachment.device, &options.device);
+        let mut request = Request {
+            command: Command::WATERFILL_SET,
+            ifindex,
+            attachment,
+            rate: options.rate_bps,
+            x_max: options.x_max_bps,
+            mu: (options.target * 1e6).round() as u32,
+            t: u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX),
+            dt_p: micros(options.dt_p),
+            t_0: micros(options.t_0),
+            promise: options.promise.into(),
+            virtual_only: options.virtual_queue.into(),
+            overhead_bytes: options.overhead_bytes,
+            header_bytes,
+            ..Request::default()
+        };
+        self.execute(&mut request)
+    }
+
+    fn show(&self, ifindex: u32) -> Result<Request> {
+        let mut request = Request { command: Command::WATERFILL_SHOW, ifindex, ..Request::default() };
+        self.execute(&mut request)?;
+        Ok(request)
+    }
+
+    /// Executes a request in the kernel; its answers are in the request afterwards.
+    fn execute(&self, request: &mut Request) -> Result<()> {
+        // Another CPU holds the lock for less than a microsecond, unless it is interrupted.
+        for _ in 0..1000 {
+            let input = ProgramInput { context_in: Some(request.as_bytes_mut()), ..ProgramInput::default() };
+            let output = self.skeleton.progs.waterfill_ask.test_run(input).context("cannot run the router program")?;
+            match CommandResult(output.return_value) {
+                CommandResult::WATERFILL_OK => return Ok(()),
+                CommandResult::WATERFILL_BUSY => std::thread::yield_now(),
+                _ => bail!("no link on device {}", request.ifindex),
+            }
+        }
+        bail!("the link on device {} stays locked", request.ifindex)
+    }
+
+    /// Lists the links by device name.
+    pub(super) fn links(&self) -> Result<Vec<LinkStatus>> {
+        let mut links = Vec::new();
+        for key in self.skeleton.maps.links.keys() {
+            let answer = self.show(ifindex(&key))?;
+            if answer.attachment.layout != 0 {
+                links.push(LinkStatus::of(&answer));
+            }
+        }
+        links.sort_by(|a, b| a.device.cmp(&b.device));
+        Ok(links)
+    }
+
+    /// Removes the link of a device that was removed.
+    fn remove_link(&mut self, ifindex: u32) -> Result<()> {
+        if let Some(path) = paths::device(&self.pins, ifindex).filter(|path| path.exists()) {
+            fs::remove_file(path)?;
+        }
+        self.skeleton.maps.links.delete(&ifindex.to_ne_bytes())?;
+        Ok(())
+    }
+}
+
+impl Drop for Router {
+    /// Without pins, removes filters and shapers, which do not end with the process.
+    fn drop(&mut self) {
+        if paths::links(&self.pins).is_some() {
+            return;
+        }
+        let restore_all = || -> Result<()> {
+            let map = MapHandle::try_from(&self.skeleton.maps.links)?;
+            for (ifindex, attachment) in attachments(&map)? {
+                restore(&map, ifindex, &attachment)?;
+            }
+            Ok(())
+        };
+        if let Err(e) = restore_all() {
+            tracing::warn!("{e:#}");
+        }
+    }
+}
+
+/// Which kind of hook to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Hook {
+    Newest,
+    #[cfg_attr(not(test), expect(dead_code, reason = "outside tests, only where the kernel has no other"))]
+    Filter,
+}
+
+/// Lists the links of a pinned router, whether or not its daemon runs; `None` if nothing is pinned.
+pub(super) fn pinned_links(pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
+    if !paths::links(pins).is_some_and(|path| path.exists()) {
+        return Ok(None);
+    }
+    Router::open(pins, false)?.links().map(Some)
+}
+
+/// Whether a pinned map has this version's layout.
+fn is_compatible(map: &MapHandle) -> Result<bool> {
+    let mut set = attachments(map)?.into_values().filter(|attachment| attachment.layout != 0);
+    Ok(map.value_size() as usize == size_of::<interface::Link>()
+        && set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
+}

@@ -1,0 +1,101 @@
+//! Links as the router program shows them.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::device;
+use crate::daemon::interface::{Count, Request};
+
+/// Counters of packets that pass unchanged, with the reasons that `status --json` and the metrics name.
+const UNTOUCHED: [(Count, &str); 5] = [
+    (Count::WATERFILL_COUNT_NO_OPTION, "no option"),
+    (Count::WATERFILL_COUNT_FRAGMENT, "fragment"),
+    (Count::WATERFILL_COUNT_MALFORMED, "malformed"),
+    (Count::WATERFILL_COUNT_SIGNED, "signed"),
+    (Count::WATERFILL_COUNT_NO_MEMORY, "no memory"),
+];
+
+/// The unit of a price in the kernel, s.
+const PRICE_UNIT_S: f64 = 1.0 / (1_u64 << 34) as f64;
+
+/// The state of a link.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct LinkStatus {
+    pub(crate) device: String,
+    pub(crate) ifindex: u32,
+    pub(crate) rate_bps: u64,
+    pub(crate) target: f64,
+    pub(crate) price_s: f64,
+    /// y/C over the last full interval.
+    pub(crate) load: f64,
+    /// The device's queue when it was last read; `None` where it cannot be read.
+    pub(crate) queue_bytes: Option<u64>,
+    /// The queue that a link of exactly its rate would have; `None` where the device's queue is read.
+    pub(crate) virtual_queue_bytes: Option<u64>,
+    pub(crate) packets: u64,
+    /// Packets on the wire: a super-packet counts as its segments.
+    pub(crate) segments: u64,
+    /// IP bytes and overhead.
+    pub(crate) bytes: u64,
+    /// TCP segments with a MaxNet option.
+    pub(crate) seen: u64,
+    pub(crate) marked: u64,
+    pub(crate) starts: u64,
+    /// Packets that passed unchanged, by reason.
+    pub(crate) left_untouched: BTreeMap<String, u64>,
+}
+
+impl LinkStatus {
+    /// Reads the answers to a request.
+    pub(super) fn of(answer: &Request) -> Self {
+        let count = |which: Count| answer.counts[which.0 as usize];
+        let seen = count(Count::WATERFILL_COUNT_OPTION);
+        let mut left_untouched: BTreeMap<String, u64> =
+            UNTOUCHED.iter().map(|(which, why)| ((*why).to_owned(), count(*which))).collect();
+        let tcp = seen + left_untouched.values().sum::<u64>();
+        left_untouched.insert("not TCP".into(), answer.packets.saturating_sub(tcp));
+        let queue = |measured: bool| ((answer.queue_measured != 0) == measured).then_some(answer.queue);
+        Self {
+            device: device::name(answer.ifindex, &answer.attachment),
+            ifindex: answer.ifindex,
+            rate_bps: answer.rate,
+            target: f64::from(answer.mu) / 1e6,
+            price_s: answer.attachment.price as f64 * PRICE_UNIT_S,
+            load: answer.arrival_rate as f64 / answer.rate as f64,
+            queue_bytes: queue(true),
+            virtual_queue_bytes: queue(false),
+            packets: answer.packets,
+            segments: answer.segments,
+            bytes: answer.bytes,
+            seen,
+            marked: count(Count::WATERFILL_COUNT_MARKED),
+            starts: count(Count::WATERFILL_COUNT_START_RATE),
+            left_untouched,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_without_a_counter_are_not_tcp() {
+        let mut answer = Request { rate: 8, packets: 20, queue: 5, queue_measured: 1, ..Request::default() };
+        for (which, n) in [
+            (Count::WATERFILL_COUNT_OPTION, 3),
+            (Count::WATERFILL_COUNT_MARKED, 2),
+            (Count::WATERFILL_COUNT_START_RATE, 1),
+            (Count::WATERFILL_COUNT_NO_OPTION, 4),
+            (Count::WATERFILL_COUNT_SIGNED, 5),
+        ] {
+            answer.counts[which.0 as usize] = n;
+        }
+        let link = LinkStatus::of(&answer);
+        assert_eq!((link.seen, link.marked, link.starts), (3, 2, 1));
+        assert_eq!((link.queue_bytes, link.virtual_queue_bytes), (Some(5), None));
+        let reasons: Vec<_> = link.left_untouched.iter().filter(|(_, n)| **n > 0).collect();
+        assert_eq!(format!("{reasons:?}"), r#"[("no option", 4), ("not TCP", 8), ("signed", 5)]"#);
+    }
+}

@@ -1,0 +1,175 @@
+//! The router on devices in network namespaces of its own. Needs root and skips without.
+
+use std::os::unix::fs::MetadataExt as _;
+use std::process::Command;
+
+use super::*;
+
+/// Set in the process that runs in its own namespace.
+const INSIDE: &str = "WATERFILL_TEST_INSIDE";
+
+fn options() -> Options {
+    Options {
+        device: "wf0".into(),
+        rate_bps: 100_000_000,
+        target: 0.94,
+        overhead_bytes: 0,
+        dt_p: Duration::from_millis(1),
+        t_0: Duration::from_millis(130),
+        x_max_bps: 1_000_000_000_000_000,
+        t: Duration::from_millis(400),
+        promise: false,
+        virtual_queue: false,
+        shape: None,
+    }
+}
+
+/// Runs a script and returns its output.
+fn shell(script: &str) -> String {
+    let output = Command::new("sh").args(["-ec", script]).output().unwrap();
+    assert!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs the test of this name again in a new network namespace with a device `wf0`. Returns true inside that.
+fn inside(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        shell("ip link add wf0 type veth peer name wf1; ip link set wf0 up; ip link set wf1 up");
+        return true;
+    }
+    if fs::metadata("/proc/self").map_or(true, |me| me.uid() != 0) {
+        eprintln!("skipped: needs root");
+        return false;
+    }
+    let this = std::env::current_exe().unwrap();
+    let name = format!("daemon::router::tests::{test}");
+    let output = Command::new("timeout")
+        .args(["50", "unshare", "-n"])
+        .arg(this)
+        .args(["--exact", &name, "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}{}",
+        String::from_utf8_lossy(&output.stdout),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    false
+}
+
+fn state() -> String {
+    shell(
+        "tc qdisc show; tc filter show dev wf0 egress; tc filter show dev wf0 ingress; bpftool net show 2>/dev/null || true",
+    )
+}
+
+#[test]
+fn a_kernel_without_tcx_uses_a_filter() {
+    if !inside("a_kernel_without_tcx_uses_a_filter") {
+        return;
+    }
+    let before = state();
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach_by(&options(), Hook::Filter).unwrap();
+    assert!(state().contains("clsact") && !router.links.contains_key(&if_nametoindex("wf0").unwrap()));
+    shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+    std::net::UdpSocket::bind("10.9.0.1:0").unwrap().send_to(&[0; 72], "10.9.0.2:9").unwrap();
+    let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+    assert!(link.packets > 0 && link.bytes >= 100, "{link:?}");
+    // Attaching again keeps the filter and changes the values.
+    router.attach_by(&Options { rate_bps: 1_000_000, ..options() }, Hook::Filter).unwrap();
+    assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5746").count(), 1);
+    assert_eq!(router.links().unwrap()[0].rate_bps, 1_000_000);
+    drop(router);
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn an_existing_clsact_stays() {
+    if !inside("an_existing_clsact_stays") {
+        return;
+    }
+    shell("tc qdisc add dev wf0 clsact");
+    let before = state();
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach_by(&options(), Hook::Filter).unwrap();
+    assert_ne!(state(), before);
+    drop(router);
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn our_clsact_stays_while_others_use_it() {
+    if !inside("our_clsact_stays_while_others_use_it") {
+        return;
+    }
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach_by(&options(), Hook::Filter).unwrap();
+    shell("tc filter add dev wf0 ingress bpf bytecode '1,6 0 0 0'");
+    drop(router);
+    assert!(shell("tc filter show dev wf0 ingress").contains("bytecode"));
+    assert_eq!(shell("tc filter show dev wf0 egress"), "");
+}
+
+#[test]
+fn ip_bytes_are_counted_with_and_without_ethernet() {
+    if !inside("ip_bytes_are_counted_with_and_without_ethernet") {
+        return;
+    }
+    shell(
+        "sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+         ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0
+         ip tuntap add wft mode tun; ip address add 10.8.0.1/24 dev wft; ip link set wft up",
+    );
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach(&options()).unwrap();
+    router.attach(&Options { device: "wft".into(), ..options() }).unwrap();
+    let bytes = |device: &str| router.links().unwrap().into_iter().find(|l| l.device == device).unwrap().bytes;
+    let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
+    for (device, to) in [("wf0", "10.9.0.2:9"), ("wft", "10.8.0.2:9")] {
+        let before = bytes(device);
+        socket.send_to(&[0; 72], to).unwrap();
+        assert_eq!(bytes(device) - before, 100, "{device}: the packet with its IP and UDP headers only");
+    }
+}
+
+#[test]
+fn a_queue_is_read_where_it_is_one_number() {
+    if !inside("a_queue_is_read_where_it_is_one_number") {
+        return;
+    }
+    let mut router = Router::load(&Pins::none()).unwrap();
+    shell(
+        "sysctl -qw net.ipv6.conf.all.disable_ipv6=1
+         ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0",
+    );
+    let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+    // A rate of almost zero, so that sent packets wait: 972 IP bytes each.
+    for (qdisc, real) in [
+        ("tbf rate 8bit burst 1600 limit 100000", true),
+        ("tbf rate 8bit burst 1600 limit 100000 stab", true),
+        ("pfifo_fast", false),
+    ] {
+        let (qdisc, stab) =
+            qdisc.strip_suffix("stab").map_or((qdisc, ""), |q| (q, "stab overhead -14 linklayer ethernet"));
+        shell(&format!("tc qdisc replace dev wf0 root handle 9: {stab} {qdisc}"));
+        router.attach(&options()).unwrap();
+        for _ in 0..12 {
+            socket.send_to(&[0; 944], "10.9.0.2:9").unwrap();
+            std::thread::sleep(Duration::from_millis(3));
+        }
+        let link = &router.links().unwrap()[0];
+        assert_eq!(link.queue_bytes.is_some(), real, "{qdisc}: {link:?}");
+        assert_eq!(link.virtual_queue_bytes.is_some(), !real);
+        if let Some(bytes) = link.queue_bytes {
+            // The first one or two pass; the last one arrived after the last reading.
+            assert!(bytes % 972 == 0 && (9 * 972..=11 * 972).contains(&bytes), "{qdisc} {stab}: {bytes}");
+        }
+        router.attach(&Options { virtual_queue: true, ..options() }).unwrap();
+        socket.send_to(&[0; 944], "10.9.0.2:9").unwrap();
+        assert_eq!(router.links().unwrap()[0].queue_bytes, None);
+        shell("tc qdisc del dev wf0 root");
+    }
+}

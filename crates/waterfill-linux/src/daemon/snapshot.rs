@@ -1,0 +1,46 @@
+//! The state of links and connections at one moment, as `--line`, `status` and the metrics show it.
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::host::{self, FlowStatus};
+use super::pins::{Pins, Role};
+use super::router::{self, LinkStatus};
+
+/// The state at one moment; `--line` and `status --json` print it as one JSON document.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Snapshot {
+    /// Names of the roles that are loaded.
+    pub(super) roles: Vec<&'static str>,
+    pub(super) links: Vec<LinkStatus>,
+    pub(super) flows: Vec<FlowStatus>,
+}
+
+impl Snapshot {
+    /// A role without links or flows.
+    pub(super) fn of(role: Role) -> Self {
+        Self { roles: vec![role.name()], ..Self::default() }
+    }
+
+    /// Reads the state from the pins, whether or not a daemon runs.
+    pub(super) fn pinned(pins: &Pins) -> Result<Self> {
+        let mut out = Self::default();
+        if pins.has(Role::Router) {
+            if let Some(links) = router::pinned_links(pins)? {
+                out = Self { links, ..Self::of(Role::Router) };
+            }
+        }
+        if pins.has(Role::Host) {
+            if let Some(flows) = host::pinned_flows(pins)? {
+                out.roles.push(Role::Host.name());
+                out.flows = flows;
+            }
+        }
+        Ok(out)
+    }
+
+    /// Whether a role is loaded.
+    pub(super) fn has(&self, role: Role) -> bool {
+        self.roles.contains(&role.name())
+    }
+}

@@ -1,0 +1,171 @@
+//! Shared by the tests of the daemon: requirements, network namespaces, `waterfilld` as a process.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Lines, Write as _};
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, id};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use serde_json::Value;
+
+pub(crate) mod requirements;
+
+use requirements::can_load_programs;
+
+pub(crate) const WATERFILLD: &str = env!("CARGO_BIN_EXE_waterfilld");
+
+/// Held by a test with namespaces: tests at the same time would compete for the CPUs.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+static COUNT: AtomicU32 = AtomicU32::new(0);
+
+/// Runs a shell script. Returns its output, or the script and its errors.
+pub(crate) fn run(script: &str) -> Result<String, String> {
+    let out = Command::new("sh").args(["-ec", script]).output().unwrap();
+    if out.status.success() {
+        return Ok(String::from_utf8_lossy(&out.stdout).into_owned());
+    }
+    Err(format!("{script}: {}", String::from_utf8_lossy(&out.stderr)))
+}
+
+/// Checks that network namespaces and these tools are usable. Returns the root of cgroup v2.
+fn requirements(tools: &[&str]) -> Result<PathBuf, String> {
+    can_load_programs()?;
+    for tool in tools {
+        // `ip` has another spelling for its version than the others.
+        run(&format!("{tool} --version || {tool} -V")).map_err(|_| format!("needs {tool}"))?;
+    }
+    let probe = format!("wfprobe{}", id());
+    run(&format!("ip netns add {probe}; ip netns del {probe}"))
+        .map_err(|_| "cannot make network namespaces".to_owned())?;
+    let mounts = fs::read_to_string("/proc/mounts").map_err(|e| e.to_string())?;
+    let cgroup = mounts.lines().find_map(|line| {
+        let mut words = line.split(' ').skip(1);
+        words.next().filter(|_| words.next() == Some("cgroup2"))
+    });
+    cgroup.map(PathBuf::from).ok_or_else(|| "no cgroup v2 is mounted".into())
+}
+
+/// Network namespaces and a cgroup, removed at the end.
+#[derive(Debug)]
+pub(crate) struct Namespaces {
+    pub(crate) prefix: String,
+    /// The cgroup whose connections use the option.
+    pub(crate) cgroup: PathBuf,
+    /// The root of cgroup v2.
+    pub(crate) cgroup_root: PathBuf,
+    ends: &'static [char],
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Namespaces {
+    /// Makes a namespace for each letter, with its loopback device up. Prints why and returns `None` where that is not possible.
+    pub(crate) fn new(ends: &'static [char], tools: &[&str]) -> Option<Self> {
+        let alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+        let cgroup_root = requirements(tools).inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+        let prefix = format!("wf{}x{}", id(), COUNT.fetch_add(1, Ordering::Relaxed));
+        let cgroup = cgroup_root.join(format!("waterfill-test-{prefix}"));
+        fs::create_dir(&cgroup).unwrap();
+        let namespaces = Self { prefix, cgroup, cgroup_root, ends, _alone: alone };
+        for end in ends {
+            let name = namespaces.name(*end);
+            run(&format!("ip netns add {name}; ip -n {name} link set lo up")).unwrap();
+        }
+        Some(namespaces)
+    }
+
+    /// Returns the name of the namespace with this letter.
+    pub(crate) fn name(&self, end: char) -> String {
+        format!("{}{end}", self.prefix)
+    }
+
+    /// Returns a command's prefix that runs it in a namespace; `ip netns exec` would hide the cgroup.
+    pub(crate) fn enter(&self, end: char) -> String {
+        format!("nsenter --net=/run/netns/{}", self.name(end))
+    }
+
+    /// Runs a command in a namespace.
+    pub(crate) fn run_in(&self, end: char, command: &str) -> Result<String, String> {
+        run(&format!("{} {command}", self.enter(end)))
+    }
+
+    /// Returns the congestion control's name; names differ between tests, and the kernel allows 15 bytes.
+    pub(crate) fn law(&self) -> String {
+        format!("bpf_{}", self.prefix.chars().take(11).collect::<String>())
+    }
+
+    /// Makes it the default congestion control in the namespaces `a` and `b`.
+    pub(crate) fn use_law(&self) {
+        for end in ['a', 'b'] {
+            self.run_in(end, &format!("sysctl -qw net.ipv4.tcp_congestion_control={}", self.law())).unwrap();
+        }
+    }
+}
+
+impl Drop for Namespaces {
+    fn drop(&mut self) {
+        for end in self.ends {
+            drop(run(&format!("ip netns del {}", self.name(*end))));
+        }
+        drop(fs::remove_dir(&self.cgroup));
+    }
+}
+
+/// `waterfilld … --line`, which ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Daemon {
+    child: Child,
+    lines: Lines<BufReader<ChildStdout>>,
+    stdin: Option<ChildStdin>,
+}
+
+impl Daemon {
+    /// Starts `waterfilld host`. `before` is a command's prefix, such as that of [`Namespaces::enter`].
+    pub(crate) fn host(namespaces: &Namespaces, before: &str, arguments: &str) -> Self {
+        let (law, cgroup) = (namespaces.law(), namespaces.cgroup.display());
+        Self::start(before, &format!("host --name {law} --cgroup {cgroup} {arguments}"))
+    }
+
+    /// Starts the daemon and waits until it is ready.
+    pub(crate) fn start(before: &str, arguments: &str) -> Self {
+        let mut child = Command::new("sh")
+            .args(["-c", &format!("exec {before} {WATERFILLD} {arguments} --line")])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        assert_eq!(lines.next().expect("the daemon starts").unwrap(), "{\"ready\":true}");
+        let stdin = child.stdin.take();
+        Self { child, lines, stdin }
+    }
+
+    /// Kills the process, which cannot clean up.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+    }
+
+    pub(crate) fn status(&mut self) -> Value {
+        self.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
+        let line = self.lines.next().unwrap().unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    pub(crate) fn flows(&mut self) -> Vec<Value> {
+        self.status()["flows"].as_array().unwrap().clone()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        drop(self.stdin.take()); // with --line it ends when this closes
+        drop(self.child.wait());
+    }
+}
+
+/// Returns a number of a status document.
+pub(crate) fn number(status: &Value, key: &str) -> f64 {
+    status[key].as_f64().unwrap()
+}

@@ -1,0 +1,316 @@
+//! Forged options: the changes that a path can make to a packet's option.
+
+use rand_core::Rng as _;
+use rand_pcg::Pcg64Mcg;
+
+use Forgery::{
+    AfterEnd, AllSpace, CutAfterKind, CutInValue, Length0, Length1, Length255, Max, Min, Noise, OtherExperiment,
+    OtherKind, OtherKindBefore, Random, Removed, Repeated, SecondAfter, SecondBefore, StartRate, TooLong, TooShort,
+    UnknownType, Zero,
+};
+
+use crate::packet::{START_RATE, set_checksum, sum};
+
+/// Longest options of a TCP header, bytes.
+const MAX_OPTION_BYTES: usize = 40;
+const EXID: [u8; 2] = [0x57, 0x46];
+
+/// A change to a packet's option. Other options stay, and come first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Forgery {
+    // Well-formed, with another value.
+    Zero,
+    /// The lowest price: all of x_max.
+    Min,
+    Max,
+    Random,
+    /// A start rate, also long after the handshake; a price on a SYN.
+    StartRate,
+    // More than one option.
+    /// A second option with another value after it.
+    SecondAfter,
+    /// A second option with another value before it.
+    SecondBefore,
+    /// The same option repeated as often as fits.
+    Repeated,
+    /// An option of the other kind before it.
+    OtherKindBefore,
+    // Malformed, or of another experiment.
+    Length0,
+    Length1,
+    Length255,
+    /// Length 2 to 7.
+    TooShort,
+    /// Length 9 to 11, or 13 to 16, with that many bytes.
+    TooLong,
+    /// Uses all the remaining space.
+    AllSpace,
+    UnknownType,
+    OtherExperiment,
+    /// An option of the other kind instead.
+    OtherKind,
+    /// The header ends after the kind's byte.
+    CutAfterKind,
+    /// The header ends within the option.
+    CutInValue,
+    /// Follows the end of options.
+    AfterEnd,
+    /// Random bytes of an unknown kind.
+    Noise,
+    Removed,
+}
+
+/// All forgeries.
+pub(crate) const FORGERIES: [Forgery; 23] = [
+    Zero,
+    Min,
+    Max,
+    Random,
+    StartRate,
+    SecondAfter,
+    SecondBefore,
+    Repeated,
+    OtherKindBefore,
+    Length0,
+    Length1,
+    Length255,
+    TooShort,
+    TooLong,
+    AllSpace,
+    UnknownType,
+    OtherExperiment,
+    OtherKind,
+    CutAfterKind,
+    CutInValue,
+    AfterEnd,
+    Noise,
+    Removed,
+];
+/// Those that can raise the price far above the true one, so that a sender has to wait.
+pub(crate) const RAISED: [Forgery; 3] = [Max, Random, SecondBefore];
+/// Those that leave an option.
+pub(crate) const WELL_FORMED: [Forgery; 6] = [Zero, Min, StartRate, SecondAfter, Repeated, OtherKindBefore];
+/// Those that leave no option that a host can read.
+pub(crate) const UNREADABLE: [Forgery; 14] = [
+    Length0,
+    Length1,
+    Length255,
+    TooShort,
+    TooLong,
+    AllSpace,
+    UnknownType,
+    OtherExperiment,
+    OtherKind,
+    CutAfterKind,
+    CutInValue,
+    AfterEnd,
+    Noise,
+    Removed,
+];
+
+impl Forgery {
+    /// Returns its index in [`FORGERIES`].
+    pub(crate) fn index(self) -> usize {
+        FORGERIES.iter().position(|forgery| *forgery == self).unwrap()
+    }
+}
+
+/// Splits the options of a TCP header, without padding; `None` if they are malformed.
+fn split(mut options: &[u8]) -> Option<Vec<&[u8]>> {
+    let mut found = Vec::new();
+    loop {
+        match options {
+            [] | [0, ..] => return Some(found),
+            [1, rest @ ..] => options = rest,
+            [_, size, ..] if *size >= 2 && usize::from(*size) <= options.len() => {
+                let (one, rest) = options.split_at(usize::from(*size));
+                found.push(one);
+                options = rest;
+            }
+            _ => return None,
+        }
+    }
+}
+
+/// Returns the offsets of the values in a MaxNet option.
+fn fields(option: &[u8]) -> Vec<usize> {
+    match option {
+        [42, 8, ..] => vec![2, 5],
+        [253, 12, ..] => vec![5, 8],
+        _ => vec![5],
+    }
+}
+
+fn is_maxnet(option: &[u8], kind: u8) -> bool {
+    match option {
+        [42, 8, ..] => kind == 42,
+        [253, 8 | 12, a, b, 1..=3, ..] => kind == 253 && [*a, *b] == EXID,
+        _ => false,
+    }
+}
+
+fn with(option: &[u8], mut value: impl FnMut() -> u32) -> Vec<u8> {
+    let mut out = option.to_vec();
+    for at in fields(option) {
+        out[at..at + 3].copy_from_slice(&value().to_be_bytes()[1..]);
+    }
+    out
+}
+
+/// Makes forgeries with random values.
+#[derive(Debug)]
+pub(crate) struct Forger(pub(crate) Pcg64Mcg);
+
+impl Forger {
+    pub(crate) fn below(&mut self, n: usize) -> usize {
+        (self.0.next_u64() % n as u64) as usize
+    }
+
+    pub(crate) fn one_of(&mut self, forgeries: &[Forgery]) -> Forgery {
+        forgeries[self.below(forgeries.len())]
+    }
+
+    fn field(&mut self) -> u32 {
+        self.below(1 << 24) as u32
+    }
+
+    /// Forges an option, in up to `room` bytes. Returns it, and whether the header ends with it.
+    fn forged_option(&mut self, forgery: Forgery, ours: &[u8], room: usize) -> (Vec<u8>, bool) {
+        let length = |n: u8| [&ours[..1], &[n], &ours[2..]].concat();
+        let price = |forger: &mut Self| forger.below(START_RATE as usize) as u32;
+        let out = match forgery {
+            Zero => with(ours, || 0),
+            Min => with(ours, || 1),
+            Max => with(ours, || START_RATE - 1),
+            Random => with(ours, || price(self)),
+            StartRate => {
+                let flag = if fields(ours).iter().any(|at| ours[*at] & 0x80 != 0) { 0 } else { START_RATE };
+                with(ours, || flag | price(self))
+            }
+            SecondAfter => [ours, &with(ours, || self.field())].concat(),
+            SecondBefore => [&with(ours, || price(self))[..], ours].concat(),
+            Repeated => ours.repeat(room / ours.len()),
+            OtherKindBefore => [&self.of_other_kind(ours)[..], ours].concat(),
+            Length0 => length(0),
+            Length1 => length(1),
+            Length255 => length(255),
+            TooShort => length(2 + self.below(6) as u8),
+            TooLong => {
+                let more = if ours.len() == 8 { 1 + self.below(3) } else { 1 + self.below(4) };
+                [&length((ours.len() + more) as u8)[..], &vec![7; more]].concat()
+            }
+            AllSpace => {
+                let mut out = length(room as u8);
+                out.resize(room, 7);
+                out
+            }
+            UnknownType if ours[0] == 253 => {
+                let mut out = ours.to_vec();
+                // The type of the other length, or an unknown one.
+                out[4] = [0, 4, 255, if ours.len() == 8 { 3 } else { 1 }][self.below(4)];
+                out
+            }
+            OtherExperiment if ours[0] == 253 => {
+                let mut out = ours.to_vec();
+                out[2 + self.below(2)] ^= 1 << self.below(8);
+                out
+            }
+            UnknownType | OtherExperiment => length(9), // the papers' option has neither type nor ExID
+            OtherKind => self.of_other_kind(ours),
+            CutAfterKind | CutInValue => {
+                // The header has whole words, so NOPs come first.
+                let keep = if forgery == CutAfterKind { 1 } else { 2 + self.below(ours.len() - 2) };
+                let cut = &ours[..keep];
+                let before = (4 - keep % 4) % 4;
+                return ([&vec![1; before][..], cut].concat(), true);
+            }
+            AfterEnd => [&[0][..], ours].concat(),
+            Noise => {
+                let mut out = vec![0; ours.len()];
+                for byte in &mut out {
+                    *byte = self.below(256) as u8;
+                }
+                out[0] = 64 + self.below(180) as u8;
+                if out[1] >= 2 && usize::from(out[1]) < out.len() {
+                    let rest = usize::from(out[1]);
+                    out[rest..].fill(1);
+                }
+                out
+            }
+            Removed => Vec::new(),
+        };
+        (out, false)
+    }
+
+    fn of_other_kind(&mut self, ours: &[u8]) -> Vec<u8> {
+        let value = self.field().to_be_bytes();
+        let kind: &[u8] = if ours[0] == 42 { &[253, 8, EXID[0], EXID[1], 2] } else { &[42, 8, 0, 0, 9] };
+        [kind, &value[1..]].concat()
+    }
+
+    /// Forges a frame's option; `None` if it has none, or the forgery does not fit.
+    pub(crate) fn forge(&mut self, forgery: Forgery, frame: &[u8], segment: &Segment, kind: u8) -> Option<Vec<u8>> {
+        let pieces = split(&frame[segment.tcp + 20..segment.data])?;
+        let ours = *pieces.iter().find(|option| is_maxnet(option, kind))?;
+        let mut options: Vec<u8> = Vec::with_capacity(MAX_OPTION_BYTES);
+        for other in pieces.iter().filter(|option| !is_maxnet(option, kind)) {
+            options.extend(*other);
+        }
+        // Timestamps have ten bytes; a MaxNet option starts at a whole word, as hosts send it.
+        options.resize(options.len().next_multiple_of(4), 1);
+        let (forged, is_end) = self.forged_option(forgery, ours, MAX_OPTION_BYTES - options.len());
+        options.extend(forged);
+        if options.len() > MAX_OPTION_BYTES {
+            return None;
+        }
+        if !is_end {
+            options.resize(options.len().next_multiple_of(4), 1);
+        }
+        Some(segment.with_options(frame, &options))
+    }
+}
+
+/// The position of a TCP segment in a frame without VLAN tags, extension headers or fragments.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Segment {
+    pub(crate) tcp: usize,
+    /// Offset of its data.
+    pub(crate) data: usize,
+    pub(crate) syn: bool,
+    v4: bool,
+}
+
+impl Segment {
+    pub(crate) fn find(frame: &[u8]) -> Option<Self> {
+        let v4 = match frame.get(12..14)? {
+            [8, 0] => true,
+            [0x86, 0xdd] => false,
+            _ => return None,
+        };
+        let (protocol, tcp) = if v4 { (frame.get(23)?, 34) } else { (frame.get(20)?, 54) };
+        let data = tcp + usize::from(frame.get(tcp + 12)? >> 4) * 4;
+        (*protocol == 6 && data <= frame.len()).then(|| Self { tcp, data, syn: frame[tcp + 13] & 2 != 0, v4 })
+    }
+
+    /// Replaces the options; lengths and checksums are valid.
+    fn with_options(&self, frame: &[u8], options: &[u8]) -> Vec<u8> {
+        let mut out = [&frame[..self.tcp + 20], options, &frame[self.data..]].concat();
+        out[self.tcp + 12] = ((20 + options.len()) as u8 / 4) << 4 | (out[self.tcp + 12] & 15);
+        if self.v4 {
+            let length = (out.len() - 14) as u16;
+            out[16..18].copy_from_slice(&length.to_be_bytes());
+            out[24..26].fill(0);
+            let sum = sum(&out[14..34]);
+            // The sum of ten words carries up to nine, and then once more.
+            let once = (sum & 0xffff) + (sum >> 16);
+            let folded = (once & 0xffff) + (once >> 16);
+            out[24..26].copy_from_slice(&(!(folded as u16)).to_be_bytes());
+            set_checksum(&mut out, self.tcp, 26..34);
+        } else {
+            let length = (out.len() - 54) as u16;
+            out[18..20].copy_from_slice(&length.to_be_bytes());
+            set_checksum(&mut out, self.tcp, 22..54);
+        }
+        out
+    }
+}

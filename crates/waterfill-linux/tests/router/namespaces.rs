@@ -1,0 +1,116 @@
+//! `waterfilld router` on devices in network namespaces.
+
+use std::process::Command;
+
+use crate::common::WATERFILLD;
+use crate::common::requirements::can_load_programs;
+
+/// Runs a script in new namespaces, with a BPF file system at $FS and a device `wf0` to a peer's `wf1`. Returns its output.
+fn in_namespaces(script: &str) -> Option<String> {
+    can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
+    let folder =
+        std::env::temp_dir().join(format!("waterfill-router-{}-{:?}", std::process::id(), std::thread::current().id()));
+    std::fs::create_dir(&folder).unwrap();
+    let setup = r#"
+set -e
+mount -t bpf none "$FS"
+unshare -n sleep 50 &
+peer=$!
+trap 'kill $peer' EXIT
+while [ "$(readlink /proc/$peer/ns/net)" = "$(readlink /proc/self/ns/net)" ]; do sleep 0.01; done
+there() { nsenter -t $peer -n "$@"; }
+ip link set lo up
+ip link add wf0 type veth peer name wf1 netns $peer
+ip address add 10.0.0.1/24 dev wf0
+ip link set wf0 up
+there ip address add 10.0.0.2/24 dev wf1
+there ip link set wf1 up
+there ip link set lo up
+state() { tc qdisc show; tc filter show dev wf0 egress; tc filter show dev wf0 ingress; find "$FS" -mindepth 1 | sort; }
+wf() { command=$1; shift; "$WATERFILLD" $command --pins "$FS/wf" "$@" 2>"$FS.err" || { code=$?; cat "$FS.err"; echo "exit $code"; }; }
+"#;
+    let output = Command::new("timeout")
+        .args(["50", "unshare", "-mn", "sh", "-c", &format!("{setup}{script}")])
+        .env("FS", &folder)
+        .env("WATERFILLD", WATERFILLD)
+        .output()
+        .unwrap();
+    std::fs::remove_dir(&folder).unwrap();
+    let _ = std::fs::remove_file(folder.with_extension("err"));
+    let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{text}{errors}");
+    Some(text.into_owned())
+}
+
+#[test]
+fn unloading_restores_the_device() {
+    let Some(text) = in_namespaces(
+        r#"
+before=$(state)
+wf router --dev wf0 --rate 100mbit --shape --overhead 0 --once
+tc qdisc show dev wf0
+echo --- again, without the shaper
+wf router --dev wf0 --rate 200mbit --once
+tc qdisc show dev wf0
+wf status --json
+wf unload
+[ "$before" = "$(state)" ] && echo unchanged
+"#,
+    ) else {
+        return;
+    };
+    assert!(text.contains("qdisc tbf 5746: root") && text.contains("rate 100Mbit"), "{text}");
+    let (_, again) = text.split_once("--- again").unwrap();
+    assert!(again.contains("qdisc noqueue") && !again.contains("tbf"), "{text}");
+    assert!(again.contains(r#""rate_bps":200000000"#), "{text}");
+    assert!(text.ends_with("unchanged\n"), "{text}");
+}
+
+#[test]
+fn another_root_qdisc_is_an_error_and_stays() {
+    let Some(text) = in_namespaces(
+        r#"
+tc qdisc add dev wf0 root handle 7: pfifo limit 50
+before=$(state)
+wf router --dev wf0 --rate 100mbit --shape --once
+[ "$before" = "$(state)" ] && echo unchanged
+"#,
+    ) else {
+        return;
+    };
+    assert!(text.contains("device wf0 already has a root qdisc, pfifo 7:") && text.contains("exit 2"), "{text}");
+    assert!(text.ends_with("unchanged\n"), "{text}");
+}
+
+#[test]
+fn other_tcp_passes_unchanged_and_the_queue_is_read() {
+    if Command::new("iperf3").arg("--version").output().is_err() {
+        eprintln!("skipped: needs iperf3");
+        return;
+    }
+    let Some(text) = in_namespaces(
+        r"
+wf router --dev wf0 --rate 200mbit --shape --once
+there iperf3 -s -1 >/dev/null &
+for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; there ss -ltn | grep -q 5201 && break; done
+iperf3 -c 10.0.0.2 -t 2 -J >/dev/null
+wf status --json
+there cat /proc/net/snmp
+",
+    ) else {
+        return;
+    };
+    let status = text.lines().find(|l| l.starts_with('{')).unwrap_or_else(|| panic!("{text}"));
+    let status: serde_json::Value = serde_json::from_str(status).unwrap();
+    let link = &status["links"][0];
+    // 2 s at 200 Mbit/s, less the start-up; some are super-packets.
+    assert!(link["bytes"].as_u64().unwrap() > 25_000_000, "{status}");
+    assert!(link["segments"].as_u64() > link["packets"].as_u64(), "{status}");
+    assert_eq!(link["marked"], 0);
+    assert!(link["queue_bytes"].is_u64(), "{status}");
+    // Tcp: … InErrs … InCsumErrors
+    let tcp: Vec<Vec<&str>> =
+        text.lines().filter(|l| l.starts_with("Tcp:")).map(|l| l.split_whitespace().collect()).collect();
+    let column = tcp[0].iter().position(|name| *name == "InCsumErrors").unwrap();
+    assert_eq!(tcp[1][column], "0");
+}
