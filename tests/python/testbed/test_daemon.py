@@ -218,7 +218,7 @@ def test_two_daemons_of_a_role_do_not_fight(machine):
     first = machine.start(*ROUTER)
     second = machine.waterfilld("router", "--dev", "lo", "--rate", "1gbit", "--once")
     assert (second.returncode, second.stderr.count("\n")) == (1, 1), second.stderr
-    assert "end it first" in second.stderr
+    assert "stop it first" in second.stderr
     assert "(process " in second.stderr
     unload = machine.waterfilld("unload")
     assert (unload.returncode, unload.stderr.count("\n")) == (1, 1), unload.stderr
@@ -322,7 +322,10 @@ def test_mistakes_are_one_line_and_exit_2(machine):
     for words, part in [
         (("router", "--dev", "none0", "--rate", "1gbit"), "--dev none0: expected a device"),
         (("router", "--dev", "d0", "--rate", "fast"), "expected a rate such as"),
-        (("host", "--fallback", "cubik", "--once"), "--fallback cubik: expected a law"),
+        (
+            ("host", "--fallback", "cubik", "--once"),
+            "--fallback cubik: expected a loaded congestion control",
+        ),
         (("host", "--cgroup", "/proc", "--once"), "--cgroup /proc: expected a control group"),
         (
             ("host", "--once", "--pins", "/tmp/waterfill"),
