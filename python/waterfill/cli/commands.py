@@ -200,10 +200,10 @@ def maxmin(
 ) -> None:
     """Print the exact max-min rates of a scenario, by interval."""
     from waterfill.cli import tables
-    from waterfill.network import maxmin
+    from waterfill.network import shares
     from waterfill.scenario.document import load
 
-    document = maxmin.document(load(scenario, _overrides(protocol, sets)))
+    document = shares.document(load(scenario, _overrides(protocol, sets)))
     if json:
         print_json(document)
     else:

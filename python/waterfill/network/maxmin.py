@@ -16,16 +16,9 @@ from __future__ import annotations
 import heapq
 import itertools
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
-
-from waterfill.network.protocols import Protocols, load
-from waterfill.network.protocols import targets as core_targets
-from waterfill.network.resolve import to_core
-from waterfill.scenario.document import Scenario
-
-MOST_ROWS = 10**7
 
 
 class FlowClass(NamedTuple):
@@ -141,6 +134,18 @@ def offered_bps(source: Mapping[str, Any]) -> float:
     return rate_bps * float(on_s / (on_s + off_s))
 
 
+def acknowledgements_bps(network: Mapping[str, Any], rates_bps: Sequence[float]) -> list[float]:
+    """Load of acknowledgements on each link, when flows of each entry have these rates."""
+    load = [0.0] * len(network["links"])
+    for flow, rate in zip(network["flows"], rates_bps, strict=True):
+        each = rate * network["ack_bytes"] / network["packet_bytes"]
+        if flow["delayed_ack"]:
+            each /= 2
+        for link in flow["reverse"]:
+            load[link] += each * flow["count"]
+    return load
+
+
 def classes_of(network: Mapping[str, Any]) -> tuple[list[FlowClass], list[int]]:
     """The classes of a core network, and the class of every single flow (entries expanded)."""
     indexes: dict[FlowClass, int] = {}
@@ -252,62 +257,3 @@ def mean_rates(
         None if w is None else (volume(c, w[1]) - volume(c, w[0])) / (w[1] - w[0])
         for c, w in zip(of_flow, windows, strict=True)
     ]
-
-
-def document(
-    scenario: Scenario,
-    protocols: Protocols | None = None,
-    targets: Mapping[str, float] | None = None,
-) -> dict[str, Any]:
-    """The allocation over the whole run: {intervals: [{from_s, to_s, flows: [{name, rate_bps,
-    bottleneck}]}]}, with the flows that live in each interval; a bottleneck is a link's name or
-    "demand". `targets` is {protocol: target}; both default to what the core has.
-
-    Raises InputError as `network.to_core` does, for a parameter out of range, and when the
-    answer would be beyond use in size.
-    """
-    network = to_core(scenario, load() if protocols is None else protocols)
-    if targets is None:
-        try:
-            targets = core_targets(network["params"])
-        except ValueError as error:
-            raise scenario.core_error(error) from None
-    _, of_flow = classes_of(network)
-    lives = lives_of(network)
-    names = flow_names(network)
-    _check_size(scenario, network, lives)
-    result = []
-    for from_s, to_s, shares in intervals(network, targets, lives, (0.0, scenario.duration)):
-        flows = []
-        for name, c, (start_s, end_s) in zip(names, of_flow, lives, strict=True):
-            share = shares[c]
-            if share is None or not start_s <= from_s < end_s:
-                continue
-            by = share.bottleneck
-            bottleneck = "demand" if by is None else network["links"][by]["name"]
-            flows.append({"name": name, "rate_bps": share.rate_bps, "bottleneck": bottleneck})
-        result.append({"from_s": from_s, "to_s": to_s, "flows": flows})
-    return {"intervals": result}
-
-
-def flow_names(network: Mapping[str, Any]) -> list[str]:
-    """The name of every single flow: `long`, or `long[0]`, `long[1]` … of an entry of several."""
-    return [
-        flow["name"] if flow["count"] == 1 else f"{flow['name']}[{i}]"
-        for flow in network["flows"]
-        for i in range(flow["count"])
-    ]
-
-
-def _check_size(
-    scenario: Scenario, network: Mapping[str, Any], lives: Sequence[tuple[float, float]]
-) -> None:
-    times = {time for life in lives for time in life}
-    times |= {time for t in network["traffic"] for time in (t["start_s"], t["stop_s"])}
-    order = sorted(times)
-    rows = sum(bisect_left(order, end) - bisect_left(order, start) for start, end in lives)
-    if rows > MOST_ROWS:
-        raise scenario.error(
-            "flow",
-            f"expected at most {MOST_ROWS} rates to list, one a flow and interval, got {rows}",
-        )

@@ -26,9 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
-from waterfill.network.maxmin import offered_bps
+from waterfill.network.maxmin import acknowledgements_bps, offered_bps
 from waterfill.theory.loops import Reals
-from waterfill.theory.subject import acknowledgements_bps
 
 Flags: TypeAlias = NDArray[np.bool_]
 

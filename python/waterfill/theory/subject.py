@@ -117,7 +117,7 @@ def at_rest(
     shares = maxmin.solve(capacity, classes, counts)
     # They are a few per cent of the rates they depend on: a few rounds settle that.
     for _ in range(20 if acknowledgements else 0):
-        load = acknowledgements_bps(core, [_rate(shares[c]) for c in kinds])
+        load = maxmin.acknowledgements_bps(core, [_rate(shares[c]) for c in kinds])
         left = [c - a for c, a in zip(capacity, load, strict=True)]
         shares = maxmin.solve(left, classes, counts)
     found = []
@@ -131,18 +131,6 @@ def at_rest(
 
 def _rate(share: maxmin.Share | None) -> float:
     return 0.0 if share is None else share.rate_bps
-
-
-def acknowledgements_bps(core: Mapping[str, Any], rates_bps: Sequence[float]) -> list[float]:
-    """Load of acknowledgements on each link, when flows of each entry have these rates."""
-    load = [0.0] * len(core["links"])
-    for flow, rate in zip(core["flows"], rates_bps, strict=True):
-        each = rate * core["ack_bytes"] / core["packet_bytes"]
-        if flow["delayed_ack"]:
-            each /= 2
-        for link in flow["reverse"]:
-            load[link] += each * flow["count"]
-    return load
 
 
 def link_names(core: Mapping[str, Any], links: Iterable[int | None]) -> list[str]:

@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 
 from known import PROTOCOLS, TARGETS
 from waterfill.errors import InputError
-from waterfill.network import maxmin, resolve
+from waterfill.network import maxmin, resolve, shares
 from waterfill.network.maxmin import FlowClass, Share, solve
 from waterfill.scenario.document import from_dict
 
@@ -194,7 +194,7 @@ def build(*flows, **more):
 
 
 def document(*flows, **more):
-    found = maxmin.document(build(*flows, **more), PROTOCOLS, TARGETS)
+    found = shares.document(build(*flows, **more), PROTOCOLS, TARGETS)
     return [
         (
             entry["from_s"],
@@ -253,7 +253,7 @@ def test_the_target_is_the_link_s_else_the_smallest_of_the_protocols_on_it():
 
 
 def test_a_protocol_without_a_target_aims_at_all():
-    found = maxmin.document(build({}), PROTOCOLS, {})
+    found = shares.document(build({}), PROTOCOLS, {})
     assert found["intervals"][0]["flows"][0]["rate_bps"] == 100e6
 
 
@@ -303,7 +303,7 @@ def test_means_agree_with_the_document(lives, window):
     spans = maxmin.lives_of(resolve.to_core(found, PROTOCOLS))
     active = [(max(a, window[0]), min(b, window[1])) for a, b in spans]
     expected = [0.0] * len(flows)
-    for entry in maxmin.document(found, PROTOCOLS, TARGETS)["intervals"]:
+    for entry in shares.document(found, PROTOCOLS, TARGETS)["intervals"]:
         for flow in entry["flows"]:
             f = int(flow["name"][1:])
             inside = min(entry["to_s"], active[f][1]) - max(entry["from_s"], active[f][0])
@@ -327,12 +327,12 @@ def test_a_document_beyond_use_is_refused():
 
 
 def test_knowledge_of_the_protocols_defaults_to_the_core_s():
-    entry = maxmin.document(build({}))["intervals"][0]["flows"][0]
+    entry = shares.document(build({}))["intervals"][0]["flows"][0]
     assert entry == {"name": "f0", "rate_bps": 90e6, "bottleneck": "l1"}
     lower = build({}, params={"maxnet": {"mu": 0.5}})
-    assert maxmin.document(lower)["intervals"][0]["flows"][0]["rate_bps"] == 50e6
+    assert shares.document(lower)["intervals"][0]["flows"][0]["rate_bps"] == 50e6
 
 
 def test_a_parameter_out_of_its_range_names_its_key():
     with pytest.raises(InputError, match=r"^S\.toml: params\.maxnet\.mu: expected "):
-        maxmin.document(build({}, params={"maxnet": {"mu": 2}}))
+        shares.document(build({}, params={"maxnet": {"mu": 2}}))

@@ -11,7 +11,7 @@ import pytest
 
 import synthetic
 from waterfill.errors import InputError
-from waterfill.network import maxmin
+from waterfill.network import shares
 from waterfill.papers import reproduce
 from waterfill.papers.claims import loading
 from waterfill.papers.claims import verdict as verdicts
@@ -209,8 +209,8 @@ def test_the_repositorys_claims_are_sound():
 def test_two_hop_shares_are_max_min():
     """The numbers in claims.toml are what progressive filling gives for its scenario."""
     (found,) = loading.select(["maxnet-2007/two-hop"], loading.experiments())
-    intervals = maxmin.document(load(found.folder / "scenario.toml"))["intervals"]
-    shares = {
+    intervals = shares.document(load(found.folder / "scenario.toml"))["intervals"]
+    rates = {
         (number, flow["name"]): flow["rate_bps"]
         for number, interval in enumerate(intervals, 1)
         for flow in interval["flows"]
@@ -222,7 +222,7 @@ def test_two_hop_shares_are_max_min():
             interval = intervals[int(number) - 1]
             assert one.args["stop_s"] == interval["to_s"]
             claimed[int(number), flow] = one.paper_value * 1e6
-    assert claimed == pytest.approx(shares)
+    assert claimed == pytest.approx(rates)
 
 
 # --- several runs -------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from known import PROTOCOLS, ROOT, TARGETS
 from waterfill.errors import InputError
-from waterfill.network import maxmin, resolve
+from waterfill.network import resolve, shares
 from waterfill.runs import backends, result
 from waterfill.scenario.distributions import Distribution, PartError, parse
 from waterfill.scenario.document import from_toml, load
@@ -334,7 +334,7 @@ def test_lengths_are_drawn_alike():
 
 
 def document(text):
-    return maxmin.document(from_toml(text), PROTOCOLS, TARGETS)["intervals"]
+    return shares.document(from_toml(text), PROTOCOLS, TARGETS)["intervals"]
 
 
 def test_max_min_is_of_what_packets_leave_and_web_flows_take_no_share():
