@@ -1,21 +1,23 @@
 """Runs that need not be run again: results kept by the content of scenario and code.
 
 A run is a function of its scenario (seed included), the backend and the code. The key is a hash
-of all three, so an entry is never wrong, only unused. Entries are folders below
-`$XDG_CACHE_HOME/waterfill` (`~/.cache/waterfill`), one for each version of the code; the two
-versions used last are kept. An entry is there whole or not at all: what a kill leaves is removed.
+of all three, so an entry is never wrong, only unused. Entries are folders in the user's cache
+folder (on Linux `$XDG_CACHE_HOME/waterfill`, else `~/.cache/waterfill`), one for each version of
+the code; the two versions used last are kept. An entry is there whole or not at all: what a kill
+leaves is removed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import platformdirs
 
 from waterfill import _core
 from waterfill.runs.result import Result, Which, to_json
@@ -59,9 +61,8 @@ class StoredResult(Result):
 
 
 def root() -> Path:
-    """Where entries are."""
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "waterfill"
+    """Return the folder of all entries."""
+    return platformdirs.user_cache_path("waterfill", appauthor=False)
 
 
 def code_hash(core: Path, package: Path) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -69,3 +70,12 @@ def test_the_version_is_of_this_installation():
     from waterfill import _core
 
     assert cache.version() == cache.code_hash(Path(_core.__file__), PACKAGE)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the system has another folder")
+def test_runs_are_kept_where_linux_users_expect_them(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "elsewhere"))
+    assert cache.root() == tmp_path / "elsewhere/waterfill"
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert cache.root() == tmp_path / ".cache/waterfill"
