@@ -179,6 +179,13 @@ pub struct Router {
     inner: xcp::Router,
 }
 
+impl Router {
+    /// `[ixcp-2007:3]` The link that a packet names after this router has given it the least so far.
+    fn named(&self) -> u32 {
+        if self.claim == Claim::LeastFeedback || self.inner.is_full() { self.id } else { ACCESS }
+    }
+}
+
 impl crate::protocol::Router<IXcp> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let inner = xcp::Router::with_rule(&params.xcp(), link, xcp::Rule::Paired);
@@ -198,8 +205,7 @@ impl crate::protocol::Router<IXcp> for Router {
         if let Some(header) = passing.header.as_deref_mut() {
             let local = header.bottleneck == self.id;
             if self.inner.feed(passing.volume, passing.packets, &mut header.congestion, local) {
-                let names = self.claim == Claim::LeastFeedback || self.inner.is_full();
-                header.next_bottleneck = if names { self.id } else { ACCESS };
+                header.next_bottleneck = self.named();
             }
         }
     }

@@ -56,7 +56,7 @@ crate::choice! {
 }
 
 crate::params! {
-    /// Parameters of §4.3 and §5.
+    /// Parameters of §4.3 and §5; β = α/2 and T = 4/α by `[aecp-2010:eq43]`.
     pub struct Params {
         /// How fast sources approach the factor: α, per second.
         alpha: f64 = 2.0, "aecp-2010 §4.3";

@@ -73,7 +73,7 @@ pub(super) fn x_next(x: f64, r: f64, weight: f64) -> f64 {
     x.powf(1.0 - weight) * r.powf(weight)
 }
 
-/// `[aecp-2010:eq46]` αT₁, eq. 48's 2τ; at most 1.
+/// `[aecp-2010:eq46, eq48]` αT₁, eq. 48's 2τ; at most 1.
 pub(super) fn weight_printed(alpha: f64, t_1: f64) -> f64 {
     (alpha * t_1).min(1.0)
 }

@@ -48,7 +48,7 @@ fn fig4_header_on_the_wire() {
     assert_eq!(Header::decode(&[6, 0]), None);
 }
 
-/// `[aecp-2010:eq49]` an empty link of 62500 packets/s: e^(0.1·(1 + 50/62500)); a full one with q = q₀ rests.
+/// `[aecp-2010:eq49, eq2]` an empty link of 62500 packets/s: e^(0.1·(1 + 50/62500)); a full one with q = q₀ rests.
 #[test]
 fn eq49_router_step() {
     let used = queue_as_load(0.0, 100.0, 2.0);
@@ -60,7 +60,7 @@ fn eq49_router_step() {
     assert_eq!(resting_load(0.0, 62_500.0, 100.0, 2.0), 62_550.0);
 }
 
-/// `[aecp-2010:eq48]` at τ = 0.1 s: x^0.8·r^0.2, from 10 to 1000 by a fifth of two decades.
+/// `[aecp-2010:eq46, eq48]` at τ = 0.1 s: x^0.8·r^0.2, from 10 to 1000 by a fifth of two decades.
 #[test]
 fn eq48_source_step() {
     close(weight_printed(2.0, 0.1), 0.2, 1e-12);

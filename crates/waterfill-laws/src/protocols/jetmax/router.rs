@@ -83,7 +83,7 @@ impl crate::protocol::Router<JetMax> for Router {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.goal = goal(link.capacity, self.gamma);
         self.flows = flows(self.membership, self.interval.as_secs());
-        self.unresponsive = self.others / self.interval;
+        self.unresponsive = self.others / self.interval; // [jetmax-2006:W]
         if self.flows > 0.0 {
             self.target = Some(self.within_goal(fair_rate(self.goal, self.unresponsive, self.flows)));
         }

@@ -116,6 +116,7 @@ fn of_flow(rate_mbps: f64, bottleneck: u8, hops: u8) -> Header {
     Header { rate: single(rate_mbps * 1e6), interval, bottleneck, hops, ..Header::default() }
 }
 
+/// `[jetmax-2006:W]` and the flows.
 #[test]
 fn a_router_counts_its_own_and_measures_the_rest() {
     let mut router = Router::new(&Params::default(), &link(mbps(100.0)));

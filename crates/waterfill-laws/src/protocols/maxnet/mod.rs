@@ -197,7 +197,7 @@ impl Default for Field {
 const OPTION_KIND: u8 = 42;
 const OPTION_BYTES: usize = 8;
 
-/// Fig. 4's option: kind, length, echo, price.
+/// `[maxnet-2007:fig4]` The option: kind, length, echo, price.
 fn encode_option(echo: Field, price: Field, out: &mut [u8]) {
     out[0] = OPTION_KIND;
     out[1] = OPTION_BYTES as u8;

@@ -21,6 +21,13 @@ fn eq8_p_min_of_one_gigabit() {
     close(demand(p_min, Rate::from_bps(1e15), 0.05).as_bps(), 1e9, 1e-12);
 }
 
+/// `[maxnet-2007:eq7]` e⁻¹⁰ of 10¹⁵ bit/s, where q = 4 s and T = 0.4 s.
+#[test]
+fn eq7_demand() {
+    close(demand(4.0, Rate::from_bps(1e15), 0.4).as_bps(), 4.539_992_976e10, 1e-9);
+    assert_eq!(demand(0.0, Rate::from_bps(1e15), 0.4), Rate::from_bps(1e15));
+}
+
 /// `[maxnet-2007:V]` 32 bit/s to 1 Pbit/s at a relative precision of 10⁻⁵, T = 0.4 s.
 #[test]
 fn v_ranges_and_precision() {
@@ -151,6 +158,7 @@ fn vi_average_over_one_round_trip() {
     assert_eq!(at(125, Field::Price(quantise(6.0)), None), Field::Price(quantise(5.25)));
 }
 
+/// `[maxnet-2007:eq2]`
 #[test]
 fn a_router_raises_prices_and_lowers_start_rates() {
     let mut router = Router::new(&Params::default(), &link(1e9));

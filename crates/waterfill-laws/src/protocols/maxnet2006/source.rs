@@ -49,7 +49,7 @@ pub(super) struct Signalled {
 }
 
 impl Source {
-    /// Fig. 5, step 1.
+    /// `[tcp-maxnet-2006:fig5.1]` A start rate has come.
     fn start(&mut self, code: u32, base_rtt: Duration) {
         if code == 0 {
             self.mode = Mode::Priced; // no router on the path
@@ -60,7 +60,7 @@ impl Source {
         self.set_window(rate, base_rtt);
     }
 
-    /// Fig. 5, step 2 at the first price, ξ of step 3 later.
+    /// `[tcp-maxnet-2006:fig5.2]` at the first price; ξ of step 3 later.
     fn hear(&mut self, price: f64, now: Instant, base_rtt: Duration) {
         let Params { alpha, eta, t, .. } = self.params;
         let (t, tau) = (t.as_secs(), base_rtt.as_secs());
@@ -102,7 +102,7 @@ impl Source {
         self.signal = Some(self.obey(signal, now));
     }
 
-    /// Fig. 5, the window of step 3, and step 4.
+    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` The window, and whether QuickStart goes on.
     fn obey(&mut self, signal: Signalled, now: Instant) -> Signalled {
         let Signalled { average, xi, base_rtt, .. } = signal;
         let Params { x_max, alpha, rateinc, mindeltaq, .. } = self.params;

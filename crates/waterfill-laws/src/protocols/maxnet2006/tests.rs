@@ -32,7 +32,7 @@ fn eq11_p_min_of_one_gigabit() {
     }
 }
 
-/// Fig. 10: at 0.94 Gbit/s and 28 ms, q = 0.05 · ln(10¹⁵/0.94·10⁹) and ξ = q · (0.3/0.028 − 20).
+/// `[tcp-maxnet-2006:eq8, eq10]` Fig. 10: at 0.94 Gbit/s and 28 ms, q = 0.05 · ln(10¹⁵/0.94·10⁹) and ξ = q · (0.3/0.028 − 20).
 #[test]
 fn eq10_equilibrium_of_figure_10() {
     let q = demand_inverse(Rate::from_bps(0.94e9), X_MAX, 0.05);
@@ -110,7 +110,7 @@ fn both(params: &Params) -> [Source; 2] {
         .map(|arithmetic| Source::new(&Params { arithmetic, ..params.clone() }, &connection()))
 }
 
-/// Fig. 5, steps 1 to 4, on a link whose price says 100 Mbit/s.
+/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Fig. 5, steps 1 to 4, on a link whose price says 100 Mbit/s.
 #[test]
 fn quickstart_rises_each_round_trip_and_ends_at_the_price() {
     let price = Field::Price(quantise(demand_inverse(Rate::from_bps(1e8), X_MAX, 0.05)));

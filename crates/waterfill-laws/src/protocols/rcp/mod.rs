@@ -116,7 +116,7 @@ impl WireRate {
         Self(rate.as_bps() as f32)
     }
 
-    /// The smaller of two rates.
+    /// `[rcp-2006:path]` The smaller of two rates.
     fn min(self, other: Self) -> Self {
         Self(self.0.min(other.0))
     }

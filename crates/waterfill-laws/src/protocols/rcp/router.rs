@@ -134,7 +134,7 @@ pub(super) fn spare(capacity: Rate, load: Rate, queue: Volume, alpha: f64, beta:
     alpha * (capacity - load) - beta * Rate::from_bps(queue.as_bits() / mean_rtt)
 }
 
-/// `[rcp-2006:R]` R·(1 + (T/d̂)·spare/C), where C/R stands for the number of flows.
+/// `[rcp-2006:R]` R·(1 + (T/d̂)·spare/C), where C/R stands for the number of flows; `[maxnet-2007:eq16]` with β = 0.
 pub(super) fn rate_next(rate: Rate, spare: Rate, capacity: Rate, t: f64, mean_rtt: f64) -> Rate {
     rate * (1.0 + t / mean_rtt * (spare / capacity))
 }

@@ -76,6 +76,7 @@ fn pass(router: &mut Router, rate: WireRate, rtt_us: u32, bytes: f64) -> WireRat
     header.rate
 }
 
+/// `[rcp-2006:path]`
 #[test]
 fn a_router_lowers_requests_to_its_first_rate() {
     let mut router = Router::new(&Params::default(), &link(0.0));

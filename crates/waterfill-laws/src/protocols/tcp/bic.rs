@@ -190,6 +190,7 @@ mod tests {
         bic
     }
 
+    /// `[bic-2004:search]`
     #[test]
     fn bic_2004_search_by_hand() {
         // After a loss at 1000: 800, then 32 a round trip while more than 64 away, then half of what is left.
@@ -207,6 +208,7 @@ mod tests {
         assert!(bic.window().cwnd > 999.98, "{:?}", bic.window());
     }
 
+    /// `[bic-2004:probe]`
     #[test]
     fn bic_2004_probe_doubles_its_steps_up_to_s_max() {
         let mut bic = after_a_loss(&Params::default(), 1000.0);
@@ -215,6 +217,7 @@ mod tests {
         assert_eq!(steps, [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 32.0]);
     }
 
+    /// `[bic-2004:convergence, decrease]`
     #[test]
     fn bic_2004_convergence_and_decrease_by_hand() {
         let mut bic = after_a_loss(&Params::default(), 1000.0);

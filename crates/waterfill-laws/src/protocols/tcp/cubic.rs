@@ -288,6 +288,7 @@ mod tests {
         cubic
     }
 
+    /// `[rfc9438:eq1, eq2]`
     #[test]
     fn rfc9438_eq1_and_eq2_by_hand() {
         // From 700 to 1000 with C = 0.4: K = ∛750 = 9.0856 s, where the window is 1000; at t = 0 it is 700.
@@ -299,6 +300,7 @@ mod tests {
         assert!((w_cubic(0.4, k + 10.0, k, 1000.0) - 1400.0).abs() < 1e-9);
     }
 
+    /// `[rfc9438:target, increase]`
     #[test]
     fn rfc9438_target_is_held_between_now_and_half_as_much_again() {
         assert_eq!(target(90.0, 100.0), 100.0);
@@ -310,6 +312,7 @@ mod tests {
         assert_eq!(increased(100.0, 120.0, 200.0), 120.0);
     }
 
+    /// `[rfc9438:alpha, eq4]`
     #[test]
     fn rfc9438_alpha_and_eq4_by_hand() {
         // 3 · 0.3/1.7; for β = 1/2 it is Reno's 1.
@@ -318,6 +321,7 @@ mod tests {
         assert_eq!(w_est(70.0, 0.5, 2.0, 100.0), 70.01);
     }
 
+    /// `[rfc9438:convergence]`
     #[test]
     fn rfc9438_convergence_by_hand() {
         // Falling maxima: 80 < 100 remembers 80 · 1.7/2 = 68; otherwise, or without the rule, the window.
@@ -326,6 +330,7 @@ mod tests {
         assert_eq!(next_w_max(80.0, 100.0, 0.7, false), 80.0);
     }
 
+    /// `[rfc9438:decrease]` and the cubic after it.
     #[test]
     fn rfc9438_a_stage_goes_from_the_reduction_to_the_plateau_in_k() {
         // One acknowledgement of a whole window each round trip, RTT 100 ms, after a loss at 1000.
@@ -428,6 +433,7 @@ mod tests {
         assert!(cubic.window().cwnd < 71.0, "{:?}", cubic.window());
     }
 
+    /// `[rfc9438:eq5]`
     #[test]
     fn rfc9438_eq5_gives_table_1() {
         // RFC 9438 §5.1, Table 1: RTT 0.1 s; what Reno has, 1.2/√p, where that is more (to the table's rounding).

@@ -143,6 +143,7 @@ mod tests {
     use crate::protocols::tcp::testing::tcp;
     use crate::units::Duration;
 
+    /// `[rfc8257:M, alpha, cwnd]`
     #[test]
     fn rfc8257_by_hand() {
         assert_eq!(marked_share(3.0, 12.0), 0.25);

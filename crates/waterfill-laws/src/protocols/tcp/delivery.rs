@@ -182,6 +182,7 @@ mod tests {
         estimator.on_ack(1.0, note, times).expect("it was noted")
     }
 
+    /// `[delivery-rate:rate, ack]`
     #[test]
     fn a_rate_is_what_was_delivered_over_the_time_it_took() {
         let mut e = Estimator::default();
@@ -206,6 +207,7 @@ mod tests {
         assert!((sample.rate.unwrap() - 4.0 / 0.1).abs() < 1e-9);
     }
 
+    /// `[delivery-rate:send]`
     #[test]
     fn compressed_acknowledgements_do_not_look_fast() {
         let mut e = Estimator::default();
@@ -231,6 +233,7 @@ mod tests {
         assert_eq!(e.on_ack(1.0, &Note::default(), times), None, "nothing was noted");
     }
 
+    /// `[delivery-rate:app-limited]`
     #[test]
     fn what_was_sent_after_the_application_paused_says_so() {
         let mut e = Estimator::default();

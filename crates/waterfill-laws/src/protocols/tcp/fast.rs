@@ -175,6 +175,7 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(100);
 
+    /// `[fast-2006:window]`
     #[test]
     fn fast_2006_window_by_hand() {
         let params = Params { alpha: 20.0, gamma: 0.5 };
@@ -187,6 +188,7 @@ mod tests {
         assert_eq!(window(4.0, BASE, BASE, &params), 8.0);
     }
 
+    /// `[fast-2006:rtt]`
     #[test]
     fn fast_2006_rtt_by_hand() {
         let ms = Duration::from_millis;

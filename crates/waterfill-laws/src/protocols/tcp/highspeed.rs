@@ -166,6 +166,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(100);
 
+    /// `[rfc3649:a, b]`
     #[test]
     fn rfc3649_eq2_by_hand() {
         // §7: b(83000) = 0.1 and a(83000) = 83000² · 10⁻⁷ · 0.2/1.9 = 72.5, which the text cuts to 72.
@@ -201,6 +202,7 @@ mod tests {
         }
     }
 
+    /// `[rfc3649:eq1, p]`
     #[test]
     fn rfc3649_eq1_gives_table_3() {
         // Table 3 is made with the rounded W = 0.12/p^0.835: 83981 instead of 83000 at 10⁻⁷.
@@ -229,6 +231,7 @@ mod tests {
         }
     }
 
+    /// `[rfc3649:increase, decrease]`
     #[test]
     fn rfc3649_increase_and_decrease_by_hand() {
         let mut highspeed = tcp::<HighSpeed>(&Params::default());

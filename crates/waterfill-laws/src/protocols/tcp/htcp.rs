@@ -245,6 +245,7 @@ mod tests {
         htcp
     }
 
+    /// `[htcp:alpha]`
     #[test]
     fn htcp_alpha_by_hand() {
         // 1 up to a second; 3 s: 1 + 20 + 1; 11 s: 1 + 100 + 25.
@@ -254,6 +255,7 @@ mod tests {
         }
     }
 
+    /// `[htcp:scaling, friendly]`
     #[test]
     fn htcp_scaling_and_friendliness_by_hand() {
         assert_eq!([5, 50, 100, 400].map(|ms| scale(millis(ms))), [0.1, 0.5, 1.0, 2.0]);
@@ -261,6 +263,7 @@ mod tests {
         assert!((friendly(22.0, 0.8) - 8.8).abs() < 1e-12);
     }
 
+    /// `[htcp:beta]`
     #[test]
     fn htcp_beta_by_hand() {
         assert_eq!(backoff(millis(100), millis(250)), 0.5);
@@ -270,6 +273,7 @@ mod tests {
         assert!(changed(0.0, 1.0), "nothing to compare with");
     }
 
+    /// `[htcp:increase, decrease]`
     #[test]
     fn htcp_increase_and_decrease_by_hand() {
         let params = Params { bandwidth_switch: false, ..Params::default() };

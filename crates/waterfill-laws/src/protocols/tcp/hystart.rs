@@ -236,6 +236,7 @@ mod tests {
         }
     }
 
+    /// `[rfc9406:thresh]`
     #[test]
     fn rfc9406_thresh_by_hand() {
         // an eighth of 80 ms is 10 ms, of 10 ms less than 4, of 1 s more than 16
@@ -244,6 +245,7 @@ mod tests {
         assert_eq!(rtt_thresh(millis(1000)), millis(16));
     }
 
+    /// `[rfc9406:exit, end]`
     #[test]
     fn rfc9406_delay_leads_to_conservative_growth_and_then_out() {
         let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
@@ -267,6 +269,7 @@ mod tests {
         assert_eq!(window.ssthresh, window.cwnd);
     }
 
+    /// `[rfc9406:resume]`
     #[test]
     fn rfc9406_a_delay_that_passes_resumes_slow_start() {
         let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);
@@ -278,6 +281,7 @@ mod tests {
         assert!(window.ssthresh.is_infinite());
     }
 
+    /// `[rfc9406:growth]`
     #[test]
     fn rfc9406_only_the_first_slow_start_and_at_most_eight_packets_at_once() {
         let (mut hystart, mut window) = start(Variant::PlusPlus, 10.0);

@@ -133,6 +133,7 @@ mod tests {
         assert_eq!(reno.window().cwnd, 25.0 + 1.0 / 25.0);
     }
 
+    /// `[rfc5681:eq3]`
     #[test]
     fn a_round_trip_of_avoidance_adds_a_packet() {
         let mut reno = tcp::<Reno>(&Params::default());
@@ -142,6 +143,7 @@ mod tests {
         assert!((reno.window().cwnd - 100.995).abs() < 1e-3, "{:?}", reno.window());
     }
 
+    /// `[rfc5681:eq4]`
     #[test]
     fn losses_halve_and_time_outs_start_over() {
         let mut reno = tcp::<Reno>(&Params::default());

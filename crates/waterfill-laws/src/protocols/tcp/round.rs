@@ -26,6 +26,7 @@ impl Round {
 mod tests {
     use super::*;
 
+    /// `[rfc8257:§3.3]`
     #[test]
     fn a_window_of_four_is_a_round_of_four() {
         let mut round = Round::default();

@@ -106,6 +106,7 @@ mod tests {
 
     const RTT: Duration = Duration::from_millis(200);
 
+    /// `[kelly-2003:increase, decrease]`
     #[test]
     fn kelly_2003_increase_and_decrease_by_hand() {
         let mut scalable = tcp::<Scalable>(&Params::default());

@@ -154,6 +154,7 @@ impl Law for Vegas {
         self.grows = !self.grows;
     }
 
+    /// `[vegas-1994:slow-start]`
     fn slow_start(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) -> f64 {
         if let Some(told) = self.told.filter(|told| told.queued > self.params.gamma) {
             window.cwnd = window.cwnd.min(told.fits + self.params.gamma).max(SSTHRESH_MIN);
@@ -207,6 +208,7 @@ mod tests {
         vegas.window().cwnd
     }
 
+    /// `[vegas-1994:diff, avoidance]`
     #[test]
     fn vegas_1994_diff_by_hand() {
         // 110 packets, 100 ms without a queue and 110 with: 1100 packets/s expected, 1000 seen, ten in the queue.
@@ -216,6 +218,7 @@ mod tests {
         assert_eq!(steps, [1.0, 0.0, 0.0, 0.0, -1.0]);
     }
 
+    /// `[vegas-1994:slow-start]`
     #[test]
     fn slow_start_doubles_every_other_round_trip() {
         let mut vegas = tcp::<Vegas>(&Params::default());
@@ -223,6 +226,7 @@ mod tests {
         assert_eq!(windows, [20.0, 20.0, 40.0, 40.0, 80.0]);
     }
 
+    /// `[vegas-1994:slow-start]`
     #[test]
     fn slow_start_ends_with_gamma_packets_in_the_queue() {
         let mut vegas = tcp::<Vegas>(&Params::default());

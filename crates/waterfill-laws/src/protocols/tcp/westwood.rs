@@ -152,6 +152,7 @@ mod tests {
         }
     }
 
+    /// `[westwood-2004:b_k, filter, ssthresh]`
     #[test]
     fn westwood_2004_filter_by_hand() {
         assert_eq!(sample(20.0, RTT), 200.0);

@@ -81,7 +81,9 @@ impl crate::protocol::Source<Vcp> for Source {
         let rtt = smoothed.as_secs();
         match self.action(ack.now) {
             Action::Freeze => {}
+            // [vcp-2005:MI]
             Action::Multiply => self.window += packets * xi_scaled(self.xi, rtt, self.t_rho),
+            // [vcp-2005:AI]
             Action::Add => self.window += packets / self.window * alpha_scaled(self.weight * self.alpha, rtt, self.t_d),
             Action::Decrease => {
                 self.window = decreased(self.window, self.beta);

@@ -148,7 +148,7 @@ fn hear(source: &mut Source, ms: u64, load: Load) -> f64 {
     source.limit().window.unwrap() / source.packet
 }
 
-/// One round trip of 200 ms: ten acknowledgements multiply by 1.0625, ten more add about a packet.
+/// `[vcp-2005:MI, AI]` One round trip of 200 ms: ten acknowledgements multiply by 1.0625, ten more add about a packet.
 #[test]
 fn a_round_trip_of_each_law() {
     let mut source = source();

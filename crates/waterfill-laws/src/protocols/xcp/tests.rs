@@ -1,5 +1,6 @@
 //! XCP's header, receiver and source, by hand from the papers; the router's tests are beside it.
 
+use super::header::inter_packet_time;
 use super::*;
 use crate::protocol::{Ack, Connection, Event, PacketKind, Received, Sending, Wire as _};
 use crate::testing::close;
@@ -51,6 +52,13 @@ fn headers_on_the_wire() {
         echo.encode(&mut out);
         assert_eq!(Echo::decode(&out), Some(echo));
     }
+}
+
+/// `[draft-falk:x]` 100 ms for 100 kB are 1 ms for 1 kB; a SYN without a window has none.
+#[test]
+fn x_is_the_time_between_packets() {
+    close(inter_packet_time(0.1, bytes(1000.0), bytes(100e3)), 1e-3, 1e-12);
+    assert_eq!(inter_packet_time(0.1, bytes(40.0), Volume::ZERO), 0.0);
 }
 
 #[test]

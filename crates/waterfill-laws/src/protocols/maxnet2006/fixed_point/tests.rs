@@ -124,7 +124,7 @@ fn start_rates_in_codes() {
     assert_eq!(waterfill_maxnet2006_rate_code(X_MAX + 1, X_MAX), 0);
 }
 
-/// `[tcp-maxnet-2006:4.1]` 181000 · 300/28 − 1000 · 181000/50 = −1680714.3; the thesis's truncations
+/// `[tcp-maxnet-2006:eq10]` §4.1's example: 181000 · 300/28 − 1000 · 181000/50 = −1680714.3; the thesis's truncations
 /// give −1680715.
 #[test]
 fn eq10_worked_example() {

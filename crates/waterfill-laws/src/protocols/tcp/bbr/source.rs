@@ -67,7 +67,7 @@ pub struct Source {
     /// The smallest round trip, and when it was last seen; none before the first.
     pub(super) rtprop: Option<(Duration, Instant)>,
     round: u32,
-    round_start: bool,
+    pub(super) round_start: bool,
     next_round_delivered: f64,
 
     pub(super) state: State,
@@ -79,8 +79,8 @@ pub struct Source {
     pub(super) prior_cwnd: f64,
 
     pub(super) filled_pipe: bool,
-    full_bandwidth: f64,
-    full_count: u32,
+    pub(super) full_bandwidth: f64,
+    pub(super) full_count: u32,
 
     pub(super) phase: usize,
     pub(super) phase_began: Instant,
@@ -169,7 +169,7 @@ impl Source {
     }
 
     /// `[bbr-00:RTprop]`; whether it had expired.
-    fn update_rtprop(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
+    pub(super) fn update_rtprop(&mut self, now: Instant, rtt: Option<Duration>) -> bool {
         let expired = self.rtprop.is_some_and(|(_, seen)| now > seen + self.params.rtprop_window);
         if let Some(rtt) = rtt {
             let renews = |rtprop| rtt < rtprop || rtt == rtprop && !self.params.linux;
@@ -181,7 +181,7 @@ impl Source {
     }
 
     /// `[bbr-00:full_pipe]`
-    fn check_full_pipe(&mut self, app_limited: bool) {
+    pub(super) fn check_full_pipe(&mut self, app_limited: bool) {
         if self.filled_pipe || !self.round_start || app_limited {
             return;
         }
@@ -297,7 +297,7 @@ impl Source {
     }
 
     /// `[bbr-00:cwnd]`
-    fn set_cwnd(&mut self, seen: &Seen) {
+    pub(super) fn set_cwnd(&mut self, seen: &Seen) {
         // Without `linux` nothing is noted, and there is none.
         let room = if self.filled_pipe { self.aggregation.room(self.bandwidth.max) } else { 0.0 };
         let target = self.inflight_and(self.cwnd_gain, room);

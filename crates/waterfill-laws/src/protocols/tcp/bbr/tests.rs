@@ -82,6 +82,7 @@ impl Path {
     }
 }
 
+/// `[bbr-00:BtlBw]`
 #[test]
 fn bbr_00_btlbw_is_the_largest_of_ten_rounds() {
     let mut filter = MaxFilter::default();
@@ -96,6 +97,7 @@ fn bbr_00_btlbw_is_the_largest_of_ten_rounds() {
     assert_eq!(filter.max, 10.0);
 }
 
+/// `[bbr-00:Inflight]`
 #[test]
 fn bbr_00_inflight_by_hand() {
     // 1000 packets/s × 100 ms twice, and three packets.
@@ -103,12 +105,76 @@ fn bbr_00_inflight_by_hand() {
     assert_eq!(source(&Params::default(), &connection()).inflight(2.0), 10.0, "the first window");
 }
 
+/// `[bbr-00:send_quantum]`
 #[test]
 fn bbr_00_send_quantum_by_hand() {
     assert_eq!(send_quantum(8333.0, 1500.0), 8.0, "100 Mbit/s: 8.3");
     assert_eq!(send_quantum(90.0, 1500.0), 1.0, "1.1 Mbit/s");
     assert_eq!(send_quantum(833.0, 1500.0), 2.0, "10 Mbit/s: 0.8, and two at least");
     assert_eq!(send_quantum(833_333.0, 1500.0), 43.0, "10 Gbit/s: 64 kB");
+}
+
+/// `[bbr-00:RTprop]` 100 ms at 1 s: 120 ms does not count for ten seconds, 90 ms does at once.
+#[test]
+fn bbr_00_rtprop_is_the_smallest_of_ten_seconds() {
+    let mut bbr = source(&Params::default(), &connection());
+    let mut at = |s: f64, ms: u64| {
+        let expired = bbr.update_rtprop(Instant::from_secs(s), Some(Duration::from_millis(ms)));
+        (expired, bbr.rtprop.unwrap().0)
+    };
+    assert_eq!(at(1.0, 100), (false, Duration::from_millis(100)));
+    assert_eq!(at(11.0, 120), (false, Duration::from_millis(100)));
+    assert_eq!(at(11.001, 120), (true, Duration::from_millis(120)));
+    assert_eq!(at(12.0, 90), (false, Duration::from_millis(90)));
+}
+
+/// `[bbr-00:full_pipe]` 125 of 100 packets/s is a quarter more, 150 of 125 is not: full after the third such round.
+#[test]
+fn bbr_00_the_pipe_is_full_after_three_rounds_without_a_quarter_more() {
+    let mut bbr = source(&Params::default(), &connection());
+    let mut round = |n, rate, round_start, app_limited| {
+        bbr.bandwidth.update(n, rate);
+        bbr.round_start = round_start;
+        bbr.check_full_pipe(app_limited);
+        (bbr.full_bandwidth, bbr.full_count, bbr.filled_pipe)
+    };
+    assert_eq!(round(1, 100.0, true, false), (100.0, 0, false));
+    assert_eq!(round(2, 125.0, true, false), (125.0, 0, false));
+    assert_eq!(round(3, 150.0, true, false), (125.0, 1, false));
+    assert_eq!(round(3, 150.0, false, false), (125.0, 1, false), "the same round");
+    assert_eq!(round(4, 150.0, true, true), (125.0, 1, false), "the application had no more");
+    assert_eq!(round(5, 155.0, true, false), (125.0, 2, false));
+    assert_eq!(round(6, 156.0, true, false), (125.0, 3, true));
+}
+
+/// `[bbr-00:pacing_rate]` gain times 1000 packets/s; less only once the pipe is full.
+#[test]
+fn bbr_00_pacing_rate_by_hand() {
+    let mut bbr = source(&Params::default(), &connection());
+    bbr.bandwidth.update(1, 1000.0);
+    bbr.pacing_rate = 500.0;
+    let mut paced = |filled_pipe, gain| {
+        bbr.filled_pipe = filled_pipe;
+        bbr.set_pacing_rate(gain);
+        bbr.pacing_rate
+    };
+    assert_eq!([paced(false, 2.0), paced(false, 0.75), paced(true, 0.75)], [2000.0, 2000.0, 750.0]);
+}
+
+/// `[bbr-00:cwnd]` 1000 packets/s, 100 ms and a gain of 2: up to 203, by what was acknowledged, at least 4.
+#[test]
+fn bbr_00_cwnd_by_hand() {
+    let mut bbr = source(&Params::default(), &connection());
+    bbr.bandwidth.update(1, 1000.0);
+    bbr.rtprop = Some((Duration::from_millis(100), Instant::ZERO));
+    (bbr.filled_pipe, bbr.cwnd_gain, bbr.state) = (true, 2.0, State::ProbeBandwidth);
+    let mut after = |cwnd, acked| {
+        bbr.cwnd = cwnd;
+        let now = Instant::from_secs(1.0);
+        bbr.set_cwnd(&Seen { now, acked, lost: 0.0, in_flight: 0.0, prior_in_flight: 0.0 });
+        bbr.cwnd
+    };
+    assert_eq!([after(100.0, 2.0), after(202.0, 5.0), after(300.0, 1.0), after(1.0, 1.0)], [102.0, 203.0, 203.0, 4.0]);
 }
 
 #[test]
@@ -155,6 +221,7 @@ fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
     assert!(!bbr.is_phase_over(&Seen { prior_in_flight: 144.0, ..seen }));
 }
 
+/// `[bbr-00:init]`
 #[test]
 fn the_first_rate_is_the_first_window_in_a_round_trip() {
     let path = Path::new();
