@@ -1,91 +1,89 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A host's side of MaxNet: TCP congestion control by the price that routers write.
+ * MaxNet on a host: TCP congestion control by the price that routers write.
  *
- * Two programs share a connection's state, which is kept with its socket (host.h). One is TCP's congestion control
- * (host_law.h): called for acknowledgements and time-outs, it sets window and pacing rate by the law in maxnet.h.
- * The other sits on a cgroup (host_option.h) and reads and writes the option of wire.h. Reading comes first: TCP
- * parses a packet's options before it looks at what is acknowledged, so the law hears the echo with the
- * acknowledgement that brought it.
+ * Two programs share a connection's state, which is stored with its socket (host.h). One is TCP's congestion control
+ * (host_law.h): on ACKs and time-outs it sets window and pacing rate by the law in maxnet.h. The other is attached to a
+ * cgroup (host_option.h) and reads and writes the option of wire.h. TCP parses options before it processes the ACK, so
+ * the law gets an echo with the ACK that carried it.
  *
  *
  * The option, packet by packet
  *
- *   SYN       --->  asks for a start rate: the spare capacity of the path there
- *   SYN-ACK   <---  the answer, and the same question for the path back: 12 bytes
+ *   SYN       --->  requests a start rate: the spare capacity of the forward path
+ *   SYN-ACK   <---  the answer, and a request for the reverse path: 12 bytes
  *   ACK       --->  the answer to that
- *   data      --->  asks for a price; every router on the path raises it to its own
- *   ACK       <---  the price, averaged over a round trip by whoever received the data
+ *   data      --->  requests a price; every router on the path raises it to its own
+ *   ACK       <---  the price, averaged over an RTT by the receiver of the data
  *
- * Every connection of the cgroup asks, whatever congestion control it uses: a client that only downloads must let
- * the server know that it answers. Whoever received a question answers for a second after the last one. An end that
- * both asks and answers gives its segments 12 bytes for both, once a few packets have gone each way; until then
- * question and answer take turns in 8. Room in a segment is reserved when TCP computes its size, so none is ever
- * longer than the path's MTU. SACK blocks come first: three of them beside timestamps leave nothing, and then an
- * acknowledgement goes without.
+ * Every connection of the cgroup sends requests on its SYN, whatever its congestion control: a client that only
+ * downloads must tell the server that it answers. An end answers for a second after the last request. An end that both
+ * requests and answers has 12 bytes for both, after a few packets in each direction; until then they take turns in 8.
+ * Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU. SACK blocks have
+ * precedence: three of them beside timestamps leave no space, and such an ACK has no option.
  *
- * A SYN-ACK knows no socket yet. It repeats what the SYN says, so it needs none; the passive end learns that it was
- * understood from the packet that ends the handshake. That works for syncookies too, and with Fast Open, where that
- * packet is the SYN. A SYN or SYN-ACK that is sent again goes without the option: if a middlebox ate the first one,
- * the connection is up after 300 ms (host_syn_timeout()), and after the second such failure its place is not asked
- * for ten minutes.
+ * A SYN-ACK has no socket yet. It is made from the SYN alone, so it needs none; the passive end learns from the packet
+ * that ends the handshake that the peer understood it. This also works with syncookies, and with Fast Open, where that
+ * packet is the SYN. A retransmitted SYN or SYN-ACK has no option: if a middlebox drops the option, the connection is
+ * established after 300 ms (host_syn_timeout()), and after two such failures the destination gets no option for ten
+ * minutes.
  *
  *
- * A connection's life, as its sender sees it
+ * The states of a source
  *
  *             no answer to the SYN's option
  *   asking -----------------------------------------------------------------------------+
- *     |  |       three round trips of data without a price, or a loss meanwhile         |
+ *     |  |       three RTTs of data without a price, or a loss meanwhile                |
  *     |  +------------------------------------------------------------------------------+
- *     |  a start rate: window and pacing from it at once                                |
- *     v          (a price without a start rate goes straight to "priced")               v
+ *     |  a start rate: sets window and pacing at once                                   |
+ *     v          (a price without a start rate leads to "priced")                       v
  *   rising ------- the price's rate is reached -----> priced ----------------------> fallen back
- *     |            (MaxStart)                          |  ^     echoes have stopped,    (for good)
- *     |                                                |  |     or the bottleneck
- *     +---- a time-out, or nothing was sent -----------+  |     gives no price
- *           for longer than a price lasts              v  |
- *                                                  restarting: 1 packet (after silence 10), doubling each
- *                                                  round trip in which an echo comes, up to the law's window
+ *     |            (MaxStart)                          |  ^     no echo arrives, or the  (final)
+ *     |                                                |  |     bottleneck writes
+ *     +---- a time-out, or no data sent ---------------+  |     no price
+ *           for longer than a price is valid           v  |
+ *                                                  restarting: 1 packet (after silence 10), doubled per RTT
+ *                                                  in which an echo arrives, up to the law's window
  *
- * While a connection is asking it starts like any TCP, by slow start from the usual window, so that a path without
- * routers costs nothing; a loss then means what it means to TCP. Falling back is TCP_CONGESTION to the kernel's own
- * law, CUBIC or what the daemon was told, and Reno where there is none. Window and threshold are left as fits the
- * reason (host_fall_back()). The other role, to answer, goes on.
+ * A connection in "asking" starts like any TCP, in slow start from the usual window, so a path without routers costs
+ * nothing; a loss then is congestion. Falling back sets TCP_CONGESTION to the kernel's CUBIC, or to what the daemon
+ * configures, or to Reno if that is missing. Window and threshold fit the reason (host_fall_back()). The connection
+ * still answers requests.
  *
- * Loss is not congestion as long as the path is priced: retransmission is TCP's (RACK, SACK), but window and pacing
- * stay the law's. What is congestion is a bottleneck without a price; host_check_bottleneck() says how it shows. If no echo
- * gets through because SACK blocks take its room, the rate halves each round in which a tenth is lost, and falls by
- * a 16th each round after eight without an echo, until one comes (host_reduce_rate()).
+ * On a priced path, loss is not congestion: retransmission is TCP's (RACK, SACK), but window and pacing stay the law's.
+ * A bottleneck without a price does congest; host_check_bottleneck() explains how it is detected. If no echo arrives
+ * because SACK blocks take its space, the rate halves per round in which a tenth is lost, and falls by a 16th per round
+ * after eight rounds without an echo (host_reduce_rate()).
  *
  *
  * Pacing and window
  *
- * Rate x of the law, in bits a second of IP packets, is what TCP paces by, as bytes of payload. The window is x tau
- * and a few super-packets, for bounding what can stand in a queue; at 4.4 packets a round trip it is the pacing
- * that carries the fraction. tau is the path's, and at least the age of a price when it comes back (host_loop_rtt()).
+ * The law's rate x counts bits of IP packets; TCP paces with it, in bytes of payload. The window is x tau and a few
+ * super-packets, which limits the queue; at 4.4 packets per RTT it is pacing that realises the fraction. tau is the
+ * path's RTT, and at least the age of a price when its echo arrives (host_loop_rtt()).
  *
  *
- * What a lying receiver can do, and a lying router
+ * Lying receivers and routers
  *
- * A receiver that echoes too low a price makes its own sender send too much: at most x_max, 256 MB in a window, and
- * no more than application, receive window and loss let through, since data must still be acknowledged. It can do
- * no more with any TCP whose losses it conceals, and like there it hurts others at its bottleneck. Where the
- * bottleneck is priced the others give way, to the last packet each; an operator who does not trust its receivers
- * must police, as with TCP. Where it is not, the standing queue or the losses end it (host_check_bottleneck()), unless the
- * price that is echoed also rises. One that echoes too high a price slows down its own transfer, to a packet every
- * 200 ms at worst, and so does a router to all that pass it; both could do so by dropping. Neither can make a
- * connection close or hang: any sequence of fields moves bounded numbers by bounded steps (maxnet.h), and the next
- * honest price is obeyed in full. Whatever is malformed counts as no option. A start rate is heard once, before the
- * first price. Nobody off the path can forge an echo without TCP's sequence numbers: options are read after TCP has
- * found the packet acceptable. A router that removes the option makes the connection fall back. Nothing of this
- * touches TCP's checks of what was received: data arrives whole or not at all.
+ * A receiver that echoes too low a price makes its own sender send too much: up to x_max, 256 MB in a window, and no
+ * more than application, receive window and loss allow, since data must still be acknowledged. It can do no more than
+ * with any TCP whose losses it conceals, and like there it harms others at its bottleneck. At a priced bottleneck the
+ * others give way completely; an operator who does not trust its receivers must police, as with TCP. At one without a
+ * price, the standing queue or losses end it (host_check_bottleneck()), unless the echoed price rises as well.
+ *
+ * A receiver that echoes too high a price slows its own transfer, down to a packet per 200 ms, and so does a router to
+ * all traffic through it; both could do the same by dropping packets. Neither can make a connection close or hang: any
+ * sequence of fields changes bounded numbers in bounded steps (maxnet.h), and the next true price is applied in full. A
+ * malformed option counts as none. A start rate is used once, before the first price. Without TCP's sequence numbers an
+ * echo cannot be forged: options are read after TCP has accepted the packet. A router that removes the option makes the
+ * connection fall back. None of this affects TCP's integrity checks.
  *
  *
  * Kernels
  *
- *   6.1    the oldest tried for; all helpers used here are there
- *   6.4    the law is a link, which can be pinned: before, the daemon registers it without, and pins the map instead
- *   6.10   cong_control() has other arguments; only the first is used, which is the socket in all of them
+ *   6.1    the oldest supported; it has all helpers that are used
+ *   6.4    struct_ops are links, which can be pinned; before, the daemon registers the law without and pins its map
+ *   6.10   cong_control() has other arguments; only the common first one is used, the socket
  */
 #include "wire.h"
 #include "host_maps.h"
@@ -94,7 +92,7 @@
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
-/* A connection as the daemon reads it. */
+/* Lists connections, as the daemon reads them (struct host_record). */
 SEC("iter/bpf_sk_storage_map")
 int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 {

@@ -1,61 +1,60 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The law as TCP's congestion control: what to do about an acknowledgement, a time-out, and a path without a price.
+ * The law as a TCP congestion control: ACKs, time-outs, and the fallback for paths without a price.
  */
 #ifndef WATERFILL_HOST_LAW_H
 #define WATERFILL_HOST_LAW_H
 
 #include "host_maps.h"
 
-/* Shortest and longest round trip that the law is told, us: half a second is what two packets take at 48 kbit/s. */
+/* Limits of the RTT that the law gets. Half a second is the time of two packets at 48 kbit/s. */
 #define TAU_MIN_US 1000
 #define TAU_MAX_US 500000
-/* Slowest rate: a packet in so many us. Slower, it would hear too late that the price has fallen. */
+/* At the slowest rate. With fewer packets, the source would learn too late that the price has fallen. */
 #define MAX_PACKET_INTERVAL_US 200000
 #define INFINITE_SSTHRESH 0x7fffffff
 #define NO_RTT (~0u)
 #define NO_DELAY 0x7fffffff
-/* Most bytes in flight. TCP sizes its send buffer as an int of 2 windows with up to 2.9 times of overhead. */
+/* TCP sizes its send buffer as an int: 2 windows, with up to 2.9 times of overhead. */
 #define WINDOW_MAX_BYTES (256u << 20)
-/* Largest super-packet, bytes. */
+/* Largest super-packet. */
 #define BURST_MAX_BYTES 65536
-/* us: bursts that would leave more often are clocked by acknowledgements. 14000 timers a second took a seventh of a virtual machine's processor. */
+/* Bursts that would be more frequent are clocked by ACKs: 14000 timers per second took a seventh of a VM's CPU. */
 #define MIN_TIMER_INTERVAL_US 100
-/* Packets or bursts: from here on the rounding to whole ones is below 1 %. */
-#define ACK_CLOCK_MIN_BURSTS 128 /* of bursts: the margin of three is then below 2.4 % */
-/* 2^-10, and how far pacing may go beyond the law's rate. TCP itself makes up for half a burst. */
+/* Windows of this many bursts can be clocked by ACKs: the margin of three bursts is then below 2.4 %. */
+#define ACK_CLOCK_MIN_BURSTS 128
+/* Limits of the pacing boost, 2^-10. TCP itself makes up for half a burst. */
 #define BOOST_ONE 1024
 #define BOOST_MAX (8 * BOOST_ONE)
-/* Packets and us in which the rate that comes about shows: a burst more or less, of 43 packets of 1500 bytes, is 4 %. */
+/* Packets and time for one measurement of the rate: a burst more or less, of 43 packets of 1500 bytes, is 4 %. */
 #define BOOST_PACKETS 1024
 #define BOOST_INTERVAL_US 1000
 /* RFC 6928's initial window, packets. */
 #define INITIAL_WINDOW 10
-/* How long places are remembered, ns. */
+/* How long destinations that lose the option are remembered. */
 #define SYN_DROP_BACKOFF_NS (600ull * 1000000000)
 #define NO_ECHO_BACKOFF_NS (60ull * 1000000000)
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define AF_INET6 10
 
-/* Rounds of acknowledged data without a price before the first one. One suffices if nothing is lost on the way back.
- */
+/* Rounds of acknowledged data without a first price. One suffices if no ACK is lost. */
 #define ROUNDS_UNANSWERED 3
 /* Rounds of acknowledged data without an echo. */
 #define ROUNDS_WITHOUT_ECHO 4
-/* The same while losses are repaired: three SACK blocks beside timestamps leave no room for an echo. */
+/* The same during recovery: three SACK blocks beside timestamps leave no space for an echo. */
 #define ROUNDS_WITHOUT_ECHO_IN_RECOVERY 128
-/* From when on the rate falls meanwhile, by a 16th each round. */
+/* After this many of them the rate decreases by a 16th per round. */
 #define ROUNDS_BEFORE_DECREASE 8
 /*
- * How much evidence says that the bottleneck gives no price, and what a round adds to it: 16 rounds with a queue,
- * which harms little and may pass, 8 with one as long as the path or with losses, 3 in which a tenth is lost.
+ * Evidence that the bottleneck writes no price, and the contribution of a round: it takes 16 rounds with a queue, which
+ * does little harm and may pass, 8 with a queue as long as the path or with losses, 3 with a tenth lost.
  */
 #define EVIDENCE_MAX 16
 #define EVIDENCE_QUEUE 1
 #define EVIDENCE_LOSS 2
 #define EVIDENCE_HEAVY_LOSS 6
-/* A shorter queue, us, may be a host's own delay. */
+/* A shorter queue may be the host's own delay. */
 #define QUEUE_MIN_US 3000
 
 static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
@@ -70,13 +69,13 @@ static __always_inline struct host_connection *host_connection_of(void *sk)
 
 static __always_inline bool host_is_ipv4(const struct sock_common *s)
 {
-	/* An IPv6 socket may speak IPv4: ::ffff:a.b.c.d. */
+	/* An IPv6 socket may use IPv4: ::ffff:a.b.c.d. */
 	return s->skc_family != AF_INET6 ||
 	       (!s->skc_v6_daddr.in6_u.u6_addr32[0] && !s->skc_v6_daddr.in6_u.u6_addr32[1] &&
 		s->skc_v6_daddr.in6_u.u6_addr32[2] == bpf_htonl(0xffff));
 }
 
-/* A full packet in bytes, from IP's header on: what the law and the routers count. */
+/* Returns the bytes of a full packet from the IP header on, as the law and the routers count them. */
 static __always_inline __u32 host_packet_bytes(const struct tcp_sock *tp)
 {
 	__u32 ip = host_is_ipv4(&tp->inet_conn.icsk_inet.sk.__sk_common) ? 20 : 40;
@@ -84,7 +83,7 @@ static __always_inline __u32 host_packet_bytes(const struct tcp_sock *tp)
 	return ip + tp->inet_conn.icsk_ext_hdr_len + tp->tcp_header_len + tp->mss_cache;
 }
 
-/* The payload of it, in bytes. */
+/* Returns the payload bytes of a full packet. */
 static __always_inline __u32 host_payload_bytes(const struct tcp_sock *tp, const struct host_connection *c)
 {
 	__u32 mss = tp->mss_cache;
@@ -92,7 +91,7 @@ static __always_inline __u32 host_payload_bytes(const struct tcp_sock *tp, const
 	return mss > c->reserved_bytes + 1 ? mss - c->reserved_bytes : 1;
 }
 
-/* TCP's smallest sample, us; 0: there is none */
+/* Returns TCP's smallest RTT sample, us; 0: none. */
 static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
 {
 	__u32 rtt = tp->rtt_min.s[0].v;
@@ -100,26 +99,26 @@ static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
 	return rtt == NO_RTT ? 0 : rtt;
 }
 
-/* The slowest rate, bit/s, in packets of so many bytes. */
+/* Returns the slowest rate, bit/s, for packets of this size. */
 static __always_inline __u64 host_min_rate(__u32 packet)
 {
 	return (__u64)packet * 8000000 / MAX_PACKET_INTERVAL_US;
 }
 
 /*
- * The round trip of the law's loop, us; 0: not known.
+ * Returns the RTT of the law's control loop, tau, in us; 0: not known.
  *
- * That is the path's, as long as a price is as old as that when it comes back. On a short path it is older: routers
- * make a new one every dt_p, a millisecond; and if less than a packet goes in a round trip, the next answer is as
- * far away as the next packet, or the one after that, as a receiver may wait for two. With a tau smaller than its
- * loop's the law would be unstable, with a larger one it is slower, no more, and D(q) does not depend on it. The
- * step doubles and halves, so that it rests; eq. 12 keeps the rate when tau shrinks.
+ * That is the path's RTT as long as a price has that age when its echo arrives. On a short path it is older: routers
+ * update it once per dt_p, a millisecond. With less than a packet per RTT, the next echo comes with the next packet, or
+ * the one after that, as a receiver may delay its ACK. With a tau below its loop's, the law would be unstable; with a
+ * larger one it is only slower, and D(q) does not depend on tau. Here tau changes in factors of two, so that it settles;
+ * eq. 12 keeps the rate when tau shrinks.
  *
- * When it grows the rate has fallen, and after a step of the price, true or forged, by far more than the price asks
- * for: alpha/tau is 660 a second at 1 ms, where 1/T is 2.5. The law mends that in a few tau of the path; but with
- * packets so rare it would take tau^2 / (alpha eta T) of the new tau, a minute at 1 s. So the next price is obeyed as
- * if it were the first, and the rate is D(q) again. So too from below the slowest rate, where what is sent does not
- * follow the law (host_on_ack()).
+ * When tau grows, the rate has fallen, and after a step of the price by far more than the price requires: alpha/tau is
+ * 660 per second at 1 ms, where 1/T is 2.5. The law corrects that within a few tau of the path; but with packets so
+ * rare it would take tau^2 / (alpha eta T) of the new tau, a minute at 1 s. So the next price is applied as if it were
+ * the first, and the rate is D(q) again. The same holds below the slowest rate, where the actual rate does not follow
+ * the law (host_on_ack()).
  */
 static __always_inline __u32 host_loop_rtt(const struct tcp_sock *tp, const struct host_connection *c)
 {
@@ -161,7 +160,7 @@ static __always_inline void host_get_destination(struct host_destination *destin
 	destination->address[3] = s->skc_daddr;
 }
 
-/* A new law: it asks. What the handshake brought it hears at once. */
+/* Initialises the law, which applies an echo of the handshake at once. */
 static __always_inline void host_init_source(const struct host_params *p, const struct tcp_sock *tp,
 				       struct host_connection *c)
 {
@@ -188,13 +187,16 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 }
 
 /*
- * A timer that comes late is rate lost, as TCP makes up for half a burst at most. On a virtual machine of 2026 with two
- * busy processors 18 % of 1 Gbit/s were lost in packets of 9000 bytes, and 44 % of 10 Gbit/s in bursts of 64 kB. So what
- * is delivered is held against the law's rate, and pacing goes so much faster that they agree: within 3 %, the
- * noise of bursts. Where the application holds the rate down it goes back to the law's, and where the window does, or
- * losses are being repaired, it goes no faster. Not so where the margin is small beside the window (ACK_CLOCK_MIN_BURSTS): there the
- * window holds the rate, at most 2.4 % above the law's, which the price then takes back, and pacing, a quarter faster,
- * only spreads the packets; going faster still, one flow of two on busy processors took from the other. The law's rate is the smaller of then and now: one that rises is not yet delivered.
+ * Updates the pacing boost, which makes up for late timers: TCP itself makes up for half a burst at most. On a VM with
+ * two busy CPUs, late timers cost 18 % of 1 Gbit/s with packets of 9000 bytes, and 44 % of 10 Gbit/s with bursts of
+ * 64 kB. So the delivered rate is compared with the law's, and the boost changes until they agree within 3 %, the noise
+ * of bursts. While the application limits the rate, the boost returns to 1; while the window does, or during recovery,
+ * it does not grow.
+ *
+ * Large windows (ACK_CLOCK_MIN_BURSTS) need no boost: the window limits the rate, up to 2.4 % above the law's, which the
+ * price corrects, and pacing at 5/4 of the rate only spreads packets. With a boost, one of two flows on busy CPUs took
+ * bandwidth from the other. The law's rate here is the smaller of then and now, as a rate that rises is not delivered
+ * yet.
  */
 static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, struct host_connection *c, bool usual)
 {
@@ -203,7 +205,7 @@ static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, 
 	__u64 meant = c->boost_rate < c->source.rate ? c->boost_rate : c->source.rate;
 	__u64 got, share;
 
-	if (usual && (packets < BOOST_PACKETS || took < BOOST_INTERVAL_US || took < tp->srtt_us >> 2)) /* two round trips */
+	if (usual && (packets < BOOST_PACKETS || took < BOOST_INTERVAL_US || took < tp->srtt_us >> 2)) /* two RTTs */
 		return;
 	if (usual && tp->app_limited) {
 		c->pacing_boost -= (c->pacing_boost - BOOST_ONE) / 4;
@@ -226,18 +228,16 @@ static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, 
 }
 
 /*
- * Window and pacing rate from the law's.
+ * Sets window and pacing rate from the law's.
  *
- * The law's window is rate times base round trip, and the rate is what pacing sends at. Where pacing rules, the window does
- * not need to hold the rate down, only to bound what can stand in a queue when nothing else does; it must be large
- * enough not to get in the way: whole packets, and three super-packets more, one that TCP is still filling, one
- * that waits in the device, one that the receiver is still putting together before it acknowledges. At 2 Mbit/s and
- * 28 ms that is 4.7 packets rounded up to 5, and 3; at 1 Gbit/s, with super-packets, 2334 and 129.
+ * The law's window is its rate times the base RTT. Normally pacing sets the rate, and the window only limits the queue
+ * that could build up otherwise. It must not limit the rate: it is a whole number of packets, plus three super-packets,
+ * one that TCP is filling, one in the device, one that the receiver is assembling before its ACK. At 2 Mbit/s and 28 ms
+ * that is 4.7 packets rounded up to 5, plus 3; at 1 Gbit/s with super-packets, 2334 plus 129.
  *
- * Pacing costs a timer for each of TCP's bursts. Where the device takes no super-packets that is one for each packet, every
- * 12 us at 1 Gbit/s. So once a flow is past its start, where bursts would leave more often than
- * every MIN_TIMER_INTERVAL_US and the window is large enough for whole bursts to be fine steps (ACK_CLOCK_MIN_BURSTS),
- * acknowledgements are the clock, as in the papers' own hosts: the window is the law's, without a margin, and nothing is paced.
+ * Pacing needs a timer per burst. Without super-packets (TSO) that is one per packet, every 12 us at 1 Gbit/s. So once a
+ * flow is past its start, if bursts would be more frequent than MIN_TIMER_INTERVAL_US and the window has at least
+ * ACK_CLOCK_MIN_BURSTS, ACKs are the clock, as in the papers' hosts: the law's window without a margin, and no pacing.
  */
 static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, struct host_connection *c)
 {
@@ -245,7 +245,7 @@ static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, stru
 	__u32 payload = host_payload_bytes(tp, c);
 	__u32 packet = host_packet_bytes(tp);
 	__u64 rate, burst, window;
-	int large, ruled;
+	int large, ack_clocked;
 
 	c->source.packet = packet;
 	rate = c->source.rate;
@@ -266,9 +266,9 @@ static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, stru
 	if (!burst)
 		burst = 1;
 	large = window >= ACK_CLOCK_MIN_BURSTS * burst;
-	ruled = large && c->source.mode == MAXNET_PRICED && sk->sk_max_pacing_rate == ~0ul &&
+	ack_clocked = large && c->source.mode == MAXNET_PRICED && sk->sk_max_pacing_rate == ~0ul &&
 		burst * payload * (1000000 / MIN_TIMER_INTERVAL_US) < rate; /* 16 + 15 bits */
-	if (!ruled) {
+	if (!ack_clocked) {
 		if (large)
 			rate += rate / 4;
 		else
@@ -278,10 +278,10 @@ static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, stru
 	if (rate > sk->sk_max_pacing_rate)
 		rate = sk->sk_max_pacing_rate;
 	sk->sk_pacing_rate = rate;
-	if (ruled && c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED) {
+	if (ack_clocked && c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED) {
 		sk->sk_pacing_status = SK_PACING_NONE;
 		c->flags &= ~HOST_PACED;
-	} else if (!ruled && sk->sk_pacing_status == SK_PACING_NONE) {
+	} else if (!ack_clocked && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		c->flags |= HOST_PACED;
 	}
@@ -295,11 +295,11 @@ static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, stru
 	if (window > tp->snd_cwnd_clamp)
 		window = tp->snd_cwnd_clamp;
 	tp->snd_cwnd = window ? window : 1;
-	/* So that whoever follows starts from here by congestion avoidance. */
+	/* The fallback then continues from here in congestion avoidance. */
 	tp->snd_ssthresh = window > 2 ? window : 2;
 }
 
-/* TCP's congestion control becomes one of the kernel's own. Runs release(), but not while in init(). */
+/* Switches the connection to the kernel's congestion control. That runs release(), except during init(). */
 static __always_inline bool host_use_kernel_law(void *sk, const struct host_params *p)
 {
 	char reno[] = "reno";
@@ -308,7 +308,7 @@ static __always_inline bool host_use_kernel_law(void *sk, const struct host_para
 	       !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
 }
 
-/* Gives the connection to the kernel's own law. */
+/* Falls back to the kernel's congestion control, with a window and threshold that fit the reason. */
 static __always_inline void host_fall_back(const struct host_params *p, struct tcp_sock *tp,
 					   struct host_connection *c, __u32 reason)
 {
@@ -321,15 +321,15 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	c->restart_window = 0;
 	if (c->flags & HOST_WAS_PRICED) {
 		if (reason == HOST_STANDING_QUEUE && c->round.rtt != NO_RTT && c->round.rtt > base)
-			window = window * base / c->round.rtt; /* what fits without the queue; 32 + 24 bits */
-		if (reason == HOST_HEAVY_LOSS && delivered + lost) /* what got through, and CUBIC's step */
+			window = window * base / c->round.rtt; /* without the queue; 32 + 24 bits */
+		if (reason == HOST_HEAVY_LOSS && delivered + lost) /* what was delivered, with CUBIC's decrease */
 			window = (__u64)window * delivered / (delivered + lost) * 7 / 10;
 		if (window < 2)
 			window = 2;
 		tp->snd_cwnd = window;
 		tp->snd_ssthresh = window;
 	} else if (reason != HOST_HEAVY_LOSS) {
-		tp->snd_ssthresh = INFINITE_SSTHRESH; /* nothing is known of the path: slow start goes on */
+		tp->snd_ssthresh = INFINITE_SSTHRESH; /* slow start continues, as the path is unknown */
 	}
 	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED)) {
 		struct host_backoff backoff = { .until_ns = bpf_ktime_get_ns() + NO_ECHO_BACKOFF_NS, .failures = 2 };
@@ -343,8 +343,8 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 }
 
 /*
- * TCP's timestamps say how long data were on their way there, on two clocks, of which only changes mean something. An
- * acknowledgement that waited for more data waits in both.
+ * Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning. The
+ * wait of a delayed ACK counts here as it does in the RTT.
  */
 static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp, struct host_round *r)
 {
@@ -353,43 +353,43 @@ static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp,
 	if (!BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp))
 		return;
 	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
-		return; /* the peer's may still be in ms */
+		return; /* the peer's clock may still be in ms */
 	more = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr - r->base_forward_delay_ms;
 	if (more < r->forward_delay_ms)
 		r->forward_delay_ms = more;
 }
 
 /*
- * Whether a queue of so many us stands on the way of the acknowledgements: the round trip is longer, and most of that
- * is not on the way there. No evidence, no: also if data seem to be there sooner than without a queue, as then the
- * peer's clock is not in ms. To the favour of the way there goes a tick. Clocks that drift apart are no matter, as
- * the delay without a queue is taken anew in every round without one (host_check_bottleneck()).
+ * Returns whether a queue of this length (us) is on the ACK path: the RTT has grown, but the forward delay by less than
+ * half of that. Without evidence the answer is no, also if data seem faster than without a queue, because then the peer's
+ * clock is not in ms. One clock tick counts in favour of the forward path. Clock drift does no harm, as the base delay
+ * is measured again in every round without a queue (host_check_bottleneck()).
  */
 static __always_inline bool host_queue_on_ack_path(const struct host_round *r, __u64 queue, __u64 margin)
 {
-	__s64 there = (__s64)r->forward_delay_ms * 1000;
+	__s64 forward = (__s64)r->forward_delay_ms * 1000;
 
 	if (!r->forward_delay_known || r->forward_delay_ms == NO_DELAY)
 		return false;
-	return there + (__s64)margin + 1000 >= 0 && 2 * (there + 1000) < (__s64)queue;
+	return forward + (__s64)margin + 1000 >= 0 && 2 * (forward + 1000) < (__s64)queue;
 }
 
 /*
- * Whether the bottleneck gives no price.
+ * Checks whether the bottleneck writes no price. Returns the reason to fall back, if there is one.
  *
- * At a bottleneck with a price, a queue that stands or overflows means that more comes in than goes out: y >= C >
- * mu C, so its price rises by at least 1 - mu seconds a second, until y < mu C; and from then on the queue falls by
- * at least 1 - mu seconds a second. A queue that does not fall while the price does not rise is somewhere else. No
- * single round shows it: the price takes a round trip to get here and another one to be averaged, and both are
- * noisy. Hence several rounds with a queue or with heavy loss, and both slopes from their first to their last. A
- * slope counts from 1/128 on, so targets up to 0.99 are understood. Random loss of 1 % is never reason enough, as 2
- * % are asked for; nor is MaxStart's own queue, which goes with a price that rises and then falls; nor a queue that
- * acknowledgements wait in, where there are timestamps.
+ * At a priced bottleneck, a standing or overflowing queue means a load y >= C > mu C, so its price rises by at least
+ * 1 - mu seconds per second until y < mu C, and from then on the queue falls by at least 1 - mu seconds per second. A
+ * queue that does not fall while the price does not rise is elsewhere. No single round shows it: a price takes an RTT to
+ * get here and another one to be averaged, and both are noisy. So it takes several rounds with a queue or heavy loss,
+ * and both slopes from the first to the last. A slope counts from 1/128 on, so targets up to 0.99 are recognised.
  *
- * What this takes for a bottleneck without a price, and is none: a router whose price is rising below that of another
- * one on the path, as when a link fills that had nothing to do. Only the highest price is heard, so its rise is not.
+ * These are never a reason: random loss of 1 %, as loss counts from 2 % on; MaxStart's own queue, under which the price
+ * rises and then falls; a queue on the ACK path, if there are timestamps.
+ *
+ * One false alarm remains: a router whose price rises but is still below another one's on the path, as when an idle link
+ * fills. The source only receives the highest price.
  */
-static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c, bool heard)
+static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c, bool has_echo)
 {
 	struct host_round *r = &c->round;
 	__u64 now = tp->tcp_mstamp;
@@ -425,10 +425,10 @@ static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, st
 		weight = EVIDENCE_HEAVY_LOSS;
 	r->evidence += weight;
 	r->evidence_loss_rounds += heavy;
-	if (r->evidence < EVIDENCE_MAX || !heard)
+	if (r->evidence < EVIDENCE_MAX || !has_echo)
 		return HOST_NO_REASON;
 	slope = (now - r->evidence_since_us) / 128; /* us */
-	r->evidence = 0; /* from here on anew, unless it is so */
+	r->evidence = 0; /* start again, unless the slopes confirm it */
 	if (c->source.price > r->evidence_price + slope * 262144 / 1000000) /* us to 2^-18 s */
 		return HOST_NO_REASON;
 	if (r->evidence_loss_rounds)
@@ -437,19 +437,19 @@ static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, st
 }
 
 /*
- * The last price has grown old, as losses are being repaired and leave no room for an echo: what it stood for is no
- * longer known. Fewer packets, fewer losses, fewer SACK blocks: until an echo gets through, and is obeyed in full.
- * When many start at once, each with all of the spare capacity, this is what makes them hear how many they are.
+ * Reduces the rate, because the last price is too old: recovery leaves no space for an echo. Fewer packets mean fewer
+ * losses and fewer SACK blocks, until an echo arrives and is applied in full. When many flows start at the same time,
+ * each at the full spare capacity, this is how they recover.
  */
 static __always_inline void host_reduce_rate(struct host_connection *c, __u64 by)
 {
 	c->source.rate -= by;
 	if (c->source.start_rate > c->source.rate)
-		c->source.start_rate = c->source.rate; /* MaxStart goes on from here */
+		c->source.start_rate = c->source.rate; /* MaxStart continues from here */
 	c->source.window = maxnet_window(c->source.rate, c->source.base_rtt);
 }
 
-/* A round has ended. The reason to fall back, if there is one. */
+/* Ends a round. Returns the reason to fall back, if there is one. */
 static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct host_connection *c, bool recovering)
 {
 	struct host_round *r = &c->round;
@@ -458,14 +458,14 @@ static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct ho
 	__u32 reason = HOST_NO_REASON;
 
 	r->count++;
-	r->rounds_without_echo++; /* 1: an echo came in this round */
+	r->rounds_without_echo++; /* 1: an echo arrived in this round */
 	if (!c->source.rate) {
 		if (r->count >= ROUNDS_UNANSWERED)
 			reason = c->echoes ? HOST_NO_ROUTER : HOST_NO_ECHO;
 	} else if (r->rounds_without_echo >= (recovering ? ROUNDS_WITHOUT_ECHO_IN_RECOVERY : ROUNDS_WITHOUT_ECHO)) {
 		reason = HOST_NO_ECHO;
 	} else {
-		/* Without an echo nobody knows whether the price rises. */
+		/* Without an echo it is unknown whether the price rises. */
 		reason = host_check_bottleneck(tp, c, r->rounds_without_echo == 1);
 		if (r->rounds_without_echo > 1 && lost * 10 >= lost + delivered)
 			host_reduce_rate(c, c->source.rate / 2);
@@ -521,21 +521,20 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	}
 
 	if (!c->source.rate) {
-		/* Nobody has answered yet. Until somebody does, or it is clear that nobody will, as any TCP starts.
-		 */
+		/* No router has answered yet: slow start, until one does or it is clear that none will. */
 		tp->snd_cwnd += acked;
 		return;
 	}
 	host_update_pacing_boost(tp, c, !recovering && !c->restart_window && c->source.mode == MAXNET_PRICED);
-	/* After a time-out: twice as much each round trip, as long as prices come. */
+	/* After a time-out: double per RTT, as long as echoes arrive. */
 	if (c->restart_window && c->round.rounds_without_echo < 2)
 		c->restart_window += acked;
 	host_set_window_and_pacing(tp, c);
 }
 
-/* ------------------------------------------------------------------ what TCP calls */
+/* ------------------------------------------------------------------ TCP's callbacks */
 
-/* BPF_PROG() names a context that not everybody uses. */
+/* BPF_PROG() has a context argument that some programs do not use. */
 #pragma clang diagnostic push
 #pragma clang diagnostic ignored "-Wunused-parameter"
 
@@ -547,7 +546,7 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 
 	if (!p)
 		return;
-	if (!c) { /* not of our cgroup or namespace, or older than the programs */
+	if (!c) { /* in another cgroup or namespace, or older than the programs */
 		host_use_kernel_law(sk, p);
 		return;
 	}
@@ -574,7 +573,7 @@ void BPF_PROG(waterfill_law_release, struct sock *sk)
 	c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED | HOST_PACED);
 }
 
-/* Kernels before 6.10 give (sk, rs), later ones (sk, ack, flag, rs): what is common to both is all that is needed. */
+/* Kernels before 6.10 pass (sk, rs), later ones (sk, ack, flag, rs): only the common first argument is used. */
 SEC("struct_ops")
 void BPF_PROG(waterfill_law_control, struct sock *sk)
 {
@@ -583,13 +582,16 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 
 	if (!p)
 		return;
-	if (!c) { /* the programs were replaced by some that keep another state */
+	if (!c) { /* the programs were replaced by a version with another state */
 		host_use_kernel_law(sk, p);
 		return;
 	}
 	if (!(c->flags & HOST_ESTABLISHED))
 		return; /* the SYN-ACK, before init() */
-	/* So says init(). Once in some hundred connections it did not stick, for a reason not found, and data asked for no price. */
+	/*
+	 * init() sets these too. In about 1 of 100 connections they were lost, for an unknown reason, and data did not
+	 * request a price.
+	 */
 	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 	if (!(c->flags & HOST_LAW_STARTED))
 		host_init_source(p, tcp_sk(sk), c);
@@ -604,8 +606,8 @@ __u32 BPF_PROG(waterfill_law_ssthresh, struct sock *sk)
 	__u32 window = tp->snd_cwnd;
 
 	if (c && c->source.rate)
-		return window > 2 ? window : 2; /* a loss says nothing */
-	window = window * 7 / 10; /* not priced: as CUBIC, which takes over */
+		return window > 2 ? window : 2; /* loss is not congestion */
+	window = window * 7 / 10; /* without a price: as CUBIC */
 	return window > 2 ? window : 2;
 }
 
@@ -638,7 +640,7 @@ void BPF_PROG(waterfill_law_event, struct sock *sk, enum tcp_ca_event event)
 	}
 }
 
-/* At 24 Mbit/s and above, super-packets are of two packets and more by themselves; below, pairs would be bursts. */
+/* From 24 Mbit/s on, super-packets have two or more packets anyway; below, pairs would be bursts. */
 SEC("struct_ops")
 __u32 BPF_PROG(waterfill_law_segments, struct sock *sk)
 {
@@ -656,7 +658,7 @@ struct tcp_congestion_ops waterfill_law = {
 	.undo_cwnd = (void *)waterfill_law_undo,
 	.cwnd_event = (void *)waterfill_law_event,
 	.min_tso_segs = (void *)waterfill_law_segments,
-	.flags = TCP_CONG_NON_RESTRICTED, /* anybody may use it, in any network namespace */
+	.flags = TCP_CONG_NON_RESTRICTED, /* every user may select it, in every network namespace */
 	.name = "bpf_maxnet",
 };
 

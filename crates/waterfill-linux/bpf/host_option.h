@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The option: asked for on the SYN, answered on the SYN-ACK, then on every packet that has a reason to carry it.
+ * The TCP option: requested on the SYN, answered on the SYN-ACK, then on packets with data or with an answer.
  */
 #ifndef WATERFILL_HOST_OPTION_H
 #define WATERFILL_HOST_OPTION_H
@@ -14,16 +14,16 @@
 #define TCP_FLAG_RST 0x04
 #define TCP_FLAG_ACK 0x10
 
-/* What a packet's option says, or is to say. */
+/* The option of a packet. */
 struct host_option {
-	__u32 type; /* enum waterfill_option_type; 0: there is none that makes sense */
+	__u32 type; /* enum waterfill_option_type; 0: none, or malformed */
 	__u32 forward;
 	__u32 echo;
 };
 
-/* Packets of data in each direction, from which on a connection counts as going both ways. */
+/* A connection is bidirectional after this many data packets in each direction. */
 #define BIDIRECTIONAL_PACKETS 16
-/* Echoes go on for so long after the last request, us: longer than any acknowledgement is delayed. */
+/* How long a request is answered: longer than any ACK is delayed. */
 #define REQUEST_LIFETIME_US 1000000
 
 /* ------------------------------------------------------------------ on the wire */
@@ -40,7 +40,7 @@ static __always_inline void write_u24(__u8 *b, __u32 value)
 	b[2] = value;
 }
 
-/* How long an option is. The papers' form has one length, for both values. */
+/* Returns the length of an option. The papers' form has one length, for both values. */
 static __always_inline __u32 host_option_length(const struct host_params *p, __u32 type)
 {
 	if (!type)
@@ -50,8 +50,7 @@ static __always_inline __u32 host_option_length(const struct host_params *p, __u
 	return WATERFILL_OPTION_BYTES;
 }
 
-/* The packet's option; with BPF_LOAD_HDR_OPT_TCP_SYN that of the SYN being answered. Whatever is malformed is none.
- */
+/* Reads the packet's option, or with BPF_LOAD_HDR_OPT_TCP_SYN that of the SYN being answered. */
 static __always_inline void host_read_option(struct bpf_sock_ops *ops, const struct host_params *p, __u64 flags,
 				      struct host_option *option)
 {
@@ -63,7 +62,7 @@ static __always_inline void host_read_option(struct bpf_sock_ops *ops, const str
 	option->echo = 0;
 	b[0] = p->kind;
 	if (p->kind == WATERFILL_KIND_EXPERIMENT) {
-		b[1] = 4; /* kind, length and the ExID are searched for */
+		b[1] = 4; /* search for kind, length and ExID */
 		b[2] = WATERFILL_EXID >> 8;
 		b[3] = WATERFILL_EXID & 0xff;
 	}
@@ -111,15 +110,15 @@ static __always_inline int host_write_option(struct bpf_sock_ops *ops, const str
 	return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BOTH_BYTES, 0);
 }
 
-/* ------------------------------------------------------------------ what a connection says */
+/* ------------------------------------------------------------------ which option to send */
 
-/* The law is in charge and asks for prices. */
+/* Whether the law is active and needs prices. */
 static __always_inline bool host_requests_price(const struct host_connection *c)
 {
 	return c->flags & HOST_LAW_ACTIVE && c->flags & HOST_NEGOTIATED && !c->reason;
 }
 
-/* The peer asks, or asked a moment ago. A start rate is answered a few times and not for a whole second. */
+/* Whether the peer's last request is recent. A start rate is answered a few times, not for a whole second. */
 static __always_inline bool host_peer_requests_price(const struct tcp_sock *tp, const struct host_connection *c)
 {
 	if (c->receiver.start && tp->data_segs_out > BIDIRECTIONAL_PACKETS)
@@ -127,38 +126,38 @@ static __always_inline bool host_peer_requests_price(const struct tcp_sock *tp, 
 	return c->requested_us && tp->tcp_mstamp - c->requested_us < REQUEST_LIFETIME_US;
 }
 
-/* The option that this connection's packets need room for. */
+/* Returns the largest option that the connection's packets need space for. */
 static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	bool asks = host_requests_price(c);
-	bool asked = host_peer_requests_price(tp, c);
+	bool requests = host_requests_price(c);
+	bool requested = host_peer_requests_price(tp, c);
 
-	if (asks && asked) {
+	if (requests && requested) {
 		if (c->receiver.start || (tp->data_segs_in > BIDIRECTIONAL_PACKETS && tp->data_segs_out > BIDIRECTIONAL_PACKETS))
 			return WATERFILL_BOTH;
 		return WATERFILL_FORWARD;
 	}
-	if (asks)
+	if (requests)
 		return WATERFILL_FORWARD;
-	return asked ? WATERFILL_ECHO : 0;
+	return requested ? WATERFILL_ECHO : 0;
 }
 
-/* The option for a packet of the established connection. */
+/* Returns the option for a packet of an established connection. */
 static __always_inline __u32 host_choose_option(const struct host_params *p, const struct tcp_sock *tp,
 				       struct host_connection *c, bool data)
 {
-	bool asks = host_requests_price(c) && data; /* only what is load is asked a price for */
-	bool asked = host_peer_requests_price(tp, c);
+	bool requests = host_requests_price(c) && data; /* ACKs are no load */
+	bool requested = host_peer_requests_price(tp, c);
 
-	if (asks && asked) {
+	if (requests && requested) {
 		if (c->reserved_bytes >= host_option_length(p, WATERFILL_BOTH))
 			return WATERFILL_BOTH;
 		c->flags ^= HOST_ECHO_TURN;
 		return c->flags & HOST_ECHO_TURN ? WATERFILL_ECHO : WATERFILL_FORWARD;
 	}
-	if (asks)
+	if (requests)
 		return WATERFILL_FORWARD;
-	return asked ? WATERFILL_ECHO : 0;
+	return requested ? WATERFILL_ECHO : 0;
 }
 
 /* ------------------------------------------------------------------ callbacks */
@@ -175,7 +174,7 @@ static __always_inline bool host_namespace_enabled(struct bpf_sock_ops *ops)
 
 static __always_inline void host_enable_callbacks(struct bpf_sock_ops *ops, __u32 callbacks)
 {
-	/* Others' programs may have set their own. */
+	/* Keep those that other programs have set. */
 	if ((ops->bpf_sock_ops_cb_flags & callbacks) != callbacks)
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | callbacks);
 }
@@ -188,7 +187,7 @@ static __always_inline void host_disable_callbacks(struct bpf_sock_ops *ops)
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~HOST_CALLBACKS);
 }
 
-/* A socket is about to send a SYN. */
+/* A socket is about to connect. */
 static __always_inline void host_connect(struct bpf_sock_ops *ops)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -216,7 +215,7 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 		return;
 	}
 	host_enable_callbacks(ops, HOST_CALLBACKS);
-	/* The first SYN waits less long (below): with two retries more, the connection gives up no earlier. */
+	/* The first SYN times out earlier (below): two more retries keep the total time. */
 	if (!bpf_getsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)) && retries > 0 && retries < 126 &&
 	    retries != (int)c->syn_retries) {
 		retries += 2;
@@ -226,9 +225,9 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 }
 
 /*
- * The first time-out of a SYN with the option: 300 ms instead of a second, as on a path that eats it everybody
- * waits for that. Longer than most round trips; if it is too short, a second SYN has gone in vain, and the answer
- * to the first still counts. In jiffies; 0: as the kernel does.
+ * Returns the first time-out of a SYN with the option in jiffies; 0: the kernel's. It is 300 ms instead of a second, as
+ * every connection waits for it on a path that drops such SYNs. If it is too short, a second SYN was sent in vain, and
+ * the answer to the first still counts.
  */
 static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 {
@@ -242,11 +241,11 @@ static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!c || !tp || c->reason || c->flags & HOST_ESTABLISHED)
 		return 0;
-	/* Until now it is what the kernel begins with, a second, in jiffies. */
+	/* So far this is the kernel's initial second, in jiffies. */
 	return tp->inet_conn.icsk_rto * 3 / 10;
 }
 
-/* Room for the option of a SYN or SYN-ACK. The latter has no socket yet, and repeats what the SYN brought. */
+/* Chooses the option of a SYN or SYN-ACK. A SYN-ACK has no socket yet, and echoes the SYN's value. */
 static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, const struct host_params *p,
 						 struct host_option *option)
 {
@@ -259,9 +258,7 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 	if (ops->skb_tcp_flags & TCP_FLAG_ACK) {
 		struct host_option syn;
 
-		/* Not there for a SYN-ACK that is sent again: then the first one may have been eaten, and it goes
-		 * without.
-		 */
+		/* Fails for a retransmitted SYN-ACK, which goes without, as the first may have been dropped. */
 		host_read_option(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, &syn);
 		if (syn.type & WATERFILL_FORWARD && syn.forward & FIXED_FLAG) {
 			option->type = WATERFILL_BOTH;
@@ -272,7 +269,7 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 	if (!ops->is_fullsock || !sk)
 		return 0;
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
-	/* A SYN that is sent again goes without: the first one may have been eaten. */
+	/* A retransmitted SYN goes without, as the first may have been dropped. */
 	if (c && !c->reason && !(c->flags & HOST_OPTION_SENT))
 		option->type = WATERFILL_FORWARD;
 	return option->type;
@@ -316,7 +313,7 @@ static __always_inline void host_reserve_space(struct bpf_sock_ops *ops, const s
 		return;
 	plan = host_choose_option(p, tp, c, ops->skb_len);
 	bytes = host_option_length(p, plan);
-	/* A segment with data was cut to a size that leaves room for so much, and not more. */
+	/* The size of a data segment leaves only this space. */
 	if (!bytes || (ops->skb_len && bytes > c->reserved_bytes))
 		return;
 	if (!bpf_reserve_hdr_opt(ops, bytes, 0))
@@ -345,25 +342,23 @@ static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, c
 	if (!c || !c->option_type)
 		return;
 	option.type = c->option_type;
-	option.forward = 0; /* a price is asked for */
+	option.forward = 0; /* requests a price */
 	option.echo = maxnet_echo(&c->receiver);
 	host_write_option(ops, p, &option);
 }
 
-/* What a packet's option says, to the two roles that this end may have. */
+/* Processes a received option, for either role of this end. */
 static __always_inline void host_receive_option(const struct host_params *p, const struct tcp_sock *tp,
 				      struct host_connection *c, const struct host_option *option)
 {
 	__u32 rtt = host_base_rtt(tp);
 
 	if (option->type & WATERFILL_FORWARD) {
-		/* The handshake's round trip, as exact as the kernel's clock, or the one that data clocked by our
-		 * ACKs shows.
-		 */
+		/* Of the handshake, with the kernel clock's resolution; or estimated from data that our ACKs clock. */
 		if (!rtt)
 			rtt = tp->rcv_rtt_est.rtt_us >> 3;
 		if (rtt && rtt < TAU_MIN_US)
-			rtt = TAU_MIN_US; /* as the other end does */
+			rtt = TAU_MIN_US; /* like the other end */
 		c->requested_us = tp->tcp_mstamp;
 		maxnet_receive(&p->law, &c->receiver, tp->tcp_mstamp, rtt, option->forward);
 	}
@@ -374,7 +369,8 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 	}
 }
 
-static __always_inline void host_update_backoff(const struct tcp_sock *tp, const struct host_connection *c, bool eaten)
+/* Records that a SYN with the option was dropped, or forgets it after a success. */
+static __always_inline void host_update_backoff(const struct tcp_sock *tp, const struct host_connection *c, bool dropped)
 {
 	struct host_destination destination = {};
 	struct host_backoff backoff = {};
@@ -382,18 +378,18 @@ static __always_inline void host_update_backoff(const struct tcp_sock *tp, const
 
 	host_get_destination(&destination, tp, c->netns);
 	before = bpf_map_lookup_elem(&places, &destination);
-	if (!eaten) {
+	if (!dropped) {
 		if (before)
 			bpf_map_delete_elem(&places, &destination);
 		return;
 	}
-	/* Once may have been a loss like any other. */
+	/* A single failure may be an ordinary loss. */
 	backoff.failures = before ? before->failures + 1 : 1;
 	backoff.until_ns = bpf_ktime_get_ns() + SYN_DROP_BACKOFF_NS;
 	bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
 }
 
-/* The handshake is over; `ops` has the packet that ended it. Runs before the law's init(), unless that came early. */
+/* The handshake is over; `ops` has its last packet. Usually runs before the law's init(). */
 static __always_inline void host_established(struct bpf_sock_ops *ops, const struct host_params *p, bool active)
 {
 	struct bpf_sock *sk = ops->sk;

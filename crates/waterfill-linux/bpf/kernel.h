@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * What these programs read and write of the running kernel's own structures: the fields used and no
- * others. Offsets are found at load time in the kernel's type information (CO-RE), so one object
- * serves every kernel that has these fields.
+ * The kernel's own structures, with only the fields that these programs use. Offsets come from the running kernel's type
+ * information at load time (CO-RE), so one object works on every kernel that has these fields.
  */
 #ifndef WATERFILL_KERNEL_H
 #define WATERFILL_KERNEL_H
@@ -15,7 +14,7 @@
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
-/* The queue behind a device, for the router. */
+/* For the router: the queue of a device. */
 struct gnet_stats_queue {
 	__u32 backlog;
 };
@@ -41,13 +40,13 @@ struct sk_buff {
 
 #pragma clang attribute pop
 
-/* Qdisc.flags, which type information does not name. */
+/* Qdisc.flags, which are not in the type information. */
 #define TCQ_F_BUILTIN 0x1
 #define TCQ_F_MQROOT 0x8
 #define TCQ_F_CPUSTATS 0x20
 #define TCQ_F_OFFLOADED 0x200
 
-/* The kernel's own view of a packet (6.2). */
+/* Returns the kernel's structure of a packet (Linux 6.2). */
 extern void *bpf_cast_to_kern_ctx(void *context) __ksym __weak;
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* What the host's programs read and write of TCP's own structures, as kernel.h explains. */
+/* TCP's structures, with the fields that the host programs use; see kernel.h. */
 #ifndef WATERFILL_KERNEL_TCP_H
 #define WATERFILL_KERNEL_TCP_H
 
@@ -28,8 +28,8 @@ struct sock {
 	struct sock_common __sk_common;
 	__u32 sk_pacing_status;
 	unsigned long sk_pacing_rate;     /* bytes/s of payload */
-	unsigned long sk_max_pacing_rate; /* what the application allows; all ones: anything */
-	__u16 sk_gso_max_segs;            /* segments of a super-packet; 1 where the device takes none */
+	unsigned long sk_max_pacing_rate; /* the application's limit; all ones: none */
+	__u16 sk_gso_max_segs;            /* segments of a super-packet; 1 if the device has no TSO */
 };
 
 struct inet_sock {
@@ -57,26 +57,26 @@ struct tcp_rack {
 };
 
 struct tcp_options_received {
-	__u32 rcv_tsval; /* the peer's clock when it sent the packet at hand, */
-	__u32 rcv_tsecr; /* and ours when we sent what it answers: ms, each from a start of its own */
+	__u32 rcv_tsval; /* ms: the peer's clock when it sent the current packet */
+	__u32 rcv_tsecr; /* ms: our clock when we sent what it acknowledges; the clocks' origins differ */
 	__u16 saw_tstamp : 1;
 };
 
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
-	__u16 tcp_header_len; /* with timestamps, without what comes and goes */
+	__u16 tcp_header_len; /* with timestamps, without options that vary */
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
 	__u32 snd_ssthresh;
-	__u32 delivered; /* packets, ever */
-	__u32 lost;      /* packets, ever */
-	__u32 app_limited; /* not 0: the application, not TCP, holds the rate down */
-	__u8 is_cwnd_limited : 1; /* the window has held it down within the last one */
+	__u32 delivered; /* packets since the connection began */
+	__u32 lost;      /* packets since the connection began */
+	__u32 app_limited; /* not 0: the application limits the rate */
+	__u8 is_cwnd_limited : 1; /* the window limited the rate within the last window */
 	__u32 data_segs_in;
 	__u32 data_segs_out;
 	__u32 srtt_us; /* times 8 */
-	__u64 tcp_mstamp; /* us: when the packet at hand came */
+	__u64 tcp_mstamp; /* us: arrival of the current packet */
 	struct minmax rtt_min;
 	struct tcp_rack rack;
 	struct tcp_options_received rx_opt;

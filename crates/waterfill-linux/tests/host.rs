@@ -244,11 +244,11 @@ fn connections_on_paths_without_a_price_fall_back() {
     };
     falls_back("", true, "no router on the path writes a price");
     falls_back("", false, "the peer did not answer the option");
-    falls_back("strip", true, "the peer did not answer the option");
+    falls_back("remove", true, "the peer did not answer the option");
     // After two failures the destination is remembered.
-    falls_back("eat", true, "a SYN with the option got no answer");
-    falls_back("eat", true, "a SYN with the option got no answer");
-    falls_back("eat", true, "earlier connections to this address lost the option");
+    falls_back("drop_syn", true, "a SYN with the option got no answer");
+    falls_back("drop_syn", true, "a SYN with the option got no answer");
+    falls_back("drop_syn", true, "earlier connections to this address lost the option");
 }
 
 #[test]
@@ -256,7 +256,7 @@ fn missing_echoes_are_detected_and_remembered() {
     let Some(network) = Network::new() else { return };
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
-    network.path("strip_data", &["b"]);
+    network.path("remove_from_data", &["b"]);
     let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
     // The receiver gets no requests, so it echoes nothing.
     assert_eq!(flow["fallback_reason"], "no echo arrives", "{flow}");
@@ -269,7 +269,7 @@ fn data_arrive_unchanged_whatever_the_option_contains() {
     let Some(network) = Network::new() else { return };
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
-    network.path("forge", &["a", "b"]);
+    network.path("random", &["a", "b"]);
     for address in SERVER {
         let (flow, _) = network.transfer(&mut daemon, address, BYTES, true);
         assert!(number(&flow, "rate_bps") <= 1e15, "{flow}");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Paths for tests, one a section, at a device's egress: with a constant price and start rate; that eat a SYN with the
- * option; that remove the option, from all packets or from all but the handshake's; that write anything into it.
+ * Paths for tests, one per section, at a device's egress: one writes a constant price and start rate; one drops SYNs with
+ * the option; two remove the option, from all packets or from all but the handshake's; one writes random bytes into it.
  */
 #include <stdbool.h>
 
@@ -12,16 +12,16 @@
 
 #include "../wire.h"
 
-/* x_max = 1 Pbit/s and T = 0.4 s: 50 Mbit/s, and 40 Mbit/s to begin with. */
+/* With x_max = 1 Pbit/s and T = 0.4 s: 50 Mbit/s, and a start rate of 40 Mbit/s. */
 #define PRICE 1762787
 #define START 4465462
-#define FLAG (1u << 23)
+#define START_RATE_FLAG (1u << 23)
 
 #define ETHERNET 14
 #define TCP 6
 #define TCP_CHECKSUM 16
 
-enum path_kind { PATH_PRICE, PATH_EAT, PATH_STRIP, PATH_STRIP_DATA, PATH_FORGE };
+enum path_kind { PATH_PRICE, PATH_DROP_SYN, PATH_REMOVE, PATH_REMOVE_FROM_DATA, PATH_RANDOM };
 
 static __always_inline int byte_at(struct __sk_buff *skb, __u32 offset)
 {
@@ -30,7 +30,7 @@ static __always_inline int byte_at(struct __sk_buff *skb, __u32 offset)
 	return bpf_skb_load_bytes(skb, offset, &b, 1) ? -1 : b;
 }
 
-/* Where TCP's header is; 0: not TCP. */
+/* Returns the offset of the TCP header; 0: not TCP. */
 static __always_inline __u32 tcp_at(struct __sk_buff *skb)
 {
 	if (skb->protocol == bpf_htons(0x0800))
@@ -40,7 +40,7 @@ static __always_inline __u32 tcp_at(struct __sk_buff *skb)
 	return 0;
 }
 
-/* Where the option is; 0: there is none. */
+/* Returns the offset of the option; 0: none. */
 static __always_inline __u32 option_at(struct __sk_buff *skb, __u32 tcp)
 {
 	__u32 end = tcp + (byte_at(skb, tcp + 12) >> 4) * 4;
@@ -63,7 +63,7 @@ static __always_inline __u32 option_at(struct __sk_buff *skb, __u32 tcp)
 	return 0;
 }
 
-/* Our options begin at a multiple of four bytes behind timestamps, so the checksum's words are whole. */
+/* Replaces the option. It starts at a multiple of four bytes, so the checksum's words are whole. */
 static __always_inline void rewrite(struct __sk_buff *skb, __u32 tcp, __u32 at, __be32 *old, __be32 *new, bool both)
 {
 	__s64 change = both ? bpf_csum_diff(old, 12, new, 12, 0) : bpf_csum_diff(old, 8, new, 8, 0);
@@ -94,26 +94,26 @@ static __always_inline int path(struct __sk_buff *skb, enum path_kind kind)
 	new[0] = old[0];
 	new[1] = old[1];
 	new[2] = old[2];
-	if (kind == PATH_EAT && syn)
+	if (kind == PATH_DROP_SYN && syn)
 		return TC_ACT_SHOT;
-	if (kind == PATH_STRIP || (kind == PATH_STRIP_DATA && !syn))
+	if (kind == PATH_REMOVE || (kind == PATH_REMOVE_FROM_DATA && !syn))
 		new[0] = new[1] = new[2] = 0x01010101;
 	word = bpf_ntohl(old[1]);
-	own = word & FLAG ? FLAG | START : PRICE;
+	own = word & START_RATE_FLAG ? START_RATE_FLAG | START : PRICE;
 	if (kind == PATH_PRICE && (word >> 24) & WATERFILL_FORWARD && (word & 0xffffff) < own)
 		new[1] = bpf_htonl((word & 0xff000000) | own);
-	if (kind == PATH_FORGE) {
-		__u32 dice = bpf_get_prandom_u32();
+	if (kind == PATH_RANDOM) {
+		__u32 random = bpf_get_prandom_u32();
 
-		/* Any values, half of the time; any type, or any length, at times: TCP must get over it. */
-		if (dice & 1)
+		/* Random values in half of the packets; sometimes a random type or length. */
+		if (random & 1)
 			new[1] = (old[1] & bpf_htonl(0xff000000)) | (bpf_get_prandom_u32() & bpf_htonl(0x00ffffff));
-		if (both && dice & 2)
+		if (both && random & 2)
 			new[2] = bpf_get_prandom_u32();
-		if (!(dice & 0x70))
+		if (!(random & 0x70))
 			new[1] = bpf_get_prandom_u32();
-		if (!(dice & 0x700))
-			new[0] = (old[0] & bpf_htonl(0xff00ffff)) | (dice & bpf_htonl(0x00ff0000));
+		if (!(random & 0x700))
+			new[0] = (old[0] & bpf_htonl(0xff00ffff)) | (random & bpf_htonl(0x00ff0000));
 	}
 	rewrite(skb, tcp, at, old, new, both);
 	return TC_ACT_OK;
@@ -125,28 +125,28 @@ int path_price(struct __sk_buff *skb)
 	return path(skb, PATH_PRICE);
 }
 
-SEC("eat")
-int path_eat(struct __sk_buff *skb)
+SEC("drop_syn")
+int path_drop_syn(struct __sk_buff *skb)
 {
-	return path(skb, PATH_EAT);
+	return path(skb, PATH_DROP_SYN);
 }
 
-SEC("strip")
-int path_strip(struct __sk_buff *skb)
+SEC("remove")
+int path_remove(struct __sk_buff *skb)
 {
-	return path(skb, PATH_STRIP);
+	return path(skb, PATH_REMOVE);
 }
 
-SEC("strip_data")
-int path_strip_data(struct __sk_buff *skb)
+SEC("remove_from_data")
+int path_remove_from_data(struct __sk_buff *skb)
 {
-	return path(skb, PATH_STRIP_DATA);
+	return path(skb, PATH_REMOVE_FROM_DATA);
 }
 
-SEC("forge")
-int path_forge(struct __sk_buff *skb)
+SEC("random")
+int path_random(struct __sk_buff *skb)
 {
-	return path(skb, PATH_FORGE);
+	return path(skb, PATH_RANDOM);
 }
 
 char _license[] SEC("license") = "Dual BSD/GPL";

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Plays records of calls to kernel/maxnet.h back inside the kernel and holds its answers against those recorded, bit for
- * bit: one record a run. What a record is, waterfill-laws/examples/maxnet_record.rs tells.
+ * Replays recorded calls of kernel/maxnet.h in the kernel and compares the results with the recorded ones, bit for bit, one
+ * record per run. waterfill-laws/examples/maxnet_record.rs defines the records.
  */
 #include "../kernel.h"
 #include "maxnet.h"
@@ -11,8 +11,8 @@
 enum call { START, TICK, IDLE, SET, MARK, MARK_PRICE, RECEIVE, ACK, BASE_RTT };
 
 struct replay {
-	__u64 at;    /* the record to play next */
-	__u64 wrong; /* how many have answered otherwise */
+	__u64 at;    /* the next record */
+	__u64 wrong; /* records with another result */
 	__u64 first; /* the first of them, counted from 1 */
 	struct maxnet_params params;
 	struct maxnet_link link;
