@@ -1,7 +1,7 @@
 """Waterfill's TCPs side by side with ns-3's, on the same dumbbells: `make ns3`.
 
 Builds dumbbell.cc beside this file, runs it and Waterfill's simulator cell by cell and prints
-both. README.md says what is set alike, what ns-3 does otherwise, and what was found.
+both. README.md lists the settings; docs/validation/ns3.md the results, and where ns-3 differs.
 
 A flow alone is judged at equal loss: 350 losses are 5 % off the nominal share as often as not, and
 a throughput that goes with loss^-b follows them. Both the ratio as measured and that are printed.
@@ -41,8 +41,8 @@ LOSSES = (1e-3, 3e-4)
 # Long enough that CUBIC's mean window is 20 packets and more at every loss: below, ns-3's, which
 # counts in whole packets, is its rounding.
 RTTS_S = (0.05, 0.2)
-# Not 200 ms: the two would differ by 250 packet times exactly, and which of two packets that come
-# to the full queue at the same instant is dropped would be no property of any law (README.md).
+# Not 200 ms: the two would differ by 250 packet times exactly. The order of events would decide
+# which of two packets is dropped at the full queue, not a law (docs/validation/ns3.md).
 SHARED_RTTS_S = (0.05, 0.2002)
 DELAY_S = 0.001  # of the bottleneck, one way; the rest of the round trip is at the access
 ALONE_BPS = 1e9  # nothing but random loss and the round trip limits a flow
@@ -417,8 +417,8 @@ def pairs(cell: Cell, document: Document) -> list[Pair]:
     """The cell on both sides; CUBIC like ns-3's, and if that lacks a part once more as it is."""
     ns3 = ns3_side(cell, document)
     if cell.law != "cubic" or document["reno_friendly"]:
-        # Without selective acknowledgements ns-3 ends in a storm of retransmissions where several
-        # packets of a window are lost, which a queue sees to: README.md.
+        # Without SACK ns-3 does not recover where a full queue drops several packets of a window
+        # (docs/validation/ns3.md).
         sound = cell.law != "newreno" or cell.is_alone
         return [Pair(cell.law, cell, ns3, our_side(cell, {}), judged=sound)]
     alike = our_side(cell, {RENO_FRIENDLY: False})
