@@ -1,10 +1,10 @@
 //! Control laws and wire formats of explicit congestion control.
 //!
-//! Sans-I/O: a law has no clock, no randomness and no logging; all it knows is passed in, so the
-//! packet simulator, the fluid model and the kernel's twin are held against one and the same text.
+//! Sans-I/O: a law has no clock, no randomness and no logging. It learns only what its caller passes in, so the packet
+//! simulator, the fluid model and the tests of the fixed-point version all run the same code.
 //!
-//! Reading order: [`units`], [`mod@params`], [`protocol`] (the traits), then any file of
-//! [`protocols`] beside its paper, and last [`registry`], the one list of them all.
+//! Reading order: [`units`], [`mod@params`], [`protocol`] (the traits), then any file of [`protocols`] beside its paper,
+//! and last [`registry`], the list of all protocols.
 
 pub mod arithmetic;
 pub mod params;

@@ -5,7 +5,7 @@
 
 use crate::units::{Duration, Rate, Volume};
 
-/// What kind of number a parameter is, and so which unit a user must write.
+/// A parameter's type, and so the unit that a user writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unit {
     /// A plain number.
@@ -18,14 +18,14 @@ pub enum Unit {
     Volume,
     /// A whole number.
     Count,
-    /// One of a few words.
+    /// One of these words.
     Choice(&'static [&'static str]),
     /// `true` or `false`.
     Flag,
 }
 
 impl Unit {
-    /// The name used in listings.
+    /// Returns its name in listings.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ impl Unit {
     }
 }
 
-/// A parameter's value as it crosses from outside, in SI units.
+/// A parameter's value as a user gave it, converted to SI units.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// bit/s, seconds, bytes, a ratio or a whole number.
@@ -51,13 +51,13 @@ pub enum Value {
     Flag(bool),
 }
 
-/// A Rust type that can be a parameter.
+/// A Rust type that a parameter can have.
 pub trait Kind: Sized {
     /// Its unit.
     const UNIT: Unit;
-    /// To a value in SI units.
+    /// Converts to a value in SI units.
     fn to_value(&self) -> Value;
-    /// From a value in SI units; `None` when it is of another kind.
+    /// Converts from a value in SI units; `None` when it has the wrong type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
@@ -99,22 +99,22 @@ impl Kind for bool {
     }
 }
 
-/// One line of a protocol's parameter list.
+/// The description of one parameter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParamInfo {
     /// Key in a scenario.
     pub name: &'static str,
-    /// Unit a user writes.
+    /// Type and unit.
     pub unit: Unit,
     /// Default.
     pub default: Value,
     /// What it does.
     pub doc: &'static str,
-    /// Where the default comes from.
+    /// Source of the default.
     pub source: &'static str,
 }
 
-/// Why a parameter was refused; one clause that names it and says what was expected.
+/// Why a parameter was refused: its name and what was expected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParamError(pub String);
 
@@ -128,23 +128,23 @@ impl std::error::Error for ParamError {}
 
 /// The parameters of one protocol.
 pub trait Params: Clone + Default {
-    /// The list, defaults filled in.
+    /// Lists the parameters with their defaults.
     fn list() -> Vec<ParamInfo>;
-    /// Sets one by name.
+    /// Sets a parameter by name.
     ///
     /// # Errors
-    /// The name is unknown or the value is of another kind.
+    /// The name is unknown, or the value has the wrong type.
     fn set(&mut self, name: &str, value: &Value) -> Result<(), ParamError>;
-    /// All values by name, in the list's order.
+    /// Returns all values by name, in the order of the list.
     fn values(&self) -> Vec<(&'static str, Value)>;
     /// Checks ranges and combinations.
     ///
     /// # Errors
-    /// The first parameter that is out of its range.
+    /// Names the first parameter that is out of range.
     fn validate(&self) -> Result<(), ParamError>;
 }
 
-/// Refuses a parameter unless a condition holds.
+/// Checks a condition on a parameter.
 ///
 /// # Errors
 /// `name: expected {expected}` when `ok` is false.

@@ -1,12 +1,12 @@
-//! What a protocol is: a router law, a receiver law, a source law and the header between them.
+//! The traits of a protocol: a router law, a receiver law, a source law and the header between them.
 //!
-//! Every call takes one struct that names its facts; the time is always given. A law never
-//! learns which backend runs it. One protocol is one file under [`crate::protocols`].
+//! Every call takes one struct with named fields, and the current time is always one of them. A law never learns which
+//! backend runs it. One protocol is one file, or one folder, under [`crate::protocols`].
 
 use crate::params::{ParamError, Params};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// What a protocol is called and what it costs on the wire.
+/// A protocol's name, how it is run and what it shows.
 #[derive(Clone, Copy, Debug)]
 pub struct Info {
     /// Name in scenarios.
@@ -15,55 +15,55 @@ pub struct Info {
     pub summary: &'static str,
     /// Who sets the rate.
     pub kind: Kind,
-    /// Backends that run it.
+    /// Backends that run it: `sim`, `fluid`.
     pub backends: &'static [&'static str],
-    /// Whether the law asks for paced packets unless the scenario says otherwise.
+    /// Whether packets are paced unless the scenario says otherwise.
     pub paced: bool,
-    /// What it asks of the host's machinery for losses and marks.
+    /// What the law requires of the host for losses and marks.
     pub host: Host,
-    /// The state its router and source show to probes.
+    /// The series that its router and source record.
     pub signals: &'static [Signal],
 }
 
-/// A named series that a law can be asked for.
+/// A series that a law records while it runs.
 #[derive(Clone, Copy, Debug)]
 pub struct Signal {
-    /// Column name, after the protocol's.
+    /// Column name, after the protocol's name and a dot.
     pub name: &'static str,
     /// Unit as printed.
     pub unit: &'static str,
-    /// What it is.
+    /// One line for listings.
     pub doc: &'static str,
 }
 
 /// Families of protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Routers tell the source in a header field.
+    /// Routers signal congestion in a header field.
     Explicit,
-    /// The source infers congestion by itself.
+    /// The source infers congestion from losses, delays or marks.
     EndToEnd,
 }
 
-/// What a law leaves to the host it runs on.
+/// What a law leaves to the host that runs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Host {
-    /// How losses are found and mended.
+    /// How losses are found and repaired.
     pub retransmission: Retransmission,
     /// How the data in flight comes down to the window after a loss or a mark.
     pub reduction: Reduction,
-    /// What is made of packets that a router marked.
+    /// How the host uses ECN marks.
     pub ecn: Ecn,
-    /// The header is the host's own note on a packet, which a real host keeps beside its copy of the data: it comes
-    /// back with the acknowledgement and takes no bytes on the wire.
+    /// The header is the host's own record of a sent packet, which a real host keeps beside its copy of the data. It
+    /// comes back with the acknowledgement and takes no bytes on the wire.
     pub notes: bool,
 }
 
 impl Host {
-    /// A law that is told by routers: losses are mended and do not move the window.
+    /// For a law with explicit feedback: losses are repaired and do not change the window.
     pub const EXPLICIT: Self =
         Self { retransmission: Retransmission::Sack, reduction: Reduction::Law, ecn: Ecn::Off, notes: false };
-    /// A TCP of today: selective acknowledgements, proportional rate reduction, marks as RFC 3168 has them.
+    /// For a current TCP: selective acknowledgements, proportional rate reduction, ECN by RFC 3168.
     pub const TCP: Self = Self {
         retransmission: Retransmission::Sack,
         reduction: Reduction::Proportional,
@@ -72,46 +72,46 @@ impl Host {
     };
 }
 
-/// How a host finds and mends losses.
+/// How a host finds and repairs losses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Retransmission {
-    /// Three duplicate acknowledgements mean one loss; the next new acknowledgement ends recovery (RFC 5681).
+    /// Three duplicate acknowledgements signal a loss; the next new acknowledgement ends recovery (RFC 5681).
     Reno,
-    /// The same, and a partial acknowledgement means the next loss (RFC 6582).
+    /// The same, and a partial acknowledgement signals the next loss (RFC 6582).
     NewReno,
     /// Selective acknowledgements (RFC 6675).
     Sack,
 }
 
-/// How the data in flight comes down after a loss or a mark.
+/// How the data in flight is reduced after a loss or a mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
     /// The law's window bounds the data in flight at all times.
     Law,
-    /// Proportional rate reduction (RFC 6937) spreads the way down to the law's window over the recovery.
+    /// Proportional rate reduction (RFC 6937): the reduction to the law's window is spread over the recovery.
     Proportional,
 }
 
-/// What a host makes of marks, where the scenario turns them on.
+/// How a host uses ECN, where the scenario turns it on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ecn {
-    /// Packets do not say that they may be marked.
+    /// Packets are not marked.
     Off,
-    /// RFC 3168: the receiver repeats a mark until it hears of a reduction.
+    /// RFC 3168: the receiver repeats a mark until the sender reports a reduction.
     Classic,
-    /// RFC 8257: the receiver says of every packet whether it was marked; on unless the scenario turns it off.
+    /// RFC 8257: the receiver reports for every packet whether it was marked; on unless the scenario turns it off.
     Accurate,
 }
 
 /// A congestion-control protocol: its parameters, its wire format and its three laws.
 pub trait Protocol: Sized {
-    /// Its names and costs.
+    /// Name, kind, backends and signals.
     const INFO: Info;
     /// Its parameters.
     type Params: Params;
-    /// What data packets carry and routers write.
+    /// The header of data packets, which routers write.
     type Header: Wire;
-    /// What acknowledgements carry back.
+    /// The header of acknowledgements.
     type Echo: Wire;
     /// The law at the head of each link direction.
     type Router: Router<Self>;
@@ -120,35 +120,36 @@ pub trait Protocol: Sized {
     /// The law at the sending host.
     type Source: Source<Self>;
 
-    /// Checks that these parameters can control a link like this one.
+    /// Checks that these parameters can control this link.
     ///
     /// # Errors
-    /// The parameter that cannot, and what it would have to be.
+    /// Names the first parameter that cannot, and what was expected.
     fn check_link(_params: &Self::Params, _link: &LinkView) -> Result<(), ParamError> {
         Ok(())
     }
-    /// Share of a link's capacity these parameters aim at, in (0, 1].
+    /// Returns the target utilisation of a link, in (0, 1].
     fn target(params: &Self::Params) -> f64;
 }
 
-/// A header or echo as bytes. What is simulated is what would be on the wire.
+/// A header or echo and its bytes on the wire: what is simulated is what would be sent.
 pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
-    /// Bytes it takes in a packet.
+    /// Its size in bytes.
     const BYTES: usize;
-    /// Writes it into the first [`Wire::BYTES`] bytes of `out`.
+    /// Encodes it into the first [`Wire::BYTES`] bytes of `out`.
     fn encode(&self, out: &mut [u8]);
-    /// Reads it back; `None` if these bytes are not one.
+    /// Decodes it; `None` if these bytes are not valid.
     fn decode(bytes: &[u8]) -> Option<Self>;
 
-    /// Whether some field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum of its own. All
-    /// others (a price, a rate) are the same in every part of a parcel.
+    /// Whether a field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum over its packets.
+    /// Any other field (a price, a rate) is the same in every part of a parcel.
     const EXTENSIVE: bool = false;
-    /// What a part of a parcel carries, `share` of its volume.
+    /// Returns the header of a part of a parcel, `share` of its volume.
     #[must_use]
     fn part(&self, _share: f64) -> Self {
         *self
     }
-    /// What this parcel and the next one carry together: sums of the extensive fields, the rest is the next one's.
+    /// Returns the header of this parcel and the next one together: extensive fields are summed, the others are the
+    /// next parcel's.
     #[must_use]
     fn joined(&self, next: &Self) -> Self {
         *next
@@ -164,24 +165,24 @@ impl Wire for () {
     }
 }
 
-/// What a router law may know of its link direction.
+/// What a router law knows about its link direction.
 #[derive(Clone, Copy, Debug)]
 pub struct LinkView {
     /// Unique among the link directions of a run.
     pub id: u32,
-    /// What the laws share out: the physical capacity, or what is theirs of it at this time. A law that keeps it asks again
-    /// at least once an interval of its own.
+    /// The capacity that the laws allocate: the link's, or the part of it that is theirs at this time. A law that stores
+    /// it reads it again at least once per control interval.
     pub capacity: Rate,
-    /// The scenario's own utilisation target, in place of the protocol's.
+    /// The scenario's utilisation target, which replaces the protocol's.
     pub target: Option<f64>,
-    /// Data waiting, the packet in service excluded.
+    /// Data waiting, without the packet in service.
     pub queue: Volume,
 }
 
-/// What kind of packet passes.
+/// Kinds of packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PacketKind {
-    /// Opens a connection and asks for a start.
+    /// Opens a connection.
     Syn,
     /// Carries data.
     Data,
@@ -191,18 +192,18 @@ pub enum PacketKind {
     Other,
 }
 
-/// A packet, or a step of fluid, that passes a router.
+/// A packet, or one step of fluid, that passes a router.
 #[derive(Debug)]
 pub struct Passing<'a, H> {
-    /// Now.
+    /// The current time.
     pub now: Instant,
     /// Its size.
     pub volume: Volume,
-    /// How many packets it is (a fluid step may be a fraction of one).
+    /// How many packets it stands for (a fluid step may be a fraction of one).
     pub packets: f64,
-    /// What it is.
+    /// Its kind.
     pub kind: PacketKind,
-    /// This protocol's header; `None` for a packet of another protocol, which is load all the same.
+    /// This protocol's header; `None` for a packet of another protocol, which still counts as load.
     pub header: Option<&'a mut H>,
 }
 
@@ -221,37 +222,37 @@ pub trait Router<P: Protocol> {
     fn new(params: &P::Params, link: &LinkView) -> Self;
     /// Called for each packet before it joins the queue.
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>);
-    /// Whether [`Router::on_departure`] does anything: most laws are done at arrival, and a call less
-    /// for each packet is worth a line.
+    /// Whether [`Router::on_departure`] does anything. Most laws need arrivals only, and one call less per packet is
+    /// measurable.
     const DEPARTURES: bool = false;
-    /// When it leaves the queue for the wire; called if [`Router::DEPARTURES`] says so.
+    /// Called for each packet when its transmission starts, if [`Router::DEPARTURES`] is true.
     fn on_departure(&mut self, _link: &LinkView, _passing: &mut Passing<'_, P::Header>) {}
-    /// When the law next wants [`Router::on_timer`].
+    /// Returns when [`Router::on_timer`] is to be called next.
     fn poll_at(&self) -> Instant {
         Instant::NEVER
     }
-    /// Called at [`Router::poll_at`]'s time, in order with arrivals and departures.
+    /// Called at the time of [`Router::poll_at`], in order with arrivals and departures.
     fn on_timer(&mut self, _link: &LinkView, _now: Instant) {}
-    /// Shows its state.
+    /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }
 
-/// No router: the path only carries the packets.
+/// No router law: links only carry the packets.
 impl<P: Protocol> Router<P> for () {
     fn new(_params: &P::Params, _link: &LinkView) -> Self {}
     fn on_arrival(&mut self, _link: &LinkView, _passing: &mut Passing<'_, P::Header>) {}
 }
 
-/// A data packet at its receiver.
+/// A SYN or data packet at its receiver.
 #[derive(Clone, Copy, Debug)]
 pub struct Received<H> {
-    /// Now.
+    /// The current time.
     pub now: Instant,
     /// SYN or data.
     pub kind: PacketKind,
-    /// Its header as the last router left it.
+    /// Its header, as the last router wrote it.
     pub header: H,
-    /// The host's sample of the round trip: from sending an echo to data clocked by it.
+    /// The receiver's own RTT sample: from sending an acknowledgement to the data that it released.
     pub rtt: Option<Duration>,
 }
 
@@ -294,65 +295,65 @@ where
     }
 }
 
-/// What a source law knows of its connection from the start.
+/// What a source law knows about its connection from the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Connection {
-    /// Share in weighted fairness; 1 is everybody's.
+    /// Weight in weighted fairness; 1 by default.
     pub weight: f64,
-    /// A full packet on the wire, headers included.
+    /// Size of a full packet on the wire, headers included.
     pub packet: Volume,
-    /// The window a host may use before it knows anything.
+    /// The window before any feedback.
     pub initial_window: Volume,
-    /// Chance of its own, for a law that draws: from the run's seed and the connection's identity.
+    /// Seed for a law that draws random numbers, from the run's seed and the connection's identity.
     pub seed: u64,
 }
 
 /// A packet about to be sent.
 #[derive(Clone, Copy, Debug)]
 pub struct Sending {
-    /// Now.
+    /// The current time.
     pub now: Instant,
     /// SYN or data.
     pub kind: PacketKind,
     /// Its size.
     pub volume: Volume,
-    /// In flight before it.
+    /// Data in flight before it.
     pub in_flight: Volume,
-    /// The application has nothing more to send after it for now.
+    /// The application has nothing more to send after it, for now.
     pub app_limited: bool,
 }
 
 /// An acknowledgement at its source.
 #[derive(Clone, Copy, Debug)]
 pub struct Ack<E> {
-    /// Now.
+    /// The current time.
     pub now: Instant,
-    /// What the receiver echoed.
+    /// The header that the receiver wrote.
     pub echo: E,
-    /// SYN: the handshake's answer.
+    /// `Syn` for the acknowledgement of the SYN, else `Ack`.
     pub kind: PacketKind,
     /// Newly acknowledged data.
     pub acked: Volume,
-    /// How much of `acked` the receiver says was marked.
+    /// The part of `acked` that the receiver reports as marked.
     pub marked: Volume,
-    /// This acknowledgement's round trip, where it can be told.
+    /// This acknowledgement's RTT sample, if there is one.
     pub rtt: Option<Duration>,
-    /// The round trip smoothed as RFC 6298 has it, this sample included.
+    /// The RTT smoothed by RFC 6298, this sample included.
     pub smoothed_rtt: Duration,
-    /// The smallest round trip of the connection; never zero.
+    /// The smallest RTT of the connection; never zero.
     pub base_rtt: Duration,
-    /// Sent and neither acknowledged nor known lost.
+    /// Data sent that is neither acknowledged nor known to be lost.
     pub in_flight: Volume,
-    /// In recovery from a loss, or coming down after a mark: a window that grows would undo the reduction. Not so
-    /// after a time-out, where the window starts over at once.
+    /// In recovery from a loss, or reducing after a mark: a window that grows would undo the reduction. False after a
+    /// timeout, where the window starts again at once.
     pub recovering: bool,
-    /// The window was what held the sender back since the acknowledgement before: a window not used must not grow
-    /// (RFC 5681 §4.1 by RFC 7661's reasoning).
+    /// The window limited the sender since the previous acknowledgement. An unused window must not grow (RFC 5681 §4.1,
+    /// with RFC 7661's reason).
     pub window_limited: bool,
 }
 
 impl<E> Ack<E> {
-    /// An acknowledgement of nothing, whose round trip was also the smallest so far: for others to be made from.
+    /// Creates an acknowledgement of no data, whose RTT is also the smallest so far; a base for struct updates.
     #[must_use]
     pub const fn new(now: Instant, echo: E, rtt: Duration) -> Self {
         Self {
@@ -392,32 +393,32 @@ impl<E> Ack<E> {
 }
 
 impl Sending {
-    /// A packet of a sender that has more and has nothing in flight: for others to be made from.
+    /// Creates a packet of a sender with more to send and nothing in flight; a base for struct updates.
     #[must_use]
     pub const fn new(now: Instant, kind: PacketKind, volume: Volume) -> Self {
         Self { now, kind, volume, in_flight: Volume::ZERO, app_limited: false }
     }
 }
 
-/// What the host found out about losses.
+/// What the host has found out about losses and marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A loss was found by acknowledgements: recovery begins.
+    /// Acknowledgements showed a loss: recovery begins.
     Loss,
     /// The retransmission timer fired.
     Timeout,
-    /// The receiver reported a mark: once for each window of data (RFC 3168).
+    /// The receiver reported a mark; once per window of data (RFC 3168).
     Marked,
-    /// All that was outstanding when the loss was found, or the mark heard, has arrived.
+    /// All data that was outstanding at the loss or the mark has arrived.
     Recovered,
 }
 
-/// How much a host may send. Both bounds hold.
+/// How much a host may send. Both limits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Limit {
-    /// Data in flight.
+    /// Limit of the data in flight.
     pub window: Option<Volume>,
-    /// Rate at which packets leave, where pacing is on.
+    /// Rate at which packets leave, if they are paced.
     pub pacing: Option<Rate>,
 }
 
@@ -429,15 +430,15 @@ pub trait Source<P: Protocol> {
     fn stamp(&mut self, sending: &Sending) -> P::Header;
     /// Called for each acknowledgement that arrives.
     fn on_ack(&mut self, ack: &Ack<P::Echo>);
-    /// The host found a loss, or its end.
+    /// Called when the host finds a loss or a mark, and when it has recovered.
     fn on_event(&mut self, _now: Instant, _event: Event) {}
-    /// What may be sent now.
+    /// Returns what may be sent now.
     fn limit(&self) -> Limit;
-    /// Shows its state.
+    /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }
 
-/// Somewhere to show a law's state; called at samples only, never per packet.
+/// Takes a law's state; called at samples only, never per packet.
 pub trait Probe {
     /// Records one of [`Info::signals`].
     fn record(&mut self, signal: &'static str, value: f64);

@@ -1,7 +1,7 @@
-//! The one list of protocols, and what follows from it: dispatch by `match` on the packet path
-//! (no allocation, no virtual call; always inlined), and the lists that the command line prints.
+//! The list of all protocols, and what is generated from it: dispatch by `match` on the packet path (no allocation, no
+//! virtual call, always inlined) and the lists that the command line prints.
 //!
-//! Adding a protocol is adding its file and one line at the end of this one.
+//! To add a protocol, add its file and one line at the end of this one.
 
 use crate::params::{ParamError, ParamInfo, Params as _, Value};
 use crate::protocol::{
@@ -20,15 +20,15 @@ macro_rules! registry {
         pub enum ProtocolId { $($variant,)* }
 
         impl ProtocolId {
-            /// All protocols, in the registry's order.
+            /// All protocols, in the order of the registry.
             pub const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// Names and costs.
+            /// Returns name, kind, backends and signals.
             #[must_use]
             pub const fn info(self) -> &'static Info {
                 match self { $(Self::$variant => &<$protocol as Protocol>::INFO,)* }
             }
-            /// Bytes of header that a data packet carries on the wire.
+            /// Returns the bytes of header in a data packet.
             #[must_use]
             pub const fn header_bytes(self) -> usize {
                 if self.info().host.notes {
@@ -36,7 +36,7 @@ macro_rules! registry {
                 }
                 match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::BYTES,)* }
             }
-            /// Bytes of header that an acknowledgement carries.
+            /// Returns the bytes of header in an acknowledgement.
             #[must_use]
             pub const fn echo_bytes(self) -> usize {
                 if self.info().host.notes {
@@ -44,22 +44,22 @@ macro_rules! registry {
                 }
                 match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::BYTES,)* }
             }
-            /// The parameter list with defaults.
+            /// Returns the parameters with their defaults.
             #[must_use]
             pub fn params_list(self) -> Vec<ParamInfo> {
                 match self { $(Self::$variant => <$protocol as Protocol>::Params::list(),)* }
             }
-            /// Default parameters.
+            /// Creates the default parameters.
             #[must_use]
             pub fn params(self) -> AnyParams {
                 match self { $(Self::$variant => AnyParams::$variant(Default::default()),)* }
             }
-            /// Reads a header of this protocol; `None` if the bytes are none.
+            /// Decodes a header of this protocol; `None` if the bytes are not valid.
             #[must_use]
             pub fn decode_header(self, bytes: &[u8]) -> Option<AnyHeader> {
                 match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::decode(bytes).map(AnyHeader::$variant),)* }
             }
-            /// Reads an echo of this protocol; `None` if the bytes are none.
+            /// Decodes an echo of this protocol; `None` if the bytes are not valid.
             #[must_use]
             pub fn decode_echo(self, bytes: &[u8]) -> Option<AnyEcho> {
                 match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::decode(bytes).map(AnyEcho::$variant),)* }
@@ -72,48 +72,48 @@ macro_rules! registry {
         pub enum AnyParams { $($variant(<$protocol as Protocol>::Params),)* }
 
         impl AnyParams {
-            /// Sets one by name.
+            /// Sets a parameter by name.
             ///
             /// # Errors
-            /// The name is unknown or the value is of another kind.
+            /// The name is unknown, or the value has the wrong type.
             pub fn set(&mut self, name: &str, value: &Value) -> Result<(), ParamError> {
                 match self { $(Self::$variant(p) => p.set(name, value),)* }
             }
             /// Checks ranges and combinations.
             ///
             /// # Errors
-            /// The first parameter that is out of its range.
+            /// Names the first parameter that is out of range.
             pub fn validate(&self) -> Result<(), ParamError> {
                 match self { $(Self::$variant(p) => p.validate(),)* }
             }
-            /// All values by name.
+            /// Returns all values by name.
             #[must_use]
             pub fn values(&self) -> Vec<(&'static str, Value)> {
                 match self { $(Self::$variant(p) => p.values(),)* }
             }
-            /// Share of a link's capacity aimed at.
+            /// Returns the target utilisation of a link, in (0, 1].
             #[must_use]
             pub fn target(&self) -> f64 {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::target(p),)* }
             }
-            /// Checks that these parameters can control a link like this one.
+            /// Checks that these parameters can control this link.
             ///
             /// # Errors
-            /// The parameter that cannot, and what it would have to be.
+            /// Names the first parameter that cannot, and what was expected.
             pub fn check_link(&self, link: &LinkView) -> Result<(), ParamError> {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::check_link(p, link),)* }
             }
-            /// A router for one link direction.
+            /// Creates the router law of one link direction.
             #[must_use]
             pub fn router(&self, link: &LinkView) -> AnyRouter {
                 match self { $(Self::$variant(p) => AnyRouter::$variant(Router::<$protocol>::new(p, link)),)* }
             }
-            /// The receiving end of a connection.
+            /// Creates the receiving end of one connection.
             #[must_use]
             pub fn receiver(&self) -> AnyReceiver {
                 match self { $(Self::$variant(p) => AnyReceiver::$variant(Receiver::<$protocol>::new(p)),)* }
             }
-            /// The sending end of a connection.
+            /// Creates the sending end of one connection.
             #[must_use]
             pub fn source(&self, connection: &Connection) -> AnySource {
                 match self { $(Self::$variant(p) => AnySource::$variant(Source::<$protocol>::new(p, connection)),)* }
@@ -126,27 +126,27 @@ macro_rules! registry {
         pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
 
         impl AnyHeader {
-            /// Whether some field is a sum over packets.
+            /// Whether a field is a sum over packets: [`Wire::EXTENSIVE`].
             #[must_use]
             pub const fn is_extensive(&self) -> bool {
                 match self { Self::None => false, $(Self::$variant(_) => <<$protocol as Protocol>::Header as Wire>::EXTENSIVE,)* }
             }
-            /// What a part of a parcel carries.
+            /// Returns the header of a part of a parcel: [`Wire::part`].
             #[must_use]
             pub fn part(&self, share: f64) -> Self {
                 match self { Self::None => Self::None, $(Self::$variant(h) => Self::$variant(h.part(share)),)* }
             }
-            /// What this parcel and the next one carry together; of two protocols, the next one's.
+            /// Returns the header of two parcels together: [`Wire::joined`]; of two protocols, the next parcel's.
             #[must_use]
             pub fn joined(&self, next: &Self) -> Self {
                 match (self, next) { $((Self::$variant(h), Self::$variant(n)) => Self::$variant(h.joined(n)),)* _ => *next }
             }
-            /// Whose it is.
+            /// Returns its protocol.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
                 match self { Self::None => None, $(Self::$variant(_) => Some(ProtocolId::$variant),)* }
             }
-            /// Its bytes on the wire.
+            /// Encodes it as on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
                 match self { Self::None => Vec::new(), $(Self::$variant(h) => bytes_of(h),)* }
@@ -159,12 +159,12 @@ macro_rules! registry {
         pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
 
         impl AnyEcho {
-            /// Whose it is.
+            /// Returns its protocol.
             #[must_use]
             pub const fn protocol(&self) -> Option<ProtocolId> {
                 match self { Self::None => None, $(Self::$variant(_) => Some(ProtocolId::$variant),)* }
             }
-            /// Its bytes on the wire.
+            /// Encodes it as on the wire.
             #[must_use]
             pub fn encode(&self) -> Vec<u8> {
                 match self { Self::None => Vec::new(), $(Self::$variant(e) => bytes_of(e),)* }
@@ -177,7 +177,7 @@ macro_rules! registry {
         pub enum AnyRouter { $($variant(<$protocol as Protocol>::Router),)* }
 
         impl AnyRouter {
-            /// Before the queue. A packet of another protocol is load, and its header is not touched.
+            /// See [`Router::on_arrival`]. A packet of another protocol counts as load; its header is not changed.
             #[inline(always)]
             pub fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
@@ -185,29 +185,29 @@ macro_rules! registry {
                     Router::<$protocol>::on_arrival(r, link, &mut passing.with_header(own));
                 })* }
             }
-            /// Whether the law wants to see departures.
+            /// See [`Router::DEPARTURES`].
             #[must_use]
             pub const fn sees_departures(&self) -> bool {
                 match self { $(Self::$variant(_) =>
                     <<$protocol as Protocol>::Router as Router<$protocol>>::DEPARTURES,)* }
             }
-            /// When it leaves the queue for the wire.
+            /// See [`Router::on_departure`].
             pub fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
                     let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
                     Router::<$protocol>::on_departure(r, link, &mut passing.with_header(own));
                 })* }
             }
-            /// When the law next wants its timer.
+            /// See [`Router::poll_at`].
             #[must_use]
             pub fn poll_at(&self) -> Instant {
                 match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* }
             }
-            /// The law's timer.
+            /// See [`Router::on_timer`].
             pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* }
             }
-            /// Shows its state.
+            /// See [`Router::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* }
             }
@@ -219,7 +219,7 @@ macro_rules! registry {
         pub enum AnyReceiver { $($variant(<$protocol as Protocol>::Receiver),)* }
 
         impl AnyReceiver {
-            /// A packet arrived. A header of another protocol is ignored.
+            /// See [`Receiver::on_data`]. A header of another protocol is ignored.
             #[inline(always)]
             pub fn on_data(&mut self, received: &Received<&AnyHeader>) {
                 match (self, received.header) {
@@ -227,7 +227,7 @@ macro_rules! registry {
                     _ => {}
                 }
             }
-            /// What the next acknowledgement carries.
+            /// See [`Receiver::echo`].
             #[inline(always)]
             pub fn echo(&mut self, now: Instant) -> AnyEcho {
                 match self { $(Self::$variant(r) => AnyEcho::$variant(Receiver::<$protocol>::echo(r, now)),)* }
@@ -240,12 +240,12 @@ macro_rules! registry {
         pub enum AnySource { $($variant(<$protocol as Protocol>::Source),)* }
 
         impl AnySource {
-            /// Fills in a packet's header.
+            /// See [`Source::stamp`].
             #[inline(always)]
             pub fn stamp(&mut self, sending: &Sending) -> AnyHeader {
                 match self { $(Self::$variant(s) => AnyHeader::$variant(Source::<$protocol>::stamp(s, sending)),)* }
             }
-            /// An acknowledgement arrived. An echo of another protocol is ignored.
+            /// See [`Source::on_ack`]. An echo of another protocol is ignored.
             #[inline(always)]
             pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) {
                 match (self, ack.echo) {
@@ -253,17 +253,17 @@ macro_rules! registry {
                     _ => {}
                 }
             }
-            /// The host found a loss, or its end.
+            /// See [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* }
             }
-            /// What may be sent now.
+            /// See [`Source::limit`].
             #[must_use]
             #[inline(always)]
             pub fn limit(&self) -> Limit {
                 match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* }
             }
-            /// Shows its state.
+            /// See [`Source::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* }
             }
@@ -278,7 +278,7 @@ fn bytes_of<W: Wire>(wire: &W) -> Vec<u8> {
 }
 
 impl ProtocolId {
-    /// By its name in scenarios.
+    /// Returns the protocol of this name.
     #[must_use]
     pub fn by_name(name: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|id| id.info().name == name)

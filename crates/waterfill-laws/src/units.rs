@@ -1,19 +1,19 @@
-//! Quantities as types, and the only place that converts between units.
+//! Types for quantities, and the only place that converts between units.
 //!
-//! Time is integer picoseconds: at 1 Pbit/s a byte lasts 8 fs, so a 1500-byte packet is 12 ps long
-//! and still ordered, and 63 bits reach 106 days. Volumes and rates inside laws are real
-//! numbers, so that a fluid step is an arrival like any other; packets on links are whole bytes.
+//! Time is integer picoseconds: a 1500-byte packet at 1 Pbit/s takes 12 ps, so events at that rate are still ordered, and
+//! 63 bits last 106 days. Volumes and rates inside laws are real numbers, so that a fluid step is an arrival like any
+//! other; packets on links are whole bytes.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub, SubAssign};
 
 /// Picoseconds in a second.
 const PS_PER_S: f64 = 1e12;
-/// The longest time. 63 bits, because a signed integer becomes a real number in one instruction
-/// and an unsigned one in eight, several times for each packet.
+/// The longest time. It has 63 bits, because converting a signed integer to a real number takes one instruction, an
+/// unsigned one eight, and this happens several times per packet.
 const MAX_PS: u64 = i64::MAX as u64;
 
-/// Sum that stops at the longest time; of two times, it cannot wrap.
+/// Adds two times, up to the longest time. Both are below 2⁶³, so the sum cannot wrap.
 const fn saturating(a: u64, b: u64) -> u64 {
     let sum = a + b;
     if sum < MAX_PS { sum } else { MAX_PS }
@@ -65,13 +65,13 @@ impl Instant {
         Duration(self.0).as_secs()
     }
 
-    /// The point `d` before this one; not before the start.
+    /// Returns the time `d` before this one, but not before the start.
     #[must_use]
     pub const fn before(self, d: Duration) -> Self {
         Self(self.0.saturating_sub(d.0))
     }
 
-    /// Time since `earlier`; zero if `earlier` is later.
+    /// Returns the time since `earlier`; zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
@@ -185,7 +185,7 @@ impl Rate {
         Self(self.0.min(other.0))
     }
 
-    /// How long `bytes` take at this rate, to the nearest picosecond; saturates at a zero rate.
+    /// Returns how long `bytes` take at this rate, to the nearest picosecond; saturates at a zero rate.
     #[must_use]
     pub fn time_for(self, bytes: u32) -> Duration {
         Duration::from_secs(f64::from(bytes) * 8.0 / self.0)
@@ -239,7 +239,7 @@ impl Div<u64> for Duration {
     }
 }
 
-/// How many times one span fits into another, as a real number.
+/// The ratio of two spans, as a real number.
 impl Div for Duration {
     type Output = f64;
     fn div(self, other: Self) -> f64 {
@@ -320,7 +320,7 @@ impl Div<Duration> for Volume {
     }
 }
 
-/// How long a volume takes at a rate, in real seconds (laws divide volumes by capacities).
+/// How long a volume takes at a rate, in seconds.
 impl Div<Rate> for Volume {
     type Output = f64;
     fn div(self, r: Rate) -> f64 {
