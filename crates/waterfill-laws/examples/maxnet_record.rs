@@ -18,7 +18,7 @@
 //! | 7 | now; base_rtt; field | `maxnet_ack` | S |
 //! | 8 | base_rtt | `maxnet_base_rtt` | S |
 //!
-//! L is price; arrival_rate; promised_age; price_code. S is window; rate; xi; xi_behind, mode · 2³².
+//! L is price; arrival_rate; promised_age; price_code. S is window; rate; xi; xi_low, mode · 2³².
 
 #![allow(unsafe_code, reason = "the C takes plain integers and references to structs, and keeps nothing")]
 
@@ -106,7 +106,7 @@ impl State {
         if call < 4 {
             [link[3], link[6], link[8], low(link[10])]
         } else {
-            // xi_behind, price; base_rtt, packet; mode, has_price are words 9 to 11.
+            // xi_low, price; base_rtt, packet; mode, has_price are words 9 to 11.
             [source[0], source[1], source[5], low(source[9]) | (low(source[11]) << 32)]
         }
     }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Fixed-point numbers of the laws' integer twins: what a kernel program, which has no floating point, computes with.
+ * Fixed-point arithmetic for the laws' fixed-point versions, which run where there is no floating point.
  *
- * Nothing but integer types: no signed division, no 128 bits, no call that is not inlined, loops of a
- * fixed length. A number is an integer times a power of two that its comment gives. Every product that
- * could pass 64 bits has its bits counted beside it.
+ * It uses integer types only: no signed division, no 128-bit integers, no call that is not inlined, and loops of
+ * fixed length. A number is an integer times the power of two that its comment gives. Where a product could exceed
+ * 64 bits, a comment counts its bits.
  *
  *   scale   used for
  *   ------  -----------------------------------------------------------------------------------
@@ -13,26 +13,24 @@
  *   2^-34   prices in seconds, and exponents, in memory
  *   2^-62   a fine fraction in [0, 1]
  *
- *
  * The exponential
  *
- * e^-u = 2^-k 2^-f, where k + f = u log2 e. 2^-f comes from a table of 257 entries, interpolated
- * between two of them. Error: the chord lies above the curve by at most (ln 2 / 256)^2 / 8 = 9.2 10^-7 of the
- * value; rounding adds less than 10^-7 for u up to 44. So a result is within 1.1 10^-6 of its own,
- * and what is cut to make it a whole number. It never rises with u. The logarithm of a rate is
- * found by bisection in the same function, so that what one side encodes is what the other decodes.
+ * e^-u = 2^-k 2^-f, where k + f = u log2 e. 2^-f is interpolated in a table of 257 entries. The chord lies above the
+ * curve by at most (ln 2 / 256)^2 / 8 = 9.2 10^-7 of the value, and rounding adds less than 10^-7 for u up to 44. So a
+ * result is within 1.1 10^-6 of the true value, plus the truncation to an integer. It never rises with u. The logarithm
+ * of a rate is found by bisection of the same function, so that decoding a code gives the rate that was encoded.
  */
 #ifndef WATERFILL_FIXED_H
 #define WATERFILL_FIXED_H
 
 /* The includer provides __u32, __s64 and __u64: vmlinux.h in a kernel program, the shim on a host. */
 
-/* How functions are declared; an includer may ask for `static __always_inline` or else. */
+/* How functions are declared; an includer may define it as `static __always_inline`, for example. */
 #ifndef FIXED_INLINE
 #define FIXED_INLINE static inline
 #endif
 
-/* Fractional bits on the wire, and how many more there are in memory. */
+/* Fractional bits on the wire, and additional fractional bits in memory. */
 #define FIXED_CODE_BITS 18
 #define FIXED_EXTRA_BITS 16
 /* The 24-bit field of both MaxNets: a flag (1 = start rate) and 23 bits of value. */
@@ -82,66 +80,66 @@ static const __u32 fixed_exp2[257] = {
 };
 
 /*
- * 1 if a >= b, else 0; both less than 2^63. Without a branch, and so that the compiler makes none of it: a kernel's
- * verifier would follow both sides of each, through every turn of a loop. What depends on it is multiplied by it:
- * the verifier takes a mask for a branch.
+ * Returns 1 if a >= b, else 0; both less than 2^63. There is no branch, and the asm keeps the compiler from making one:
+ * the BPF verifier would follow both sides in every iteration of a loop. Callers multiply by the result, because the
+ * verifier treats a mask like a branch.
  */
-FIXED_INLINE __u64 fixed_reaches(__u64 a, __u64 b)
+FIXED_INLINE __u64 fixed_at_least(__u64 a, __u64 b)
 {
-	__u64 reaches = ((a - b) >> 63) ^ 1;
+	__u64 at_least = ((a - b) >> 63) ^ 1;
 
-	__asm__("" : "+r"(reaches));
-	return reaches;
+	__asm__("" : "+r"(at_least));
+	return at_least;
 }
 
-/* a f for a fraction f <= 1; a < 2^63. */
+/* Returns a f for a fraction f <= 1; a < 2^63. */
 FIXED_INLINE __u64 fixed_part(__u64 a, __u64 f)
 {
 	return (a >> 32) * f /* 31 + 33 bits */ + (((a & 0xffffffff) * f) >> 32) /* < 2^64, as f <= 2^32 */;
 }
 
-/* a f for a fine fraction f <= 1, and 32 bits behind the point of it; a < 2^62. */
-FIXED_INLINE __u64 fixed_fine_part(__u64 a, __u64 f, __u32 *behind)
+/* Returns a f for a fine fraction f <= 1, and 32 more fractional bits in `low`; a < 2^62. */
+FIXED_INLINE __u64 fixed_fine_part(__u64 a, __u64 f, __u32 *low)
 {
 	__u64 ah = a >> 32, al = a & 0xffffffff;
 	__u64 fh = f >> 32, fl = f & 0xffffffff;
 	__u64 middle = ah * fl + al * fh + ((al * fl) >> 32); /* 30 + 32; 32 + 31 bits; 32: less than 2^64 */
 
-	*behind = (__u32)(middle << 2);
+	*low = (__u32)(middle << 2);
 	return ((ah * fh) << 2) + (middle >> 30); /* 30 + 31 + 2 bits, and the sum is at most a */
 }
 
-/* a n / d without the overflow of a n; the quotient must fit. (a % d) n < 2^64 is the caller's to see to. */
+/* Returns a n / d without overflow of a n. The caller ensures that the quotient fits and that (a % d) n < 2^64. */
 FIXED_INLINE __u64 fixed_scale(__u64 a, __u64 n, __u64 d)
 {
 	return a / d * n + a % d * n / d;
 }
 
-/* n 2^bits / d by long division, where n 2^bits would not fit; d <= 2^62, and (n / d + 1) 2^bits must fit. */
+/* Returns n 2^bits / d by long division, for n 2^bits >= 2^64; d <= 2^62, and (n / d + 1) 2^bits must fit. */
 FIXED_INLINE __u64 fixed_divide(__u64 n, __u64 d, __u32 bits)
 {
 	__u64 quotient = n / d;
-	__u64 rest = n % d;
+	__u64 remainder = n % d;
 	__u32 i;
 
 	for (i = 0; i < bits; i++) {
-		__u64 once;
+		__u64 bit;
 
-		rest <<= 1;
-		once = fixed_reaches(rest, d);
-		rest -= d * once;
-		quotient = (quotient << 1) + once;
+		remainder <<= 1;
+		bit = fixed_at_least(remainder, d);
+		remainder -= d * bit;
+		quotient = (quotient << 1) + bit;
 	}
 	return quotient;
 }
 
-/* n / d as a fraction, at most 1; n < 2^32 where it is less. */
+/* Returns n / d as a fraction, at most 1; below 1, n < 2^32 as d is. */
 FIXED_INLINE __u64 fixed_fraction(__u64 n, __u32 d)
 {
 	return n < d ? (n << 32) / d : FIXED_ONE;
 }
 
-/* `from`, moved towards `to` by a fraction of the way. */
+/* Returns `from` moved towards `to` by a fraction of the distance. */
 FIXED_INLINE __u64 fixed_towards(__u64 from, __u64 to, __u64 fraction)
 {
 	if (to >= from)
@@ -149,7 +147,7 @@ FIXED_INLINE __u64 fixed_towards(__u64 from, __u64 to, __u64 fraction)
 	return from - fixed_part(from - to, fraction);
 }
 
-/* scale e^-u, u in 2^-34 and at most FIXED_EXP_MAX; scale < 2^62. */
+/* Returns scale e^-u, u in 2^-34 and at most FIXED_EXP_MAX; scale < 2^62. */
 FIXED_INLINE __u64 fixed_exp_within(__u64 scale, __u64 u)
 {
 	__u64 y = ((u >> 8) * 1549082005) >> 32; /* log2 e in 2^-30: 32 + 31 bits; y in 2^-24 */
@@ -163,13 +161,13 @@ FIXED_INLINE __u64 fixed_exp_within(__u64 scale, __u64 u)
 	return product >> (y >> 24);
 }
 
-/* scale e^-u for any u in 2^-34; scale < 2^62. */
+/* Returns scale e^-u for any u in 2^-34; scale < 2^62. */
 FIXED_INLINE __u64 fixed_exp(__u64 scale, __u64 u)
 {
 	return fixed_exp_within(scale, u < FIXED_EXP_MAX ? u : FIXED_EXP_MAX);
 }
 
-/* -ln(rate/scale) in 2^-18: the largest code whose rate is not below `rate`, which is less than 2^63. */
+/* Returns -ln(rate/scale) in 2^-18: the largest code whose rate is not below `rate`; rate < 2^63. */
 FIXED_INLINE __u32 fixed_rate_code(__u64 rate, __u64 scale)
 {
 	__u64 code = 0;
@@ -178,12 +176,12 @@ FIXED_INLINE __u32 fixed_rate_code(__u64 rate, __u64 scale)
 	for (bit = 1u << 22; bit; bit >>= 1) {
 		__u64 larger = code + bit; /* an exponent of 32 at most */
 
-		code += bit * fixed_reaches(fixed_exp_within(scale, larger << FIXED_EXTRA_BITS), rate);
+		code += bit * fixed_at_least(fixed_exp_within(scale, larger << FIXED_EXTRA_BITS), rate);
 	}
 	return (__u32)code;
 }
 
-/* The code of a price in 2^-34 s, to the nearest; saturates. */
+/* Returns the code of a price in 2^-34 s, rounded to nearest; saturates. */
 FIXED_INLINE __u32 fixed_price_code(__u64 price)
 {
 	__u64 code = (price + (1u << (FIXED_EXTRA_BITS - 1))) >> FIXED_EXTRA_BITS;
@@ -191,7 +189,7 @@ FIXED_INLINE __u32 fixed_price_code(__u64 price)
 	return code < FIXED_CODE_MAX ? (__u32)code : FIXED_CODE_MAX;
 }
 
-/* D^-1(C) = -T ln(C/x_max) in 2^-34 s, T in ms. [maxnet-2007:eq8] */
+/* Returns D^-1(C) = -T ln(C/x_max) in 2^-34 s, T in ms. [maxnet-2007:eq8] */
 FIXED_INLINE __u64 fixed_price_min(__u64 capacity, __u64 x_max, __u32 t)
 {
 	__u64 code = fixed_rate_code(capacity, x_max);

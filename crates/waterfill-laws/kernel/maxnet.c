@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maxnet.h for the host: the functions a simulator calls, and those its tests hold against the law. */
+/* maxnet.h for the host: the functions that the simulator calls, and those that tests compare with the law. */
 #include <stdint.h>
 
 typedef uint32_t __u32;
@@ -7,8 +7,9 @@ typedef uint64_t __u64;
 typedef int64_t __s64;
 
 #include "maxnet.h"
+#include "mirror.h"
 
-/* src/protocols/maxnet/kernel.rs mirrors these; it asserts the same sizes. */
+/* src/protocols/maxnet/fixed_point.rs mirrors these structs and asserts the same sizes. */
 _Static_assert(sizeof(struct maxnet_params) == 40, "params");
 _Static_assert(sizeof(struct maxnet_source) == 96, "source: at most the 104 bytes of icsk_ca_priv");
 _Static_assert(sizeof(struct maxnet_receiver) == 32, "receiver");
@@ -127,4 +128,88 @@ __u64 waterfill_maxnet_window(__u64 rate, __u32 base_rtt)
 __u64 waterfill_maxnet_start_rise(__u64 delta, __u64 dt, __u32 base_rtt)
 {
 	return maxnet_start_rise(delta, dt, base_rtt);
+}
+
+/* The fields of the structs, in their order. */
+
+const struct waterfill_field *waterfill_maxnet_params_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_params, x_max),
+		FIELD(maxnet_params, alpha),
+		FIELD(maxnet_params, eta),
+		FIELD(maxnet_params, t),
+		FIELD(maxnet_params, dt_min),
+		FIELD(maxnet_params, average),
+		FIELD(maxnet_params, compensate),
+		FIELD(maxnet_params, xi_first),
+		FIELD(maxnet_params, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet_source_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_source, window),
+		FIELD(maxnet_source, rate),
+		FIELD(maxnet_source, demand_max),
+		FIELD(maxnet_source, start_rate),
+		FIELD(maxnet_source, start_initial),
+		FIELD(maxnet_source, xi),
+		FIELD(maxnet_source, xi_speed),
+		FIELD(maxnet_source, updated),
+		FIELD(maxnet_source, raised),
+		FIELD(maxnet_source, xi_low),
+		FIELD(maxnet_source, price),
+		FIELD(maxnet_source, base_rtt),
+		FIELD(maxnet_source, packet),
+		FIELD(maxnet_source, mode),
+		FIELD(maxnet_source, has_price),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet_receiver_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_receiver, average),
+		FIELD(maxnet_receiver, last),
+		FIELD(maxnet_receiver, rtt),
+		FIELD(maxnet_receiver, start),
+		FIELD(maxnet_receiver, has_price),
+		FIELD(maxnet_receiver, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet_link_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_link, capacity),
+		FIELD(maxnet_link, x_max),
+		FIELD(maxnet_link, start_share),
+		FIELD(maxnet_link, price),
+		FIELD(maxnet_link, price_min),
+		FIELD(maxnet_link, target_time),
+		FIELD(maxnet_link, arrival_rate),
+		FIELD(maxnet_link, promised),
+		FIELD(maxnet_link, promised_age),
+		FIELD(maxnet_link, aging),
+		FIELD(maxnet_link, price_code),
+		FIELD(maxnet_link, t),
+		FIELD(maxnet_link, mu),
+		FIELD(maxnet_link, dt_p),
+		FIELD(maxnet_link, t_0),
+		FIELD(maxnet_link, promise),
+		END_OF_FIELDS,
+	};
+
+	return fields;
 }

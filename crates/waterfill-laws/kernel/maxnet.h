@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MaxNet of 2007 in integers: the twin of src/protocols/maxnet.rs.
+ * MaxNet of 2007, fixed-point version.
  *
- * The law, its equations and its readings are told there; the tags [maxnet-2007:...] are the same in
- * both. This file says how the law is computed where there is no floating point. It needs nothing
- * but integer types, calls nothing, and is what a kernel program includes and what the simulator
- * runs (`arithmetic = "kernel"`).
+ * src/protocols/maxnet/mod.rs documents the law, its equations and how the paper is read; the tags [maxnet-2007:...]
+ * are the same in both. This file says how the law is computed without floating point. It needs only integer types and
+ * calls no library. The kernel's BPF programs include it, and the simulator runs it (`arithmetic = "kernel"`).
  *
  *
- * What a source does: maxnet_ack() for the echo of every acknowledgement.
+ * A source calls maxnet_ack() for the echo of every acknowledgement.
  *
  *               start rate                              the rate has reached the price's
  *   ASKING  ------------------->  RISING (MaxStart)  ------------------------------------>  PRICED
@@ -18,73 +17,72 @@
  *      |            a price and no start rate, or code 0: no router answered                ^
  *      +------------------------------------------------------------------------------------+
  *
- * A field of code 0 is nobody's: it moves nothing but ASKING. A base round trip that changes moves
- * the window with the next price, or at once in maxnet_base_rtt().
+ * No router wrote a field of code 0: it ends ASKING and changes nothing else. A changed base RTT changes the window
+ * with the next price, or at once in maxnet_base_rtt().
  *
- * What a receiver does: maxnet_receive() for the field of every packet with data, maxnet_echo() for
- * the field of every acknowledgement.
+ * A receiver calls maxnet_receive() for the field of every data packet, and maxnet_echo() for the field of every
+ * acknowledgement.
  *
- * What a router does: maxnet_tick() every dt_p with the bytes that arrived and those that wait (or
- * maxnet_idle() for many intervals in which nothing came), and maxnet_mark() for the field of every
- * packet; maxnet_mark_price() is the same where start rates are left to somebody slower.
+ * A router calls maxnet_tick() every dt_p with the bytes that arrived and those that wait (or maxnet_idle() for many
+ * intervals without arrivals), and maxnet_mark() for the field of every packet. maxnet_mark_price() is for a fast path
+ * that leaves start rates to a slower one.
  *
  *
  * Scales
  *
- * alpha, eta and a connection's weight are times 1000, mu is times 10^6, T is in whole milliseconds, other
- * times in whole microseconds. Prices on the wire are in 2^-18 s (section V). In memory they are
- * finer, so that small steps add up:
+ * alpha, eta and a connection's weight are in thousandths, mu is in millionths, T is in whole milliseconds, and other
+ * times are in whole microseconds. Prices on the wire are in 2^-18 s (section V). In memory they have more fractional
+ * bits, so that small steps are not lost:
  *
- *   - A router's price is in 2^-34 s. It moves by (y/C - mu) dt_p; what is cut off each time is at
- *     most 2^-34 s, and mu dt_p is rounded to that: together the target is off by 6 10^-8 of C
- *     at dt_p = 1 ms and by 9 10^-5 at 1 us.
- *   - A receiver's average is in 2^-58 s. It moves by dt/tau of a difference: with a packet every us and
- *     a round trip of 16 s that is 6 10^-8 of it, and in 2^-34 s the average would stop where it
- *     is 10^-3 s short, 0.25 % of the rate at T = 0.4 s.
- *   - xi is in 2^-34 with 32 more bits behind (2^-66), and moves by a fraction in 2^-62: with an
- *     acknowledgement every us and a round trip of 16 s a step is 5.6 10^-11 of the way to go.
+ *   - A router's price is in 2^-34 s. It changes by (y/C - mu) dt_p. Each time up to 2^-34 s is truncated, and mu dt_p
+ *     is rounded to the same unit: together the target is off by 6 10^-8 of C at dt_p = 1 ms and by 9 10^-5 at 1 us.
+ *   - A receiver's average is in 2^-58 s. It moves by dt/tau of a difference. With a packet every us and an RTT of 16 s
+ *     that is 6 10^-8 of it; in 2^-34 s the average would stop 10^-3 s short, which is 0.25 % of the rate at T = 0.4 s.
+ *   - xi is in 2^-34 with 32 more bits in xi_low (2^-66), and moves by a fraction in 2^-62: with an acknowledgement
+ *     every us and an RTT of 16 s a step is 5.6 10^-11 of the distance.
  *
  *   field            scale             range used here          why it fits
  *   ---------------  ----------------  -----------------------  -------------------------------
  *   price on wire    2^-18 s           23 bits: 0 .. 32 s       section V
- *   router's price   2^-34 s           60 bits: 2^26 s          32 s on the wire is the most that is heard
+ *   router's price   2^-34 s           60 bits: 2^26 s          the wire carries at most 32 s
  *   average          2^-58 s           63 bits                  23 + 40
  *   xi               2^-34 and 2^-66   61 bits and a sign       alpha q / tau is 2^26 at q = 32 s, tau = 1 us
  *   alpha            10^-3             1 .. 1571 (pi/2)         11 bits
  *   eta              10^-3             1 .. 65535               16 bits
  *   T                ms                1 .. 100000              17 bits
- *   base RTT         us                1 .. 2^24 (16.8 s)       longer ones count as that; 0 is "not known"
- *   dt               us                0 .. 2^30 (18 min)       longer ones count as that
+ *   base RTT         us                1 .. 2^24 (16.8 s)       longer ones are clamped; 0 is "not known"
+ *   dt               us                0 .. 2^30 (18 min)       longer ones are clamped
  *   dt_min           us                0 .. 10^6
  *   dt_p             us                1 .. 10^6                20 bits
  *   T_0              us                dt_p + 1 .. 2^32 - 1
  *   mu               10^-6             1 .. 10^6                20 bits
  *   weight           10^-3             1 .. 10^6                20 bits
  *   x_max            bit/s             32 .. 10^15              50 bits
- *   rates, C         bit/s             1 .. 2^57                x_max times a weight of 144: more counts as that
- *   bytes, queue     bytes             0 .. 2^40                1 ms at 8 Pbit/s: more counts as that
+ *   rates, C         bit/s             1 .. 2^57                x_max times a weight of 144; clamped
+ *   bytes, queue     bytes             0 .. 2^40                1 ms at 8 Pbit/s; clamped
  *   window           bytes             0 .. 2^59                2^57 bit/s for 16.8 s
  *   packet           bytes             1 .. 2^32 - 1
  *   time             us                64 bits
  *
- * What is outside is the caller's to keep out, where nothing says that it "counts as" something.
- * Every product below that could pass 64 bits has its bits counted beside it. All divisions are of
- * unsigned numbers (BPF has no signed one); signed quantities go by sign and magnitude.
+ * Where the table does not say "clamped", the caller must stay within the range. Where a product could exceed 64 bits,
+ * a comment counts its bits. All divisions are of unsigned numbers (BPF has no signed division); signed quantities are
+ * handled by sign and magnitude.
  *
  *
- * Differences from the real numbers
+ * Differences from the law in real numbers
  *
- *   - x: the exponential is within 1.1 10^-6 of its value (fixed.h), its exponent within 2^-33, and what
- *     comes of it is cut to whole bit/s: 10^-5 at 100 kbit/s, up to 3 % at 32 bit/s, the slowest.
- *   - W is cut to whole bytes; a base round trip is a whole number of microseconds, and the window that
- *     number times the rate: a flow of 10.5 us that counts as 10 has 5 % less.
- *   - Time is in whole microseconds: dt is off by less than one, once, as the next dt starts where it ended.
- *   - p_min, and a start rate on the wire, are found in whole codes of ln(rate): 3.8 10^-6 of the rate. A start
- *     rate is rounded up to one, where real numbers go to the nearest.
- *   - A rise of MaxStart is rounded up to a whole bit/s, so that it ends.
+ *   - x: the exponential is within 1.1 10^-6 of its value (fixed.h), its exponent within 2^-33, and the result is
+ *     truncated to whole bit/s: 10^-5 at 100 kbit/s, up to 3 % at 32 bit/s, the slowest rate.
+ *   - W is truncated to whole bytes. A base RTT is a whole number of microseconds, and the window is that number times
+ *     the rate: a flow whose RTT of 10.5 us is rounded to 10 us gets 5 % less.
+ *   - Time is in whole microseconds. The error of dt is below one and does not add up, as the next dt starts where this
+ *     one ended.
+ *   - p_min, and a start rate on the wire, are found in whole codes of ln(rate): 3.8 10^-6 of the rate. A start rate is
+ *     rounded up to a code; the real law rounds to the nearest.
+ *   - A rise of MaxStart is rounded up to a whole bit/s, so that MaxStart ends.
  *   - A weight is a whole number of thousandths.
- *   - `rate` may be less than a packet a round trip, and is at least 1 bit/s. `window` is at least a packet.
- *     A host that paces can send the fraction; maxnet_pacing() is the real law's, who asks for a packet.
+ *   - `rate` may be less than a packet per RTT and is at least 1 bit/s; `window` is at least a packet. A host that
+ *     paces can send at the fraction. maxnet_pacing() gives the rate of the real law, which is at least a packet per RTT.
  */
 #ifndef WATERFILL_MAXNET_H
 #define WATERFILL_MAXNET_H
@@ -92,39 +90,39 @@
 /* The includer provides __u32, __s64 and __u64: vmlinux.h in a kernel program, the shim on a host. */
 #include "fixed.h"
 
-/* How functions are declared; an includer may ask for something else. maxnet_link_init() has too many
- * arguments for a BPF function that is not inlined, and is always inlined.
+/* How functions are declared; an includer may define it. maxnet_link_init() has too many arguments for a BPF function
+ * that is not inlined, so it is always inlined.
  */
 #ifndef MAXNET_INLINE
 #define MAXNET_INLINE static inline __attribute__((always_inline))
 #endif
 
-/* Longest base round trip, and longest dt, us. */
-#define MAXNET_RTT_MAX (1u << 24)
-#define MAXNET_DT_MAX (1u << 30)
-/* No rate is larger, bit/s: 144 times 10^15. */
-#define MAXNET_RATE_MAX (1ull << 57)
-/* Most bytes of an interval, or of a queue. */
+/* Longest base RTT, and longest dt. */
+#define MAXNET_RTT_MAX_US (1u << 24)
+#define MAXNET_DT_MAX_US (1u << 30)
+/* The largest rate: 144 times 10^15 bit/s. */
+#define MAXNET_RATE_MAX_BPS (1ull << 57)
+/* The most bytes of an interval, or of a queue. */
 #define MAXNET_BYTES_MAX (1ull << 40)
-/* A router's price, 2^-34 s, and the most by which it rises in an interval. */
+/* The largest price of a router, and its largest rise in an interval, in 2^-34 s. */
 #define MAXNET_PRICE_MAX (1ull << 60)
 #define MAXNET_TIME_MAX (1ull << 58)
-/* xi is no further from 0; only a round trip that falls and rises again and again gets there. */
+/* The largest |xi|; only an RTT that falls and rises again and again gets there. */
 #define MAXNET_XI_MAX (1ll << 61)
-/* How many bits a receiver's average has below the wire's. */
+/* Fractional bits of a receiver's average beyond those on the wire. */
 #define MAXNET_AVERAGE_BITS 40
-/* MaxStart rises so often in a round trip. */
-#define MAXNET_STEPS 16
+/* How often MaxStart rises in an RTT. */
+#define MAXNET_STEPS_PER_RTT 16
 
-/* What is the same for all connections. */
+/* Parameters that all connections share. */
 struct maxnet_params {
 	__u64 x_max;      /* bit/s */
 	__u32 alpha;      /* 10^-3 */
 	__u32 eta;        /* 10^-3 */
 	__u32 t;          /* ms */
-	__u32 dt_min;     /* us: least time between two updates of xi and the window */
-	__u32 average;    /* 1: the receiver averages prices over a round trip */
-	__u32 compensate; /* 1: xi is corrected when the base round trip changes */
+	__u32 dt_min;     /* us: minimum time between two updates of xi and the window */
+	__u32 average;    /* 1: the receiver averages prices over an RTT */
+	__u32 compensate; /* 1: xi is corrected when the base RTT changes */
 	__u32 xi_first;   /* 1: xi is updated before the rate, as Fig. 2 prints it */
 	__u32 reserved;
 };
@@ -135,36 +133,36 @@ enum maxnet_mode {
 	MAXNET_PRICED,
 };
 
-/* One connection. maxnet_source_init() makes it. */
+/* The sending side of one connection, initialised by maxnet_source_init(). */
 struct maxnet_source {
-	__u64 window;        /* bytes: the answer */
-	__u64 rate;          /* bit/s: the answer, for pacing; 0 before a router was heard */
+	__u64 window;        /* bytes: a result */
+	__u64 rate;          /* bit/s: a result, for pacing; 0 before the first field of a router */
 	__u64 demand_max;    /* bit/s: x_max times the connection's weight */
 	__u64 start_rate;    /* bit/s: MaxStart's */
-	__u64 start_initial; /* bit/s: the one that was granted */
+	__u64 start_initial; /* bit/s: the start rate that the path granted */
 	__s64 xi;            /* 2^-34 */
-	__u64 xi_speed;      /* 2^-62 a us: alpha eta T / tau^2 */
-	__u64 updated;       /* us: when the last price was obeyed */
-	__u64 raised;        /* us: when MaxStart last rose */
-	__u32 xi_behind;     /* 2^-66: xi's lower bits */
-	__u32 price;         /* 2^-18 s: q last obeyed */
+	__u64 xi_speed;      /* 2^-62 per us: alpha eta T / tau^2 */
+	__u64 updated;       /* us: time of the last update by a price */
+	__u64 raised;        /* us: time of MaxStart's last rise */
+	__u32 xi_low;     /* 2^-66: xi's lower bits */
+	__u32 price;         /* 2^-18 s: q of the last update */
 	__u32 base_rtt;      /* us; 0 before one is known */
-	__u32 packet;        /* bytes: the least window */
+	__u32 packet;        /* bytes: the minimum window */
 	__u32 mode;          /* enum maxnet_mode */
 	__u32 has_price;
 };
 
-/* The receiving side of a connection. Zeroed is new. */
+/* The receiving side of one connection; initialise with zeros. */
 struct maxnet_receiver {
 	__u64 average;   /* 2^-58 s */
-	__u64 last;      /* us: when the last price came */
+	__u64 last;      /* us: time of the last price */
 	__u32 rtt;       /* us: smallest sample; 0 before the first */
-	__u32 start;     /* the field that asked for a start rate, flag and all, while it is the last that came; or 0 */
+	__u32 start;     /* the last field, flag included, if it was a start rate; else 0 */
 	__u32 has_price;
 	__u32 reserved;
 };
 
-/* One direction of a link. maxnet_link_init() makes it. */
+/* One direction of a link, initialised by maxnet_link_init(). */
 struct maxnet_link {
 	__u64 capacity;     /* bit/s */
 	__u64 x_max;        /* bit/s */
@@ -173,18 +171,18 @@ struct maxnet_link {
 	__u64 price_min;    /* 2^-34 s */
 	__u64 target_time;  /* 2^-34 s: mu dt_p */
 	__u64 arrival_rate; /* bit/s: y of the last full interval */
-	__u64 promised;     /* bit/s: start rates promised, as of `promised_age` ago */
+	__u64 promised;     /* bit/s: start rates promised, as they were `promised_age` ago */
 	__u64 promised_age; /* 2^-34 T_0 */
 	__u64 aging;        /* 2^-34: dt_p / T_0 */
-	__u32 price_code;   /* 2^-18 s: the price as packets get it */
+	__u32 price_code;   /* 2^-18 s: the price that packets get */
 	__u32 t;            /* ms */
 	__u32 mu;           /* 10^-6 */
 	__u32 dt_p;         /* us */
 	__u32 t_0;          /* us */
-	__u32 promise;      /* 1: promised start rates are remembered, for T_0 */
+	__u32 promise;      /* 1: promised start rates are remembered for T_0 */
 };
 
-/* Section VI. */
+/* The defaults of section VI. */
 MAXNET_INLINE void maxnet_params_default(struct maxnet_params *p)
 {
 	p->x_max = 1000000000000000ull;
@@ -198,17 +196,17 @@ MAXNET_INLINE void maxnet_params_default(struct maxnet_params *p)
 	p->reserved = 0;
 }
 
-/* Time since `then`: none if that is later, and no longer than matters. */
+/* Returns the time since `then`: 0 if that is later, and at most MAXNET_DT_MAX_US. */
 MAXNET_INLINE __u64 maxnet_since(__u64 then, __u64 now)
 {
 	__u64 dt = now > then ? now - then : 0;
 
-	return dt < MAXNET_DT_MAX ? dt : MAXNET_DT_MAX;
+	return dt < MAXNET_DT_MAX_US ? dt : MAXNET_DT_MAX_US;
 }
 
 /* ------------------------------------------------------------------ router */
 
-/* y_dt + Q dt_p / T_0 in 2^-16 bytes: what stands in the queue, as if it had been sent again. [maxnet-2007:fig3] */
+/* Returns y_dt + Q dt_p / T_0 in 2^-16 bytes: the queue counts as if it had been sent again. [maxnet-2007:fig3] */
 MAXNET_INLINE __u64 maxnet_with_queue(__u64 bytes, __u64 queue_bytes, __u32 dt_p, __u32 t_0)
 {
 	__u64 arrived = bytes < MAXNET_BYTES_MAX ? bytes : MAXNET_BYTES_MAX;
@@ -217,7 +215,7 @@ MAXNET_INLINE __u64 maxnet_with_queue(__u64 bytes, __u64 queue_bytes, __u32 dt_p
 	return (arrived << 16) + fixed_scale(queue << 16, dt_p, t_0); /* both 56 bits, as dt_p < T_0; 32 + 20 */
 }
 
-/* How long a volume in 2^-16 bytes takes at `capacity`, in 2^-34 s. */
+/* Returns how long a volume in 2^-16 bytes takes at `capacity`, in 2^-34 s. */
 MAXNET_INLINE __u64 maxnet_time_for(__u64 volume, __u64 capacity)
 {
 	if (volume / capacity >= MAXNET_TIME_MAX >> 21)
@@ -225,36 +223,36 @@ MAXNET_INLINE __u64 maxnet_time_for(__u64 volume, __u64 capacity)
 	return fixed_divide(volume, capacity, 21); /* 8 bits and 2^(34 - 16) */
 }
 
-/* n times p + y/C - mu dt_p, not below p_min; y/C is `time`. [maxnet-2007:eq3, VI] */
+/* Returns p after n steps of p + y/C - mu dt_p, not below p_min; y/C is `time`. [maxnet-2007:eq3, VI] */
 MAXNET_INLINE __u64 maxnet_price_next(const struct maxnet_link *link, __u64 time, __u64 n)
 {
-	__u64 room, step;
+	__u64 headroom, step;
 
 	if (time > link->target_time) {
-		room = MAXNET_PRICE_MAX - link->price;
+		headroom = MAXNET_PRICE_MAX - link->price;
 		step = time - link->target_time;
-		return n > room / step ? MAXNET_PRICE_MAX : link->price + n * step;
+		return n > headroom / step ? MAXNET_PRICE_MAX : link->price + n * step;
 	}
 	if (time < link->target_time) {
-		room = link->price - link->price_min;
+		headroom = link->price - link->price_min;
 		step = link->target_time - time;
-		return n > room / step ? link->price_min : link->price - n * step;
+		return n > headroom / step ? link->price_min : link->price - n * step;
 	}
 	return link->price;
 }
 
-/* n intervals have ended, each with `bytes` more and `queue_bytes` waiting at its end. [maxnet-2007:fig3] */
+/* Updates the price for n intervals, each with `bytes` arrived and `queue_bytes` waiting. [maxnet-2007:fig3] */
 MAXNET_INLINE void maxnet_intervals(struct maxnet_link *link, __u64 n, __u64 bytes, __u64 queue_bytes)
 {
 	__u64 volume = maxnet_with_queue(bytes, queue_bytes, link->dt_p, link->t_0);
-	__u64 room = FIXED_EXP_MAX - link->promised_age;
+	__u64 headroom = FIXED_EXP_MAX - link->promised_age;
 
 	link->price = maxnet_price_next(link, maxnet_time_for(volume, link->capacity), n);
 	link->price_code = fixed_price_code(link->price);
-	link->promised_age = n > room / link->aging ? FIXED_EXP_MAX : link->promised_age + n * link->aging;
+	link->promised_age = n > headroom / link->aging ? FIXED_EXP_MAX : link->promised_age + n * link->aging;
 }
 
-/* One interval has ended: `bytes` came in it, `queue_bytes` wait now. */
+/* Ends an interval in which `bytes` arrived, with `queue_bytes` waiting now. */
 MAXNET_INLINE void maxnet_tick(struct maxnet_link *link, __u64 bytes, __u64 queue_bytes)
 {
 	__u64 arrived = bytes < MAXNET_BYTES_MAX ? bytes : MAXNET_BYTES_MAX;
@@ -263,7 +261,7 @@ MAXNET_INLINE void maxnet_tick(struct maxnet_link *link, __u64 bytes, __u64 queu
 	maxnet_intervals(link, 1, arrived, queue_bytes);
 }
 
-/* `intervals` more in which nothing arrived: the same as so many ticks of 0 bytes and this queue. */
+/* Ends `intervals` intervals without arrivals: the same as that many ticks with 0 bytes and this queue. */
 MAXNET_INLINE void maxnet_idle(struct maxnet_link *link, __u64 intervals, __u64 queue_bytes)
 {
 	if (!intervals)
@@ -272,16 +270,16 @@ MAXNET_INLINE void maxnet_idle(struct maxnet_link *link, __u64 intervals, __u64 
 	maxnet_intervals(link, intervals, 0, queue_bytes);
 }
 
-/* Another rate or target for a link that runs: its price stays, as far as p_min lets it. mu in 10^-6. */
+/* Sets another rate or target on a running link; its price stays unless p_min is higher. mu in 10^-6. */
 MAXNET_INLINE void maxnet_link_set(struct maxnet_link *link, __u64 capacity_bps, __u32 mu)
 {
 	link->capacity = capacity_bps ? capacity_bps : 1;
-	if (link->capacity > MAXNET_RATE_MAX)
-		link->capacity = MAXNET_RATE_MAX;
+	if (link->capacity > MAXNET_RATE_MAX_BPS)
+		link->capacity = MAXNET_RATE_MAX_BPS;
 	link->mu = mu < 1000000 ? mu : 1000000;
 	/* mu + (1 - mu)/4 is (3 mu + 1)/4: 36 + 22; 22 + 22 bits. [maxnet-2007:IV.B] */
 	link->start_share = fixed_scale(link->capacity, 3ull * link->mu + 1000000, 4000000);
-	/* 10^-12 s in 2^-34 s are 2^34/10^12 = 2^22/5^12; 20 + 20 + 22 bits. */
+	/* 10^-12 s is 2^34/10^12 = 2^22/5^12 units of 2^-34 s; 20 + 20 + 22 bits. */
 	link->target_time = ((((__u64)link->mu * link->dt_p) << 22) + 122070312) / 244140625;
 	link->price_min = fixed_price_min(link->capacity, link->x_max, link->t);
 	if (link->price < link->price_min)
@@ -305,16 +303,16 @@ maxnet_link_init(struct maxnet_link *link, __u64 capacity_bps, __u64 x_max, __u3
 	link->promised_age = 0;
 	link->arrival_rate = 0;
 	link->price = 0;
-	maxnet_link_set(link, capacity_bps, mu); /* the price is p_min then */
+	maxnet_link_set(link, capacity_bps, mu); /* sets the price to p_min */
 }
 
-/* What is left of the promises: each is kept for T_0, by when it arrives as load. */
+/* Returns what is left of the promised rates: a promise decays over T_0, by when it arrives as load. */
 MAXNET_INLINE __u64 maxnet_promised(const struct maxnet_link *link)
 {
 	return fixed_exp(link->promised, link->promised_age);
 }
 
-/* (mu + (1 - mu)/4) C - y, less what is promised; not below 0. [maxnet-2007:IV.B] */
+/* Returns (mu + (1 - mu)/4) C - y less the promised rates, not below 0. [maxnet-2007:IV.B] */
 MAXNET_INLINE __u64 maxnet_spare_capacity(const struct maxnet_link *link)
 {
 	__u64 taken = link->arrival_rate + maxnet_promised(link); /* 63 + 58 bits */
@@ -322,14 +320,16 @@ MAXNET_INLINE __u64 maxnet_spare_capacity(const struct maxnet_link *link)
 	return taken < link->start_share ? link->start_share - taken : 0;
 }
 
-/* A price field goes on with the higher of two codes; any other field as it came. [maxnet-2007:eq2, fig3] */
+/* Returns the field that a packet leaves with: the higher code of a price, any other field unchanged.
+ * [maxnet-2007:eq2, fig3]
+ */
 MAXNET_INLINE __u32 maxnet_mark_price(const struct maxnet_link *link, __u32 field)
 {
-	/* A start rate's flag is above any price. */
+	/* A start rate's flag is larger than any price. */
 	return field > link->price_code ? field : link->price_code;
 }
 
-/* The field that a packet goes on with: prices rise along a path, and start rates fall, so both codes rise. */
+/* Returns the field that a packet leaves with: prices rise along a path and start rates fall, so both codes rise. */
 MAXNET_INLINE __u32 maxnet_mark(struct maxnet_link *link, __u32 field)
 {
 	__u64 spare;
@@ -348,14 +348,14 @@ MAXNET_INLINE __u32 maxnet_mark(struct maxnet_link *link, __u32 field)
 
 /* ------------------------------------------------------------------ receiver */
 
-/* Data came with this field, and perhaps a sample of the round trip (0: none). [maxnet-2007:VI] */
+/* Takes the field of a data packet, and an RTT sample (0: none). [maxnet-2007:VI] */
 MAXNET_INLINE void maxnet_receive(const struct maxnet_params *p, struct maxnet_receiver *r, __u64 now_us,
 				  __u32 rtt_us, __u32 field)
 {
 	__u64 price = (__u64)(field & FIXED_CODE_MAX) << MAXNET_AVERAGE_BITS;
 
-	if (rtt_us > MAXNET_RTT_MAX)
-		rtt_us = MAXNET_RTT_MAX;
+	if (rtt_us > MAXNET_RTT_MAX_US)
+		rtt_us = MAXNET_RTT_MAX_US;
 	if (rtt_us && (!r->rtt || rtt_us < r->rtt))
 		r->rtt = rtt_us;
 	if (field & FIXED_FLAG) {
@@ -363,11 +363,11 @@ MAXNET_INLINE void maxnet_receive(const struct maxnet_params *p, struct maxnet_r
 		return;
 	}
 	r->start = 0;
-	if (!price) { /* no router on the path any more: no price is better than one that was */
+	if (!price) { /* no router on the path any more: no price is better than an old one */
 		r->has_price = 0;
 		return;
 	}
-	/* Towards the price by dt/tau, at most all the way. */
+	/* Towards the price by dt/tau, at most by all of the difference. */
 	if (r->has_price && p->average && r->rtt)
 		r->average = fixed_towards(r->average, price, fixed_fraction(maxnet_since(r->last, now_us), r->rtt));
 	else
@@ -376,33 +376,33 @@ MAXNET_INLINE void maxnet_receive(const struct maxnet_params *p, struct maxnet_r
 	r->last = now_us;
 }
 
-/* The field of an acknowledgement. */
+/* Returns the field of an acknowledgement. */
 MAXNET_INLINE __u32 maxnet_echo(const struct maxnet_receiver *r)
 {
 	__u64 code = (r->average + (1ull << (MAXNET_AVERAGE_BITS - 1))) >> MAXNET_AVERAGE_BITS;
 
 	if (r->start)
 		return r->start;
-	return r->has_price ? (__u32)code : 0; /* an average of codes is none above the largest */
+	return r->has_price ? (__u32)code : 0; /* an average of codes does not exceed the largest */
 }
 
 /* ------------------------------------------------------------------ source */
 
-/* alpha q / tau in 2^-34. */
+/* Returns alpha q / tau in 2^-34. */
 MAXNET_INLINE __u64 maxnet_gain(__u32 code, __u32 alpha, __u32 base_rtt)
 {
 	/* 39 + 11 + 10 bits; 10^-3 and us make 1000. */
 	return (((__u64)code << FIXED_EXTRA_BITS) * alpha * 1000 + base_rtt / 2) / base_rtt;
 }
 
-/* xi* = alpha q / tau - q / T. [maxnet-2007:VI] */
+/* Returns xi* = alpha q / tau - q / T. [maxnet-2007:VI] */
 MAXNET_INLINE __s64 maxnet_xi_rest(__u32 code, __u32 alpha, __u32 base_rtt, __u32 t)
 {
 	return (__s64)maxnet_gain(code, alpha, base_rtt) -
 	       (__s64)((((__u64)code << FIXED_EXTRA_BITS) * 1000 + t / 2) / t);
 }
 
-/* alpha eta T / tau^2 in 2^-62 a us, at most 1 a us. */
+/* Returns alpha eta T / tau^2 in 2^-62 per us, at most 1 per us. */
 MAXNET_INLINE __u64 maxnet_xi_speed(const struct maxnet_params *p, __u32 base_rtt)
 {
 	__u64 gain = (__u64)p->alpha * p->eta * p->t; /* 10^-9 s: 11 + 16 + 17 bits */
@@ -411,30 +411,30 @@ MAXNET_INLINE __u64 maxnet_xi_speed(const struct maxnet_params *p, __u32 base_rt
 	return gain < square ? fixed_divide(gain, square, 62) : FIXED_FINE_ONE;
 }
 
-/* That for dt, as a fine fraction: beyond 1, eq. 10 would carry xi past xi*, where it is stopped. */
+/* Returns dt times that speed as a fine fraction. Beyond 1, eq. 10 would carry xi past xi*, where it is stopped. */
 MAXNET_INLINE __u64 maxnet_xi_fraction(__u64 speed, __u64 dt)
 {
-	/* The speed is 16 at least: alpha = eta = 0.001, T = 1 ms and 16.8 s. */
+	/* The speed is at least 16: alpha = eta = 0.001, T = 1 ms and an RTT of 16.8 s. */
 	return dt > FIXED_FINE_ONE / speed ? FIXED_FINE_ONE : dt * speed;
 }
 
-/* xi + (alpha eta / tau^2) dt ((T alpha / tau - 1) q - T xi); the last factor is T (xi* - xi). [maxnet-2007:eq10] */
+/* xi + (alpha eta / tau^2) dt ((T alpha / tau - 1) q - T xi), whose last factor is T (xi* - xi). [maxnet-2007:eq10] */
 MAXNET_INLINE void maxnet_xi_next(struct maxnet_source *s, __s64 rest, __u64 fraction)
 {
-	__u32 behind;
+	__u32 low;
 
 	if (rest >= s->xi) {
-		s->xi += (__s64)fixed_fine_part((__u64)(rest - s->xi), fraction, &behind);
-		s->xi_behind += behind;
-		s->xi += s->xi_behind < behind; /* carried */
+		s->xi += (__s64)fixed_fine_part((__u64)(rest - s->xi), fraction, &low);
+		s->xi_low += low;
+		s->xi += s->xi_low < low; /* carry */
 	} else {
-		s->xi -= (__s64)fixed_fine_part((__u64)(s->xi - rest), fraction, &behind);
-		s->xi -= s->xi_behind < behind; /* borrowed */
-		s->xi_behind -= behind;
+		s->xi -= (__s64)fixed_fine_part((__u64)(s->xi - rest), fraction, &low);
+		s->xi -= s->xi_low < low; /* borrow */
+		s->xi_low -= low;
 	}
 }
 
-/* xi + q alpha (1 / tau_new - 1 / tau_old). [tcp-maxnet-2006:eq12] */
+/* Returns xi + q alpha (1 / tau_new - 1 / tau_old). [tcp-maxnet-2006:eq12] */
 MAXNET_INLINE __s64 maxnet_compensated(__s64 xi, __u32 code, __u32 alpha, __u32 rtt_new, __u32 rtt_old)
 {
 	xi += (__s64)maxnet_gain(code, alpha, rtt_new) - (__s64)maxnet_gain(code, alpha, rtt_old);
@@ -443,7 +443,7 @@ MAXNET_INLINE __s64 maxnet_compensated(__s64 xi, __u32 code, __u32 alpha, __u32 
 	return xi < -MAXNET_XI_MAX ? -MAXNET_XI_MAX : xi;
 }
 
-/* x_max e^(xi - alpha q / tau), not above x_max; `scale` is x_max and a weight. [maxnet-2007:eq6a] */
+/* Returns x_max e^(xi - alpha q / tau), not above x_max; `scale` is x_max times the weight. [maxnet-2007:eq6a] */
 MAXNET_INLINE __u64 maxnet_rate(__u64 scale, __s64 xi, __u64 gain)
 {
 	__s64 u = (__s64)gain - xi;
@@ -451,13 +451,13 @@ MAXNET_INLINE __u64 maxnet_rate(__u64 scale, __s64 xi, __u64 gain)
 	return fixed_exp(scale, u > 0 ? (__u64)u : 0);
 }
 
-/* W = tau x, in bytes. [maxnet-2007:eq10] */
+/* Returns W = tau x, in bytes. [maxnet-2007:eq10] */
 MAXNET_INLINE __u64 maxnet_window(__u64 rate, __u32 base_rtt)
 {
 	return fixed_scale(rate, base_rtt, 1000000) / 8; /* 2^57/10^6 is 38 bits, + 24; 20 + 24 */
 }
 
-/* Delta dt / (2 tau), to the next whole bit/s; all of Delta after two round trips. [maxnet-2007:IV.B] */
+/* Returns Delta dt / (2 tau), rounded up to whole bit/s; all of Delta after two RTTs. [maxnet-2007:IV.B] */
 MAXNET_INLINE __u64 maxnet_start_rise(__u64 delta, __u64 dt, __u32 base_rtt)
 {
 	__u64 two = 2 * (__u64)base_rtt;
@@ -470,22 +470,22 @@ MAXNET_INLINE void maxnet_set_rate(struct maxnet_source *s, __u64 rate)
 	__u64 window = maxnet_window(rate, s->base_rtt);
 
 	s->rate = rate ? rate : 1;
-	/* A packet at least: with less it would hear too late that the price has fallen. */
+	/* At least a packet: with less, the source would learn too late that the price has fallen. */
 	s->window = window > s->packet ? window : s->packet;
 }
 
-/* The rate, at least a packet a round trip; 0 before a router was heard. */
+/* Returns the rate, at least a packet per RTT; 0 before the first field of a router. */
 MAXNET_INLINE __u64 maxnet_pacing(const struct maxnet_source *s)
 {
-	__u64 least;
+	__u64 min;
 
 	if (!s->rate || !s->base_rtt)
 		return 0;
-	least = (__u64)s->packet * 8000000 / s->base_rtt; /* 32 + 23 bits */
-	return s->rate > least ? s->rate : least;
+	min = (__u64)s->packet * 8000000 / s->base_rtt; /* 32 + 23 bits */
+	return s->rate > min ? s->rate : min;
 }
 
-/* A new connection with a window to begin with. `weight` in 10^-3. */
+/* Initialises a connection with its first window. `weight` in 10^-3. */
 MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxnet_source *s, __u32 packet_bytes,
 				      __u64 window_bytes, __u32 weight)
 {
@@ -494,8 +494,8 @@ MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxn
 	if (weight > 1000000)
 		weight = 1000000;
 	demand = fixed_scale(p->x_max, weight, 1000); /* 40 + 20; 10 + 20 bits */
-	if (demand > MAXNET_RATE_MAX)
-		demand = MAXNET_RATE_MAX;
+	if (demand > MAXNET_RATE_MAX_BPS)
+		demand = MAXNET_RATE_MAX_BPS;
 	s->window = window_bytes;
 	s->rate = 0;
 	s->demand_max = demand ? demand : 1;
@@ -505,7 +505,7 @@ MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxn
 	s->xi_speed = 0;
 	s->updated = 0;
 	s->raised = 0;
-	s->xi_behind = 0;
+	s->xi_low = 0;
 	s->price = 0;
 	s->base_rtt = 0;
 	s->packet = packet_bytes;
@@ -513,11 +513,11 @@ MAXNET_INLINE void maxnet_source_init(const struct maxnet_params *p, struct maxn
 	s->has_price = 0;
 }
 
-/* Returns whether it is a new one. */
+/* Sets the base RTT; returns whether it changed. */
 MAXNET_INLINE int maxnet_set_base_rtt(const struct maxnet_params *p, struct maxnet_source *s, __u32 base_rtt_us)
 {
-	if (base_rtt_us > MAXNET_RTT_MAX)
-		base_rtt_us = MAXNET_RTT_MAX;
+	if (base_rtt_us > MAXNET_RTT_MAX_US)
+		base_rtt_us = MAXNET_RTT_MAX_US;
 	if (!base_rtt_us || base_rtt_us == s->base_rtt)
 		return 0;
 	if (p->compensate && s->has_price)
@@ -527,7 +527,7 @@ MAXNET_INLINE int maxnet_set_base_rtt(const struct maxnet_params *p, struct maxn
 	return 1;
 }
 
-/* A start rate came. [maxnet-2007:IV.B] */
+/* Takes a start rate. [maxnet-2007:IV.B] */
 MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_source *s, __u32 code)
 {
 	if (s->mode != MAXNET_ASKING)
@@ -542,15 +542,15 @@ MAXNET_INLINE void maxnet_start(const struct maxnet_params *p, struct maxnet_sou
 	maxnet_set_rate(s, s->start_rate);
 }
 
-/* The rate to use: MaxStart's while it is below the price's. [maxnet-2007:IV.B] */
+/* Returns the rate to use: MaxStart's while it is below the price's. [maxnet-2007:IV.B] */
 MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 price_rate, __u64 now)
 {
 	__u64 dt = maxnet_since(s->raised, now);
 
 	if (s->mode != MAXNET_RISING)
 		return price_rate;
-	/* First whether it is over: from a price's rate below the initial one Delta would be negative. */
-	if (s->start_rate < price_rate && dt * MAXNET_STEPS >= s->base_rtt) {
+	/* Check the end first: if the price's rate is below the initial one, Delta would be negative. */
+	if (s->start_rate < price_rate && dt * MAXNET_STEPS_PER_RTT >= s->base_rtt) {
 		s->start_rate += maxnet_start_rise(price_rate - s->start_initial, dt, s->base_rtt);
 		s->raised = now;
 	}
@@ -560,8 +560,8 @@ MAXNET_INLINE __u64 maxnet_start_or_price_rate(struct maxnet_source *s, __u64 pr
 	return price_rate;
 }
 
-/* Fig. 2 for a price. */
-MAXNET_INLINE void maxnet_obey(const struct maxnet_params *p, struct maxnet_source *s, __u64 now, __u32 code)
+/* Updates xi, rate and window by Fig. 2 for a price. */
+MAXNET_INLINE void maxnet_apply_price(const struct maxnet_params *p, struct maxnet_source *s, __u64 now, __u32 code)
 {
 	__s64 rest = maxnet_xi_rest(code, p->alpha, s->base_rtt, p->t);
 	__u64 gain = maxnet_gain(code, p->alpha, s->base_rtt);
@@ -576,7 +576,7 @@ MAXNET_INLINE void maxnet_obey(const struct maxnet_params *p, struct maxnet_sour
 		s->xi = rest;
 		s->has_price = 1;
 		if (!s->raised)
-			s->raised = now; /* MaxStart's clock starts with the first price, also if a host forgets that one */
+			s->raised = now; /* MaxStart's clock starts with the first price ever, even if a host clears has_price */
 		if (s->mode == MAXNET_ASKING)
 			s->mode = MAXNET_PRICED;
 	}
@@ -585,7 +585,7 @@ MAXNET_INLINE void maxnet_obey(const struct maxnet_params *p, struct maxnet_sour
 	maxnet_set_rate(s, maxnet_start_or_price_rate(s, maxnet_rate(s->demand_max, xi, gain), now));
 }
 
-/* An acknowledgement with this field in its echo. */
+/* Takes an acknowledgement with this field in its echo. */
 MAXNET_INLINE void maxnet_ack(const struct maxnet_params *p, struct maxnet_source *s, __u64 now_us, __u32 base_rtt_us,
 			      __u32 field)
 {
@@ -598,14 +598,14 @@ MAXNET_INLINE void maxnet_ack(const struct maxnet_params *p, struct maxnet_sourc
 		maxnet_start(p, s, code);
 		return;
 	}
-	if (!code) /* no router on the path, or none has written yet */
+	if (!code) /* no router on the path, or no price yet */
 		return;
 	if (s->has_price && maxnet_since(s->updated, now_us) < p->dt_min)
 		return;
-	maxnet_obey(p, s, now_us, code);
+	maxnet_apply_price(p, s, now_us, code);
 }
 
-/* A new base round trip without an echo: compensated, and the window with it. */
+/* Takes a new base RTT without an echo: compensates xi and sets the window. */
 MAXNET_INLINE void maxnet_base_rtt(const struct maxnet_params *p, struct maxnet_source *s, __u32 base_rtt_us)
 {
 	__u64 rate = s->start_rate;
@@ -617,7 +617,7 @@ MAXNET_INLINE void maxnet_base_rtt(const struct maxnet_params *p, struct maxnet_
 		if (s->mode == MAXNET_RISING && s->start_rate < rate)
 			rate = s->start_rate;
 	} else if (s->mode != MAXNET_RISING) {
-		return; /* the window is not the law's yet */
+		return; /* the law does not set the window yet */
 	}
 	maxnet_set_rate(s, rate);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maxnet2006.h for the host: the functions a simulator calls, and those its tests hold against the law. */
+/* maxnet2006.h for the host: the functions that the simulator calls, and those that tests compare with the law. */
 #include <stdint.h>
 
 typedef uint32_t __u32;
@@ -7,8 +7,9 @@ typedef uint64_t __u64;
 typedef int64_t __s64;
 
 #include "maxnet2006.h"
+#include "mirror.h"
 
-/* src/protocols/maxnet2006/kernel.rs mirrors these; it asserts the same sizes. */
+/* src/protocols/maxnet2006/fixed_point.rs mirrors these structs and asserts the same sizes. */
 _Static_assert(sizeof(struct maxnet2006_params) == 56, "params");
 _Static_assert(sizeof(struct maxnet2006_source) == 96, "source: at most the 104 bytes of icsk_ca_priv");
 _Static_assert(sizeof(struct maxnet2006_link) == 72, "link");
@@ -86,4 +87,71 @@ __u64 waterfill_maxnet2006_averaged(__u64 average, __u64 price, __u64 dt, __u32 
 __u32 waterfill_maxnet2006_rises_slowly(__u32 price, __u32 last, __u32 base_rtt, __u32 mindeltaq)
 {
 	return maxnet2006_rises_slowly(price, last, base_rtt, mindeltaq);
+}
+
+/* The fields of the structs, in their order. */
+
+const struct waterfill_field *waterfill_maxnet2006_params_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet2006_params, x_max),
+		FIELD(maxnet2006_params, alpha),
+		FIELD(maxnet2006_params, eta),
+		FIELD(maxnet2006_params, t),
+		FIELD(maxnet2006_params, dt),
+		FIELD(maxnet2006_params, rtt_unit),
+		FIELD(maxnet2006_params, rateinc),
+		FIELD(maxnet2006_params, mindeltaq),
+		FIELD(maxnet2006_params, wnd_update_freq),
+		FIELD(maxnet2006_params, max_wnd),
+		FIELD(maxnet2006_params, average),
+		FIELD(maxnet2006_params, compensate),
+		FIELD(maxnet2006_params, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet2006_source_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet2006_source, demand_max),
+		FIELD(maxnet2006_source, window),
+		FIELD(maxnet2006_source, rate),
+		FIELD(maxnet2006_source, start_rate),
+		FIELD(maxnet2006_source, average),
+		FIELD(maxnet2006_source, xi),
+		FIELD(maxnet2006_source, heard),
+		FIELD(maxnet2006_source, updated),
+		FIELD(maxnet2006_source, raised),
+		FIELD(maxnet2006_source, last_price),
+		FIELD(maxnet2006_source, base_rtt),
+		FIELD(maxnet2006_source, packet),
+		FIELD(maxnet2006_source, acks),
+		FIELD(maxnet2006_source, mode),
+		FIELD(maxnet2006_source, has_price),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet2006_link_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet2006_link, capacity),
+		FIELD(maxnet2006_link, x_max),
+		FIELD(maxnet2006_link, start_share),
+		FIELD(maxnet2006_link, start_min),
+		FIELD(maxnet2006_link, price),
+		FIELD(maxnet2006_link, price_min),
+		FIELD(maxnet2006_link, target_time),
+		FIELD(maxnet2006_link, arrival_rate),
+		FIELD(maxnet2006_link, dt),
+		FIELD(maxnet2006_link, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
 }

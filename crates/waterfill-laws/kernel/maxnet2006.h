@@ -1,41 +1,39 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * TCP MaxNet of 2006 in integers: the twin of src/protocols/maxnet2006.rs.
+ * TCP MaxNet of 2006, fixed-point version.
  *
- * The law, its equations and its readings are told there; the tags [tcp-maxnet-2006:...] are the
- * same in both. This file says how the law is computed where there is no floating point. It needs
- * nothing but integer types, calls nothing, and is what the simulator runs (`arithmetic = "kernel"`).
+ * src/protocols/maxnet2006/mod.rs documents the law, its equations and how the thesis is read; the tags
+ * [tcp-maxnet-2006:...] are the same in both. This file says how the law is computed without floating point. It needs
+ * only integer types and calls no library. The simulator runs it (`arithmetic = "kernel"`).
  *
  *
- * What a source does
+ * States of a source
  *
  *                start rate                   QuickStart's window            new price every ACK,
  *   ASKING  ------------------>  QUICKSTART  ------------------->  PRICED    window every dt
  *      |       (first ACK)           |  ^     passes the price's      ^
  *      |                             +--+     window                  |
- *      |              x rateinc a round trip                          |
+ *      |              x rateinc per RTT                               |
  *      +--------------------------------------------------------------+
  *              a price and no start rate, or no router answered
  *
- * What a router does: maxnet2006_tick() every dt with the bytes that arrived, and maxnet2006_mark()
- * for the field of every packet.
+ * A router calls maxnet2006_tick() every dt with the bytes that arrived, and maxnet2006_mark() for the field of every
+ * packet.
  *
  *
  * Scales
  *
- * alpha, eta, T and rateinc are times 1000 and a round trip is in whole milliseconds, as section
- * 4.1 has them; prices on the wire are in 2^-18 s (section 3.3). Three things are finer than there:
+ * alpha, eta and rateinc are in thousandths, T and RTTs are in whole milliseconds (section 4.1), and prices on the wire
+ * are in 2^-18 s (section 3.3). Three quantities are finer here than in the thesis:
  *
- *   - A price, its average and xi carry 16 more fractional bits in memory (2^-34). A router's price
- *     moves by (y/C - mu) dt: 1 ms at 1 % above the target is 2.6 units of 2^-18, and losing up to
- *     one unit each millisecond would move the target by 0.4 %. An average over 28 ms that is fed
- *     every 12 us takes 1/2333 of a difference: in 2^-18 it would not see one below 0.9 % of a
- *     second, 9 % of the rate.
+ *   - A price, its average and xi have 16 more fractional bits in memory (2^-34). A router's price moves by
+ *     (y/C - mu) dt: 1 ms at 1 % above the target is 2.6 units of 2^-18, and losing up to one unit each millisecond
+ *     would move the target by 0.4 %. An average over 28 ms with a price every 12 us takes 1/2333 of a difference: in
+ *     2^-18 it would ignore a difference below 0.9 % of a second, which is 9 % of the rate.
  *   - A fraction in [0, 1], such as the step of xi, is in 2^-32.
- *   - `rtt_unit` says in microseconds what a round trip is rounded to (to the nearest; at least one
- *     unit). 1000 is the thesis's. The window is that round trip times the rate, so what is rounded
- *     off is a flow's gain or loss against others: 4 % at 10.4 ms, and every round trip below a
- *     millisecond counts as one. A smaller unit mends it.
+ *   - `rtt_unit` is the unit in microseconds that an RTT is rounded to (to the nearest; at least one unit). The thesis
+ *     has 1000. The window is that RTT times the rate, so the rounding error is a flow's gain or loss against others:
+ *     4 % at 10.4 ms, and every RTT below a millisecond counts as one millisecond. A smaller unit avoids it.
  *
  *   field            scale             range used here          why it fits
  *   ---------------  ----------------  -----------------------  -------------------------------
@@ -46,23 +44,22 @@
  *   eta              10^-3             1 .. 65535
  *   rateinc          10^-3             1000 .. 16000
  *   T                ms                1 .. 100000
- *   base RTT         us                1 .. 2^24 (16.8 s)       longer ones count as that
+ *   base RTT         us                1 .. 2^24 (16.8 s)       longer ones are clamped
  *   dt of a router   us                1 .. 10^6
  *   mu, mu + eps     10^-6             1 .. 2 10^6
  *   rates            bit/s             1 .. 2^57                x_max 10^15 times a weight of 100
- *   bytes a tick     bytes             0 .. 2^40                1 ms at 8 Pbit/s
+ *   bytes per tick   bytes             0 .. 2^40                1 ms at 8 Pbit/s
  *   max_wnd          packets           1 .. 2^26                of at most 2^14 bytes
  *   time             us                64 bits
  *
- * Every product below that could pass 64 bits has its bits counted beside it. All divisions are of
- * unsigned numbers (BPF has no signed one); signed quantities go by sign and magnitude.
+ * Where a product could exceed 64 bits, a comment counts its bits. All divisions are of unsigned numbers (BPF has no
+ * signed division); signed quantities are handled by sign and magnitude.
  *
  *
  * The exponential
  *
- * fixed.h has it, interpolated (section 4.3 has 64,000 entries over the whole range of u and none
- * between: steps of 2^-11, an error of 2.4 10^-4): a rate is within 1.1 10^-6 of its own, and the bit/s
- * lost when it is cut to a whole number. A test walks over the range of codes.
+ * fixed.h interpolates it: a rate is within 1.1 10^-6 of the true value, plus the truncation to whole bit/s. (Section
+ * 4.3 has 64,000 entries over the whole range of u without interpolation: steps of 2^-11, an error of 2.4 10^-4.)
  */
 #ifndef WATERFILL_MAXNET2006_H
 #define WATERFILL_MAXNET2006_H
@@ -70,26 +67,26 @@
 /* The includer provides __u32, __s64 and __u64: vmlinux.h in a kernel program, the shim on a host. */
 #include "fixed.h"
 
-/* Longest round trip, us. */
-#define MAXNET2006_RTT_MAX (1u << 24)
-/* No rate is larger, bit/s: 144 times 10^15. */
-#define MAXNET2006_RATE_MAX (1ull << 57)
-/* A router's price stays below 2^26 s, far above any that fits a packet. */
+/* Longest RTT. */
+#define MAXNET2006_RTT_MAX_US (1u << 24)
+/* The largest rate: 144 times 10^15 bit/s. */
+#define MAXNET2006_RATE_MAX_BPS (1ull << 57)
+/* A router's price stays below 2^26 s, far above any that the wire carries. */
 #define MAXNET2006_PRICE_MAX (1ull << 60)
 
-/* What is the same for all connections. */
+/* Parameters that all connections share. */
 struct maxnet2006_params {
 	__u64 x_max;       /* bit/s */
 	__u32 alpha;       /* 10^-3 */
 	__u32 eta;         /* 10^-3 */
 	__u32 t;           /* ms */
-	__u32 dt;          /* us: least time between two updates of the window */
+	__u32 dt;          /* us: minimum time between two updates of the window */
 	__u32 rtt_unit;    /* us */
 	__u32 rateinc;     /* 10^-3 */
-	__u32 mindeltaq;   /* 2^-18 s a second, which is tcp_maxnet_dpdt_threshold */
+	__u32 mindeltaq;   /* 2^-18 s per second, the thesis's tcp_maxnet_dpdt_threshold */
 	__u32 wnd_update_freq; /* ACKs */
 	__u32 max_wnd;     /* packets */
-	__u32 average;     /* 1: average prices over a round trip */
+	__u32 average;     /* 1: average prices over an RTT */
 	__u32 compensate;  /* 1: eq. 12 */
 	__u32 reserved;
 };
@@ -100,21 +97,21 @@ enum maxnet2006_mode {
 	MAXNET2006_PRICED,
 };
 
-/* One connection. Zeroed, then demand_max, packet and window are the caller's to set. */
+/* One connection. The caller zeroes it, then sets demand_max, packet and window. */
 struct maxnet2006_source {
 	__u64 demand_max;  /* bit/s: x_max times the connection's weight */
-	__u64 window;      /* bytes: the answer */
+	__u64 window;      /* bytes: a result */
 	__u64 rate;        /* bit/s: the window's, for pacing */
 	__u64 start_rate;  /* bit/s: QSrate */
 	__u64 average;     /* 2^-34 s: q */
 	__s64 xi;          /* 2^-34 */
-	__u64 heard;       /* us: when the last price came */
-	__u64 updated;     /* us: step 3 */
-	__u64 raised;      /* us: step 4 */
+	__u64 heard;       /* us: time of the last price */
+	__u64 updated;     /* us: time of the last step 3 */
+	__u64 raised;      /* us: time of the last step 4 */
 	__u32 last_price;  /* 2^-18 s: lastq */
 	__u32 base_rtt;    /* us, a multiple of rtt_unit */
-	__u32 packet;      /* bytes: the least window */
-	__u32 acks;        /* since step 3 */
+	__u32 packet;      /* bytes: the minimum window */
+	__u32 acks;        /* since the last step 3 */
 	__u32 mode;        /* enum maxnet2006_mode */
 	__u32 has_price;
 };
@@ -135,7 +132,7 @@ struct maxnet2006_link {
 
 /* ------------------------------------------------------------------ router */
 
-/* How long `bytes` take at `capacity`, in 2^-34 s; at most 2^20 s and what is left of a second. */
+/* Returns how long `bytes` take at `capacity`, in 2^-34 s; at most 2^20 s plus a fraction of a second. */
 static inline __u64 maxnet2006_time_for(__u64 bytes, __u64 capacity)
 {
 	__u64 bits = (bytes < 1ull << 40 ? bytes : 1ull << 40) * 8;
@@ -145,7 +142,7 @@ static inline __u64 maxnet2006_time_for(__u64 bytes, __u64 capacity)
 	return fixed_divide(bits, capacity, 34);
 }
 
-/* p + y/C - mu dt, not below p_min. [tcp-maxnet-2006:eq7] */
+/* Returns p + y/C - mu dt, not below p_min. [tcp-maxnet-2006:eq7] */
 static inline __u64 maxnet2006_price_next(const struct maxnet2006_link *link, __u64 bytes)
 {
 	__u64 price = link->price + maxnet2006_time_for(bytes, link->capacity);
@@ -157,7 +154,7 @@ static inline __u64 maxnet2006_price_next(const struct maxnet2006_link *link, __
 	return price - link->target_time;
 }
 
-/* (mu + epsilon) C - y/dt, at least QSminrate. [tcp-maxnet-2006:3.1.2] */
+/* Returns (mu + epsilon) C - y/dt, at least QSminrate. [tcp-maxnet-2006:3.1.2] */
 static inline __u64 maxnet2006_start_rate(const struct maxnet2006_link *link)
 {
 	if (link->start_share < link->arrival_rate + link->start_min)
@@ -165,7 +162,7 @@ static inline __u64 maxnet2006_start_rate(const struct maxnet2006_link *link)
 	return link->start_share - link->arrival_rate;
 }
 
-/* mu, mu + epsilon in 10^-6; T in ms; QSminrate = C/start_min_divisor; dt in us. */
+/* Initialises a link. mu and mu + epsilon in 10^-6; T in ms; QSminrate = C/start_min_divisor; dt in us. */
 static inline void maxnet2006_link_init(struct maxnet2006_link *link, __u64 capacity, __u64 x_max, __u32 t,
 					__u32 mu, __u32 start_share, __u32 start_min_divisor, __u32 dt)
 {
@@ -175,14 +172,14 @@ static inline void maxnet2006_link_init(struct maxnet2006_link *link, __u64 capa
 	link->start_min = capacity / start_min_divisor;
 	link->price_min = fixed_price_min(capacity, x_max, t); /* [tcp-maxnet-2006:eq11] */
 	link->price = link->price_min;
-	/* 10^-12 s in 2^-34 s are 2^34/10^12 = 2^22/5^12; 20 + 20 + 22 bits. */
+	/* 10^-12 s is 2^34/10^12 = 2^22/5^12 units of 2^-34 s; 20 + 20 + 22 bits. */
 	link->target_time = (((__u64)mu * dt) << 22) / 244140625;
 	link->arrival_rate = 0;
 	link->dt = dt;
 	link->reserved = 0;
 }
 
-/* Every dt, with the bytes that came since. */
+/* Ends an interval dt in which `bytes` arrived. */
 static inline void maxnet2006_tick(struct maxnet2006_link *link, __u64 bytes)
 {
 	if (bytes > 1ull << 40)
@@ -191,7 +188,7 @@ static inline void maxnet2006_tick(struct maxnet2006_link *link, __u64 bytes)
 	link->price = maxnet2006_price_next(link, bytes);
 }
 
-/* The field that a packet goes on with: prices rise along a path, and start rates fall, so both codes rise. */
+/* Returns the field that a packet leaves with: prices rise along a path and start rates fall, so both codes rise. */
 static inline __u32 maxnet2006_mark(const struct maxnet2006_link *link, __u32 field)
 {
 	__u32 flag = field & FIXED_FLAG;
@@ -204,32 +201,32 @@ static inline __u32 maxnet2006_mark(const struct maxnet2006_link *link, __u32 fi
 
 /* ------------------------------------------------------------------ source */
 
-/* A round trip in whole units, as us. */
+/* Returns an RTT rounded to whole units, in us. */
 static inline __u32 maxnet2006_base_rtt(__u64 rtt, __u32 unit)
 {
 	__u64 units;
 
-	if (rtt > MAXNET2006_RTT_MAX)
-		rtt = MAXNET2006_RTT_MAX;
+	if (rtt > MAXNET2006_RTT_MAX_US)
+		rtt = MAXNET2006_RTT_MAX_US;
 	units = (rtt + unit / 2) / unit;
-	if (units > MAXNET2006_RTT_MAX / unit)
-		units = MAXNET2006_RTT_MAX / unit;
+	if (units > MAXNET2006_RTT_MAX_US / unit)
+		units = MAXNET2006_RTT_MAX_US / unit;
 	return units ? (__u32)units * unit : unit;
 }
 
-/* alpha q / tau in 2^-34. */
+/* Returns alpha q / tau in 2^-34. */
 static inline __u64 maxnet2006_gain(__u64 q, __u32 alpha, __u32 base_rtt)
 {
 	return (q * alpha * 1000 + base_rtt / 2) / base_rtt; /* 39 + 11 + 10 bits; 10^-3 and us make 1000 */
 }
 
-/* xi* = alpha q / tau - q / T. [tcp-maxnet-2006:eq10] */
+/* Returns xi* = alpha q / tau - q / T. [tcp-maxnet-2006:eq10] */
 static inline __s64 maxnet2006_xi_rest(__u64 q, __u32 alpha, __u32 base_rtt, __u32 t)
 {
 	return (__s64)maxnet2006_gain(q, alpha, base_rtt) - (__s64)((q * 1000 + t / 2) / t);
 }
 
-/* eta dt T / tau^2 as a fraction, at most 1: beyond, eq. 9 would carry xi past xi*, where it is stopped. */
+/* Returns eta dt T / tau^2 as a fraction, at most 1: beyond, eq. 9 would carry xi past xi*, where it is stopped. */
 static inline __u64 maxnet2006_xi_fraction(__u64 dt, __u32 base_rtt, __u32 eta, __u32 t)
 {
 	__u64 square = (__u64)base_rtt * base_rtt; /* at most 48 bits */
@@ -244,7 +241,7 @@ static inline __u64 maxnet2006_xi_fraction(__u64 dt, __u32 base_rtt, __u32 eta, 
 	return (((steps << 16) / base_rtt) << 16) / base_rtt;
 }
 
-/* xi + eta dt / tau^2 ((T alpha / tau - 1) q - T xi), whose second part is T (xi* - xi). [tcp-maxnet-2006:eq9] */
+/* Returns xi + eta dt / tau^2 ((T alpha / tau - 1) q - T xi); the last factor is T (xi* - xi). [tcp-maxnet-2006:eq9] */
 static inline __s64 maxnet2006_xi_next(__s64 xi, __s64 rest, __u64 fraction)
 {
 	if (rest >= xi)
@@ -252,10 +249,10 @@ static inline __s64 maxnet2006_xi_next(__s64 xi, __s64 rest, __u64 fraction)
 	return xi - (__s64)fixed_part((__u64)(xi - rest), fraction);
 }
 
-/* xi + q alpha (1 / tau_new - 1 / tau_old). [tcp-maxnet-2006:eq12] */
+/* Returns xi + q alpha (1 / tau_new - 1 / tau_old). [tcp-maxnet-2006:eq12] */
 static inline __s64 maxnet2006_compensated(__s64 xi, __u64 q, __u32 alpha, __u32 rtt_new, __u32 rtt_old)
 {
-	const __s64 xi_max = 1ll << 61; /* only a round trip that falls and rises again and again gets there */
+	const __s64 xi_max = 1ll << 61; /* only an RTT that falls and rises again and again gets there */
 
 	xi += (__s64)maxnet2006_gain(q, alpha, rtt_new) - (__s64)maxnet2006_gain(q, alpha, rtt_old);
 	if (xi > xi_max)
@@ -263,7 +260,7 @@ static inline __s64 maxnet2006_compensated(__s64 xi, __u64 q, __u32 alpha, __u32
 	return xi < -xi_max ? -xi_max : xi;
 }
 
-/* x_max e^(xi - alpha q / tau), not above x_max; `scale` is x_max and a weight. [tcp-maxnet-2006:eq8] */
+/* Returns x_max e^(xi - alpha q / tau), not above x_max; `scale` is x_max times the weight. [tcp-maxnet-2006:eq8] */
 static inline __u64 maxnet2006_rate(__u64 scale, __s64 xi, __u64 gain)
 {
 	__s64 u = (__s64)gain - xi;
@@ -271,19 +268,19 @@ static inline __u64 maxnet2006_rate(__u64 scale, __s64 xi, __u64 gain)
 	return fixed_exp(scale, u > 0 ? (__u64)u : 0);
 }
 
-/* baseRTT x in bytes. */
+/* Returns baseRTT x in bytes. */
 static inline __u64 maxnet2006_window(__u64 rate, __u32 base_rtt)
 {
 	return fixed_scale(rate, base_rtt, 1000000) / 8; /* 2^57/10^6 is 38 bits, + 24; 20 + 24 */
 }
 
-/* The average over a round trip, moved towards a price by dt/tau, at most all the way. [tcp-maxnet-2006:4.5] */
+/* Returns the average moved towards a price by dt/tau of the difference, at most by all of it. [tcp-maxnet-2006:4.5] */
 static inline __u64 maxnet2006_averaged(__u64 average, __u64 price, __u64 dt, __u32 base_rtt)
 {
 	return fixed_towards(average, price, fixed_fraction(dt, base_rtt));
 }
 
-/* Whether the price rises more slowly than mindeltaq over a round trip. [tcp-maxnet-2006:fig5.4] */
+/* Returns whether the price rises more slowly than mindeltaq over an RTT. [tcp-maxnet-2006:fig5.4] */
 static inline __u32 maxnet2006_rises_slowly(__u32 price, __u32 last, __u32 base_rtt, __u32 mindeltaq)
 {
 	if (price == 0 || price < last)
@@ -291,12 +288,12 @@ static inline __u32 maxnet2006_rises_slowly(__u32 price, __u32 last, __u32 base_
 	return (__u64)(price - last) * 1000000 < (__u64)mindeltaq * base_rtt; /* 23 + 20; 32 + 25 bits */
 }
 
-/* QSrate times rateinc. [tcp-maxnet-2006:fig5.4] */
+/* Returns QSrate times rateinc. [tcp-maxnet-2006:fig5.4] */
 static inline __u64 maxnet2006_raised(__u64 start_rate, __u32 rateinc)
 {
 	__u64 raised = fixed_scale(start_rate, rateinc, 1000); /* 48 + 14; 10 + 14 bits */
 
-	return raised < MAXNET2006_RATE_MAX ? raised : MAXNET2006_RATE_MAX;
+	return raised < MAXNET2006_RATE_MAX_BPS ? raised : MAXNET2006_RATE_MAX_BPS;
 }
 
 static inline __u64 maxnet2006_window_max(const struct maxnet2006_params *p, const struct maxnet2006_source *s)
@@ -309,7 +306,7 @@ static inline void maxnet2006_set_window(const struct maxnet2006_params *p, stru
 	__u64 window = maxnet2006_window(rate, s->base_rtt);
 	__u64 bound = window;
 
-	/* With less it would hear too late that the price has fallen. */
+	/* With less, the source would learn too late that the price has fallen. */
 	if (bound < s->packet)
 		bound = s->packet;
 	if (bound > maxnet2006_window_max(p, s))
@@ -318,7 +315,7 @@ static inline void maxnet2006_set_window(const struct maxnet2006_params *p, stru
 	s->rate = bound == window ? rate : fixed_scale(bound, 8000000, s->base_rtt); /* 41 + 23; 24 + 23 bits */
 }
 
-/* A start rate came. [tcp-maxnet-2006:fig5.1] */
+/* Takes a start rate. [tcp-maxnet-2006:fig5.1] */
 static inline void maxnet2006_start(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u32 code,
 				    __u32 base_rtt)
 {
@@ -334,7 +331,7 @@ static inline void maxnet2006_start(const struct maxnet2006_params *p, struct ma
 	maxnet2006_set_window(p, s, s->start_rate);
 }
 
-/* The first price. [tcp-maxnet-2006:fig5.2] */
+/* Takes the first price. [tcp-maxnet-2006:fig5.2] */
 static inline void maxnet2006_first_price(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u32 code,
 					  __u64 now, __u32 base_rtt)
 {
@@ -349,7 +346,7 @@ static inline void maxnet2006_first_price(const struct maxnet2006_params *p, str
 		s->mode = MAXNET2006_PRICED;
 }
 
-/* One more price. Returns whether steps 3 and 4 are due. */
+/* Takes one more price; returns whether steps 3 and 4 are due. */
 static inline int maxnet2006_next_price(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u32 code,
 					__u64 now, __u32 base_rtt)
 {
@@ -372,8 +369,8 @@ static inline int maxnet2006_next_price(const struct maxnet2006_params *p, struc
 	return 1;
 }
 
-/* Steps 3 and 4, after xi. */
-static inline void maxnet2006_obey(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u64 now)
+/* Does steps 3 and 4, after xi is updated. */
+static inline void maxnet2006_update_window(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u64 now)
 {
 	__u64 rate = maxnet2006_rate(s->demand_max, s->xi, maxnet2006_gain(s->average, p->alpha, s->base_rtt));
 	__u32 price = fixed_price_code(s->average);
@@ -392,7 +389,7 @@ static inline void maxnet2006_obey(const struct maxnet2006_params *p, struct max
 	if (now - s->raised < s->base_rtt)
 		return;
 	s->raised = now;
-	/* Not while max_wnd holds it back. */
+	/* Not while max_wnd limits the window. */
 	if (maxnet2006_window(s->start_rate, s->base_rtt) <= maxnet2006_window_max(p, s)) {
 		if (maxnet2006_rises_slowly(price, s->last_price, s->base_rtt, p->mindeltaq))
 			s->start_rate = maxnet2006_raised(s->start_rate, p->rateinc);
@@ -400,7 +397,7 @@ static inline void maxnet2006_obey(const struct maxnet2006_params *p, struct max
 	}
 }
 
-/* An acknowledgement with this field in its echo. */
+/* Takes an acknowledgement with this field in its echo. */
 static inline void maxnet2006_ack(const struct maxnet2006_params *p, struct maxnet2006_source *s, __u64 now,
 				  __u64 base_rtt, __u32 field)
 {
@@ -411,7 +408,7 @@ static inline void maxnet2006_ack(const struct maxnet2006_params *p, struct maxn
 		maxnet2006_start(p, s, code, rtt);
 		return;
 	}
-	if (!code) /* no router on the path, or none has written yet */
+	if (!code) /* no router on the path, or no price yet */
 		return;
 	if (s->has_price) {
 		if (!maxnet2006_next_price(p, s, code, now, rtt))
@@ -419,7 +416,7 @@ static inline void maxnet2006_ack(const struct maxnet2006_params *p, struct maxn
 	} else {
 		maxnet2006_first_price(p, s, code, now, rtt);
 	}
-	maxnet2006_obey(p, s, now);
+	maxnet2006_update_window(p, s, now);
 }
 
 #endif

@@ -111,7 +111,7 @@ int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 		out[0] = r->source.window;
 		out[1] = r->source.rate;
 		out[2] = (__u64)r->source.xi;
-		out[3] = r->source.xi_behind | (__u64)r->source.mode << 32;
+		out[3] = r->source.xi_low | (__u64)r->source.mode << 32;
 	}
 	if (out[0] != rec->out[0] || out[1] != rec->out[1] || out[2] != rec->out[2] || out[3] != rec->out[3]) {
 		if (!r->wrong)

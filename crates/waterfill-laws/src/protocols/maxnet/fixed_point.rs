@@ -1,95 +1,96 @@
-//! The law in integers: `kernel/maxnet.h`, compiled for the host and called as it stands.
+//! The fixed-point version of the law: `kernel/maxnet.h`, compiled for the host and called unchanged.
 //!
-//! The scales are told there. Real numbers are turned into them here and nowhere else.
+//! That file documents the scales. Only this module converts between them and real numbers.
 
 #![allow(
     unsafe_code,
-    reason = "the twin is C. Its functions take plain integers and structs of them by reference, \
+    reason = "the law is C. Its functions take plain integers and structs of them by reference, \
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
 use super::{Echo, Field, Header, MaxNet, Order, Params};
 use crate::arithmetic::Arithmetic;
+use crate::mirror::mirror;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// 2³⁴: prices of links and ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
-/// `MAXNET_RATE_MAX`.
+/// `MAXNET_RATE_MAX_BPS`.
 const RATE_MAX: u64 = 1 << 57;
 
-/// `struct maxnet_params`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct HostParams {
-    x_max: u64,
-    alpha: u32,
-    eta: u32,
-    t: u32,
-    dt_min: u32,
-    average: u32,
-    compensate: u32,
-    xi_first: u32,
-    reserved: u32,
+mirror! {
+    /// `struct maxnet_params`.
+    struct HostParams = waterfill_maxnet_params_fields {
+        x_max: u64,
+        alpha: u32,
+        eta: u32,
+        t: u32,
+        dt_min: u32,
+        average: u32,
+        compensate: u32,
+        xi_first: u32,
+        reserved: u32,
+    }
 }
 
-/// `struct maxnet_source`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct SourceState {
-    window: u64,
-    rate: u64,
-    demand_max: u64,
-    start_rate: u64,
-    start_initial: u64,
-    xi: i64,
-    xi_speed: u64,
-    updated: u64,
-    raised: u64,
-    xi_behind: u32,
-    price: u32,
-    base_rtt: u32,
-    packet: u32,
-    mode: u32,
-    has_price: u32,
+mirror! {
+    /// `struct maxnet_source`.
+    struct SourceState = waterfill_maxnet_source_fields {
+        window: u64,
+        rate: u64,
+        demand_max: u64,
+        start_rate: u64,
+        start_initial: u64,
+        xi: i64,
+        xi_speed: u64,
+        updated: u64,
+        raised: u64,
+        xi_low: u32,
+        price: u32,
+        base_rtt: u32,
+        packet: u32,
+        mode: u32,
+        has_price: u32,
+    }
 }
 
-/// `struct maxnet_receiver`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct ReceiverState {
-    average: u64,
-    last: u64,
-    rtt: u32,
-    start: u32,
-    has_price: u32,
-    reserved: u32,
+mirror! {
+    /// `struct maxnet_receiver`.
+    struct ReceiverState = waterfill_maxnet_receiver_fields {
+        average: u64,
+        last: u64,
+        rtt: u32,
+        start: u32,
+        has_price: u32,
+        reserved: u32,
+    }
 }
 
-/// `struct maxnet_link`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct LinkState {
-    capacity: u64,
-    x_max: u64,
-    start_share: u64,
-    price: u64,
-    price_min: u64,
-    target_time: u64,
-    arrival_rate: u64,
-    promised: u64,
-    promised_age: u64,
-    aging: u64,
-    price_code: u32,
-    t: u32,
-    mu: u32,
-    dt_p: u32,
-    t_0: u32,
-    promise: u32,
+mirror! {
+    /// `struct maxnet_link`.
+    struct LinkState = waterfill_maxnet_link_fields {
+        capacity: u64,
+        x_max: u64,
+        start_share: u64,
+        price: u64,
+        price_min: u64,
+        target_time: u64,
+        arrival_rate: u64,
+        promised: u64,
+        promised_age: u64,
+        aging: u64,
+        price_code: u32,
+        t: u32,
+        mu: u32,
+        dt_p: u32,
+        t_0: u32,
+        promise: u32,
+    }
 }
 
-// The same numbers as in kernel/maxnet.c: a field added on one side alone does not compile.
+// kernel/maxnet.c asserts the same sizes.
 const _: () = assert!(size_of::<HostParams>() == 40);
 const _: () = assert!(size_of::<SourceState>() == 96);
 const _: () = assert!(size_of::<ReceiverState>() == 32);

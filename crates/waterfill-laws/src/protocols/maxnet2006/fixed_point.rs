@@ -1,81 +1,82 @@
-//! The law in integers: `kernel/maxnet2006.h`, compiled for the host and called as it stands.
+//! The fixed-point version of the law: `kernel/maxnet2006.h`, compiled for the host and called unchanged.
 //!
-//! The scales are told there. Real numbers are turned into them here and nowhere else.
+//! That file documents the scales. Only this module converts between them and real numbers.
 
 #![allow(
     unsafe_code,
-    reason = "the twin is C. Its functions take plain integers and structs of them by reference, \
+    reason = "the law is C. Its functions take plain integers and structs of them by reference, \
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::arithmetic::Arithmetic;
+use crate::mirror::mirror;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// 2³⁴: prices, averages and ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
-/// `MAXNET2006_RATE_MAX`.
+/// `MAXNET2006_RATE_MAX_BPS`.
 const RATE_MAX: u64 = 1 << 57;
 
-/// `struct maxnet2006_params`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct SourceParams {
-    x_max: u64,
-    alpha: u32,
-    eta: u32,
-    t: u32,
-    dt: u32,
-    rtt_unit: u32,
-    rateinc: u32,
-    mindeltaq: u32,
-    wnd_update_freq: u32,
-    max_wnd: u32,
-    average: u32,
-    compensate: u32,
-    reserved: u32,
+mirror! {
+    /// `struct maxnet2006_params`.
+    struct SourceParams = waterfill_maxnet2006_params_fields {
+        x_max: u64,
+        alpha: u32,
+        eta: u32,
+        t: u32,
+        dt: u32,
+        rtt_unit: u32,
+        rateinc: u32,
+        mindeltaq: u32,
+        wnd_update_freq: u32,
+        max_wnd: u32,
+        average: u32,
+        compensate: u32,
+        reserved: u32,
+    }
 }
 
-/// `struct maxnet2006_source`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct SourceState {
-    demand_max: u64,
-    window: u64,
-    rate: u64,
-    start_rate: u64,
-    average: u64,
-    xi: i64,
-    heard: u64,
-    updated: u64,
-    raised: u64,
-    last_price: u32,
-    base_rtt: u32,
-    packet: u32,
-    acks: u32,
-    mode: u32,
-    has_price: u32,
+mirror! {
+    /// `struct maxnet2006_source`.
+    struct SourceState = waterfill_maxnet2006_source_fields {
+        demand_max: u64,
+        window: u64,
+        rate: u64,
+        start_rate: u64,
+        average: u64,
+        xi: i64,
+        heard: u64,
+        updated: u64,
+        raised: u64,
+        last_price: u32,
+        base_rtt: u32,
+        packet: u32,
+        acks: u32,
+        mode: u32,
+        has_price: u32,
+    }
 }
 
-/// `struct maxnet2006_link`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, Default)]
-struct LinkState {
-    capacity: u64,
-    x_max: u64,
-    start_share: u64,
-    start_min: u64,
-    price: u64,
-    price_min: u64,
-    target_time: u64,
-    arrival_rate: u64,
-    dt: u32,
-    reserved: u32,
+mirror! {
+    /// `struct maxnet2006_link`.
+    struct LinkState = waterfill_maxnet2006_link_fields {
+        capacity: u64,
+        x_max: u64,
+        start_share: u64,
+        start_min: u64,
+        price: u64,
+        price_min: u64,
+        target_time: u64,
+        arrival_rate: u64,
+        dt: u32,
+        reserved: u32,
+    }
 }
 
-// The same numbers as in kernel/maxnet2006.c: a field added on one side alone does not compile.
+// kernel/maxnet2006.c asserts the same sizes.
 const _: () = assert!(size_of::<SourceParams>() == 56);
 const _: () = assert!(size_of::<SourceState>() == 96);
 const _: () = assert!(size_of::<LinkState>() == 72);

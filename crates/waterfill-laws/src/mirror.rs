@@ -1,0 +1,53 @@
+//! Structs of the C code in `kernel/`, mirrored in Rust. Tests compare each mirror with C's own list of fields.
+
+/// A field of a C struct: `struct waterfill_field` of `kernel/mirror.h`.
+#[cfg(test)]
+#[repr(C)]
+#[derive(Debug)]
+pub(crate) struct CField {
+    name: *const std::ffi::c_char,
+    offset: u32,
+    size: u32,
+}
+
+/// Reads C's list of fields as (name, offset, size).
+///
+/// # Safety
+/// `field` points to an array whose last element has no name, and names end in a zero byte.
+#[cfg(test)]
+#[allow(unsafe_code, reason = "C's list is an array that ends where its field has no name")]
+pub(crate) unsafe fn fields_of(mut field: *const CField) -> Vec<(String, usize, usize)> {
+    let mut fields = Vec::new();
+    // SAFETY: the caller's promise holds for every element up to the one without a name.
+    while let Some(CField { name, offset, size }) = unsafe { field.as_ref() }.filter(|f| !f.name.is_null()) {
+        let name = unsafe { std::ffi::CStr::from_ptr(*name) }.to_string_lossy().into_owned();
+        fields.push((name, *offset as usize, *size as usize));
+        field = unsafe { field.add(1) };
+    }
+    fields
+}
+
+/// Declares the mirror of a C struct, and a test that compares names, offsets and sizes with the list that the C
+/// function `$list` returns.
+macro_rules! mirror {
+    ($(#[$meta:meta])* struct $name:ident = $list:ident { $($field:ident: $t:ty,)* }) => {
+        $(#[$meta])*
+        #[repr(C)]
+        #[derive(Clone, Copy, Debug, Default, PartialEq)]
+        struct $name { $($field: $t,)* }
+
+        #[cfg(test)]
+        #[test]
+        fn $list() {
+            mod c {
+                unsafe extern "C" {
+                    pub(super) safe fn $list() -> *const crate::mirror::CField;
+                }
+            }
+            let mirror = vec![$((stringify!($field).to_string(), std::mem::offset_of!($name, $field), size_of::<$t>()),)*];
+            // SAFETY: the C function returns a static array made with `waterfill_field`'s macros.
+            assert_eq!(unsafe { crate::mirror::fields_of(c::$list()) }, mirror);
+        }
+    };
+}
+pub(crate) use mirror;
