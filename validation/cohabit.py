@@ -33,7 +33,8 @@ from waterfill.network import protocols
 from waterfill.runs import cache
 from waterfill.runs.pool import run_each
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
-from waterfill.scenario.document import Scenario, from_dict
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
 
 EXPLICIT = ("maxnet", "xcp", "ixcp", "aecp", "rcp", "jetmax")
 TCPS = (

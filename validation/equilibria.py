@@ -24,7 +24,8 @@ import typer
 from waterfill.network import protocols
 from waterfill.network.resolve import to_core
 from waterfill.runs import backends
-from waterfill.scenario.document import Scenario, from_dict
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
 from waterfill.theory import equilibrium, subject
 
 # What the two comparisons allow, for every flow.

@@ -23,7 +23,8 @@ import numpy as np
 
 from waterfill.runs import backends
 from waterfill.runs.result import Result
-from waterfill.scenario.document import Scenario, from_dict
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
 
 Document: TypeAlias = dict[str, Any]
 

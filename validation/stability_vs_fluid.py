@@ -39,7 +39,8 @@ from numpy.typing import NDArray
 from waterfill.network import protocols, resolve
 from waterfill.runs import backends
 from waterfill.runs.result import Result
-from waterfill.scenario.document import Scenario, from_dict
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
 from waterfill.theory import equilibrium, sampled, subject
 from waterfill.theory.documents import given
 from waterfill.theory.loops import Points, Reals

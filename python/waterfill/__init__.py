@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from waterfill.runs.backends import run as run
     from waterfill.runs.result import Result as Result
     from waterfill.scenario.document import Scenario as Scenario
-    from waterfill.scenario.document import load as load
+    from waterfill.scenario.loading import load as load
 
     __version__: str
 
@@ -28,7 +28,7 @@ _HOMES = {
     "InputError": "errors",
     "Result": "runs.result",
     "Scenario": "scenario.document",
-    "load": "scenario.document",
+    "load": "scenario.loading",
     "run": "runs.backends",
 }
 

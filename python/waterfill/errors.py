@@ -1,4 +1,4 @@
-"""The one kind of error that a user can cause: input that is wrong."""
+"""Errors that end a command: wrong input, and runs that could not be completed."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ import json
 from collections.abc import Iterable
 from typing import Any
 
-_LONGEST_VALUE = 60
+_MAX_VALUE_CHARS = 60
 
 
 class InputError(ValueError):
-    """Input that is wrong: one line, `FILE: KEY: what was expected, got …`.
+    """Wrong input: one line, `FILE: KEY: expected …, got …`.
 
-    `file` is the scenario's file, or `command line` for a key that `--set` gave. `key` is the
-    key's path as the user writes it (`flow.long.path`), empty when the whole file is at fault.
-    A command that catches it prints `str(error)` and exits with 2.
+    `file` is the scenario's file, or `command line` for a key that `--set` set. `key` is the
+    path of the key as the user writes it (`flow.long.path`), empty for the whole file. A command
+    that catches it prints `str(error)` and exits with 2.
     """
 
     def __init__(self, file: str, key: str, message: str) -> None:
@@ -26,31 +26,31 @@ class InputError(ValueError):
 
 
 class RunError(RuntimeError):
-    """A run that could not be carried through, though its input is right: one line, exit 1."""
+    """A run that failed although its input is valid: one line, exit 1."""
 
     def __init__(self, message: str) -> None:
         super().__init__(one_line(message))
 
 
 def one_line(text: str) -> str:
-    """`text` with white space collapsed and unprintable characters escaped."""
+    """Return `text` with white space collapsed and unprintable characters escaped."""
     flat = " ".join(text.split())
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in flat)
 
 
 def shown(value: Any) -> str:
-    """A value as a message quotes it: written as TOML would have it, cut when it is long."""
+    """Return a value as messages quote it: in TOML's notation, shortened when it is long."""
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
-    return text if len(text) <= _LONGEST_VALUE else text[: _LONGEST_VALUE - 1] + "…"
+    return text if len(text) <= _MAX_VALUE_CHARS else text[: _MAX_VALUE_CHARS - 1] + "…"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
-    """`, did you mean "…"?` if a known word is near, else the known words themselves.
+    """Return `, did you mean "…"?` if a known word is similar, else the known words.
 
-    The answer is the end of a sentence, so that `unknown key` + nearest(…) reads well.
+    The text ends a sentence: `unknown key` + nearest(…).
     """
     words = sorted(known)
     close = difflib.get_close_matches(word.lower(), words, n=1, cutoff=0.5)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 SCRIPT = ROOT / "bench" / "ns3" / "compare.py"

@@ -20,7 +20,8 @@ from typing import Any, Literal
 from waterfill.network import protocols
 from waterfill.papers.claims.loading import papers_folder
 from waterfill.runs.result import Document
-from waterfill.scenario.document import Scenario, from_dict, from_toml, load
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict, from_toml, load
 from waterfill.testbed import kernel
 
 Backend = Literal["sim", "fluid", "linux"]

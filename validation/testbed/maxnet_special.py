@@ -25,7 +25,7 @@ from typing import Any
 from waterfill.errors import RunError
 from waterfill.network import protocols
 from waterfill.runs.result import Document
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, daemon, isolate, kernel, netlink, plan, sampling
 from waterfill.testbed.bed import Bed
 from waterfill.testbed.daemon import Daemon, Laws

@@ -35,7 +35,7 @@ from waterfill.errors import InputError, RunError
 from waterfill.runs import backends
 from waterfill.runs.progress import Bar
 from waterfill.runs.result import Document, make_directory, to_json, write_text
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 from waterfill.testbed import checks, kernel
 
 # The kernel's reno with SACK, as it ships, is `sack`.

@@ -32,7 +32,8 @@ from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
-from waterfill.scenario.document import Scenario, load
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import load
 
 # A rate has settled within this of its share; this share of it ends the start-up.
 _BAND = 0.05

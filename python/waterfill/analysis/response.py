@@ -24,7 +24,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Document
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 
 Loss: TypeAlias = Literal["periodic", "independent"]
 

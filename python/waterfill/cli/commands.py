@@ -100,7 +100,7 @@ def run(
     from waterfill.runs import backends
     from waterfill.runs.progress import Bar
     from waterfill.runs.result import make_directory
-    from waterfill.scenario.document import load
+    from waterfill.scenario.loading import load
 
     backends.check(on)
     loaded = load(scenario, _overrides(protocol, sets, seed))
@@ -201,7 +201,7 @@ def maxmin(
     """Print the exact max-min rates of a scenario, by interval."""
     from waterfill.cli import tables
     from waterfill.network import shares
-    from waterfill.scenario.document import load
+    from waterfill.scenario.loading import load
 
     document = shares.document(load(scenario, _overrides(protocol, sets)))
     if json:

@@ -98,7 +98,7 @@ class Network:
     def web_route(self, index: int) -> Route | None:
         """The route of the flows of the index-th [[traffic]]; None when it has packets only."""
         traffic = self.scenario.traffic[index]
-        if not traffic.begins_flows:
+        if not traffic.starts_flows:
             return None
         return self._route(traffic, self.scenario.key("traffic", index))
 
@@ -257,7 +257,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> d
     of_traffic = {
         i: _protocol(scenario, traffic, scenario.key("traffic", i), protocols, backend)
         for i, traffic in enumerate(scenario.traffic)
-        if traffic.begins_flows
+        if traffic.starts_flows
     }
     _check_packet_size(scenario, [*names, *of_traffic.values()], protocols)
     _check_routers(scenario, protocols)

@@ -13,7 +13,8 @@ from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
-from waterfill.scenario.document import Scenario, from_dict, load
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import whole
 
 # Module and class of each backend, as text: loaded when first asked for, so that a simulation needs

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 import json
 
-from waterfill.scenario.document import json_schema
+from waterfill.scenario.schema import json_schema
 
 print(json.dumps(json_schema(), indent=2, ensure_ascii=False))

@@ -1,8 +1,8 @@
-"""Sizes and lengths that are drawn at random, as a scenario writes them.
+"""Random sizes and lengths, as a scenario writes them.
 
 `"30 kB"` is a constant; a table names a distribution (`{distribution = "pareto", mean = "45 kB",
-shape = 1.2, max = "10 MB"}`), or gives a measured one by its values and their probabilities, by
-points of its cumulative distribution, or by a file of such points. Inside, numbers are in SI.
+shape = 1.2, max = "10 MB"}`), or gives a measured one: values with their probabilities, points of
+its cumulative distribution, or a file of such points. Numbers are in SI units here.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _KEYS: Mapping[str, tuple[str, ...]] = {
     "pareto": ("mean", "shape", "max"),
     "empirical": ("values", "probabilities", "points", "file"),
 }
-_MOST_FILE_BYTES = 1 << 24
-# Probabilities written with a few digits each need not add up to one exactly.
-_SUM_SLACK = 1e-6
+_MAX_FILE_BYTES = 1 << 24
+# Probabilities written with a few digits do not add up to exactly 1.
+_SUM_TOLERANCE = 1e-6
 
 
 class PartError(ValueError):
-    """What is wrong with one key of a distribution's table; `part` is that key, or empty."""
+    """An error in one key of a table inside a scenario; `part` is that key, or empty."""
 
     def __init__(self, part: str, message: str) -> None:
         self.part = part
@@ -41,11 +41,11 @@ class PartError(ValueError):
 
 @dataclass(frozen=True)
 class Distribution:
-    """One distribution in SI units: `mean` for all kinds but the empirical, which has `points`.
+    """One distribution in SI units, with a `mean`; the empirical kind has `points` too.
 
-    Points are (value, share of the draws up to it), joined by straight lines; two points of one
-    value are a value with a probability of its own. With a `max`, a Pareto distribution is under
-    the condition that it is not exceeded, and `mean` is the mean of that.
+    Points are (value, probability of not exceeding it), joined by straight lines; two points of
+    one value give that value a probability of its own. With a `max`, a Pareto distribution is
+    conditioned on not exceeding it, and `mean` is the mean of the conditioned one.
     """
 
     kind: Kind
@@ -55,7 +55,7 @@ class Distribution:
     points: Points = ()
 
     def core(self) -> dict[str, Any]:
-        """The distribution as the core takes it."""
+        """Return the distribution in the core's format."""
         if self.kind == "empirical":
             return {"distribution": self.kind, "points": [list(point) for point in self.points]}
         document: dict[str, Any] = {"distribution": self.kind, "mean": self.mean}
@@ -64,7 +64,7 @@ class Distribution:
         return document
 
     def written(self, quantity: Quantity) -> str | dict[str, Any]:
-        """The distribution as a scenario has it, so that `parse` gives the same again."""
+        """Return the distribution as a scenario writes it; `parse` reads it back."""
         if self.kind == "constant":
             return quantity.format(self.mean)
         document: dict[str, Any] = {"distribution": self.kind}
@@ -79,9 +79,9 @@ class Distribution:
 
 
 def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Distribution:
-    """Reads a distribution of a quantity; a `file` is looked for in `folder` (default: here).
+    """Parse a distribution of a quantity; a `file` is relative to `folder` (default: current).
 
-    Raises PartError with what was expected.
+    Raises PartError with `expected …, got …`.
     """
     if isinstance(value, Distribution):
         return value
@@ -91,7 +91,7 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
         return _empirical(_points("", value, quantity))
     if not isinstance(value, Mapping):
         raise PartError(
-            "", f"expected {quantity.expectation}, or a distribution's table, got {shown(value)}"
+            "", f"expected {quantity.expectation}, or a table of a distribution, got {shown(value)}"
         )
     kind = value.get("distribution")
     if not isinstance(kind, str) or kind not in _KEYS:
@@ -124,7 +124,7 @@ def _pareto(mean: float, value: Mapping[str, object], quantity: Quantity) -> Dis
     if "shape" not in value:
         raise PartError("shape", "expected a number such as 1.35, got nothing")
     try:
-        # A mean that is finite: above 1 by itself, any with a bound.
+        # The mean is finite: without a bound only for shapes above 1.
         shape = number(value["shape"], above=1 if largest is None else 0)
     except ValueError as error:
         hint = "" if largest is not None else ", or a max"
@@ -138,7 +138,7 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
         got = " and ".join(given) or "none"
         raise PartError("", f"expected one of values, points and file, got {got}")
     if given[0] != "values" and "probabilities" in value:
-        raise PartError("probabilities", f"expected them with values, got {given[0]}")
+        raise PartError("probabilities", f"expected none without values, got them with {given[0]}")
     if given[0] == "values":
         return _empirical(_steps(value["values"], value.get("probabilities"), quantity))
     if given[0] == "points":
@@ -147,15 +147,15 @@ def _measured(value: Mapping[str, object], quantity: Quantity, folder: Path | No
 
 
 def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
-    """Points of a distribution that has these values and no others."""
+    """Return the points of a distribution that takes these values only."""
     if not isinstance(values, list) or not values:
         raise PartError("values", f"expected a list of {_plural(quantity)}, got {shown(values)}")
     count = len(values)
     if not isinstance(probabilities, list) or len(probabilities) != count:
         got = "nothing" if probabilities is None else shown(probabilities)
         raise PartError("probabilities", f"expected a list of {count} numbers, got {got}")
-    numbers = [_number("probabilities", p, 1.0) for p in probabilities]
-    if abs(math.fsum(numbers) - 1) > _SUM_SLACK:
+    numbers = [_probability("probabilities", p) for p in probabilities]
+    if abs(math.fsum(numbers) - 1) > _SUM_TOLERANCE:
         got = f"{math.fsum(numbers):g}"
         raise PartError("probabilities", f"expected numbers that add up to 1, got a sum of {got}")
     read = [_quantity("values", x, quantity) for x in values]
@@ -167,7 +167,7 @@ def _steps(values: object, probabilities: object, quantity: Quantity) -> Points:
 
 
 def _points(part: str, points: object, quantity: Quantity) -> Points:
-    """Points of a cumulative distribution, checked."""
+    """Parse and check the points of a cumulative distribution."""
     if not isinstance(points, list) or not points:
         raise PartError(part, f'expected points such as ["{quantity.example}", 0.5], got none')
     result: list[tuple[float, float]] = []
@@ -176,29 +176,31 @@ def _points(part: str, points: object, quantity: Quantity) -> Points:
             raise PartError(
                 part, f'expected points such as ["{quantity.example}", 0.5], got {shown(point)}'
             )
-        result.append((_quantity(part, point[0], quantity), _number(part, point[1], 1.0)))
+        result.append((_quantity(part, point[0], quantity), _probability(part, point[1])))
     for before, after in itertools.pairwise(result):
         if after[0] < before[0] or after[1] < before[1]:
             at = f"{quantity.format(after[0])} at {after[1]:g}"
-            raise PartError(part, f"expected values and shares that do not fall, got {at}")
+            raise PartError(
+                part, f"expected values and probabilities that do not decrease, got {at}"
+            )
     if result[-1][1] != 1:
-        raise PartError(part, f"expected a last share of 1, got {result[-1][1]:g}")
+        raise PartError(part, f"expected a last probability of 1, got {result[-1][1]:g}")
     return tuple(result)
 
 
 def _file(name: object, folder: Path | None) -> list[object]:
-    """The points of a file: a value and a share in each line, with a comma between them."""
+    """Read the points of a file: one value and one probability per line, separated by a comma."""
     if not isinstance(name, str) or not name:
-        raise PartError("file", f"expected the name of a file, got {shown(name)}")
+        raise PartError("file", f"expected a file name, got {shown(name)}")
     path = (folder or Path()) / name
     try:
         with path.open("rb") as file:
-            text = file.read(_MOST_FILE_BYTES + 1).decode("utf-8-sig")
+            text = file.read(_MAX_FILE_BYTES + 1).decode("utf-8-sig")
     except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or "not text in UTF-8"
-        raise PartError("file", f"expected a file that can be read, got {path}: {reason}") from None
-    if len(text) > _MOST_FILE_BYTES:
-        raise PartError("file", f"expected a file of at most {_MOST_FILE_BYTES} bytes")
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise PartError("file", f"expected a readable file, got {path}: {reason}") from None
+    if len(text) > _MAX_FILE_BYTES:
+        raise PartError("file", f"expected a file of at most {_MAX_FILE_BYTES} bytes")
     points: list[object] = []
     for index, line in enumerate(text.splitlines(), start=1):
         written = line.partition("#")[0].strip()
@@ -210,8 +212,8 @@ def _file(name: object, folder: Path | None) -> list[object]:
         except ValueError:
             comma = ""
         if not comma:
-            wanted = f"expected a value, a comma and a share, got {shown(written)}"
-            raise PartError("file", f"{wanted} in line {index} of {path}")
+            expected = f"expected VALUE, PROBABILITY, got {shown(written)}"
+            raise PartError("file", f"{expected} in line {index} of {path}")
     return points
 
 
@@ -229,8 +231,8 @@ def _quantity(part: str, value: object, quantity: Quantity) -> float:
     return _read(part, quantity.parse, value)
 
 
-def _number(part: str, value: object, most: float) -> float:
-    return _read(part, lambda v: number(v, least=0, most=most), value)
+def _probability(part: str, value: object) -> float:
+    return _read(part, lambda v: number(v, least=0, most=1), value)
 
 
 def _read(part: str, parse_one: Callable[[object], float], value: object) -> float:
@@ -245,7 +247,7 @@ def _plural(quantity: Quantity) -> str:
 
 
 def json_schema(quantity: Quantity) -> dict[str, Any]:
-    """The JSON Schema of what `parse` reads."""
+    """Return the JSON Schema of what `parse` reads."""
     text = {"type": "string", "pattern": quantity.ecma_pattern, "examples": [quantity.example]}
     points = {
         "type": "array",

@@ -1,8 +1,8 @@
-"""What a link's queue and faults take: names, units, defaults, checks.
+"""The parameters of a link's queue and faults: names, units, defaults, checks.
 
-`queue_params`, `loss_model` and `reorder` are tables whose keys depend on what they are for. They
-are checked here when a scenario is read and stay as they were written; `queue`, `loss` and
-`late` turn them into what the core takes, every parameter given, in SI.
+The keys of `queue_params`, `loss_model` and `reorder` depend on the kind of queue or fault. They
+are checked here when a scenario is read, and kept as written. `queue`, `read_loss` and `late`
+complete them for the core: every parameter, in SI units.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from waterfill.scenario import queue_params
 from waterfill.scenario.distributions import PartError
 from waterfill.scenario.units import PACKETS, SPAN, VOLUME, Buffer, Quantity, number, whole
 
-# What crosses a link that no flow crosses.
+# The RTT of a link that no flow crosses.
 NOMINAL_RTT_S = 0.1
-# Without a delay of its own a late packet is this many full packets' time late, so that on a busy
-# link more than three overtake it, and three duplicate acknowledgements mean a loss (RFC 5681).
+# Without a `delay` a late packet is late by this many full packets' time: on a busy link more than
+# three packets overtake it, and three duplicate acknowledgements signal a loss (RFC 5681).
 _LATE_PACKETS = 5
-# As tc-fq_codel.
-_MOST_QUEUES = 65_536
+# As in tc-fq_codel.
+_MAX_QUEUES = 65_536
 
 _LEVELS: Mapping[str, Quantity] = {
     "packets": replace(PACKETS, name="a queue length"),
@@ -32,9 +32,9 @@ _LEVELS: Mapping[str, Quantity] = {
 
 @dataclass(frozen=True)
 class _Param:
-    """One parameter: how it is read (ValueError if it cannot be), its default, its JSON Schema.
+    """One parameter: its parser (raises ValueError), its default, its JSON Schema.
 
-    A parameter without a default must be given.
+    A parameter without a default is required.
     """
 
     read: Callable[[object], Any]
@@ -43,7 +43,7 @@ class _Param:
 
 
 def level(value: object) -> Buffer:
-    """A queue length, `"65 packets"` or `"100 kB"`; ValueError with what was expected."""
+    """Parse a queue length, `"65 packets"` or `"100 kB"`; raise ValueError if it is none."""
     if isinstance(value, Buffer):
         return value
     for unit, quantity in _LEVELS.items():
@@ -111,7 +111,7 @@ _QUEUES: Mapping[str, Mapping[str, _Param]] = {
     "fq_codel": {
         **_CODEL,
         "quantum": _Param(_QUANTUM.parse, "1514 B", _text(_QUANTUM)),
-        "flows": _count(1024, _MOST_QUEUES),
+        "flows": _count(1024, _MAX_QUEUES),
     },
 }
 _LOSSES: Mapping[str, Mapping[str, _Param]] = {
@@ -128,7 +128,7 @@ _LATE = {"share": _share(None), "delay": _Param(SPAN.parse, "", _text(SPAN))}
 
 
 def _read(params: Mapping[str, _Param], given: Mapping[str, Any], of: str) -> dict[str, Any]:
-    """Every parameter, given or by default; PartError names the one that is wrong."""
+    """Return every parameter, given or by default; raise PartError for a wrong one."""
     for name in given:
         if name not in params:
             known = nearest(name, params)
@@ -151,9 +151,9 @@ def _wanted(param: _Param) -> str:
 
 
 def read_queue(kind: str, given: object) -> dict[str, Any]:
-    """The parameters of a queue discipline: SI numbers, flags, and `Buffer` for queue lengths.
+    """Check the parameters of a queue discipline; return numbers in SI, flags, `Buffer`s.
 
-    Raises PartError with what was expected.
+    Raises PartError with `expected …, got …`.
     """
     if not isinstance(given, Mapping):
         raise PartError("", f"expected a table, got {shown(given)}")
@@ -169,7 +169,7 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
         least, most = values["min_threshold"], values["max_threshold"]
         if least.unit != most.unit:
             raise PartError(
-                "max_threshold", f"expected {least.unit} as in min_threshold, got {most.format()}"
+                "max_threshold", f"expected {least.unit}, as in min_threshold, got {most.format()}"
             )
         if least.amount >= most.amount:
             raise PartError(
@@ -191,7 +191,7 @@ def _cohabit(given: Mapping[str, Any], largest_rtt_s: float) -> dict[str, Any]:
 
 
 def read_loss(given: object) -> dict[str, Any]:
-    """A loss model as the core takes it; PartError with what was expected."""
+    """Return a loss model in the core's format; raise PartError for a wrong one."""
     if not isinstance(given, Mapping):
         example = '{kind = "gilbert-elliott", p = 0.001, r = 0.1}'
         raise PartError("", f"expected a table such as {example}, got {shown(given)}")
@@ -205,7 +205,7 @@ def read_loss(given: object) -> dict[str, Any]:
 
 
 def read_late(given: object) -> dict[str, float]:
-    """`share` and, if it is given, `delay` (s) of packets that come late; PartError otherwise."""
+    """Return `share` and, if given, `delay` (s) of late packets; PartError for a wrong one."""
     if isinstance(given, Mapping):
         return _read(_LATE, given, "")
     if isinstance(given, (int, float)) and not isinstance(given, bool):
@@ -220,7 +220,7 @@ def queue(
     mark_at: Buffer | None,
     largest_rtt_s: float,
 ) -> dict[str, Any]:
-    """The queue of a link direction as the core takes it; empty for plain drop-tail.
+    """Return the queue of a link direction in the core's format; empty for plain drop-tail.
 
     `largest_rtt_s` is the largest base RTT across the link.
     """
@@ -244,7 +244,7 @@ def queue(
 
 
 def late(given: object, packet_s: float) -> dict[str, float]:
-    """Late packets as the core takes them; `packet_s` is what a full packet takes on the link."""
+    """Return late packets in the core's format; a full packet takes `packet_s` on the link."""
     values = read_late(given)
     return {"share": values["share"], "delay_s": values.get("delay", _LATE_PACKETS * packet_s)}
 
@@ -267,17 +267,17 @@ def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, A
 
 
 def queue_schema() -> dict[str, Any]:
-    """The JSON Schema of `queue_params`."""
+    """Return the JSON Schema of `queue_params`."""
     # CHOKe's parameters are RED's.
     tables = [_table(_QUEUES[kind]) for kind in ("red", "codel", "fq_codel")]
     return {"anyOf": [*tables, queue_params.schema()]}
 
 
 def loss_schema() -> dict[str, Any]:
-    """The JSON Schema of `loss_model`."""
+    """Return the JSON Schema of `loss_model`."""
     return {"anyOf": [_table(params, kind) for kind, params in _LOSSES.items()]}
 
 
 def late_schema() -> dict[str, Any]:
-    """The JSON Schema of `reorder`."""
+    """Return the JSON Schema of `reorder`."""
     return {"anyOf": [{"type": "number", "minimum": 0, "maximum": 1}, _table(_LATE)]}

@@ -1,8 +1,8 @@
-"""The parameters of `queue = "cohabit"`: keys, units, defaults, and what the core is handed.
+"""The parameters of `queue = "cohabit"`: keys, units, defaults, the core's format.
 
-The controller and the estimator are named by a key each and bring keys of their own; a key of one
-that was not chosen is an error. `separate = true` takes the controller's place: a queue of its own
-for each class. docs/reference/cohabitation.md explains them.
+The keys `controller` and `estimator` choose one each, and each choice has keys of its own; a key of
+another choice is an error. `separate = true` replaces the controller: each class has a queue of its
+own. docs/reference/cohabitation.md explains them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Document = dict[str, Any]
 
 _SHARE = partial(number, above=0, most=1)
 _ABOVE = partial(number, above=0)
-_MOST_ENTRIES = 2**23
+_MAX_ENTRIES = 2**23
 
 
 def _flag(value: object) -> bool:
@@ -38,7 +38,7 @@ def _between(low: float, high: float) -> Parse:
     return parse
 
 
-# For each choice: its keys, with what reads them and the default; times end in _s in the core.
+# For each choice its keys: (parser, default). In the core, keys of times end in _s.
 CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     "improved": {
         "aim": (_SHARE, 0.9),
@@ -56,20 +56,20 @@ CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
 }
 ESTIMATORS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     "sred": {
-        "size": (partial(whole, least=1, most=_MOST_ENTRIES), 1000),
+        "size": (partial(whole, least=1, most=_MAX_ENTRIES), 1000),
         "replace": (_SHARE, 0.25),
         "shared": (_flag, False),
     },
     "nred": {
         "levels": (partial(whole, least=1, most=64), 4),
-        "bins": (partial(whole, least=1, most=_MOST_ENTRIES), 4096),
+        "bins": (partial(whole, least=1, most=_MAX_ENTRIES), 4096),
         "period": (SPAN.parse, "2 s"),
     },
     "exact": {"period": (SPAN.parse, "2 s")},
 }
-# A queue of its own for each class (`separate = true`) has no drop probability to control.
+# With a queue per class (`separate = true`) there is no drop probability to control.
 SEPARATE = "separate"
-# The paper counts with a zombie list; the improved controller with what does not mind rates.
+# The paper counts flows with a zombie list; the improved controller's count ignores their rates.
 _ESTIMATOR_OF = {"paper": "sred", "improved": "nred", "off": "sred", SEPARATE: "nred"}
 COMMON: Mapping[str, tuple[Parse, object]] = {
     "inspect": (_SHARE, 1.0),
@@ -82,16 +82,16 @@ _CHOICES = ("controller", "estimator", "separate")
 
 
 def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
-    """What the core takes, in SI units, every parameter given.
+    """Return every parameter in the core's format, in SI units.
 
-    `interval` is by default the largest base RTT that crosses the link, as XCP's is about the mean
-    RTT; `ecn` is true with the improved controller. Raises ValueError with `KEY: expected …`.
+    `interval` defaults to the largest base RTT across the link (XCP's is about the mean RTT), `ecn`
+    to true with the improved controller. Raises ValueError with `KEY: expected …`.
     """
     if _separate(params):
         controller = SEPARATE
         for key in ("controller", "ecn", *(key for keys in CONTROLLERS.values() for key in keys)):
             if key in params:
-                expected = "expected none with separate = true, which drops only for want of room"
+                expected = "expected none with separate = true, which drops only from a full buffer"
                 raise ValueError(f"{key}: {expected}")
     else:
         controller = _choice(params, "controller", CONTROLLERS, "improved")
@@ -122,7 +122,7 @@ def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
 
 
 def schema() -> Document:
-    """The JSON Schema of `queue_params` with this queue; `resolve` says which keys go together."""
+    """Return the JSON Schema of this queue's `queue_params`; `resolve` checks keys together."""
     owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
     properties = {
         "controller": {"enum": [*CONTROLLERS], "default": "improved"},

@@ -1,9 +1,9 @@
 """Numbers with units, as a scenario writes them: `"622 Mbit/s"`, `"14.5 ms"`, `"1 bdp"`.
 
-Inside Waterfill every quantity is a float in SI: bit/s, seconds, bytes. This module is the only
-place in Python that knows unit names. A `Quantity` reads one kind of quantity, writes it back so
-that reading it again gives the same float, and describes it in the JSON Schema; put into a
-model's annotation (`Annotated[float, RATE]`) it validates a field.
+Inside Waterfill every quantity is a float in SI: bit/s, seconds, bytes. Unit names occur in this
+module only. A `Quantity` parses one kind of quantity, formats it so that parsing again gives the
+same float, and describes it in the JSON Schema. In a model's annotation (`Annotated[float, RATE]`)
+it validates a field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from waterfill.errors import shown
 
 _NUMBER = r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
 _LARGE = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
-# Both micro signs: U+00B5 is on keyboards, U+03BC in texts.
+# Both micro signs: U+00B5 (keyboards) and U+03BC (the Greek letter).
 _SMALL = {"": 0, "m": -3, "u": -6, "µ": -6, "μ": -6, "n": -9, "p": -12}
 
 
@@ -34,7 +34,7 @@ def _with_prefixes(units: Mapping[str, Decimal], prefixes: Mapping[str, int]) ->
     }
 
 
-# A prefix that makes no sense is left out, so that "1 mbit/s" is an error and not a millibit.
+# Without senseless prefixes: "1 mbit/s" is an error, not a millibit.
 _BIT, _BYTE = Decimal(1), Decimal(8)
 _RATE_UNITS = _with_prefixes({"bit/s": _BIT, "B/s": _BYTE}, _LARGE)
 _TIME_UNITS = _with_prefixes({"s": Decimal(1)}, _SMALL)
@@ -48,13 +48,13 @@ class Quantity:
     """One kind of quantity: its name, an example for messages, and its units.
 
     `units` maps a unit's name to its size in the SI unit of the kind. Negative numbers, NaN and
-    infinities are never accepted; zero is when `zero` is set. `whole` asks for a whole number
-    of SI units (bytes, packets), `at_most` for no more than so many.
+    infinities are errors; zero is one unless `zero` is set. `whole` requires a whole number of SI
+    units (bytes, packets); `at_most` is the largest value.
     """
 
     name: str
     example: str
-    # Left out of the hash, which typing takes of every annotation: a mapping has none.
+    # Not in the hash that typing takes of annotations: a mapping has none.
     units: Mapping[str, Decimal] = field(hash=False)
     zero: bool = False
     whole: bool = False
@@ -62,21 +62,20 @@ class Quantity:
 
     @property
     def expectation(self) -> str:
-        """What a message asks for: `a rate such as "622 Mbit/s"`."""
+        """What messages expect: `a rate such as "622 Mbit/s"`."""
         return f'{self.name} such as "{self.example}"'
 
     def parse(self, value: object) -> float:
-        """The value in SI units.
+        """Parse a text of number and unit; return the value in SI units.
 
-        Raises ValueError with `expected …, got …` when it is not a text of number and unit, or
-        when the number is out of range.
+        Raises ValueError with `expected …, got …` when it is no such text or out of range.
         """
         number = self._number(value)
         if number is None:
             raise ValueError(f"expected {self.expectation}, got {shown(value)}")
         if number < 0 or (number == 0 and not self.zero):
-            least = "not below zero" if self.zero else "above zero"
-            raise ValueError(f"expected {self.name} {least}, got {shown(value)}")
+            bound = "not below zero" if self.zero else "above zero"
+            raise ValueError(f"expected {self.name} {bound}, got {shown(value)}")
         if number > self.at_most or math.isinf(number):
             most = self.format(min(self.at_most, 1e300))
             raise ValueError(f"expected {self.name} of at most {most}, got {shown(value)}")
@@ -90,23 +89,23 @@ class Quantity:
         if match is None:
             return None
         try:
-            # Decimal, because 14.5 × 1e-3 in binary is not the float nearest to 0.0145.
+            # Decimal: in binary, 14.5 × 1e-3 is not the float nearest to 0.0145.
             number = Decimal(match["number"]) * self.units[match["unit"]]
         except DecimalException:
             return None
         rounded = float(number)
-        # A number too small for a float must not turn into a zero that was never written.
+        # A number too small for a float must not become zero.
         return rounded if rounded != 0 or number == 0 else None
 
     def matches(self, text: str) -> bool:
-        """Whether a text is a number with a unit of this kind, in range or not."""
+        """Return whether a text is a number with a unit of this kind, in range or not."""
         return self._number(text) is not None
 
     def format(self, value: float) -> str:
-        """The value as a text that `parse` turns into the same float again."""
+        """Return the value as a text that `parse` turns into the same float."""
         exact = Decimal(repr(float(value)))
         readable = [u for u, size in self.units.items() if 1 <= abs(exact / size) < 1000]
-        # The first fitting unit is the kind's own (bit/s before B/s, B before bit, u before µ).
+        # Units are in order of preference: bit/s before B/s, B before bit, u before µ.
         unit = readable[0] if readable else next(iter(self.units))
         number = (exact / self.units[unit]).normalize()
         plain = f"{number:f}" if -6 < number.adjusted() < 15 else f"{number:e}"
@@ -114,7 +113,7 @@ class Quantity:
 
     @property
     def pattern(self) -> str:
-        """The regular expression of a text of this kind, without anchors."""
+        """Regular expression of a text of this kind, without anchors."""
         names = "|".join(re.escape(unit) for unit in self.units)
         return rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>{names})\s*"
 
@@ -135,45 +134,45 @@ class Quantity:
 
     @property
     def ecma_pattern(self) -> str:
-        """The pattern as JSON Schema wants it: anchored, groups without names."""
+        """The pattern in JSON Schema's dialect: anchored, groups without names."""
         return f"^{re.sub(r'[?]P<[a-z]+>', '', self.pattern)}$"
 
     def described(self) -> WithJsonSchema:
-        """The JSON Schema of a field that takes this kind or a plain whole number."""
+        """Return the JSON Schema of a field that takes this kind or a plain whole number."""
         text = {"type": "string", "pattern": self.ecma_pattern, "examples": [self.example]}
         return WithJsonSchema({"anyOf": [{"type": "integer", "minimum": 1}, text]})
 
     def or_zero(self) -> Quantity:
-        """The same kind, with zero allowed."""
+        """Return the same kind with zero allowed."""
         return replace(self, zero=True)
 
 
-# Times become integer picoseconds in 63 bits; eleven days leave room for their sums.
-LONGEST_S = 1e6
+# Times become integer picoseconds in 63 bits; eleven days leave room for sums of times.
+MAX_TIME_S = 1e6
 
 RATE = Quantity("a rate", "622 Mbit/s", _RATE_UNITS)
-TIME = Quantity("a time", "80 ms", _TIME_UNITS, zero=True, at_most=LONGEST_S)
+TIME = Quantity("a time", "80 ms", _TIME_UNITS, zero=True, at_most=MAX_TIME_S)
 SPAN = replace(TIME, zero=False)
 VOLUME = Quantity("a volume", "10 MB", _VOLUME_UNITS, zero=True)
-FREQUENCY = Quantity("a number a second", "50 /s", {"/s": Decimal(1)})
+FREQUENCY = Quantity("a number per second", "50 /s", {"/s": Decimal(1)})
 PACKETS = Quantity("a number of packets", "10 packets", _PACKET_UNITS, zero=True, whole=True)
 _BDP = Quantity("a buffer", "1 bdp", _BDP_UNITS, zero=True)
 
 
 @dataclass(frozen=True)
 class Buffer:
-    """A buffer as it is written: bytes, packets, or multiples of rate × largest base RTT."""
+    """A buffer size as written: in bytes, packets, or multiples of rate × largest base RTT."""
 
     amount: float
     unit: Literal["bytes", "packets", "bdp"]
 
     @classmethod
     def parse(cls, value: object) -> Buffer:
-        """Reads `"1 bdp"`, `"500 packets"` or `"2 MB"`; ValueError as `Quantity.parse`."""
+        """Parse `"1 bdp"`, `"500 packets"` or `"2 MB"`; raise ValueError as `Quantity.parse`."""
         if isinstance(value, Buffer):
             return value
         for unit, quantity in _BUFFER_KINDS.items():
-            if quantity._number(value) is not None:
+            if isinstance(value, str) and quantity.matches(value):
                 return cls(quantity.parse(value), unit)
         raise ValueError(
             f'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got {shown(value)}'
@@ -183,7 +182,7 @@ class Buffer:
         return self.format()
 
     def format(self) -> str:
-        """The buffer as a text that `parse` reads back."""
+        """Return the buffer as a text that `parse` reads back."""
         return _BUFFER_KINDS[self.unit].format(self.amount)
 
     @classmethod
@@ -214,7 +213,7 @@ _BUFFER_KINDS: dict[Literal["bytes", "packets", "bdp"], Quantity] = {
 def number(
     value: object, *, above: float | None = None, least: float | None = None, most: float = math.inf
 ) -> float:
-    """A plain finite number within bounds (a ratio, a weight); ValueError otherwise."""
+    """Return a plain finite number within bounds (a ratio, a weight); else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError(f"expected a number, got {shown(value)}")
     try:
@@ -235,7 +234,7 @@ def number(
 
 
 def whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int:
-    """A plain whole number within bounds (a count, a seed); ValueError otherwise."""
+    """Return a plain whole number within bounds (a count, a seed); else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ValueError(f"expected a whole number from {least} to {most}, got {shown(value)}")
     return value

@@ -72,7 +72,7 @@ def _line() -> str:
 
 class _Run:
     def __init__(self, job: Document, say: Any) -> None:
-        from waterfill.scenario.document import from_toml
+        from waterfill.scenario.loading import from_toml
         from waterfill.testbed import checks, kernel, plan
         from waterfill.testbed.bed import Bed
         from waterfill.testbed.flows import Running

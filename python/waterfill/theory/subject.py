@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 from waterfill.errors import InputError, nearest
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.network.protocols import ParamValue
-from waterfill.scenario.document import Scenario, from_dict, load
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import SPAN
 
 # A scenario for a protocol by itself: it only carries the parameters that --set gives.

@@ -17,7 +17,7 @@ import pytest
 
 from waterfill.papers.claims import loading
 from waterfill.runs import backends, engine
-from waterfill.scenario.document import load
+from waterfill.scenario.loading import load
 
 COMMAND = [sys.executable, "-c", "from waterfill.cli import main; main()"]
 
@@ -154,7 +154,7 @@ def test_same_seed_same_bytes(waterfill, scenario):
         (["run", "s.toml", "-o", "s.toml/x"], "expected a directory, found a file"),
         (["run", "s.toml", "-o", "/proc/x"], "/proc/x: expected a writable directory"),
         (["maxmin", "s.toml", "--set", "link.l.rate=1 mbit/s"], "expected a rate such as"),
-        (["maxmin", "."], "expected a scenario file"),
+        (["maxmin", "."], "expected a readable scenario file"),
         (["reproduce"], "expected PAPER"),
         (["reproduce", "maxnet-2077"], "unknown experiment, did you mean"),
         (["reproduce", "--list", "x/y/z"], "reproduce: x/y/z: unknown experiment"),

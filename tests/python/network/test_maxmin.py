@@ -11,7 +11,7 @@ from known import PROTOCOLS, TARGETS
 from waterfill.errors import InputError
 from waterfill.network import maxmin, resolve, shares
 from waterfill.network.maxmin import FlowClass, Share, solve
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 
 NO_DEMAND = math.inf
 

@@ -5,7 +5,7 @@ import pytest
 from known import PROTOCOLS
 from waterfill.errors import InputError
 from waterfill.network import resolve
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 
 
 def link(name, start, end, rate="100 Mbit/s", delay="10 ms", **more):

@@ -20,7 +20,7 @@ from waterfill.papers.claims.schema import VERDICTS, Claim
 from waterfill.papers.claims.verdict import document
 from waterfill.runs import cache
 from waterfill.runs.result import Result
-from waterfill.scenario.document import load
+from waterfill.scenario.loading import load
 
 FILE = """
 title = "An experiment"

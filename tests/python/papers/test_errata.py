@@ -10,7 +10,7 @@ import pytest
 from known import ROOT
 from waterfill.network import protocols
 from waterfill.papers.claims import loading
-from waterfill.scenario.document import load
+from waterfill.scenario.loading import load
 
 PAGE = ROOT / "docs" / "validation" / "errata.md"
 TEXT = PAGE.read_text(encoding="utf-8")

@@ -7,7 +7,7 @@ from waterfill.errors import InputError
 from waterfill.network import resolve
 from waterfill.scenario import links
 from waterfill.scenario.distributions import PartError
-from waterfill.scenario.document import from_toml
+from waterfill.scenario.loading import from_toml
 
 BASE = """
 duration = "1 s"
@@ -163,7 +163,7 @@ ERRORS = {
         "queue_params.max_threshold: expected more than min_threshold, 20 packets, got 15 packets"
     ),
     'queue = "choke"\nqueue_params = {min_threshold = "2 kB"}': (
-        "queue_params.max_threshold: expected bytes as in min_threshold, got 15 packets"
+        "queue_params.max_threshold: expected bytes, as in min_threshold, got 15 packets"
     ),
     "loss_model = 0.1": (
         "loss_model: expected a table such as "
@@ -222,7 +222,7 @@ def test_error(keys, line):
 )
 def test_the_fluid_model_refuses_what_it_does_not_have(keys, line):
     found = from_toml(BASE.replace("KEYS", keys), "S.toml")
-    with pytest.raises(InputError, match=f"^S.toml: link.l.{line} yet by the fluid backend"):
+    with pytest.raises(InputError, match=f"^S.toml: link.l.{line} by the fluid backend"):
         resolve.to_core(found, PROTOCOLS, "fluid")
     plain = from_toml(BASE.replace("KEYS", ""))
     assert resolve.to_core(plain, PROTOCOLS, "fluid")

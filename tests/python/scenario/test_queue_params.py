@@ -10,7 +10,7 @@ from waterfill.errors import InputError
 from waterfill.network import protocols
 from waterfill.network.resolve import to_core
 from waterfill.scenario import queue_params
-from waterfill.scenario.document import from_dict, from_toml
+from waterfill.scenario.loading import from_dict, from_toml
 
 
 def _document(queue_params: dict[str, Any] | None = None, queue: str = "cohabit") -> dict[str, Any]:

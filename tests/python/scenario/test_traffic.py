@@ -14,7 +14,7 @@ from waterfill.errors import InputError
 from waterfill.network import resolve, shares
 from waterfill.runs import backends, result
 from waterfill.scenario.distributions import Distribution, PartError, parse
-from waterfill.scenario.document import from_toml, load
+from waterfill.scenario.loading import from_toml, load
 from waterfill.scenario.units import SPAN, VOLUME
 
 HEAD = """
@@ -190,15 +190,15 @@ def test_values_keep_their_probabilities(pairs):
 
 ERRORS = {
     WEB.replace('"50 /s"', '"50"'): (
-        'web.arrival_rate: expected a number a second such as "50 /s", got "50"'
+        'web.arrival_rate: expected a number per second such as "50 /s", got "50"'
     ),
     WEB.replace(
         '"50 /s"', "0"
     ): "web.arrival_rate: expected a finite number above 0 and at most 1e+09, got 0",
     WEB.replace('"50 /s"', '"0 /s"'): (
-        'web.arrival_rate: expected a number a second above zero, got "0 /s"'
+        'web.arrival_rate: expected a number per second above zero, got "0 /s"'
     ),
-    'kind = "web"': 'web.arrival_rate: expected a number a second such as "50 /s", got nothing',
+    'kind = "web"': 'web.arrival_rate: expected a number per second such as "50 /s", got nothing',
     WEB + 'rate = "1 Mbit/s"': 'web.rate: expected none with kind = "web"',
     'kind = "cbr"\nrate = "1 Mbit/s"\nsizes = "1 kB"': 'cbr.sizes: expected none with kind = "cbr"',
     'kind = "cbr"\nrate = "1 Mbit/s"\non = "1 s"': 'cbr.on: expected none with kind = "cbr"',
@@ -291,16 +291,16 @@ SIZE_ERRORS = {
     ),
     '{distribution = "empirical", points = [["1 kB", 0.5]]}': (
         ".points",
-        "expected a last share of 1, got 0.5",
+        "expected a last probability of 1, got 0.5",
     ),
     '[["2 kB", 0.5], ["1 kB", 1]]': (
         "",
-        "expected values and shares that do not fall, got 1 kB at 1",
+        "expected values and probabilities that do not decrease, got 1 kB at 1",
     ),
     '[["2 kB"]]': ("", 'expected points such as ["30 kB", 0.5], got ["2 kB"]'),
     '{distribution = "empirical", file = "none.csv"}': (
         ".file",
-        "expected a file that can be read, got none.csv: No such file or directory",
+        "expected a readable file, got none.csv: No such file or directory",
     ),
 }
 
@@ -314,7 +314,7 @@ def test_what_is_wrong_with_sizes_names_the_part(written):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("1 kB 0.5\n", 'expected a value, a comma and a share, got "1 kB 0.5" in line 1 of'),
+        ("1 kB 0.5\n", 'expected VALUE, PROBABILITY, got "1 kB 0.5" in line 1 of'),
         ("1 kB, 0.5\n2 kB, all\n", 'got "2 kB, all" in line 2 of'),
         ("1 kB, 0.5\n2, 1\n", 'expected a volume such as "10 MB", got "2"'),
         ("# nothing\n", 'expected points such as ["10 MB", 0.5], got none'),

@@ -17,7 +17,7 @@ import pytest
 from validation.testbed import maxnet_special
 from waterfill.errors import InputError, RunError
 from waterfill.network import protocols, resolve
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, daemon, front, kernel, plan
 from waterfill.testbed.daemon import Daemon, DaemonError, DaemonRefusal, Laws
 

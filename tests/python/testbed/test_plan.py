@@ -10,7 +10,7 @@ import pytest
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, kernel, netlink, plan
 from waterfill.testbed.outcome import Outcome
 

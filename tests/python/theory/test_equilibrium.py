@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from waterfill.network import maxmin, protocols, resolve
-from waterfill.scenario.document import from_dict
+from waterfill.scenario.loading import from_dict
 from waterfill.theory import equilibrium
 from waterfill.theory.equilibrium import FlowClass, solve
 

@@ -15,7 +15,7 @@ from waterfill.papers.claims.verdict import document, finite, measured, verdict
 from waterfill.papers.figures import PLOTS
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
 from waterfill.scenario.document import Scenario
-from waterfill.scenario.document import load as load_scenario
+from waterfill.scenario.loading import load as load_scenario
 
 
 @dataclass(frozen=True)

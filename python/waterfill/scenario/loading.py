@@ -1,0 +1,112 @@
+"""Reading a scenario: from a file, a TOML text or a dictionary, with `--set` overrides."""
+
+from __future__ import annotations
+
+import copy
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from waterfill.errors import InputError, nearest
+from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
+from waterfill.scenario.validation import contradictions, first_error
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_MAX_FILE_BYTES = 1 << 28
+
+
+def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
+    """Read the scenario of a TOML file, with `--set` overrides (`link.link1.rate="1 Gbit/s"`).
+
+    Raises InputError when the file cannot be read, is not TOML, or has a wrong key or value.
+    """
+    source = os.fspath(path)
+    try:
+        with open(source, "rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        raise InputError(source, "", f"expected a readable scenario file, got: {reason}") from None
+    if len(data) > _MAX_FILE_BYTES:
+        raise InputError(source, "", f"expected a file of at most {_MAX_FILE_BYTES} bytes")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            source, "", f"expected UTF-8 text, got an invalid byte at offset {error.start}"
+        ) from None
+    return from_toml(text, source, sets)
+
+
+def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Scenario:
+    """Read the scenario of a TOML text; messages name `source` as the file."""
+    try:
+        document = tomllib.loads(text.replace("\r\n", "\n"))
+    except (ValueError, RecursionError) as error:
+        raise InputError(source, "", f"expected TOML, got: {error}") from None
+    return from_dict(document, source, sets)
+
+
+def from_dict(
+    document: Mapping[str, Any], source: str = "<dict>", sets: Iterable[str] = ()
+) -> Scenario:
+    """Read the scenario of a dictionary shaped as the TOML file is; it is not changed."""
+    raw = copy.deepcopy(dict(document))
+    raw.setdefault("name", Path(source).stem if not source.startswith("<") else "scenario")
+    set_keys = tuple([_override(raw, assignment) for assignment in sets])
+    try:
+        scenario = Scenario.model_validate(raw, context={"folder": Path(source).parent})
+    except ValidationError as error:
+        key, message = first_error(raw, error)
+        raise InputError(file_of(key, source, set_keys), key, message) from None
+    scenario.set_origin(source, set_keys)
+    for key, message in contradictions(scenario):
+        raise scenario.error(key, message)
+    return scenario
+
+
+def _override(document: dict[str, Any], assignment: str) -> str:
+    """Apply one `path=value` to the document and return the path."""
+    path, equals, text = (part.strip() for part in assignment.partition("="))
+    if not equals or not path or not all(path.split(".")):
+        raise InputError(COMMAND_LINE, path, "expected KEY=VALUE, the key as in flow.long.count")
+    section, *rest = path.split(".")
+    table: Any = document
+    entries = document.get(section)
+    if section in SECTIONS and isinstance(entries, list):
+        known = labels(entries)
+        if len(rest) < 2:
+            raise InputError(COMMAND_LINE, path, f"expected {section}.NAME.KEY=VALUE")
+        if rest[0] not in known:
+            message = f"unknown [[{section}]]{nearest(rest[0], known)}"
+            raise InputError(COMMAND_LINE, path, message)
+        table = entries[known.index(rest[0])]
+        rest = rest[1:]
+    else:
+        rest = [section, *rest]
+    for step in rest[:-1]:
+        table = table.setdefault(step, {}) if isinstance(table, dict) else None
+    if not isinstance(table, dict):
+        raise InputError(COMMAND_LINE, path, "expected a key of a table")
+    table[rest[-1]] = _toml_value(text)
+    return path
+
+
+def _toml_value(text: str) -> Any:
+    """Return a `--set` value: parsed where it is TOML (numbers, true, lists, "…"), else as text."""
+    try:
+        document = tomllib.loads(f"value = {text}")
+    except (ValueError, RecursionError):
+        return text
+    value = document["value"]
+    # A bare 2007-01-01 is a title, not a date; "1\nseed = 2" is one value, not two keys.
+    plain = isinstance(value, (str, bool, int, float, list, dict)) and len(document) == 1
+    return value if plain else text

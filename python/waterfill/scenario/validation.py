@@ -1,0 +1,182 @@
+"""Errors in a scenario: the message for a wrong key, and contradictions between keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from waterfill.errors import nearest, shown
+from waterfill.scenario.distributions import PartError
+from waterfill.scenario.document import (
+    MAX_FLOWS,
+    MAX_SAMPLES,
+    SECTIONS,
+    Flow,
+    Link,
+    Scenario,
+    Table,
+    Traffic,
+    labels,
+)
+from waterfill.scenario.units import FREQUENCY, RATE, SPAN, TIME, Quantity
+
+# Keys that the file had once, and the key to use instead.
+_MOVED = {
+    "arithmetic": "expected params.<law>.arithmetic, a parameter of each law, got a root key",
+}
+
+
+def first_error(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
+    """Return (key, message) of the error to report; an unknown key often explains a missing one."""
+    errors = error.errors(include_url=False)
+    found = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+    location = list(found["loc"])
+    section = location[0] if location else ""
+    key = str(section)
+    model: type[Table] = Scenario
+    for depth, step in enumerate(location[1:], start=1):
+        if depth == 1 and isinstance(step, int) and section in SECTIONS:
+            model = SECTIONS[str(section)]
+            key += f".{labels(raw[str(section)])[step]}"
+        else:
+            key += f"[{step}]" if isinstance(step, int) else f".{step}"
+    cause = found.get("ctx", {}).get("error")
+    if isinstance(cause, PartError) and cause.part:
+        key += f".{cause.part}"
+    fields = {field.alias or name: field for name, field in model.model_fields.items()}
+    return key, _message(found, key, str(location[-1]) if location else "", fields)
+
+
+def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
+    kind, context = found["type"], found.get("ctx", {})
+    got = f", got {shown(found['input'])}"
+    if kind == "extra_forbidden":
+        return _MOVED.get(key) or f"unknown key{nearest(last, fields)}"
+    if kind == "missing":
+        if last == "link":
+            return "expected at least one [[link]], got none"
+        quantity = next((m for m in fields[last].metadata if isinstance(m, Quantity)), None)
+        return f"expected {quantity.expectation if quantity else 'a text'}, got nothing"
+    if kind == "value_error":
+        return str(context["error"])
+    if kind == "literal_error":
+        return f"expected {context['expected']}".replace("'", '"') + got
+    if kind == "list_type" and last in SECTIONS:
+        return f"expected tables, each written as [[{last}]]{got}"
+    if kind in ("too_short", "too_long"):
+        return f"expected two times, the start and the end{got}"
+    wanted = {
+        "string_type": "a text",
+        "string_too_short": "a non-empty text",
+        "bool_type": "true or false",
+        "list_type": "a list",
+        "dict_type": "a table",
+        "model_type": "a table",
+        "model_attributes_type": "a table",
+    }
+    return f"expected {wanted.get(kind, found['msg'])}{got}"
+
+
+def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    """Yield (key, message) for what is wrong between keys that are each valid."""
+    if not scenario.link:
+        yield "link", "expected at least one [[link]], got none"
+    if not scenario.flow and not scenario.traffic:
+        yield "flow", "expected at least one [[flow]] or [[traffic]], got none"
+    yield from _names(scenario)
+    for index, link in enumerate(scenario.link):
+        yield from _link(scenario, scenario.key("link", index), link)
+    total = sum(flow.count for flow in scenario.flow)
+    if total > MAX_FLOWS:
+        yield "flow", f"expected a count of at most {MAX_FLOWS} over all flows, got {total}"
+    for index, flow in enumerate(scenario.flow):
+        key = scenario.key("flow", index)
+        yield from _times(scenario, key, flow, (flow.count - 1) * flow.stagger)
+        if flow.protocol is None and scenario.protocol is None:
+            yield "protocol", f"expected a protocol, as {key} names none, got nothing"
+    for index, traffic in enumerate(scenario.traffic):
+        key = scenario.key("traffic", index)
+        yield from _times(scenario, key, traffic, 0.0)
+        yield from _traffic(scenario, key, traffic)
+    start, end = scenario.measure_s
+    if not 0 <= start < end <= scenario.duration:
+        within = TIME.format(scenario.duration)
+        got = f"{TIME.format(start)} to {TIME.format(end)}"
+        yield "measure", f"expected a start before an end, both within {within}, got {got}"
+    if scenario.duration / scenario.sample > MAX_SAMPLES:
+        got = TIME.format(scenario.sample)
+        yield "sample", f"expected at most {MAX_SAMPLES} samples in the run, got {got}"
+
+
+def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:
+    for section in SECTIONS:
+        seen: set[str] = set()
+        for entry in getattr(scenario, section):
+            if entry.name is not None and entry.name in seen:
+                key = f"{section}.{entry.name}.name"
+                yield key, f"expected a unique name, got {shown(entry.name)} twice"
+            seen.add(entry.name)
+
+
+def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
+    if link.from_ == link.to:
+        yield f"{key}.to", f"expected another node than from, got {shown(link.to)}"
+    if 8 * scenario.packet_size / link.rate > SPAN.at_most:
+        most, got = TIME.format(SPAN.at_most), RATE.format(link.rate)
+        yield f"{key}.rate", f"expected a rate that sends a packet within {most}, got {got}"
+    if link.mark_at is not None and link.queue != "droptail":
+        expected = f'expected none with queue = "{link.queue}"'
+        yield f"{key}.mark_at", f"{expected}, got {link.mark_at.format()}"
+    if link.loss_model is not None and link.loss > 0:
+        yield f"{key}.loss_model", "expected either this or loss, got both"
+
+
+# The keys of [[traffic]] that only some kinds have.
+_FLOW_KEYS = (
+    *("arrival_rate", "sizes", "protocol", "rtt", "initial_window", "delayed_ack", "ecn"),
+    *("pacing", "return_path"),
+)
+_PERIOD_KEYS = ("on", "off", "distribution", "shape")
+
+
+def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
+    """Check that a [[traffic]] has the keys that its kind needs, and no others."""
+    kind, flows = traffic.kind, traffic.starts_flows
+    if kind == "poisson" and (traffic.rate is None) == (traffic.arrival_rate is None):
+        got = "neither" if traffic.rate is None else "both"
+        wanted = "a rate of packets, or an arrival_rate of flows"
+        yield f"{key}.rate", f"expected {wanted}, got {got}"
+    allowed = {*(_FLOW_KEYS if flows else ("rate",)), *(_PERIOD_KEYS if kind == "onoff" else ())}
+    for name in ("rate", *_PERIOD_KEYS, *_FLOW_KEYS):
+        value = getattr(traffic, name)
+        if name not in allowed and value is not None:
+            what = f'kind = "{kind}"' + (" and a rate" if kind == "poisson" and not flows else "")
+            yield f"{key}.{name}", f"expected none with {what}"
+    needed: dict[str, Quantity] = {"arrival_rate": FREQUENCY} if flows else {"rate": RATE}
+    if kind == "onoff":
+        needed |= {"on": SPAN, "off": SPAN}
+    for name, quantity in needed.items():
+        if getattr(traffic, name) is None:
+            yield f"{key}.{name}", f"expected {quantity.expectation}, got nothing"
+    if traffic.shape is not None and traffic.distribution != "pareto":
+        yield f"{key}.shape", 'expected none without distribution = "pareto"'
+    if flows and traffic.protocol is None and scenario.protocol is None:
+        yield "protocol", f"expected a protocol, as {key} names none, got nothing"
+
+
+def _times(
+    scenario: Scenario, key: str, entry: Flow | Traffic, last_start: float
+) -> Iterator[tuple[str, str]]:
+    start, stop = TIME.format(entry.start), entry.stop
+    if stop is not None and stop <= entry.start:
+        yield f"{key}.stop", f"expected a stop after the start at {start}, got {TIME.format(stop)}"
+    end = scenario.duration if stop is None else min(stop, scenario.duration)
+    if entry.start >= scenario.duration:
+        within = TIME.format(scenario.duration)
+        yield f"{key}.start", f"expected a start before the end of the run at {within}, got {start}"
+    elif entry.start + last_start >= end:
+        got = TIME.format(entry.start + last_start)
+        expected = f"expected every flow to start before {TIME.format(end)}"
+        yield f"{key}.stagger", f"{expected}, got a last start at {got}"
