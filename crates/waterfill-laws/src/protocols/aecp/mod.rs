@@ -36,28 +36,28 @@
 //! [`Router`]: one addition, one rounding and one comparison a packet; one exponential and one logarithm every T₂.
 //!
 //! # Source
-//! [`Source`]: two powers a round trip; paced, without a window.
+//! [`Source`]: two powers per RTT; paced, without a window.
 //!
 //! # Parameters
 //! [`Params`]: §4.3's α, β, T, §5's T₂ and q₀.
 //!
 //! # Readings and deviations
-//! - A router is told bytes, the law counts packets. A packet is the mean size of AECP's own data packets in the last
+//! - A router sees bytes, the law counts packets. A packet is the mean size of AECP's own data packets in the last
 //!   T₂ that had any (1500 B before), and all volumes, other traffic's too, are divided by it: a 40-byte
 //!   acknowledgement takes 1/37 of a packet's time on the wire, and counting it as a packet would hide capacity.
-//! - Eq. 47 is applied once a round trip (T₁ = τ), not per acknowledgement as §5.2 can be read: at the first one that
+//! - Eq. 47 is applied once per RTT (T₁ = τ), not per acknowledgement as §5.2 can be read: at the first one that
 //!   comes τ or more after the last update (`step = "acknowledgement"` is the other reading). T₁ is the time since then; where acknowledgements come less often than once
-//!   a round trip it is longer than τ, as eq. 44 has it.
+//!   an RTT it is longer than τ, as eq. 44 has it.
 //! - Eq. 47 to 48 print 2τ and 1 − 2τ for αT₁ and 1 − αT₁: weights only while τ < 0.5 s. `form = "printed"` keeps
 //!   that form and stops the weight at 1, where x becomes r; `form = "exact"` is eq. 3's own solution, 1 − e^(−αT₁).
 //! - Theorem 1 leaves the delay out of its proof. With T₁ = τ and T₂ = 0.1 s the simulator's loop is stable up to a
-//!   round trip of about 0.65 s in the printed form, 0.55 s in the exact one (the printed form beyond a weight of 1
+//!   RTT of about 0.65 s in the printed form, 0.55 s in the exact one (the printed form beyond a weight of 1
 //!   would reach 0.85 s).
 //! - r(0) and x_0 are not given. Both are 10 packets/s here; `r_0 = "capacity"` starts at C.
 //! - r is clipped above at `ceiling`: on an idle link it would grow as e^(βt). `ceiling = "capacity"` is C. Then one
 //!   flow alone can never fill the queue to q₀, for r = C is both its rest and the end of the range; so the default is
 //!   C + q₀/T, where eq. 2's bracket itself is zero with an empty queue (0.08 % above C in §6).
-//! - r is clipped below at the smallest code, 1/4 packet/s. A source hears only when it sends: after a long overload
+//! - r is clipped below at the smallest code, 1/4 packet/s. A source receives the factor only when it sends: after a long overload
 //!   the routers' r grows e-fold a second while sources wait for their next packet, and had they to wait longer than a
 //!   few seconds, all would come back at once with an r that has grown past C/N.
 //! - `rounding = "carried"`: what a code leaves of r is added to the next packet's, so that their mean is r. With
@@ -73,7 +73,7 @@
 //! - Theorem 2's bounds do not hold for eq. 6 itself: r overshoots while x lags, and x arrives before the lower bound.
 //!
 //! # Validation
-//! Equation tests below, by hand from the paper; the simulator's `aecp` tests: queue and shares of §6.1's round trips,
+//! Equation tests below, by hand from the paper; the simulator's `aecp` tests: queue and shares of §6.1's RTTs,
 //! time to efficiency, a parking lot. Theorems 2 and 3 are computed and tested in `waterfill.theory.aecp`.
 //!
 //! Seconds to θ-efficiency at 500 Mbit/s and 1000-byte packets, x_0 = 10 packets/s, for θ = 0.5 / 0.9 / 0.99; the

@@ -18,7 +18,7 @@ crate::choice! {
 crate::choice! {
     /// How often a source steps.
     pub enum SourceStep {
-        /// Once a round trip.
+        /// Once per RTT.
         RoundTrip = "round-trip",
         /// With every acknowledgement: in the exact form eq. 3 without sampling.
         Acknowledgement = "acknowledgement",

@@ -6,7 +6,7 @@ use crate::units::{Instant, Rate, Volume};
 use super::params::{Form, Params, SourceStep};
 use super::{Aecp, Factor, Header};
 
-/// The source: its rate moves towards the factor once a round trip.
+/// The source: its rate moves towards the factor once per RTT.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,

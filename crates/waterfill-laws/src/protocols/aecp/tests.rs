@@ -151,9 +151,9 @@ fn a_ceiling_lets_one_flow_fill_the_queue() {
     assert_eq!(router.r, 500.0, "no queue to fill on a link that shall not be full");
 }
 
-/// §5.2 with T₁ = τ: one step a round trip, however many acknowledgements come.
+/// §5.2 with T₁ = τ: one step per RTT, however many acknowledgements come.
 #[test]
-fn a_source_steps_once_a_round_trip() {
+fn a_source_steps_once_per_rtt() {
     let mut source = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
     let factor = Factor::nearest(place_of(1000.0)).0;
     let r = factor.rate().unwrap();

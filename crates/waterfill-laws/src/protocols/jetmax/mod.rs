@@ -9,7 +9,7 @@
 //! - `membership` N_l = Σδ/Δ over the packets of these flows in an interval Δ: in that time each sends
 //!   Δ/δ packets with its interval δ to the next packet
 //! - `W`          W_l = volume/Δ of everything else: flows that belong elsewhere, other protocols, acknowledgements
-//! - `source`     x(n) = x(n−D) − τ·(x(n−D) − g_l(n−D←)), x(n−D) the rate one round trip earlier
+//! - `source`     x(n) = x(n−D) − τ·(x(n−D) − g_l(n−D←)), x(n−D) the rate one RTT earlier
 //! - `loss`       p_l = 1 − s_l/x, the share of its rate that a flow would lose if it belonged to router l; s_l is
 //!   g_l for a flow that does, (γC − W + x)/(N + 1) for one that does not
 //! - `switching`  a flow belongs to the router of the largest p on its path
@@ -56,12 +56,12 @@
 //!   nobody does. A router without flows of its own that others overload asks each for the same fraction, s_l =
 //!   x·γC/W.
 //! - When to switch. A difference below `epsilon` is none: whole packets make N and W noisy, and links may be
-//!   alike; it bounds the distance from max-min, and γ's head-room holds it. A flow that would have to slow
+//!   alike; it bounds the distance from max-min, and γ's headroom holds it. A flow that would have to slow
 //!   down by more than `urgent` joins when it has heard so for an interval. Else it waits four times as long as
 //!   it takes to be counted, since others may be on the move as well, and does not rise past s_l meanwhile.
 //!   Without that wait two flows on links that are alike can chase each other from router to router for ever.
-//! - A flow obeys a new router one round trip and two intervals after it joined: before that, no full interval has
-//!   counted it. Acknowledgements of packets that still belonged to the old router are not obeyed.
+//! - A flow follows a new router one RTT and two intervals after it joined: before that, no full interval has
+//!   counted it. Acknowledgements of packets that still belonged to the old router are ignored.
 //! - γ, Δ, x_min and the start are not known. τ follows from the abstract: 1 % after six intervals but not after
 //!   five needs (1 − τ)⁶ ≤ 0.01 < (1 − τ)⁵, 0.536 ≤ τ < 0.602.
 //! - δ is packet size over x, the time to the next packet of a source that has enough to send. One that has
@@ -70,17 +70,17 @@
 //! - An interval without packets of its own flows leaves g as it is: a flow slower than a packet per Δ is not gone.
 //! - A connection's weight w multiplies δ, and its target is w·g: routers share by weight.
 //! - There is no queue term: (1 − γ)·C drains what a transient left. Losses do not move the rate.
-//! - The window, two round trips at rate x and a packet, only stops a source whose acknowledgements stay away;
-//!   a host told not to pace goes by it, and then counts, and is held, as two flows.
+//! - The window, two RTTs at rate x and a packet, only stops a source whose acknowledgements stay away;
+//!   on a host with pacing off it is the only limit; the flow is then counted, and limited, as two flows.
 //! - Without a router on the path (R_N = 0) the source keeps its first rate.
-//! - A router that does not speak JetMax has no hop number and is not obeyed: its queue is the flow's risk.
+//! - A router that does not speak JetMax has no hop number and is ignored: its queue is the flow's risk.
 //!
 //! # Validation
 //! Equation tests below. In the simulator (`tests/jetmax.rs`): every flow within 0.5 % of max-min on a five-hop
-//! parking lot with round trips of 20 to 220 ms; within 1 % while the long flow's bottleneck moves and returns,
-//! without a drop; 1 % after six round trips from 10 Mbit/s to 1 Gbit/s without overshoot; random networks of
+//! parking lot with RTTs of 20 to 220 ms; within 1 % while the long flow's bottleneck moves and returns,
+//! without a drop; 1 % after six RTTs from 10 Mbit/s to 1 Gbit/s without overshoot; random networks of
 //! up to six links. Limits, tested as well: a share of a packet an interval is off by more than 5 %;
-//! flows of unequal round trips overshoot together while the slower ones still send at their old rates.
+//! flows of unequal RTTs overshoot together while the slower ones still send at their old rates.
 //!
 //! # References
 //! `jetmax-2006`: Zhang, Leonard, Loguinov, "JetMax: Scalable Max-Min Congestion Control for High-Speed Heterogeneous
@@ -112,7 +112,7 @@ impl Protocol for JetMax {
             Signal {
                 name: "target",
                 unit: "bit/s",
-                doc: "the link's fair rate g, or the one that the source last obeyed",
+                doc: "the link's fair rate g, or the one that the source last applied",
             },
             Signal { name: "flows", unit: "1", doc: "flows N that belong to the link" },
             Signal { name: "unresponsive", unit: "bit/s", doc: "rate W of everything else on the link" },

@@ -7,7 +7,7 @@ crate::params! {
     /// Parameters of JetMax.
     pub struct Params {
         /// Target utilisation γ of a link.
-        gamma: f64 = 0.95, "ours: head-room of 5 % drains a queue of one RTT in 20";
+        gamma: f64 = 0.95, "ours: headroom of 5 % drains a queue of one RTT in 20";
         /// Gain τ of the source.
         tau: f64 = 0.6, "jetmax-2006 abstract: within 1 % in six control intervals";
         /// Interval Δ of a router's measurements.
@@ -17,7 +17,7 @@ crate::params! {
         /// How much less than a flow sends another router must have for the flow to join it within an interval.
         urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval";
         /// Least rate of a source.
-        x_min: Rate = Rate::from_bps(1e4), "ours: a flow told nothing hears of room within about a second";
+        x_min: Rate = Rate::from_bps(1e4), "ours: a flow without a target learns of spare capacity within about a second";
     }
 }
 

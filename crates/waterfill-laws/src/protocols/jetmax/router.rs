@@ -26,7 +26,7 @@ pub struct Router {
     next_update: Instant,
 }
 
-/// The least rate that a router names, so that 0 stays "none" on the wire.
+/// The smallest rate that a router signals, so that 0 stays "none" on the wire.
 pub(super) const LEAST: Rate = Rate::from_bps(1.0);
 
 impl Router {

@@ -21,7 +21,7 @@ pub struct Source {
     rate: Option<Rate>,
     /// R_S.
     pub(super) bottleneck: u8,
-    /// g as last obeyed.
+    /// g as last applied.
     pub(super) target: Option<Rate>,
     /// Since when every acknowledgement has named a router with less.
     doubted_since: Option<Instant>,
@@ -134,7 +134,7 @@ pub(super) fn rate_next(before: Rate, target: Rate, tau: f64) -> Rate {
     before - tau * (before - target)
 }
 
-/// Until the first target that counts a flow in full: the rest of an interval, one whole, and a round trip.
+/// Until the first target that counts a flow in full: the rest of an interval, one whole, and an RTT.
 pub(super) fn until_counted(rtt: Duration, interval: Duration) -> Duration {
     rtt + interval * 2
 }
@@ -145,7 +145,7 @@ pub(super) fn share(loss: f64, rate: f64) -> f64 {
 }
 
 /// `[jetmax-2006:switching]` Whether another router's share is less than the target by more than a factor. A flow whose
-/// router is gone from its path hears no target: any other has less.
+/// router is gone from its path receives no target: any other has less.
 pub(super) fn is_less(proposed: Rate, target: Rate, factor: f64) -> bool {
     target <= Rate::ZERO || proposed < (1.0 - factor) * target
 }

@@ -132,7 +132,7 @@ fn a_router_counts_its_own_and_measures_the_rest() {
     close(router.flows, 1.0, 1e-6);
     close(router.unresponsive.as_bps(), 36e6, 1e-9);
     close(router.target.unwrap().as_bps(), 59e6, 1e-6); // 95 − 36
-    // Its own hear the target, the others do not.
+    // Its own flows receive the target, the others do not.
     let own = pass(&mut router, Some(of_flow(12.0, 2, 1))).unwrap();
     assert_eq!((own.hops, own.bottleneck, own.next), (2, 2, 2));
     close(f64::from(own.target), 59e6, 1e-6);
@@ -223,7 +223,7 @@ fn a_start_spreads_the_initial_window() {
 }
 
 #[test]
-fn a_source_waits_until_it_is_counted_and_then_obeys() {
+fn a_source_waits_until_it_is_counted_and_then_follows_the_target() {
     let mut source = opened(1.0, 50.0);
     let echo = Echo { rate: 480e3, loss: 0.0, target: 40e6, bottleneck: 2, next: 2 };
     source.on_ack(&ack(299, PacketKind::Ack, echo));

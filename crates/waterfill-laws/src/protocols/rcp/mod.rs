@@ -2,12 +2,12 @@
 //!
 //! # Law
 //! A link's rate R rises with spare capacity and falls with its queue, both counted over the average
-//! round trip d̂ of its traffic. If N flows take R each, R settles at C/N without knowing N.
+//! RTT d̂ of its traffic. If N flows take R each, R settles at C/N without knowing N.
 //!
 //! - `R`    R ← R·(1 + (T/d̂)·(α(C − y) − βq/d̂)/C), every T ≤ d̂, within [R_min, C]
 //! - `eq16` of maxnet-2007: the same with β = 0 and T = dt
 //! - `path` a source sends at min R over the links of its path
-//! - `d`    d̂ is a running mean over traffic of the round trips that packets carry
+//! - `d`    d̂ is a running mean over traffic of the RTTs that packets carry
 //!
 //! # Symbols
 //! | paper | here | unit |
@@ -22,15 +22,15 @@
 //!
 //! # Header
 //! 12 bytes in data and in acknowledgements: the rate on the way out (an IEEE 754 single, bit/s; infinity is "as much
-//! as there is", which is what a source asks for), the rate on the way back (likewise), the source's round trip (32
+//! as there is", which is what a source asks for), the rate on the way back (likewise), the source's RTT (32
 //! bits, µs; 0 is "not known yet"). The fields are Dukkipati and McKeown's, their sizes are chosen here: any rate to
-//! 6·10⁻⁸, round trips to 1 µs.
+//! 6·10⁻⁸, RTTs to 1 µs.
 //!
 //! # Router
 //! [`Router`]: two additions, a multiplication and a comparison a packet; an update of R every T.
 //!
 //! # Source
-//! [`Source`]: no arithmetic; paced, without a window. The SYN carries the request and the round trip 0; its
+//! [`Source`]: no arithmetic; paced, without a window. The SYN carries the request and the RTT 0; its
 //! answer sets the first rate.
 //!
 //! # Parameters
@@ -38,16 +38,16 @@
 //! name.
 //!
 //! # Readings and deviations
-//! - No head-room: C is the link's capacity, or a link's own target's share of it.
-//! - `average = "traffic"`: in each T the round trips of all own packets are averaged by their bytes, and d̂ follows as
+//! - No headroom: C is the link's capacity, or a link's own target's share of it.
+//! - `average = "traffic"`: in each T the RTTs of all own packets are averaged by their bytes, and d̂ follows as
 //!   a first-order lag with time constant d̂ (weight T/d̂). `average = "reluctant"` is the authors' ns-2 model: a
 //!   smaller sample gets only (R/C)·(sample/d̂) of that weight, so that d̂ rises at once and falls late. On
 //!   maxnet-2007's Fig. 12 that hides the instability at N = 49; the default shows it.
 //! - The first sample is taken for d̂ as it is; until then it is `first_rtt`.
-//! - d̂ is at least 10 µs, so that a round trip of 0 does not stop the clock.
-//! - A source puts its newest round trip into the header, queueing included (as the ns-2 model does).
-//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once a round trip,
-//!   at least twice a second, while that is less than a packet a round trip. Here a source hears only when it sends
+//! - d̂ is at least 10 µs, so that an RTT of 0 does not stop the clock.
+//! - A source puts its newest RTT into the header, queueing included (as the ns-2 model does).
+//! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once per RTT,
+//!   at least twice a second, while that is less than a packet per RTT. Here a source receives a rate only when it sends
 //!   data, so R_min is a rate: one packet of 1500 B in half a second (at most C).
 //! - The rate is written on arrival; the ns-2 model writes at departure.
 //! - A source without a rate (no router on its path) keeps the host's initial window. A weight scales the rate.
@@ -87,8 +87,8 @@ impl Protocol for Rcp {
         paced: true,
         host: Host::EXPLICIT,
         signals: &[
-            Signal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source obeys" },
-            Signal { name: "mean_rtt", unit: "s", doc: "the link's average round trip d̂" },
+            Signal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source follows" },
+            Signal { name: "mean_rtt", unit: "s", doc: "the link's average RTT d̂" },
         ],
     };
     type Params = Params;
@@ -157,7 +157,7 @@ fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
 pub struct Header {
     /// The rate asked for, which routers lower.
     pub rate: WireRate,
-    /// The source's round trip in µs; 0 is not known.
+    /// The source's RTT in µs; 0 is not known.
     pub rtt_us: u32,
 }
 

@@ -4,7 +4,7 @@ use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
-    /// How d̂ follows the round trips of the traffic.
+    /// How d̂ follows the RTTs of the traffic.
     pub enum Average {
         /// As fast up as down.
         Traffic = "traffic",
@@ -24,11 +24,11 @@ crate::params! {
         first_rate: f64 = 0.05, "the authors' ns-2 model";
         /// Longest time T between two updates of a rate.
         max_interval: Duration = Duration::from_millis(10), "the authors' ns-2 model";
-        /// Average round trip of a link that has seen none.
+        /// Average RTT of a link that has seen none.
         first_rtt: Duration = Duration::from_millis(200), "the authors' ns-2 model";
-        /// Least rate of a link, R_min.
+        /// Minimum rate of a link, R_min.
         r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking";
-        /// How the average round trip is formed.
+        /// How the average RTT is formed.
         average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted";
     }
 }

@@ -6,7 +6,7 @@ use crate::units::{Duration, Instant, Rate, Volume};
 use super::params::{Average, Params};
 use super::{Header, Rcp, WireRate};
 
-/// The least average round trip.
+/// Smallest average RTT.
 pub(super) const MIN_RTT_S: f64 = 1e-5;
 
 /// The router of one link direction.
@@ -26,7 +26,7 @@ pub struct Router {
     measured: bool,
     /// All that arrived in this T.
     arrived: Volume,
-    /// Of it what carried a round trip, and those round trips times their bytes.
+    /// Of it what carried an RTT, and those RTTs times their bytes.
     timed: (Volume, f64),
     /// T, between the last update and the next.
     interval: Duration,
@@ -119,7 +119,7 @@ pub(super) fn usable(link: &LinkView) -> Rate {
     link.capacity * link.target.unwrap_or(1.0)
 }
 
-/// T: the average round trip, or less.
+/// T: the average RTT, or less.
 pub(super) fn interval(mean_rtt: f64, max_interval: Duration) -> Duration {
     Duration::from_secs(mean_rtt).min(max_interval)
 }

@@ -6,7 +6,7 @@ use crate::units::{Rate, Volume};
 use super::params::Params;
 use super::{Echo, Header, Rcp, WireRate};
 
-/// The source: sends at the rate it hears.
+/// The source: sends at the rate it receives.
 #[derive(Clone, Debug)]
 pub struct Source {
     weight: f64,
@@ -26,7 +26,7 @@ impl crate::protocol::Source<Rcp> for Source {
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         if let Some(rtt) = ack.rtt {
-            // A round trip below half a microsecond is still one.
+            // An RTT below half a microsecond is still one.
             self.rtt_us = ((rtt.as_secs() * 1e6 + 0.5) as u32).max(1);
         }
         self.rate = ack.echo.rate.rate().or(self.rate);

@@ -86,10 +86,10 @@ fn a_router_lowers_requests_to_its_first_rate() {
 
 /// Two bytes at 20 ms for each at 80 ms: 40 ms, taken at once; then a lag of T/d̂.
 #[test]
-fn round_trips_are_weighted_by_traffic() {
+fn rtts_are_weighted_by_traffic() {
     let average = |average| {
         let mut router = Router::new(&Params { average, ..Params::default() }, &link(0.0));
-        pass(&mut router, WireRate::UNLIMITED, 0, 1e6); // a SYN's round trip is not known
+        pass(&mut router, WireRate::UNLIMITED, 0, 1e6); // a SYN's RTT is not known
         pass(&mut router, WireRate::UNLIMITED, 20_000, 2000.0);
         pass(&mut router, WireRate::UNLIMITED, 80_000, 1000.0);
         router.on_timer(&link(0.0), Instant::ZERO);
@@ -115,12 +115,14 @@ fn a_rate_stays_between_r_min_and_capacity() {
         router.on_timer(&link(1e9), Instant::ZERO);
     }
     assert_eq!(router.rate, bps(24e3));
-    Params { r_min: Rate::ZERO, ..Params::default() }.validate().expect_err("a source that may not send never hears");
+    Params { r_min: Rate::ZERO, ..Params::default() }
+        .validate()
+        .expect_err("a source that may not send never receives a rate");
 }
 
-/// The SYN asks with no round trip; its answer sets the rate, later ones change it.
+/// The SYN asks with no RTT; its answer sets the rate, later ones change it.
 #[test]
-fn a_source_sends_at_the_rate_it_hears() {
+fn a_source_sends_at_the_rate_it_receives() {
     let packet = Volume::from_bytes(1500.0);
     let mut source = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
     let sending = |kind| Sending::new(Instant::ZERO, kind, packet);

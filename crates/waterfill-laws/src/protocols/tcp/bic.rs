@@ -1,8 +1,8 @@
 //! BIC: a window that searches by halving steps for the size at which the last loss was.
 //!
 //! # Law
-//! - `[bic-2004:search]` below w_max: half the distance to it in a round trip, but from S_min to S_max packets
-//! - `[bic-2004:probe]` from w_max on: 1, 2, 4 … packets in a round trip, up to S_max
+//! - `[bic-2004:search]` below w_max: half the distance to it per RTT, but from S_min to S_max packets
+//! - `[bic-2004:probe]` from w_max on: 1, 2, 4 … packets per RTT, up to S_max
 //! - `[bic-2004:decrease]` `cwnd ← β cwnd` after a loss
 //! - `[bic-2004:convergence]` `w_max ← cwnd (1 + β)/2` if cwnd < w_max, otherwise cwnd
 //! - Reno's `[rfc5681:eq3]`, `[rfc5681:eq4]` while cwnd ≤ low_window
@@ -30,14 +30,14 @@
 //! # Readings and deviations
 //! - The paper's text was not at hand. What is above is its algorithm as the literature retells it; `curve = "linux"` is
 //!   that of Linux's net/ipv4/tcp_bic.c, with `s_max = 16`: a quarter of the distance instead of half, a fifth of a packet in a
-//!   round trip within 4 packets around w_max (`smooth_part`), a third of the excess beyond.
+//!   RTT within 4 packets around w_max (`smooth_part`), a third of the excess beyond.
 //! - β is 0.8, which the authors' later implementations and Linux (819/1024) have; the paper's own was 0.875.
 //! - The paper's doubling steps beyond w_max are the line 1 + (cwnd − w_max), which passes through their corners
 //!   1, 2, 4, 8 at excesses 0, 1, 3, 7.
 //! - Packets are counted, not acknowledgements; Linux does the same by an estimate.
 //! - A time-out is answered like a loss, with slow start after it; Linux forgets w_max then.
 //! - w_max is remembered at small windows too, as Linux does.
-//! - Linux's first slow start ended at 100 packets (`initial_ssthresh`, dropped later), and it grew by 5 % a round trip before the
+//! - Linux's first slow start ended at 100 packets (`initial_ssthresh`, dropped later), and it grew by 5 % per RTT before the
 //!   first loss: not done.
 //!
 //! # Validation
@@ -53,7 +53,7 @@ use crate::protocols::tcp::{Law, SIGNALS, Window, cubic, reno};
 use crate::units::Instant;
 
 crate::choice! {
-    /// How far the window goes in a round trip.
+    /// How far the window goes in an RTT.
     pub enum Curve {
         /// Halving steps up to the maximum, doubling ones beyond.
         Paper = "paper",
@@ -67,15 +67,15 @@ crate::params! {
     pub struct Params {
         /// Up to this window, in packets, it is Reno.
         low_window: f64 = 14.0, "Xu et al. 2004; Linux";
-        /// Most packets that the window grows by in a round trip.
+        /// Maximum number of packets that the window grows by per RTT.
         s_max: f64 = 32.0, "Xu et al. 2004; Linux has 16";
-        /// Fewest packets that the window grows by in a round trip, in `curve = "paper"`.
+        /// Minimum number of packets that the window grows by per RTT, in `curve = "paper"`.
         s_min: f64 = 0.01, "Xu et al. 2004";
         /// Share of the window that is left after a loss.
         beta: f64 = 0.8, "Linux, 819/1024; Xu et al. 2004 have 0.875";
         /// Whether a flow whose windows shrink gives up some more, for others.
         fast_convergence: bool = true, "Xu et al. 2004";
-        /// How far the window goes in a round trip.
+        /// How far the window goes in an RTT.
         curve: Curve = Curve::Paper, "Xu et al. 2004";
     }
 }
@@ -89,7 +89,7 @@ impl Params {
     }
 }
 
-/// `[bic-2004:search]` Packets that the window grows by in a round trip, below the maximum.
+/// `[bic-2004:search]` Packets that the window grows by per RTT, below the maximum.
 #[must_use]
 pub fn search(distance: f64, s_min: f64, s_max: f64) -> f64 {
     (distance / 2.0).clamp(s_min, s_max)
@@ -101,7 +101,7 @@ pub fn probe(excess: f64, s_max: f64) -> f64 {
     (1.0 + excess).min(s_max)
 }
 
-/// Packets that the window grows by in a round trip in Linux's implementation.
+/// Packets that the window grows by per RTT in Linux's implementation.
 #[must_use]
 pub fn linux(cwnd: f64, w_max: f64, s_max: f64) -> f64 {
     const B: f64 = 4.0; // BICTCP_B
@@ -175,7 +175,7 @@ mod tests {
     use crate::protocols::tcp::testing::tcp;
     use crate::units::{Duration, Volume};
 
-    /// One acknowledgement of a whole window: a round trip. Returns by how much the window grew.
+    /// One acknowledgement of a whole window: an RTT. Returns by how much the window grew.
     fn round(bic: &mut Tcp<Bic>) -> f64 {
         let before = bic.window().cwnd;
         let acked = before * Volume::from_bytes(1500.0);
@@ -193,13 +193,13 @@ mod tests {
     /// `[bic-2004:search]`
     #[test]
     fn bic_2004_search_by_hand() {
-        // After a loss at 1000: 800, then 32 a round trip while more than 64 away, then half of what is left.
+        // After a loss at 1000: 800, then 32 per RTT while more than 64 away, then half of what is left.
         let mut bic = after_a_loss(&Params::default(), 1000.0);
         assert_eq!(bic.window().cwnd, 800.0);
         let steps: Vec<f64> = (0..8).map(|_| round(&mut bic)).collect();
         // 800 832 864 896 928 960, 40 away: 20, 10, 5
         assert_eq!(steps, [32.0, 32.0, 32.0, 32.0, 32.0, 20.0, 10.0, 5.0]);
-        // … and at last S_min a round trip, not asymptotically: 5 halves to below 0.02 in 8 round trips, then 0.01 each.
+        // … and at last S_min per RTT, not asymptotically: 5 halves to below 0.02 in 8 RTTs, then 0.01 each.
         for _ in 0..8 {
             round(&mut bic);
         }

@@ -41,12 +41,12 @@
 //! - §4.6's flight size is cwnd, which §4.6 allows where a window that is not used does not grow. A mark does not bring
 //!   the window below 2 packets.
 //! - Time does not run (§4.2) while the window is not used: the time since the acknowledgement before is left out where
-//!   the host says so, and of any silence what exceeds a round trip, for a sender with a window to fill hears once in each.
+//!   the host says so, and of any silence what exceeds an RTT, as a sender with a window to fill receives an ACK in each RTT.
 //! - If a floor leaves the window at or above W_max, the stage begins at its plateau.
 //! - §4.9 undoes a reduction after a loss that was none; hosts here do not find that out, so it is not done.
 //! - Linux (tcp_cubic.c, 6.18) keeps RFC 8312's α below 1 also beyond cwnd_prior: `catch_up = false`. At 28 ms and 0.01 % of
 //!   loss that is a sixth of the rate.
-//! - Linux's window also grows by a twentieth in a round trip, at least, as long as nothing was lost: `first_growth = 0.05`
+//! - Linux's window also grows by at least a twentieth per RTT until the first loss: `first_growth = 0.05`
 //!   (its `cnt` is 20 at most; 6.18 was seen to grow by 40 packets in 100 ms at 8333 packets/s, which is that).
 //! - Fast convergence is on, which §4.7 asks for among several flows; it says that a single flow should turn it off.
 //!
@@ -55,7 +55,7 @@
 //! fairness in the simulator: §3.3 says that shares go as 1/RTT whatever the multiplexing, outside the
 //! Reno-friendly region. One flow at 40 ms and one at 160 ms on 100 Mbit/s go as RTT^−0.90 (Reno's as RTT^−1.72).
 //! Flows that lose together have equal windows, so that this holds (in two minutes the first reduces 22 times, the second 16).
-//! With larger windows an overflow seldom hits both, and more often the flow with the shorter round trip, which then gets
+//! With larger windows an overflow seldom hits both, and more often the flow with the shorter RTT, which then gets
 //! less than 1/RTT says: 400 Mbit/s RTT^0.15 (15 reductions and 6), four flows of each RTT^−0.16 (28 to 32 and 12 to 17).
 //! Under equal loss rates `[rfc9438:eq5]` itself gives RTT^−¼. With small windows (100 Mbit/s, four flows of each) it is
 //! Reno-friendly, RTT^−1.44; without that region RTT^−0.38.
@@ -83,7 +83,7 @@ crate::params! {
         reno_friendly: bool = true, "RFC 9438 §4.3";
         /// Whether it grows as Reno's once it is where it was before the loss; not so in RFC 8312 and Linux.
         catch_up: bool = true, "RFC 9438 §4.3";
-        /// By which share of itself the window grows at least in a round trip before the first loss; 0.05 in Linux.
+        /// Minimum growth of the window per RTT before the first loss, as a fraction; 0.05 in Linux.
         first_growth: f64 = 0.0, "tcp_cubic.c";
         /// How the first slow start may end before a loss.
         hystart: Variant = Variant::PlusPlus, "RFC 9438 §4.10";
@@ -114,7 +114,7 @@ pub fn plateau(aggressiveness: f64, w_max: f64, cwnd_epoch: f64) -> f64 {
     ((w_max - cwnd_epoch) / aggressiveness).cbrt()
 }
 
-/// `[rfc9438:target]` The window aimed at a round trip from now: not less than now, nor as fast as slow start.
+/// `[rfc9438:target]` The window aimed at an RTT from now: not less than now, nor as fast as slow start.
 #[must_use]
 pub fn target(w_cubic_ahead: f64, cwnd: f64) -> f64 {
     w_cubic_ahead.clamp(cwnd, 1.5 * cwnd)
@@ -144,7 +144,7 @@ pub fn next_w_max(cwnd: f64, w_max: f64, beta: f64, fast_convergence: bool) -> f
     if fast_convergence && cwnd < w_max { cwnd * (1.0 + beta) / 2.0 } else { cwnd }
 }
 
-/// `[rfc9438:eq5]` Mean window in packets under one loss every 1/`loss` packets at a round trip of `rtt` seconds, outside
+/// `[rfc9438:eq5]` Mean window in packets under one loss every 1/`loss` packets at an RTT of `rtt` seconds, outside
 /// the Reno-friendly region.
 #[must_use]
 pub fn mean_window(params: &Params, loss: f64, rtt: f64) -> f64 {
@@ -177,7 +177,7 @@ pub struct Cubic {
     /// No loss has said yet how much is too much, or a time-out has made that void.
     unbounded: bool,
     /// When the last acknowledgement came.
-    heard: Instant,
+    last_ack: Instant,
 }
 
 impl Cubic {
@@ -214,18 +214,18 @@ impl Law for Cubic {
             cwnd_prior: 0.0,
             at_plateau: true,
             unbounded: true,
-            heard: Instant::ZERO,
+            last_ack: Instant::ZERO,
         }
     }
 
     fn measure(&mut self, window: &Window, ack: &Ack<()>, acked: f64) {
         self.hystart.measure(window, ack, acked);
         if let Some(stage) = &mut self.stage {
-            let silence = ack.now.since(self.heard);
+            let silence = ack.now.since(self.last_ack);
             let idle = if ack.window_limited { silence - ack.smoothed_rtt } else { silence };
             stage.epoch += idle;
         }
-        self.heard = ack.now;
+        self.last_ack = ack.now;
     }
 
     fn slow_start(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) -> f64 {
@@ -235,7 +235,7 @@ impl Law for Cubic {
     fn avoid(&mut self, window: &mut Window, ack: &Ack<()>, acked: f64) {
         let mut stage = self.stage.unwrap_or_else(|| self.begin(window.cwnd, ack.now));
         let Params { aggressiveness, beta, reno_friendly, catch_up, first_growth, .. } = self.params;
-        let least = if self.unbounded { window.cwnd + first_growth * acked } else { 0.0 };
+        let minimum = if self.unbounded { window.cwnd + first_growth * acked } else { 0.0 };
         let t = ack.now.since(stage.epoch).as_secs();
         let alpha = if catch_up && stage.w_est >= self.cwnd_prior { 1.0 } else { alpha(beta) };
         stage.w_est = w_est(stage.w_est, alpha, acked, window.cwnd);
@@ -246,7 +246,7 @@ impl Law for Cubic {
             let ahead = w_cubic(aggressiveness, t + ack.smoothed_rtt.as_secs(), stage.k, self.w_max);
             increased(window.cwnd, target(ahead, window.cwnd), acked)
         };
-        window.cwnd = window.cwnd.max(least);
+        window.cwnd = window.cwnd.max(minimum);
     }
 
     fn reduced(&mut self, window: &Window, _: Instant, event: Event) -> f64 {
@@ -333,7 +333,7 @@ mod tests {
     /// `[rfc9438:decrease]` and the cubic after it.
     #[test]
     fn rfc9438_a_stage_goes_from_the_reduction_to_the_plateau_in_k() {
-        // One acknowledgement of a whole window each round trip, RTT 100 ms, after a loss at 1000.
+        // One acknowledgement of a whole window each RTT, RTT 100 ms, after a loss at 1000.
         let mut cubic = after_a_loss(&Params { reno_friendly: false, ..Params::default() }, 1000.0);
         assert!((cubic.window().cwnd - 700.0).abs() < 1e-9);
         let mut now = Instant::ZERO;
@@ -367,7 +367,7 @@ mod tests {
         };
         let first = round(&mut cubic);
         assert!((first - (28.0 + alpha(0.7))).abs() < 1e-9, "{first}");
-        // (40 − 28)/α = 22.7 round trips to cwnd_prior; from there one packet each.
+        // (40 − 28)/α = 22.7 RTTs to cwnd_prior; from there one packet each.
         let mut before = first;
         for _ in 1..23 {
             before = round(&mut cubic);
@@ -427,7 +427,7 @@ mod tests {
         let ack = Ack { acked: PACKET, ..Ack::new(Instant::from_secs(1.05), (), RTT) };
         cubic.on_ack(&Ack { window_limited: false, ..ack });
         assert_eq!(epoch(&mut cubic), Instant::from_secs(1.05));
-        // Ten seconds of silence, then a full window: all but a round trip of it.
+        // Ten seconds of silence, then a full window: all but an RTT of it.
         cubic.on_ack(&Ack { now: Instant::from_secs(11.05), ..ack });
         assert_eq!(epoch(&mut cubic), Instant::from_secs(10.95));
         assert!(cubic.window().cwnd < 71.0, "{:?}", cubic.window());

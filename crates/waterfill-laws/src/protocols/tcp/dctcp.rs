@@ -29,7 +29,7 @@
 //! # Readings and deviations
 //! - The window comes down at a window's first mark, by α as the window before left it, as Linux does it. RFC 8257 §3.3
 //!   prints the reduction after the estimate, in one list, without saying at which of the two times.
-//! - The window holds at once (`Reduction::Law`). Spread over a round trip as RFC 6937 has it, the reduction leaves the queue
+//! - The window holds at once (`Reduction::Law`). Spread over an RTT as RFC 6937 has it, the reduction leaves the queue
 //!   above K for half of one, the packets sent meanwhile are marked too, and the window comes down twice for one overshoot.
 //! - From a mark until all that was sent before the answer has arrived the window does not grow (RFC 3168 §6.1.2).
 //! - Whether a mark fell on new data or on a retransmission makes no difference.
@@ -156,7 +156,7 @@ mod tests {
     fn alpha_moves_once_a_window_of_data() {
         let mut dctcp = tcp::<Dctcp>(&Params::default());
         let packet = Volume::from_bytes(1500.0);
-        let mut hear = |marked: bool| {
+        let mut receive = |marked: bool| {
             let marked = if marked { packet } else { Volume::ZERO };
             let ack = Ack {
                 acked: packet,
@@ -168,9 +168,9 @@ mod tests {
             dctcp.law().alpha
         };
         // The first acknowledgement ends a window of its own; then eight packets a window, two of them marked.
-        let first = hear(false);
+        let first = receive(false);
         assert_eq!(first, 15.0 / 16.0);
-        let seen: Vec<f64> = (0..8).map(|i| hear(i < 2)).collect();
+        let seen: Vec<f64> = (0..8).map(|i| receive(i < 2)).collect();
         assert!(seen[..7].iter().all(|&a| a == first), "{seen:?}");
         assert_eq!(seen[7], first * 15.0 / 16.0 + 0.25 / 16.0);
     }

@@ -11,7 +11,7 @@ use crate::units::{Duration, Instant};
 /// What the host notes beside a packet in flight (the draft's P.*).
 ///
 /// Kept in 32-bit words, of which there are no more than the largest header has: so the packets of other
-/// protocols do not grow. The packet's own time of sending is not among them: the acknowledgement's round trip tells it.
+/// protocols do not grow. The packet's own time of sending is not among them: the acknowledgement's RTT gives it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Note {
     /// P.delivered, the lowest 32 bits of whole packets, as sequence numbers wrap.
@@ -77,7 +77,7 @@ impl Wire for Note {
 pub struct RateSample {
     /// Packets that had been delivered when the acknowledged one left: rs.prior_delivered.
     pub prior_delivered: u64,
-    /// Packets/s; none where the interval is shorter than any round trip.
+    /// Packets/s; none where the interval is shorter than any RTT.
     pub rate: Option<f64>,
     /// The application had left the path idle in it.
     pub app_limited: bool,
@@ -146,12 +146,12 @@ impl Estimator {
     }
 }
 
-/// When an acknowledgement came, and after what round trip.
+/// When an acknowledgement came, and after what RTT.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// Now.
     pub now: Instant,
-    /// The newest acknowledged packet's round trip.
+    /// The newest acknowledged packet's RTT.
     pub rtt: Duration,
     /// The connection's smallest.
     pub base_rtt: Duration,
@@ -177,7 +177,7 @@ mod tests {
         let packet = Volume::from_bytes(1500.0);
         estimator.on_send(&Sending { in_flight: in_flight * packet, ..Sending::new(ms(at), PacketKind::Data, packet) })
     }
-    fn hear(estimator: &mut Estimator, at: u64, rtt: u64, note: &Note) -> RateSample {
+    fn receive(estimator: &mut Estimator, at: u64, rtt: u64, note: &Note) -> RateSample {
         let times = Times { now: ms(at), rtt: Duration::from_millis(rtt), base_rtt: RTT };
         estimator.on_ack(1.0, note, times).expect("it was noted")
     }
@@ -189,7 +189,7 @@ mod tests {
         // Four packets leave 10 ms apart from 1 s on and arrive as they left.
         let notes: Vec<Note> = (0..4).map(|i| send(&mut e, 1000 + 10 * i, i as f64)).collect();
         let rates: Vec<f64> =
-            notes.iter().zip(0..).map(|(note, i)| hear(&mut e, 1100 + 10 * i, 100, note).rate.unwrap()).collect();
+            notes.iter().zip(0..).map(|(note, i)| receive(&mut e, 1100 + 10 * i, 100, note).rate.unwrap()).collect();
         // Each left with nothing delivered: 1 packet in 100 ms, 2 in 110, 3 in 120, 4 in 130.
         for (rate, wanted) in rates.iter().zip([1.0 / 0.1, 2.0 / 0.11, 3.0 / 0.12, 4.0 / 0.13]) {
             assert!((rate - wanted).abs() < 1e-9, "{rates:?}");
@@ -197,12 +197,12 @@ mod tests {
         // A packet sent at 1.1 s, after one had been delivered: by 1.21 s four more.
         let mut e = Estimator::default();
         let notes: Vec<Note> = (0..4).map(|i| send(&mut e, 1000 + 10 * i, i as f64)).collect();
-        hear(&mut e, 1100, 100, &notes[0]);
+        receive(&mut e, 1100, 100, &notes[0]);
         let next = send(&mut e, 1100, 3.0);
         for i in 1..4 {
-            hear(&mut e, 1100 + 10 * i, 100, &notes[i as usize]);
+            receive(&mut e, 1100 + 10 * i, 100, &notes[i as usize]);
         }
-        let sample = hear(&mut e, 1200, 100, &next);
+        let sample = receive(&mut e, 1200, 100, &next);
         assert_eq!(sample.prior_delivered, 1);
         assert!((sample.rate.unwrap() - 4.0 / 0.1).abs() < 1e-9);
     }
@@ -213,13 +213,13 @@ mod tests {
         let mut e = Estimator::default();
         // Ten packets leave over 900 ms, and then their acknowledgements all come within 2 ms.
         let notes: Vec<Note> = (0..10).map(|i| send(&mut e, 1000 + 100 * i, i as f64)).collect();
-        hear(&mut e, 2000, 1000, &notes[0]);
+        receive(&mut e, 2000, 1000, &notes[0]);
         let next = send(&mut e, 2000, 9.0);
         for i in 1..10 {
-            hear(&mut e, 2001, 1001 - 100 * i, &notes[i as usize]);
+            receive(&mut e, 2001, 1001 - 100 * i, &notes[i as usize]);
         }
         // Ten in the 100 ms since the first of them; but what left with them had taken a second to send.
-        let sample = hear(&mut e, 2100, 100, &next);
+        let sample = receive(&mut e, 2100, 100, &next);
         assert!((sample.rate.unwrap() - 10.0 / 1.0).abs() < 1e-9, "{sample:?}");
     }
 
@@ -227,7 +227,7 @@ mod tests {
     fn an_interval_below_any_round_trip_is_no_sample() {
         let mut e = Estimator::default();
         let note = send(&mut e, 1000, 0.0);
-        assert_eq!(hear(&mut e, 1050, 50, &note).rate, None);
+        assert_eq!(receive(&mut e, 1050, 50, &note).rate, None);
         let times = Times { now: ms(1200), rtt: RTT, base_rtt: RTT };
         assert_eq!(e.on_ack(0.0, &note, times), None, "nothing has arrived");
         assert_eq!(e.on_ack(1.0, &Note::default(), times), None, "nothing was noted");
@@ -240,8 +240,8 @@ mod tests {
         let first = send(&mut e, 1000, 0.0);
         e.limit_by_application(1.0);
         let second = send(&mut e, 1050, 1.0);
-        assert!(!hear(&mut e, 1100, 100, &first).app_limited);
-        assert!(hear(&mut e, 1150, 100, &second).app_limited);
+        assert!(!receive(&mut e, 1100, 100, &first).app_limited);
+        assert!(receive(&mut e, 1150, 100, &second).app_limited);
         assert!(!e.is_app_limited(), "all that was limited has arrived");
     }
 

@@ -1,10 +1,10 @@
 //! FAST TCP: steers straight to the window that keeps α packets in the queue.
 //!
 //! # Law
-//! - `[fast-2006:window]` once a round trip `w ← min{2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)}`
-//! - `[fast-2006:rtt]` `RTT ← (1 − η)·RTT + η·T` for each round trip T seen, `η = min{3/w, 1/4}`
+//! - `[fast-2006:window]` once per RTT `w ← min{2w, (1 − γ)·w + γ·(baseRTT/RTT·w + α)}`
+//! - `[fast-2006:rtt]` `RTT ← (1 − η)·RTT + η·T` for each RTT T seen, `η = min{3/w, 1/4}`
 //!
-//! In equilibrium `w·(1 − baseRTT/RTT) = α`: every flow has α packets in the queue, whatever its round trip.
+//! In equilibrium `w·(1 − baseRTT/RTT) = α`: every flow has α packets in the queue, whatever its RTT.
 //!
 //! # Symbols
 //! | Wei et al. | here | unit |
@@ -24,19 +24,19 @@
 //! [`Fast`]: the host's `Host::TCP`, paced: the paper's burstiness control spaces packets out too.
 //!
 //! # Parameters
-//! [`Params`]. α is a flow's: N flows need room for N·α packets, and a queue that cannot hold them makes a loss-based TCP
+//! [`Params`]. α is per flow: N flows need a buffer of N·α packets, and a queue that cannot hold them makes a loss-based TCP
 //! of FAST.
 //!
 //! # Readings and deviations
-//! - The paper's prototype updates in one round trip and rests in the next. Here the window is set once a round trip.
+//! - The paper's prototype updates in one RTT and rests in the next. Here the window is set once per RTT.
 //! - α is constant, as in the paper's prototype, which goes from 0 to the path's window in slow start; when that ends the
 //!   paper does not say. Here it ends when the law's own α packets are in the queue, from where equation and slow start
 //!   would part.
 //! - After a loss the window halves, as TCP Reno's.
-//! - baseRTT is the smallest round trip of data: that of the SYN would lack the transmission of a full packet at each hop,
+//! - baseRTT is the smallest RTT of data: that of the SYN would lack the transmission of a full packet at each hop,
 //!   and so count a packet in the queue for each.
-//! - A flow that starts into a standing queue takes it for the path's own round trip, and gets more than its share: the
-//!   law's known weakness, not mended here.
+//! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share: the
+//!   law's known weakness, not corrected here.
 //!
 //! # Validation
 //! One flow and four hold α packets each in the queue and share evenly (`tcp_delay_based` of the simulator).
@@ -56,7 +56,7 @@ crate::params! {
     pub struct Params {
         /// α: packets of a flow in the queue in equilibrium.
         alpha: f64 = 200.0, "fast-2006, its testbed of 800 Mbit/s";
-        /// γ: how much of the way to the equation's window a round trip goes.
+        /// γ: how much of the way to the equation's window an RTT goes.
         gamma: f64 = 0.5, "fast-2006, its testbed";
     }
 }
@@ -68,14 +68,14 @@ impl Params {
     }
 }
 
-/// `[fast-2006:window]` The next round trip's window.
+/// `[fast-2006:window]` The next RTT's window.
 #[must_use]
 pub fn window(w: f64, base_rtt: Duration, rtt: Duration, params: &Params) -> f64 {
     let aim = base_rtt / rtt * w + params.alpha;
     ((1.0 - params.gamma) * w + params.gamma * aim).min(2.0 * w)
 }
 
-/// `[fast-2006:rtt]` The averaged round trip after one more.
+/// `[fast-2006:rtt]` The averaged RTT after one more.
 #[must_use]
 pub fn averaged(before: Duration, rtt: Duration, w: f64) -> Duration {
     let eta = (3.0 / w).min(0.25);
@@ -116,7 +116,7 @@ impl Law for Fast {
     const SIGNALS: &'static [Signal] = &[
         SIGNALS[0],
         SIGNALS[1],
-        Signal { name: "backlog", unit: "packets", doc: "this flow's packets in the queue, as it tells them" },
+        Signal { name: "backlog", unit: "packets", doc: "this flow's packets in the queue, as it estimates them" },
     ];
     type Params = Params;
 
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn fast_2006_window_by_hand() {
         let params = Params { alpha: 20.0, gamma: 0.5 };
-        // 120 packets, 20 of them in the queue: 100/120 of the round trip is the path's. At rest.
+        // 120 packets, 20 of them in the queue: 100/120 of the RTT is the path's. At rest.
         assert!((window(120.0, BASE, Duration::from_millis(120), &params) - 120.0).abs() < 1e-9);
         // No queue: half of α is added. Too much queue: 0.5·200 + 0.5·(100 + 20).
         assert!((window(100.0, BASE, BASE, &params) - 110.0).abs() < 1e-9);

@@ -95,7 +95,7 @@ impl Params {
         LOW_P * (self.high_p / LOW_P).powf(self.way(w))
     }
 
-    /// `[rfc3649:a]` Packets that the window grows by in a round trip.
+    /// `[rfc3649:a]` Packets that the window grows by per RTT.
     #[must_use]
     pub fn a(&self, w: f64) -> f64 {
         if w <= self.low_window {
@@ -130,7 +130,7 @@ impl Law for HighSpeed {
     const SUMMARY: &'static str =
         "HighSpeed TCP: the larger the window, the more increase and the less decrease (RFC 3649)";
     const SIGNALS: &'static [Signal] =
-        &[SIGNALS[0], SIGNALS[1], Signal { name: "a", unit: "packets", doc: "increase in a round trip" }];
+        &[SIGNALS[0], SIGNALS[1], Signal { name: "a", unit: "packets", doc: "increase per RTT" }];
     type Params = Params;
 
     fn new(params: &Params, _: &Connection) -> Self {
@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn rfc3649_growth_gives_table_6() {
-        // Windows after so many round trips from one packet. 2.5 % in a(w) ~ w^0.6 are up to 6 % in w.
+        // Windows after so many RTTs from one packet. 2.5 % in a(w) ~ w^0.6 are up to 6 % in w.
         let mut highspeed = tcp::<HighSpeed>(&Params::default());
         *highspeed.window() = Window { cwnd: 1.0, ssthresh: 1.0, initial: 10.0 };
         let mut now = 1;
@@ -227,7 +227,7 @@ mod tests {
                 now += 1;
             }
             let cwnd = highspeed.window().cwnd;
-            assert!((cwnd / expected - 1.0).abs() < 0.06, "round trip {round}: {cwnd} for {expected}");
+            assert!((cwnd / expected - 1.0).abs() < 0.06, "RTT {round}: {cwnd} for {expected}");
         }
     }
 

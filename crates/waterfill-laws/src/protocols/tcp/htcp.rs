@@ -30,11 +30,11 @@
 //!
 //! # Readings and deviations
 //! The draft's text was not at hand; its equations are as FreeBSD's cc_htcp.c and Linux's tcp_htcp.c, both of which name it, have them.
-//! - α is not below 1 in a round trip, whatever the scaling (FreeBSD).
+//! - α is not below 1 per RTT, whatever the scaling (FreeBSD).
 //! - RTT_max is the largest sample outside recovery; 5 % of its distance to RTT_min fades at each loss (both). Linux lets it
 //!   rise by 20 ms at most at a time, and takes β = 0.5 where RTT_min is below 10 ms, for its clock is coarse: not done here.
 //! - B(k) is the largest since the loss of a throughput measured over windows and smoothed with weight 1/4 for the
-//!   newest; the first after a loss starts it afresh (Linux: the last of the three least round trips after it).
+//!   newest; the first after a loss starts it afresh (Linux: the last of the three smallest RTTs after it).
 //! - The first loss halves: there is no throughput before it to compare with.
 //! - RTT in the scaling is the smoothed one (FreeBSD); Linux takes the smallest. Both are switches there as here: on in Linux, off in FreeBSD.
 //! - Δ runs on while the window is not used, as in both.
@@ -53,7 +53,7 @@ use crate::units::{Duration, Instant};
 
 /// Least and largest β.
 const BETA: (f64, f64) = (0.5, 0.8);
-/// The round trip that α is scaled to, and how far.
+/// The RTT that α is scaled to, and how far.
 const RTT_REF: Duration = Duration::from_millis(100);
 const SCALE: (f64, f64) = (0.1, 2.0);
 /// Change of throughput between losses from which a window is halved.
@@ -66,7 +66,7 @@ crate::params! {
     pub struct Params {
         /// Time after a loss for which the window grows as Reno's.
         delta_l: Duration = Duration::from_millis(1000), "draft-leith-tcp-htcp-06; FreeBSD, Linux";
-        /// Whether the increase is scaled by the round trip, so that windows do not depend on it.
+        /// Whether the increase is scaled by the RTT, so that windows do not depend on it.
         rtt_scaling: bool = true, "Linux, use_rtt_scaling";
         /// Whether the window comes down by what the queue held, otherwise to half.
         adaptive_backoff: bool = true, "draft-leith-tcp-htcp-06";
@@ -81,7 +81,7 @@ impl Params {
     }
 }
 
-/// `[htcp:alpha]` Packets that the window grows by in a round trip, `since` the last loss.
+/// `[htcp:alpha]` Packets that the window grows by per RTT, `since` the last loss.
 #[must_use]
 pub fn alpha(since: Duration, delta_l: Duration) -> f64 {
     let beyond = (since - delta_l).as_secs();
@@ -230,7 +230,7 @@ mod tests {
         Duration::from_millis(ms)
     }
 
-    /// An acknowledgement of a whole window at a time, its round trip, the least one 100 ms.
+    /// An acknowledgement of a whole window at a time, its RTT, the smallest one 100 ms.
     fn round(htcp: &mut Tcp<Htcp>, now_s: f64, rtt_ms: u64) -> f64 {
         let before = htcp.window().cwnd;
         let acked = before * Volume::from_bytes(1500.0);

@@ -29,12 +29,12 @@
 //! - L is 8, the value for packets that are not paced; with pacing RFC 9406 has no limit, but then more than eight packets
 //!   in one acknowledgement are as rare.
 //! - Only the first slow start (RFC 9406 §4.3). `classic` is what Linux's CUBIC does, in every slow start: it leaves at once
-//!   when acknowledgements no more than 2 ms apart span half the base round trip, or when the least delay of
-//!   a round's first eight samples is an eighth of the base round trip (4 to 16 ms) above it. Linux waits for the whole
-//!   base round trip when it paces; a law does not know, and this one takes the half.
+//!   when acknowledgements no more than 2 ms apart span half the base RTT, or when the smallest delay of
+//!   a round's first eight samples is an eighth of the base RTT (4 to 16 ms) above it. Linux waits for the whole
+//!   base RTT when it paces; a law does not know, and this one takes the half.
 //!
 //! # Validation
-//! Tests below; CUBIC's start in the simulator. There a window that doubles in trains is seen late: the least delay of a round is
+//! Tests below; CUBIC's start in the simulator. There a window that doubles in trains is seen late: the smallest delay of a round is
 //! that of its first packets, which meet a queue only if the window was above the bandwidth-delay product when they
 //! left. By the time they are acknowledged it is up to four times that, so that a buffer of one bandwidth-delay
 //! product overflows first (2,237 packets lost instead of 2,422 at 100 Mbit/s and 80 ms; with a buffer of four, 899 instead of
@@ -161,7 +161,7 @@ impl HyStart {
 
     fn watch(&mut self, ack: &Ack<()>) {
         let Some(rtt) = ack.rtt else { return };
-        let current = self.round_min.map_or(rtt, |least| least.min(rtt));
+        let current = self.round_min.map_or(rtt, |smallest| smallest.min(rtt));
         self.round_min = Some(current);
         self.samples += 1;
         if self.samples < N_RTT_SAMPLE {
@@ -184,7 +184,7 @@ impl HyStart {
             self.leave |= ack.now.since(self.round_start) > ack.base_rtt / 2;
         }
         let Some(rtt) = ack.rtt else { return };
-        let current = self.round_min.map_or(rtt, |least| least.min(rtt));
+        let current = self.round_min.map_or(rtt, |smallest| smallest.min(rtt));
         self.round_min = Some(current);
         if self.samples < N_RTT_SAMPLE {
             self.samples += 1;
@@ -223,7 +223,7 @@ mod tests {
         (HyStart::new(variant, PACKET), Window { cwnd, ssthresh: f64::INFINITY, initial: cwnd })
     }
 
-    /// A round of `packets` acknowledgements, 100 µs apart, with the same round trip.
+    /// A round of `packets` acknowledgements, 100 µs apart, with the same RTT.
     fn round(hystart: &mut HyStart, window: &mut Window, now: Instant, rtt: Duration, packets: u32) {
         for i in 0..packets {
             let now = now + Duration::from_micros(100) * u64::from(i);

@@ -1,7 +1,7 @@
 //! What window-based TCPs have in common: slow start, the answer to losses, and nothing of any one law.
 //!
 //! A TCP of this folder is a [`Law`]: how its window grows in congestion avoidance and what it comes down to. [`Tcp`]
-//! makes a protocol of it. Finding and mending losses is the host's business, on every backend: a law hears of an
+//! makes a protocol of it. The host finds and repairs losses, on every backend: a law is notified of an
 //! [`Event`] once for each loss episode. Windows are in packets here, as their papers have them, and real numbers; the
 //! host sends whole packets.
 
@@ -46,7 +46,7 @@ pub struct Window {
     pub initial: f64,
 }
 
-/// What tells one TCP from another.
+/// What distinguishes one TCP from another.
 pub trait Law: Clone + std::fmt::Debug + Sized {
     /// Name in scenarios.
     const NAME: &'static str;
@@ -205,7 +205,7 @@ impl<L: Law> Source<Self> for Tcp<L> {
     }
 }
 
-/// A law under test and the acknowledgements it hears.
+/// A law under test and the acknowledgements it receives.
 #[cfg(test)]
 pub(crate) mod testing {
     use super::*;

@@ -1,4 +1,4 @@
-//! TCP NewReno: Reno that stays in recovery until all the losses of a window are mended.
+//! TCP NewReno: Reno that stays in recovery until all the losses of a window are repaired.
 //!
 //! # Law
 //! Reno's window: `[rfc5681:eq3]`, `[rfc5681:eq4]` in [`reno`].
@@ -14,7 +14,7 @@
 //!
 //! # Source
 //! [`NewReno`]: the host's `Retransmission::NewReno`. A partial acknowledgement means that the packet after it is lost
-//! too, so a window with n losses takes n round trips and one halving.
+//! too, so a window with n losses takes n RTTs and one halving.
 //!
 //! # Parameters
 //! Those of [`reno`].

@@ -1,7 +1,7 @@
 //! TCP Reno: slow start, congestion avoidance, fast retransmit and fast recovery, as RFC 5681 has them.
 //!
 //! # Law
-//! - `[rfc5681:eq3]` `cwnd ← cwnd + 1/cwnd` for each packet acknowledged: one packet a round trip
+//! - `[rfc5681:eq3]` `cwnd ← cwnd + 1/cwnd` for each packet acknowledged: one packet per RTT
 //! - `[rfc5681:eq4]` `ssthresh ← max(cwnd/2, 2)` after a loss
 //!
 //! # Symbols
@@ -19,7 +19,7 @@
 //! # Source
 //! [`Reno`]. Without selective acknowledgements: three duplicates mean a loss, and the next new acknowledgement ends
 //! the recovery whether or not more packets of that window were lost. Every further loss then costs a halving of
-//! its own, or a time-out: what NewReno and SACK are there to mend.
+//! its own, or a time-out: the case NewReno and SACK repair.
 //!
 //! # Parameters
 //! [`Params`]: additive increase and multiplicative decrease can be set, for AIMD(a, b).
@@ -43,7 +43,7 @@ use crate::units::Instant;
 crate::params! {
     /// Parameters of additive increase and multiplicative decrease.
     pub struct Params {
-        /// Packets that the window grows by in a round trip.
+        /// Packets that the window grows by per RTT.
         increase: f64 = 1.0, "RFC 5681 eq. 3";
         /// Share of the window that is left after a loss.
         decrease: f64 = 0.5, "RFC 5681 eq. 4";

@@ -1,4 +1,4 @@
-//! Round trips counted by acknowledgements, as RFC 8257 has its observation window.
+//! RTTs counted by acknowledgements, as RFC 8257 has its observation window.
 
 /// Tells when all that was outstanding at one acknowledgement, and something sent since, has arrived.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Scalable TCP: a window that grows and shrinks by fixed shares, so that recovery takes as many round trips at any rate.
+//! Scalable TCP: a window that grows and shrinks by fixed shares, so that recovery takes as many RTTs at any rate.
 //!
 //! # Law
 //! - `[kelly-2003:increase]` `cwnd ← cwnd + a` for each packet acknowledged, a = 0.01
@@ -20,7 +20,7 @@
 //! None.
 //!
 //! # Source
-//! [`Scalable`]. A loss at window w is made good after log(1 − b)/log(1 + a) = 13.4 round trips, whatever w is.
+//! [`Scalable`]. A loss at window w is made good after log(1 − b)/log(1 + a) = 13.4 RTTs, whatever w is.
 //!
 //! # Parameters
 //! [`Params`].
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn kelly_2003_recovery_takes_13_round_trips_at_any_window() {
-        // ln(1/0.875)/ln(1.01) = 13.42 round trips
+        // ln(1/0.875)/ln(1.01) = 13.42 RTTs
         for cwnd in [100.0, 10_000.0] {
             let mut scalable = tcp::<Scalable>(&Params::default());
             *scalable.window() = Window { cwnd, ssthresh: cwnd, initial: 10.0 };

@@ -1,9 +1,9 @@
-//! TCP Vegas: keeps a few packets in the queue, told from the round trip.
+//! TCP Vegas: keeps a few packets in the queue, estimated from the RTT.
 //!
 //! # Law
 //! - `[vegas-1994:diff]` `Diff = (Expected − Actual)·BaseRTT = cwnd·(1 − BaseRTT/RTT)`: packets in the queue
-//! - `[vegas-1994:avoidance]` once a round trip: `cwnd + 1` if `Diff < α`, `cwnd − 1` if `Diff > β`, else no change
-//! - `[vegas-1994:slow-start]` the window doubles in every other round trip, until `Diff > γ`
+//! - `[vegas-1994:avoidance]` once per RTT: `cwnd + 1` if `Diff < α`, `cwnd − 1` if `Diff > β`, else no change
+//! - `[vegas-1994:slow-start]` the window doubles in every other RTT, until `Diff > γ`
 //!
 //! # Symbols
 //! | Brakmo et al. | here | unit |
@@ -30,13 +30,13 @@
 //! - The distinguished packet is the first that is sent in a round, and its acknowledgement ends the round: in slow start
 //!   it has seen the window that the round before left, and says so before the next round grows. (The mean of a round
 //!   would count the bursts of slow start as a queue and end it at a window of about √BDP.)
-//! - BaseRTT is the smallest round trip of data: that of the SYN would lack the transmission of a full packet at each hop,
+//! - BaseRTT is the smallest RTT of data: that of the SYN would lack the transmission of a full packet at each hop,
 //!   and so count a packet in the queue for each.
 //! - Slow start ends at `cwnd·BaseRTT/RTT + γ`, that is with γ packets in the queue, as Linux has it; the paper only
-//!   changes mode, and would then need a round trip for every packet too many.
+//!   changes mode, and would then need an RTT for every excess packet.
 //! - After a loss the window halves, as Linux has it.
-//! - A flow that starts into a standing queue takes it for the path's own round trip, and gets more than its share:
-//!   the law's known weakness, not mended here.
+//! - A flow that starts into a standing queue takes it for the path's own RTT, and gets more than its share:
+//!   the law's known weakness, not corrected here.
 //!
 //! # Validation
 //! One flow and several hold α to β packets each in the queue (`tcp_delay_based` of the simulator).
@@ -77,7 +77,7 @@ pub fn diff(cwnd: f64, base_rtt: Duration, rtt: Duration) -> f64 {
     cwnd * (1.0 - base_rtt / rtt)
 }
 
-/// `[vegas-1994:avoidance]` What a round trip changes, in packets.
+/// `[vegas-1994:avoidance]` Change of the window per RTT, in packets.
 #[must_use]
 pub fn step(diff: f64, params: &Params) -> f64 {
     if diff < params.alpha {
@@ -89,9 +89,9 @@ pub fn step(diff: f64, params: &Params) -> f64 {
     }
 }
 
-/// What a round trip told.
+/// What one RTT showed.
 #[derive(Clone, Copy, Debug)]
-struct Told {
+struct Estimate {
     /// Diff.
     queued: f64,
     /// The window less Diff: what the path holds without a queue.
@@ -108,8 +108,8 @@ pub struct Vegas {
     sent_with: f64,
     /// BaseRTT, of data; the longest time before the first.
     base_rtt: Duration,
-    /// What this very acknowledgement told, if it ended a round.
-    told: Option<Told>,
+    /// The estimate of the round that this acknowledgement ended, if it ended one.
+    estimate: Option<Estimate>,
     /// The last Diff.
     diff: f64,
     /// Whether this round of slow start is one that grows.
@@ -118,7 +118,7 @@ pub struct Vegas {
 
 impl Law for Vegas {
     const NAME: &'static str = "vegas";
-    const SUMMARY: &'static str = "Vegas: two to four packets in the queue, told from the round trip";
+    const SUMMARY: &'static str = "Vegas: two to four packets in the queue, estimated from the RTT";
     const SIGNALS: &'static [Signal] =
         &[SIGNALS[0], SIGNALS[1], Signal { name: "diff", unit: "packets", doc: "this flow's packets in the queue" }];
     type Params = Params;
@@ -130,7 +130,7 @@ impl Law for Vegas {
             round: Round::default(),
             sent_with: connection.initial_window / connection.packet,
             base_rtt: Duration::MAX,
-            told: None,
+            estimate: None,
             diff: 0.0,
             grows: false, // the first acknowledgement begins a round that grows
         }
@@ -140,24 +140,24 @@ impl Law for Vegas {
         if let Some(rtt) = ack.rtt {
             self.base_rtt = self.base_rtt.min(rtt);
         }
-        self.told = None;
+        self.estimate = None;
         if !self.round.ends(acked, ack.in_flight / self.packet) {
             return;
         }
         // The acknowledgement that ends a round is that of the first packet sent in it: the distinguished one.
-        self.told = ack.rtt.map(|rtt| {
+        self.estimate = ack.rtt.map(|rtt| {
             let queued = diff(self.sent_with, self.base_rtt, rtt);
-            Told { queued, fits: self.sent_with - queued }
+            Estimate { queued, fits: self.sent_with - queued }
         });
-        self.diff = self.told.map_or(self.diff, |told| told.queued);
+        self.diff = self.estimate.map_or(self.diff, |estimate| estimate.queued);
         self.sent_with = window.cwnd;
         self.grows = !self.grows;
     }
 
     /// `[vegas-1994:slow-start]`
     fn slow_start(&mut self, window: &mut Window, _: &Ack<()>, acked: f64) -> f64 {
-        if let Some(told) = self.told.filter(|told| told.queued > self.params.gamma) {
-            window.cwnd = window.cwnd.min(told.fits + self.params.gamma).max(SSTHRESH_MIN);
+        if let Some(estimate) = self.estimate.filter(|estimate| estimate.queued > self.params.gamma) {
+            window.cwnd = window.cwnd.min(estimate.fits + self.params.gamma).max(SSTHRESH_MIN);
             window.ssthresh = window.cwnd;
             return 0.0;
         }
@@ -165,8 +165,8 @@ impl Law for Vegas {
     }
 
     fn avoid(&mut self, window: &mut Window, _: &Ack<()>, _: f64) {
-        if let Some(told) = self.told.take() {
-            window.cwnd = (window.cwnd + step(told.queued, &self.params)).max(SSTHRESH_MIN);
+        if let Some(estimate) = self.estimate.take() {
+            window.cwnd = (window.cwnd + step(estimate.queued, &self.params)).max(SSTHRESH_MIN);
             // Below the threshold slow start would undo a step down.
             window.ssthresh = window.ssthresh.min(window.cwnd);
         }
@@ -191,7 +191,7 @@ mod tests {
 
     const BASE: Duration = Duration::from_millis(100);
 
-    /// A round of a path with this round trip: every packet of the window is acknowledged and another sent.
+    /// A round of a path with this RTT: every packet of the window is acknowledged and another sent.
     fn round(vegas: &mut Tcp<Vegas>, rtt: Duration) -> f64 {
         let packet = Volume::from_bytes(1500.0);
         let mut in_flight = vegas.window().cwnd.floor();

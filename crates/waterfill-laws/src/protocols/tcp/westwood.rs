@@ -1,7 +1,7 @@
 //! TCP Westwood+: after a loss the window is what the path was measured to carry, not half of what it was.
 //!
 //! # Law
-//! - `[westwood-2004:b_k]` `b_k = d_k/Δ_k`: the data acknowledged in the last round trip over its length
+//! - `[westwood-2004:b_k]` `b_k = d_k/Δ_k`: the data acknowledged in the last RTT over its length
 //! - `[westwood-2004:filter]` `b̂_k = α·b̂_{k−1} + (1 − α)·b_k`
 //! - `[westwood-2004:ssthresh]` `ssthresh ← max(b̂·RTT_min, 2)` after a loss or a time-out
 //! - growth is Reno's: `[rfc5681:eq3]` in [`reno`]
@@ -27,10 +27,10 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! - The plus: one sample a round trip. The first Westwood (2001) took one for each acknowledgement and overestimated
+//! - The plus: one sample per RTT. The first Westwood (2001) took one for each acknowledgement and overestimated
 //!   where acknowledgements come compressed.
-//! - A round trip is the smoothed one of RFC 6298; Linux never takes less than 50 ms, for its clock's sake.
-//! - The filter starts with its first sample, as Linux's does; from zero it would need ten round trips.
+//! - An RTT is the smoothed one of RFC 6298; Linux never takes less than 50 ms, for its clock's sake.
+//! - The filter starts with its first sample, as Linux's does; from zero it would need ten RTTs.
 //! - A window below `b̂·RTT_min` is not raised by a loss (2001, §3.1: `if (cwin > ssthresh) cwin = ssthresh`).
 //!
 //! # Validation
@@ -82,7 +82,7 @@ pub fn threshold(bandwidth: f64, base_rtt: Duration) -> f64 {
 #[derive(Clone, Debug)]
 pub struct Westwood {
     filter: f64,
-    /// Packets/s; none before the first round trip.
+    /// Packets/s; none before the first RTT.
     bandwidth: Option<f64>,
     /// When the sample under way began; none before the first acknowledgement.
     began: Option<Instant>,
@@ -169,7 +169,7 @@ mod tests {
         assert_eq!(w.law().bandwidth, Some(200.0));
         w.on_event(Instant::ZERO, Event::Loss);
         assert!((w.window().cwnd - 20.0).abs() < 1e-9, "{:?}", w.window()); // 200 packets/s × 0.1 s
-        // A round trip at half the rate moves the estimate by a tenth of the difference.
+        // An RTT at half the rate moves the estimate by a tenth of the difference.
         round(&mut w, 100, 10);
         assert!((w.law().bandwidth.unwrap() - (0.9 * (0.9 * 200.0 + 0.1 * 100.0) + 0.1 * 100.0)).abs() < 1e-9);
         w.on_event(Instant::ZERO, Event::Timeout);

@@ -9,9 +9,9 @@
 //! - `code`        low below 80 %, high below 100 %, else overload; along the path the highest stays
 //! - `MI`          w(t + t_ρ) = w(t)·(1 + ξ) at low load
 //! - `AI`          w(t + t_ρ) = w(t) + α at high load
-//! - `MD`          w ← β·w at overload, then nothing for t_ρ, then AI for one round trip
-//! - `MI-scaling`  ξ_s = (1 + ξ)^(rtt/t_ρ) − 1 for each round trip
-//! - `AI-scaling`  α_rate = α·(rtt/t_ρ)² for each round trip: one factor for the clock, one so that rates, not windows,
+//! - `MD`          w ← β·w at overload, then nothing for t_ρ, then AI for one RTT
+//! - `MI-scaling`  ξ_s = (1 + ξ)^(rtt/t_ρ) − 1 for each RTT
+//! - `AI-scaling`  α_rate = α·(rtt/t_ρ)² for each RTT: one factor for the clock, one so that rates, not windows,
 //!   become equal
 //!
 //! # Symbols
@@ -50,23 +50,23 @@
 //!   (`queue_weight`): the code's comment says so, though its shifts compute another thing by C's precedence.
 //! - † A router writes when a packet leaves the queue.
 //! - The code rounds ρ up to whole per cent first, which moves both levels down by up to 1 %: not done here.
-//! - † A round trip's increase is spread over its acknowledgements: ξ_s for each packet acknowledged, α_rate/w
+//! - † An RTT's increase is spread over its acknowledgements: ξ_s for each packet acknowledged, α_rate/w
 //!   likewise.
 //! - α_rate refers to t_ρ (`t_d`); † the code refers to 100 ms, which makes AI four times as quick: `t_d = "100 ms"`.
-//! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI; AI goes linearly with the round trip below 20 ms and above 500 ms.
+//! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI; AI goes linearly with the RTT below 20 ms and above 500 ms.
 //! - In the t_ρ after MD nothing moves the window; the code lets a code below overload end the freeze. In the
-//!   round trip after that, overload is answered by AI †, other codes as always.
+//!   RTT after that, overload is answered by AI †, other codes as always.
 //! - † Losses are answered as by TCP Reno: half the window, after a time-out one packet (from which MI goes
 //!   on). The window is never below one packet.
 //! - † A weight multiplies α.
-//! - The first window is the host's. The code's spacing of small windows over round trips above 100 ms is left out.
+//! - The first window is the host's. The code's spacing of small windows over RTTs above 100 ms is left out.
 //! - A path without VCP routers is low load for ever: MI up to a loss. A router that does not speak it likewise
 //!   counts as low load.
 //!
 //! # Validation
 //! Equation tests below. In the simulator (`tests/vcp.rs`): one bottleneck 90 to 98 % full with less than a
 //! packet in its queue (aecp-2010 Table 1: 93.06 %, 0.5); the start takes as long as MI takes; flows of equal
-//! round trips become equal, the later the larger their shares; round trips up to t_ρ change little about that;
+//! RTTs become equal, the later the larger their shares; RTTs up to t_ρ change little about that;
 //! one above t_ρ starves short ones, which answer the same overload several times. Over several bottlenecks the
 //! long flow gets about two thirds of its max-min share or less (aecp-2010 Fig. 10: 67 of 122.5 Mbit/s; 69.4 here at
 //! full rates).

@@ -22,7 +22,7 @@ crate::params! {
         alpha: f64 = 1.0, "vcp-2005";
         /// MD parameter β.
         beta: f64 = 0.875, "vcp-2005";
-        /// Round trip for which AI needs no scaling.
+        /// RTT for which AI needs no scaling.
         t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)";
     }
 }

@@ -34,8 +34,8 @@ impl Router {
         if count > 0 {
             self.queue = persistent_queue(self.queue, sum / f64::from(count), self.queue_weight);
         }
-        let room = (self.gamma * self.capacity) * self.t_rho;
-        self.load_factor = load_factor(self.arrived, self.queue, self.kappa_q, room);
+        let capacity = (self.gamma * self.capacity) * self.t_rho;
+        self.load_factor = load_factor(self.arrived, self.queue, self.kappa_q, capacity);
         self.load = code(self.load_factor);
         (self.arrived, self.samples) = (Volume::ZERO, (Volume::ZERO, 0));
     }
@@ -99,8 +99,8 @@ pub(super) fn persistent_queue(queue: Volume, mean: Volume, weight: f64) -> Volu
 }
 
 /// `[vcp-2005:load-factor]` (λ + κ_q·q̃)/(γ·C·t_ρ).
-pub(super) fn load_factor(arrived: Volume, queue: Volume, kappa_q: f64, room: Volume) -> f64 {
-    (arrived + kappa_q * queue) / room
+pub(super) fn load_factor(arrived: Volume, queue: Volume, kappa_q: f64, capacity: Volume) -> f64 {
+    (arrived + kappa_q * queue) / capacity
 }
 
 /// `[vcp-2005:code]` Levels of 80 and 100 %.

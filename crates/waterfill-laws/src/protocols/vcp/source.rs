@@ -35,7 +35,7 @@ pub(super) enum Action {
 }
 
 impl Source {
-    /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for a round trip.
+    /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for an RTT.
     fn action(&self, now: Instant) -> Action {
         match (self.load, self.decreased) {
             (_, Some((frozen_until, _))) if now < frozen_until => Action::Freeze,
@@ -115,7 +115,7 @@ pub(super) fn xi_scaled(xi: f64, rtt: f64, t_rho: f64) -> f64 {
     (1.0 + xi).powf((rtt / t_rho).min(MI_TIMES_T_RHO)) - 1.0
 }
 
-/// `[vcp-2005:AI-scaling]` α·(rtt/t_d)², but linear in the round trip outside 20 to 500 ms.
+/// `[vcp-2005:AI-scaling]` α·(rtt/t_d)², but linear in the RTT outside 20 to 500 ms.
 pub(super) fn alpha_scaled(alpha: f64, rtt: f64, t_d: f64) -> f64 {
     let (short, long) = (AI_RTT_SHORT / t_d, AI_RTT_LONG / t_d);
     let x = rtt / t_d;
@@ -134,7 +134,7 @@ pub(super) fn decreased(window: f64, beta: f64) -> f64 {
     (beta * window).max(1.0)
 }
 
-/// The authors' ns-2 code: 500 ms of round trip over a t_ρ of 200 ms.
+/// The authors' ns-2 code: 500 ms of RTT over a t_ρ of 200 ms.
 pub(super) const MI_TIMES_T_RHO: f64 = 2.5;
 /// The authors' ns-2 code, seconds.
 pub(super) const AI_RTT_SHORT: f64 = 0.020;

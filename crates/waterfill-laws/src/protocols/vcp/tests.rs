@@ -53,7 +53,7 @@ fn ai_scaling() {
     close(alpha_scaled(3.0, 0.4, 0.2), 12.0, 1e-12);
     close(alpha_scaled(1.0, 0.01, 0.2), 0.05 * 0.1, 1e-12);
     close(alpha_scaled(1.0, 1.0, 0.2), 6.25 + 2.5, 1e-12);
-    // Rates of different round trips grow alike: α_rate/rtt² is one number.
+    // Rates of different RTTs grow alike: α_rate/rtt² is one number.
     close(alpha_scaled(1.0, 0.04, 0.2) / 0.04_f64.powi(2), alpha_scaled(1.0, 0.3, 0.2) / 0.3_f64.powi(2), 1e-12);
 }
 
@@ -130,7 +130,7 @@ fn source() -> Source {
     Source::new(&Params::default(), &connection())
 }
 
-fn hear(source: &mut Source, ms: u64, load: Load) -> f64 {
+fn receive(source: &mut Source, ms: u64, load: Load) -> f64 {
     let rtt = Duration::from_millis(200);
     source.on_ack(&Ack {
         now: at(ms),
@@ -148,28 +148,28 @@ fn hear(source: &mut Source, ms: u64, load: Load) -> f64 {
     source.limit().window.unwrap() / source.packet
 }
 
-/// `[vcp-2005:MI, AI]` One round trip of 200 ms: ten acknowledgements multiply by 1.0625, ten more add about a packet.
+/// `[vcp-2005:MI, AI]` One RTT of 200 ms: ten acknowledgements multiply by 1.0625, ten more add about a packet.
 #[test]
-fn a_round_trip_of_each_law() {
+fn one_rtt_of_each_law() {
     let mut source = source();
-    let low = (0..10).map(|_| hear(&mut source, 200, Load::Low)).last().unwrap();
+    let low = (0..10).map(|_| receive(&mut source, 200, Load::Low)).last().unwrap();
     close(low, 10.625, 1e-12);
-    let high = (0..10).map(|_| hear(&mut source, 400, Load::High)).last().unwrap();
+    let high = (0..10).map(|_| receive(&mut source, 400, Load::High)).last().unwrap();
     close(high, 11.525, 2e-3); // 10 of the 10.6 acknowledgements that make a whole packet
 }
 
-/// `[vcp-2005:MD]` once, frozen for 200 ms, AI for a round trip of 200 ms, then MD again.
+/// `[vcp-2005:MD]` once, frozen for 200 ms, AI for an RTT of 200 ms, then MD again.
 #[test]
-fn one_decrease_then_a_freeze_then_a_round_trip_of_ai() {
+fn one_decrease_then_a_freeze_then_one_rtt_of_ai() {
     let mut source = source();
-    assert_eq!(hear(&mut source, 1000, Load::Over), 8.75);
+    assert_eq!(receive(&mut source, 1000, Load::Over), 8.75);
     for load in [Load::Over, Load::High, Load::Low] {
-        assert_eq!(hear(&mut source, 1199, load), 8.75);
+        assert_eq!(receive(&mut source, 1199, load), 8.75);
     }
-    close(hear(&mut source, 1200, Load::Over), 8.75 + 1.0 / 8.75, 1e-12);
-    let grown = hear(&mut source, 1399, Load::Over);
+    close(receive(&mut source, 1200, Load::Over), 8.75 + 1.0 / 8.75, 1e-12);
+    let grown = receive(&mut source, 1399, Load::Over);
     assert!(grown > 8.86);
-    assert_eq!(hear(&mut source, 1400, Load::Over), 0.875 * grown);
+    assert_eq!(receive(&mut source, 1400, Load::Over), 0.875 * grown);
 }
 
 #[test]
@@ -186,8 +186,8 @@ fn losses_are_answered_as_by_reno() {
 #[test]
 fn a_weight_scales_ai() {
     let mut double = Source::new(&Params::default(), &Connection { weight: 2.0, ..connection() });
-    close(hear(&mut double, 200, Load::High) - 10.0, 0.2, 1e-9);
-    close(hear(&mut source(), 200, Load::High) - 10.0, 0.1, 1e-9);
+    close(receive(&mut double, 200, Load::High) - 10.0, 0.2, 1e-9);
+    close(receive(&mut source(), 200, Load::High) - 10.0, 0.1, 1e-9);
 }
 
 #[test]

@@ -2,9 +2,9 @@
 //!
 //! # Law
 //! The model of the path:
-//! - `[bbr-00:BtlBw]` the largest delivery rate of the last ten round trips, samples that the application limited left
+//! - `[bbr-00:BtlBw]` the largest delivery rate of the last ten RTTs, samples that the application limited left
 //!   out unless they are larger
-//! - `[bbr-00:RTprop]` the smallest round trip of the last ten seconds
+//! - `[bbr-00:RTprop]` the smallest RTT of the last ten seconds
 //!
 //! What follows from it:
 //! - `[bbr-00:pacing_rate]` `pacing_rate = pacing_gain·BtlBw`; before the pipe is full it only grows
@@ -13,12 +13,12 @@
 //! - `[bbr-00:cwnd]` `cwnd ← min(cwnd + acked, Inflight(cwnd_gain))`, at least 4 packets
 //!
 //! The state machine:
-//! - **Startup**: both gains 2/ln 2, so that the rate doubles in a round trip; over when BtlBw has not grown by a quarter
-//!   in three round trips (`[bbr-00:full_pipe]`)
+//! - **Startup**: both gains 2/ln 2, so that the rate doubles in an RTT; over when BtlBw has not grown by a quarter
+//!   in three RTTs (`[bbr-00:full_pipe]`)
 //! - **Drain**: pacing gain ln 2/2, until no more than Inflight(1) is in flight
 //! - **ProbeBW**: eight phases of an RTprop with pacing gains 5/4, 3/4, 1, 1, 1, 1, 1, 1, begun at random
 //!   anywhere but the second; cwnd_gain 2
-//! - **ProbeRTT**: where RTprop has not been seen for ten seconds, 4 packets in flight for 200 ms and a round trip
+//! - **ProbeRTT**: where RTprop has not been seen for ten seconds, 4 packets in flight for 200 ms and an RTT
 //!
 //! # Symbols
 //! | draft | here | unit |
@@ -38,7 +38,7 @@
 //!
 //! # Source
 //! [`Source`]: paced; the law's window holds at all times (no rate reduction by the host). A loss does not change the
-//! model. In the first round trip of a recovery packets are conserved, one sent for one delivered; then the window grows
+//! model. In the first RTT of a recovery packets are conserved, one sent for one delivered; then the window grows
 //! again, and at the end of the recovery it is what it was before. After a time-out it starts at one packet.
 //!
 //! # Parameters
@@ -46,13 +46,13 @@
 //!
 //! # Readings and deviations
 //! - send_quantum is one packet, as the host spaces out single ones; §4.2.2 counts a millisecond's worth.
-//! - Packets lost are told from what was in flight before an acknowledgement and is after it.
+//! - Losses are inferred from what was in flight before and after an acknowledgement.
 //! - The filter of BtlBw is exact: the largest of each of the last ten rounds is kept, and rounds end only with a sample.
 //! - Linux's tcp_bbr.c is not the draft. The parameter `linux` takes from it what moves a lone flow's queue: send_quantum
 //!   counts a millisecond's worth also where packets leave one by one (at 100 Mbit/s 8 packets, so 24 more in flight, and
 //!   after each probe up to 2.9 ms of queue remain); whole windows are rounded up to even, with 2 packets more while
-//!   probing, which ends a send_quantum early; pacing stays 1 % below BtlBw; a round trip as small as RTprop does not renew
-//!   it; and once the pipe is full the window has room for what acknowledgements bring at a time beyond BtlBw
+//!   probing, which ends a send_quantum early; pacing stays 1 % below BtlBw; an RTT as small as RTprop does not renew
+//!   it; and once the pipe is full the window has an allowance for what aggregated acknowledgements bring beyond BtlBw
 //!   ([`Aggregation`]). Not here is the estimator of policers.
 //! - ECN is not answered, so it is not asked for.
 //!
@@ -90,7 +90,7 @@ impl Protocol for Bbr {
         signals: &[
             Signal { name: "cwnd", unit: "packets", doc: "congestion window" },
             Signal { name: "btlbw", unit: "packets/s", doc: "bandwidth of the bottleneck, as measured" },
-            Signal { name: "rtprop", unit: "s", doc: "round trip without a queue, as measured" },
+            Signal { name: "rtprop", unit: "s", doc: "RTT without a queue, as measured" },
             Signal { name: "pacing_gain", unit: "1", doc: "pacing rate over btlbw" },
         ],
     };

@@ -2,7 +2,7 @@
 
 use crate::units::{Duration, Instant};
 
-/// BtlBwFilterLen: rounds that a largest rate is believed (bbr-00 §4.1.1.2).
+/// BtlBwFilterLen: rounds for which a largest rate is valid (bbr-00 §4.1.1.2).
 pub(super) const ROUNDS: usize = 10;
 /// send_quantum's time, and its largest size in bytes (bbr-00 §4.2.2).
 pub(super) const QUANTUM: Duration = Duration::from_millis(1);
@@ -46,7 +46,7 @@ pub(super) struct Aggregation {
 impl Aggregation {
     /// bbr_extra_acked_win_rtts.
     const ROUNDS: u32 = 5;
-    /// bbr_extra_acked_max_us: no more room than for what comes in this time.
+    /// bbr_extra_acked_max_us: at most what arrives in this time.
     const TIME_MAX: Duration = Duration::from_millis(100);
     /// bbr_ack_epoch_acked_reset_thresh, packets.
     const ACKED_MAX: f64 = 1_048_576.0;
@@ -69,12 +69,12 @@ impl Aggregation {
     }
 
     /// Packets.
-    pub(super) fn room(&self, bandwidth: f64) -> f64 {
+    pub(super) fn allowance(&self, bandwidth: f64) -> f64 {
         self.extra[0].max(self.extra[1]).min(bandwidth * Self::TIME_MAX.as_secs())
     }
 }
 
-/// `[bbr-00:Inflight]` Packets in flight that `gain` times the path holds, and room for what hosts hold back.
+/// `[bbr-00:Inflight]` Packets in flight that `gain` times the path holds, and an allowance for what hosts hold back.
 #[must_use]
 pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration, send_quantum: f64) -> f64 {
     gain * bandwidth * rtprop.as_secs() + 3.0 * send_quantum
@@ -83,6 +83,6 @@ pub fn inflight(gain: f64, bandwidth: f64, rtprop: Duration, send_quantum: f64) 
 /// `[bbr-00:send_quantum]` Whole packets of so many bytes that leave in a millisecond at a pacing rate in packets/s.
 #[must_use]
 pub fn send_quantum(pacing_rate: f64, packet: f64) -> f64 {
-    let least = if pacing_rate * packet * 8.0 < QUANTUM_OF_ONE { 1.0 } else { 2.0 };
-    ((pacing_rate * packet * QUANTUM.as_secs()).min(QUANTUM_MAX) / packet).floor().max(least)
+    let minimum = if pacing_rate * packet * 8.0 < QUANTUM_OF_ONE { 1.0 } else { 2.0 };
+    ((pacing_rate * packet * QUANTUM.as_secs()).min(QUANTUM_MAX) / packet).floor().max(minimum)
 }

@@ -17,7 +17,7 @@ pub(super) const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 pub(super) const FULL_GROWTH: f64 = 1.25;
 /// … in so many rounds.
 pub(super) const FULL_ROUNDS: u32 = 3;
-/// The round trip that the first pacing rate assumes where none is known (bbr-00 §4.2.1).
+/// The RTT that the first pacing rate assumes where none is known (bbr-00 §4.2.1).
 pub(super) const RTT_NOMINAL: Duration = Duration::from_millis(1);
 /// The share by which Linux's pacing stays below the bandwidth (tcp_bbr.c: bbr_pacing_margin_percent).
 pub(super) const LINUX_MARGIN: f64 = 0.01;
@@ -64,7 +64,7 @@ pub struct Source {
 
     pub(super) bandwidth: MaxFilter,
     aggregation: Aggregation,
-    /// The smallest round trip, and when it was last seen; none before the first.
+    /// The smallest RTT, and when it was last seen; none before the first.
     pub(super) rtprop: Option<(Duration, Instant)>,
     round: u32,
     pub(super) round_start: bool,
@@ -299,8 +299,8 @@ impl Source {
     /// `[bbr-00:cwnd]`
     pub(super) fn set_cwnd(&mut self, seen: &Seen) {
         // Without `linux` nothing is noted, and there is none.
-        let room = if self.filled_pipe { self.aggregation.room(self.bandwidth.max) } else { 0.0 };
-        let target = self.inflight_and(self.cwnd_gain, room);
+        let allowance = if self.filled_pipe { self.aggregation.allowance(self.bandwidth.max) } else { 0.0 };
+        let target = self.inflight_and(self.cwnd_gain, allowance);
         if self.recovering {
             self.cwnd = (self.cwnd - seen.lost).max(1.0);
         }
@@ -356,7 +356,7 @@ impl crate::protocol::Source<Bbr> for Box<Source> {
         if ack.kind == PacketKind::Syn {
             if self.rtprop.is_none() {
                 self.update_rtprop(ack.now, ack.rtt);
-                // [bbr-00:init] The first window in the first round trip.
+                // [bbr-00:init] The first window in the first RTT.
                 self.pacing_rate = self.params.high_gain * self.initial / ack.smoothed_rtt.as_secs();
             }
             return;
@@ -393,7 +393,7 @@ impl crate::protocol::Source<Bbr> for Box<Source> {
             Event::Loss => {
                 self.prior_cwnd = self.saved_cwnd();
                 self.recovering = true;
-                // What just arrived may be replaced; the rest of the window waits for a round trip.
+                // What just arrived may be replaced; the rest of the window waits for an RTT.
                 self.cwnd = self.in_flight + self.acked.max(1.0);
                 self.packet_conservation = true;
                 self.next_round_delivered = self.estimator.delivered();

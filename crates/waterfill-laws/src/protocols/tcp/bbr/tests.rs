@@ -53,15 +53,15 @@ impl Path {
         }
     }
 
-    /// The next packet arrives: a millisecond after the one before, and not before its round trip is over.
+    /// The next packet arrives: a millisecond after the one before, and not before its RTT is over.
     fn step(&mut self) {
         let (note, sent) = self.sent.pop_front().expect("something is in flight");
         self.now = (self.now + Duration::from_millis(1)).max(sent + self.base_rtt);
-        self.hear(note, sent, 0.0);
+        self.receive(note, sent, 0.0);
         self.fill(true);
     }
 
-    fn hear(&mut self, note: Note, sent: Duration, lost: f64) {
+    fn receive(&mut self, note: Note, sent: Duration, lost: f64) {
         let in_flight = packets(self.sent.len() as f64 - lost);
         let ack = Ack {
             acked: packets(1.0),
@@ -182,21 +182,21 @@ fn aggregation_is_what_comes_beyond_the_bandwidth() {
     let mut aggregation = Aggregation::default();
     let mut at = |ms: f64, acked: f64, round_start: bool| {
         aggregation.update(Instant::from_secs(ms / 1e3), acked, round_start, 1000.0, 50.0);
-        aggregation.room(1000.0)
+        aggregation.allowance(1000.0)
     };
-    // A packet a millisecond, as the bandwidth says: the acknowledgement itself.
+    // One packet per millisecond, as the bandwidth says: the acknowledgement itself.
     assert_eq!((0..5).map(|n| at(f64::from(n), 1.0, false)).fold(0.0, f64::max), 1.0);
     // Silence, then six at a time, and four half a millisecond later: ten, less a half.
     at(10.0, 6.0, false);
     assert!((at(10.5, 4.0, false) - 9.5).abs() < 1e-9);
-    // It is believed for five rounds at least, ten at most.
+    // It is valid for five to ten rounds.
     for n in 0..9 {
         assert!((at(20.0 + f64::from(n), 1.0, true) - 9.5).abs() < 1e-9, "round {n}");
     }
     assert!(at(40.0, 1.0, true) < 2.0);
     // No more than the window, nor than comes in 100 ms.
     assert_eq!(at(50.0, 80.0, false), 50.0);
-    assert_eq!(aggregation.room(100.0), 10.0);
+    assert_eq!(aggregation.allowance(100.0), 10.0);
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn linux_paces_below_the_bandwidth_and_keeps_more_in_flight() {
 
 /// `[bbr-00:init]`
 #[test]
-fn the_first_rate_is_the_first_window_in_a_round_trip() {
+fn the_first_rate_is_the_first_window_in_one_rtt() {
     let path = Path::new();
     assert!((path.bbr.pacing_rate - 2.0 / std::f64::consts::LN_2 * 10.0 / 0.1).abs() < 1e-6);
     let limit = path.bbr.limit();
@@ -242,7 +242,7 @@ fn startup_finds_the_bandwidth_then_drains_and_probes() {
     while path.bbr.state == State::Drain {
         let (note, sent) = path.sent.pop_front().unwrap();
         path.now += Duration::from_millis(1);
-        path.hear(note, sent, 0.0);
+        path.receive(note, sent, 0.0);
     }
     assert_eq!(path.bbr.state, State::ProbeBandwidth);
     assert!(path.sent.len() as f64 <= path.bbr.inflight(1.0) && path.sent.len() > 95);
@@ -251,7 +251,7 @@ fn startup_finds_the_bandwidth_then_drains_and_probes() {
 }
 
 #[test]
-fn a_cycle_is_eight_phases_of_a_round_trip() {
+fn a_cycle_is_eight_phases_of_one_rtt() {
     let mut path = Path::new();
     path.steps_until(10_000, |bbr| bbr.state == State::Drain);
     path.bbr.enter_probe_bandwidth(Instant::ZERO + path.now);
@@ -296,7 +296,7 @@ fn random_phases_differ_by_seed_and_are_none_the_second() {
 }
 
 #[test]
-fn after_ten_seconds_four_packets_for_200_ms_and_a_round_trip() {
+fn after_ten_seconds_four_packets_for_200_ms_and_one_rtt() {
     let mut path = Path::new();
     path.steps_until(10_000, |bbr| bbr.state == State::Drain);
     path.bbr.enter_probe_bandwidth(Instant::ZERO + path.now);
@@ -327,7 +327,7 @@ fn recovery_conserves_packets_for_a_round_and_comes_back() {
     let (note, sent) = path.sent.pop_front().unwrap();
     path.now += Duration::from_millis(1);
     path.sent.pop_back(); // lost
-    path.hear(note, sent, 0.0);
+    path.receive(note, sent, 0.0);
     path.bbr.on_event(Instant::ZERO + path.now, Event::Loss);
     assert_eq!(path.bbr.cwnd, path.sent.len() as f64 + 1.0, "one for one");
     assert_eq!(path.bbr.pacing_rate, rate, "a loss does not change the model");
