@@ -244,7 +244,7 @@ def test_errors_are_one_line_with_the_key(text):
 
 
 SIZE_ERRORS = {
-    "30000": ("", 'expected a volume such as "30 kB", or a distribution\'s table, got 30000'),
+    "30000": ("", 'expected a volume such as "30 kB", or a table of a distribution, got 30000'),
     '"30"': ("", 'expected a volume such as "30 kB", got "30"'),
     '"0 B"': ("", 'expected a volume above zero, got "0 B"'),
     '{mean = "3 kB"}': (
