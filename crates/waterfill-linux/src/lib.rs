@@ -1,6 +1,5 @@
-//! Waterfill on Linux: what the testbed needs beside the kernel.
-//!
-//! [`delay`] is the delay line: frames held in user space for an exact time.
+//! Waterfill on Linux: the testbed's delay line ([`delay`]), which holds frames in user space for an exact time, and with the
+//! feature `daemon` the daemon `waterfilld`, which loads MaxNet into the kernel.
 
 #![cfg(target_os = "linux")]
 

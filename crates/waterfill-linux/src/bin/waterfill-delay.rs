@@ -1,9 +1,9 @@
 //! `waterfill-delay`: the testbed's delay line as a process.
 //!
-//! The first line of standard input is the configuration (JSON, see `waterfill_linux::delay::config`). It
-//! answers `{"ready":true}`, then one JSON line of statistics to each further line, and ends when standard
-//! input closes. `waterfill-delay probe` reads what to send instead (`waterfill_linux::delay::probe`) and
-//! answers with a report. Exit 2 when the input is wrong, 1 when an interface failed.
+//! The first line of standard input is the configuration, a JSON document (`waterfill_linux::delay::config`). The answer is
+//! `{"ready":true}`, and then one JSON line of statistics per line of input; the process ends when standard input closes.
+//! `waterfill-delay probe` reads a measurement instead (`waterfill_linux::delay::probe`) and prints its report. Exit 2: wrong
+//! input; 1: an interface failed.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::process::ExitCode;
@@ -27,9 +27,9 @@ fn main() -> ExitCode {
         },
         ["probe"] => match serde_json::from_str::<Probe>(&text) {
             Ok(probe) => measure(&probe),
-            Err(why) => return failed(2, &format!("expected what to send: {why}")),
+            Err(why) => return failed(2, &format!("expected a probe: {why}")),
         },
-        _ => return failed(2, "expected no argument, or probe"),
+        _ => return failed(2, "expected no argument, or the argument probe"),
     };
     done.map_or_else(|why| failed(1, &why.to_string()), |()| ExitCode::SUCCESS)
 }
@@ -42,7 +42,7 @@ fn failed(code: u8, why: &str) -> ExitCode {
 fn measure(probe: &Probe) -> io::Result<()> {
     sys::die_with_parent()?;
     if probe.rate_per_s > 0 {
-        let _ = sys::be_punctual(); // at full speed it would keep everything else from its processor
+        let _ = sys::request_realtime(); // at full speed it would block the CPU for everything else
     }
     println!("{}", serde_json::to_string(&probe.run()?)?);
     Ok(())

@@ -1,4 +1,4 @@
-//! `waterfilld`: MaxNet on this machine, as host and as router.
+//! `waterfilld`: MaxNet on this Linux host, as an end host and as a router.
 
 use std::process::ExitCode;
 

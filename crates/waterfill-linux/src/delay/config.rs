@@ -1,4 +1,4 @@
-//! What a delay line is asked to do: one JSON document.
+//! The configuration of the delay line, one JSON document.
 
 use serde::Deserialize;
 use waterfill_network::LossSpec;
@@ -10,22 +10,22 @@ pub struct Config {
     /// Seed of every random stream; line `i` owns stream `i`.
     #[serde(default)]
     pub seed: u64,
-    /// Frames that are due within one tick leave together: less is finer, more costs less.
+    /// Frames that are due within one tick leave together: a shorter tick is more exact, a longer one needs less CPU.
     #[serde(default = "default_tick_ns")]
     pub tick_ns: u64,
-    /// Room for one frame with its Ethernet header in a receive ring.
+    /// Longest frame, with its Ethernet header, that a receive ring holds.
     #[serde(default = "default_frame_bytes")]
     pub frame_bytes: usize,
-    /// Frames that a receive ring holds between two looks at it.
+    /// Frames that a receive ring holds between two reads.
     #[serde(default = "default_ring_frames")]
     pub ring_frames: usize,
     /// How frames reach user space.
     #[serde(default)]
     pub port: PortKind,
-    /// Priority over ordinary processes (SCHED_FIFO) and memory that is never swapped.
+    /// Whether to use real-time priority (SCHED_FIFO) and locked memory.
     #[serde(default = "default_true")]
     pub realtime: bool,
-    /// The lines. An interface may start one line, and end any number.
+    /// The lines. An interface may be the start of one line, and the end of any number.
     pub lines: Vec<LineConfig>,
 }
 
@@ -56,7 +56,7 @@ pub struct LineConfig {
     /// Probability that a frame is delivered twice.
     #[serde(default)]
     pub duplicate: f64,
-    /// Room for frames that wait; a frame that finds none is an overflow, and the run is spoilt.
+    /// Space for waiting frames. A frame that finds it full is an overflow, which makes the run invalid.
     pub hold_bytes: usize,
 }
 
@@ -64,14 +64,14 @@ pub struct LineConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub enum PortKind {
-    /// AF_PACKET receive ring, one slot a frame (TPACKET_V2); `sendmmsg` to send.
+    /// AF_PACKET receive ring, one slot per frame (TPACKET_V2); `sendmmsg` to send.
     #[default]
     Ring,
     /// AF_PACKET receive ring of blocks (TPACKET_V3); `sendmmsg` to send.
     Blocks,
     /// AF_PACKET, `recvmmsg` and `sendmmsg`.
     Mmsg,
-    /// TAP devices of the lines' names, made here: one `read` or `write` a frame.
+    /// TAP devices, which this process creates with the interfaces' names: one `read` or `write` per frame.
     Tap,
     /// AF_XDP on queue 0 of the interface, in copy mode.
     Xdp,
@@ -91,14 +91,14 @@ const fn default_true() -> bool {
 }
 
 impl LineConfig {
-    /// Which frames are lost; `None` where none is.
+    /// Returns the loss model; `None` without loss.
     pub(super) fn losses(&self) -> Option<LossSpec> {
         self.loss_model.or_else(|| (self.loss > 0.0).then_some(LossSpec::Independent { p: self.loss }))
     }
 }
 
 impl Config {
-    /// What opens interfaces for frames of this length, without any line.
+    /// A configuration without lines, for opening interfaces for frames of this length.
     #[must_use]
     pub const fn for_ports(frame_bytes: usize) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Config {
         }
     }
 
-    /// Reads and checks the document; the error is one sentence.
+    /// Parses and checks a document; the error is one line that names the key.
     ///
     /// # Errors
     /// When it is not JSON of this shape, or a value is out of its range.
@@ -140,7 +140,10 @@ impl Config {
                 return Err(format!("{}.loss_model: expected either this or loss, got both", line.name));
             }
             if line.hold_bytes < config.frame_bytes {
-                return Err(format!("{}.hold_bytes: expected room for a frame, got {}", line.name, line.hold_bytes));
+                return Err(format!(
+                    "{}.hold_bytes: expected at least frame_bytes, got {}",
+                    line.name, line.hold_bytes
+                ));
             }
             if config.lines[..i].iter().any(|other| other.from == line.from) {
                 return Err(format!("{}.from: expected an interface of its own, got {} twice", line.name, line.from));
@@ -168,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_done_is_refused_by_name() {
+    fn an_error_names_the_key() {
         assert_eq!(with(r#","loss":1.5"#).unwrap_err(), "l.loss: expected a probability, got 1.5");
         let periodic = r#","loss_model":{"kind":"periodic","every":0}"#;
         assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: expected an integer above zero, got 0");

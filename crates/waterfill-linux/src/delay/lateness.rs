@@ -1,8 +1,8 @@
-//! How exact the line was: departures less the times they were due, in buckets of one microsecond.
+//! The accuracy of the line: departure times less due times, in buckets of one microsecond.
 
 use serde::Serialize;
 
-/// Earliest and latest bucket in µs; what lies beyond counts in the last one, and in the extremes exactly.
+/// Earliest and latest bucket. Values beyond count in the last one; the extremes are exact.
 const EARLIEST_US: i64 = -2_000;
 const LATEST_US: i64 = 20_000;
 
@@ -11,11 +11,11 @@ const LATEST_US: i64 = 20_000;
 pub struct Lateness {
     buckets: Vec<u64>,
     count: u64,
-    least_ns: i64,
-    most_ns: i64,
+    min_ns: i64,
+    max_ns: i64,
 }
 
-/// What is reported of it, in nanoseconds; negative is early. Quantiles to within a microsecond.
+/// A summary in nanoseconds; negative is early. Quantiles are exact to a microsecond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Spread {
     /// Frames counted.
@@ -32,14 +32,14 @@ pub struct Spread {
     pub p999: i64,
     /// Latest.
     pub max: i64,
-    /// 99th percentile of the distance from the due time, early or late.
+    /// 99th percentile of the absolute difference.
     pub abs_p99: i64,
 }
 
 impl Default for Lateness {
     fn default() -> Self {
         let buckets = vec![0; (LATEST_US - EARLIEST_US) as usize];
-        Self { buckets, count: 0, least_ns: i64::MAX, most_ns: i64::MIN }
+        Self { buckets, count: 0, min_ns: i64::MAX, max_ns: i64::MIN }
     }
 }
 
@@ -49,30 +49,30 @@ impl Lateness {
         let us = late_ns.div_euclid(1000).clamp(EARLIEST_US, LATEST_US - 1);
         self.buckets[(us - EARLIEST_US) as usize] += 1;
         self.count += 1;
-        self.least_ns = self.least_ns.min(late_ns);
-        self.most_ns = self.most_ns.max(late_ns);
+        self.min_ns = self.min_ns.min(late_ns);
+        self.max_ns = self.max_ns.max(late_ns);
     }
 
-    /// The quantiles; none of nothing.
+    /// Returns the summary; `None` without departures.
     #[must_use]
     pub fn spread(&self) -> Option<Spread> {
         (self.count > 0).then(|| Spread {
             count: self.count,
-            min: self.least_ns,
+            min: self.min_ns,
             p01: self.quantile(0.01),
             p50: self.quantile(0.5),
             p99: self.quantile(0.99),
             p999: self.quantile(0.999),
-            max: self.most_ns,
+            max: self.max_ns,
             abs_p99: self.distance_quantile(0.99),
         })
     }
 
-    /// The upper edge of the bucket that holds the quantile, never beyond the extremes.
+    /// Returns the upper edge of the quantile's bucket, within the extremes.
     fn quantile(&self, q: f64) -> i64 {
         let edges = (EARLIEST_US + 1..).map(|us| us * 1000);
         let found = reaches(self.buckets.iter().copied().zip(edges), q * self.count as f64);
-        found.unwrap_or(self.most_ns).clamp(self.least_ns, self.most_ns)
+        found.unwrap_or(self.max_ns).clamp(self.min_ns, self.max_ns)
     }
 
     fn distance_quantile(&self, q: f64) -> i64 {
@@ -82,12 +82,12 @@ impl Lateness {
             let early = if d < zero { at(zero - 1 - d) } else { 0 };
             (at(zero + d) + early, (d as i64 + 1) * 1000)
         });
-        let most = self.most_ns.abs().max(self.least_ns.abs());
-        reaches(both, q * self.count as f64).unwrap_or(most).min(most)
+        let max = self.max_ns.abs().max(self.min_ns.abs());
+        reaches(both, q * self.count as f64).unwrap_or(max).min(max)
     }
 }
 
-/// The edge of the first bucket at which the counts so far reach `wanted`.
+/// Returns the edge of the first bucket at which the cumulative count reaches `wanted`.
 fn reaches(buckets: impl Iterator<Item = (u64, i64)>, wanted: f64) -> Option<i64> {
     let mut sum = 0;
     buckets.into_iter().find_map(|(count, edge)| {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_beyond_the_buckets_counts_and_is_shown_as_it_was() {
+    fn values_beyond_the_buckets_count_and_extremes_are_exact() {
         let mut lateness = Lateness::default();
         lateness.add(-90_000_000);
         lateness.add(90_000_000);

@@ -9,8 +9,8 @@ use waterfill_network::loss::Loss;
 use waterfill_network::random::uniform;
 
 use super::config::LineConfig;
+use super::frame::carries_data;
 use super::lateness::Lateness;
-use super::loss::carries_data;
 use super::store::Store;
 use super::sys::Nanos;
 
@@ -23,9 +23,9 @@ pub struct Line {
     reorder: f64,
     duplicate: f64,
     rng: Pcg64,
-    /// Held for the delay: due in the order of their arrival.
+    /// Frames held for the delay, due in the order of their arrival.
     waiting: Store,
-    /// Held longer, the next due first; ties in the order of arrival.
+    /// Frames held longer, the next due first; ties in the order of arrival.
     late: BinaryHeap<Reverse<(Nanos, u64, Vec<u8>)>>,
     late_bytes_free: usize,
     /// What it has done.
@@ -39,15 +39,15 @@ pub struct Line {
 pub struct Counts {
     /// Arrived.
     pub received: u64,
-    /// Lost by chance, as asked.
+    /// Lost at random, as configured.
     pub lost: u64,
-    /// Held longer by chance, as asked.
+    /// Held longer at random, as configured.
     pub reordered: u64,
-    /// Copies made by chance, as asked.
+    /// Duplicated at random, as configured.
     pub duplicated: u64,
-    /// Had no room: a fault of the testbed.
+    /// Found no space: a fault of the testbed.
     pub overflow: u64,
-    /// Left.
+    /// Sent.
     pub sent: u64,
 }
 
@@ -70,7 +70,7 @@ impl Line {
         }
     }
 
-    /// Takes a frame that the kernel received at `arrived`.
+    /// Accepts a frame that the kernel received at `arrived`.
     pub fn accept(&mut self, arrived: Nanos, frame: &[u8]) {
         self.counts.received += 1;
         if self.loss.as_mut().is_some_and(|loss| loss.is_lost(|| carries_data(frame), &mut self.rng)) {
@@ -102,10 +102,10 @@ impl Line {
         true
     }
 
-    /// The frames due by `by`, oldest first, no more than `most`: those held longer follow once there are
-    /// no others. Tell with [`Line::sent`] how many of them have left.
-    pub fn due<'a>(&'a self, by: Nanos, most: usize, into: &mut Vec<&'a [u8]>) {
-        let ready = (0..most).map_while(|i| self.waiting.get(i)).take_while(|(due, _)| *due <= by);
+    /// Adds the frames due by `by` to `into`, oldest first, up to `max`. Frames that are held longer follow when there are no
+    /// others. The caller reports with [`Line::sent`] how many have left.
+    pub fn due<'a>(&'a self, by: Nanos, max: usize, into: &mut Vec<&'a [u8]>) {
+        let ready = (0..max).map_while(|i| self.waiting.get(i)).take_while(|(due, _)| *due <= by);
         into.extend(ready.map(|(_, frame)| frame));
         if let (true, Some(Reverse((due, _, frame)))) = (into.is_empty(), self.late.peek()) {
             if *due <= by {
@@ -114,7 +114,7 @@ impl Line {
         }
     }
 
-    /// The first `count` frames of the last [`Line::due`] have left between these two times.
+    /// Records that the first `count` frames of the last [`Line::due`] have left between these two times.
     pub fn sent(&mut self, count: usize, by: Nanos, began: Nanos, ended: Nanos) {
         let step = ended.since(began) / count.max(1) as i64;
         for i in 0..count {
@@ -135,7 +135,7 @@ impl Line {
         }
     }
 
-    /// When the next frame is due.
+    /// Returns when the next frame is due.
     #[must_use]
     pub fn next_due(&self) -> Option<Nanos> {
         let waiting = self.waiting.get(0).map(|(due, _)| due);
@@ -143,7 +143,7 @@ impl Line {
         waiting.into_iter().chain(late).min()
     }
 
-    /// How many frames it holds.
+    /// Returns how many frames wait.
     #[must_use]
     pub fn held(&self) -> usize {
         self.waiting.len() + self.late.len()
@@ -175,7 +175,7 @@ mod tests {
         Line::new(&config, 7, 0)
     }
 
-    /// What leaves by `by`: first bytes of the frames.
+    /// Returns the first bytes of the frames that leave by `by`.
     fn drain(line: &mut Line, by: u64) -> Vec<u8> {
         let by = Nanos::new(by);
         let mut left = Vec::new();
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn loss_is_the_share_asked_for_and_the_same_for_the_same_seed() {
+    fn loss_has_the_configured_probability_and_depends_on_the_seed_only() {
         let counts = |p| {
             let mut line = line(p, 0.0, 0.0);
             for n in 0..100_000u64 {
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn without_room_a_frame_is_an_overflow() {
+    fn a_frame_without_space_is_an_overflow() {
         let mut line = line(0.0, 0.0, 0.0);
         for _ in 0..1000 {
             line.accept(Nanos::new(0), &[0; 1514]);

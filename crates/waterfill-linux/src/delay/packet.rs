@@ -1,8 +1,7 @@
-//! An interface as the delay line sees it: AF_PACKET, by a ring of slots, a ring of blocks, or plain calls.
+//! A network interface for the delay line: AF_PACKET by a ring of slots, a ring of blocks or plain calls, TAP, or AF_XDP.
 //!
-//! Sending is `sendmmsg` throughout. The kernel's transmit ring (PACKET_TX_RING) is no choice on a veth: it
-//! lends the ring's own pages to the packet and takes them back when the packet changes namespace, while the
-//! far end still reads them.
+//! AF_PACKET sends by `sendmmsg`. The kernel's transmit ring (PACKET_TX_RING) is unusable on a veth: it passes the ring's
+//! own pages to the receiving namespace and reuses them while the far end still reads them.
 #![expect(unsafe_code, reason = "memory shared with the kernel")]
 
 use std::io;
@@ -19,12 +18,12 @@ use super::xdp::Xdp;
 /// One interface.
 #[derive(Debug)]
 pub struct Port {
-    way: Way,
+    backend: Backend,
     drops: u64,
 }
 
 #[derive(Debug)]
-enum Way {
+enum Backend {
     Packet { fd: OwnedFd, receiver: Receiver },
     Tap(Tap),
     Xdp(Box<Xdp>),
@@ -39,7 +38,7 @@ enum Receiver {
 
 const TPACKET_V2: libc::c_int = 1;
 const TPACKET_V3: libc::c_int = 2;
-/// A block is handed over when full or this old: the least that the kernel knows.
+/// Age at which the kernel passes on a block that is not full: its minimum.
 const BLOCK_TIMEOUT_MS: u32 = 1;
 const BLOCK_BYTES: usize = 1 << 17;
 const CALL_FRAMES: usize = 64;
@@ -51,10 +50,10 @@ impl Port {
     /// When there is no such interface, no permission, or no memory.
     pub fn open(interface: &str, config: &Config) -> io::Result<Self> {
         if config.port == PortKind::Tap {
-            return Ok(Self { way: Way::Tap(Tap::open(interface, config.frame_bytes)?), drops: 0 });
+            return Ok(Self { backend: Backend::Tap(Tap::open(interface, config.frame_bytes)?), drops: 0 });
         }
         if config.port == PortKind::Xdp {
-            return Ok(Self { way: Way::Xdp(Box::new(Xdp::open(interface)?)), drops: 0 });
+            return Ok(Self { backend: Backend::Xdp(Box::new(Xdp::open(interface)?)), drops: 0 });
         }
         let fd = sys::packet_socket(interface)?;
         let receiver = match config.port {
@@ -66,18 +65,18 @@ impl Port {
             }
         };
         sys::listen(&fd, interface)?;
-        Ok(Self { way: Way::Packet { fd, receiver }, drops: 0 })
+        Ok(Self { backend: Backend::Packet { fd, receiver }, drops: 0 })
     }
 
-    /// Hands over every frame that has arrived, with the time at which the kernel received it.
+    /// Passes every frame that has arrived to `take`, with the time at which the kernel received it.
     ///
     /// # Errors
     /// When the interface has failed.
     pub fn receive(&mut self, mut take: impl FnMut(Nanos, &[u8])) -> io::Result<()> {
-        let (fd, receiver) = match &mut self.way {
-            Way::Packet { fd, receiver } => (fd, receiver),
-            Way::Tap(tap) => return tap.receive(take),
-            Way::Xdp(xdp) => {
+        let (fd, receiver) = match &mut self.backend {
+            Backend::Packet { fd, receiver } => (fd, receiver),
+            Backend::Tap(tap) => return tap.receive(take),
+            Backend::Xdp(xdp) => {
                 xdp.receive(take);
                 return Ok(());
             }
@@ -86,7 +85,7 @@ impl Port {
             Receiver::Slots { memory, slot_bytes, slots, next } => {
                 while let Some(slot) = Slot::ready(memory, *next * *slot_bytes) {
                     take(slot.arrived, slot.frame(memory));
-                    slot.give_back(memory);
+                    slot.release(memory);
                     *next = (*next + 1) % *slots;
                 }
             }
@@ -100,21 +99,21 @@ impl Port {
         Ok(())
     }
 
-    /// Sends frames in order; how many the kernel took.
+    /// Sends frames in order. Returns how many the kernel accepted.
     ///
     /// # Errors
     /// When the interface has failed.
     pub fn send(&mut self, frames: &[&[u8]]) -> io::Result<usize> {
-        match &mut self.way {
-            Way::Packet { fd, .. } => sys::send_frames(fd, frames),
-            Way::Tap(tap) => tap.send(frames),
-            Way::Xdp(xdp) => xdp.send(frames),
+        match &mut self.backend {
+            Backend::Packet { fd, .. } => sys::send_frames(fd, frames),
+            Backend::Tap(tap) => tap.send(frames),
+            Backend::Xdp(xdp) => xdp.send(frames),
         }
     }
 
-    /// Frames that found the receive ring full, since the start.
+    /// Returns the frames that found the receive ring full, since the start.
     pub fn drops(&mut self) -> u64 {
-        if let Way::Packet { fd, .. } = &self.way {
+        if let Backend::Packet { fd, .. } = &self.backend {
             self.drops += sys::ring_drops(fd);
         }
         self.drops
@@ -124,7 +123,7 @@ impl Port {
 // --- a ring of slots -----------------------------------------------------------------------------
 
 fn slots(fd: &OwnedFd, frame_bytes: usize, frames: usize) -> io::Result<Receiver> {
-    // The header and the address stand before the frame in its slot; slots fill blocks without a gap.
+    // A slot has the header and the address before the frame; slots fill blocks without a gap.
     let slot_bytes = (frame_bytes + 128).next_power_of_two();
     let block_bytes = slot_bytes.max(1 << 16);
     let blocks = (frames * slot_bytes).div_ceil(block_bytes);
@@ -149,7 +148,7 @@ struct Slot {
 }
 
 impl Slot {
-    /// The slot at this offset, if the kernel has filled it.
+    /// Returns the slot at this offset, if the kernel has filled it.
     fn ready(memory: &Mapping, at: usize) -> Option<Self> {
         if memory.word(at).load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
             return None;
@@ -167,58 +166,26 @@ impl Slot {
         memory.slice(self.frame_at, self.len)
     }
 
-    fn give_back(&self, memory: &Mapping) {
+    fn release(&self, memory: &Mapping) {
         memory.word(self.at).store(libc::TP_STATUS_KERNEL, Ordering::Release);
     }
 }
 
 // --- a ring of blocks ----------------------------------------------------------------------------
 
-/// The head of a block: version, offset of private data, then `tpacket_hdr_v1` (linux/if_packet.h).
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct BlockHead {
-    version: u32,
-    private: u32,
-    status: u32,
-    frames: u32,
-    first: u32,
-    bytes: u32,
-}
-
-/// The head of a frame in a block: the start of `tpacket3_hdr`.
-#[repr(C)]
-#[derive(Clone, Copy)]
-struct FrameHead {
-    next: u32,
-    s: u32,
-    ns: u32,
-    snaplen: u32,
-    len: u32,
-    status: u32,
-    mac: u16,
-    net: u16,
-}
+/// The offset of `tpacket_hdr_v1` in a block.
+const BLOCK_HEADER: usize = offset_of!(libc::tpacket_block_desc, hdr);
 
 fn blocks(fd: &OwnedFd, ring_bytes: usize) -> io::Result<Receiver> {
-    #[repr(C)]
-    struct Request {
-        slots: libc::tpacket_req,
-        timeout_ms: u32,
-        private_bytes: u32,
-        features: u32,
-    }
     let blocks = ring_bytes.div_ceil(BLOCK_BYTES).max(4);
-    let request = Request {
-        slots: libc::tpacket_req {
-            tp_block_size: BLOCK_BYTES as u32,
-            tp_block_nr: blocks as u32,
-            tp_frame_size: 2048,
-            tp_frame_nr: (blocks * BLOCK_BYTES / 2048) as u32,
-        },
-        timeout_ms: BLOCK_TIMEOUT_MS,
-        private_bytes: 0,
-        features: 0,
+    let request = libc::tpacket_req3 {
+        tp_block_size: BLOCK_BYTES as u32,
+        tp_block_nr: blocks as u32,
+        tp_frame_size: 2048,
+        tp_frame_nr: (blocks * BLOCK_BYTES / 2048) as u32,
+        tp_retire_blk_tov: BLOCK_TIMEOUT_MS,
+        tp_sizeof_priv: 0,
+        tp_feature_req_word: 0,
     };
     sys::set_option(fd, libc::PACKET_VERSION, &TPACKET_V3)?;
     sys::set_option(fd, libc::PACKET_RX_RING, &request)?;
@@ -226,19 +193,19 @@ fn blocks(fd: &OwnedFd, ring_bytes: usize) -> io::Result<Receiver> {
     Ok(Receiver::Blocks { memory, block_bytes: BLOCK_BYTES, blocks, next: 0 })
 }
 
-/// Hands over the frames of the block at this offset; false if the kernel still fills it.
+/// Passes the frames of the block at this offset to `take`. Returns false if the kernel has not filled it yet.
 fn read_block(memory: &Mapping, at: usize, take: &mut impl FnMut(Nanos, &[u8])) -> bool {
-    let status = memory.word(at + offset_of!(BlockHead, status));
+    let status = memory.word(at + BLOCK_HEADER + offset_of!(libc::tpacket_hdr_v1, block_status));
     if status.load(Ordering::Acquire) & libc::TP_STATUS_USER == 0 {
         return false;
     }
-    let head: BlockHead = memory.read(at);
-    let mut frame_at = at + head.first as usize;
-    for _ in 0..head.frames {
-        let frame: FrameHead = memory.read(frame_at);
-        let bytes = memory.slice(frame_at + usize::from(frame.mac), frame.snaplen as usize);
-        take(Nanos::from_parts(frame.s, frame.ns), bytes);
-        frame_at += frame.next as usize;
+    let block: libc::tpacket_hdr_v1 = memory.read(at + BLOCK_HEADER);
+    let mut frame_at = at + block.offset_to_first_pkt as usize;
+    for _ in 0..block.num_pkts {
+        let frame: libc::tpacket3_hdr = memory.read(frame_at);
+        let bytes = memory.slice(frame_at + usize::from(frame.tp_mac), frame.tp_snaplen as usize);
+        take(Nanos::from_parts(frame.tp_sec, frame.tp_nsec), bytes);
+        frame_at += frame.tp_next_offset as usize;
     }
     status.store(libc::TP_STATUS_KERNEL, Ordering::Release);
     true
@@ -246,7 +213,7 @@ fn read_block(memory: &Mapping, at: usize, take: &mut impl FnMut(Nanos, &[u8])) 
 
 // --- plain calls ---------------------------------------------------------------------------------
 
-/// One `recvmmsg`; whether there may be more.
+/// Receives frames by one `recvmmsg`. Returns whether there may be more.
 fn read_calls(
     fd: &OwnedFd,
     buffers: &mut [u8],
@@ -266,7 +233,7 @@ fn read_calls(
         messages[i].msg_hdr.msg_controllen = CONTROL_BYTES as _;
     }
     let (count, flags) = (CALL_FRAMES as u32, libc::MSG_DONTWAIT as _);
-    // SAFETY: as many headers as we say, each with a buffer and a control buffer of the lengths that we say.
+    // SAFETY: `count` headers, each with a buffer and a control buffer of the given lengths.
     let got = unsafe { libc::recvmmsg(fd.as_raw_fd(), messages.as_mut_ptr(), count, flags, ptr::null_mut()) };
     let got = match sys::checked(got) {
         Ok(got) => got as usize,
@@ -275,13 +242,13 @@ fn read_calls(
     };
     for (i, message) in messages.iter().take(got).enumerate() {
         let start = i * slot_bytes;
-        take(stamp(&message.msg_hdr), &buffers[start..start + (message.msg_len as usize).min(slot_bytes)]);
+        take(timestamp(&message.msg_hdr), &buffers[start..start + (message.msg_len as usize).min(slot_bytes)]);
     }
     Ok(got == CALL_FRAMES)
 }
 
-/// The kernel's timestamp among a message's control data; now, if there is none.
-fn stamp(header: &libc::msghdr) -> Nanos {
+/// Returns the kernel's timestamp from a message's control data; now, if there is none.
+fn timestamp(header: &libc::msghdr) -> Nanos {
     // SAFETY: the kernel filled the control buffer; the macros stay within its length.
     unsafe {
         let mut control = libc::CMSG_FIRSTHDR(header);

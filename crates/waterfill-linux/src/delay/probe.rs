@@ -1,7 +1,7 @@
-//! An independent measurement of a path: numbered frames in at one interface, and how each came out of another.
+//! An independent measurement of a path: sends numbered frames by one interface and receives them by another.
 //!
-//! A frame carries its number and the time just before it was sent; the kernel stamps its arrival. Both stamps
-//! are of one clock. The probe knows nothing of what lies between: a delay line, or nothing.
+//! A frame carries its number and its sending time; the kernel timestamps its arrival by the same clock. The probe does not
+//! depend on what lies between: a delay line, or nothing.
 
 use std::io;
 
@@ -18,42 +18,42 @@ const MAGIC: &[u8; 8] = b"wf-probe";
 const TICK_NS: u64 = 50_000;
 const BATCH: u64 = 64;
 
-/// What to send.
+/// What to send and where.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Probe {
-    /// Interface that frames leave by.
+    /// Interface that sends.
     pub from: String,
-    /// Interface that they come in by.
+    /// Interface that receives.
     pub to: String,
     /// Length of a frame with its Ethernet header, without checksum.
     pub frame_bytes: usize,
-    /// Frames a second; zero for as many as go.
+    /// Frames per second; zero: as many as possible.
     pub rate_per_s: u64,
     /// How long to send, in nanoseconds.
     pub send_ns: u64,
-    /// The delay that is asked of the path, in nanoseconds.
+    /// The path's nominal delay, in nanoseconds.
     pub delay_ns: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Report {
     /// Frames sent.
     pub sent: u64,
-    /// Frames that came, whatever their order.
+    /// Frames received, in any order.
     pub received: u64,
-    /// Frames that came after one with a higher number.
+    /// Frames received after one with a higher number.
     pub reordered: u64,
-    /// Frames that the probe's own ring dropped: they came, but were not seen.
+    /// Frames that arrived but were dropped by the probe's own ring.
     pub unseen: u64,
-    /// How long sending took, in seconds.
+    /// Duration of sending, in seconds.
     pub sending_s: f64,
     /// From the first arrival to the last, in seconds.
     pub receiving_s: f64,
-    /// Travel times less the delay that was asked.
+    /// Travel times less the nominal delay.
     pub error_ns: Option<Spread>,
-    /// Processor time of the probe itself.
+    /// CPU time of the probe itself.
     pub cpu_s: f64,
 }
 
@@ -68,10 +68,10 @@ struct Seen {
 }
 
 impl Probe {
-    /// Sends, waits for what is under way, and reports.
+    /// Sends, waits for frames on the way, and reports.
     ///
     /// # Errors
-    /// When an interface cannot be opened or fails, or frames are too short for a number.
+    /// When an interface cannot be opened or fails, or frames are too short for number and time.
     pub fn run(&self) -> io::Result<Report> {
         if self.frame_bytes < HEAD.len() + MAGIC.len() + 16 {
             return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected frames of at least 38 bytes"));
@@ -89,13 +89,13 @@ impl Probe {
             last: Nanos::default(),
             error: Lateness::default(),
         };
-        let begun = Nanos::now();
+        let start = Nanos::now();
         let mut sent = 0;
-        let mut now = begun;
-        while (now.since(begun) as u64) < self.send_ns {
+        let mut now = start;
+        while (now.since(start) as u64) < self.send_ns {
             let due = match self.rate_per_s {
                 0 => BATCH,
-                rate => ((now.since(begun) as u128 * u128::from(rate) / 1_000_000_000) as u64).saturating_sub(sent),
+                rate => ((now.since(start) as u128 * u128::from(rate) / 1_000_000_000) as u64).saturating_sub(sent),
             };
             let count = due.min(BATCH);
             sent += send(&mut out, &mut frames[..count as usize], sent)?;
@@ -105,8 +105,8 @@ impl Probe {
             }
             now = Nanos::now();
         }
-        let sending_ns = now.since(begun);
-        // What is under way has the delay, and as long again for a path that is late.
+        let sending_ns = now.since(start);
+        // Frames on the way have twice the delay, in case the path is slow.
         let end = now.after(2 * self.delay_ns + 200_000_000);
         while Nanos::now() < end {
             into.receive(|at, frame| seen.note(at, frame))?;
@@ -132,7 +132,7 @@ impl Probe {
     }
 }
 
-/// Sends frames, numbered from `first` on; how many left.
+/// Sends frames numbered from `first` on. Returns how many were sent.
 fn send(out: &mut Port, frames: &mut [Vec<u8>], first: u64) -> io::Result<u64> {
     let at = HEAD.len() + MAGIC.len();
     let stamp = Nanos::now().as_ns().to_be_bytes();
@@ -148,7 +148,7 @@ impl Seen {
     fn note(&mut self, at: Nanos, frame: &[u8]) {
         let start = HEAD.len() + MAGIC.len();
         if frame.len() < start + 16 || &frame[HEAD.len()..start] != MAGIC {
-            return; // the kernel's own chatter
+            return; // not a probe's frame
         }
         let field = |i: usize| {
             let mut bytes = [0; 8];
@@ -195,7 +195,7 @@ mod tests {
             frame[at + 8..at + 16].copy_from_slice(&sent.to_be_bytes());
             seen.note(Nanos::new(arrived), &frame);
         }
-        seen.note(Nanos::new(5), &[0; 60]); // not ours
+        seen.note(Nanos::new(5), &[0; 60]); // not a probe's frame
         assert_eq!((seen.received, seen.reordered, seen.next), (3, 1, 3));
         let spread = seen.error.spread().unwrap();
         assert_eq!((spread.min, spread.max), (0, 200));

@@ -1,4 +1,4 @@
-//! The loop: take what has arrived, send what is due, sleep.
+//! The loop: receive arrivals, send what is due, sleep.
 
 use std::io::{self, BufRead as _, Write as _};
 use std::os::fd::AsRawFd as _;
@@ -9,56 +9,56 @@ use super::config::{Config, PortKind};
 use super::lateness::Spread;
 use super::line::{Counts, Line};
 use super::packet::Port;
-use super::sys::{self, Nanos, Punctuality};
+use super::sys::{self, Nanos, Scheduling};
 
-/// Between two looks at an idle interface. Its ring holds the arrivals of this time, and a delay of
-/// less than twice it is looked at oftener.
-const LOOK_NS: u64 = 1_000_000;
-/// Between two looks at standard input.
-const CONTROL_NS: u64 = 2_000_000;
-/// Frames of one call.
+/// Longest time between two reads of an interface, whose ring holds the arrivals meanwhile. Lines with a delay of less than
+/// twice this time are read more often.
+const MAX_READ_INTERVAL_NS: u64 = 1_000_000;
+/// Time between two reads of standard input.
+const CONTROL_INTERVAL_NS: u64 = 2_000_000;
+/// Frames per call.
 const BATCH: usize = 64;
 
-/// Lines over their interfaces.
+/// The lines of a run with their interfaces.
 #[derive(Debug)]
 pub struct DelayLine {
     names: Vec<String>,
     lines: Vec<Line>,
     ports: Vec<Port>,
-    /// For each line, its interfaces' places in `ports`.
+    /// For each line, the indices of its interfaces in `ports`.
     from_to: Vec<(usize, usize)>,
     tick_ns: u64,
-    look_ns: u64,
-    punctuality: Option<Punctuality>,
+    read_interval_ns: u64,
+    scheduling: Option<Scheduling>,
     wakes: u64,
 }
 
-/// What the process answers to `stats`.
+/// The answer to `stats`.
 #[derive(Debug, Serialize)]
 pub struct Stats {
-    /// One entry a line.
+    /// One entry per line.
     pub lines: Vec<LineStats>,
-    /// Processor time so far, that of the receiving hosts' network stack included: it runs in `sendmmsg`.
+    /// CPU time so far, including the receiving hosts' network stack, which runs in `sendmmsg`.
     pub cpu_s: f64,
     /// How often the loop has run.
     pub wakes: u64,
-    /// What the process got of the punctuality it asked for.
-    pub punctuality: Option<Punctuality>,
+    /// The scheduling that the process got, if it requested real-time scheduling.
+    pub punctuality: Option<Scheduling>,
 }
 
-/// What one line has done.
+/// Statistics of one line.
 #[derive(Debug, Serialize)]
 pub struct LineStats {
     /// Its name.
     pub name: String,
-    /// Frames.
+    /// Counts of frames.
     #[serde(flatten)]
     pub counts: Counts,
     /// Frames that found the receive ring full: a fault of the testbed.
     pub ring_drops: u64,
-    /// Frames that it holds.
+    /// Frames that wait.
     pub held: usize,
-    /// Departures less due times.
+    /// Departure times less due times.
     pub late_ns: Option<Spread>,
 }
 
@@ -76,23 +76,26 @@ impl DelayLine {
         let open = |name: &&str| {
             Port::open(name, config).map_err(|e| io::Error::new(e.kind(), format!("interface {name}: {e}")))
         };
-        // A port without the kernel's stamps is as exact as it is looked at often.
-        let stamped = config.port != PortKind::Tap;
-        let least_ns = config.lines.iter().map(|l| l.delay_ns).min().unwrap_or(LOOK_NS);
+        // Without the kernel's timestamps, accuracy depends on the read interval.
+        let has_timestamps = config.port != PortKind::Tap;
+        let min_delay_ns = config.lines.iter().map(|l| l.delay_ns).min().unwrap_or(MAX_READ_INTERVAL_NS);
         Ok(Self {
             names: config.lines.iter().map(|l| l.name.clone()).collect(),
             lines: config.lines.iter().enumerate().map(|(i, l)| Line::new(l, config.seed, i)).collect(),
             ports: interfaces.iter().map(open).collect::<io::Result<_>>()?,
             from_to,
             tick_ns: config.tick_ns,
-            look_ns: if stamped { (least_ns / 2).clamp(config.tick_ns, LOOK_NS) } else { config.tick_ns },
-            punctuality: config.realtime.then(sys::be_punctual),
+            read_interval_ns: if has_timestamps {
+                (min_delay_ns / 2).clamp(config.tick_ns, MAX_READ_INTERVAL_NS)
+            } else {
+                config.tick_ns
+            },
+            scheduling: config.realtime.then(sys::request_realtime),
             wakes: 0,
         })
     }
 
-    /// One round: everything that has arrived is taken, everything due by half a tick from now is sent.
-    /// When to call next.
+    /// Runs one round: receives all arrivals, sends everything due by half a tick from now. Returns when to call next.
     ///
     /// # Errors
     /// When an interface has failed.
@@ -102,7 +105,7 @@ impl DelayLine {
             self.ports[from].receive(|arrived, frame| line.accept(arrived, frame))?;
         }
         let began = Nanos::now();
-        let mut next = began.after(self.look_ns);
+        let mut next = began.after(self.read_interval_ns);
         for (line, &(_, to)) in self.lines.iter_mut().zip(&self.from_to) {
             let by = began.after(self.tick_ns / 2);
             send_due(line, &mut self.ports[to], by)?;
@@ -111,17 +114,17 @@ impl DelayLine {
         Ok(next.max(began.after(self.tick_ns)))
     }
 
-    /// Serves until standard input closes. Answers each line `stats` there with one JSON line.
+    /// Runs until standard input closes. Answers each line there with one JSON line of statistics.
     ///
     /// # Errors
-    /// When an interface has failed, or nobody reads the answers any more.
+    /// When an interface has failed, or standard output has closed.
     pub fn serve(&mut self, input: &mut io::StdinLock<'_>) -> io::Result<()> {
         let fd = io::stdin().as_raw_fd();
-        let mut look = Nanos::now();
+        let mut next_control = Nanos::now();
         loop {
             let next = self.round()?;
-            if next > look {
-                look = next.after(CONTROL_NS);
+            if next > next_control {
+                next_control = next.after(CONTROL_INTERVAL_NS);
                 if sys::readable(fd) {
                     let mut command = String::new();
                     if input.read_line(&mut command)? == 0 {
@@ -134,7 +137,7 @@ impl DelayLine {
         }
     }
 
-    /// What has been done so far.
+    /// Returns the statistics so far.
     pub fn stats(&mut self) -> Stats {
         let from_to = &self.from_to;
         let ports = &mut self.ports;
@@ -149,7 +152,7 @@ impl DelayLine {
                 late_ns: line.lateness.spread(),
             })
             .collect();
-        Stats { lines, cpu_s: sys::cpu_s(), wakes: self.wakes, punctuality: self.punctuality }
+        Stats { lines, cpu_s: sys::cpu_s(), wakes: self.wakes, punctuality: self.scheduling }
     }
 
     fn answer(&mut self) -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Where frames wait: a first-in-first-out queue in one block of memory, allocated once.
+//! Waiting frames: a first-in-first-out queue in one block of memory, allocated once.
 
 use std::collections::VecDeque;
 
@@ -9,7 +9,7 @@ use super::sys::Nanos;
 pub struct Store {
     bytes: Box<[u8]>,
     frames: VecDeque<Held>,
-    /// Where the next frame goes if it fits before the end.
+    /// Offset of the next frame, if it fits before the end.
     head: usize,
 }
 
@@ -21,52 +21,52 @@ struct Held {
 }
 
 impl Store {
-    /// Room for about `capacity` bytes of frames.
+    /// Allocates `capacity` bytes for frames.
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let frames = VecDeque::with_capacity(capacity / 256);
         Self { bytes: vec![0; capacity].into_boxed_slice(), frames, head: 0 }
     }
 
-    /// Appends a frame; false when there is no room for it.
+    /// Appends a frame. Returns false when there is no space for it.
     pub fn push(&mut self, due: Nanos, frame: &[u8]) -> bool {
-        let Some(start) = self.room(frame.len()) else { return false };
+        let Some(start) = self.free_space(frame.len()) else { return false };
         self.bytes[start..start + frame.len()].copy_from_slice(frame);
         self.frames.push_back(Held { due, start, len: frame.len() });
         self.head = start + frame.len();
         true
     }
 
-    /// Where `len` contiguous bytes are free: after the newest frame, or from the start of the memory.
-    fn room(&self, len: usize) -> Option<usize> {
+    /// Returns the offset of `len` contiguous free bytes: after the newest frame, or at the start of the memory.
+    fn free_space(&self, len: usize) -> Option<usize> {
         let size = self.bytes.len();
         match self.frames.front() {
             None => (len <= size).then_some(0),
-            // The oldest frame stands at or after the head: free is what lies between. Equal means full.
+            // The oldest frame is at or after the head, and the space between is free. Equal means full.
             Some(oldest) if oldest.start >= self.head => (self.head + len <= oldest.start).then_some(self.head),
             Some(_) if self.head + len <= size => Some(self.head),
             Some(oldest) => (len <= oldest.start).then_some(0),
         }
     }
 
-    /// The `i`-th oldest frame, with the time at which it shall leave.
+    /// Returns the `i`-th oldest frame and the time at which it is due.
     #[must_use]
     pub fn get(&self, i: usize) -> Option<(Nanos, &[u8])> {
         self.frames.get(i).map(|held| (held.due, &self.bytes[held.start..held.start + held.len]))
     }
 
-    /// Forgets the oldest frame.
+    /// Removes the oldest frame.
     pub fn pop(&mut self) {
         self.frames.pop_front();
     }
 
-    /// How many frames wait.
+    /// Returns how many frames wait.
     #[must_use]
     pub fn len(&self) -> usize {
         self.frames.len()
     }
 
-    /// Whether none waits.
+    /// Whether no frame waits.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.frames.is_empty()
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn frames_come_out_as_they_went_in_however_often_the_memory_wraps() {
+    fn frames_leave_in_order_and_unchanged_when_the_memory_wraps() {
         let mut store = Store::new(1000);
         let mut expected = VecDeque::new();
         let mut state = 1u32;
@@ -86,7 +86,7 @@ mod tests {
             state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
             let frame = vec![n as u8; 1 + (state >> 24) as usize];
             while !store.push(Nanos::new(u64::from(n)), &frame) {
-                let (due, want): (u64, Vec<u8>) = expected.pop_front().expect("an empty store has room");
+                let (due, want): (u64, Vec<u8>) = expected.pop_front().expect("an empty store has space");
                 assert_eq!(store.get(0), Some((Nanos::new(due), want.as_slice())));
                 store.pop();
             }
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_store_says_so() {
+    fn a_full_store_refuses_frames() {
         let mut store = Store::new(100);
         assert!(store.push(Nanos::new(0), &[1; 50]));
         assert!(store.push(Nanos::new(1), &[2; 50]));

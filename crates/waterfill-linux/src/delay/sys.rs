@@ -1,4 +1,4 @@
-//! The system calls, behind safe functions: every unsafe block of the delay line is here or in `packet`.
+//! System calls behind safe functions. The delay line's other unsafe code is in `packet`, `tap` and `xdp`.
 #![expect(unsafe_code, reason = "system calls that the standard library does not have")]
 
 use std::io;
@@ -28,19 +28,19 @@ impl Nanos {
         self.0
     }
 
-    /// So many nanoseconds later.
+    /// Returns the time this many nanoseconds later.
     #[must_use]
     pub const fn after(self, ns: u64) -> Self {
         Self(self.0.saturating_add(ns))
     }
 
-    /// Nanoseconds from `earlier` to this one; negative if it was later.
+    /// Returns the nanoseconds from `earlier` to this time; negative if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> i64 {
         self.0.wrapping_sub(earlier.0) as i64
     }
 
-    /// Now.
+    /// Reads the clock.
     #[must_use]
     pub fn now() -> Self {
         let mut t = MaybeUninit::<libc::timespec>::uninit();
@@ -55,12 +55,12 @@ impl Nanos {
     /// Sleeps until this time; returns at once if it has passed.
     pub fn sleep_until(self) {
         let t = libc::timespec { tv_sec: (self.0 / 1_000_000_000) as i64, tv_nsec: (self.0 % 1_000_000_000) as i64 };
-        // SAFETY: the timespec outlives the call; no remainder is asked for.
+        // SAFETY: the timespec outlives the call; the remainder is not requested.
         unsafe { libc::clock_nanosleep(libc::CLOCK_REALTIME, libc::TIMER_ABSTIME, &raw const t, std::ptr::null_mut()) };
     }
 }
 
-/// Result of a call that returns -1 on failure.
+/// Converts the result of a call that returns -1 on failure.
 pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
     if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
 }
@@ -68,37 +68,37 @@ pub(crate) fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
 /// Asks the kernel to kill this process when the thread that started it ends.
 ///
 /// # Errors
-/// Never on a kernel that knows the call.
+/// Never on a kernel that has the call.
 pub fn die_with_parent() -> io::Result<()> {
     // SAFETY: plain integers.
     checked(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) })?;
     Ok(()) // a parent that ended before this call has closed our standard input
 }
 
-/// What `be_punctual` got.
+/// What [`request_realtime`] got.
 #[derive(Clone, Copy, Debug, serde::Serialize)]
-pub struct Punctuality {
-    /// Scheduled before every ordinary process.
+pub struct Scheduling {
+    /// Runs before every ordinary process.
     pub realtime: bool,
-    /// Memory is never swapped out.
+    /// Memory is locked.
     pub locked: bool,
 }
 
-/// Sleeps end when they should: timer slack 1 ns, real-time priority, locked memory, as far as we may.
+/// Requests punctual timers: timer slack 1 ns, real-time priority and locked memory, as far as this process may.
 #[must_use]
-pub fn be_punctual() -> Punctuality {
+pub fn request_realtime() -> Scheduling {
     let priority = libc::sched_param { sched_priority: 20 };
     // SAFETY: plain integers, and a parameter that outlives its call.
     unsafe {
         libc::prctl(libc::PR_SET_TIMERSLACK, 1);
-        Punctuality {
+        Scheduling {
             realtime: libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const priority) == 0,
             locked: libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) == 0,
         }
     }
 }
 
-/// Processor time of this process, in seconds.
+/// Returns the CPU time of this process, in seconds.
 #[must_use]
 pub fn cpu_s() -> f64 {
     let mut usage = MaybeUninit::<libc::rusage>::uninit();
@@ -110,34 +110,34 @@ pub fn cpu_s() -> f64 {
     [usage.ru_utime, usage.ru_stime].iter().map(|t| t.tv_sec as f64 + t.tv_usec as f64 * 1e-6).sum()
 }
 
-/// Whether a descriptor has something to read, or its other end has closed. Does not wait.
+/// Whether a descriptor can be read, or its other end has closed. Does not block.
 pub fn readable(fd: RawFd) -> bool {
     let mut poll = libc::pollfd { fd, events: libc::POLLIN, revents: 0 };
-    // SAFETY: one pollfd, as said.
+    // SAFETY: one pollfd.
     unsafe { libc::poll(&raw mut poll, 1, 0) > 0 }
 }
 
-/// An AF_PACKET socket bound to an interface, all protocols, without the frames that we send ourselves.
+/// Opens an AF_PACKET socket on an interface, for all protocols, without the frames that this process sends.
 ///
 /// # Errors
 /// When there is no such interface, or without CAP_NET_RAW.
 pub fn packet_socket(interface: &str) -> io::Result<OwnedFd> {
     let index = interface_index(interface)?;
-    // Protocol 0: nothing arrives before the caller has set up its ring and calls `listen`.
-    // SAFETY: plain integers; the descriptor is ours alone.
+    // Protocol 0: nothing arrives before the caller has set up its ring and called `listen`.
+    // SAFETY: plain integers; no one else owns the descriptor.
     let fd = unsafe {
         OwnedFd::from_raw_fd(checked(libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0))?)
     };
     bind(&fd, index, 0)?;
     set_option(&fd, libc::PACKET_IGNORE_OUTGOING, &1i32)?;
-    // Straight to the driver: the interface has no queue of its own anyway.
+    // Send directly to the driver, as the interface has no queue.
     set_option(&fd, libc::PACKET_QDISC_BYPASS, &1i32)?;
     set_socket_option(&fd, libc::SO_SNDBUFFORCE, &(64i32 << 20))?;
     set_socket_option(&fd, libc::SO_RCVBUFFORCE, &(64i32 << 20))?;
     Ok(fd)
 }
 
-/// Frames arrive from now on.
+/// Starts receiving frames.
 ///
 /// # Errors
 /// When the interface is gone.
@@ -152,7 +152,7 @@ fn bind(fd: &OwnedFd, index: u32, protocol: u16) -> io::Result<()> {
     address.sll_ifindex = index as i32;
     address.sll_protocol = protocol;
     let length = size_of::<libc::sockaddr_ll>() as u32;
-    // SAFETY: the address has the length that we say.
+    // SAFETY: the address has the given length.
     checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
     Ok(())
 }
@@ -175,17 +175,17 @@ pub(crate) fn set_socket_option<T>(fd: &OwnedFd, name: libc::c_int, value: &T) -
 
 pub(crate) fn set<T>(fd: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     let length = size_of::<T>() as u32;
-    // SAFETY: the value has the length that we say.
+    // SAFETY: the value has the given length.
     checked(unsafe { libc::setsockopt(fd.as_raw_fd(), level, name, std::ptr::from_ref(value).cast(), length) })?;
     Ok(())
 }
 
-/// Frames that arrived and found the ring or the socket's buffer full, since the last call.
+/// Returns the frames that found the ring or the socket's buffer full, since the last call.
 #[must_use]
 pub fn ring_drops(fd: &OwnedFd) -> u64 {
     let mut stats = [0u32; 3]; // packets, drops, and for TPACKET_V3 freezes
     let mut length = size_of_val(&stats) as u32;
-    // SAFETY: the buffer has the length that we say.
+    // SAFETY: the buffer has the given length.
     let got = unsafe {
         libc::getsockopt(
             fd.as_raw_fd(),
@@ -198,16 +198,16 @@ pub fn ring_drops(fd: &OwnedFd) -> u64 {
     if got == 0 { u64::from(stats[1]) } else { 0 }
 }
 
-/// Sends frames through a bound socket; how many the kernel took.
+/// Sends frames through a bound socket. Returns how many the kernel accepted.
 ///
 /// # Errors
-/// When it took none for another reason than a full buffer.
+/// When it accepted none for another reason than a full buffer.
 pub fn send_frames(fd: &OwnedFd, frames: &[&[u8]]) -> io::Result<usize> {
-    const MOST: usize = 64;
-    let count = frames.len().min(MOST);
-    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MOST];
+    const MAX_FRAMES: usize = 64;
+    let count = frames.len().min(MAX_FRAMES);
+    let mut vectors = [libc::iovec { iov_base: std::ptr::null_mut(), iov_len: 0 }; MAX_FRAMES];
     // SAFETY: a message header of zeros is valid.
-    let mut messages: [libc::mmsghdr; MOST] = unsafe { MaybeUninit::zeroed().assume_init() };
+    let mut messages: [libc::mmsghdr; MAX_FRAMES] = unsafe { MaybeUninit::zeroed().assume_init() };
     for (i, frame) in frames.iter().take(count).enumerate() {
         vectors[i] = libc::iovec { iov_base: frame.as_ptr().cast_mut().cast(), iov_len: frame.len() };
         messages[i].msg_hdr.msg_iov = &raw mut vectors[i];
@@ -230,19 +230,19 @@ pub(crate) struct Mapping {
 }
 
 impl Mapping {
-    /// The rings of a socket, from a page offset.
+    /// Maps the rings of a socket, from a page offset.
     pub(crate) fn shared(fd: &OwnedFd, bytes: usize, page: libc::off_t) -> io::Result<Self> {
         Self::map(bytes, libc::MAP_SHARED | libc::MAP_POPULATE, fd.as_raw_fd(), page)
     }
 
-    /// Memory of our own, zeroed, which the kernel may be told of.
+    /// Maps private zeroed memory, which can be shared with the kernel.
     pub(crate) fn private(bytes: usize) -> io::Result<Self> {
         Self::map(bytes, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_POPULATE, -1, 0)
     }
 
     fn map(bytes: usize, flags: libc::c_int, fd: RawFd, page: libc::off_t) -> io::Result<Self> {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: a new mapping where the kernel likes it.
+        // SAFETY: a new mapping at an address of the kernel's choice.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, fd, page) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
@@ -251,57 +251,57 @@ impl Mapping {
         Ok(Self { start, bytes })
     }
 
-    /// A field of a header that the kernel has handed over.
+    /// Reads a header that the kernel has passed on.
     pub(crate) fn read<T: Copy>(&self, at: usize) -> T {
-        assert!(at + size_of::<T>() <= self.bytes, "a header beyond the ring");
+        assert!(at + size_of::<T>() <= self.bytes, "header outside of the mapping");
         // SAFETY: within the mapping; unaligned reads are allowed for.
         unsafe { self.start.as_ptr().add(at).cast::<T>().read_unaligned() }
     }
 
-    /// The word by which slots and blocks change hands.
+    /// Returns the status word of a slot or block.
     pub(crate) fn word(&self, at: usize) -> &std::sync::atomic::AtomicU32 {
-        assert!(at + 4 <= self.bytes && at % 4 == 0, "a status word beyond the ring");
+        assert!(at + 4 <= self.bytes && at % 4 == 0, "status word outside of the mapping");
         // SAFETY: within the mapping, aligned, and both sides treat it as one 32-bit word.
         unsafe { std::sync::atomic::AtomicU32::from_ptr(self.start.as_ptr().add(at).cast()) }
     }
 
-    /// A frame that the kernel has handed over and does not touch until it is given back.
+    /// Returns a frame that the kernel has passed on, and does not change until it is released.
     pub(crate) fn slice(&self, at: usize, len: usize) -> &[u8] {
-        assert!(at + len <= self.bytes, "a frame beyond the ring");
+        assert!(at + len <= self.bytes, "frame outside of the mapping");
         // SAFETY: within the mapping.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr().add(at), len) }
     }
 }
 
 impl Mapping {
-    /// Where it starts, as the kernel wants to be told.
+    /// Returns its address, for the kernel.
     pub(crate) fn address(&self) -> u64 {
         self.start.as_ptr() as u64
     }
 
-    /// Writes an entry of a ring that is ours to write.
+    /// Writes a ring entry that this process owns.
     pub(crate) fn write<T: Copy>(&self, at: usize, value: T) {
-        assert!(at + size_of::<T>() <= self.bytes, "an entry beyond the ring");
+        assert!(at + size_of::<T>() <= self.bytes, "entry outside of the mapping");
         // SAFETY: within the mapping; unaligned writes are allowed for.
         unsafe { self.start.as_ptr().add(at).cast::<T>().write_unaligned(value) };
     }
 
-    /// Writes a frame where it is ours to write.
+    /// Writes a frame into a chunk that this process owns.
     pub(crate) fn fill(&mut self, at: usize, frame: &[u8]) {
-        assert!(at + frame.len() <= self.bytes, "a frame beyond the memory");
-        // SAFETY: within the mapping, and borrowed by us alone.
+        assert!(at + frame.len() <= self.bytes, "frame outside of the mapping");
+        // SAFETY: within the mapping, and borrowed exclusively.
         unsafe { std::ptr::copy_nonoverlapping(frame.as_ptr(), self.start.as_ptr().add(at), frame.len()) };
     }
 }
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: mapped by us, with this length.
+        // SAFETY: mapped by `map`, with this length.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// The kernel's monotonic clock in nanoseconds.
+/// Reads the kernel's monotonic clock, in nanoseconds.
 pub(crate) fn monotonic_ns() -> u64 {
     let mut t = MaybeUninit::<libc::timespec>::uninit();
     // SAFETY: clock_gettime fills the timespec; it cannot fail for this clock.
@@ -312,10 +312,10 @@ pub(crate) fn monotonic_ns() -> u64 {
     t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
 }
 
-/// An interface's number.
+/// Returns an interface's index.
 ///
 /// # Errors
-/// When there is none of that name.
+/// When there is no interface of that name.
 pub(crate) fn interface_index(interface: &str) -> io::Result<u32> {
     let name = std::ffi::CString::new(interface)?;
     // SAFETY: the name ends with a zero.

@@ -1,10 +1,11 @@
-//! An interface as a TAP device: the frames that the kernel sends out of it are read from a descriptor, one a
-//! call, and those written to it come in. The device is made here; whoever uses it may move it to another
-//! network namespace. A read says nothing of when the frame was sent, so its time is that of the read.
-#![expect(unsafe_code, reason = "ioctl")]
+//! An interface as a TAP device: frames that the kernel sends by it are read from a file descriptor, one per call, and frames
+//! written to that arrive at it. The device is created here and may be moved to another network namespace. A frame's
+//! arrival time is the time of the read.
+#![expect(unsafe_code, reason = "ioctl on a union")]
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _, Write as _};
+use std::mem::MaybeUninit;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 
@@ -18,25 +19,24 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Makes a device of this name.
+    /// Creates a device with this name.
     ///
     /// # Errors
     /// Without CAP_NET_ADMIN or /dev/net/tun, or when the name is taken.
     pub fn open(interface: &str, frame_bytes: usize) -> io::Result<Self> {
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open("/dev/net/tun")?;
-        // struct ifreq: 16 bytes of name, then the flags.
-        let mut request = [0u8; 40];
-        let name = interface.as_bytes();
-        let len = name.len().min(15);
-        request[..len].copy_from_slice(&name[..len]);
-        let flags = (libc::IFF_TAP | libc::IFF_NO_PI) as u16;
-        request[16..18].copy_from_slice(&flags.to_ne_bytes());
-        // SAFETY: the request is a whole ifreq and outlives the call.
-        sys::checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, request.as_mut_ptr()) })?;
+        // SAFETY: an ifreq of zeros is valid.
+        let mut request: libc::ifreq = unsafe { MaybeUninit::zeroed().assume_init() };
+        for (to, from) in request.ifr_name[..libc::IFNAMSIZ - 1].iter_mut().zip(interface.bytes()) {
+            *to = from as libc::c_char;
+        }
+        request.ifr_ifru.ifru_flags = (libc::IFF_TAP | libc::IFF_NO_PI) as libc::c_short;
+        // SAFETY: the request outlives the call.
+        sys::checked(unsafe { libc::ioctl(file.as_raw_fd(), libc::TUNSETIFF as _, &raw mut request) })?;
         Ok(Self { file, buffer: vec![0; frame_bytes] })
     }
 
-    /// Hands over every frame that waits, with the time at which it was read.
+    /// Passes every waiting frame to `take`, with the time at which it was read.
     ///
     /// # Errors
     /// When the device has failed.
@@ -45,14 +45,14 @@ impl Tap {
             match self.file.read(&mut self.buffer) {
                 Ok(len) => take(Nanos::now(), &self.buffer[..len]),
                 Err(e) if e.kind() == io::ErrorKind::WouldBlock => return Ok(()),
-                // The device is down as long as its user has not set it up.
+                // The device is still down.
                 Err(e) if e.raw_os_error() == Some(libc::EIO) => return Ok(()),
                 Err(e) => return Err(e),
             }
         }
     }
 
-    /// Sends frames in order; how many the kernel took.
+    /// Sends frames in order. Returns how many the kernel accepted.
     ///
     /// # Errors
     /// When the device has failed.

@@ -1,5 +1,5 @@
-//! An interface by AF_XDP: a program on the driver's receive path hands frames to memory of ours, and notes the
-//! time before each. In copy mode: a veth has no other. Layouts are those of linux/{if_xdp,bpf}.h.
+//! An interface by AF_XDP: a program on the driver's receive path writes frames into shared memory, with a timestamp before
+//! each. It uses copy mode, the only mode of a veth.
 #![expect(unsafe_code, reason = "memory shared with the kernel, and bpf()")]
 
 use std::io;
@@ -7,10 +7,12 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd as _, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use libc::xdp_desc;
+
 use super::sys::{self, Mapping, Nanos};
 
 const CHUNK_BYTES: usize = 4096;
-/// Chunks for arrivals, and as many again for departures.
+/// Chunks for arrivals, and the same number for departures.
 const CHUNKS: u32 = 4096;
 const BATCH: usize = 32;
 
@@ -23,7 +25,7 @@ pub struct Xdp {
     completion: Ring,
     rx: Ring,
     tx: Ring,
-    /// Chunks that may be written for sending.
+    /// Free chunks for sending.
     free: Vec<u64>,
     /// The kernel's monotonic clock plus this is its real-time clock.
     real_less_monotonic_ns: u64,
@@ -39,14 +41,6 @@ struct Ring {
     entries: usize,
 }
 
-#[repr(C)]
-#[derive(Clone, Copy, Default)]
-struct Descriptor {
-    at: u64,
-    len: u32,
-    options: u32,
-}
-
 impl Ring {
     fn producer(&self) -> &AtomicU32 {
         self.memory.word(self.producer)
@@ -57,19 +51,19 @@ impl Ring {
     fn waiting(&self) -> u32 {
         self.producer().load(Ordering::Acquire).wrapping_sub(self.consumer().load(Ordering::Relaxed))
     }
-    fn place<T>(&self, index: u32) -> usize {
+    fn offset<T>(&self, index: u32) -> usize {
         self.entries + (index & (CHUNKS - 1)) as usize * size_of::<T>()
     }
-    /// Appends; the caller knows that there is room.
+    /// Appends an entry; the caller has checked that there is space.
     fn push<T: Copy>(&self, value: T) {
         let index = self.producer().load(Ordering::Relaxed);
-        self.memory.write(self.place::<T>(index), value);
+        self.memory.write(self.offset::<T>(index), value);
         self.producer().store(index.wrapping_add(1), Ordering::Release);
     }
     fn pop<T: Copy>(&self) -> Option<T> {
         let index = self.consumer().load(Ordering::Relaxed);
         (self.waiting() > 0).then(|| {
-            let value = self.memory.read(self.place::<T>(index));
+            let value = self.memory.read(self.offset::<T>(index));
             self.consumer().store(index.wrapping_add(1), Ordering::Release);
             value
         })
@@ -77,13 +71,13 @@ impl Ring {
 }
 
 impl Xdp {
-    /// Opens queue 0 of an interface, which should have no other.
+    /// Opens queue 0 of an interface, which should be its only one.
     ///
     /// # Errors
-    /// When the kernel or the interface cannot, or without permission.
+    /// When the kernel or the interface does not support it, or without permission.
     pub fn open(interface: &str) -> io::Result<Self> {
         let index = sys::interface_index(interface)?;
-        // SAFETY: plain integers; the descriptor is ours alone.
+        // SAFETY: plain integers; no one else owns the descriptor.
         let fd = unsafe { OwnedFd::from_raw_fd(sys::checked(libc::socket(libc::AF_XDP, libc::SOCK_RAW, 0))?) };
         let memory = Mapping::private(2 * CHUNKS as usize * CHUNK_BYTES)?;
         let region = libc::xdp_umem_reg {
@@ -105,7 +99,7 @@ impl Xdp {
             let (producer, consumer, entries) = (at.producer as usize, at.consumer as usize, at.desc as usize);
             Ok(Ring { memory, producer, consumer, entries })
         };
-        let descriptor = size_of::<Descriptor>();
+        let descriptor = size_of::<xdp_desc>();
         let this = Self {
             rx: ring(&offsets.rx, descriptor, libc::XDP_PGOFF_RX_RING)?,
             tx: ring(&offsets.tx, descriptor, libc::XDP_PGOFF_TX_RING)?,
@@ -126,17 +120,17 @@ impl Xdp {
         Ok(this)
     }
 
-    /// Hands over every frame that has arrived, with the time that the program noted.
+    /// Passes every frame that has arrived to `take`, with the program's timestamp.
     pub fn receive(&mut self, mut take: impl FnMut(Nanos, &[u8])) {
-        while let Some(frame) = self.rx.pop::<Descriptor>() {
-            let at = frame.at as usize;
+        while let Some(frame) = self.rx.pop::<xdp_desc>() {
+            let at = frame.addr as usize;
             let stamp: u64 = self.memory.read(at - 8);
             take(Nanos::new(stamp + self.real_less_monotonic_ns), self.memory.slice(at, frame.len as usize));
-            self.fill.push(frame.at - frame.at % CHUNK_BYTES as u64);
+            self.fill.push(frame.addr - frame.addr % CHUNK_BYTES as u64);
         }
     }
 
-    /// Sends frames in order; how many the kernel took.
+    /// Sends frames in order. Returns how many the kernel accepted.
     ///
     /// # Errors
     /// When the interface has failed.
@@ -148,7 +142,7 @@ impl Xdp {
         for frame in frames.iter().take(BATCH) {
             let Some(at) = self.free.pop() else { break };
             self.memory.fill(at as usize, frame);
-            self.tx.push(Descriptor { at, len: frame.len() as u32, options: 0 });
+            self.tx.push(xdp_desc { addr: at, len: frame.len() as u32, options: 0 });
             count += 1;
         }
         while self.tx.waiting() > 0 {
@@ -169,7 +163,7 @@ impl Xdp {
 fn offsets(fd: &OwnedFd) -> io::Result<libc::xdp_mmap_offsets> {
     let mut found = MaybeUninit::<libc::xdp_mmap_offsets>::zeroed();
     let mut length = size_of::<libc::xdp_mmap_offsets>() as u32;
-    // SAFETY: the buffer has the length that we say, and zeros are a valid value.
+    // SAFETY: the buffer has the given length, and zeros are a valid value.
     unsafe {
         let got = libc::getsockopt(
             fd.as_raw_fd(),
@@ -192,12 +186,13 @@ fn bind(fd: &OwnedFd, index: u32) -> io::Result<()> {
         sxdp_shared_umem_fd: 0,
     };
     let length = size_of::<libc::sockaddr_xdp>() as u32;
-    // SAFETY: the address has the length that we say.
+    // SAFETY: the address has the given length.
     sys::checked(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), length) })?;
     Ok(())
 }
 
-/// Eight bytes of time before each frame, then redirect to the socket. Returns the map, the program, the link.
+/// Attaches a program that writes a timestamp (8 bytes) before each frame and redirects it to the socket. Returns the map, the
+/// program and the link.
 fn attach(socket: &OwnedFd, index: u32) -> io::Result<[OwnedFd; 3]> {
     const MAP_CREATE: i64 = 0;
     const MAP_UPDATE: i64 = 2;
@@ -223,12 +218,12 @@ fn attach(socket: &OwnedFd, index: u32) -> io::Result<[OwnedFd; 3]> {
         i(0xbf, 6, 1, 0, 0),  // r6 = context
         i(0xb7, 2, 0, 0, -8), // r2 = -8
         i(0x85, 0, 0, 0, 54), // bpf_xdp_adjust_meta
-        i(0x55, 0, 0, 7, 0),  // refused: no time (redirect)
+        i(0x55, 0, 0, 7, 0),  // refused: redirect without timestamp
         i(0x61, 7, 6, 8, 0),  // r7 = data_meta
         i(0x61, 2, 6, 0, 0),  // r2 = data
         i(0xbf, 1, 7, 0, 0),  // r1 = r7 + 8
         i(0x07, 1, 0, 0, 8),
-        i(0x2d, 1, 2, 2, 0),               // beyond data: no time
+        i(0x2d, 1, 2, 2, 0),               // beyond data: no timestamp
         i(0x85, 0, 0, 0, 5),               // bpf_ktime_get_ns
         i(0x7b, 7, 0, 0, 0),               // *r7 = r0
         i(0x18, 1, 1, 0, map.as_raw_fd()), // r1 = map
@@ -256,12 +251,12 @@ fn put(words: &mut [u32], at: usize, value: u64) {
 
 fn bpf(command: i64, attributes: &[u32]) -> io::Result<OwnedFd> {
     let fd = bpf_call(command, attributes)?;
-    // SAFETY: a new descriptor, ours alone.
+    // SAFETY: a new descriptor without another owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 fn bpf_call(command: i64, attributes: &[u32]) -> io::Result<libc::c_int> {
-    // SAFETY: the attributes have the length that we say, and what they point to outlives the call.
+    // SAFETY: the attributes have the given length, and what they point to outlives the call.
     let got = unsafe { libc::syscall(libc::SYS_bpf, command, attributes.as_ptr(), size_of_val(attributes)) };
     sys::checked(got as libc::c_int)
 }

@@ -1,4 +1,4 @@
-//! Which frames count as data, for the loss model that counts them.
+//! Recognises frames with data, which the periodic loss model counts.
 
 const ETHERNET: usize = 14;
 const IPV6_HEADER: usize = 40;
@@ -29,7 +29,7 @@ pub(super) fn carries_data(frame: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// A TCP segment in IPv4, 12 bytes of options, so much payload.
+    /// A TCP segment over IPv4, with 12 bytes of options.
     fn segment(flags: u8, payload: u16) -> Vec<u8> {
         let mut frame = vec![0; ETHERNET + 20 + 32 + usize::from(payload)];
         frame[12..14].copy_from_slice(&[0x08, 0x00]);
@@ -62,7 +62,7 @@ mod tests {
         let mut udp = vec![0; ETHERNET + IPV6_HEADER + 8];
         udp[12..14].copy_from_slice(&[0x86, 0xdd]);
         udp[20] = UDP;
-        // What follows is looked at for TCP alone, but must be there.
+        // The bytes of a TCP header's flags must exist, also for UDP.
         udp.extend([0; 8]);
         assert!(carries_data(&udp));
         let mut tcp = vec![0; ETHERNET + IPV6_HEADER + 20 + 4];
