@@ -16,7 +16,6 @@ pub struct Histogram {
 
 impl Histogram {
     /// Adds `weight` at `value`.
-    #[inline]
     pub fn add(&mut self, value: u64, weight: u64) {
         let i = bucket(value);
         if i >= self.weights.len() {

@@ -1,10 +1,10 @@
-//! What travels: packets by value in the queues' rings, selective acknowledgements in an arena.
+//! Packets, stored by value in the links' rings, and selective acknowledgements, stored in an arena.
 
 use waterfill_laws::protocol::PacketKind;
 use waterfill_laws::registry::{AnyEcho, AnyHeader};
 use waterfill_laws::units::Instant;
 
-/// What a packet is for.
+/// The purpose of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
     /// Opens a connection.
@@ -20,7 +20,7 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// What a law is told.
+    /// The kind of packet that a law sees.
     pub(crate) const fn kind(self) -> PacketKind {
         match self {
             Self::Syn => PacketKind::Syn,
@@ -31,27 +31,27 @@ impl Role {
     }
 }
 
-/// A protocol's own part of a packet.
+/// A protocol's part of a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cargo {
-    /// On the way out.
+    /// On the forward path.
     Header(AnyHeader),
-    /// On the way back.
+    /// On the reverse path.
     Echo(AnyEcho),
 }
 
-/// What is true of a packet, or not.
+/// Properties of a packet, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);
 
 impl Flags {
-    /// Lost on the wire it is on.
+    /// Lost on its current wire.
     pub(crate) const LOST: Self = Self(1);
-    /// Overtaken: arrives late at the end of the wire it is on.
+    /// Arrives late at the end of its current wire, so others overtake it.
     pub(crate) const LATE: Self = Self(1 << 1);
-    /// Arrives twice at the end of the wire it is on.
+    /// Arrives twice at the end of its current wire.
     pub(crate) const TWICE: Self = Self(1 << 2);
-    /// May be marked (RFC 3168's ECT).
+    /// ECN-capable (RFC 3168's ECT).
     pub(crate) const MARKABLE: Self = Self(1 << 3);
     /// Marked by a router (CE).
     pub(crate) const MARKED: Self = Self(1 << 4);
@@ -59,10 +59,10 @@ impl Flags {
     pub(crate) const REPORTS_MARK: Self = Self(1 << 5);
     /// Data: the sender has reduced its window (CWR).
     pub(crate) const REDUCED: Self = Self(1 << 6);
-    /// What happened on one wire ends with it.
+    /// The faults of the current wire.
     pub(crate) const OF_A_WIRE: Self = Self(0b111);
 
-    /// Whether this flag is set; of several, any.
+    /// Whether any of these flags is set.
     pub(crate) const fn has(self, flag: Self) -> bool {
         self.0 & flag.0 != 0
     }
@@ -71,41 +71,42 @@ impl Flags {
         self.0 |= flag.0;
     }
 
-    /// Forgets LOST, LATE and TWICE: the next wire has its own.
+    /// Clears LOST, LATE and TWICE: the next wire draws its own.
     pub(crate) const fn leave_wire(&mut self) {
         self.0 &= !Self::OF_A_WIRE.0;
     }
 
+    /// Returns the flags with this one set if `on`.
     pub(crate) const fn with(self, flag: Self, on: bool) -> Self {
         if on { Self(self.0 | flag.0) } else { self }
     }
 }
 
-/// A packet on its way.
+/// A packet in transit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Packet {
     /// Index of its flow, or of its traffic source.
     pub(crate) flow: u32,
     /// Size on the wire.
     pub(crate) bytes: u16,
-    /// Which of the connections that have had this flow's place it belongs to.
+    /// Which of the connections that used this flow's slot it belongs to.
     pub(crate) incarnation: u16,
-    /// Links of its path already crossed.
+    /// Links of its path that it has crossed.
     pub(crate) hop: u16,
     pub(crate) role: Role,
     pub(crate) flags: Flags,
-    /// Blocks of an acknowledgement.
+    /// Slot of an acknowledgement's selective blocks.
     pub(crate) sack: SackId,
     /// Data: its number. Acknowledgement: the next number expected.
     pub(crate) number: u64,
     /// When the data was sent, carried back by its acknowledgement (RFC 7323's timestamps).
     pub(crate) sent: Instant,
-    /// When the other side sent the last packet seen by this one's sender; ZERO is none.
+    /// When the last packet that this packet's sender received was sent; ZERO is none.
     pub(crate) echoed: Instant,
     pub(crate) cargo: Cargo,
 }
 
-/// A slot of [`Sacks`]; most acknowledgements need none.
+/// A slot of [`Sacks`]; most acknowledgements use none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SackId(u32);
 
@@ -116,7 +117,7 @@ impl SackId {
 /// Up to three blocks of received packet numbers (RFC 2018, beside timestamps).
 pub(crate) type Blocks = [(u64, u64); 3];
 
-/// The arena of selective acknowledgements: in use only while something is missing.
+/// The arena of selective acknowledgements: used only while packets are missing.
 #[derive(Debug, Default)]
 pub(crate) struct Sacks {
     blocks: Vec<Blocks>,
@@ -134,7 +135,7 @@ impl Sacks {
         }
     }
 
-    /// Takes the blocks out; none for [`SackId::NONE`].
+    /// Takes the blocks out and frees their slot; `None` for [`SackId::NONE`].
     pub(crate) fn take(&mut self, id: SackId) -> Option<Blocks> {
         (id != SackId::NONE).then(|| {
             self.free.push(id.0);
@@ -142,7 +143,7 @@ impl Sacks {
         })
     }
 
-    /// The same blocks once more, for a packet that has become two.
+    /// Copies the blocks to another slot, for the copy of a packet.
     pub(crate) fn copy(&mut self, id: SackId) -> SackId {
         if id == SackId::NONE { id } else { self.store(self.blocks[id.0 as usize]) }
     }

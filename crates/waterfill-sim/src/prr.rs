@@ -1,15 +1,15 @@
-//! Proportional rate reduction (RFC 6937): the way down to a new window, spread over the recovery.
+//! Proportional rate reduction (RFC 6937): spreads the reduction to a new window over the recovery.
 
-/// One recovery's account, in packets.
+/// State of one recovery, in packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ProportionalReduction {
-    /// The window to come down to (RFC 6937's ssthresh).
+    /// The new window (RFC 6937's ssthresh).
     target: u64,
     /// Unacknowledged when the recovery began (RecoverFS).
     flight: u64,
-    /// Arrived since (prr_delivered).
+    /// Packets that have arrived since (prr_delivered).
     arrived: u64,
-    /// Sent since (prr_out).
+    /// Packets sent since (prr_out).
     sent: u64,
 }
 
@@ -18,17 +18,17 @@ impl ProportionalReduction {
         Self { target, flight: if flight == 0 { 1 } else { flight }, arrived: 0, sent: 0 }
     }
 
-    /// `[rfc6937:§3]` Packets that may be in flight now, after `newly_arrived` more have arrived.
+    /// `[rfc6937:§3]` Returns the packets allowed in flight, after `newly_arrived` more have arrived.
     pub(crate) fn on_ack(&mut self, newly_arrived: u64, in_flight: u64) -> u64 {
         self.arrived += newly_arrived;
         let allowed = if in_flight > self.target {
             (self.arrived * self.target).div_ceil(self.flight).saturating_sub(self.sent)
         } else {
-            // PRR-SSRB: no more than slow start would send.
+            // PRR-SSRB: up to what slow start would send.
             let limit = self.arrived.saturating_sub(self.sent).max(newly_arrived) + 1;
             limit.min(self.target - in_flight)
         };
-        // The fast retransmit itself is never held back.
+        // The fast retransmit itself is always allowed.
         in_flight + allowed.max(u64::from(self.sent == 0))
     }
 
@@ -42,8 +42,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_loss_of_a_hundred_halves_over_one_round_trip() {
-        // RFC 6937 §3's account: 100 in flight, one lost, three known to have arrived; the target is 50.
+    fn one_loss_of_a_hundred_halves_the_window_over_one_rtt() {
+        // RFC 6937 §3: 100 in flight, one lost, three known to have arrived; the target is 50.
         let mut prr = ProportionalReduction::new(50, 100);
         let (mut in_flight, mut sent) = (96, 0);
         for ack in 1..=96 {
@@ -57,13 +57,13 @@ mod tests {
                 prr.on_sent();
             }
         }
-        // 96 in flight, 95 leave while the sender reacts, and 50 are left.
+        // 96 are in flight, 95 of them arrive and 49 are sent: 50 remain.
         assert_eq!((in_flight, sent), (50, 49));
     }
 
     #[test]
-    fn heavy_loss_sends_what_slow_start_would() {
-        // 100 in flight, 80 lost at once: 19 are left, far below the target.
+    fn heavy_loss_sends_as_slow_start_would() {
+        // 100 in flight, 80 lost at once: 19 remain, far below the target.
         let mut prr = ProportionalReduction::new(50, 100);
         assert_eq!(prr.on_ack(1, 19), 21); // the packet that arrived, and one more
         prr.on_sent();

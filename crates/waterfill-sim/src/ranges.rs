@@ -1,7 +1,6 @@
 //! Sets of packet numbers as sorted, disjoint, half-open ranges.
 //!
-//! A vector, not a tree: there is one range a hole, holes are few, and the common insertion
-//! lengthens the last range.
+//! A vector, not a tree: there is one range per gap, gaps are few, and most insertions extend the last range.
 
 /// A set of packet numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -11,7 +10,7 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// How many numbers are in the set.
+    /// Returns the size of the set.
     pub(crate) const fn count(&self) -> u64 {
         self.count
     }
@@ -20,12 +19,12 @@ impl Ranges {
         self.count == 0
     }
 
-    /// The largest number, if any.
+    /// Returns the largest number, if any.
     pub(crate) fn last(&self) -> Option<u64> {
         self.ranges.last().map(|&(_, end)| end - 1)
     }
 
-    /// The range that holds `number`, if any.
+    /// Returns the range that contains `number`, if any.
     pub(crate) fn range_of(&self, number: u64) -> Option<(u64, u64)> {
         let i = self.ranges.partition_point(|&(_, end)| end <= number);
         self.ranges.get(i).copied().filter(|&(start, _)| start <= number)
@@ -35,7 +34,7 @@ impl Ranges {
         self.range_of(number).is_some()
     }
 
-    /// Adds `start..end` and says how many numbers were new.
+    /// Adds `start..end`; returns how many of its numbers were new.
     pub(crate) fn insert(&mut self, start: u64, end: u64) -> u64 {
         if start >= end {
             return 0;
@@ -59,7 +58,7 @@ impl Ranges {
         added
     }
 
-    /// Drops every number below `floor`.
+    /// Removes every number below `floor`.
     pub(crate) fn remove_below(&mut self, floor: u64) {
         let gone = self.ranges.partition_point(|&(_, end)| end <= floor);
         for (start, end) in self.ranges.drain(..gone) {
@@ -73,18 +72,18 @@ impl Ranges {
         }
     }
 
-    /// How many numbers of `start..end` are in the set.
+    /// Counts the numbers of `start..end` in the set.
     pub(crate) fn count_within(&self, start: u64, end: u64) -> u64 {
         let first = self.ranges.partition_point(|&(_, e)| e <= start);
         self.ranges[first..].iter().take_while(|&&(s, _)| s < end).map(|&(s, e)| e.min(end) - s.max(start)).sum()
     }
 
-    /// The smallest number at or above `from` that is not in the set.
+    /// Returns the smallest number at or above `from` that is not in the set.
     pub(crate) fn first_missing(&self, from: u64) -> u64 {
         self.range_of(from).map_or(from, |(_, end)| end)
     }
 
-    /// The `k`-th largest number, counted from 1.
+    /// Returns the `k`-th largest number, counted from 1.
     pub(crate) fn kth_last(&self, mut k: u64) -> Option<u64> {
         for &(start, end) in self.ranges.iter().rev() {
             if end - start >= k {
@@ -103,7 +102,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     proptest! {
-        /// Against a plain set of numbers, under any sequence of insertions and removals.
+        /// Compares with a plain set of numbers, under any sequence of insertions and removals.
         #[test]
         fn agrees_with_a_plain_set(steps in prop::collection::vec((0u64..60, 0u64..12, prop::bool::weighted(0.15)), 1..60)) {
             let mut ranges = Ranges::default();

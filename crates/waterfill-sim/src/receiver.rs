@@ -1,4 +1,4 @@
-//! The receiving host: puts packets in order, counts them, answers with acknowledgements.
+//! The receiving host: reorders packets, counts them, sends acknowledgements.
 
 use waterfill_laws::protocol::{Ecn, PacketKind, Received, Retransmission};
 use waterfill_laws::registry::{AnyParams, AnyReceiver};
@@ -7,10 +7,10 @@ use waterfill_laws::units::{Duration, Instant};
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
 
-/// RFC 5681 asks for at most 500 ms; this is what Linux waits.
+/// Delay of an acknowledgement: Linux's; RFC 5681 allows up to 500 ms.
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 
-/// What a receiving host is asked to do.
+/// What a receiver is built from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiverSpec {
     pub(crate) flow: u32,
@@ -20,9 +20,9 @@ pub(crate) struct ReceiverSpec {
     pub(crate) delayed_ack: bool,
     pub(crate) retransmission: Retransmission,
     pub(crate) ecn: Ecn,
-    /// Packets to come in all; none is without end.
+    /// Packets that the sender will send; `None` is unlimited.
     pub(crate) packets: Option<u64>,
-    /// The summary's window, cut to the flow's life.
+    /// The summary's window, cut to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
 }
 
@@ -33,16 +33,21 @@ pub(crate) struct Receiver {
     law: AnyReceiver,
     /// The next packet expected.
     next: u64,
+    /// Packets received above a gap.
     above: Ranges,
-    /// Newest arrivals of the three latest distinct ranges, newest first (RFC 2018).
+    /// The newest packet of each of the three latest ranges, newest first (RFC 2018).
     latest: [u64; 3],
-    /// When the packet that waits for a delayed acknowledgement was sent, and when to answer at last.
-    owed: Option<(Instant, Instant)>,
-    /// Acknowledgements report a mark.
+    /// Timestamp of the packet whose acknowledgement is delayed, and when to send that at the latest.
+    delayed: Option<(Instant, Instant)>,
+    /// Acknowledgements report a mark (ECE).
     reports_mark: bool,
+    /// Bytes received.
     pub(crate) bytes_total: u64,
+    /// Bytes received in the window.
     pub(crate) bytes_counted: u64,
+    /// In-order payload received in the window.
     pub(crate) payload_counted: u64,
+    /// When the last packet was received.
     pub(crate) completed: Option<Instant>,
 }
 
@@ -53,7 +58,7 @@ impl Receiver {
             next: 0,
             above: Ranges::default(),
             latest: [0; 3],
-            owed: None,
+            delayed: None,
             reports_mark: false,
             bytes_total: 0,
             bytes_counted: 0,
@@ -63,7 +68,7 @@ impl Receiver {
         }
     }
 
-    /// A packet arrived, carrying this much payload; answers with an acknowledgement, or later.
+    /// Handles a SYN or data packet; returns an acknowledgement unless that is delayed. `payload` gives a packet's payload.
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
@@ -72,15 +77,15 @@ impl Receiver {
         sacks: &mut Sacks,
     ) -> Option<Packet> {
         let kind = packet.role.kind();
-        // Data clocked by an acknowledgement of ours: a round trip as this side sees it.
+        // Data echoes the timestamp of an acknowledgement: an RTT sample of the receiver.
         let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
         if let Cargo::Header(header) = &packet.cargo {
             self.law.on_data(&Received { now, kind, header, rtt });
         }
         if kind == PacketKind::Syn {
-            return Some(self.answer(now, Role::SynAck, packet.sent, SackId::NONE));
+            return Some(self.ack(now, Role::SynAck, packet.sent, SackId::NONE));
         }
-        let changed = self.hear_mark(packet.flags);
+        let changed = self.record_mark(packet.flags);
         let counts = self.completed.is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
         if counts {
@@ -91,7 +96,7 @@ impl Receiver {
         if in_order {
             self.next += 1;
         } else if packet.number >= self.next {
-            self.keep(packet.number);
+            self.store(packet.number);
         }
         if counts {
             self.payload_counted += (before..self.next).map(|n| u64::from(payload(n))).sum::<u64>();
@@ -99,24 +104,24 @@ impl Receiver {
         if self.completed.is_none() && self.spec.packets == Some(self.next) {
             self.completed = Some(now);
         }
-        let waits = self.spec.delayed_ack && in_order && self.completed.is_none();
-        if waits && (changed || self.owed.is_none()) {
-            let before = self.owed.replace((packet.sent, now + DELAYED_ACK));
-            return before.map(|(sent, _)| self.answer_before_change(now, sent));
+        let delay = self.spec.delayed_ack && in_order && self.completed.is_none();
+        if delay && (changed || self.delayed.is_none()) {
+            let before = self.delayed.replace((packet.sent, now + DELAYED_ACK));
+            return before.map(|(sent, _)| self.ack_before_change(now, sent));
         }
-        // RFC 7323: the echo is of the oldest packet not answered yet.
-        let sent = self.owed.take().map_or(packet.sent, |(sent, _)| sent);
+        // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
+        let sent = self.delayed.take().map_or(packet.sent, |(sent, _)| sent);
         let selective = self.spec.retransmission == Retransmission::Sack && !self.above.is_empty();
         let sack = if selective { sacks.store(self.blocks()) } else { SackId::NONE };
-        Some(self.answer(now, Role::Ack, sent, sack))
+        Some(self.ack(now, Role::Ack, sent, sack))
     }
 
-    /// Takes note of a mark; whether the state of [`Ecn::Accurate`] changed.
-    const fn hear_mark(&mut self, flags: Flags) -> bool {
+    /// Records whether a packet was marked; returns whether the state of [`Ecn::Accurate`] changed.
+    const fn record_mark(&mut self, flags: Flags) -> bool {
         let marked = flags.has(Flags::MARKED);
         match self.spec.ecn {
             Ecn::Off => false,
-            // RFC 3168 §6.1.3: until the sender says that it has reduced its window.
+            // RFC 3168 §6.1.3: repeated until the sender says that it has reduced its window.
             Ecn::Classic => {
                 self.reports_mark = marked || (self.reports_mark && !flags.has(Flags::REDUCED));
                 false
@@ -130,33 +135,31 @@ impl Receiver {
         }
     }
 
-    /// RFC 8257 §3.2: when marks begin or end, the packet that waits is answered at once with the state before.
-    fn answer_before_change(&mut self, now: Instant, sent: Instant) -> Packet {
-        let mut ack = self.answer(now, Role::Ack, sent, SackId::NONE);
-        ack.number = self.next - 1; // the packet just taken in waits in its turn
+    /// Acknowledges the delayed packet with the previous mark state (RFC 8257 §3.2: at once when the state changes).
+    fn ack_before_change(&mut self, now: Instant, sent: Instant) -> Packet {
+        let mut ack = self.ack(now, Role::Ack, sent, SackId::NONE);
+        ack.number = self.next - 1; // the acknowledgement of the newest packet is delayed now
         ack.flags = Flags::default().with(Flags::REPORTS_MARK, !self.reports_mark);
         ack
     }
 
-    /// Takes in a packet out of order, or one that fills a hole.
-    fn keep(&mut self, number: u64) {
+    /// Stores a packet above a gap, or one that fills a gap.
+    fn store(&mut self, number: u64) {
         self.above.insert(number, number + 1);
         if let Some((start, end)) = self.above.range_of(self.next) {
             debug_assert_eq!(start, self.next);
             self.next = end;
             self.above.remove_below(end);
         }
-        // One entry a range, the newest range first.
+        // One entry per range, the newest range first.
         if let Some((start, end)) = self.above.range_of(number) {
-            let mut place = 2;
-            if let Some(known) = self.latest.iter().position(|&n| start <= n && n < end) {
-                place = known;
-            }
-            self.latest[..=place].rotate_right(1);
+            let known = self.latest.iter().position(|&n| start <= n && n < end);
+            self.latest[..=known.unwrap_or(2)].rotate_right(1);
             self.latest[0] = number;
         }
     }
 
+    /// Selective acknowledgement of the latest ranges.
     fn blocks(&self) -> Blocks {
         let mut blocks = [(0, 0); 3];
         let mut used = 0;
@@ -171,19 +174,20 @@ impl Receiver {
 
     /// When [`Receiver::on_timer`] has something to do.
     pub(crate) fn poll_timer(&self) -> Instant {
-        self.owed.map_or(Instant::NEVER, |(_, at)| at)
+        self.delayed.map_or(Instant::NEVER, |(_, at)| at)
     }
 
-    /// The delayed acknowledgement, if it is due.
+    /// Returns the delayed acknowledgement if it is due.
     pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Packet> {
-        let (sent, at) = self.owed?;
+        let (sent, at) = self.delayed?;
         (at <= now).then(|| {
-            self.owed = None;
-            self.answer(now, Role::Ack, sent, SackId::NONE)
+            self.delayed = None;
+            self.ack(now, Role::Ack, sent, SackId::NONE)
         })
     }
 
-    fn answer(&mut self, now: Instant, role: Role, sent: Instant, sack: SackId) -> Packet {
+    /// Builds an acknowledgement that echoes the timestamp `sent`.
+    fn ack(&mut self, now: Instant, role: Role, sent: Instant, sack: SackId) -> Packet {
         Packet {
             flow: self.spec.flow,
             bytes: self.spec.ack_bytes,
@@ -236,10 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn blocks_name_the_newest_range_first() {
+    fn blocks_start_with_the_newest_range() {
         let (mut r, mut sacks) = (receiver(false), Sacks::default());
         let mut at = |n| {
-            let ack = r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).expect("an answer");
+            let ack = r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).expect("an acknowledgement");
             (ack.number, sacks.take(ack.sack))
         };
         assert_eq!(at(0), (1, None));
@@ -249,16 +253,16 @@ mod tests {
         assert_eq!(at(3), (1, Some([(2, 5), (6, 7), (0, 0)])));
         assert_eq!(at(1), (5, Some([(6, 7), (0, 0), (0, 0)])));
         assert_eq!(at(5), (7, None));
-        assert_eq!(at(5), (7, None), "an old packet is answered and changes nothing");
+        assert_eq!(at(5), (7, None), "a duplicate is acknowledged and changes nothing");
         assert_eq!(sacks.in_use(), 0);
     }
 
     #[test]
-    fn every_second_packet_is_answered_and_every_hole_at_once() {
+    fn every_second_packet_is_acknowledged_and_every_gap_at_once() {
         let (mut r, mut sacks) = (receiver(true), Sacks::default());
         let mut at = |n| r.on_packet(Instant::from_ps(1), &data(n), |_| 1460, &mut sacks).map(|a| (a.number, a.sent));
         assert_eq!(at(0), None);
-        assert_eq!(at(1), Some((2, Instant::from_ps(0))), "the older time stamp");
+        assert_eq!(at(1), Some((2, Instant::from_ps(0))), "the older timestamp");
         assert_eq!(at(3), Some((2, Instant::from_ps(3))));
         assert_eq!(at(2), Some((4, Instant::from_ps(2))));
         assert_eq!(at(4), None);
@@ -272,18 +276,18 @@ mod tests {
         r.spec.ecn = Ecn::Classic;
         let mut at = |n, flags| {
             let ack = r.on_packet(Instant::from_ps(1), &Packet { flags, ..data(n) }, |_| 1460, &mut sacks);
-            ack.expect("an answer").flags.has(Flags::REPORTS_MARK)
+            ack.expect("an acknowledgement").flags.has(Flags::REPORTS_MARK)
         };
         let none = Flags::default();
         assert!(!at(0, none));
         assert!(at(1, Flags::MARKED));
         assert!(at(2, none));
         assert!(!at(3, Flags::REDUCED));
-        assert!(at(4, Flags::REDUCED.with(Flags::MARKED, true)), "marked anew");
+        assert!(at(4, Flags::REDUCED.with(Flags::MARKED, true)), "marked again");
     }
 
     #[test]
-    fn accurate_marks_are_told_of_each_packet_through_delayed_acknowledgements() {
+    fn delayed_acknowledgements_report_accurate_marks_per_packet() {
         let (mut r, mut sacks) = (receiver(true), Sacks::default());
         let mut at = |n, marked| {
             let packet = Packet { flags: Flags::default().with(Flags::MARKED, marked), ..data(n) };

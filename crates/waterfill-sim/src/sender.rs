@@ -1,7 +1,7 @@
-//! The sending host: a reliable sender that obeys its law's window and rate.
+//! The sending host: a reliable sender within the window and rate of its law.
 //!
-//! Sans-I/O like the laws: the engine hands in acknowledgements and times, and takes packets out
-//! with [`Sender::poll_transmit`].
+//! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
+//! [`Sender::poll_transmit`].
 
 use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
 use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
@@ -13,21 +13,21 @@ use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
 use crate::recovery::Recovery;
 
-/// RFC 6298 (2.1): the timer before any round trip is known.
-const RTO_INITIAL: Duration = Duration::from_millis(1000);
-/// RFC 6298 (2.5).
-const RTO_MAX: Duration = Duration::from_millis(60_000);
-/// Most packets a host has in flight, whatever its law: what 100 Gbit/s hold in two seconds. Beyond, a law's slip would
-/// fill the memory.
-const IN_FLIGHT_MAX: u64 = 1 << 24;
-/// Pacing of a window-based law that names no rate: window over round trip, and a fifth more so
-/// that the window stays the bound (Linux's tcp_pacing_ca_ratio).
+/// RFC 6298 (2.1): the retransmission timer before the first RTT sample.
+const INITIAL_RTO: Duration = Duration::from_millis(1000);
+/// RFC 6298 (2.5): the largest retransmission timer.
+const MAX_RTO: Duration = Duration::from_millis(60_000);
+/// Largest number of packets in flight, whatever the law says: 100 Gbit/s for two seconds. It bounds the memory that a
+/// faulty law can use.
+const MAX_IN_FLIGHT: u64 = 1 << 24;
+/// Pacing of a window-based law that gives no rate: window / RTT × this, so the window stays the bound (Linux's
+/// tcp_pacing_ca_ratio).
 const PACING_GAIN: f64 = 1.2;
 
-/// A tick of the histogram of round trips is 2¹⁶ ps.
+/// A tick of the histogram of RTTs is 2¹⁶ ps.
 const RTT_TICK_BITS: u32 = 16;
 
-/// Which flow a sender belongs to.
+/// A flow's indexes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place {
     /// Index among the engine's flows.
@@ -36,17 +36,17 @@ pub(crate) struct Place {
     pub(crate) index: u32,
 }
 
-/// What all flows of a group share.
+/// What a sender is built from.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SenderSpec {
     pub(crate) flow: u32,
-    /// Place in its group.
+    /// Index in its group.
     pub(crate) index: u32,
     pub(crate) incarnation: u16,
     packet_bytes: u16,
     syn_bytes: u16,
     payload_bytes: u16,
-    /// Packets to send, and the size of the last; none is without end.
+    /// Packets to send, and the size of the last; `None` is unlimited.
     pub(crate) packets: Option<(u64, u16)>,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
@@ -65,8 +65,8 @@ impl SenderSpec {
         let headers = TCP_IP_BYTES + id.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
         let host = id.info().host;
-        // RFC 8257's law is nothing without its marks; the others hear them where the scenario says so.
-        let hears = flow.ecn.unwrap_or(host.ecn == Ecn::Accurate);
+        // A law with accurate marks (RFC 8257) depends on them; the others use them where the scenario says so.
+        let ecn_enabled = flow.ecn.unwrap_or(host.ecn == Ecn::Accurate);
         let packets = flow.size_bytes.map(|size| {
             let count = size.div_ceil(u64::from(payload_bytes));
             let last = size - (count - 1) * u64::from(payload_bytes);
@@ -84,14 +84,14 @@ impl SenderSpec {
             stop: Instant::from_secs(flow.stop_s),
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or(id.info().paced),
-            host: Host { ecn: if hears { host.ecn } else { Ecn::Off }, ..host },
+            host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
             rto_min: Duration::from_secs(network.rto_min_s),
             base_rtt: Duration::from_secs(flow.base_rtt_s),
             measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
         }
     }
 
-    /// Payload of a packet of this size.
+    /// Returns the payload of a packet of this size.
     pub(crate) const fn payload(&self, bytes: u16) -> u16 {
         bytes - (self.packet_bytes - self.payload_bytes)
     }
@@ -99,19 +99,19 @@ impl SenderSpec {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Before its start.
+    /// Before the SYN, or waiting to send it again.
     Closed,
-    /// The SYN is on its way.
+    /// The SYN has been sent.
     Opening,
     Open,
 }
 
-/// Round trips as the sender saw them in the summary's window.
+/// The sender's RTT samples in the summary's window.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RttSamples {
     sum_ps: u128,
     count: u64,
-    /// Time above the base round trip, in ticks of 2¹⁶ ps: fine enough, and fewer empty buckets a flow.
+    /// RTT above the base RTT, in ticks of 2¹⁶ ps: fine enough, with few empty buckets per flow.
     above_base: Histogram,
 }
 
@@ -120,27 +120,27 @@ pub(crate) struct RttSamples {
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
-    /// Whole packets that fit the law's window, read from it whenever it may have changed.
+    /// The law's window in whole packets, read whenever it may have changed.
     window_packets: u64,
     recovery: Recovery,
-    /// On the way down to the law's window.
+    /// Spreads a reduction to the law's window over a recovery.
     reduction: Option<ProportionalReduction>,
-    /// The next new packet tells the receiver that the window was reduced.
-    tell_reduced: bool,
-    /// Since the last acknowledgement there was nothing to send, though the window had room.
-    starved: bool,
+    /// The next new packet carries CWR: it tells the receiver that the window was reduced.
+    cwr_pending: bool,
+    /// Since the last acknowledgement the window allowed a packet, but there was no data.
+    app_limited: bool,
     phase: Phase,
-    /// When the packet at the head of the pacing schedule may leave.
+    /// When pacing allows the next packet.
     next_send: Instant,
-    /// When the SYN was answered: the application writes from then on.
+    /// When the SYN was answered: the application starts writing then.
     opened: Instant,
-    /// Smoothed round trip and its variation; none before the first sample (RFC 6298).
+    /// Smoothed RTT and its variation; `None` before the first sample (RFC 6298).
     smoothed: Option<(Duration, Duration)>,
     base_rtt: Duration,
     latest_rtt: Duration,
     rto_backoff: u32,
     rto_deadline: Instant,
-    /// When the newest acknowledgement was sent: what its clock stamps on data.
+    /// Timestamp of the newest acknowledgement, which data packets echo (RFC 7323).
     echoed: Instant,
     pub(crate) rtt: RttSamples,
     pub(crate) packets_sent: u64,
@@ -162,8 +162,8 @@ impl Sender {
             window_packets: 0,
             recovery: Recovery::new(spec.host.retransmission),
             reduction: None,
-            tell_reduced: false,
-            starved: false,
+            cwr_pending: false,
+            app_limited: false,
             phase: Phase::Closed,
             next_send: Instant::ZERO,
             opened: Instant::ZERO,
@@ -181,7 +181,7 @@ impl Sender {
         }
     }
 
-    /// Whether it has started and has, or may get, something to do.
+    /// Whether it has started and has data outstanding or data left to send.
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Closed => false,
@@ -196,7 +196,7 @@ impl Sender {
 
     // ------------------------------------------------------------------ input
 
-    /// The handshake's answer.
+    /// Handles the answer to the SYN.
     pub(crate) fn on_syn_ack(&mut self, now: Instant, packet: &Packet) {
         if self.phase != Phase::Opening {
             return;
@@ -205,36 +205,36 @@ impl Sender {
         self.opened = now;
         self.rto_backoff = 0;
         self.next_send = now;
-        self.time(now, packet);
-        self.tell_law(now, packet, PacketKind::Syn, 0);
-        self.obey();
+        self.sample_rtt(now, packet);
+        self.notify_law(now, packet, PacketKind::Syn, 0);
+        self.apply_window();
         self.rto_deadline = Instant::NEVER;
     }
 
-    /// An acknowledgement with its selective blocks.
+    /// Handles an acknowledgement with its selective blocks.
     pub(crate) fn on_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) {
         if self.phase != Phase::Open {
             return;
         }
-        self.time(now, packet);
+        self.sample_rtt(now, packet);
         let progress = self.recovery.on_ack(packet.number, blocks);
         let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
-        self.tell_law(now, packet, PacketKind::Ack, progress.newly_arrived);
+        self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived);
         if let Some(event) = progress.event {
-            self.happened(now, event);
+            self.on_event(now, event);
         }
-        // The acknowledgement that ends a recovery is of a packet sent before the reduction: its mark has been answered.
-        let answered = progress.event == Some(Event::Recovered);
-        if let Some(event) = (marked && !answered).then(|| self.recovery.on_mark()).flatten() {
-            self.tell_reduced = true;
-            self.happened(now, event);
+        // The acknowledgement that ends a recovery is for a packet sent before the reduction: its mark has had its response.
+        let handled = progress.event == Some(Event::Recovered);
+        if let Some(event) = (marked && !handled).then(|| self.recovery.on_mark()).flatten() {
+            self.cwr_pending = true;
+            self.on_event(now, event);
         }
         if let Some(reduction) = &mut self.reduction {
             self.window_packets = reduction.on_ack(progress.newly_arrived, self.recovery.in_flight());
         } else {
-            self.obey();
+            self.apply_window();
         }
-        self.starved = false;
+        self.app_limited = false;
         if progress.advanced {
             self.rto_backoff = 0;
         }
@@ -245,16 +245,16 @@ impl Sender {
         }
     }
 
-    /// A loss, a mark or the end of what they began: the law hears of it first, then the window comes down.
-    fn happened(&mut self, now: Instant, event: Event) {
+    /// Notifies the law of a loss, a mark or the end of a recovery, then starts the reduction if there is one.
+    fn on_event(&mut self, now: Instant, event: Event) {
         self.law.on_event(now, event);
-        let down = matches!(event, Event::Loss | Event::Marked);
-        self.reduction = (down && self.spec.host.reduction == Reduction::Proportional)
+        let reduces = matches!(event, Event::Loss | Event::Marked);
+        self.reduction = (reduces && self.spec.host.reduction == Reduction::Proportional)
             .then(|| ProportionalReduction::new(self.law_window(), self.recovery.unacknowledged()));
     }
 
-    /// Times the round trip.
-    fn time(&mut self, now: Instant, packet: &Packet) {
+    /// Takes an RTT sample.
+    fn sample_rtt(&mut self, now: Instant, packet: &Packet) {
         let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
         self.base_rtt = self.base_rtt.min(rtt);
@@ -267,9 +267,10 @@ impl Sender {
         }
     }
 
-    fn tell_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, arrived: u64) {
+    /// Passes an acknowledgement to the law.
+    fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64) {
         let Cargo::Echo(echo) = &packet.cargo else { return };
-        let acked = self.volume(arrived);
+        let acked = self.volume(newly_arrived);
         self.law.on_ack(&Ack {
             now,
             echo,
@@ -281,17 +282,18 @@ impl Sender {
             base_rtt: self.base_rtt,
             in_flight: self.volume(self.recovery.in_flight()),
             recovering: self.recovery.is_recovering(),
-            window_limited: !self.starved,
+            window_limited: !self.app_limited,
         });
     }
 
-    /// Whole packets that fit the law's window. Without one, or with one of 2⁶⁴ packets, `as` saturates.
+    /// The law's window in whole packets; `u64::MAX` without one, and where `as` saturates.
     fn law_window(&self) -> u64 {
         let packet = f64::from(self.spec.packet_bytes);
         self.law.limit().window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64)
     }
 
-    fn obey(&mut self) {
+    /// Reads the law's window.
+    fn apply_window(&mut self) {
         self.window_packets = self.law_window();
     }
 
@@ -299,23 +301,23 @@ impl Sender {
         packets as f64 * Volume::from_bytes(f64::from(self.spec.packet_bytes))
     }
 
-    /// The time asked for by [`Sender::poll_timer`] has come.
+    /// Handles the timer that [`Sender::poll_timer`] asked for.
     pub(crate) fn on_timer(&mut self, now: Instant) {
         if now < self.rto_deadline {
-            return; // pacing: poll_transmit will see
+            return; // a pacing timer: poll_transmit handles it
         }
         match self.phase {
-            Phase::Closed => self.rto_deadline = Instant::NEVER, // poll_transmit opens
+            Phase::Closed => self.rto_deadline = Instant::NEVER, // poll_transmit sends the SYN
             Phase::Opening | Phase::Open => {
                 self.rto_backoff += 1;
                 self.timeouts += 1;
-                self.rto_deadline = Instant::NEVER; // set again with the retransmission
+                self.rto_deadline = Instant::NEVER; // restarted by the retransmission
                 if self.phase == Phase::Opening {
-                    self.phase = Phase::Closed; // the SYN goes again
+                    self.phase = Phase::Closed; // the SYN is sent again
                 } else {
                     self.recovery.on_timeout();
-                    self.happened(now, Event::Timeout);
-                    // RFC 5681's loss window: one packet, until an acknowledgement lets the law speak again.
+                    self.on_event(now, Event::Timeout);
+                    // RFC 5681's loss window: one packet until the next acknowledgement, when the law's window applies again.
                     self.window_packets = 1;
                 }
             }
@@ -324,13 +326,13 @@ impl Sender {
 
     // ------------------------------------------------------------------ output
 
-    /// When [`Sender::on_timer`] or [`Sender::poll_transmit`] next has something to do by itself.
+    /// When [`Sender::on_timer`] or [`Sender::poll_transmit`] next has something to do without an acknowledgement.
     pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
         if self.phase != Phase::Open {
             return self.rto_deadline;
         }
         if !self.is_timed() {
-            return self.rto_deadline; // nearly always: acknowledgements clock it
+            return self.rto_deadline; // the usual case: clocked by acknowledgements
         }
         match self.ready_at(now) {
             Some(at) if at > now => self.rto_deadline.min(at),
@@ -338,19 +340,19 @@ impl Sender {
         }
     }
 
-    /// Whether packets may become ready by time alone.
+    /// Whether time alone can make a packet ready.
     const fn is_timed(&self) -> bool {
-        self.spec.demand.is_some() || self.is_spaced()
+        self.spec.demand.is_some() || self.is_paced()
     }
 
-    /// Whether packets are spaced out. A law that gives no window has nothing but its spacing, wanted or not.
-    const fn is_spaced(&self) -> bool {
+    /// Whether packets are paced. A law without a window is always paced: nothing else limits it.
+    const fn is_paced(&self) -> bool {
         self.spec.paced || self.window_packets == u64::MAX
     }
 
-    /// When the next packet could leave if no acknowledgement came; none if only that can help.
+    /// When the next packet may be sent without a further acknowledgement; `None` if it needs one.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
-        if !self.has_room() {
+        if !self.window_allows() {
             return None;
         }
         let data_at = if self.recovery.to_resend().is_some() {
@@ -360,21 +362,21 @@ impl Sender {
         } else {
             self.written_at(self.recovery.next()).max(now)
         };
-        Some(if self.is_spaced() { data_at.max(self.next_send) } else { data_at })
+        Some(if self.is_paced() { data_at.max(self.next_send) } else { data_at })
     }
 
-    /// A host may always have one packet out, or it would never hear again.
-    fn has_room(&self) -> bool {
-        self.recovery.must_resend() || self.recovery.in_flight() < self.window_packets.clamp(1, IN_FLIGHT_MAX)
+    /// Whether the window allows a packet. One packet is always allowed: without it no acknowledgement would ever come.
+    fn window_allows(&self) -> bool {
+        self.recovery.must_resend() || self.recovery.in_flight() < self.window_packets.clamp(1, MAX_IN_FLIGHT)
     }
 
-    /// Whether there is a packet to send, had the window room for it.
+    /// Whether there is a packet to send, whatever the window.
     fn has_data(&self, now: Instant) -> bool {
         self.recovery.to_resend().is_some()
             || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)
     }
 
-    /// When the application has written a packet, at its demanded rate.
+    /// When the application has written a packet, at its demand.
     fn written_at(&self, number: u64) -> Instant {
         match self.spec.demand {
             None => Instant::ZERO,
@@ -382,7 +384,7 @@ impl Sender {
         }
     }
 
-    /// The rate at which packets are spaced.
+    /// The rate at which packets are paced.
     fn pacing_rate(&self) -> Option<Rate> {
         let limit = self.law.limit();
         limit.pacing.or_else(|| {
@@ -391,19 +393,19 @@ impl Sender {
         })
     }
 
-    /// The next packet to send now, if one may be.
+    /// Returns the next packet if one may be sent now.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
         if self.phase == Phase::Closed {
-            return (self.spec.start <= now && now < self.spec.stop).then(|| self.open(now));
+            return (self.spec.start <= now && now < self.spec.stop).then(|| self.send_syn(now));
         }
         if self.phase == Phase::Opening {
             return None;
         }
         if self.ready_at(now).is_none_or(|at| at > now) {
-            self.starved |= self.has_room() && !self.has_data(now);
+            self.app_limited |= self.window_allows() && !self.has_data(now);
             return None;
         }
-        let (number, again) = match self.recovery.to_resend() {
+        let (number, resent) = match self.recovery.to_resend() {
             Some(number) => (number, true),
             None => (self.recovery.next(), false),
         };
@@ -411,42 +413,43 @@ impl Sender {
             Some((count, last)) if number + 1 == count => last,
             _ => self.spec.packet_bytes,
         };
-        // RFC 3168 §6.1.5: a retransmission cannot be marked, so that its loss is a loss.
-        let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !again);
-        let in_flight = self.recovery.in_flight();
-        if again {
+        // RFC 3168 §6.1.5: a retransmission is not ECN-capable, so congestion drops it.
+        let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !resent);
+        if resent {
             self.recovery.on_resent(number);
             self.retransmissions += 1;
         } else {
             self.recovery.on_sent();
-            flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.tell_reduced));
+            flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.cwr_pending));
         }
         self.packets_sent += 1;
         if let Some(reduction) = &mut self.reduction {
             reduction.on_sent();
         }
-        if self.is_spaced() {
+        if self.is_paced() {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(u32::from(bytes)));
             self.next_send = self.next_send.max(now) + spacing;
         }
         if self.rto_deadline == Instant::NEVER {
             self.rto_deadline = now + self.rto();
         }
-        Some(self.packet(now, Role::Data, number, bytes, flags, in_flight))
+        Some(self.packet(now, Role::Data, number, bytes, flags))
     }
 
-    fn open(&mut self, now: Instant) -> Packet {
+    fn send_syn(&mut self, now: Instant) -> Packet {
         self.phase = Phase::Opening;
         self.rto_deadline = now + self.rto();
-        self.packet(now, Role::Syn, 0, self.spec.syn_bytes, Flags::default(), 0)
+        let bytes = self.spec.syn_bytes;
+        self.packet(now, Role::Syn, 0, bytes, Flags::default())
     }
 
-    fn packet(&mut self, now: Instant, role: Role, number: u64, bytes: u16, flags: Flags, in_flight: u64) -> Packet {
+    /// Builds a packet with its law's header; the scoreboard already counts a data packet as sent.
+    fn packet(&mut self, now: Instant, role: Role, number: u64, bytes: u16, flags: Flags) -> Packet {
         let sending = Sending {
             now,
             kind: role.kind(),
             volume: Volume::from_bytes(f64::from(bytes)),
-            in_flight: self.volume(in_flight),
+            in_flight: self.volume(self.recovery.in_flight().saturating_sub(1)), // without this packet
             app_limited: !self.has_data(now),
         };
         Packet {
@@ -464,21 +467,21 @@ impl Sender {
         }
     }
 
-    /// RFC 6298 (2.4, 2.5, 5.5).
+    /// The retransmission timeout (RFC 6298: 2.4, 2.5, 5.5).
     fn rto(&self) -> Duration {
-        let rto = self.smoothed.map_or(RTO_INITIAL, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
-        // A path longer than the limit still gets its own round trip.
-        (rto * (1 << self.rto_backoff.min(16))).min(RTO_MAX.max(rto))
+        let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
+        // A path with an RTT above the limit still gets its own RTT.
+        (rto * (1 << self.rto_backoff.min(16))).min(MAX_RTO.max(rto))
     }
 
-    // ------------------------------------------------------------------ reading
+    // ------------------------------------------------------------------ state
 
     pub(crate) fn window(&self) -> Option<Volume> {
         (self.phase == Phase::Open).then(|| self.law.limit().window).flatten()
     }
 
     pub(crate) fn pacing(&self) -> Option<Rate> {
-        (self.phase == Phase::Open && self.is_spaced()).then(|| self.pacing_rate()).flatten()
+        (self.phase == Phase::Open && self.is_paced()).then(|| self.pacing_rate()).flatten()
     }
 
     pub(crate) fn latest_rtt(&self) -> Option<Duration> {
@@ -503,18 +506,18 @@ impl RttSamples {
         (self.count > 0).then(|| self.sum_ps as f64 * 1e-12 / self.count as f64)
     }
 
-    /// A quantile in seconds above the base round trip.
+    /// Returns a quantile of the RTT above the base RTT, in seconds.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
         self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
     }
 }
 
-/// RFC 6298 (2.2, 2.3): smoothed round trip and variation with one more sample.
+/// RFC 6298 (2.2, 2.3): smoothed RTT and variation after one more sample.
 fn smoothed(before: Option<(Duration, Duration)>, rtt: Duration) -> (Duration, Duration) {
     match before {
         None => (rtt, rtt / 2),
         Some((srtt, rttvar)) => {
-            let off = (srtt - rtt).max(rtt - srtt); // subtraction stops at zero: one of them is |srtt − rtt|
+            let off = (srtt - rtt).max(rtt - srtt); // subtraction saturates at zero: one of them is |srtt − rtt|
             ((srtt * 7 + rtt) / 8, (rttvar * 3 + off) / 4)
         }
     }

@@ -47,7 +47,14 @@ impl Simulation {
                         PeekMut::pop(top);
                         link.deliver_reordered()
                     };
-                    self.leave_link(l, packet);
+                    if link.has_discarded() {
+                        self.count_drops(l);
+                    }
+                    if packet.flags.has(Flags::OF_A_WIRE) {
+                        self.apply_faults(l, packet);
+                    } else {
+                        self.forward(packet);
+                    }
                 }
                 Event::DelayLine(d) => {
                     let line = &mut self.delay_lines[d as usize];
@@ -111,18 +118,6 @@ impl Simulation {
     }
 
     // ------------------------------------------------------------------ a packet's path
-
-    /// Takes a packet from the far end of a link, after the faults of its wire.
-    fn leave_link(&mut self, l: u32, packet: Packet) {
-        if self.links[l as usize].has_discarded() {
-            self.count_drops(l);
-        }
-        if packet.flags.has(Flags::OF_A_WIRE) {
-            self.apply_faults(l, packet);
-        } else {
-            self.forward(packet);
-        }
-    }
 
     /// Applies the faults that the wire drew for a packet: it and its copy arrive at their own times, if at all.
     #[cold]

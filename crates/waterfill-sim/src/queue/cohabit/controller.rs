@@ -21,14 +21,14 @@
 //! to its law's smallest rate sends seldom, and would not be protected. A class counts as present for two seconds.
 //!
 //! Signals are spread: the gap between two is drawn uniformly from ½/p to 3/2p packets. With one flow, two losses in one window
-//! would cause a time-out in Reno, and carry no more information than one.
+//! would cause a timeout in Reno, and carry no more information than one.
 //!
 //! A probability takes seconds to act. Faster bursts (slow start, a probe), and a TCP that ignores losses, are stopped by a
 //! **limit**: the excess of the class over its share, as a volume that drains at that share. At its depth every packet is
 //! dropped. So in any time t the class gets at most its share × (t + depth). From half of the depth single packets are
 //! dropped **early**. The next early drop needs two control intervals, in which a flow learns of the loss and recovers, and a rise of the
 //! excess by half of what was left to the depth; both are divided by the number of flows. A drop probability that rises with
-//! the excess would instead cause several losses per window, and so a time-out in Reno.
+//! the excess would instead cause several losses per window, and so a timeout in Reno.
 //!
 //! The limit hides the error from the probability: x cannot exceed the share. So where ē is not negative and the limit drops
 //! a share k of the packets larger than p, the error is f = k/p − 1, at most 1. Then p takes over, and its losses are spread.
