@@ -1,9 +1,9 @@
-"""Writes docs/reference/protocols/<name>.md, one page per protocol, from the Rust module docs.
+"""Write docs/reference/protocols/<name>.md, one page per protocol, from the Rust module docs.
 
-A page is what the file says above its code, headings one step down, with the list of parameters
-and the sizes on the wire as the core reports them. It ends in *Validation*: how far the law has
-been checked is what a reader should leave with. Run by `make docs`; with `--check` nothing is
-written, and the exit code is 1 if a page is not what it should be.
+A page is the module doc of a protocol's file, its headings one level down, with the parameters and
+the wire sizes that the core reports. It ends in *Validation*, so that the reader last sees how far
+the law has been checked. Run by `make docs`. With `--check` it writes nothing and exits with 1 if a
+page is not current.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ _INLINE = re.compile(
 
 
 class PageError(Exception):
-    """A protocol's file from which no page can be made; one sentence that names it."""
+    """No page can be made from a protocol's file; the message names the file."""
 
 
 def source_of(name: str, root: Path = ROOT) -> Path:
-    """The file of a protocol, below the root: NAME.rs or NAME/mod.rs, in any folder of the laws.
+    """Return the file of a protocol, below the root: NAME.rs or NAME/mod.rs, in any folder of laws.
 
-    Raises PageError when there is none, or more than one.
+    Raises PageError unless there is exactly one.
     """
     laws = root / LAWS
     found = sorted([*laws.rglob(f"{name}.rs"), *laws.rglob(f"{name}/mod.rs")])
@@ -64,7 +64,7 @@ def source_of(name: str, root: Path = ROOT) -> Path:
 
 
 def module_doc(rust: str) -> list[str]:
-    """The lines of the module doc at the head of a Rust file, without their `//!`."""
+    """Return the lines of the module doc of a Rust file, without their `//!`."""
     lines: list[str] = []
     for line in rust.splitlines():
         if line.startswith("//!"):
@@ -75,9 +75,9 @@ def module_doc(rust: str) -> list[str]:
 
 
 def sections(lines: Iterable[str]) -> dict[str, list[str]]:
-    """The lines below each first-level heading, by its text; those above the first under "".
+    """Return the lines below each first-level heading, by its text; those above the first by "".
 
-    Raises PageError when a heading comes twice.
+    Raises PageError when a heading occurs twice.
     """
     found: dict[str, list[str]] = {"": []}
     current = found[""]
@@ -87,7 +87,7 @@ def sections(lines: Iterable[str]) -> dict[str, list[str]]:
         if line.startswith("# ") and not fenced:
             title = line[2:].strip()
             if title in found:
-                raise PageError(f"the heading {title} comes twice")
+                raise PageError(f"the heading {title} occurs twice")
             current = found[title] = []
         else:
             current.append(line)
@@ -95,7 +95,7 @@ def sections(lines: Iterable[str]) -> dict[str, list[str]]:
 
 
 def check_headings(found: Iterable[str]) -> None:
-    """Raises PageError unless all of `HEADINGS` are there, in that order."""
+    """Raise PageError unless all of `HEADINGS` are there, in that order."""
     mine = [title for title in found if title in HEADINGS]
     missing = [title for title in HEADINGS if title not in mine]
     if missing:
@@ -105,7 +105,7 @@ def check_headings(found: Iterable[str]) -> None:
 
 
 def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
-    """A protocol's page as Markdown; `source` is its file, below the root.
+    """Return a protocol's page as Markdown; `source` is its file, below the root.
 
     Raises PageError when the module doc lacks a title or a heading.
     """
@@ -115,7 +115,7 @@ def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
         title, lead = _title(parts.pop(""))
     except PageError as error:
         raise PageError(f"{source}: {error}") from None
-    # References would be the last word otherwise.
+    # The fixed order ends in References.
     parts[LAST] = parts.pop(LAST)
     out = [_made_from(source), f"# {title}", *([lead] if lead else []), _facts(protocol, source)]
     for heading, lines in parts.items():
@@ -131,7 +131,7 @@ def page(protocol: ProtocolInfo, rust: str, source: Path) -> str:
 
 
 def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
-    """The index of all pages: {name: (protocol, its page's title)}."""
+    """Return the index of all pages, from {name: (protocol, its page's title)}."""
     rows = [
         f"| [`{name}`]({name}.md) | {_cell(title)} | {protocol.kind} "
         f"| {', '.join(protocol.backends)} | {protocol.header_bytes} |"
@@ -140,9 +140,9 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
     out = [
         _made_from(LAWS),
         "# Protocols",
-        "One page a protocol: the law with its numbered equations, the paper's symbols, the header "
-        "on the wire, every parameter with its source, how open places of the paper were read, "
-        "and, at the end, how the law has been validated.",
+        "One page per protocol: the law with its numbered equations, the paper's symbols, the "
+        "header on the wire, and every parameter with its source. Then how ambiguities of the "
+        "paper were read, and how the law has been validated.",
         "\n".join(
             [
                 "| name | protocol | kind | runs on | header (B) |",
@@ -158,9 +158,9 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
 
 
 def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, str]:
-    """Every page and the index, by their paths below the root.
+    """Return every page and the index, by their paths below the root.
 
-    Raises PageError for the first protocol whose file does not do.
+    Raises PageError for the first protocol whose file lacks something.
     """
     made: dict[Path, str] = {}
     titles: dict[str, tuple[ProtocolInfo, str]] = {}
@@ -174,14 +174,14 @@ def pages(known: Mapping[str, ProtocolInfo], root: Path = ROOT) -> dict[Path, st
 
 
 def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
-    """The pages that are not there, or not as they should be, or that no protocol has any more."""
+    """Return the pages that are missing, not current, or without a protocol."""
     changed = [path for path, text in made.items() if _text(root / path) != text]
     there = sorted((root / PAGES).glob("*.md"))
     return changed + [p.relative_to(root) for p in there if p.relative_to(root) not in made]
 
 
 def main(arguments: list[str]) -> int:
-    """Writes the pages, or with `--check` only says which would change; the exit code."""
+    """Write the pages, or with `--check` only list those to change; return the exit code."""
     try:
         made = pages(protocols.load())
     except PageError as error:
@@ -190,7 +190,7 @@ def main(arguments: list[str]) -> int:
     changed = differences(made)
     if "--check" in arguments:
         for path in changed:
-            print(f"{path}: not current, `make docs` makes it so", file=sys.stderr)
+            print(f"{path}: not current: run `make docs`", file=sys.stderr)
         return 1 if changed else 0
     (ROOT / PAGES).mkdir(parents=True, exist_ok=True)
     for path in changed:
@@ -211,10 +211,10 @@ def _made_from(source: Path) -> str:
 
 
 def _title(lines: list[str]) -> tuple[str, str]:
-    """The first sentence of the lines above the first heading, and the rest of them."""
+    """Return the first sentence of the lines above the first heading, and the rest."""
     text = "\n".join(lines).strip()
     if not text:
-        raise PageError("expected a line that says what the protocol is, above the first heading")
+        raise PageError("expected a line that describes the protocol, above the first heading")
     paragraph, _, rest = text.partition("\n\n")
     title, stop, more = " ".join(paragraph.split()).partition(". ")
     lead = f"{more}\n\n{rest}" if stop else rest
@@ -222,7 +222,7 @@ def _title(lines: list[str]) -> tuple[str, str]:
 
 
 def _body(lines: list[str]) -> str:
-    """A section's lines, deeper headings demoted, links turned into code; code blocks as is."""
+    """Return a section's lines, headings one level down, links as code; code blocks unchanged."""
     out: list[str] = []
     prose: list[str] = []
     fenced = False
@@ -242,7 +242,7 @@ def _body(lines: list[str]) -> str:
 
 
 def plain_links(text: str) -> str:
-    """Markdown in which links to Rust items are plain code; links to addresses stay."""
+    """Turn links to Rust items into plain code; keep links to addresses."""
 
     def turn(match: re.Match[str]) -> str:
         if match["code"] is not None:
@@ -296,7 +296,7 @@ def _unit(param: ParamInfo) -> str:
 
 
 def _default(param: ParamInfo) -> str:
-    """A default as a scenario may write it."""
+    """Return a default as a scenario may write it."""
     value = param.default
     if value is None:
         return "–"

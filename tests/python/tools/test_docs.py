@@ -137,9 +137,9 @@ def test_a_heading_of_its_own_stays_where_it_is():
     ("old", "new", "message"),
     [
         ("//! # Router\n", "", "toy.rs: expected the headings .*; no Router"),
-        ("//! # Law\n", "//! # Law\n//! # Law\n", "toy.rs: the heading Law comes twice"),
+        ("//! # Law\n", "//! # Law\n//! # Law\n", "toy.rs: the heading Law occurs twice"),
         ("//! # Router\n//! # Source\n", "//! # Source\n//! # Router\n", "in the order Law"),
-        (RUST[: RUST.index("//! # Law")], "", "expected a line that says what"),
+        (RUST[: RUST.index("//! # Law")], "", "expected a line that describes"),
     ],
 )
 def test_a_file_that_does_not_do_is_named(old, new, message):
