@@ -42,8 +42,8 @@ from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 from waterfill.theory import equilibrium, sampled, subject
-from waterfill.theory.documents import given
 from waterfill.theory.loops import Points, Reals
+from waterfill.theory.params import given
 
 Document: TypeAlias = dict[str, Any]
 

@@ -39,14 +39,15 @@ def loop(protocol, found, *, paper=True, full=True):
 def test_loops_on_the_axis_are_those_of_the_theory():
     s = 1j * OMEGA
     mine = params("maxnet", alpha=0.5)
-    for paper, gains in ((True, maxnet.eq13(mine)), (False, maxnet.implemented(mine))):
+    p = maxnet.Params.of(mine)
+    for paper, gains in ((True, maxnet.eq13(p)), (False, maxnet.implemented(p))):
         want = 0.5 * maxnet.response(gains, OMEGA, TAU_S)
         assert loop("maxnet", mine, paper=paper)(s, 1.0) == pytest.approx(want, rel=1e-9)
     katabi = xcp.response(0.4, 0.226, TAU_S, OMEGA)
     mine = params("xcp", alpha=0.4, beta=0.226)
     assert loop("xcp", mine)(s, 1.0) == pytest.approx(katabi, rel=1e-9)
     mine = params("aecp")
-    want = aecp.open_loop(aecp.gains(mine), OMEGA, TAU_S)
+    want = aecp.open_loop(aecp.Params.of(mine).gains, OMEGA, TAU_S)
     assert loop("aecp", mine)(s, 1.0) == pytest.approx(want, rel=1e-9)
 
 
@@ -70,7 +71,7 @@ def test_xcp_is_stable_within_katabis_region():
 
 def test_aecps_delay_margin_is_eq_38s():
     found = params("aecp")
-    margin_s = aecp.loop_margins(aecp.gains(found)).delay_margin_s
+    margin_s = aecp.loop_margins(aecp.Params.of(found).gains).delay_margin_s
     for tau_s, verdict in (
         (0.95 * margin_s, stability_vs_fluid.STABLE),
         (1.05 * margin_s, stability_vs_fluid.SPLIT),

@@ -68,9 +68,9 @@ def stability(
     from waterfill.theory import subject
 
     tau_s = _time_s("max-rtt", max_rtt)
-    about = subject.of(what, sets or [], laws.ABLE, protocol)
+    about = subject.of(what, sets or [], laws.PROTOCOLS, protocol)
     if not tune:
-        document = laws.of(about, tau_s)
+        document = laws.document(about, tau_s)
         _answer(
             document, theory_tables.rows(document), json, output, _stability_figures(about, tau_s)
         )
@@ -85,7 +85,7 @@ def stability(
         message = f"expected degrees from 1 to 80, got {phase_margin:g}"
         raise InputError("command line", "phase-margin", message)
     verify_s = _time_s("verify-rtt", verify_rtt)
-    document = laws.tune(about, tau_s, verify_s, eta, phase_margin)
+    document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
     _answer(
         document,
         theory_tables.rows(document),
@@ -131,7 +131,7 @@ def equilibrium(
     document = documents.equilibrium_of(about)
     _answer(
         document, theory_tables.equilibrium(document), json, output,
-        lambda: {"equilibrium": plots.rest(document)},
+        lambda: {"equilibrium": plots.equilibrium(document)},
     )  # fmt: skip
 
 
@@ -187,7 +187,8 @@ def _time_s(option: str, text: str) -> float:
 def _maxnet_loops(values: dict[str, Any]) -> dict[str, Any]:
     from waterfill.theory import maxnet
 
-    return {"eq. 13": maxnet.eq13(values), "as implemented": maxnet.implemented(values)}
+    params = maxnet.Params.of(values)
+    return {"eq. 13": maxnet.eq13(params), "as implemented": maxnet.implemented(params)}
 
 
 def _stability_figures(about: Any, tau_s: float) -> Any:
@@ -201,7 +202,8 @@ def _stability_figures(about: Any, tau_s: float) -> Any:
             lead = plots.lead_or_lag(loops["as implemented"], values["alpha"])
             return {"construction": plots.construction(loops, tau_s), "lead-or-lag": lead}
         if about.protocol == "aecp":
-            return {"margin": plots.aecp_margin(aecp.gains(values), values["t_2"])}
+            params = aecp.Params.of(values)
+            return {"margin": plots.aecp_margin(params.gains, params.t_2_s)}
         if about.protocol == "vcp":
             return {"margin": plots.vcp_margin(values["xi"])}
         if about.protocol == "jetmax":
@@ -254,7 +256,7 @@ def _time_figures(about: Any, document: dict[str, Any], tau_s: float) -> Any:
             link = aecp.Link(
                 document["capacity_packets_s"], 1.0, document["x_0"], document["r_0"], values["q_0"]
             )
-            return {"efficiency": plots.aecp_efficiency(aecp.gains(values), link)}
+            return {"efficiency": plots.aecp_efficiency(aecp.Params.of(values).gains, link)}
         if about.protocol == "jetmax":
             return {"steps": plots.jetmax_steps(values["tau"])}
         return {}

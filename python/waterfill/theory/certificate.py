@@ -1,9 +1,8 @@
-"""Certificates of MaxNet's stability: what was checked, how, and by how much it holds.
+"""Certificates of MaxNet's stability: what was checked, on which points, and with what margin.
 
-Three things, each for eq. 13 and for the loop as implemented: Algorithm 3's line and limit; its
+Three things, each for eq. 13 and for the loop as implemented: Algorithm 3's line and α_max; its
 two premises point by point, since Lemma 2 proves them for eq. 13 only; and Lemma 1 itself, for
-given round trips or for every mixture up to τ̄, which allows a larger α than any one line can
-prove.
+given RTTs or for every mixture up to τ̄. Lemma 1 allows a larger α than any one line can prove.
 """
 
 from __future__ import annotations
@@ -19,25 +18,25 @@ from waterfill.theory import loops, maxnet
 from waterfill.theory.loops import Line, Reals
 from waterfill.theory.maxnet import Gains
 
-# Beyond this angle the gain of F is below 1/_FAR of its reach, at a phase that turns quickly:
-# taken as a disc, at whatever phase is worst.
+# Above this ωτ F is small and its phase turns quickly: it is replaced by a disc, which covers
+# every phase.
 _FAR = 30.0
-# A disc's polygon must hold the disc: corners stand a little outside.
+# A polygon that contains the unit disc, so its corners are slightly outside.
 _DISC = np.exp(2j * math.pi * np.arange(32) / 32) / math.cos(math.pi / 32)
 
-# What a finer mixture could still take off α_max: from 400 to 1500 round trips it is 0.1 %.
+# How much a finer mixture could still lower α_max: going from 400 to 1500 RTTs lowers it by 0.1 %.
 GRID_SLACK = 0.01
 
 
 class Limit(NamedTuple):
-    """By Lemma 1: the largest stable α, and the frequency at which a larger one would fail."""
+    """Lemma 1's largest stable α, and the frequency at which a larger one fails."""
 
     alpha_max: float
     omega_rad_s: float
 
 
 class Check(NamedTuple):
-    """One line of a certificate: what, over which points, the worst value, its bound."""
+    """One line of a certificate: what is checked, on which points, the worst value, its bound."""
 
     what: str
     points: str
@@ -47,12 +46,12 @@ class Check(NamedTuple):
 
 
 def hull_limit(gains: Gains, taus_s: Iterable[float]) -> Limit:
-    """`[maxnet-2007:lemma1]` The largest α with −1/α to the left of Co{F(jω, τ_i)} at all ω.
+    """`[maxnet-2007:lemma1]` Return the largest α with −1/α left of Co{F(jω, τ_i)} at all ω.
 
-    Exact for the round trips given, over a grid of frequencies refined at its worst point.
+    Exact for the given RTTs, on a grid of frequencies refined around its worst points.
     """
     taus = np.unique(np.fromiter(taus_s, dtype=np.float64))
-    # A hull first meets the axis where one F crosses it: never between two frequencies of a grid.
+    # Each F crosses the axis at a known frequency, which need not be on the grid.
     best, where = 0.0, math.nan
     for tau in (float(tau) for tau in taus):
         omega = maxnet.omega_0(gains, tau)
@@ -61,7 +60,7 @@ def hull_limit(gains: Gains, taus_s: Iterable[float]) -> Limit:
             best, where = size, omega
     low, high = 0.1 * maxnet.omega_0(gains, float(taus[-1])), 10.0 * math.pi / taus[0]
     grid = np.geomspace(low, high, max(400, int(100 * math.log(high / low))))
-    # No hull reaches beyond its largest |F|: most frequencies are settled by that.
+    # No hull extends beyond its largest |F|, which settles most frequencies.
     reach = np.array([_reach(gains, float(omega), taus) for omega in grid])
     values = np.zeros(len(grid))
     for i in np.argsort(-reach):
@@ -86,7 +85,7 @@ def _reach(gains: Gains, omega: float, taus: Reals) -> float:
 
 
 def mixture(tau_max_s: float, count: int = 400, decades: float = 9.0) -> Reals:
-    """Round trips that stand for every mixture up to τ̄: dense near it, where the worst ones are."""
+    """Return RTTs that represent every mixture up to τ̄: dense near τ̄, where the worst ones are."""
     wide = tau_max_s * np.geomspace(10.0**-decades, 1.0, count // 2)
     near = tau_max_s * np.linspace(0.02, 1.0, count - count // 2)
     return np.unique(np.concatenate([wide, near]))
@@ -103,17 +102,17 @@ def _crossing(gains: Gains, omega: float, taus: Reals) -> float:
 
 
 def premises(gains: Gains, tau_max_s: float, threshold: float, line: Line) -> list[Check]:
-    """The two premises of Proposition 1 on a grid of frequencies and round trips.
+    """Check the two premises of Proposition 1 on a grid of frequencies and RTTs.
 
-    Below the threshold every F is below the real axis; from it on every F is below the line. Then
-    so is every convex hull, which is Lemma 1's condition for every α below 1/intercept.
+    Below the threshold frequency every F is below the real axis; above it every F is below the
+    line. Then so is every convex hull, which is Lemma 1's condition for every α < 1/intercept.
     """
     taus = tau_max_s * np.geomspace(1e-9, 1.0, 900)[:, None]
     phis = np.geomspace(1e-6, 20.0, 800)[None, :]
     omegas = phis / taus
     points = maxnet.response(gains, omegas, taus)
     below = omegas < threshold
-    # The sine of the angle above the real axis; a hair of rounding at τ̄ and the threshold.
+    # The sine of the angle above the real axis; it is rounding error at τ̄ and the threshold.
     rise = float(np.max((points.imag / np.abs(points))[below]))
     height = (line.run * points.imag - points.real) / line.intercept - 1
     worst = float(np.max(height[~below]))
@@ -125,28 +124,28 @@ def premises(gains: Gains, tau_max_s: float, threshold: float, line: Line) -> li
         Check("F below the line for ω ≥ ω̲", cells, worst, "≤ 1e-9", worst <= 1e-9),
         Check(
             "|F| beyond ωτ = 20 less than the line's distance from 0",
-            f"{len(taus)} round trips", tail, f"< {beyond:.4f}", tail < beyond,
+            f"{len(taus)} RTTs", tail, f"< {beyond:.4f}", tail < beyond,
         ),
     ]  # fmt: skip
 
 
 def falls(gains: Gains, tau_max_s: float) -> Check:
-    """`[maxnet-2007:lemma2]` ω₀(τ) falls as τ grows: its largest step up, relative, over a grid."""
+    """`[maxnet-2007:lemma2]` Check that ω₀(τ) falls as τ grows, by its largest relative rise."""
     taus = tau_max_s * np.geomspace(1e-6, 1.0, 200)
     values = np.array([maxnet.omega_0(gains, float(tau)) for tau in taus])
     rise = float(np.max(np.diff(values) / values[:-1]))
-    return Check("ω₀(τ) falls as τ grows", "200 round trips", rise, "< 0", rise < 0)
+    return Check("ω₀(τ) falls as τ grows", "200 RTTs", rise, "< 0", rise < 0)
 
 
 _CUT = "Proposition 2: the tail below τ′ stays below y = γx"
 
 
 def truncation(gains: Gains, built: maxnet.Construction) -> Check:
-    """`[maxnet-2007:prop2]` Whether the tail stays below y = γx for every τ below τ′.
+    """`[maxnet-2007:prop2]` Check that the tail stays below y = γx for every τ below τ′.
 
-    The proposition leaves those τ out, by Lemma 2(5), which compares round trips at one φ; the
-    tail is at one ω, and there the phase need not be monotone. No certificate rests on it: the
-    premises are checked on the whole tail. The value is the sine of the largest angle above.
+    The proposition leaves those τ out by Lemma 2(5), which compares RTTs at one φ. The tail is at
+    one ω, where the phase need not be monotone. No certificate depends on it: the premises are
+    checked on the whole tail. The value is the sine of the largest angle above the line.
     """
     if built.tau_cut_s == 0:  # the whole tail is above y = γx: nothing is left out
         return Check(_CUT, "no τ′", -math.inf, "≤ 0", True)
@@ -158,49 +157,82 @@ def truncation(gains: Gains, built: maxnet.Construction) -> Check:
     back = taus[heights > 0]
     where = f", back above from {back[0]:.4g} to {back[-1]:.4g} s" if len(back) else ""
     value = float(np.max(heights))
-    points = f"{len(taus)} round trips below {built.tau_cut_s:.4g} s{where}"
+    points = f"{len(taus)} RTTs below {built.tau_cut_s:.4g} s{where}"
     return Check(_CUT, points, value, "≤ 0", value <= 0)
 
 
-def certify(gains: Gains, alpha: float, tau_max_s: float) -> dict[str, Any]:
-    """Everything that is checked for one loop, as a document.
+class Certificate(NamedTuple):
+    """Everything that is checked for one loop up to τ̄; times in s, frequencies in rad/s."""
 
-    `certified` is whether α is proven stable for every mixture of round trips up to τ̄: by
-    Algorithm 3 with its premises checked, or else by Lemma 1 over the mixture itself.
-    """
+    gains: Gains
+    alpha: float
+    max_rtt_s: float
+    built: maxnet.Construction
+    limit: Limit
+    checks: list[Check]
+    proposition_2: Check
+
+    @property
+    def by_algorithm_3(self) -> bool:
+        """Whether Algorithm 3 proves α stable: its premises hold and α is below its α_max."""
+        return all(check.holds for check in self.checks) and self.alpha < self.built.alpha_max
+
+    @property
+    def by_lemma_1(self) -> bool:
+        """Whether Lemma 1 proves α stable, with `GRID_SLACK` for what its grid may miss."""
+        return self.alpha < (1 - GRID_SLACK) * self.limit.alpha_max
+
+    @property
+    def certified(self) -> bool:
+        """Whether α is proven stable for every mixture of RTTs up to τ̄, by either proof."""
+        return self.by_algorithm_3 or self.by_lemma_1
+
+    def document(self) -> dict[str, Any]:
+        """Return the certificate as keys of `theory stability --json`."""
+        return {
+            "alpha": self.alpha,
+            "alpha_t_s": self.gains.alpha_t_s,
+            "eta": self.gains.eta,
+            "average": self.gains.average,
+            "dt_p_s": self.gains.dt_p_s,
+            "max_rtt_s": self.max_rtt_s,
+            "omega_rad_s": self.built.omega_rad_s,
+            "slope": self.built.line.slope,
+            "alpha_max": self.built.alpha_max,
+            "tau_cut_s": self.built.tau_cut_s,
+            "proposition_2": self.proposition_2._asdict(),
+            "alpha_max_lemma1": self.limit.alpha_max,
+            "omega_lemma1_rad_s": self.limit.omega_rad_s,
+            "checks": [check._asdict() for check in self.checks],
+            "by_algorithm_3": self.by_algorithm_3,
+            "by_lemma_1": self.by_lemma_1,
+            "certified": self.certified,
+        }
+
+
+def certify(gains: Gains, alpha: float, tau_max_s: float) -> Certificate:
+    """Check one loop for every mixture of RTTs up to τ̄."""
     built = maxnet.construct(gains, tau_max_s)
     checks = [falls(gains, tau_max_s), *premises(gains, tau_max_s, built.omega_rad_s, built.line)]
     limit = hull_limit(gains, mixture(tau_max_s))
-    cut = truncation(gains, built)
-    by_line = all(check.holds for check in checks) and alpha < built.alpha_max
-    by_hull = alpha < (1 - GRID_SLACK) * limit.alpha_max
-    return {
-        "alpha": alpha,
-        "alpha_t_s": gains.alpha_t_s,
-        "eta": gains.eta,
-        "average": gains.average,
-        "dt_p_s": gains.dt_p_s,
-        "max_rtt_s": tau_max_s,
-        "omega_rad_s": built.omega_rad_s,
-        "slope": built.line.slope,
-        "alpha_max": built.alpha_max,
-        "tau_cut_s": built.tau_cut_s,
-        "proposition_2": cut._asdict(),
-        "alpha_max_lemma1": limit.alpha_max,
-        "omega_lemma1_rad_s": limit.omega_rad_s,
-        "checks": [check._asdict() for check in checks],
-        "by_algorithm_3": by_line,
-        "by_lemma_1": by_hull,
-        "certified": by_line or by_hull,
-    }
+    return Certificate(gains, alpha, tau_max_s, built, limit, checks, truncation(gains, built))
 
 
-def common_zero(gains: Gains, alpha: float, tau_max_s: float) -> dict[str, float]:
-    """`[maxnet-2007:VIII.C]` The largest zero z common to all flows that Lemma 1 allows up to τ̄.
+class CommonZero(NamedTuple):
+    """The largest zero z (rad/s) common to all flows that is stable, and the times it gives (s).
 
-    With it, flows become fair in a time constant of 1/z whatever their round trip; with z = η/τ
-    each in τ/η. `fair_s` and `fair_common_s` are the two at the round trip αT.
+    Flows become fair with the time constant `fair_common_s` = 1/z whatever their RTT; with z = η/τ
+    of each flow's own it is τ/η, which at τ = αT is `fair_s`.
     """
+
+    zero_rad_s: float
+    zero_times_max_rtt: float
+    fair_common_s: float
+    fair_s: float
+
+
+def common_zero(gains: Gains, alpha: float, tau_max_s: float) -> CommonZero:
+    """`[maxnet-2007:VIII.C]` Find the largest common zero z that Lemma 1 allows up to τ̄."""
     taus = mixture(tau_max_s, count=80)
 
     def excess(log_z: float) -> float:
@@ -209,9 +241,4 @@ def common_zero(gains: Gains, alpha: float, tau_max_s: float) -> dict[str, float
 
     low, high = math.log(1e-6 / tau_max_s), math.log(10.0 / tau_max_s)
     z = math.exp(float(brentq(excess, low, high, xtol=1e-3)))
-    return {
-        "zero_rad_s": z,
-        "zero_times_max_rtt": z * tau_max_s,
-        "fair_common_s": 1 / z,
-        "fair_s": gains.alpha_t_s / gains.eta,
-    }
+    return CommonZero(z, z * tau_max_s, 1 / z, gains.alpha_t_s / gains.eta)

@@ -1,14 +1,14 @@
-"""The documents that `waterfill theory … --json` prints, put together from the other files.
+"""The documents that `waterfill theory … --json` prints, except those of `theory stability`.
 
 Each has `command` and `protocol`, the contract's keys at the top (null where a law has no such
-thing), and `rows`: what a table shows, {what, value, unit, paper, source}.
+quantity), and `rows`: the lines of the command's table.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypedDict
 
 from waterfill.network import protocols
 from waterfill.theory import (
@@ -17,6 +17,7 @@ from waterfill.theory import (
     equilibrium,
     jetmax,
     maxnet,
+    params,
     sampled,
     subject,
     tuning,
@@ -24,6 +25,7 @@ from waterfill.theory import (
     xcp,
 )
 from waterfill.theory.loops import Margins
+from waterfill.theory.params import number
 from waterfill.theory.subject import Subject
 
 Document: TypeAlias = dict[str, Any]
@@ -32,97 +34,134 @@ MARGIN = ("maxnet", "aecp", "xcp", "rcp", "vcp")
 CONVERGENCE = ("maxnet", "aecp", "jetmax", "vcp")
 ENCODING = ("maxnet", "aecp")
 
-# Round trips at which MaxNet's fast path is shown: what the readings and the thesis name.
+# RTTs at which MaxNet's fast path is shown: those of the papers' readings and of the thesis.
 _FAST_RTTS_S = [10e-6, 1e-3, 16e-3, 80e-3]
+# Fractions of capacity (θ) and of the largest rate (ε) that AECP's times are given for.
+_FRACTIONS = (0.5, 0.9, 0.99)
 
 
-def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = "") -> Document:
-    """One line of a document's `rows`: our value, and the paper's with its place."""
+class Row(TypedDict):
+    """One line of a table: our value with its unit, and the paper's value with its place."""
+
+    what: str
+    value: Any
+    unit: str
+    paper: Any
+    source: str
+
+
+def row(what: str, value: Any, unit: str = "", paper: Any = None, source: str = "") -> Row:
+    """Return one line of a document's `rows`."""
     return {"what": what, "value": value, "unit": unit, "paper": paper, "source": source}
 
 
 def same(given: Sequence[float], printed: Sequence[float]) -> bool:
-    """Whether parameters are those of a printed case, to rounding."""
+    """Return whether parameters are those of a printed case, to rounding."""
     return all(math.isclose(a, b, rel_tol=1e-6) for a, b in zip(given, printed, strict=True))
 
 
-def margins_of(found: Margins) -> Document:
-    """Margins as a document's keys, and whether the loop is stable."""
+def margins_document(found: Margins) -> Document:
+    """Return margins, and whether the loop is stable, as a document's keys."""
     return {**found._asdict(), "stable": found.stable}
 
 
-def given(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters that have a value, as the core takes them."""
-    return {name: value for name, value in params.items() if value is not None}
-
-
-def sampled_rows(limits: Mapping[str, float]) -> list[Document]:
-    """Rows of AECP's delay margins with its sampling times."""
+def sampled_rows(limits: Mapping[str, float]) -> list[Row]:
+    """Return rows of AECP's delay margins with its sampling times."""
     names = {
         "continuous": "continuous source, T₂ = t_2",
         "exact": "exact source, T₁ = τ",
-        "printed": "printed form, T₁ = τ, weight ατ unbounded",
-        "clamped": "printed form, T₁ = τ, weight at most 1 (as implemented)",
+        "printed": "printed form, T₁ = τ, unbounded weight ατ",
+        "clamped": "printed form, T₁ = τ, weight up to 1 (as implemented)",
     }
     return [row(f"delay margin: {names[s]}", value, "s") for s, value in limits.items()]
 
 
+# --- theory margin ------------------------------------------------------------------------------
+
+
 def margin(about: Subject, rtt_s: float | None) -> Document:
-    """`theory margin`: crossover, phase margin and delay margin of the loop of one round trip."""
-    params: dict[str, Any] = about.params
-    extra: Document = {}
-    rows: list[Document] = []
-    if about.protocol == "aecp":
-        g = aecp.gains(params)
-        found = aecp.loop_margins(g, rtt_s or 0.0)
-        limits = {s: sampled.margin_s(g, params["t_2"], s) for s in sampled.SOURCES}
-        extra = {"sampled_delay_margin_s": limits}
-        rows = sampled_rows(limits)
-        if rtt_s is not None:
-            grows = {s: sampled.growth(g, params["t_2"], rtt_s, s).per_s for s in sampled.SOURCES}
-            extra["sampled_growth_per_s"] = grows
-            rows += [row(f"growth a second at this round trip: {s}", v) for s, v in grows.items()]
-    elif about.protocol == "maxnet":
-        rtt_s = rtt_s or 0.08
-        found = maxnet.loop_margins(maxnet.eq13(params), params["alpha"], rtt_s)
-        real = maxnet.implemented(params)
-        mine = maxnet.loop_margins(real, params["alpha"], rtt_s)
-        extra = {
-            "implemented": margins_of(mine),
-            "compensator": maxnet.compensator_gain(real, rtt_s),
-        }
-        rows = [
-            row("αT/τ: above 1 leads, below lags", extra["compensator"]),
-            row("as implemented: crossover", mine.crossover_rad_s, "rad/s"),
-            row("as implemented: phase margin", mine.phase_margin_deg, "°"),
-            row("as implemented: delay margin", mine.delay_margin_s, "s"),
-            row("as implemented: gain margin", mine.gain_margin),
-        ]
-    elif about.protocol == "vcp":
-        rtt_s = rtt_s or 0.2
-        found = vcp.loop_margins(vcp.kappa(params["xi"]), rtt_s)
-    else:
-        rtt_s = rtt_s or 0.1
-        found = xcp.loop_margins(params["alpha"], params["beta"], rtt_s)
-        if about.protocol == "rcp":
-            empty = xcp.loop_margins(params["alpha"], 0.0, rtt_s)
-            extra = {"empty_queue": margins_of(empty)}
-            rows = [row("empty queue: phase margin", empty.phase_margin_deg, "°")]
+    """Return `theory margin`: crossover, phase margin and delay margin of the loop of one RTT."""
+    makers = {
+        "aecp": _aecp_margin,
+        "maxnet": _maxnet_margin,
+        "vcp": _vcp_margin,
+        "xcp": _xcp_margin,
+        "rcp": _rcp_margin,
+    }
+    rtt_s, found, extra, rows = makers[about.protocol](about.params, rtt_s)
     head = [
-        row("round trip", rtt_s, "s"),
+        row("RTT", rtt_s, "s"),
         row("crossover", found.crossover_rad_s, "rad/s"),
         row("phase margin", found.phase_margin_deg, "°"),
-        row("delay margin: further delay it bears", found.delay_margin_s, "s"),
+        row("delay margin: additional delay before instability", found.delay_margin_s, "s"),
         row("gain margin", found.gain_margin),
     ]
     return {
         "command": "margin",
         "protocol": about.protocol,
         "rtt_s": rtt_s,
-        **margins_of(found),
+        **margins_document(found),
         **extra,
         "rows": [*head, *rows],
     }
+
+
+# What a protocol's margins consist of: the RTT used, the loop's margins, more keys, more rows.
+_Margin: TypeAlias = tuple[float | None, Margins, Document, list[Row]]
+
+
+def _aecp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
+    p = aecp.Params.of(values)
+    g = p.gains
+    found = aecp.loop_margins(g, rtt_s or 0.0)
+    limits = {s: sampled.margin_s(g, p.t_2_s, s) for s in sampled.SOURCES}
+    extra: Document = {"sampled_delay_margin_s": limits}
+    rows = sampled_rows(limits)
+    if rtt_s is not None:
+        growth = {s: sampled.growth(g, p.t_2_s, rtt_s, s).per_s for s in sampled.SOURCES}
+        extra["sampled_growth_per_s"] = growth
+        rows += [row(f"growth per second at this RTT: {s}", v) for s, v in growth.items()]
+    return rtt_s, found, extra, rows
+
+
+def _maxnet_margin(values: params.Values, rtt_s: float | None) -> _Margin:
+    p = maxnet.Params.of(values)
+    rtt_s = rtt_s or 0.08
+    found = maxnet.loop_margins(maxnet.eq13(p), p.alpha, rtt_s)
+    real = maxnet.implemented(p)
+    margins = maxnet.loop_margins(real, p.alpha, rtt_s)
+    compensator = maxnet.compensator_gain(real, rtt_s)
+    extra = {"implemented": margins_document(margins), "compensator": compensator}
+    rows = [
+        row("αT/τ: above 1 leads, below lags", compensator),
+        row("as implemented: crossover", margins.crossover_rad_s, "rad/s"),
+        row("as implemented: phase margin", margins.phase_margin_deg, "°"),
+        row("as implemented: delay margin", margins.delay_margin_s, "s"),
+        row("as implemented: gain margin", margins.gain_margin),
+    ]
+    return rtt_s, found, extra, rows
+
+
+def _vcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
+    rtt_s = rtt_s or 0.2
+    return rtt_s, vcp.loop_margins(vcp.kappa(number(values, "xi")), rtt_s), {}, []
+
+
+def _xcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
+    rtt_s = rtt_s or 0.1
+    alpha, beta = xcp.Gains.of(values)
+    return rtt_s, xcp.loop_margins(alpha, beta, rtt_s), {}, []
+
+
+def _rcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
+    rtt_s, found, _, _ = _xcp_margin(values, rtt_s)
+    assert rtt_s is not None
+    empty = xcp.loop_margins(xcp.Gains.of(values).alpha, 0.0, rtt_s)
+    rows = [row("empty queue: phase margin", empty.phase_margin_deg, "°")]
+    return rtt_s, found, {"empty_queue": margins_document(empty)}, rows
+
+
+# --- theory equilibrium -------------------------------------------------------------------------
 
 
 def equilibrium_of(about: Subject) -> Document:
@@ -130,7 +169,7 @@ def equilibrium_of(about: Subject) -> Document:
     assert about.network is not None
     assert about.scenario is not None
     core = about.network
-    targets = protocols.targets({about.protocol: given(about.params)})
+    targets = protocols.targets({about.protocol: params.given(about.params)})
     fair = subject.at_rest(core, targets)
     model = "max-min beside acknowledgements"
     rested = subject.at_rest(core, targets, acknowledgements=True)
@@ -177,27 +216,31 @@ def equilibrium_of(about: Subject) -> Document:
     }
 
 
+# --- theory convergence -------------------------------------------------------------------------
+
+
 def convergence(about: Subject, rtt_s: float) -> Document:
-    """`theory convergence`: how long a law takes, by its formulas and by its equations."""
+    """Return `theory convergence`: how long a law takes, by its formulas and by its equations."""
     makers = {
         "aecp": _aecp_times,
         "maxnet": _maxnet_times,
         "jetmax": _jetmax_times,
         "vcp": _vcp_times,
     }
-    found = makers[about.protocol](dict(about.params), rtt_s)
+    found = makers[about.protocol](about.params, rtt_s)
     return {"command": "convergence", "protocol": about.protocol, "rtt_s": rtt_s, **found}
 
 
-def _aecp_times(params: dict[str, Any], rtt_s: float) -> Document:
-    """Of the case of the readings: 62500 packets/s, one flow from the protocol's x_0 and r(0)."""
-    g = aecp.gains(params)
-    capacity, x_0 = 62500.0, params["x_0"]
-    first = capacity if params["r_0"] == "capacity" else x_0
-    link = aecp.Link(capacity, 1.0, x_0, first, params["q_0"])
-    ratio = capacity / x_0
+def _aecp_times(values: params.Values, rtt_s: float) -> Document:
+    """Return times for 62500 packets/s and one flow that starts at the protocol's x_0 and r(0)."""
+    p = aecp.Params.of(values)
+    g = p.gains
+    capacity = 62500.0
+    r_0 = capacity if p.r_0 == "capacity" else p.x_0
+    link = aecp.Link(capacity, 1.0, p.x_0, r_0, p.q_0)
+    ratio = capacity / p.x_0
     rows, efficiency, fairness = [], [], []
-    for theta in (0.5, 0.9, 0.99):
+    for theta in _FRACTIONS:
         time_s = aecp.efficiency_time_s(g, link, theta)
         low_s, high_s = aecp.efficiency_bounds_s(g, ratio, theta)
         efficiency.append(
@@ -209,8 +252,8 @@ def _aecp_times(params: dict[str, Any], rtt_s: float) -> Document:
             }
         )
         bounds = f"{low_s:.2f} to {high_s:.2f}"
-        rows.append(row(f"eq. 6: {theta:g}-efficiency", time_s, "s", bounds, "Theorem 2"))
-    for epsilon in (0.5, 0.9, 0.99):
+        rows.append(row(f"eq. 6: time to {theta:g}-efficiency", time_s, "s", bounds, "Theorem 2"))
+    for epsilon in _FRACTIONS:
         printed = aecp.fairness_time_printed_s(g, ratio, epsilon)
         solved = aecp.fairness_time_s(g, ratio, epsilon)
         integrated = aecp.fairness_time_integrated_s(g, ratio, epsilon)
@@ -222,56 +265,59 @@ def _aecp_times(params: dict[str, Any], rtt_s: float) -> Document:
                 "integrated_s": integrated,
             }
         )
-        rows.append(row(f"eq. 31 solved: {epsilon:g}-fairness", solved, "s", printed, "Theorem 3"))
-        rows.append(row(f"eq. 30 integrated: {epsilon:g}-fairness", integrated, "s"))
+        title = f"time to {epsilon:g}-fairness"
+        rows.append(row(f"eq. 31 solved: {title}", solved, "s", printed, "Theorem 3"))
+        rows.append(row(f"eq. 30 integrated: {title}", integrated, "s"))
     return {
         "capacity_packets_s": capacity,
-        "x_0": x_0,
-        "r_0": first,
+        "x_0": p.x_0,
+        "r_0": r_0,
         "efficiency": efficiency,
         "fairness": fairness,
         "rows": rows,
     }
 
 
-def _maxnet_times(params: dict[str, Any], rtt_s: float) -> Document:
-    alpha = params["alpha"]
-    rows, found = [], {}
-    for name, gains in (("eq13", maxnet.eq13(params)), ("implemented", maxnet.implemented(params))):
-        span_s = 40 * max(rtt_s, gains.alpha_t_s, min(rtt_s / params["eta"], 30 * rtt_s))
-        step = tuning.step_response(gains, alpha, rtt_s, span_s)
-        found[name] = {
+def _maxnet_times(values: params.Values, rtt_s: float) -> Document:
+    p = maxnet.Params.of(values)
+    rows: list[Row] = []
+    found: Document = {}
+    for key, title, gains in (
+        ("eq13", "eq. 13", maxnet.eq13(p)),
+        ("implemented", "as implemented", maxnet.implemented(p)),
+    ):
+        span_s = 40 * max(rtt_s, gains.alpha_t_s, min(rtt_s / p.eta, 30 * rtt_s))
+        step = tuning.step_response(gains, p.alpha, rtt_s, span_s)
+        found[key] = {
             "two_thirds_s": step.two_thirds_s,
             "after_six_rtts": step.initial,
             "settled_s": step.settled_s,
         }
-        title = "eq. 13" if name == "eq13" else "as implemented"
         rows += [
-            row(f"{title}: two thirds of the way", step.two_thirds_s, "s"),
-            row(f"{title}: part of the way after six round trips", step.initial),
-            row(f"{title}: within 2 % for good", step.settled_s, "s"),
+            row(f"{title}: time to two thirds of a step", step.two_thirds_s, "s"),
+            row(f"{title}: fraction of a step after six RTTs", step.initial),
+            row(f"{title}: settling time to 2 %", step.settled_s, "s"),
         ]
-    tau_eta = rtt_s / params["eta"]
-    rows.append(row("time constant τ/η of the zero", tau_eta, "s"))
-    return {**found, "zero_time_s": tau_eta, "rows": rows}
+    zero_time_s = rtt_s / p.eta
+    rows.append(row("time constant τ/η of the zero", zero_time_s, "s"))
+    return {**found, "zero_time_s": zero_time_s, "rows": rows}
 
 
-def _jetmax_times(params: dict[str, Any], rtt_s: float) -> Document:
-    steps = jetmax.steps_to(0.01, params["tau"])
-    seconds = steps * (rtt_s + params["interval"])
+def _jetmax_times(values: params.Values, rtt_s: float) -> Document:
+    steps = jetmax.steps_to(0.01, number(values, "tau"))
+    seconds = steps * (rtt_s + number(values, "interval"))
     return {
         "steps": steps,
         "rows": [
             row("control intervals to 1 %", steps, "", 6, "jetmax-2006, abstract"),
-            row("at most, with a full interval in each", seconds, "s"),
+            row("longest time, with a full interval per step", seconds, "s"),
         ],
     }
 
 
-def _vcp_times(params: dict[str, Any], rtt_s: float) -> Document:
-    times = {
-        r: vcp.increase_time_s(r, params["xi"], params["t_rho"]) for r in (10.0, 100.0, 1000.0)
-    }
+def _vcp_times(values: params.Values, rtt_s: float) -> Document:
+    xi, interval_s = number(values, "xi"), number(values, "t_rho")
+    times = {ratio: vcp.increase_time_s(ratio, xi, interval_s) for ratio in (10.0, 100.0, 1000.0)}
     return {
         "increase_s": {f"{ratio:g}": value for ratio, value in times.items()},
         "rows": [
@@ -280,49 +326,40 @@ def _vcp_times(params: dict[str, Any], rtt_s: float) -> Document:
     }
 
 
+# --- theory encoding ----------------------------------------------------------------------------
+
+
 def encoding_of(about: Subject) -> Document:
-    """`theory encoding`: what the header's field can say."""
+    """Return `theory encoding`: range and precision of the header's field."""
     head = {"command": "encoding", "protocol": about.protocol}
     if about.protocol == "aecp":
-        found = encoding.aecp()
+        factor = encoding.aecp()
         rows = [
-            row("smallest factor", found["factor_min"], "packets/s"),
-            row("largest factor", found["factor_max"], "packets/s"),
-            row("step of the factor", found["rate_step"]),
-            row("largest rounding", found["rounding"]),
+            row("smallest factor", factor.factor_min, "packets/s"),
+            row("largest factor", factor.factor_max, "packets/s"),
+            row("step of the factor", factor.rate_step),
+            row("largest rounding", factor.rounding),
         ]
-        return {**head, **found, "rows": rows}
-    params: dict[str, Any] = about.params
-    found = encoding.maxnet(params, _FAST_RTTS_S)
-    default = same((params["t"], params["x_max"]), (0.4, 1e15))
+        return {**head, **factor.document(), "rows": rows}
+    p = maxnet.Params.of(about.params)
+    field = encoding.maxnet(p, _FAST_RTTS_S)
+    default = same((p.t_s, p.x_max_bps), (0.4, 1e15))
     rows = [
-        row(
-            "integer bits for 32 bit/s to 10¹⁵ bit/s", found["bits_needed"]["integer"], "", 4, "§V"
-        ),
-        row(
-            "fractional bits for a precision of 10⁻⁵",
-            found["bits_needed"]["fraction"],
-            "",
-            18,
-            "§V",
-        ),
+        row("integer bits for 32 bit/s to 10¹⁵ bit/s", field.needed.integer, "", 4, "§V"),
+        row("fractional bits for a precision of 10⁻⁵", field.needed.fraction, "", 18, "§V"),
         row(
             "step of a rate in equilibrium, 2⁻¹⁸/T",
-            found["rate_step"],
+            field.rate_step,
             "",
             1e-5 if default else None,
             "§V, abstract: 0.001 %",
         ),
-        row("smallest rate of a price", found["rate_min_bps"], "bit/s"),
-        row("smallest start rate", found["start_rate_min_bps"], "bit/s"),
+        row("smallest rate that a price expresses", field.rate_min_bps, "bit/s"),
+        row("smallest start rate", field.start_rate_min_bps, "bit/s"),
     ]
-    for fast in found["fast_path"]:
-        rows.append(
-            row(
-                f"step of ln x on the fast path at {fast['rtt_s']:g} s, (α/τ)·2⁻¹⁸",
-                fast["log_rate_step"],
-            )
-        )
-        rows.append(row(f"ξ's time constant at {fast['rtt_s']:g} s", fast["xi_time_s"], "s"))
-    rows.append(row("ξ as quick as a round trip at αηT", found["shortest_rtt_s"], "s"))
-    return {**head, **found, "rows": rows}
+    for fast in field.fast_path:
+        at = f"at {fast.rtt_s:g} s"
+        rows.append(row(f"step of ln x on the fast path {at}, (α/τ)·2⁻¹⁸", fast.log_rate_step))
+        rows.append(row(f"ξ's time constant {at}", fast.xi_time_s, "s"))
+    rows.append(row("RTT that equals ξ's time constant, αηT", field.shortest_rtt_s, "s"))
+    return {**head, **field.document(), "rows": rows}

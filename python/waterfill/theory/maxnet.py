@@ -1,31 +1,57 @@
 """MaxNet's stability: maxnet-2007 §VIII.
 
-The loop of one round trip τ is αF(s, τ; 1) with F of eq. 13; Lemma 1 asks that the convex hull
-of the F of all flows passes the real axis to the right of −1/α. Algorithm 3 finds an α_max that
-does for every mixture of round trips up to τ̄. Two loops are at hand: eq. 13 as printed, and
-what is implemented, where the receiver averages prices over one round trip, 1/(1 + sτ), and the
-router holds each price for dt_p, (1 − e^(−s·dt_p))/(s·dt_p).
+The loop of flows with one RTT τ is αF(s, τ; 1) with F of eq. 13. Lemma 1 requires that the convex
+hull of all flows' F crosses the real axis to the right of −1/α. Algorithm 3 finds an α_max that
+satisfies it for every mixture of RTTs up to τ̄. There are two loops: eq. 13 as printed, and the loop
+as implemented, where the receiver averages prices over one RTT, 1/(1 + sτ), and the router holds
+each price for dt_p, (1 − e^(−s·dt_p))/(s·dt_p).
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
 
-from waterfill.theory import loops
+from waterfill.theory import loops, params
 from waterfill.theory.loops import Line, Margins, Points, Reals
 
 
+class Params(NamedTuple):
+    """The protocol's parameters that its analysis uses: α, η, T, x_max, and the implementation's.
+
+    `average`: the receiver averages prices over one RTT. `dt_p_s`: how long a router holds a price.
+    """
+
+    alpha: float
+    eta: float
+    t_s: float
+    x_max_bps: float
+    average: bool
+    dt_p_s: float
+
+    @classmethod
+    def of(cls, values: params.Values) -> Params:
+        """Return the parameters from the registry's values."""
+        return cls(
+            alpha=params.number(values, "alpha"),
+            eta=params.number(values, "eta"),
+            t_s=params.number(values, "t"),
+            x_max_bps=params.number(values, "x_max"),
+            average=params.flag(values, "average"),
+            dt_p_s=params.number(values, "dt_p"),
+        )
+
+
 class Gains(NamedTuple):
-    """What F depends on beside frequency and round trip; α itself only scales it.
+    """What F depends on beside frequency and RTT; α itself only scales it.
 
     `alpha_t_s` is αT in seconds, `eta` the zero's η. `average`: the receiver averages prices over
-    one round trip. `dt_p_s`: the router holds a price for so long; 0 for eq. 13. `zero_rad_s` is
-    a zero z common to all flows, as in eq. 11 and the paper's [17], in place of η/τ.
+    one RTT. `dt_p_s`: how long the router holds a price; 0 for eq. 13. `zero_rad_s` is a zero z
+    common to all flows, as in eq. 11 and the paper's [17], in place of η/τ.
     """
 
     alpha_t_s: float
@@ -35,22 +61,18 @@ class Gains(NamedTuple):
     zero_rad_s: float | None = None
 
 
-def eq13(params: dict[str, Any]) -> Gains:
-    """The loop of eq. 13 for parameters of the protocol, in SI units."""
-    return Gains(params["alpha"] * params["t"], params["eta"])
+def eq13(p: Params) -> Gains:
+    """Return the loop of eq. 13."""
+    return Gains(p.alpha * p.t_s, p.eta)
 
 
-def implemented(params: dict[str, Any]) -> Gains:
-    """The loop as it is implemented, for parameters of the protocol, in SI units.
-
-    With a gain of 1 where the link has μ, since a link's `target` may be 1.
-    """
-    printed = eq13(params)
-    return printed._replace(average=params["average"], dt_p_s=params["dt_p"])
+def implemented(p: Params) -> Gains:
+    """Return the loop as implemented, with a gain of 1 for μ, since a link's `target` may be 1."""
+    return eq13(p)._replace(average=p.average, dt_p_s=p.dt_p_s)
 
 
 def response(gains: Gains, omega: Reals | float, tau_s: Reals | float) -> Points:
-    """`[maxnet-2007:eq13]` F(jω, τ; 1), of any shapes that broadcast; eq. 11 with a common zero.
+    """`[maxnet-2007:eq13]` Return F(jω, τ; 1) for shapes that broadcast; eq. 11 if z is common.
 
     F = e^(−sτ)/(sτ) · (sτ + zτ)/(sτ + zτ·αT/τ), zτ = η unless the zero is common.
     """
@@ -67,18 +89,18 @@ def response(gains: Gains, omega: Reals | float, tau_s: Reals | float) -> Points
 
 
 def averaging(phi: Reals) -> Points:
-    """`[maxnet-2007:VI]` 1/(1 + sτ): an average that forgets with weight dt/τ."""
+    """`[maxnet-2007:VI]` Return 1/(1 + sτ): an exponential average with weight dt/τ."""
     return np.asarray(1 / (1 + 1j * phi), dtype=np.complex128)
 
 
 def hold(omega: Reals, interval_s: float) -> Points:
-    """`[maxnet-2007:fig3]` (1 − e^(−s·dt))/(s·dt): a price kept for dt after its update."""
+    """`[maxnet-2007:fig3]` Return (1 − e^(−s·dt))/(s·dt): a price is held for dt."""
     half = omega * interval_s / 2
     return np.asarray(np.sinc(half / math.pi) * np.exp(-1j * half), dtype=np.complex128)
 
 
 def phase(gains: Gains, omega: Reals | float, tau_s: float) -> Reals:
-    """`[maxnet-2007:eq15]` θ in radians, not folded: about −π/2 at low frequencies."""
+    """`[maxnet-2007:eq15]` Return θ in radians, unwrapped: about −π/2 at low frequencies."""
     omega = np.asarray(omega, dtype=np.float64)
     phi = omega * tau_s
     zero = gains.eta if gains.zero_rad_s is None else gains.zero_rad_s * tau_s
@@ -90,12 +112,12 @@ def phase(gains: Gains, omega: Reals | float, tau_s: float) -> Reals:
 
 
 def omega_0(gains: Gains, tau_s: float) -> float:
-    """`[maxnet-2007:eq14]` ω₀(τ): the lowest frequency at which F meets the real axis.
+    """`[maxnet-2007:eq14]` Return ω₀(τ), the lowest frequency at which F meets the real axis.
 
-    There the phase is −π for the first time. A dense grid brackets it: the lag compensator can
-    make the phase turn twice (only when η > 2).
+    The phase is −π there for the first time. A dense grid brackets it, since the lag compensator
+    can turn the phase twice (only for η > 2).
     """
-    # At φ = 5 the delay alone has brought the phase below −π.
+    # At φ = 5 the delay alone brings the phase below −π.
     grid = np.concatenate([[1e-12], np.geomspace(1e-6, 5.0, 2000)]) / tau_s
     reached = int(np.argmax(phase(gains, grid, tau_s) <= -math.pi))
     return float(
@@ -110,10 +132,10 @@ def omega_0(gains: Gains, tau_s: float) -> float:
 
 
 class Construction(NamedTuple):
-    """Algorithm 3 for one αT, η and τ̄: its threshold frequency, line and limit.
+    """Algorithm 3 for one αT, η and τ̄: its threshold frequency, line and α_max.
 
     `spiral` and `tail` are points of S and T for a plot. `tau_cut_s` is Proposition 2's τ′: only
-    round trips above it can touch the line.
+    RTTs above it can touch the line.
     """
 
     omega_rad_s: float
@@ -124,21 +146,21 @@ class Construction(NamedTuple):
     tail: Points
 
 
-# Points of each curve, before the two that touch the line are found to rounding.
+# Points of each curve. The two that touch the line are then found to rounding.
 _CURVE = 4001
 
 
 def construct(gains: Gains, tau_max_s: float, slope: float | None = None) -> Construction:
-    """`[maxnet-2007:alg3]` The line above spiral and tail with the largest α_max, or of `slope`.
+    """`[maxnet-2007:alg3]` Construct the line above spiral and tail, of `slope` if given.
 
-    The algorithm does not fix the line: any that lies above both curves proves stability up to
-    its own α_max. Without `slope` it is the one that maximises α_max.
+    The algorithm does not fix the line: any line above both curves proves stability up to its own
+    α_max. Without `slope` it is the line with the largest α_max.
     """
     threshold = omega_0(gains, tau_max_s)
-    # The spiral's gain falls by the time its phase has turned once more: two turns are enough.
+    # The spiral's gain falls with each turn of its phase: two turns are enough.
     omegas = np.linspace(threshold, threshold + 4 * math.pi / tau_max_s, _CURVE)
     spiral = response(gains, omegas, tau_max_s)
-    # To the left of the origin; shorter round trips bend to −j/(ω̲·αT) and on to the right.
+    # It starts left of the origin; shorter RTTs bend to −j/(ω̲·αT) and on to the right.
     taus = tau_max_s * np.geomspace(1.0, 1e-9, 4 * _CURVE)
     tail = response(gains, threshold, taus)
     both = np.concatenate([spiral, tail])
@@ -153,8 +175,7 @@ def construct(gains: Gains, tau_max_s: float, slope: float | None = None) -> Con
 
 
 def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: bool) -> Line:
-    """The line with its two touching points found to rounding rather than on a grid."""
-
+    """Return the line with its two points of contact found to rounding, not on a grid."""
     phi_0, top = omega * tau_max_s, math.log(tau_max_s)
     phis = np.linspace(phi_0, phi_0 + 2 * math.pi, 400)
     logs = np.linspace(top - 20, top, 2000)
@@ -168,7 +189,7 @@ def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: boo
             points = response(gains, omega, np.exp(log_tau))
             return np.asarray(run * points.imag - points.real)
 
-        return max(_most(on_spiral, phis), _most(on_tail, logs))
+        return max(_maximum(on_spiral, phis), _maximum(on_tail, logs))
 
     if not free:
         return Line(line.run, reach(line.run))
@@ -182,8 +203,8 @@ def _refined(gains: Gains, omega: float, tau_max_s: float, line: Line, free: boo
     return Line(float(found.x), float(found.fun))
 
 
-def _most(function: Callable[[Reals | float], Reals], grid: Reals) -> float:
-    """The largest value of a function of one variable: on the grid, then beside its best point."""
+def _maximum(function: Callable[[Reals | float], Reals], grid: Reals) -> float:
+    """Return the maximum of a function: on the grid, then near the grid's best point."""
     values = function(grid)
     i = int(np.argmax(values))
     around = (float(grid[max(0, i - 1)]), float(grid[min(len(grid) - 1, i + 1)]))
@@ -194,7 +215,7 @@ def _most(function: Callable[[Reals | float], Reals], grid: Reals) -> float:
 
 
 def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
-    """`[maxnet-2007:prop2]` τ′: the largest τ of the tail at which F has the direction of the line.
+    """`[maxnet-2007:prop2]` Return τ′, the largest τ at which the tail crosses y = γx.
 
     At τ̄ the tail is on the negative real axis, above y = γx; at τ′ it falls below that line.
     """
@@ -203,7 +224,6 @@ def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
         points = response(gains, omega, np.exp(log_tau))
         return np.asarray((line.run * points.imag - points.real) / np.abs(points))
 
-    # At τ̄ itself F is on the real axis, above y = γx.
     grid = np.linspace(math.log(tau_max_s), math.log(tau_max_s) - 25, 4000)
     first = int(np.argmax(height(grid) < 0))
     if first == 0:
@@ -213,7 +233,7 @@ def _cut(gains: Gains, omega: float, tau_max_s: float, line: Line) -> float:
 
 
 def loop_margins(gains: Gains, alpha: float, tau_s: float) -> Margins:
-    """The margins of αF for flows that all have the round trip τ."""
+    """Return the margins of αF for flows that all have the RTT τ."""
     fast, slow = min(tau_s, gains.alpha_t_s), max(tau_s, gains.alpha_t_s)
     low = 1e-4 * min(1.0, gains.eta) * min(1 / slow, gains.alpha_t_s / tau_s**2)
     high = 100.0 / fast
@@ -221,17 +241,17 @@ def loop_margins(gains: Gains, alpha: float, tau_s: float) -> Margins:
 
 
 def compensator_gain(gains: Gains, tau_s: float) -> float:
-    """`[maxnet-2007:VIII.B]` κ/ν = αT/τ: above 1 the compensator leads, below it lags."""
+    """`[maxnet-2007:VIII.B]` Return κ/ν = αT/τ: the compensator leads above 1, lags below."""
     return gains.alpha_t_s / tau_s
 
 
 def closed_loop_peak(gains: Gains, alpha: float, tau_s: float) -> float:
-    """The largest |L/(1 + L)| over frequencies: 1 is no resonance, inf the edge of stability."""
+    """Return the largest |L/(1 + L)|: 1 without resonance, inf at the stability boundary."""
     omega = np.geomspace(1e-5, 20.0, 20000) / tau_s
     loop = alpha * response(gains, omega, tau_s)
     return float(np.max(np.abs(loop / (1 + loop))))
 
 
 def settling_s(gains: Gains, alpha: float, tau_s: float) -> float:
-    """The time constant in which flows become fair: 1/z, the slow zero's (η/τ, or the common z)."""
+    """Return the time constant of fairness, 1/z of the slow zero (z = η/τ, or the common z)."""
     return 1 / (gains.eta / tau_s if gains.zero_rad_s is None else gains.zero_rad_s)

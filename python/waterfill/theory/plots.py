@@ -1,12 +1,13 @@
-"""Figures of the theory: what `waterfill theory … -o DIR` writes. Same input, same bytes.
+"""Figures of the theory, as `waterfill theory … -o DIR` writes them. Same input, same bytes.
 
-Okabe and Ito's colours, each line with a style of its own, as in `waterfill.analysis.plots`,
-whose `save` writes them.
+Colours are Okabe and Ito's, and every line has its own style, as in `waterfill.analysis.plots`,
+whose `save` writes the files.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def _finish(axes: list[Any]) -> None:
 
 
 def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
-    """`[maxnet-2007:fig10]` Spiral, tail and line of Algorithm 3, a panel for each loop."""
+    """`[maxnet-2007:fig10]` Draw spiral, tail and line of Algorithm 3, one panel per loop."""
     figure, axes = _figure(len(loops))
     for axis, (title, gains) in zip(axes, loops.items(), strict=True):
         built = maxnet.construct(gains, tau_max_s)
@@ -65,9 +66,9 @@ def construction(loops: dict[str, Gains], tau_max_s: float) -> Figure:
 def lead_or_lag(
     gains: Gains, alpha: float, ratios: tuple[float, ...] = (4.0, 1.0, 0.25, 0.05)
 ) -> Figure:
-    """`[maxnet-2007:VIII.B]` Leading (αT/τ > 1) against lagging: open loop, resonance, a step.
+    """`[maxnet-2007:VIII.B]` Draw leading (αT/τ > 1) against lagging: phase, resonance, step.
 
-    αT, α and η stay; the round trip is αT/ratio. Frequency and time are in units of it.
+    αT, α and η are fixed; the RTT is αT/ratio. Frequency and time are in units of the RTT.
     """
     figure, axes = _figure(3)
     styles = ("-", "--", "-.", ":")
@@ -89,7 +90,7 @@ def lead_or_lag(
     for axis in axes[:2]:
         axis.set_xscale("log")
         axis.set_xlabel("ωτ (rad)")
-    axes[2].set_xlabel("time (round trips)")
+    axes[2].set_xlabel("time (RTTs)")
     axes[0].set_title(f"α = {alpha:g}, αT = {gains.alpha_t_s:g} s, η = {gains.eta:g}", loc="left")
     _finish(axes)
     for axis in axes[1:]:
@@ -98,7 +99,7 @@ def lead_or_lag(
 
 
 def aecp_margin(g: aecp.Gains, t_2_s: float) -> Figure:
-    """Eq. 38's Nyquist curve at several round trips; growth of the sampled loops against τ."""
+    """Draw eq. 38's Nyquist curve at several RTTs, and the sampled loops' growth against τ."""
     figure, axes = _figure(2)
     bare = aecp.loop_margins(g)
     omega = np.geomspace(0.2 * bare.crossover_rad_s, 40 * bare.crossover_rad_s, 3000)
@@ -129,7 +130,7 @@ def aecp_margin(g: aecp.Gains, t_2_s: float) -> Figure:
         f"eq. 38: {bare.delay_margin_s:.4f} s", (bare.delay_margin_s, 1.0),
         xytext=(4, -14), textcoords="offset points", fontsize="small",
     )  # fmt: skip
-    axes[1].set_xlabel("round trip τ (s)")
+    axes[1].set_xlabel("RTT τ (s)")
     axes[1].set_ylabel("growth of the slowest mode (1/s)")
     axes[1].set_title(f"sampled: T₂ = {t_2_s:g} s", loc="left")
     _finish(axes)
@@ -139,7 +140,7 @@ def aecp_margin(g: aecp.Gains, t_2_s: float) -> Figure:
 def aecp_efficiency(
     g: aecp.Gains, link: aecp.Link, thetas: tuple[float, ...] = (0.5, 0.9, 0.99)
 ) -> Figure:
-    """Eq. 6 without delay beside Theorem 2's bounds."""
+    """Draw eq. 6 without delay, and Theorem 2's bounds."""
     figure, axes = _figure(1)
     axis = axes[0]
     ratio = link.capacity / (link.flows * link.x_0)
@@ -161,7 +162,7 @@ def aecp_efficiency(
     axis.set_ylim(0, 1.6)
     axis.set_xlim(0, 1.1 * last)
     axis.set_xlabel("time (s)")
-    axis.set_ylabel("part of capacity")
+    axis.set_ylabel("fraction of capacity")
     axis.set_title(f"eq. 6, C/(N·x₀) = {ratio:g}", loc="left")
     _finish(axes)
     axis.legend(frameon=False, loc="upper left")
@@ -169,30 +170,34 @@ def aecp_efficiency(
 
 
 def region(alpha: float, beta: float, name: str) -> Figure:
-    """The stable α and β of XCP's loop (RCP's with a standing queue), and where we are."""
+    """Draw the stable α and β of XCP's loop (RCP's with a standing queue), and the given point."""
     figure, axes = _figure(1)
     axis = axes[0]
     phi = np.linspace(1e-3, math.pi / 2, 500)
-    a, b = xcp.edge(phi)
-    axis.plot(a, b, "-", color=BLUE, label="edge: α = φ sin φ, β = φ² cos φ")
+    a, b = xcp.boundary(phi)
+    axis.plot(a, b, "-", color=BLUE, label="boundary: α = φ sin φ, β = φ² cos φ")
     axis.fill_between(a, 0, b, color=BLUE, alpha=0.12)
-    some = np.linspace(0, xcp.KATABI_ALPHA_MAX, 100)
+    alphas = np.linspace(0, xcp.KATABI_ALPHA_MAX, 100)
     axis.plot(
-        some, some**2 * math.sqrt(2), "--", color=RED, label="katabi-2002: β = α²√2, α < π/(4√2)"
+        alphas,
+        alphas**2 * math.sqrt(2),
+        "--",
+        color=RED,
+        label="katabi-2002: β = α²√2, α < π/(4√2)",
     )
     axis.plot([alpha], [beta], "o", color="#000000", label=f"{name}: α = {alpha:g}, β = {beta:g}")
     axis.set_xlim(0, 1.7)
     axis.set_ylim(0, max(0.7, 1.15 * beta))
     axis.set_xlabel("α")
     axis.set_ylabel("β")
-    axis.set_title("stable below the edge (one link, one round trip)", loc="left")
+    axis.set_title("stable below the boundary (one link, one RTT)", loc="left")
     _finish(axes)
     axis.legend(frameon=False, fontsize="small", loc="upper right")
     return figure
 
 
 def vcp_margin(xi: float) -> Figure:
-    """Phase margin of VCP's fluid model against κ."""
+    """Draw the phase margin of VCP's fluid model against κ."""
     figure, axes = _figure(1)
     axis = axes[0]
     kappas = np.linspace(0.02, 2.0, 100)
@@ -205,13 +210,13 @@ def vcp_margin(xi: float) -> Figure:
     axis.axhline(0, color=GREY, linewidth=0.8)
     axis.set_xlabel("κ")
     axis.set_ylabel("phase margin (degrees)")
-    axis.set_title("VCP's fluid model, one link, one round trip", loc="left")
+    axis.set_title("VCP's fluid model, one link, one RTT", loc="left")
     _finish(axes)
     return figure
 
 
 def jetmax_steps(tau: float) -> Figure:
-    """What is left of a flow's distance from its target, control interval by control interval."""
+    """Draw a flow's remaining distance from its target per control interval."""
     figure, axes = _figure(1)
     axis = axes[0]
     steps = np.arange(0, 13)
@@ -222,15 +227,15 @@ def jetmax_steps(tau: float) -> Figure:
                   label=f"τ = {value:g}" + (" (overshoots)" if value > 1 else ""))  # fmt: skip
     axis.axhline(0.01, color=GREY, linewidth=0.8)
     axis.set_yscale("log")
-    axis.set_xlabel("round trips")
-    axis.set_ylabel("|x − g| as part of the first")
-    axis.set_title("JetMax with fixed members, whatever the delays", loc="left")
+    axis.set_xlabel("RTTs")
+    axis.set_ylabel("|x − g| relative to the initial one")
+    axis.set_title("JetMax with a fixed set of flows, any delays", loc="left")
     _finish(axes)
     return figure
 
 
 def maxnet_steps(loops: dict[str, Gains], alpha: float, tau_s: float) -> Figure:
-    """A flow's rate after capacity has grown by a factor e: the linear loops side by side."""
+    """Draw a flow's rate after capacity has grown by a factor e, in the linear loops."""
     figure, axes = _figure(1)
     axis = axes[0]
     pairs = zip(loops.items(), ("-", "--"), (BLUE, RED), strict=True)
@@ -240,14 +245,14 @@ def maxnet_steps(loops: dict[str, Gains], alpha: float, tau_s: float) -> Figure:
     axis.axhline(1.0, color=GREY, linewidth=0.8)
     axis.axhline(2 / 3, color=GREY, linewidth=0.8, linestyle=":")
     axis.set_xlabel("time (s)")
-    axis.set_ylabel("ln x, of a step by 1")
+    axis.set_ylabel("ln x after ln C steps by 1")
     axis.set_title(f"MaxNet, one flow, τ = {tau_s:g} s", loc="left")
     _finish(axes)
     return figure
 
 
 def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
-    """MaxNet's rate step on the fast path, and ξ's time constant, against the round trip."""
+    """Draw MaxNet's rate step on the fast path, and ξ's time constant, against the RTT."""
     figure, axes = _figure(2)
     taus = np.geomspace(1e-6, 1.0, 300)
     steps = 100 * alpha / taus * encoding.PRICE_STEP_S
@@ -262,14 +267,14 @@ def encoding_steps(alpha: float, eta: float, t_s: float) -> Figure:
     axes[1].axvline(encoding.shortest_rtt_s(alpha, eta, t_s), color=GREY, linewidth=0.8)
     axes[1].set_ylabel("time (s)")
     for axis in axes:
-        axis.set_xlabel("round trip τ (s)")
+        axis.set_xlabel("RTT τ (s)")
     axes[0].set_title(f"α = {alpha:g}, η = {eta:g}, T = {t_s:g} s", loc="left")
     _finish(axes)
     return figure
 
 
-def rest(document: dict[str, Any]) -> Figure:
-    """Rates at rest beside max-min, a bar for each entry of the scenario."""
+def equilibrium(document: Mapping[str, Any]) -> Figure:
+    """Draw rates in equilibrium beside max-min, one pair of bars per entry of the scenario."""
     figure, axes = _figure(1)
     axis = axes[0]
     flows = document["flows"][:40]

@@ -1,14 +1,14 @@
 """AECP's loop with its sampling times, as an exact discrete system with a delay.
 
-The router updates its factor every T₂ from the volume that arrived in it (eq. 49), the source
-its rate every T₁ = τ (eq. 48) or continuously (eq. 3). Near equilibrium, with u = ln x and v =
-ln r from their rest and w the queue from q₀ in seconds of capacity, everything between two
-updates is linear with a known solution, so the product of all steps over the common period of
-both clocks has the growth of the loop as its spectral radius. No step size, no approximation but
-the linear one; the queue's floor and the factor's ceiling are left out.
+The router updates its factor every T₂ from the volume that arrived in that interval (eq. 49). The
+source updates its rate every T₁ = τ (eq. 48) or continuously (eq. 3). Let u and v be the deviations
+of ln x and ln r from equilibrium, and w that of the queue, in seconds of capacity. Between two
+updates everything is linear with a known solution, so the spectral radius of the product of all
+steps over the common period of both clocks is the growth of the loop. The linearisation is the only
+approximation; the queue's lower limit and the factor's upper limit are left out.
 
 Sources: `continuous` (eq. 3 at every instant), `exact` (weight 1 − e^(−ατ)), `printed` (weight
-ατ, also beyond 1, where it is none) and `clamped` (ατ, at most 1: what is implemented).
+ατ, also above 1, where it is no weight) and `clamped` (ατ up to 1, as implemented).
 """
 
 from __future__ import annotations
@@ -30,21 +30,21 @@ WEIGHTS: dict[str, Callable[[float], float]] = {
 }
 SOURCES = ("continuous", *WEIGHTS)
 
-# Round trips are taken in these fractions of T₂: 1 ms of 100 ms.
+# RTTs are rounded to this fraction of T₂: 1 ms of 100 ms.
 _RESOLUTION = 100
 
 
 class Growth(NamedTuple):
-    """Growth of the slowest mode: its factor per second, below 1 where the loop is stable."""
+    """Growth of the slowest mode as a factor per second; below 1 if the loop is stable."""
 
     tau_s: float
     per_s: float
 
 
 def growth(g: Gains, t_2_s: float, tau_s: float, source: str, offset: float = 0.5) -> Growth:
-    """The loop's growth at a round trip, rounded to a hundredth of T₂ for the sampled sources.
+    """Return the loop's growth at an RTT, rounded to T₂/100 for the sampled sources.
 
-    `offset` is how far into a hundredth of T₂ the source's updates fall: between 0 and 1, so
+    `offset` is the phase of the source's updates in units of T₂/100. It is between 0 and 1, so
     that they never coincide with the router's.
     """
     if source == "continuous":
@@ -58,10 +58,10 @@ def growth(g: Gains, t_2_s: float, tau_s: float, source: str, offset: float = 0.
 def margin_s(
     g: Gains, t_2_s: float, source: str, longest_s: float = 2.0, offset: float = 0.5
 ) -> float:
-    """The largest τ up to which the loop is stable at every step of a scan; inf up to `longest_s`.
+    """Return the largest τ up to which the loop is stable; inf if stable up to `longest_s`.
 
-    A scan in steps of 10 ms finds where growth first passes 1; bisection finds the place, to a
-    hundredth of T₂ for the sampled sources, whose clocks make growth a rugged function of τ.
+    A scan in steps of T₂/10 finds where growth first reaches 1. Bisection refines it, to T₂/100 for
+    the sampled sources, whose clocks make growth a rugged function of τ.
     """
     step = 0.1 * t_2_s
     last = 0.0
@@ -82,7 +82,7 @@ def margin_s(
 
 
 def _router(g: Gains, t_2_s: float, state: int, u: int, a: int, w: int, v: int) -> Reals:
-    """`[aecp-2010:eq49]` linear: v falls by βT₂·(a/T₂ + w/T), a = ∫u since the last update."""
+    """`[aecp-2010:eq49]` Linearised: v falls by βT₂·(a/T₂ + w/T), a = ∫u since the last update."""
     step = np.eye(state)
     step[v, a] -= g.beta
     step[v, w] -= g.beta * t_2_s / g.t_s
@@ -91,9 +91,9 @@ def _router(g: Gains, t_2_s: float, state: int, u: int, a: int, w: int, v: int) 
 
 
 def _continuous(g: Gains, t_2_s: float, tau_s: float) -> float:
-    """Source by eq. 3 at every instant, hearing the router's steps τ later: period T₂.
+    """Return growth with eq. 3 at every instant, the router's steps τ late; the period is T₂.
 
-    The state is u, a, w and the factors v that are on their way, newest first.
+    The state is u, a, w and the factors v in transit, newest first.
     """
     whole, rest = divmod(tau_s / t_2_s, 1.0)
     rest_s = rest * t_2_s
@@ -101,16 +101,16 @@ def _continuous(g: Gains, t_2_s: float, tau_s: float) -> float:
     size = 3 + held
     u, a, w, v = 0, 1, 2, 3
 
-    def flow(lasts_s: float, heard: int) -> Reals:
+    def flow(span_s: float, received: int) -> Reals:
         step = np.eye(size)
-        decay = math.exp(-g.alpha * lasts_s)
-        filled = -math.expm1(-g.alpha * lasts_s) / g.alpha
-        step[u, u], step[u, heard] = decay, 1 - decay
+        decay = math.exp(-g.alpha * span_s)
+        filled = -math.expm1(-g.alpha * span_s) / g.alpha
+        step[u, u], step[u, received] = decay, 1 - decay
         for volume in (a, w):
-            step[volume, u], step[volume, heard] = filled, lasts_s - filled
+            step[volume, u], step[volume, received] = filled, span_s - filled
         return step
 
-    # After an update the source still hears the factor before; `rest` later the next one arrives.
+    # After an update the source still receives the previous factor; the next arrives `rest` later.
     shift = np.zeros((size, size))
     shift[u, u] = shift[a, a] = shift[w, w] = shift[v, v] = 1.0
     for i in range(1, held):
@@ -122,20 +122,20 @@ def _continuous(g: Gains, t_2_s: float, tau_s: float) -> float:
 
 
 def _sampled(g: Gains, t_2_s: float, ticks: int, weight: float, offset: float) -> float:
-    """Source by eq. 48 every τ: the factor it uses is the router's of one round trip before.
+    """Return growth with eq. 48 every τ; the source uses the router's factor of one RTT before.
 
     The state is u, a, w, v and the factor that the source will use next, read at its last update.
     """
     u, a, w, v, read = range(5)
     tick_s = t_2_s / _RESOLUTION
     update = _router(g, t_2_s, 5, u, a, w, v)
-    hear = np.eye(5)
-    hear[u, u], hear[u, read] = 1 - weight, weight
-    hear[read, :] = 0.0
-    hear[read, v] = 1.0
+    receive = np.eye(5)
+    receive[u, u], receive[u, read] = 1 - weight, weight
+    receive[read, :] = 0.0
+    receive[read, v] = 1.0
     period = math.lcm(ticks, _RESOLUTION)
     events = [(float(k), update) for k in range(0, period, _RESOLUTION)]
-    events += [(k + offset, hear) for k in range(0, period, ticks)]
+    events += [(k + offset, receive) for k in range(0, period, ticks)]
     events.sort(key=lambda event: event[0])
     product, scale, now = np.eye(5), 0.0, 0.0
     step = np.eye(5)

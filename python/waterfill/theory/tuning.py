@@ -1,6 +1,4 @@
-"""MaxNet's tuning procedure (maxnet-2007 §VIII.E) and responses in time that guide its third
-step.
-"""
+"""MaxNet's tuning procedure (maxnet-2007 §VIII.E), and the step responses for its third step."""
 
 from __future__ import annotations
 
@@ -11,16 +9,19 @@ import numpy as np
 from scipy.optimize import brentq
 
 from waterfill.theory import certificate, maxnet
+from waterfill.theory.certificate import Certificate
 from waterfill.theory.loops import Margins, Reals
-from waterfill.theory.maxnet import Gains
+from waterfill.theory.maxnet import Gains, Params
 
 # Step 2: "η ≈ 0.1", "a phase margin of 45°".
 ETA = 0.1
 PHASE_MARGIN_DEG = 45.0
+# The η that step 3 compares.
+_ETAS = (0.03, 0.06, 0.1, 0.2)
 
 
 class Tuned(NamedTuple):
-    """α and T (s) of step 2, with the margins at the round trip that was tuned for."""
+    """α and T (s) of step 2, with the margins at the RTT that was tuned for."""
 
     alpha: float
     t_s: float
@@ -28,9 +29,9 @@ class Tuned(NamedTuple):
 
 
 def tune(tau_s: float, eta: float, average: bool, dt_p_s: float, phase_margin_deg: float) -> Tuned:
-    """`[maxnet-2007:VIII.E]` Steps 1 and 2: αT = τ, and α for the phase margin at τ.
+    """`[maxnet-2007:VIII.E]` Do steps 1 and 2: αT = τ, and α for the phase margin at τ.
 
-    The text asks for Arg F > −3π/2 where |F| > 1; 45° above −π is −3π/4, which is taken here.
+    The text requires Arg F > −3π/2 where |F| > 1; a margin of 45° above −π is −3π/4, used here.
     """
     gains = Gains(tau_s, eta, average, dt_p_s)
 
@@ -44,8 +45,8 @@ def tune(tau_s: float, eta: float, average: bool, dt_p_s: float, phase_margin_de
 class Step(NamedTuple):
     """A flow's ln x after capacity has grown by a factor e: times (s), ln x, and three readings.
 
-    `two_thirds_s`: first at 2/3 of the way; `initial`: how far it is after six round trips;
-    `settled_s`: from when it stays within 2 %. inf where that does not happen in time.
+    `two_thirds_s`: when it first reaches 2/3 of the step; `initial`: the fraction reached after six
+    RTTs; `settled_s`: when it stays within 2 % for good. inf where it does not happen in time.
     """
 
     time_s: Reals
@@ -56,33 +57,33 @@ class Step(NamedTuple):
 
 
 def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -> Step:
-    """`[maxnet-2007:eq6]` linear: one flow of round trip τ on a link whose ln capacity steps by 1.
+    """`[maxnet-2007:eq6]` Linearised: one flow of RTT τ on a link whose ln capacity steps by 1.
 
-    ṗ = r − 1 with r = ln x; r = ξ − αq/τ; ξ̇ = (αη/τ²)((αT/τ − 1)q − Tξ); q is p one round trip
-    ago, averaged over one if the loop averages. ξ and the average are exact for a q that is its
-    mean over each step of τ/200 (τ/20 where τ is short beside αT and nothing happens within it).
+    ṗ = r − 1 with r = ln x; r = ξ − αq/τ; ξ̇ = (αη/τ²)((αT/τ − 1)q − Tξ); q is p one RTT ago,
+    averaged over one RTT if the loop averages. ξ and the average are exact for a q held at its mean
+    over each step of τ/200 (τ/20 if τ is short compared with αT, where ξ changes little per RTT).
     """
     t_s = gains.alpha_t_s / alpha
     lag = 200 if tau_s > 0.05 * gains.alpha_t_s else 20
     dt = tau_s / lag
     steps = math.ceil(duration_s / dt)
     keep_xi = math.exp(-alpha * gains.eta / tau_s**2 * t_s * dt)
-    keep_heard = math.exp(-dt / tau_s)
-    rest = alpha / tau_s - 1 / t_s
+    keep_received = math.exp(-dt / tau_s)
+    xi_gain = alpha / tau_s - 1 / t_s
     price = np.zeros(steps + 1)
     rate = np.zeros(steps + 1)
-    xi = heard = 0.0
+    xi = received = 0.0
     for k in range(steps):
         late = price[k - lag] if k >= lag else 0.0
         next_late = price[k + 1 - lag] if k + 1 >= lag else 0.0
         mean = (late + next_late) / 2
-        rate[k] = xi - alpha / tau_s * (heard if gains.average else late)
-        before, heard = heard, mean + (heard - mean) * keep_heard
-        q = (before + heard) / 2 if gains.average else mean
-        xi = rest * q + (xi - rest * q) * keep_xi
-        after = xi - alpha / tau_s * (heard if gains.average else next_late)
+        rate[k] = xi - alpha / tau_s * (received if gains.average else late)
+        before, received = received, mean + (received - mean) * keep_received
+        q = (before + received) / 2 if gains.average else mean
+        xi = xi_gain * q + (xi - xi_gain * q) * keep_xi
+        after = xi - alpha / tau_s * (received if gains.average else next_late)
         price[k + 1] = price[k] + dt * ((rate[k] + after) / 2 - 1)
-    rate[steps] = xi - alpha / tau_s * (heard if gains.average else price[steps - lag])
+    rate[steps] = xi - alpha / tau_s * (received if gains.average else price[steps - lag])
     times = np.asarray(dt * np.arange(steps + 1), dtype=np.float64)
     above = np.flatnonzero(rate >= 2 / 3)
     outside = np.flatnonzero(np.abs(rate - 1) > 0.02)
@@ -96,42 +97,88 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
     )  # fmt: skip
 
 
+class Trade(NamedTuple):
+    """What one η gives at one RTT (s): the readings of `Step`."""
+
+    eta: float
+    rtt_s: float
+    initial: float
+    two_thirds_s: float
+    settled_s: float
+
+
 def eta_table(
-    tuned: Tuned, tau_s: float, average: bool, dt_p_s: float, etas: tuple[float, ...]
-) -> list[dict[str, Any]]:
-    """Step 3: what η trades, at a quarter and at the whole of the round trip tuned for."""
+    tuned: Tuned, tau_s: float, average: bool, dt_p_s: float, etas: tuple[float, ...] = _ETAS
+) -> list[Trade]:
+    """Compare values of η (step 3), at a quarter of the RTT that was tuned for and at all of it."""
     rows = []
     for eta in etas:
         gains = Gains(tau_s, eta, average, dt_p_s)
-        for rtt in (tau_s / 4, tau_s):
-            step = step_response(gains, tuned.alpha, rtt, 60 * tau_s)
-            rows.append(
-                {
-                    "eta": eta, "rtt_s": rtt, "initial": step.initial,
-                    "two_thirds_s": step.two_thirds_s, "settled_s": step.settled_s,
-                }
-            )  # fmt: skip
+        for rtt_s in (tau_s / 4, tau_s):
+            step = step_response(gains, tuned.alpha, rtt_s, 60 * tau_s)
+            rows.append(Trade(eta, rtt_s, step.initial, step.two_thirds_s, step.settled_s))
     return rows
 
 
+class Tuning(NamedTuple):
+    """All four steps for one loop: the parameters, what η trades, the certificate."""
+
+    eta: float
+    tuned: Tuned
+    trades: list[Trade]
+    certificate: Certificate
+
+    @property
+    def params(self) -> dict[str, float]:
+        """The protocol's parameters that the procedure chose."""
+        return {"alpha": self.tuned.alpha, "t": self.tuned.t_s, "eta": self.eta}
+
+    def document(self) -> dict[str, Any]:
+        """Return the tuning as keys of `theory stability --tune --json`."""
+        margins = self.tuned.margins
+        return {
+            "params": self.params,
+            "phase_margin_deg": margins.phase_margin_deg,
+            "delay_margin_s": margins.delay_margin_s,
+            "crossover_rad_s": margins.crossover_rad_s,
+            "step": [trade._asdict() for trade in self.trades],
+            "certificate": self.certificate.document(),
+        }
+
+
+class Procedure(NamedTuple):
+    """The procedure's result for eq. 13, as in the paper, and for the loop as implemented."""
+
+    rtt_s: float
+    verify_rtt_s: float
+    eta: float
+    eq13: Tuning
+    implemented: Tuning
+
+    def document(self) -> dict[str, Any]:
+        """Return the result as the key `tune` of `theory stability --tune --json`."""
+        return {
+            "rtt_s": self.rtt_s,
+            "verify_rtt_s": self.verify_rtt_s,
+            "eta": self.eta,
+            "eq13": self.eq13.document(),
+            "implemented": self.implemented.document(),
+        }
+
+
 def procedure(
-    tau_s: float, verify_s: float, params: dict[str, Any], eta: float, phase_margin_deg: float
-) -> dict[str, Any]:
-    """All four steps as a document, for eq. 13 as in the paper and for the loop as implemented."""
-    found: dict[str, Any] = {"rtt_s": tau_s, "verify_rtt_s": verify_s, "eta": eta}
-    loops = {
-        "eq13": (False, 0.0),
-        "implemented": (bool(params["average"]), float(params["dt_p"])),
-    }
-    for name, (average, dt_p_s) in loops.items():
+    tau_s: float, verify_s: float, p: Params, eta: float, phase_margin_deg: float
+) -> Procedure:
+    """Tune for the RTT τ, and certify the result for every mixture of RTTs up to `verify_s`."""
+
+    def one(average: bool, dt_p_s: float) -> Tuning:
         tuned = tune(tau_s, eta, average, dt_p_s, phase_margin_deg)
         gains = Gains(tau_s, eta, average, dt_p_s)
-        found[name] = {
-            "params": {"alpha": tuned.alpha, "t": tuned.t_s, "eta": eta},
-            "phase_margin_deg": tuned.margins.phase_margin_deg,
-            "delay_margin_s": tuned.margins.delay_margin_s,
-            "crossover_rad_s": tuned.margins.crossover_rad_s,
-            "step": eta_table(tuned, tau_s, average, dt_p_s, (0.03, 0.06, 0.1, 0.2)),
-            "certificate": certificate.certify(gains, tuned.alpha, verify_s),
-        }
-    return found
+        return Tuning(
+            eta,
+            tuned,
+            eta_table(tuned, tau_s, average, dt_p_s),
+            certificate.certify(gains, tuned.alpha, verify_s),
+        )
+
+    return Procedure(tau_s, verify_s, eta, one(False, 0.0), one(p.average, p.dt_p_s))

@@ -1,8 +1,8 @@
 """XCP's stability: the analysis of Katabi, Handley and Rohrs 2002.
 
-One link, flows of one round trip d: ẏ = −(α/d)·(y(t − d) − c) − (β/d²)·q(t − d), q̇ = y − c. In
-units of d nothing is left but α and β: L = (α·jφ + β)/(jφ)²·e^(−jφ), φ = ωd. RCP's loop with a
-standing queue is the same.
+One link, flows of one RTT d: ẏ = −(α/d)·(y(t − d) − c) − (β/d²)·q(t − d), q̇ = y − c. In units of
+d only α and β remain: L = (α·jφ + β)/(jφ)²·e^(−jφ), φ = ωd. RCP's loop with a standing queue is
+the same.
 """
 
 from __future__ import annotations
@@ -14,15 +14,27 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import brentq
 
-from waterfill.theory import loops
+from waterfill.theory import loops, params
 from waterfill.theory.loops import Margins, Points, Reals
 
 # katabi-2002, Theorem 1: sufficient with β = α²√2.
 KATABI_ALPHA_MAX = math.pi / (4 * math.sqrt(2))
 
 
+class Gains(NamedTuple):
+    """α and β, without a unit; RCP has the same two."""
+
+    alpha: float
+    beta: float
+
+    @classmethod
+    def of(cls, values: params.Values) -> Gains:
+        """Return the gains from the registry's values."""
+        return cls(params.number(values, "alpha"), params.number(values, "beta"))
+
+
 class Share(NamedTuple):
-    """A part of a link's response: its weight, and the round trip (s) after which it comes."""
+    """One part of a link's response: its weight, and the RTT (s) after which it arrives."""
 
     weight: float
     tau_s: float
@@ -31,27 +43,33 @@ class Share(NamedTuple):
 def response(
     alpha: float, beta: float, d_s: float, omega: Reals, shares: Sequence[Share] = ()
 ) -> Points:
-    """`[katabi-2002:L]` (α/(sd) + β/(sd)²) · Σ weight·e^(−sτ); all of it after d without shares."""
+    """`[katabi-2002:L]` Return (α/(sd) + β/(sd)²) · Σ weight·e^(−sτ) over the shares.
+
+    Without shares the whole response arrives after d.
+    """
     s = 1j * np.asarray(omega, dtype=np.float64)
     delayed = sum(share.weight * np.exp(-s * share.tau_s) for share in shares or [Share(1.0, d_s)])
     return np.asarray((alpha / (s * d_s) + beta / (s * d_s) ** 2) * delayed, dtype=np.complex128)
 
 
 def loop_margins(alpha: float, beta: float, d_s: float, shares: Sequence[Share] = ()) -> Margins:
-    """The margins of the link's loop."""
+    """Return the margins of the link's loop."""
     longest = max((share.tau_s for share in shares), default=d_s)
     low = 1e-4 * min(alpha, math.sqrt(beta) if beta > 0 else alpha) / max(d_s, longest)
     high = 1e2 * max(alpha, math.sqrt(beta)) / d_s
     return loops.margins(lambda w: response(alpha, beta, d_s, w, shares), low, high)
 
 
-def edge(phi: Reals) -> tuple[Reals, Reals]:
-    """`[katabi-2002:L]` = −1 at φ: α = φ·sin φ, β = φ²·cos φ, the edge of the stable region."""
+def boundary(phi: Reals) -> tuple[Reals, Reals]:
+    """`[katabi-2002:L]` Solve L = −1 at φ: return α = φ·sin φ and β = φ²·cos φ.
+
+    This is the boundary of the stable region.
+    """
     return phi * np.sin(phi), phi**2 * np.cos(phi)
 
 
 def alpha_range(beta: float) -> tuple[float, float]:
-    """The α between which the loop is stable for a β; (nan, nan) beyond 0.55, where none is."""
+    """Return the α between which the loop is stable at this β; (nan, nan) for β above 0.55."""
     top = brentq(lambda phi: 2 - phi * math.tan(phi), 0.5, 1.5)  # where φ²·cos φ is largest
     if beta > top**2 * math.cos(top):
         return math.nan, math.nan
@@ -68,5 +86,5 @@ def alpha_range(beta: float) -> tuple[float, float]:
 
 
 def katabi_beta(alpha: float) -> float:
-    """`[katabi-2002:theorem1]` β = α²√2."""
+    """`[katabi-2002:theorem1]` Return β = α²√2."""
     return alpha**2 * math.sqrt(2)

@@ -151,5 +151,5 @@ def test_jetmax():
 def test_vcp():
     # κ = 1/4 is what makes ξ = 0.0625 at 80 % load.
     assert vcp.kappa(0.0625) == pytest.approx(0.25)
-    assert vcp.rest(0.25, 0.05) == pytest.approx((1.2, 1 / 1.2))
+    assert vcp.equilibrium(0.25, 0.05) == pytest.approx((1.2, 1 / 1.2))
     assert vcp.increase_time_s(2.0, 0.0625, 0.2) == pytest.approx(0.2 * 11.433, rel=1e-4)

@@ -122,7 +122,7 @@ def test_the_edge_of_xcps_region():
         assert low < alpha < high
         assert xcp.loop_margins(float(alpha), beta, 0.1).stable
     # At φ = 1 the edge is α = sin 1, β = cos 1.
-    a, b = xcp.edge(np.array([1.0]))
+    a, b = xcp.boundary(np.array([1.0]))
     assert (a[0], b[0]) == pytest.approx((math.sin(1), math.cos(1)))
     assert abs(xcp.loop_margins(float(a[0]), float(b[0]), 0.1).phase_margin_deg) < 1e-6
     assert xcp.alpha_range(0.0) == pytest.approx((0.0, math.pi / 2))

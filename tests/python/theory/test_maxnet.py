@@ -116,20 +116,20 @@ def certificates():
 
 def test_the_default_parameters_are_certified(certificates):
     printed, real = certificates["eq13"], certificates["real"]
-    assert printed["certified"]
-    assert real["certified"]
-    assert all(check["holds"] for proof in (printed, real) for check in proof["checks"])
+    assert printed.certified
+    assert real.certified
+    assert all(check.holds for proof in (printed, real) for check in proof.checks)
     # Averaging and the hold cost a good part of the room, but α = 0.66 is within it.
-    assert 0.66 < real["alpha_max"] < printed["alpha_max"]
+    assert 0.66 < real.built.alpha_max < printed.built.alpha_max
     # Any one line proves less than Lemma 1 itself allows.
     for proof in (printed, real):
-        assert proof["alpha_max"] < proof["alpha_max_lemma1"]
+        assert proof.built.alpha_max < proof.limit.alpha_max
 
 
 def test_a_certificate_can_be_refused(certificates):
-    assert not certificate.certify(FIG_10._replace(average=True), 0.66, 3.0)["certified"]
-    beyond = certificates["real"]["alpha_max_lemma1"]
-    assert not certificate.certify(REAL, beyond, 1000.0)["certified"]
+    assert not certificate.certify(FIG_10._replace(average=True), 0.66, 3.0).certified
+    beyond = certificates["real"].limit.alpha_max
+    assert not certificate.certify(REAL, beyond, 1000.0).certified
 
 
 def test_a_line_too_low_fails_its_premises():

@@ -57,7 +57,7 @@ def maxnet_hull_limit(
 
 @lru_cache(maxsize=4)
 def _common_zero(alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    return certificate.common_zero(Gains(alpha_t_s, eta), alpha, max_rtt_s)["zero_rad_s"]
+    return certificate.common_zero(Gains(alpha_t_s, eta), alpha, max_rtt_s).zero_rad_s
 
 
 def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:

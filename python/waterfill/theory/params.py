@@ -1,0 +1,32 @@
+"""Typed access to a protocol's parameters, which the registry publishes as plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeAlias
+
+from waterfill.network.protocols import ParamValue
+
+Values: TypeAlias = "Mapping[str, ParamValue | None]"
+"""All parameters of one protocol by name, in SI units; None where one is not set."""
+
+
+def number(values: Values, name: str) -> float:
+    """Return a parameter that is a number; raise TypeError if it is not one."""
+    value = values[name]
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise TypeError(f"expected a number for {name}, got {value!r}")
+    return value
+
+
+def flag(values: Values, name: str) -> bool:
+    """Return a parameter that is true or false; raise TypeError if it is neither."""
+    value = values[name]
+    if not isinstance(value, bool):
+        raise TypeError(f"expected true or false for {name}, got {value!r}")
+    return value
+
+
+def given(values: Values) -> dict[str, ParamValue]:
+    """Return the parameters that are set, as the core takes them."""
+    return {name: value for name, value in values.items() if value is not None}
