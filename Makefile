@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds ns3 lint audit docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds ns3 lint audit new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -57,6 +57,9 @@ lint: .venv/.lint ## run formatters, linters and type checkers; a warning is an 
 audit: ## check licences and sources of all crates (cargo-deny); offline once the crates are downloaded
 	@cargo deny --version >/dev/null 2>&1 || { echo "audit: needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
 	@cargo deny --locked check bans licenses sources
+
+new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo
+	@$(VENV)/python tools/new_protocol.py "$(NAME)"
 
 docs: build ## write the protocols' pages from the module docs of their Rust files
 	@$(VENV)/python tools/docs.py
