@@ -2,7 +2,7 @@
 # Runs the static checks: all of them, or only those named as arguments. Prints every complaint, then exits 1 if there was one.
 # Run by 'make lint', which has set up .venv, and by the hooks in .pre-commit-config.yaml.
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 
 failed=() known=() chosen=("$@")
 check() { # name, then the command

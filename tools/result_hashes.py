@@ -1,11 +1,11 @@
-"""Hashes of what every scenario of examples/ and papers/ gives, to see that a change changed none.
+"""Hash the results of every scenario in examples/ and papers/, to check that a change keeps them.
 
     .venv/bin/python tools/result_hashes.py before.json            # record
     .venv/bin/python tools/result_hashes.py after.json --against before.json
 
 One hash covers summary.json less `engine.wall_s` and the decoded columns of each time series
 (values, types and nulls; not the Parquet files, whose bytes depend on the library that wrote
-them). The same code on the same machine and C library gives the same hashes. A scenario that a
+them). The same code on the same CPU and C library gives the same hashes. A scenario that a
 backend refuses is recorded as refused: a refusal that appears or goes is a change too, its
 wording is not.
 """
@@ -25,13 +25,13 @@ BACKENDS = ("sim", "fluid")
 
 
 def scenarios() -> list[Path]:
-    """Every scenario file that is committed, by path."""
+    """Return every committed scenario file, sorted by path."""
     found = [*ROOT.glob("examples/*.toml"), *ROOT.glob("papers/*/*/*.toml")]
     return sorted(path for path in found if path.name != "claims.toml")
 
 
 def digest_of(case: tuple[Path, str]) -> str:
-    """SHA-256 of one run, in hex, or `refused`."""
+    """Run one scenario; returns its SHA-256 in hex, or `refused`."""
     import pyarrow as pa
 
     import waterfill

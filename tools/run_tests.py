@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 @dataclass
 class Outcome:
-    """The tests of one suite, counted."""
+    """The counted tests of one suite."""
 
     passed: int = 0
     failed: int = 0
@@ -69,7 +69,7 @@ def count_cargo(lines: Iterable[str], code: int = 0) -> Outcome:
 
 
 def cargo() -> Outcome:
-    """The Rust tests of the default workspace members, documentation examples included."""
+    """Run the Rust tests of the workspace, documentation examples included."""
     # --no-fail-fast: one run reports everything that is broken.
     command = ["cargo", "test", "--locked", "--no-fail-fast"]
     check = subprocess.run([ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True)
@@ -98,7 +98,7 @@ def cargo() -> Outcome:
 
 
 def pytest() -> Outcome:
-    """The Python tests."""
+    """Run the Python tests."""
     outcome = Outcome()
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Makes .venv ready from a lock file, after checking that this machine has what the build needs.
+# Checks the system requirements, then creates .venv and installs a lock file into it.
 #
-#   tools/setup.sh run     to build and run: Python with venv, Rust, a C compiler; requirements.lock
-#   tools/setup.sh dev     to test: the same; requirements-dev.lock
-#   tools/setup.sh lint    to lint: also clippy and rustfmt; requirements-dev.lock
+#   tools/setup.sh run     to build and run: needs Python with venv, Rust, a C compiler; installs requirements.lock
+#   tools/setup.sh dev     to test: needs the same; installs requirements-dev.lock
+#   tools/setup.sh lint    to lint: also needs clippy and rustfmt; installs requirements-dev.lock
 #
-# A missing Debian package is installed when we are root and apt-get is there; otherwise one line names it and we exit 1.
+# As root on Debian, installs system packages that are missing; otherwise prints one line that names them and exits 1.
 # PYTHON=/path/to/python3 chooses the interpreter of a new .venv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -20,7 +20,7 @@ esac
 say() { printf 'setup: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-# --- Rust, at least the version that Cargo.toml states. Debian 12's own is older, so it is never installed from there.
+# --- Rust, at least the version in Cargo.toml. Debian 12 has an older one, so it is never installed from there.
 rust_min=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
 rust_now=$(rustc --version 2>/dev/null | cut -d' ' -f2) || true
 at_least() { [ "$(printf '%s\n%s\n' "$1" "$2" | sort -V | head -n1)" = "$1" ]; } # minimum, version
@@ -34,8 +34,8 @@ if [ "$kind" = lint ]; then
 fi
 [ -z "$missing" ] || die "needs $wanted; missing or too old:$missing; rustup installs them"
 
-# --- System packages. The C compiler links every Rust program and compiles the laws' integer twins; its headers come in a
-# package of their own. Debian's python3 comes without ensurepip, which 'python3 -m venv' needs; python3-venv brings it.
+# --- System packages. The C compiler links every Rust program and compiles the laws' fixed-point versions; its headers are a
+# separate package. So is ensurepip, which 'python3 -m venv' needs: Debian has it in python3-venv.
 cc_works() {
   local out status=0; out=$(mktemp)
   printf '#include <math.h>\n#include <stdint.h>\nint main(void) { return 0; }\n' | cc -x c -o "$out" - 2>/dev/null || status=1
@@ -49,44 +49,38 @@ find_python() {
   done
   return 1
 }
-packages=() lacks=()
-cc_works || { packages+=(gcc libc6-dev); lacks+=("a C compiler"); }
-find_python >/dev/null || { packages+=(python3 python3-venv); lacks+=("Python 3.10 or newer with venv"); }
+may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
+apt_install() { # purpose, then packages
+  say "$1: installing ${*:2}"
+  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${@:2}"; } \
+    >/dev/null 2>&1 </dev/null
+}
+packages=() missing=()
+cc_works || { packages+=(gcc libc6-dev); missing+=("a C compiler"); }
+find_python >/dev/null || { packages+=(python3 python3-venv); missing+=("Python 3.10 or newer with venv"); }
 if [ ${#packages[@]} -gt 0 ]; then
-  what=$(printf ' and %s' "${lacks[@]}"); what=${what# and }
-  if [ "$(id -u)" != 0 ] || ! command -v apt-get >/dev/null; then
-    die "needs $what: install ${packages[*]} (Debian's names)"
-  fi
-  say "needs $what: installing ${packages[*]}"
-  export DEBIAN_FRONTEND=noninteractive
-  { apt-get update -q && apt-get install -q -y --no-install-recommends "${packages[@]}"; } >/dev/null </dev/null \
-    || die "needs $what, and apt-get failed to install ${packages[*]}"
+  what=$(printf ' and %s' "${missing[@]}"); what=${what# and }
+  may_install || die "needs $what: install ${packages[*]} (Debian's names)"
+  apt_install "needs $what" "${packages[@]}" || die "needs $what, and apt-get failed to install ${packages[*]}"
 fi
 cc_works || die "the C compiler (cc) cannot build an empty program"
 python=$(find_python) || die "needs Python 3.10 or newer with venv; found $(python3 --version 2>/dev/null || echo none)"
 
 # --- What the testbed's tests use: real traffic between namespaces. Without it those tests are skipped, each by name. nginx's
 # package starts a service where systemd runs; a test must not do that to anybody's host.
-apt_install() { # purpose, then packages; says nothing about the result
-  say "for $1: installing ${*:2}"
-  { apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends "${@:2}"; } \
-    >/dev/null 2>&1 </dev/null
-}
-may_install() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
-
 if [ "$kind" = dev ] && [ "$(uname)" = Linux ]; then
   wanted=()
   command -v iperf3 >/dev/null || wanted+=(iperf3)
   command -v curl >/dev/null || wanted+=(curl)
   { command -v nginx || [ -x /usr/sbin/nginx ] || [ -d /run/systemd/system ]; } >/dev/null || wanted+=(nginx-light)
   if [ ${#wanted[@]} -gt 0 ] && may_install; then
-    apt_install "the testbed's tests" "${wanted[@]}" \
+    apt_install "for the testbed's tests" "${wanted[@]}" \
       || say "apt-get failed to install ${wanted[*]}: the testbed's tests will be skipped"
   fi
   # The daemon's requirements include headers, which tools/daemon.sh looks for with the C compiler checked above.
   if ! tools/daemon.sh >/dev/null && may_install; then
     read -ra wanted <<<"$(tools/daemon.sh packages)"
-    apt_install "MaxNet on Linux" "${wanted[@]}" || true
+    apt_install "for MaxNet on Linux" "${wanted[@]}" || true
   fi
   why=$(tools/daemon.sh) || say "$why: its tests will be skipped"
 fi
