@@ -231,7 +231,7 @@ def drop_rate(result: Result) -> float:
     """Packets that the link dropped ÷ (these and the TCP packets that arrived), in the window."""
     link = result.summary["links"][0]
     start_s, stop_s = result.summary["measure_s"]
-    packet_bits = 8 * result.network["packet_bytes"]
+    packet_bits = 8 * result.network.packet_bytes
     arrived = _class_bps(result, "tcp") * (stop_s - start_s) / packet_bits
     return float(link["drops"] / (link["drops"] + arrived)) if arrived else 0.0
 

@@ -123,14 +123,14 @@ def compare(document: Mapping[str, Any], protocol: str) -> list[Flow]:
 def _model(scenario: Scenario, protocol: str) -> tuple[list[float], list[str]]:
     known = protocols.load()
     core = to_core(scenario, known)
-    params = protocols.with_defaults([protocol], core["params"], known)[protocol]
+    params = protocols.with_defaults([protocol], core.params, known)[protocol]
     if protocol in ("xcp", "pxcp"):
         rest = equilibrium.of_network(core, params, protocol)
         rates, bounds = rest.rates_bps, rest.bottleneck
     else:
-        found = subject.at_rest(core, protocols.targets(core["params"]), acknowledgements=True)
+        found = subject.at_rest(core, protocols.targets(core.params), acknowledgements=True)
         rates, bounds = [f.rate_bps for f in found], [f.bottleneck for f in found]
-    counts = [flow["count"] for flow in core["flows"]]
+    counts = [flow.count for flow in core.flows]
     names = subject.link_names(core, bounds)
     return (
         [rate for rate, n in zip(rates, counts, strict=True) for _ in range(n)],
@@ -143,9 +143,9 @@ def suits(document: Mapping[str, Any], protocol: str = "xcp") -> bool:
     scenario = from_dict(document, sets=[f"protocol={protocol}"])
     rates, bounds = _model(scenario, protocol)
     core = to_core(scenario, protocols.load())
-    rtts = [flow["base_rtt_s"] for flow in core["flows"] for _ in range(flow["count"])]
+    rtts = [flow.base_rtt_s for flow in core.flows for _ in range(flow.count)]
     least = min(rate * rtt for rate, rtt in zip(rates, rtts, strict=True))
-    return len(set(bounds)) >= 2 and least >= _LEAST_WINDOW * 8 * core["packet_bytes"]
+    return len(set(bounds)) >= 2 and least >= _LEAST_WINDOW * 8 * core.packet_bytes
 
 
 def networks(count: int) -> Iterator[dict[str, Any]]:

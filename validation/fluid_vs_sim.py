@@ -182,7 +182,7 @@ def settling_s(result: Result, group: str) -> float | None:
 def _rate(result: Result, group: str) -> tuple[np.ndarray, np.ndarray]:
     """Times, and the rate of an entry's flows together, averaged over `_average_s` before them."""
     names = [f["name"] for f in result.summary["flows"] if f["group"] == group]
-    step_s = result.network["sample_s"]
+    step_s = result.network.sample_s
     count = round(result.summary["duration_s"] / step_s)
     sums = np.zeros(count)
     for name in names:

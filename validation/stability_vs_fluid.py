@@ -36,6 +36,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from waterfill.contract.network import Network
 from waterfill.network import protocols, resolve
 from waterfill.runs import backends
 from waterfill.runs.result import Result
@@ -227,14 +228,14 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
         protocol
     ]
     flows = subject.at_rest(core, protocols.targets({protocol: given(params)}))
-    full = [link["target"] is None or link["target"] >= 1.0 for link in core["links"]]
+    full = [link.target is None or link.target >= 1.0 for link in core.links]
     # What stands at rest is part of a round trip: AECP's q₀ at each bottleneck.
-    stands_s = [0.0 for _ in core["links"]]
+    stands_s = [0.0 for _ in core.links]
     if protocol == "aecp":
         for flow in flows:
             if flow.bottleneck is not None and full[flow.bottleneck]:
-                rate = core["links"][flow.bottleneck]["rate_bps"]
-                stands_s[flow.bottleneck] = 8 * core["packet_bytes"] * params["q_0"] / rate
+                rate = core.links[flow.bottleneck].rate_bps
+                stands_s[flow.bottleneck] = 8 * core.packet_bytes * float(params["q_0"] or 0) / rate
     flows = [
         flow._replace(rtt_s=flow.rtt_s + sum(stands_s[link] for link in flow.path))
         for flow in flows
@@ -242,18 +243,18 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
     if protocol == "xcp":
         return dict(params), _xcp_bottlenecks(core, params, flows, full)
     found = []
-    for number, link in enumerate(core["links"]):
+    for number, link in enumerate(core.links):
         crossing = [flow for flow in flows if number in flow.path]
         bound = [flow for flow in crossing if flow.bottleneck == number]
         if not bound:
             continue
-        aimed = float(link["target"] or 1.0) * link["rate_bps"]
-        over = link["rate_bps"] if protocol == "maxnet" else aimed
+        aimed = (link.target or 1.0) * link.rate_bps
+        over = link.rate_bps if protocol == "maxnet" else aimed
         parts = [flow.rate_bps * flow.number / over for flow in bound]
         traffic = [flow.rate_bps * flow.number for flow in crossing]
         found.append(
             Link(
-                str(link["name"]),
+                link.name,
                 tuple(Local(p, f.rtt_s) for p, f in zip(parts, bound, strict=True)),
                 float(np.average([flow.rtt_s for flow in crossing], weights=traffic)),
                 full[number],
@@ -263,7 +264,7 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
 
 
 def _xcp_bottlenecks(
-    core: Mapping[str, Any],
+    core: Network,
     params: Mapping[str, Any],
     flows: Sequence[subject.Bound],
     full: Sequence[bool],
@@ -279,7 +280,7 @@ def _xcp_bottlenecks(
             times = [min(time, float(params["max_interval"])) for time in times]
         found.append(
             Link(
-                str(core["links"][number]["name"]),
+                core.links[number].name,
                 tuple(Local(p * flows[i].number, flows[i].rtt_s) for i, p in answer.parts.items()),
                 float(np.average(times, weights=[flow.number for flow in crossing])),
                 full[number] and answer.spare < _IDLE,

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any, Literal, TypedDict, final, type_check_only
 
+from waterfill.contract.network import Network
+
 __all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
 
 @type_check_only
@@ -29,7 +31,7 @@ def targets(params: Mapping[str, Mapping[str, float | str | bool]]) -> dict[str,
 class Simulation:
     """One run of the packet-level simulator."""
 
-    def __new__(cls, network: Mapping[str, Any]) -> Simulation:
+    def __new__(cls, network: Network) -> Simulation:
         """Builds the network.
 
         Raises ValueError with one sentence when it cannot run.
@@ -53,7 +55,7 @@ class Simulation:
 class Fluid:
     """One run of the fluid model; everything but its building as in `Simulation`."""
 
-    def __new__(cls, network: Mapping[str, Any], step_s: float | None = None) -> Fluid:
+    def __new__(cls, network: Network, step_s: float | None = None) -> Fluid:
         """Builds the network; without `step_s` the step fits it.
 
         Raises ValueError with one sentence when it cannot run.

@@ -16,6 +16,7 @@ from waterfill.runs.backend import Backend
 
 # Each may import from itself and from those before it.
 ORDER = (
+    "contract",
     "_core",
     "errors",
     "scenario",

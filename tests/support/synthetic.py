@@ -6,6 +6,7 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from waterfill.contract.network import Droptail, FlowSpec, LinkSpec, Network
 from waterfill.runs.result import Columns, Result, Which, summarise
 
 STEP_S = 0.1
@@ -65,6 +66,67 @@ def link_summary(name: str) -> dict[str, Any]:
     return {"name": name, "utilization": 0.9, **queues, "drops": 0, "lost": 0}
 
 
+def link_spec(name: str) -> LinkSpec:
+    return LinkSpec(
+        name=name,
+        rate_bps=100e6,
+        delay_s=0.005,
+        buffer_bytes=125_000,
+        buffer_packets=None,
+        queue=Droptail(mark_at=None),
+        loss=0.0,
+        loss_model=None,
+        reorder=None,
+        duplicate=0.0,
+        target=None,
+        routers=None,
+    )
+
+
+def flow_spec(name: str, links: int, stop_s: float) -> FlowSpec:
+    return FlowSpec(
+        name=name,
+        count=1,
+        protocol="maxnet",
+        forward=tuple(range(links)),
+        reverse=tuple(range(links)),
+        start_s=0.0,
+        stagger_s=0.0,
+        stop_s=stop_s,
+        size_bytes=None,
+        pad_s=0.0,
+        base_rtt_s=0.01,
+        weight=1.0,
+        demand_bps=None,
+        initial_window_packets=10,
+        pacing=None,
+        delayed_ack=False,
+        ecn=None,
+    )
+
+
+def network(
+    links: Sequence[str],
+    flows: Sequence[FlowSpec],
+    duration_s: float = 1.0,
+    sample_s: float = STEP_S,
+) -> Network:
+    return Network(
+        name="by hand",
+        seed=7,
+        duration_s=duration_s,
+        measure_s=(0.0, duration_s),
+        sample_s=sample_s,
+        packet_bytes=1500,
+        ack_bytes=40,
+        rto_min_s=1.0,
+        params={},
+        links=tuple(link_spec(name) for name in links),
+        flows=tuple(flows),
+        traffic=(),
+    )
+
+
 def result(
     flows: Mapping[str, Sequence[float]],
     links: Mapping[str, Mapping[str, Sequence[float]]],
@@ -79,15 +141,7 @@ def result(
     names = list(links)
     first = next(iter(links.values()))
     duration_s = round(step_s * len(next(iter(first.values()))), 9)
-    network: dict[str, Any] = {
-        "name": "by hand",
-        "seed": 7,
-        "duration_s": duration_s,
-        "measure_s": [0.0, duration_s],
-        "links": [{"name": name, "rate_bps": 100e6} for name in names],
-        "flows": [{"name": name, "forward": list(range(len(names)))} for name in flows],
-        "traffic": [],
-    }
+    made = network(names, [flow_spec(f, len(names), duration_s) for f in flows], duration_s, step_s)
     core = {
         "flows": [flow_summary(name, name, 0, 1e6) for name in flows],
         "links": [link_summary(name) for name in names],
@@ -101,9 +155,9 @@ def result(
     }
     summary = summarise(
         core,
-        network=network,
+        network=made,
         backend="sim",
         params={"maxnet": {"mu": 0.9}},
         max_min_bps=[2e6] * len(flows),
     )
-    return Result(summary, network=network, scenario_toml='name = "x"\n', series=tables.__getitem__)
+    return Result(summary, network=made, scenario_toml='name = "x"\n', series=tables.__getitem__)

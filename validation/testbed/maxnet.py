@@ -102,7 +102,7 @@ class Runs:
         shutil.rmtree(part, ignore_errors=True)
         part.mkdir(parents=True)
         result.write(part)
-        write_text(part / "network.json", to_json(result.network, indent=None))
+        write_text(part / "network.json", to_json(result.network.to_dict(), indent=None))
         shutil.rmtree(folder, ignore_errors=True)
         part.rename(folder)
         return result

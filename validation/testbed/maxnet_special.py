@@ -116,7 +116,7 @@ def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) 
     scenario = from_dict({"protocol": LAW, "params": {LAW: {"mu": TARGET}}} | document)
     resolved = backend.resolve(scenario)
     names = kernel.congestion(kernel.offered(), daemon.run_name())
-    made: Plan = plan.of(scenario, resolved, names, protocols.targets(resolved["params"]))
+    made: Plan = plan.of(scenario, resolved, names, protocols.targets(resolved.params))
     made.offloads = offloads
     return Bed(made, backend.params_of(resolved), laws)
 

@@ -54,6 +54,7 @@ impl Default for QueueSpec {
 
 /// Parameters of RED, and of CHOKe.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct RedSpec {
     /// Average queue above which packets are dropped or marked.
     pub min_threshold: Level,
@@ -71,6 +72,7 @@ pub struct RedSpec {
 
 /// Parameters of CoDel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct CodelSpec {
     /// Acceptable standing sojourn time.
     pub target_s: f64,
@@ -82,6 +84,7 @@ pub struct CodelSpec {
 
 /// Parameters of FQ-CoDel.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
 pub struct FqCodelSpec {
     /// Parameters of each queue.
     pub codel: CodelSpec,

@@ -158,7 +158,7 @@ def allocation(result: Result) -> Allocation:
     """The max-min allocation of a run: `maxmin.intervals` with the lives that its flows had."""
     end_s = _end_s(result)
     lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary["flows"])]
-    targets = protocols.targets(result.network["params"])
+    targets = protocols.targets(result.network.params)
     classes, of_flow = maxmin.classes_of(result.network)
     arrivals: list[list[float]] = [[] for _ in classes]
     departures: list[list[float]] = [[] for _ in classes]
@@ -169,7 +169,7 @@ def allocation(result: Result) -> Allocation:
     for times in (*arrivals, *departures):
         times.sort()
     rows: list[list[tuple[float, float, float]]] = [[] for _ in classes]
-    bound_s = [0.0] * len(result.network["links"])
+    bound_s = [0.0] * len(result.network.links)
     window = result.summary["measure_s"]
     for from_s, to_s, shares in maxmin.intervals(result.network, targets, lives, (0.0, end_s)):
         counted_s = max(0.0, min(to_s, window[1]) - max(from_s, window[0]))
@@ -208,7 +208,7 @@ def average_s(result: Result) -> float:
     At least one sample.
     """
     shortest = float(result.summary["duration_s"]) / _LEAST_AVERAGES
-    return max(min(_AVERAGE_S, shortest), float(result.network["sample_s"]))
+    return max(min(_AVERAGE_S, shortest), result.network.sample_s)
 
 
 def settling_s(
@@ -333,7 +333,7 @@ def _flow_figures(
         "settling_s": settling_s(
             *(time_s, rate_bps, spans),
             average_s=average_s(result),
-            packet_bytes=result.network["packet_bytes"],
+            packet_bytes=result.network.packet_bytes,
             completed=completed,
         ),
         "start_up_s": start_up_s(time_s, rate_bps, spans, start_s=start_s, completed=completed),

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from waterfill.contract.network import FlowSpec
     from waterfill.runs.result import Result, Which
 
 Series: TypeAlias = NDArray[np.float64]
@@ -118,18 +119,17 @@ def summary_of(result: Result, which: Which, name: str) -> Mapping[str, Any]:
     raise KeyError(name)
 
 
-def _entry(result: Result, flow: str) -> Mapping[str, Any]:
+def _entry(result: Result, flow: str) -> FlowSpec:
     group = flow.partition("[")[0]
-    return next(entry for entry in result.network["flows"] if entry["name"] == group)
+    return next(entry for entry in result.network.flows if entry.name == group)
 
 
 def path_of(result: Result, flow: str) -> list[str]:
     """Names of the links that a flow's data cross."""
-    links = result.network["links"]
-    return [links[index]["name"] for index in _entry(result, flow)["forward"]]
+    return [result.network.links[index].name for index in _entry(result, flow).forward]
 
 
 def capacity_bps(result: Result, link: str) -> float:
     """A link's rate, in bit/s."""
-    rates = {entry["name"]: entry["rate_bps"] for entry in result.network["links"]}
-    return float(rates[link])
+    rates = {entry.name: entry.rate_bps for entry in result.network.links}
+    return rates[link]

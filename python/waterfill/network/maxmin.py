@@ -20,6 +20,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from waterfill.contract.network import Network, TrafficSpec
+
 
 class FlowClass(NamedTuple):
     """Flows that are alike: link indexes of their path, weight, demand in bit/s (inf: none)."""
@@ -104,65 +106,63 @@ def _level(
     return max(0.0, room_bps) / math.fsum(classes[c].weight * counts[c] for c in rising)
 
 
-def link_targets(network: Mapping[str, Any], targets: Mapping[str, float]) -> list[float]:
+def link_targets(network: Network, targets: Mapping[str, float]) -> list[float]:
     """The share of its capacity that each link of a core network aims at.
 
     `targets` is {protocol: target}; a protocol that is not in it has 1.
     """
-    found: list[float] = [1.0] * len(network["links"])
-    arriving = [t["flows"]["flow"] for t in network["traffic"] if t.get("flows") is not None]
-    for flow in [*network["flows"], *arriving]:
-        for link in flow["forward"]:
-            found[link] = min(found[link], targets.get(flow["protocol"], 1.0))
+    found: list[float] = [1.0] * len(network.links)
+    for flow in [*network.flows, *network.arriving]:
+        for index in flow.forward:
+            found[index] = min(found[index], targets.get(flow.protocol, 1.0))
     return [
-        least if link["target"] is None else link["target"]
-        for link, least in zip(network["links"], found, strict=True)
+        least if link.target is None else link.target
+        for link, least in zip(network.links, found, strict=True)
     ]
 
 
-def offered_bps(source: Mapping[str, Any]) -> float:
+def offered_bps(source: TrafficSpec) -> float:
     """The mean rate of packets (bit/s) that one traffic source of a core network offers.
 
     Of an on–off source the rate while it is on, times the share of the time that it is. Zero for a
     source of flows.
     """
-    rate_bps: float = source["rate_bps"] or 0.0
-    periods = source.get("periods")
-    if periods is None:
+    rate_bps = source.rate_bps or 0.0
+    if source.periods is None:
         return rate_bps
-    on_s, off_s = periods["on_s"]["mean"], periods["off_s"]["mean"]
-    return rate_bps * float(on_s / (on_s + off_s))
+    on_s, off_s = source.periods.on_s.mean, source.periods.off_s.mean
+    return rate_bps * (on_s / (on_s + off_s))
 
 
-def acknowledgements_bps(network: Mapping[str, Any], rates_bps: Sequence[float]) -> list[float]:
+def acknowledgements_bps(network: Network, rates_bps: Sequence[float]) -> list[float]:
     """Load of acknowledgements on each link, when flows of each entry have these rates."""
-    load = [0.0] * len(network["links"])
-    for flow, rate in zip(network["flows"], rates_bps, strict=True):
-        each = rate * network["ack_bytes"] / network["packet_bytes"]
-        if flow["delayed_ack"]:
+    load = [0.0] * len(network.links)
+    for flow, rate in zip(network.flows, rates_bps, strict=True):
+        each = rate * network.ack_bytes / network.packet_bytes
+        if flow.delayed_ack:
             each /= 2
-        for link in flow["reverse"]:
-            load[link] += each * flow["count"]
+        for link in flow.reverse:
+            load[link] += each * flow.count
     return load
 
 
-def classes_of(network: Mapping[str, Any]) -> tuple[list[FlowClass], list[int]]:
+def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
     """The classes of a core network, and the class of every single flow (entries expanded)."""
     indexes: dict[FlowClass, int] = {}
     of_flow: list[int] = []
-    for flow in network["flows"]:
-        demand_bps = math.inf if flow["demand_bps"] is None else flow["demand_bps"]
-        kind = FlowClass(tuple(flow["forward"]), flow["weight"], demand_bps)
-        of_flow.extend([indexes.setdefault(kind, len(indexes))] * flow["count"])
+    for flow in network.flows:
+        demand_bps = math.inf if flow.demand_bps is None else flow.demand_bps
+        kind = FlowClass(flow.forward, flow.weight, demand_bps)
+        of_flow.extend([indexes.setdefault(kind, len(indexes))] * flow.count)
     return list(indexes), of_flow
 
 
-def lives_of(network: Mapping[str, Any]) -> list[tuple[float, float]]:
+def lives_of(network: Network) -> list[tuple[float, float]]:
     """[start, stop) in seconds of every single flow, as scheduled, to the picosecond."""
     return [
-        (round(flow["start_s"] + i * flow["stagger_s"], 12), flow["stop_s"])
-        for flow in network["flows"]
-        for i in range(flow["count"])
+        (round(flow.start_s + i * flow.stagger_s, 12), flow.stop_s)
+        for flow in network.flows
+        for i in range(flow.count)
     ]
 
 
@@ -176,7 +176,7 @@ def lives_in(flows: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
 
 
 def intervals(
-    network: Mapping[str, Any],
+    network: Network,
     targets: Mapping[str, float],
     lives: Sequence[tuple[float, float]],
     span_s: tuple[float, float],
@@ -187,8 +187,8 @@ def intervals(
     """
     classes, of_flow = classes_of(network)
     aimed_bps = [
-        target * link["rate_bps"]
-        for target, link in zip(link_targets(network, targets), network["links"], strict=True)
+        target * link.rate_bps
+        for target, link in zip(link_targets(network, targets), network.links, strict=True)
     ]
     changes: list[tuple[float, int, int]] = []  # time, +1 or −1, class
     for c, (start_s, end_s) in zip(of_flow, lives, strict=True):
@@ -196,9 +196,7 @@ def intervals(
             changes += [(start_s, 1, c), (end_s, -1, c)]
     changes.sort()
     sources = [
-        (t["start_s"], t["stop_s"], offered_bps(t), t["path"])
-        for t in network["traffic"]
-        if offered_bps(t) > 0
+        (t.start_s, t.stop_s, offered_bps(t), t.path) for t in network.traffic if offered_bps(t) > 0
     ]
     first_s, last_s = span_s
     steps_s = {time for source in sources for time in source[:2]}
@@ -222,7 +220,7 @@ def intervals(
 
 
 def mean_rates(
-    network: Mapping[str, Any],
+    network: Network,
     targets: Mapping[str, float],
     active: Sequence[tuple[float, float] | None],
     lives: Sequence[tuple[float, float]],

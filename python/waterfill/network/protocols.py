@@ -10,11 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from waterfill.contract.network import ParamValue
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
-
-ParamValue: TypeAlias = "float | str | bool"
-"""A parameter's value in SI units (bit/s, s, bytes, plain number), a word or a flag."""
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,29 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import networkx as nx
 
+from waterfill.contract.network import (
+    ArrivalSpec,
+    Constant,
+    DistributionSpec,
+    Empirical,
+    Exponential,
+    FlowSpec,
+    LinkSpec,
+    Network,
+    ParamValue,
+    Pareto,
+    PeriodSpec,
+    TrafficSpec,
+)
 from waterfill.errors import InputError, nearest, shown
-from waterfill.network.protocols import ParamValue, ProtocolInfo, Protocols
-from waterfill.scenario import links
+from waterfill.network import links
+from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
+from waterfill.scenario.links import NOMINAL_RTT_S
 from waterfill.scenario.units import TIME, VOLUME
 
 TCP_IP_HEADER_BYTES = 40
@@ -63,7 +77,7 @@ class Route:
     base_rtt_s: float
 
 
-class Network:
+class Graph:
     """The graph of a scenario's links, and the routes over it.
 
     Directions keep the file's order, each link followed by its reverse.
@@ -238,12 +252,12 @@ def _length(edge: Mapping[str, int]) -> int:
 
 def base_rtts(scenario: Scenario) -> dict[str, float]:
     """The base RTT (s) of every [[flow]], by its name: propagation and padding, both ways."""
-    network = Network(scenario)
-    return {flow.name: network.route(i).base_rtt_s for i, flow in enumerate(scenario.flow)}
+    graph = Graph(scenario)
+    return {flow.name: graph.route(i).base_rtt_s for i, flow in enumerate(scenario.flow)}
 
 
-def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> dict[str, Any]:
-    """The resolved network as the core takes it: SI floats, indexes of link directions.
+def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> Network:
+    """Resolve a scenario to the network that an engine takes.
 
     Raises InputError for a key that the backend does not support yet, an unknown protocol or
     parameter, and for every flow or traffic without a route.
@@ -262,30 +276,30 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> d
     _check_packet_size(scenario, [*names, *of_traffic.values()], protocols)
     _check_routers(scenario, protocols)
     params = set_params(scenario, protocols)
-    network = Network(scenario)
-    routes = [network.route(i) for i in range(len(scenario.flow))]
+    graph = Graph(scenario)
+    routes = [graph.route(i) for i in range(len(scenario.flow))]
     traffic = [
-        _traffic(network, i, protocols.get(of_traffic.get(i, "")))
+        _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
         for i in range(len(scenario.traffic))
     ]
-    web_routes = [network.web_route(i) for i in of_traffic]
-    return {
-        "name": scenario.name,
-        "seed": scenario.seed,
-        "duration_s": scenario.duration,
-        "measure_s": list(scenario.measure_s),
-        "sample_s": scenario.sample,
-        "packet_bytes": int(scenario.packet_size),
-        "ack_bytes": int(scenario.ack_size),
-        "rto_min_s": scenario.rto_min,
-        "params": params,
-        "links": _links(network, [*routes, *filter(None, web_routes)]),
-        "flows": [
+    web_routes = [graph.web_route(i) for i in of_traffic]
+    return Network(
+        name=scenario.name,
+        seed=scenario.seed,
+        duration_s=scenario.duration,
+        measure_s=(scenario.measure_s[0], scenario.measure_s[1]),
+        sample_s=scenario.sample,
+        packet_bytes=int(scenario.packet_size),
+        ack_bytes=int(scenario.ack_size),
+        rto_min_s=scenario.rto_min,
+        params=params,
+        links=_links(graph, [*routes, *filter(None, web_routes)]),
+        flows=tuple(
             _flow(flow, name, route, scenario.duration)
             for flow, name, route in zip(scenario.flow, names, routes, strict=True)
-        ],
-        "traffic": traffic,
-    }
+        ),
+        traffic=tuple(traffic),
+    )
 
 
 def set_params(scenario: Scenario, protocols: Protocols) -> dict[str, dict[str, ParamValue]]:
@@ -344,115 +358,116 @@ def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Prot
             )
 
 
-def _links(network: Network, routes: Iterable[Route]) -> list[dict[str, Any]]:
+def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
     # Both directions of a link share one largest RTT: the reverse is identical.
     largest_s: dict[str, float] = {}
     for route in routes:
         for i in route.forward + route.reverse:
-            name = network.directions[i].link.name
+            name = graph.directions[i].link.name
             largest_s[name] = max(largest_s.get(name, 0.0), route.base_rtt_s)
-    packet_bytes = int(network.scenario.packet_size)
-    result = []
-    for direction in network.directions:
-        link, buffer = direction.link, direction.link.buffer
-        rtt_s = largest_s.get(link.name) or links.NOMINAL_RTT_S
-        amount = buffer.amount
-        if buffer.unit == "bdp" and amount > 0:
-            amount *= link.rate / 8 * rtt_s
-            # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
-            amount = max(amount, packet_bytes)
-        in_packets = buffer.unit == "packets"
-        result.append(
-            {
-                "name": direction.name,
-                "rate_bps": link.rate,
-                "delay_s": link.delay,
-                "buffer_bytes": None if in_packets else round(amount),
-                "buffer_packets": int(amount) if in_packets else None,
-                "loss": direction.loss,
-                "target": link.target,
-                "routers": link.routers,
-                **_queue_and_faults(direction, packet_bytes, rtt_s),
-            }
-        )
-    return result
+    packet_bytes = int(graph.scenario.packet_size)
+    return tuple(
+        _link(direction, packet_bytes, largest_s.get(direction.link.name) or NOMINAL_RTT_S)
+        for direction in graph.directions
+    )
 
 
-def _queue_and_faults(
-    direction: Direction, packet_bytes: int, largest_rtt_s: float
-) -> dict[str, Any]:
-    """What a link has besides drop-tail and plain loss: queues both ways, faults forward."""
-    link = direction.link
-    queue = links.queue(link.queue, link.queue_params, link.mark_at, largest_rtt_s)
-    result: dict[str, Any] = {"queue": queue} if queue else {}
-    if direction.name == link.name:
-        if link.loss_model is not None:
-            result["loss_model"] = links.read_loss(link.loss_model)
-        if link.reorder is not None:
-            result["reorder"] = links.late(link.reorder, packet_bytes * 8 / link.rate)
-        if link.duplicate:
-            result["duplicate"] = link.duplicate
-    return result
+def _link(direction: Direction, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
+    """One direction: the queue acts both ways, the faults forward only."""
+    link, buffer = direction.link, direction.link.buffer
+    amount = buffer.amount
+    if buffer.unit == "bdp" and amount > 0:
+        amount *= link.rate / 8 * largest_rtt_s
+        # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
+        amount = max(amount, packet_bytes)
+    in_packets = buffer.unit == "packets"
+    forward = direction.name == link.name
+    return LinkSpec(
+        name=direction.name,
+        rate_bps=link.rate,
+        delay_s=link.delay,
+        buffer_bytes=None if in_packets else round(amount),
+        buffer_packets=int(amount) if in_packets else None,
+        queue=links.queue(link, largest_rtt_s),
+        loss=direction.loss,
+        loss_model=links.loss_model(link) if forward else None,
+        reorder=links.reorder(link, packet_bytes) if forward else None,
+        duplicate=link.duplicate if forward else 0.0,
+        target=link.target,
+        routers=None if link.routers is None else tuple(link.routers),
+    )
 
 
-def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> dict[str, Any]:
-    return {
-        "name": flow.name,
-        "count": flow.count,
-        "protocol": protocol,
-        "forward": list(route.forward),
-        "reverse": list(route.reverse),
-        "start_s": flow.start,
-        "stagger_s": flow.stagger,
-        "stop_s": _stop_s(flow, duration_s),
-        "size_bytes": None if flow.size is None else int(flow.size),
-        "pad_s": route.pad_s,
-        "base_rtt_s": route.base_rtt_s,
-        "weight": flow.weight,
-        "demand_bps": flow.demand,
-        "initial_window_packets": flow.initial_window,
-        "pacing": flow.pacing,
-        "delayed_ack": flow.delayed_ack,
-        "ecn": flow.ecn,
-    }
+def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> FlowSpec:
+    return FlowSpec(
+        name=flow.name,
+        count=flow.count,
+        protocol=protocol,
+        forward=route.forward,
+        reverse=route.reverse,
+        start_s=flow.start,
+        stagger_s=flow.stagger,
+        stop_s=_stop_s(flow, duration_s),
+        size_bytes=None if flow.size is None else int(flow.size),
+        pad_s=route.pad_s,
+        base_rtt_s=route.base_rtt_s,
+        weight=flow.weight,
+        demand_bps=flow.demand,
+        initial_window_packets=flow.initial_window,
+        pacing=flow.pacing,
+        delayed_ack=flow.delayed_ack,
+        ecn=flow.ecn,
+    )
 
 
-def _traffic(network: Network, index: int, protocol: ProtocolInfo | None) -> dict[str, Any]:
-    scenario = network.scenario
+def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> TrafficSpec:
+    scenario = graph.scenario
     traffic, key = scenario.traffic[index], scenario.key("traffic", index)
-    document: dict[str, Any] = {
-        "name": scenario.traffic_name(index),
-        "kind": traffic.kind,
-        "path": list(network.forward(traffic, key)),
-        "rate_bps": traffic.rate,
-        "start_s": traffic.start,
-        "stop_s": _stop_s(traffic, scenario.duration),
-        "packet_bytes": int(scenario.packet_size),
-    }
+    name = scenario.traffic_name(index)
+    periods = arrivals = None
     if traffic.on is not None and traffic.off is not None:
-        periods = {"on_s": traffic.on, "off_s": traffic.off}
-        document["periods"] = {name: _period(traffic, mean) for name, mean in periods.items()}
-    route = network.web_route(index)
-    if route is not None and protocol is not None:
+        periods = PeriodSpec(on_s=_period(traffic, traffic.on), off_s=_period(traffic, traffic.off))
+    route = graph.web_route(index)
+    if route is not None and protocol is not None and traffic.arrival_rate is not None:
         payload_bytes = scenario.packet_size - TCP_IP_HEADER_BYTES - protocol.header_bytes
         sizes = traffic.sizes or Distribution("pareto", WEB_PACKETS * payload_bytes, WEB_SHAPE)
-        document["flows"] = {
-            "arrivals_per_s": traffic.arrival_rate,
-            "sizes_bytes": sizes.core(),
-            "flow": _web_flow(traffic, document["name"], protocol.name, route, scenario.duration),
-        }
-    return document
+        arrivals = ArrivalSpec(
+            arrivals_per_s=traffic.arrival_rate,
+            sizes_bytes=_distribution(sizes),
+            flow=_web_flow(traffic, name, protocol.name, route, scenario.duration),
+        )
+    return TrafficSpec(
+        name=name,
+        kind=traffic.kind,
+        path=graph.forward(traffic, key),
+        rate_bps=traffic.rate,
+        start_s=traffic.start,
+        stop_s=_stop_s(traffic, scenario.duration),
+        packet_bytes=int(scenario.packet_size),
+        periods=periods,
+        flows=arrivals,
+    )
 
 
-def _period(traffic: Traffic, mean_s: float) -> dict[str, Any]:
+def _period(traffic: Traffic, mean_s: float) -> Constant | Exponential | Pareto:
     kind = traffic.distribution or "exponential"
-    shape = (traffic.shape or PERIOD_SHAPE) if kind == "pareto" else None
-    return Distribution(kind, mean_s, shape).core()
+    if kind == "pareto":
+        return Pareto(mean=mean_s, shape=traffic.shape or PERIOD_SHAPE, max=None)
+    return Constant(mean=mean_s) if kind == "constant" else Exponential(mean=mean_s)
+
+
+def _distribution(given: Distribution) -> DistributionSpec:
+    if given.kind == "empirical":
+        return Empirical(points=given.points)
+    if given.kind == "pareto":
+        assert given.shape is not None  # `distributions.parse` refuses one without
+        return Pareto(mean=given.mean, shape=given.shape, max=given.max)
+    return Constant(mean=given.mean) if given.kind == "constant" else Exponential(mean=given.mean)
 
 
 def _web_flow(
     traffic: Traffic, name: str, protocol: str, route: Route, duration_s: float
-) -> dict[str, Any]:
+) -> FlowSpec:
     """What the flows of a source have in common; each has its own start and size."""
     like = Flow.model_construct(
         name=name,

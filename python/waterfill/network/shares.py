@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from waterfill.contract.network import Network
 from waterfill.network.maxmin import classes_of, intervals, lives_of
 from waterfill.network.protocols import Protocols, load
 from waterfill.network.protocols import targets as core_targets
@@ -30,7 +31,7 @@ def document(
     network = to_core(scenario, load() if protocols is None else protocols)
     if targets is None:
         try:
-            targets = core_targets(network["params"])
+            targets = core_targets(network.params)
         except ValueError as error:
             raise scenario.core_error(error) from None
     _, of_flow = classes_of(network)
@@ -45,26 +46,24 @@ def document(
             if share is None or not start_s <= from_s < end_s:
                 continue
             by = share.bottleneck
-            bottleneck = "demand" if by is None else network["links"][by]["name"]
+            bottleneck = "demand" if by is None else network.links[by].name
             flows.append({"name": name, "rate_bps": share.rate_bps, "bottleneck": bottleneck})
         result.append({"from_s": from_s, "to_s": to_s, "flows": flows})
     return {"intervals": result}
 
 
-def _flow_names(network: Mapping[str, Any]) -> list[str]:
+def _flow_names(network: Network) -> list[str]:
     """The name of every single flow: `long`, or `long[0]`, `long[1]` … of an entry of several."""
     return [
-        flow["name"] if flow["count"] == 1 else f"{flow['name']}[{i}]"
-        for flow in network["flows"]
-        for i in range(flow["count"])
+        flow.name if flow.count == 1 else f"{flow.name}[{i}]"
+        for flow in network.flows
+        for i in range(flow.count)
     ]
 
 
-def _check_size(
-    scenario: Scenario, network: Mapping[str, Any], lives: Sequence[tuple[float, float]]
-) -> None:
+def _check_size(scenario: Scenario, network: Network, lives: Sequence[tuple[float, float]]) -> None:
     times = {time for life in lives for time in life}
-    times |= {time for t in network["traffic"] for time in (t["start_s"], t["stop_s"])}
+    times |= {time for t in network.traffic for time in (t.start_s, t.stop_s)}
     order = sorted(times)
     rows = sum(bisect_left(order, end) - bisect_left(order, start) for start, end in lives)
     if rows > MAX_ROWS:

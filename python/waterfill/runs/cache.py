@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import platformdirs
 
 from waterfill import _core
+from waterfill.contract.network import Network
 from waterfill.runs.result import Result, Which, to_json
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from waterfill.scenario.document import Scenario
 
 # What resolves and runs a scenario on the simulator or as a fluid. Runs on Linux are not kept.
-PACKAGES = ("scenario", "network", "runs")
+PACKAGES = ("contract", "scenario", "network", "runs")
 
 _VERSIONS_KEPT = 2
 
@@ -38,9 +39,9 @@ class StoredResult(Result):
 
     def __init__(self, folder: Path) -> None:
         super().__init__(
-            json.loads((folder / "summary.json").read_text(encoding="utf-8")),
-            network=json.loads((folder / "network.json").read_text(encoding="utf-8")),
-            scenario_toml=(folder / "scenario.toml").read_text(encoding="utf-8"),
+            json.loads(_text(folder / "summary.json")),
+            network=Network.from_dict(json.loads(_text(folder / "network.json"))),
+            scenario_toml=_text(folder / "scenario.toml"),
             series=self._no_series,
         )
         self._folder = folder
@@ -58,6 +59,10 @@ class StoredResult(Result):
         from waterfill.runs.result import to_table
 
         return to_table({"time_s": ("f64", b""), "traffic": ("u32", b"")}, "traffic", [])
+
+
+def _text(path: Path) -> str:
+    return path.read_text(encoding="utf-8")
 
 
 def root() -> Path:
@@ -111,7 +116,8 @@ def store(scenario: Scenario, backend: str, result: Result) -> None:
         return
     try:
         result.write(part)
-        (part / "network.json").write_text(to_json(result.network, indent=None), encoding="utf-8")
+        network = to_json(result.network.to_dict(), indent=None)
+        (part / "network.json").write_text(network, encoding="utf-8")
         part.rename(folder)
     except OSError:
         pass  # full, read-only, or another process was first

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 from waterfill import _core
+from waterfill.contract.network import Network
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report, Tick
@@ -38,7 +40,7 @@ class Sim(Backend):
         """Check a scenario; see `Backend.prepare`."""
         resolved = resolve.to_core(scenario, self.known(), self.name)
         try:
-            protocols.targets(resolved["params"])
+            protocols.targets(resolved.params)
         except ValueError as error:
             raise scenario.core_error(error) from None
 
@@ -47,7 +49,7 @@ class Sim(Backend):
         known = self.known()
         resolved = resolve.to_core(scenario, known, self.name)
         try:
-            targets = protocols.targets(resolved["params"])
+            targets = protocols.targets(resolved.params)
             simulation = self.start(resolved, scenario)
         except ValueError as error:
             raise scenario.core_error(error) from None
@@ -58,13 +60,12 @@ class Sim(Backend):
             simulation, core, step_check = self.refine(
                 resolved, scenario, simulation, core, progress
             )
-        arriving = [t["flows"]["flow"] for t in resolved["traffic"] if t.get("flows") is not None]
-        used = [flow["protocol"] for flow in [*resolved["flows"], *arriving]]
+        used = [flow.protocol for flow in [*resolved.flows, *resolved.arriving]]
         summary = summarise(
             core,
             network=resolved,
             backend=self.name,
-            params=protocols.with_defaults(used, resolved["params"], known),
+            params=protocols.with_defaults(used, resolved.params, known),
             max_min_bps=_max_min(resolved, targets, core["flows"]),
             interrupted_at_s=interrupted_at_s,
         )
@@ -74,13 +75,13 @@ class Sim(Backend):
             summary, network=resolved, scenario_toml=scenario.to_toml(), series=simulation.series
         )
 
-    def start(self, resolved: Document, scenario: Scenario) -> Simulation:
+    def start(self, resolved: Network, scenario: Scenario) -> Simulation:
         """Build the run in the core; raise ValueError when it cannot run."""
         return _core.Simulation(resolved)
 
     def refine(
         self,
-        resolved: Document,
+        resolved: Network,
         scenario: Scenario,
         simulation: Simulation,
         core: Document,
@@ -95,13 +96,13 @@ class Fluid(Sim):
 
     name: ClassVar[str] = "fluid"
 
-    def start(self, resolved: Document, scenario: Scenario) -> Simulation:
+    def start(self, resolved: Network, scenario: Scenario) -> Simulation:
         """Build the run in the core; raise ValueError when it cannot run."""
         return _core.Fluid(resolved, scenario.step)
 
     def refine(
         self,
-        resolved: Document,
+        resolved: Network,
         scenario: Scenario,
         simulation: Simulation,
         core: Document,
@@ -134,14 +135,14 @@ def _advance(simulation: Simulation, duration_s: float, progress: Report | None)
 
 
 def _halve(
-    resolved: Document, coarse: Simulation, core: Document, progress: Report | None
+    resolved: Network, coarse: Simulation, core: Document, progress: Report | None
 ) -> tuple[Simulation, Document, Document]:
     """Runs again with half the step until that changes rates by little: the last run that is whole.
 
     Beside it the check: the step it had, the step of the run it was compared with, the largest
     change of a flow's rate between the two over its rate, and whether that is small enough.
     """
-    duration_s = resolved["duration_s"]
+    duration_s = resolved.duration_s
     for attempt in range(1, _MAX_HALVINGS + 1):
         step_s = core["engine"]["step_s"]
         fine = _core.Fluid(resolved, step_s / 2)
@@ -172,7 +173,7 @@ def largest_change(one: Document, other: Document) -> float:
 
 
 def _max_min(
-    resolved: Document, targets: Mapping[str, float], flows: list[Document]
+    resolved: Network, targets: Mapping[str, float], flows: list[Document]
 ) -> list[float | None]:
     """Each flow's mean max-min share in its own window; a flow leaves when it has completed.
 
@@ -190,19 +191,17 @@ def _max_min(
     ]
 
 
-def _by_class(resolved: Document) -> Document:
+def _by_class(resolved: Network) -> Network:
     """The network with one flow for all of an entry that start together."""
     flows = [
         flow
-        if flow["stagger_s"] > 0 or flow["count"] == 1
-        else flow
-        | {
-            "count": 1,
-            "weight": flow["weight"] * flow["count"],
-            "demand_bps": None
-            if flow["demand_bps"] is None
-            else flow["demand_bps"] * flow["count"],
-        }
-        for flow in resolved["flows"]
+        if flow.stagger_s > 0 or flow.count == 1
+        else replace(
+            flow,
+            count=1,
+            weight=flow.weight * flow.count,
+            demand_bps=None if flow.demand_bps is None else flow.demand_bps * flow.count,
+        )
+        for flow in resolved.flows
     ]
-    return resolved | {"flows": flows}
+    return replace(resolved, flows=tuple(flows))

@@ -17,6 +17,8 @@ from waterfill.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from waterfill.contract.network import FlowSpec, Network
+
 Document: TypeAlias = dict[str, Any]
 Which: TypeAlias = Literal["flows", "links", "traffic"]
 Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
@@ -45,7 +47,7 @@ class Result:
     source, in time order: `time_s` is the end of the sample, `flow`/`link`/`traffic` the name
     (a dictionary column), the rest SI numbers as the column's suffix says, null where there was
     nothing to sample. The numbers are the core's own buffers: nothing is copied.
-    `network` is the scenario as the core ran it (SI units, routes as link indexes),
+    `network` is the network that the engine ran (SI units, routes as link indexes),
     `scenario_toml` the scenario as a file.
     """
 
@@ -53,7 +55,7 @@ class Result:
         self,
         summary: Document,
         *,
-        network: Document,
+        network: Network,
         scenario_toml: str,
         series: Callable[[Which], Columns],
     ) -> None:
@@ -140,7 +142,7 @@ class Result:
 def summarise(
     core: Document,
     *,
-    network: Document,
+    network: Network,
     backend: str,
     params: Mapping[str, Any],
     max_min_bps: Sequence[float | None],
@@ -152,11 +154,11 @@ def summarise(
     core's flows, in bit/s, null where the flow's window is empty.
     """
     document: Document = {
-        "scenario": network["name"],
+        "scenario": network.name,
         "backend": backend,
-        "seed": network["seed"],
-        "duration_s": network["duration_s"],
-        "measure_s": network["measure_s"],
+        "seed": network.seed,
+        "duration_s": network.duration_s,
+        "measure_s": list(network.measure_s),
         "params": params,
         "flows": [
             _ordered(flow | {"max_min_bps": share})
@@ -164,7 +166,7 @@ def summarise(
         ],
         "links": core["links"],
         "traffic": [_ordered_traffic(source) for source in core.get("traffic", [])],
-        "groups": finite_groups(network["flows"], core["flows"]),
+        "groups": finite_groups(network.flows, core["flows"]),
         "jain_index": jain_index(
             rate
             for f in core["flows"]
@@ -182,7 +184,7 @@ def _ordered(flow: Document) -> Document:
 
 
 def finite_groups(
-    entries: Iterable[Mapping[str, Any]], flows: Sequence[Mapping[str, Any]]
+    entries: Iterable[FlowSpec], flows: Sequence[Mapping[str, Any]]
 ) -> list[Document]:
     """How long the flows of each group with a size took, from SYN to last byte.
 
@@ -197,13 +199,13 @@ def finite_groups(
             times.append(1e3 * (flow["completed_s"] - flow["start_s"]))
     return [
         {
-            "name": entry["name"],
-            "flows": entry["count"],
-            "completed": len(took_ms.get(entry["name"], [])),
-            "flow_completion_ms": completion_times(took_ms.get(entry["name"], [])),
+            "name": entry.name,
+            "flows": entry.count,
+            "completed": len(took_ms.get(entry.name, [])),
+            "flow_completion_ms": completion_times(took_ms.get(entry.name, [])),
         }
         for entry in entries
-        if entry.get("size_bytes") is not None
+        if entry.size_bytes is not None
     ]
 
 

@@ -54,15 +54,6 @@ class Distribution:
     max: float | None = None
     points: Points = ()
 
-    def core(self) -> dict[str, Any]:
-        """Return the distribution in the core's format."""
-        if self.kind == "empirical":
-            return {"distribution": self.kind, "points": [list(point) for point in self.points]}
-        document: dict[str, Any] = {"distribution": self.kind, "mean": self.mean}
-        if self.kind == "pareto":
-            document |= {"shape": self.shape, "max": self.max}
-        return document
-
     def written(self, quantity: Quantity) -> str | dict[str, Any]:
         """Return the distribution as a scenario writes it; `parse` reads it back."""
         if self.kind == "constant":

@@ -1,8 +1,7 @@
 """The parameters of a link's queue and faults: names, units, defaults, checks.
 
 The keys of `queue_params`, `loss_model` and `reorder` depend on the kind of queue or fault. They
-are checked here when a scenario is read, and kept as written. `queue`, `read_loss` and `late`
-complete them for the core: every parameter, in SI units.
+are checked here when a scenario is read, and kept as written. `network.links` resolves them.
 """
 
 from __future__ import annotations
@@ -18,9 +17,6 @@ from waterfill.scenario.units import PACKETS, SPAN, VOLUME, Buffer, Quantity, nu
 
 # The RTT of a link that no flow crosses.
 NOMINAL_RTT_S = 0.1
-# Without a `delay` a late packet is late by this many full packets' time: on a busy link more than
-# three packets overtake it, and three duplicate acknowledgements signal a loss (RFC 5681).
-_LATE_PACKETS = 5
 # As in tc-fq_codel.
 _MAX_QUEUES = 65_536
 
@@ -158,7 +154,11 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
     if not isinstance(given, Mapping):
         raise PartError("", f"expected a table, got {shown(given)}")
     if kind == "cohabit":
-        _cohabit(given, NOMINAL_RTT_S)
+        try:
+            queue_params.read(given)
+        except ValueError as error:
+            name, _, message = str(error).partition(": ")
+            raise PartError(name, message) from None
         return dict(given)
     if kind not in _QUEUES:
         if given:
@@ -182,16 +182,8 @@ def read_queue(kind: str, given: object) -> dict[str, Any]:
     return values
 
 
-def _cohabit(given: Mapping[str, Any], largest_rtt_s: float) -> dict[str, Any]:
-    try:
-        return queue_params.resolve(given, largest_rtt_s)
-    except ValueError as error:
-        name, _, message = str(error).partition(": ")
-        raise PartError(name, message) from None
-
-
 def read_loss(given: object) -> dict[str, Any]:
-    """Return a loss model in the core's format; raise PartError for a wrong one."""
+    """Return a loss model, its `kind` included; raise PartError for a wrong one."""
     if not isinstance(given, Mapping):
         example = '{kind = "gilbert-elliott", p = 0.001, r = 0.1}'
         raise PartError("", f"expected a table such as {example}, got {shown(given)}")
@@ -212,45 +204,6 @@ def read_late(given: object) -> dict[str, float]:
         return {"share": number(given, least=0, most=1)}
     example = '0.01, or a table such as {share = 0.01, delay = "5 ms"}'
     raise PartError("", f"expected {example}, got {shown(given)}")
-
-
-def queue(
-    kind: str,
-    params: Mapping[str, Any] | None,
-    mark_at: Buffer | None,
-    largest_rtt_s: float,
-) -> dict[str, Any]:
-    """Return the queue of a link direction in the core's format; empty for plain drop-tail.
-
-    `largest_rtt_s` is the largest base RTT across the link.
-    """
-    if kind == "cohabit":
-        return _cohabit(params or {}, largest_rtt_s)
-    values = read_queue(kind, params or {})
-    if kind == "droptail":
-        return {} if mark_at is None else {"kind": kind, "mark_at": _core_level(mark_at)}
-    if kind in ("red", "choke"):
-        levels = {n: _core_level(values[n]) for n in ("min_threshold", "max_threshold")}
-        return {"kind": kind, **values, **levels}
-    codel = {
-        "target_s": values["target"],
-        "interval_s": values["interval"],
-        "ecn": values["ecn"],
-    }
-    if kind == "codel":
-        return {"kind": kind, **codel}
-    quantum, flows = int(values["quantum"]), values["flows"]
-    return {"kind": kind, "codel": codel, "quantum_bytes": quantum, "flows": flows}
-
-
-def late(given: object, packet_s: float) -> dict[str, float]:
-    """Return late packets in the core's format; a full packet takes `packet_s` on the link."""
-    values = read_late(given)
-    return {"share": values["share"], "delay_s": values.get("delay", _LATE_PACKETS * packet_s)}
-
-
-def _core_level(length: Buffer) -> dict[str, float]:
-    return {length.unit: length.amount}
 
 
 def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, Any]:

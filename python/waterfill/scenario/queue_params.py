@@ -1,4 +1,4 @@
-"""The parameters of `queue = "cohabit"`: keys, units, defaults, the core's format.
+"""The parameters of `queue = "cohabit"`: keys, units and defaults.
 
 The keys `controller` and `estimator` choose one each, and each choice has keys of its own; a key of
 another choice is an error. `separate = true` replaces the controller: each class has a queue of its
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import SPAN, number, whole
@@ -81,12 +81,23 @@ _TIMES = ("interval", "depth", "period")
 _CHOICES = ("controller", "estimator", "separate")
 
 
-def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
-    """Return every parameter in the core's format, in SI units.
+class Cohabit(NamedTuple):
+    """The parameters in SI units; a time's name ends in `_s`.
 
-    `interval` defaults to the largest base RTT across the link (XCP's is about the mean RTT), `ecn`
-    to true with the improved controller. Raises ValueError with `KEY: expected …`.
+    `common["interval_s"]` and `common["ecn"]` are None where the scenario gives none. The interval
+    is then the largest base RTT across the link (XCP's is about the mean RTT), and `ecn` is true
+    with the improved controller.
     """
+
+    controller: str
+    controller_params: Document
+    estimator: str
+    estimator_params: Document
+    common: Document
+
+
+def read(params: Mapping[str, Any]) -> Cohabit:
+    """Read the parameters; raise ValueError with `KEY: expected …`."""
     if _separate(params):
         controller = SEPARATE
         for key in ("controller", "ecn", *(key for keys in CONTROLLERS.values() for key in keys)):
@@ -108,21 +119,17 @@ def resolve(params: Mapping[str, Any], largest_rtt_s: float) -> Document:
                 raise ValueError(f"{key}: expected only with {kind} = {mine}")
         names = {*known, *_CHOICES}
         raise ValueError(f"{key}: unknown key{nearest(key, names)}")
-    common = _values(params, COMMON)
-    if common["interval_s"] is None:
-        common["interval_s"] = largest_rtt_s
-    if common["ecn"] is None:
-        common["ecn"] = controller == "improved"
-    return {
-        "kind": "cohabit",
-        "controller": {"kind": controller, **_values(params, own)},
-        "estimator": {"kind": estimator, **_values(params, ESTIMATORS[estimator])},
-        **common,
-    }
+    return Cohabit(
+        controller,
+        _values(params, own),
+        estimator,
+        _values(params, ESTIMATORS[estimator]),
+        _values(params, COMMON),
+    )
 
 
 def schema() -> Document:
-    """Return the JSON Schema of this queue's `queue_params`; `resolve` checks keys together."""
+    """Return the JSON Schema of this queue's `queue_params`; `read` checks keys together."""
     owners = (COMMON, *CONTROLLERS.values(), *ESTIMATORS.values())
     properties = {
         "controller": {"enum": [*CONTROLLERS], "default": "improved"},

@@ -7,13 +7,14 @@ import time
 from collections.abc import Mapping
 from typing import ClassVar
 
+from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, shown
 from waterfill.network import maxmin, protocols
-from waterfill.network.protocols import ParamValue, ProtocolInfo
-from waterfill.network.resolve import Network, to_core
+from waterfill.network.protocols import ProtocolInfo
+from waterfill.network.resolve import Graph, to_core
 from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report
-from waterfill.runs.result import Document, Result, summarise
+from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
 from waterfill.testbed import checks, daemon, front, kernel, plan
 from waterfill.testbed.outcome import Outcome
@@ -27,7 +28,7 @@ def known() -> dict[str, ProtocolInfo]:
     return kernel.protocols(protocols.load(), kernel.offered())
 
 
-def resolve(scenario: Scenario) -> Document:
+def resolve(scenario: Scenario) -> Network:
     """The network of a scenario as the testbed runs it.
 
     Raises InputError for what is wrong with it, and for what the kernel or the machine lacks.
@@ -49,35 +50,35 @@ def resolve(scenario: Scenario) -> Document:
             )
     resolved = to_core(scenario, infos, "linux")
     _same_params(scenario, resolved)
-    for index, flow in enumerate(resolved["flows"]):
-        _once(scenario, scenario.key("flow", index), flow["forward"], flow["reverse"])
-    for index, source in enumerate(resolved["traffic"]):
+    for index, group in enumerate(resolved.flows):
+        _once(scenario, scenario.key("flow", index), group.forward, group.reverse)
+    for index, source in enumerate(resolved.traffic):
         key = scenario.key("traffic", index)
-        _once(scenario, key, source["path"], ())
-        if any(not _duplex(scenario, resolved, i) for i in source["path"]):
+        _once(scenario, key, source.path, ())
+        if any(not _duplex(scenario, resolved, i) for i in source.path):
             raise scenario.error(
                 f"{key}.path", "expected duplex links on linux, where iperf3 talks both ways"
             )
     return resolved
 
 
-def _same_params(scenario: Scenario, resolved: Document) -> None:
+def _same_params(scenario: Scenario, resolved: Network) -> None:
     """The kernel's laws are as they are: a parameter may be set to what it is there.
 
     A loaded law takes its parameters, but for the forms of it that it does not have.
     """
-    for protocol in dict.fromkeys(flow["protocol"] for flow in resolved["flows"]):
+    for protocol in dict.fromkeys(flow.protocol for flow in resolved.flows):
         there = kernel.params(protocol)
         if kernel.PROTOCOLS[protocol].loaded:
             for name, only in kernel.FORMS.get(protocol, {}).items():
-                value = resolved["params"].get(protocol, {}).get(name, only)
+                value = resolved.params.get(protocol, {}).get(name, only)
                 if value != only:
                     raise scenario.error(
                         f"params.{protocol}.{name}",
                         f"expected {shown(only)} on linux, got {shown(value)}",
                     )
             continue
-        for name, value in resolved["params"].get(protocol, {}).items():
+        for name, value in resolved.params.get(protocol, {}).items():
             key = f"params.{protocol}.{name}"
             if name not in there:
                 raise scenario.error(key, "expected none on linux, where the kernel decides")
@@ -95,15 +96,15 @@ def _same_params(scenario: Scenario, resolved: Document) -> None:
 _NONE = ProtocolInfo("", "", (), 0)
 
 
-def _duplex(scenario: Scenario, resolved: Document, index: int) -> bool:
+def _duplex(scenario: Scenario, resolved: Network, index: int) -> bool:
     """Whether a direction's link has another direction."""
-    name = resolved["links"][index]["name"].removesuffix(":rev")
+    name = resolved.links[index].name.removesuffix(":rev")
     return next(link.duplex for link in scenario.link if link.name == name)
 
 
-def _once(scenario: Scenario, key: str, *ways: tuple[int, ...] | list[int]) -> None:
+def _once(scenario: Scenario, key: str, *ways: tuple[int, ...]) -> None:
     """A router knows one way to an address: no path comes to a node twice."""
-    directions = Network(scenario).directions
+    directions = Graph(scenario).directions
     for way in ways:
         nodes = [directions[i].start for i in way] + [directions[i].end for i in way[-1:]]
         for node in nodes:
@@ -114,7 +115,7 @@ def _once(scenario: Scenario, key: str, *ways: tuple[int, ...] | list[int]) -> N
                 )
 
 
-def prepare(scenario: Scenario) -> tuple[Document, plan.Plan]:
+def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
     """The resolved network of a scenario and what to build for it; InputError as `run`."""
     resolved = resolve(scenario)
     laws = kernel.congestion(kernel.offered())
@@ -123,18 +124,18 @@ def prepare(scenario: Scenario) -> tuple[Document, plan.Plan]:
     return resolved, planned
 
 
-def _targets(scenario: Scenario, resolved: Document) -> Mapping[str, float]:
+def _targets(scenario: Scenario, resolved: Network) -> Mapping[str, float]:
     try:
-        return protocols.targets(resolved["params"])
+        return protocols.targets(resolved.params)
     except ValueError as error:
         raise scenario.core_error(error) from None
 
 
-def params_of(resolved: Document) -> dict[str, dict[str, ParamValue | None]]:
+def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
     """Every parameter of the protocols used: the kernel's own, and those that a law was given."""
-    used = dict.fromkeys(flow["protocol"] for flow in resolved["flows"])
+    used = dict.fromkeys(flow.protocol for flow in resolved.flows)
     loaded = [name for name in used if kernel.PROTOCOLS[name].loaded]
-    given = protocols.with_defaults(loaded, resolved["params"], known())
+    given = protocols.with_defaults(loaded, resolved.params, known())
     for name, values in given.items():
         values |= {k: v for k, v in kernel.FORMS.get(name, {}).items() if k in values}
     return {name: given.get(name) or dict(kernel.params(name)) for name in used}
@@ -159,12 +160,16 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     resolved, _ = prepare(scenario)
     params, targets = params_of(resolved), _targets(scenario, resolved)
     job = {
-        "scenario": scenario.to_toml(), "network": resolved, "available": kernel.offered(),
-        "loaded_as": daemon.run_name(), "params": params, "targets": targets,
-    }  # fmt: skip
+        "scenario": scenario.to_toml(),
+        "network": resolved.to_dict(),
+        "available": kernel.offered(),
+        "loaded_as": daemon.run_name(),
+        "params": params,
+        "targets": targets,
+    }
     began = time.perf_counter()
     try:
-        raw = front.run(job, resolved["duration_s"], progress)
+        raw = front.run(job, resolved.duration_s, progress)
     except front.Refusal as refusal:
         raise _refused(scenario, params, str(refusal)) from None
     outcome = Outcome(raw, resolved, time.perf_counter() - began)

@@ -18,6 +18,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
+from waterfill.contract.network import Network
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
 from waterfill.testbed import delayline, isolate, kernel
@@ -236,7 +237,7 @@ def _check(name: str, ok: bool, found: Any, wanted: str) -> Document:
 
 
 def after(
-    raw: Document, resolved: Document, flows: Sequence[Document], links: Any
+    raw: Document, resolved: Network, flows: Sequence[Document], links: Any
 ) -> list[Document]:
     """Every check of a finished run. `raw` is what the tree answered, `flows` and `links` the
     summary's, to hold the run against itself."""
@@ -335,20 +336,20 @@ def _traffic(raw: Document) -> Document:
     return _check("traffic", not found, found, "every client and server ran without complaint")
 
 
-def _sampling(raw: Document, resolved: Document) -> Document:
+def _sampling(raw: Document, resolved: Network) -> Document:
     times = raw["samples"]["coarse"]["time_s"]
     gaps = [b - a for a, b in itertools.pairwise(times)]
     found = {
-        "asked_s": resolved["sample_s"],
+        "asked_s": resolved.sample_s,
         "longest_s": max(gaps, default=None),
         "fine_s": raw["samples"]["fine_s"],
     }
     longest = max(gaps, default=0.0)
-    return _check("sampling", longest <= 2 * resolved["sample_s"] + 0.05, found, "no sample missed")
+    return _check("sampling", longest <= 2 * resolved.sample_s + 0.05, found, "no sample missed")
 
 
 def _bottleneck(
-    raw: Document, resolved: Document, flows: Sequence[Document], links: Sequence[Document]
+    raw: Document, resolved: Network, flows: Sequence[Document], links: Sequence[Document]
 ) -> Document:
     """Every retransmission has its cause in a scenario's queue or loss, and greedy flows are
     bounded by a link: losses there, or a queue, or a link that is full."""
@@ -363,13 +364,13 @@ def _bottleneck(
         stream = raw["plan"]["streams"][index]
         if stream["kind"] != "iperf" or stream["rate_bps"] is not None or not flow["rate_bps"]:
             continue
-        group = next(f for f in resolved["flows"] if f["name"] == flow["group"])
+        group = next(f for f in resolved.flows if f.name == flow["group"])
         if not any(
             links[i]["utilization"] > FULL * aims.get(i, 1.0)
             or links[i]["drops"]
             or links[i]["lost"]
             or links[i]["queue_packets"]["mean"] > 1
-            for i in group["forward"]
+            for i in group.forward
         ):
             unbounded.append(flow["name"])
     found = {"retransmissions": resent, "dropped": dropped, "lost": lost, "unbounded": unbounded}
@@ -378,7 +379,7 @@ def _bottleneck(
     return _check("bottleneck", ok, found, wanted)
 
 
-def _law(raw: Document, resolved: Document) -> Document | None:
+def _law(raw: Document, resolved: Network) -> Document | None:
     """A loaded law ruled: its connections were priced to the end, and never had to do without.
 
     Judged are those whose path has a router on every link; a link that does not speak the law is
@@ -388,7 +389,7 @@ def _law(raw: Document, resolved: Document) -> Document | None:
     if samples is None:
         return None
     priced = {p["direction"] for p in raw["plan"]["pricings"]}
-    paths = {flow["name"]: set(flow["forward"]) for flow in resolved["flows"]}
+    paths = {flow.name: set(flow.forward) for flow in resolved.flows}
     found: list[Document] = []
     ok = True
     for index, stream in enumerate(raw["plan"]["streams"]):

@@ -72,13 +72,14 @@ def _line() -> str:
 
 class _Run:
     def __init__(self, job: Document, say: Any) -> None:
+        from waterfill.contract.network import Network
         from waterfill.scenario.loading import from_toml
         from waterfill.testbed import checks, kernel, plan
         from waterfill.testbed.bed import Bed
         from waterfill.testbed.flows import Running
 
         self.say = say
-        self.resolved = job["network"]
+        self.resolved = Network.from_dict(job["network"])
         scenario = from_toml(job["scenario"])
         laws = kernel.congestion(job["available"], job["loaded_as"])
         self.plan = plan.of(scenario, self.resolved, laws, job["targets"])
@@ -104,8 +105,8 @@ class _Run:
     def result(self) -> Document:
         from waterfill.testbed import delayline, sampling
 
-        duration_s = self.resolved["duration_s"]
-        sample_s = self.resolved["sample_s"]
+        duration_s = self.resolved.duration_s
+        sample_s = self.resolved.sample_s
         lead_s = max(running.lead_s for running in self.running)
         start_s = time.monotonic() + lead_s + _SETTLE_S
         sampler = sampling.Sampler(

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from waterfill.network.protocols import ParamValue, ProtocolInfo, Protocols
+from waterfill.contract.network import ParamValue
+from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.testbed import daemon
 from waterfill.testbed.plan import Congestion
 

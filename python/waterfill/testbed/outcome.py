@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from waterfill.contract.network import Network
 from waterfill.runs.result import Columns, Document, Which
 from waterfill.testbed.plan import ETHERNET_BYTES
 from waterfill.testbed.sampling import TCP_FIELDS
@@ -24,16 +25,16 @@ _UNLIMITED = 2**63  # pacing rates from here on mean "none"
 class Outcome:
     """The figures of one run: `core` as the simulator's core gives it, `series` its columns."""
 
-    def __init__(self, raw: Document, resolved: Mapping[str, Any], wall_s: float) -> None:
+    def __init__(self, raw: Document, resolved: Network, wall_s: float) -> None:
         """`raw` is what the process tree answered, `resolved` the network that was asked for."""
         self._raw, self._resolved = raw, resolved
         coarse, fine = raw["samples"]["coarse"], raw["samples"]["fine"]
         self._time_s = np.asarray(coarse["time_s"], dtype=np.float64)
         self._fine_s = np.asarray(fine["time_s"], dtype=np.float64)
         end_s = raw["interrupted_at_s"]
-        self._end_s = resolved["duration_s"] if end_s is None else end_s
-        self._window = [min(edge, self._end_s) for edge in resolved["measure_s"]]
-        step_s = resolved["sample_s"]
+        self._end_s = resolved.duration_s if end_s is None else end_s
+        self._window = [min(edge, self._end_s) for edge in resolved.measure_s]
+        step_s = resolved.sample_s
         count = max(1, math.ceil(self._end_s / step_s - 1e-9))
         self._grid = np.minimum(np.arange(count + 1) * step_s, self._end_s)
         self._streams = [_Stream(self, i) for i in range(len(raw["plan"]["streams"]))]
@@ -46,7 +47,7 @@ class Outcome:
         self._priced = laws is not None
         self.flows = [s for s in self._streams if s.entry["kind"] != "cbr"]
         self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
-        links = [self._link(i) for i in range(len(resolved["links"]))]
+        links = [self._link(i) for i in range(len(resolved.links))]
         hops = sum(rows[-1][1] for rows in coarse["queues"] if rows)
         self.core: Document = {
             "flows": [s.flow() for s in self.flows],
@@ -63,7 +64,7 @@ class Outcome:
         if which == "traffic":
             rates = [(i, {"rate_bps": s.rates()}) for i, s in enumerate(self.traffic)]
             return _interleaved(self._grid[1:], "traffic", rates)
-        links = [(i, self._link_rows(i)) for i in range(len(self._resolved["links"]))]
+        links = [(i, self._link_rows(i)) for i in range(len(self._resolved.links))]
         return _interleaved(self._grid[1:], "link", links)
 
     # --- links
@@ -90,15 +91,15 @@ class Outcome:
         return float(b - a)
 
     def _link(self, direction: int) -> Document:
-        spec = self._resolved["links"][direction]
+        spec = self._resolved.links[direction]
         start_s, stop_s = self._window
         span_s = max(stop_s - start_s, 1e-9)
         size, packets = self._waiting(direction)
         inside = (self._fine_s >= start_s) & (self._fine_s <= stop_s)
         bits = 8 * self.between(self._counter(direction, 0), start_s, stop_s)
         return {
-            "name": spec["name"],
-            "utilization": bits / (spec["rate_bps"] * span_s),
+            "name": spec.name,
+            "utilization": bits / (spec.rate_bps * span_s),
             "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
             "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
             "drops": round(self.between(self._counter(direction, 2), start_s, stop_s)),
@@ -107,7 +108,7 @@ class Outcome:
         }
 
     def _link_rows(self, direction: int) -> dict[str, Array]:
-        spec = self._resolved["links"][direction]
+        spec = self._resolved.links[direction]
         spans_s = np.diff(self._grid)
         grown = {
             name: np.diff(np.interp(self._grid, self._time_s, values))
@@ -125,7 +126,7 @@ class Outcome:
             if len(mine):
                 mean[i], peak[i] = mine.mean(), mine.max()
         return {
-            "utilization": 8 * grown["bytes"] / (spec["rate_bps"] * spans_s),
+            "utilization": 8 * grown["bytes"] / (spec.rate_bps * spans_s),
             "queue_bytes": mean,
             "queue_max_bytes": peak,
             "drops": np.round(grown["drops"]),
@@ -253,7 +254,7 @@ class _Stream:
 
     def rows(self) -> dict[str, Array]:
         """The flow's columns."""
-        grid, packet = self._of._grid[1:], self._of._resolved["packet_bytes"]
+        grid, packet = self._of._grid[1:], self._of._resolved.packet_bytes
         place = np.clip(np.searchsorted(self._at_s, grid + 1e-3) - 1, 0, None)
         columns = {name: np.full(len(grid), np.nan) for name in TCP_FIELDS}
         for row, at in enumerate(place):

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from waterfill.network.resolve import Network
+from waterfill.contract.network import FlowSpec, LossSpec, Network, TrafficSpec
+from waterfill.network.resolve import Graph
 from waterfill.scenario.document import Scenario
 
 ETHERNET_BYTES = 14
@@ -56,8 +57,8 @@ class Faults:
     """What goes wrong on a wire by chance, as the delay line's configuration names it."""
 
     loss: float = 0.0
-    loss_model: Mapping[str, Any] | None = None
-    """In place of `loss`: its kind, and the parameters of that kind."""
+    loss_model: LossSpec | None = None
+    """In place of `loss`."""
     reorder: float = 0.0
     reorder_extra_ns: int = 0
     duplicate: float = 0.0
@@ -196,7 +197,7 @@ class Congestion:
 
 def of(
     scenario: Scenario,
-    resolved: Mapping[str, Any],
+    resolved: Network,
     congestion: Mapping[str, Congestion],
     targets: Mapping[str, float] | None = None,
 ) -> Plan:
@@ -211,18 +212,18 @@ class _Planner:
     def __init__(
         self,
         scenario: Scenario,
-        resolved: Mapping[str, Any],
+        resolved: Network,
         congestion: Mapping[str, Congestion],
         targets: Mapping[str, float],
     ) -> None:
         self.scenario, self.resolved = scenario, resolved
         self.plan = Plan(
             ip_version=scenario.ip_version,
-            mtu_bytes=resolved["packet_bytes"],
-            seed=resolved["seed"],
-            rto_min_s=resolved["rto_min_s"],
+            mtu_bytes=resolved.packet_bytes,
+            seed=resolved.seed,
+            rto_min_s=resolved.rto_min_s,
         )
-        self.directions = Network(scenario).directions
+        self.directions = Graph(scenario).directions
         self._macs = 0
         self._hosts = 0
         self.nodes: dict[str, int] = {}
@@ -235,10 +236,10 @@ class _Planner:
         for i, direction in enumerate(self.directions):
             if direction.back is None or i < direction.back:
                 self._link(i)
-        for entry, flow in zip(scenario.flow, resolved["flows"], strict=True):
-            for index in range(flow["count"]):
-                self._flow(entry, flow, index, congestion[flow["protocol"]])
-        for source in resolved["traffic"]:
+        for entry, flow in zip(scenario.flow, resolved.flows, strict=True):
+            for index in range(flow.count):
+                self._flow(entry, flow, index, congestion[flow.protocol])
+        for source in resolved.traffic:
             self._cbr(source)
         self._pricings(congestion, targets)
 
@@ -278,13 +279,15 @@ class _Planner:
 
     def _held(self, i: int) -> Hold | None:
         direction = self.directions[i]
-        link = self.resolved["links"][i]
-        late = link.get("reorder", {"share": 0.0, "delay_s": 0.0})
+        link = self.resolved.links[i]
+        late = link.reorder
         faults = Faults(
-            loss=direction.loss, loss_model=link.get("loss_model"),
-            reorder=late["share"], reorder_extra_ns=round(late["delay_s"] * 1e9),
-            duplicate=link.get("duplicate", 0.0),
-        )  # fmt: skip
+            loss=link.loss,
+            loss_model=link.loss_model,
+            reorder=0.0 if late is None else late.share,
+            reorder_extra_ns=0 if late is None else round(late.delay_s * 1e9),
+            duplicate=link.duplicate,
+        )
         if direction.link.delay == 0 and faults == Faults():
             return None
         return Hold(direction.name, direction.link.delay, faults, self._room(i), i)
@@ -295,62 +298,62 @@ class _Planner:
         return round(1.25 * link.rate / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
 
     def _shaper(self, i: int) -> Shaper:
-        link = self.resolved["links"][i]
+        link = self.resolved.links[i]
         packet = self.plan.mtu_bytes
-        in_packets = link["buffer_packets"]
-        burst = max(2 * packet, round(link["rate_bps"] / 8 * _LATE_TIMER_S))
+        in_packets = link.buffer_packets
+        burst = max(2 * packet, round(link.rate_bps / 8 * _LATE_TIMER_S))
         return Shaper(
             direction=i,
-            rate_bps=link["rate_bps"],
+            rate_bps=link.rate_bps,
             burst_bytes=burst,
             # A queue in packets has a queue of its own inside the bucket, which takes no limit.
-            limit_bytes=(link["buffer_bytes"] or 0) + packet,
+            limit_bytes=(link.buffer_bytes or 0) + packet,
             limit_packets=None if in_packets is None else in_packets + 1,
         )
 
     def _queue_bytes(self, i: int) -> int:
-        link = self.resolved["links"][i]
-        if link["buffer_bytes"] is not None:
-            return int(link["buffer_bytes"])
-        return int(link["buffer_packets"]) * self.plan.mtu_bytes
+        link = self.resolved.links[i]
+        if link.buffer_bytes is not None:
+            return link.buffer_bytes
+        return (link.buffer_packets or 0) * self.plan.mtu_bytes
 
     def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
         """Four times what can be under way and waiting on a path."""
-        rate_bps = min(float(self.resolved["links"][i]["rate_bps"]) for i in forward)
+        rate_bps = min(self.resolved.links[i].rate_bps for i in forward)
         waiting = sum(self._queue_bytes(i) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
 
-    def _flow(self, entry: Any, flow: Mapping[str, Any], index: int, law: Congestion) -> None:
-        forward, reverse = flow["forward"], flow["reverse"]
-        window = self._window(forward, flow["base_rtt_s"])
-        name = f"{flow['name']}[{index}]" if flow["count"] > 1 else flow["name"]
-        ends = self._ends(name, forward, reverse, flow["pad_s"], window)
-        size, demand = flow["size_bytes"], flow["demand_bps"]
+    def _flow(self, entry: Any, flow: FlowSpec, index: int, law: Congestion) -> None:
+        forward, reverse = flow.forward, flow.reverse
+        window = self._window(forward, flow.base_rtt_s)
+        name = f"{flow.name}[{index}]" if flow.count > 1 else flow.name
+        ends = self._ends(name, forward, reverse, flow.pad_s, window)
+        size, demand = flow.size_bytes, flow.demand_bps
         self.plan.streams.append(
             Stream(
                 kind="iperf" if size is None else "http",
-                name=name, group=flow["name"], index=index, protocol=flow["protocol"],
+                name=name, group=flow.name, index=index, protocol=flow.protocol,
                 congestion=law.name, sack=law.sack, **ends,
-                start_s=flow["start_s"] + index * flow["stagger_s"], stop_s=flow["stop_s"],
-                size_bytes=size, rate_bps=demand, base_rtt_s=flow["base_rtt_s"],
-                window_bytes=window, initial_window_packets=flow["initial_window_packets"],
-                delayed_ack=flow["delayed_ack"], loaded=law.loaded,
-                paced=flow["pacing"] is True and not law.paced,
+                start_s=flow.start_s + index * flow.stagger_s, stop_s=flow.stop_s,
+                size_bytes=size, rate_bps=demand, base_rtt_s=flow.base_rtt_s,
+                window_bytes=window, initial_window_packets=flow.initial_window_packets,
+                delayed_ack=flow.delayed_ack, loaded=law.loaded,
+                paced=flow.pacing is True and not law.paced,
                 ecn=bool(entry.ecn),
             )
         )  # fmt: skip
 
-    def _cbr(self, source: Mapping[str, Any]) -> None:
-        forward = source["path"]
+    def _cbr(self, source: TrafficSpec) -> None:
+        forward = source.path
         # iperf3 asks the sink over TCP before it sends: that needs a way back.
         reverse = [self.directions[i].back for i in reversed(forward)]
-        ends = self._ends(source["name"], forward, [i for i in reverse if i is not None], 0.0, 0)
+        ends = self._ends(source.name, forward, [i for i in reverse if i is not None], 0.0, 0)
         self.plan.streams.append(
             Stream(
-                kind="cbr", name=source["name"], group=source["name"], index=0,
+                kind="cbr", name=source.name, group=source.name, index=0,
                 protocol="", congestion="reno", sack=True, **ends,
-                start_s=source["start_s"], stop_s=source["stop_s"], size_bytes=None,
-                rate_bps=source["rate_bps"], base_rtt_s=0.0, window_bytes=1 << 20,
+                start_s=source.start_s, stop_s=source.stop_s, size_bytes=None,
+                rate_bps=source.rate_bps, base_rtt_s=0.0, window_bytes=1 << 20,
                 initial_window_packets=10, delayed_ack=False, paced=False, loaded=False,
                 ecn=False,
             )
@@ -359,17 +362,17 @@ class _Planner:
     def _pricings(self, congestion: Mapping[str, Congestion], targets: Mapping[str, float]) -> None:
         """Each direction that a loaded law's data cross and whose link speaks it, once."""
         crossed = dict.fromkeys(
-            (i, flow["protocol"])
-            for flow in self.resolved["flows"]
-            if congestion[flow["protocol"]].loaded
-            for i in flow["forward"]
+            (i, flow.protocol)
+            for flow in self.resolved.flows
+            if congestion[flow.protocol].loaded
+            for i in flow.forward
         )
         for i, protocol in sorted(crossed):
-            link = self.resolved["links"][i]
-            if link["routers"] is None or protocol in link["routers"]:
-                target = targets[protocol] if link["target"] is None else link["target"]
+            link = self.resolved.links[i]
+            if link.routers is None or protocol in link.routers:
+                target = targets[protocol] if link.target is None else link.target
                 self.plan.pricings.append(
-                    Pricing(i, self.ports[i][0], protocol, link["rate_bps"], target)
+                    Pricing(i, self.ports[i][0], protocol, link.rate_bps, target)
                 )
 
     def _ends(

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.integrate import solve_ivp
 
-from waterfill.network.protocols import ParamValue
+from waterfill.contract.network import ParamValue
 from waterfill.theory import loops, params
 from waterfill.theory.loops import Margins, Points, Reals
 

@@ -185,26 +185,26 @@ def equilibrium_of(about: Subject) -> Document:
         rates, bounds = rest.rates_bps, rest.bottleneck
         links = [
             {
-                "name": link["name"],
-                "utilization": y / link["rate_bps"],
+                "name": link.name,
+                "utilization": y / link.rate_bps,
                 "limit_bps": limit,
                 "losses_kept": kept,
             }
             for link, y, limit, kept in zip(
-                core["links"], rest.inputs_bps, rest.limits_bps, rest.losses_kept, strict=True
+                core.links, rest.inputs_bps, rest.limits_bps, rest.losses_kept, strict=True
             )
         ]
     names = subject.link_names(core, bounds)
     flows = [
         {
-            "name": entry["name"],
-            "count": entry["count"],
+            "name": entry.name,
+            "count": entry.count,
             "rate_bps": rate,
             "bottleneck": name,
             "max_min_bps": share.rate_bps,
             "ratio": rate / share.rate_bps if share.rate_bps > 0 else None,
         }
-        for entry, rate, name, share in zip(core["flows"], rates, names, fair, strict=True)
+        for entry, rate, name, share in zip(core.flows, rates, names, fair, strict=True)
     ]
     return {
         "command": "equilibrium",

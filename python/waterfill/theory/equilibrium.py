@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import brentq
 
+from waterfill.contract.network import Network
 from waterfill.network.maxmin import acknowledgements_bps, offered_bps
 from waterfill.theory.loops import Reals
 
@@ -240,19 +241,19 @@ def downstream_only(c: float, y: float, flows: float, alpha: float, gamma: float
     return y / flows * gamma * y / (gamma * y - alpha * (c - y))
 
 
-def classes_of(network: Mapping[str, Any]) -> list[FlowClass]:
+def classes_of(network: Network) -> list[FlowClass]:
     """A class for each of a core network's entries."""
     return [
         FlowClass(
-            tuple(flow["forward"]), flow["weight"],
-            math.inf if flow["demand_bps"] is None else flow["demand_bps"], flow["count"],
+            flow.forward, flow.weight,
+            math.inf if flow.demand_bps is None else flow.demand_bps, flow.count,
         )
-        for flow in network["flows"]
+        for flow in network.flows
     ]  # fmt: skip
 
 
 def of_network(
-    network: Mapping[str, Any], params: Mapping[str, Any], protocol: str, residue: bool = True
+    network: Network, params: Mapping[str, Any], protocol: str, residue: bool = True
 ) -> Rest:
     """The fixed point of a core network when all its flows are there and speak `protocol`.
 
@@ -263,13 +264,13 @@ def of_network(
 
 
 def _of_network(
-    network: Mapping[str, Any], params: Mapping[str, Any], protocol: str, residue: bool
+    network: Network, params: Mapping[str, Any], protocol: str, residue: bool
 ) -> tuple[Rest, list[_Link]]:
     classes = classes_of(network)
-    capacity = [(link["target"] or 1.0) * link["rate_bps"] for link in network["links"]]
+    capacity = [(link.target or 1.0) * link.rate_bps for link in network.links]
     traffic = [0.0] * len(capacity)
-    for source in network["traffic"]:
-        for link in source["path"]:
+    for source in network.traffic:
+        for link in source.path:
             traffic[link] += offered_bps(source)
     other = traffic
     rest = solve(capacity, classes, params, protocol, other, residue)
@@ -295,9 +296,7 @@ class Answer(NamedTuple):
     parts: dict[int, float]
 
 
-def answers(
-    network: Mapping[str, Any], params: Mapping[str, Any], protocol: str
-) -> list[Answer | None]:
+def answers(network: Network, params: Mapping[str, Any], protocol: str) -> list[Answer | None]:
     """Of each link of a core network at its fixed point; None where nobody is bounded.
 
     A link shared by flows alike gives each 1/N of φ. Where flows bounded downstream leave it

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from waterfill.network.protocols import ParamValue
+from waterfill.contract.network import ParamValue
 
 Values: TypeAlias = "Mapping[str, ParamValue | None]"
 """All parameters of one protocol by name, in SI units; None where one is not set."""

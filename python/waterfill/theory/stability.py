@@ -286,7 +286,7 @@ def _link_loops(about: Subject, *, queue: bool) -> list[LinkLoop]:
     targets = protocols.targets({about.protocol: params.given(about.params)})
     flows = subject.at_rest(about.network, targets)
     found = []
-    for number, link in enumerate(about.network["links"]):
+    for number, link in enumerate(about.network.links):
         crossing = [flow for flow in flows if number in flow.path]
         bound = [flow for flow in crossing if flow.bottleneck == number]
         if not bound:
@@ -296,12 +296,12 @@ def _link_loops(about: Subject, *, queue: bool) -> list[LinkLoop]:
             part = {id(f): f.number / math.fsum(weights) for f in bound}
         else:
             weights = [flow.rate_bps * flow.number for flow in crossing]
-            part = {id(f): f.rate_bps * f.number / link["rate_bps"] for f in bound}
+            part = {id(f): f.rate_bps * f.number / link.rate_bps for f in bound}
         d_s = rcp.mean_rtt_s(weights, [flow.rtt_s for flow in crossing])
         shares = [Share(part[id(flow)], flow.rtt_s) for flow in bound]
         found.append(
             LinkLoop(
-                name=link["name"],
+                name=link.name,
                 mean_rtt_s=d_s,
                 share=math.fsum(share.weight for share in shares),
                 longest_rtt_s=max(share.tau_s for share in shares),

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, nearest
 from waterfill.network import maxmin, protocols, resolve
-from waterfill.network.protocols import ParamValue
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import SPAN
@@ -28,7 +28,7 @@ class Subject(NamedTuple):
 
     protocol: str
     params: dict[str, ParamValue | None]
-    network: dict[str, Any] | None
+    network: Network | None
     scenario: Scenario | None
 
 
@@ -51,7 +51,7 @@ def of(what: str, sets: Sequence[str], able: Sequence[str], protocol: str | None
     chosen = [f"protocol={protocol}", *sets] if protocol is not None else list(sets)
     scenario = load(what, chosen)
     core = resolve.to_core(scenario, protocols.load())
-    spoken = list(dict.fromkeys(flow["protocol"] for flow in core["flows"]))
+    spoken = list(dict.fromkeys(flow.protocol for flow in core.flows))
     if len(spoken) != 1 or spoken[0] not in able:
         raise scenario.error(
             "protocol",
@@ -60,7 +60,7 @@ def of(what: str, sets: Sequence[str], able: Sequence[str], protocol: str | None
     return _subject(scenario, spoken[0], core)
 
 
-def _subject(scenario: Scenario, protocol: str, core: dict[str, Any] | None) -> Subject:
+def _subject(scenario: Scenario, protocol: str, core: Network | None) -> Subject:
     known = protocols.load()
     given = resolve.set_params(scenario, known)
     try:
@@ -79,9 +79,9 @@ def time_s(option: str, text: str) -> float:
         raise InputError("command line", option, str(error)) from None
 
 
-def rtts_s(core: Mapping[str, Any]) -> list[float]:
+def rtts_s(core: Network) -> list[float]:
     """The different base RTTs of a network's flows, in seconds, smallest first."""
-    return sorted({flow["base_rtt_s"] for flow in core["flows"]})
+    return sorted({flow.base_rtt_s for flow in core.flows})
 
 
 class Bound(NamedTuple):
@@ -95,7 +95,7 @@ class Bound(NamedTuple):
 
 
 def at_rest(
-    core: Mapping[str, Any], targets: Mapping[str, float], *, acknowledgements: bool = False
+    core: Network, targets: Mapping[str, float], *, acknowledgements: bool = False
 ) -> list[Bound]:
     """The max-min allocation when every flow is there, an entry of the scenario each.
 
@@ -107,13 +107,13 @@ def at_rest(
     for c in of_flow:
         counts[c] += 1
     capacity = [
-        target * link["rate_bps"]
-        for target, link in zip(maxmin.link_targets(core, targets), core["links"], strict=True)
+        target * link.rate_bps
+        for target, link in zip(maxmin.link_targets(core, targets), core.links, strict=True)
     ]
-    for source in core["traffic"]:
-        for link in source["path"]:
-            capacity[link] -= maxmin.offered_bps(source)
-    firsts = list(itertools.accumulate((flow["count"] for flow in core["flows"]), initial=0))[:-1]
+    for source in core.traffic:
+        for index in source.path:
+            capacity[index] -= maxmin.offered_bps(source)
+    firsts = list(itertools.accumulate((flow.count for flow in core.flows), initial=0))[:-1]
     kinds = [of_flow[first] for first in firsts]
     shares = maxmin.solve(capacity, classes, counts)
     # They are a few per cent of the rates they depend on: a few rounds settle that.
@@ -122,11 +122,10 @@ def at_rest(
         left = [c - a for c, a in zip(capacity, load, strict=True)]
         shares = maxmin.solve(left, classes, counts)
     found = []
-    for flow, c in zip(core["flows"], kinds, strict=True):
+    for flow, c in zip(core.flows, kinds, strict=True):
         share = shares[c]
         bottleneck = None if share is None else share.bottleneck
-        path = tuple(flow["forward"])
-        found.append(Bound(_rate(share), flow["base_rtt_s"], flow["count"], path, bottleneck))
+        found.append(Bound(_rate(share), flow.base_rtt_s, flow.count, flow.forward, bottleneck))
     return found
 
 
@@ -134,6 +133,6 @@ def _rate(share: maxmin.Share | None) -> float:
     return 0.0 if share is None else share.rate_bps
 
 
-def link_names(core: Mapping[str, Any], links: Iterable[int | None]) -> list[str]:
+def link_names(core: Network, links: Iterable[int | None]) -> list[str]:
     """Names of links of a core network; "demand" for None."""
-    return ["demand" if i is None else core["links"][i]["name"] for i in links]
+    return ["demand" if i is None else core.links[i].name for i in links]

@@ -3,6 +3,7 @@ import math
 import pytest
 
 from known import PROTOCOLS
+from waterfill.contract.network import TrafficSpec
 from waterfill.errors import InputError
 from waterfill.network import resolve
 from waterfill.scenario.loading import from_dict
@@ -25,9 +26,9 @@ def core(links, flows, **more):
 def ways(links, *flows):
     """Names of the links, there and back, of the first flow."""
     found = core(links, flows)
-    names = [entry["name"] for entry in found["links"]]
-    first = found["flows"][0]
-    return tuple(" ".join(names[i] for i in first[way]) for way in ("forward", "reverse"))
+    names = [entry.name for entry in found.links]
+    first = found.flows[0]
+    return tuple(" ".join(names[i] for i in way) for way in (first.forward, first.reverse))
 
 
 def refusal(links, *flows, **more):
@@ -42,7 +43,7 @@ LINE = [link("l1", "r1", "r2"), link("l2", "r2", "r3")]
 def test_directions_keep_the_file_s_order_each_followed_by_its_reverse():
     links = [link("l1", "a", "b"), link("l2", "b", "c", duplex=False), link("l3", "c", "a")]
     found = core(links, [{"from": "a", "to": "b"}])
-    assert [entry["name"] for entry in found["links"]] == ["l1", "l1:rev", "l2", "l3", "l3:rev"]
+    assert [entry.name for entry in found.links] == ["l1", "l1:rev", "l2", "l3", "l3:rev"]
 
 
 @pytest.mark.parametrize(
@@ -161,23 +162,25 @@ def test_no_way_back_on_a_default_route():
 def test_traffic_needs_no_way_back():
     traffic = [{"kind": "cbr", "path": ["l2"], "rate": "1 Mbit/s", "start": "1 s"}]
     links = [LINE[0], link("l2", "r2", "r3", duplex=False)]
-    assert core(links, [{"path": ["l1"]}], traffic=traffic)["traffic"] == [
-        {
-            "name": "cbr",
-            "kind": "cbr",
-            "path": [2],
-            "rate_bps": 1e6,
-            "start_s": 1.0,
-            "stop_s": 10.0,
-            "packet_bytes": 1500,
-        }
-    ]
+    assert core(links, [{"path": ["l1"]}], traffic=traffic).traffic == (
+        TrafficSpec(
+            name="cbr",
+            kind="cbr",
+            path=(2,),
+            rate_bps=1e6,
+            start_s=1.0,
+            stop_s=10.0,
+            packet_bytes=1500,
+            periods=None,
+            flows=None,
+        ),
+    )
 
 
 def test_base_rtt_is_twice_the_propagation_and_rtt_pads_it():
     found = build(LINE, [{"path": ["l1", "l2"]}, {"path": ["l2"], "rtt": "80 ms"}])
     assert resolve.base_rtts(found) == {"f0": 0.04, "f1": 0.08}
-    pads = [flow["pad_s"] for flow in resolve.to_core(found, PROTOCOLS)["flows"]]
+    pads = [flow.pad_s for flow in resolve.to_core(found, PROTOCOLS).flows]
     assert pads == [0.0, pytest.approx(0.03, abs=1e-15)]
 
 
@@ -190,16 +193,16 @@ def test_an_rtt_that_is_the_path_s_own_pads_nothing():
     links = [link(f"l{i}", f"r{i}", f"r{i + 1}", delay="0.1 ms") for i in range(7)]
     path = [entry["name"] for entry in links]
     found = core(links, [{"path": path, "rtt": "1.4 ms"}])
-    assert found["flows"][0]["pad_s"] == pytest.approx(0, abs=1e-15)
-    assert found["flows"][0]["pad_s"] >= 0
+    assert found.flows[0].pad_s == pytest.approx(0, abs=1e-15)
+    assert found.flows[0].pad_s >= 0
     assert refusal(links, {"path": path, "rtt": "1.399 ms"}) == (
         "S.toml: flow.f0.rtt: expected at least the path's own 1.4 ms, got 1.399 ms"
     )
 
 
 def buffers(links, *flows):
-    found = core(links, flows)["links"]
-    return {entry["name"]: (entry["buffer_bytes"], entry["buffer_packets"]) for entry in found}
+    found = core(links, flows).links
+    return {entry.name: (entry.buffer_bytes, entry.buffer_packets) for entry in found}
 
 
 def test_a_bdp_is_rate_times_the_largest_base_rtt_that_crosses():
@@ -239,8 +242,8 @@ def test_buffers_in_packets_and_bytes():
 
 def test_loss_acts_forward_unless_the_reverse_is_named():
     links = [link("l1", "a", "b", loss=0.1), link("l2", "b", "c", loss_reverse=0.2)]
-    found = core(links, [{"path": ["l1"]}])["links"]
-    assert [entry["loss"] for entry in found] == [0.1, 0, 0, 0.2]
+    found = core(links, [{"path": ["l1"]}]).links
+    assert [entry.loss for entry in found] == [0.1, 0, 0, 0.2]
 
 
 def test_the_whole_document():
@@ -291,13 +294,14 @@ def test_the_whole_document():
         ),
         PROTOCOLS,
     )
-    long, one = found.pop("flows")
-    links = found.pop("links")
-    assert found == {
+    document = found.to_dict()
+    long, one = document.pop("flows")
+    links = document.pop("links")
+    assert document == {
         "name": "two hops",
         "seed": 1,
         "duration_s": 60.0,
-        "measure_s": [40.0, 60.0],
+        "measure_s": (40.0, 60.0),
         "sample_s": 0.1,
         "packet_bytes": 1500,
         "ack_bytes": 40,
@@ -314,7 +318,7 @@ def test_the_whole_document():
                 "quantum": 3000.0,
             }
         },
-        "traffic": [],
+        "traffic": (),
     }
     assert links[0] == {
         "name": "link1",
@@ -322,7 +326,11 @@ def test_the_whole_document():
         "delay_s": 0.0145,
         "buffer_bytes": 6_220_000,
         "buffer_packets": None,
+        "queue": {"kind": "droptail", "mark_at": None},
         "loss": 0.0,
+        "loss_model": None,
+        "reorder": None,
+        "duplicate": 0.0,
         "target": 0.8,
         "routers": None,
     }
@@ -331,8 +339,8 @@ def test_the_whole_document():
         "name": "long",
         "count": 30,
         "protocol": "maxnet",
-        "forward": [0, 2],
-        "reverse": [3, 1],
+        "forward": (0, 2),
+        "reverse": (3, 1),
         "start_s": 1.0,
         "stagger_s": 0.01,
         "stop_s": 60.0,  # no flow outlives the run

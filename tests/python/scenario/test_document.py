@@ -64,7 +64,7 @@ def edited(old, new):
 
 
 def test_the_base_is_right():
-    assert resolve.to_core(from_toml(BASE), PROTOCOLS)["name"] == "base"
+    assert resolve.to_core(from_toml(BASE), PROTOCOLS).name == "base"
 
 
 # Each line: what is written instead of what, and the line that a user reads.
@@ -627,7 +627,7 @@ EXAMPLES = sorted((ROOT / "examples").glob("*.toml"))
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_examples_load(path):
-    assert resolve.to_core(load(path), PROTOCOLS)["flows"]
+    assert resolve.to_core(load(path), PROTOCOLS).flows
 
 
 @pytest.mark.parametrize(
@@ -698,7 +698,7 @@ def test_many_entries_are_read_in_seconds():
     flows = [{"name": f"f{i}", "path": ["l"]} for i in range(20_000)]
     link = {"name": "l", "from": "a", "to": "b", "rate": "1 Gbit/s", "delay": "1 ms"}
     document = {"duration": "9 s", "protocol": "maxnet", "link": [link], "flow": flows}
-    assert len(resolve.to_core(from_dict(document), PROTOCOLS)["flows"]) == 20_000
+    assert len(resolve.to_core(from_dict(document), PROTOCOLS).flows) == 20_000
 
 
 def test_the_published_schema_is_current():

@@ -35,7 +35,7 @@ def _document(queue_params: dict[str, Any] | None = None, queue: str = "cohabit"
 
 def _queue(queue_params: dict[str, Any] | None = None) -> dict[str, Any]:
     resolved = to_core(from_dict(_document(queue_params)), protocols.load())
-    queue: dict[str, Any] = resolved["links"][0]["queue"]
+    queue: dict[str, Any] = resolved.to_dict()["links"][0]["queue"]
     return queue
 
 
@@ -104,7 +104,7 @@ def test_every_default_is_resolved() -> None:
     for controller in queue_params.CONTROLLERS:
         for estimator in queue_params.ESTIMATORS:
             params = {"controller": controller, "estimator": estimator}
-            queue = queue_params.resolve(params, 0.1)
+            queue = _queue(params)
             assert None not in queue.values()
 
 

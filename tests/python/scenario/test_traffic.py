@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import synthetic
 from known import PROTOCOLS, ROOT, TARGETS
+from waterfill.contract.network import Constant, Empirical, Exponential, Pareto, PeriodSpec
 from waterfill.errors import InputError
 from waterfill.network import resolve, shares
 from waterfill.runs import backends, result
@@ -34,9 +37,9 @@ ON_OFF = 'kind = "onoff"\nrate = "2 Mbit/s"\non = "300 ms"\noff = "700 ms"\n'
 
 
 def source(text, **more):
-    """The core's document of one [[traffic]]."""
+    """One resolved [[traffic]]."""
     found = from_toml(HEAD + text, **more)
-    return resolve.to_core(found, PROTOCOLS)["traffic"][0]
+    return resolve.to_core(found, PROTOCOLS).traffic[0]
 
 
 def refusal(text):
@@ -47,99 +50,79 @@ def refusal(text):
 
 def test_poisson_packets_have_a_rate():
     found = source('kind = "poisson"\nrate = "4 Mbit/s"')
-    assert (found["kind"], found["rate_bps"]) == ("poisson", 4e6)
-    assert "flows" not in found
-    assert "periods" not in found
+    assert (found.kind, found.rate_bps) == ("poisson", 4e6)
+    assert (found.flows, found.periods) == (None, None)
 
 
 def test_on_and_off_are_mean_lengths():
     def periods(more=""):
-        return source(ON_OFF + more)["periods"]
+        return source(ON_OFF + more).periods
 
-    assert periods() == {
-        "on_s": {"distribution": "exponential", "mean": 0.3},
-        "off_s": {"distribution": "exponential", "mean": 0.7},
-    }
-    assert periods('distribution = "constant"')["on_s"] == {"distribution": "constant", "mean": 0.3}
-    pareto = {"distribution": "pareto", "mean": 0.7, "shape": 1.5, "max": None}
-    assert periods('distribution = "pareto"')["off_s"] == pareto
-    assert periods('distribution = "pareto"\nshape = 1.2')["off_s"] == pareto | {"shape": 1.2}
+    assert periods() == PeriodSpec(on_s=Exponential(mean=0.3), off_s=Exponential(mean=0.7))
+    assert periods('distribution = "constant"').on_s == Constant(mean=0.3)
+    pareto = Pareto(mean=0.7, shape=1.5, max=None)
+    assert periods('distribution = "pareto"').off_s == pareto
+    assert periods('distribution = "pareto"\nshape = 1.2').off_s == replace(pareto, shape=1.2)
 
 
 def test_web_flows_are_of_the_scenario_s_protocol_and_of_xcp_s_sizes():
-    flows = source(WEB)["flows"]
-    assert flows["arrivals_per_s"] == 50
+    flows = source(WEB).flows
+    assert flows.arrivals_per_s == 50
     # 30 packets of 1500 bytes, each with 40 bytes of TCP/IP headers and 8 of the protocol's.
-    wanted = {"distribution": "pareto", "mean": 30 * 1452, "shape": 1.35, "max": None}
-    assert flows["sizes_bytes"] == wanted
-    flow = flows["flow"]
-    assert (flow["protocol"], flow["forward"], flow["reverse"]) == ("maxnet", [0], [1])
-    assert (flow["initial_window_packets"], flow["delayed_ack"]) == (10, False)
-    assert (flow["pacing"], flow["ecn"], flow["pad_s"], flow["base_rtt_s"]) == (None, None, 0, 0.02)
+    assert flows.sizes_bytes == Pareto(mean=30 * 1452, shape=1.35, max=None)
+    flow = flows.flow
+    assert (flow.protocol, flow.forward, flow.reverse) == ("maxnet", (0,), (1,))
+    assert (flow.initial_window_packets, flow.delayed_ack) == (10, False)
+    assert (flow.pacing, flow.ecn, flow.pad_s, flow.base_rtt_s) == (None, None, 0, 0.02)
 
 
 def test_web_flows_take_a_flow_s_keys():
     flow = source(
         'kind = "web"\narrival_rate = 2.5\nprotocol = "aecp"\nrtt = "50 ms"\necn = false\n'
         'initial_window = "4 packets"\ndelayed_ack = true\npacing = true\nreturn_path = ["l"]\n'
-    )["flows"]["flow"]
-    assert flow["protocol"] == "aecp"
-    assert (flow["pad_s"], flow["base_rtt_s"]) == (pytest.approx(0.015), 0.05)
-    assert (flow["initial_window_packets"], flow["delayed_ack"]) == (4, True)
-    assert (flow["pacing"], flow["ecn"], flow["reverse"]) == (True, False, [1])
+    ).flows.flow
+    assert flow.protocol == "aecp"
+    assert (flow.pad_s, flow.base_rtt_s) == (pytest.approx(0.015), 0.05)
+    assert (flow.initial_window_packets, flow.delayed_ack) == (4, True)
+    assert (flow.pacing, flow.ecn, flow.reverse) == (True, False, (1,))
 
 
 def test_poisson_with_an_arrival_rate_is_web():
     web = source(WEB)
     poisson = source(WEB.replace("web", "poisson"))
-    assert poisson["kind"] == "poisson"
-    poisson["flows"]["flow"]["name"] = "web"
-    assert poisson["flows"] == web["flows"]
+    assert poisson.kind == "poisson"
+    flow = replace(poisson.flows.flow, name="web")
+    assert replace(poisson.flows, flow=flow) == web.flows
 
 
 def test_traffic_runs_against_a_link_too():
     text = HEAD.replace('path = ["l"]', 'path = ["l:rev"]') + WEB
-    flow = resolve.to_core(from_toml(text), PROTOCOLS)["traffic"][0]["flows"]["flow"]
-    assert (flow["forward"], flow["reverse"]) == ([1], [0])
+    flow = resolve.to_core(from_toml(text), PROTOCOLS).traffic[0].flows.flow
+    assert (flow.forward, flow.reverse) == ((1,), (0,))
 
 
+MEASURED = Empirical(points=((1e3, 0.25), (9e3, 1.0)))
 SIZES = {
-    '"30 kB"': {"distribution": "constant", "mean": 30e3},
-    '{distribution = "constant", mean = "30 kB"}': {"distribution": "constant", "mean": 30e3},
-    '{distribution = "exponential", mean = "80 kbit"}': {
-        "distribution": "exponential",
-        "mean": 10e3,
-    },
-    '{distribution = "pareto", mean = "45 kB", shape = 1.2, max = "10 MB"}': {
-        "distribution": "pareto",
-        "mean": 45e3,
-        "shape": 1.2,
-        "max": 10e6,
-    },
-    '{distribution = "pareto", mean = "45 kB", shape = 0.8, max = "10 MB"}': {
-        "distribution": "pareto",
-        "mean": 45e3,
-        "shape": 0.8,
-        "max": 10e6,
-    },
-    '{distribution = "empirical", values = ["1 MB", "10 kB"], probabilities = [0.1, 0.9]}': {
-        "distribution": "empirical",
-        "points": [[1e4, 0.0], [1e4, 0.9], [1e6, 0.9], [1e6, 1.0]],
-    },
-    '[["1 kB", 0.25], ["9 kB", 1.0]]': {
-        "distribution": "empirical",
-        "points": [[1e3, 0.25], [9e3, 1.0]],
-    },
-    '{distribution = "empirical", points = [["1 kB", 0.25], ["9 kB", 1]]}': {
-        "distribution": "empirical",
-        "points": [[1e3, 0.25], [9e3, 1.0]],
-    },
+    '"30 kB"': Constant(mean=30e3),
+    '{distribution = "constant", mean = "30 kB"}': Constant(mean=30e3),
+    '{distribution = "exponential", mean = "80 kbit"}': Exponential(mean=10e3),
+    '{distribution = "pareto", mean = "45 kB", shape = 1.2, max = "10 MB"}': (
+        Pareto(mean=45e3, shape=1.2, max=10e6)
+    ),
+    '{distribution = "pareto", mean = "45 kB", shape = 0.8, max = "10 MB"}': (
+        Pareto(mean=45e3, shape=0.8, max=10e6)
+    ),
+    '{distribution = "empirical", values = ["1 MB", "10 kB"], probabilities = [0.1, 0.9]}': (
+        Empirical(points=((1e4, 0.0), (1e4, 0.9), (1e6, 0.9), (1e6, 1.0)))
+    ),
+    '[["1 kB", 0.25], ["9 kB", 1.0]]': MEASURED,
+    '{distribution = "empirical", points = [["1 kB", 0.25], ["9 kB", 1]]}': MEASURED,
 }
 
 
 @pytest.mark.parametrize("written", SIZES)
 def test_sizes(written):
-    assert source(f"{WEB}sizes = {written}")["flows"]["sizes_bytes"] == SIZES[written]
+    assert source(f"{WEB}sizes = {written}").flows.sizes_bytes == SIZES[written]
 
 
 @pytest.mark.parametrize("written", SIZES)
@@ -354,7 +337,7 @@ def test_web_flows_bring_their_protocol_s_target_and_their_rtt():
     (interval,) = document(HEAD + WEB + flow)
     assert interval["flows"][0]["rate_bps"] == pytest.approx(9e6)  # maxnet's 0.9 of 10 Mbit/s
     found = from_toml(HEAD + WEB + 'rtt = "80 ms"\n' + flow)
-    assert resolve.to_core(found, PROTOCOLS)["links"][0]["buffer_bytes"] == 10e6 / 8 * 0.08
+    assert resolve.to_core(found, PROTOCOLS).links[0].buffer_bytes == 10e6 / 8 * 0.08
 
 
 def test_a_scenario_of_traffic_alone_runs():
@@ -428,10 +411,8 @@ def test_completion_times_by_hand():
 
 
 def test_groups_are_of_finite_flows():
-    entries = [
-        {"name": "a", "count": 2, "size_bytes": 10},
-        {"name": "b", "count": 1, "size_bytes": None},
-    ]
+    entry = synthetic.flow_spec("a", 1, 9.0)
+    entries = [replace(entry, count=2, size_bytes=10), replace(entry, name="b")]
     flows = [
         {"group": "a", "start_s": 1.0, "completed_s": 1.5},
         {"group": "a", "start_s": 2.0, "completed_s": None},

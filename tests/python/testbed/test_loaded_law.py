@@ -9,11 +9,13 @@ import json
 import stat
 import sys
 import time
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import synthetic
 from validation.testbed import maxnet_special
 from waterfill.errors import InputError, RunError
 from waterfill.network import protocols, resolve
@@ -346,7 +348,8 @@ def test_the_tree_tells_a_refusal_from_a_failure():
 
 def test_the_integers_are_all_that_linux_has():
     assert kernel.FORMS["maxnet"]["arithmetic"] == "kernel"
-    assert backend.params_of({"flows": [{"protocol": "cubic"}], "params": {}}).keys() == {"cubic"}
+    flow = replace(synthetic.flow_spec("f", 1, 1.0), protocol="cubic")
+    assert backend.params_of(synthetic.network(["l"], [flow])).keys() == {"cubic"}
 
 
 def test_without_the_daemon_one_line_says_so(monkeypatch, waterfill, tmp_path):
@@ -364,12 +367,13 @@ def state(**changes):
 
 def judged(*samples, kind="iperf", forward=(0,), priced=(0,)):
     stream = {"name": "f", "group": "f", "kind": kind, "loaded": True}
+    flow = replace(synthetic.flow_spec("f", 1, 1.0), forward=forward)
     raw = {
         "plan": {"streams": [stream], "pricings": [{"direction": d} for d in priced]},
         "samples": {"laws": [{"time_s": i, "flows": {} if s is None else {"0": s}}
                              for i, s in enumerate(samples)]},
     }  # fmt: skip
-    check = checks._law(raw, {"flows": [{"name": "f", "forward": list(forward)}]})
+    check = checks._law(raw, synthetic.network(["l"] * 3, [flow]))
     return check["ok"]
 
 
@@ -393,7 +397,7 @@ def test_a_path_with_a_link_that_does_not_speak_the_law_is_the_scenarios_wish():
 
 
 def test_runs_without_a_loaded_law_have_no_such_check():
-    assert checks._law({"samples": {}}, {"flows": []}) is None
+    assert checks._law({"samples": {}}, synthetic.network(["l"], [])) is None
 
 
 def test_prices_stand_on_the_samples_grid_under_the_simulators_names():

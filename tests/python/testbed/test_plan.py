@@ -7,6 +7,8 @@ import math
 import numpy as np
 import pytest
 
+import synthetic
+from waterfill.contract.network import GilbertElliott
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo
@@ -72,10 +74,11 @@ def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
     holds = {h.name: h.faults for h in built.holds()}
     # Five full packets of 1 ms; without a delay of its own the link is held all the same.
     assert holds["l"] == plan.Faults(
-        loss_model={"kind": "gilbert-elliott", "p": 0.01, "r": 0.5, "loss_good": 0.0,
-                    "loss_bad": 1.0},
-        reorder=0.02, reorder_extra_ns=5_000_000, duplicate=0.03,
-    )  # fmt: skip
+        loss_model=GilbertElliott(p=0.01, r=0.5, loss_good=0.0, loss_bad=1.0),
+        reorder=0.02,
+        reorder_extra_ns=5_000_000,
+        duplicate=0.03,
+    )
     assert holds["l:rev"] == plan.Faults(loss=0.01)
     assert holds["l"].resend
     assert not holds["l:rev"].resend
@@ -323,7 +326,7 @@ def finished(links=None, **changes):
         },
     }  # fmt: skip
     raw |= changes
-    resolved = {"sample_s": 0.1, "flows": [{"name": "f", "forward": [0]}]}
+    resolved = synthetic.network(["l"], [synthetic.flow_spec("f", 1, 1.0)])
     flows = [{"name": "f", "group": "f", "rate_bps": 1e6, "retransmissions": 5}]
     if links is None:
         links = [{"utilization": 0.99, "drops": 2, "lost": 3, "queue_packets": {"mean": 0}}]

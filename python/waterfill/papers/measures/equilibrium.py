@@ -76,7 +76,7 @@ def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
     """`rate_bps` of a flow in the summary over its rate at the network's fixed point."""
     from waterfill.theory.equilibrium import of_network
 
-    entries = [entry["name"] for entry in result.network["flows"]]
+    entries = [entry.name for entry in result.network.flows]
     rest = of_network(result.network, result.summary["params"][protocol], protocol)
     rate_bps = flows.rate_of(result, flow=flow)
     if flow not in entries:

@@ -190,8 +190,7 @@ def start_overload(
     _, peak = sampled(result, "links", link, "queue_max_bytes", at_s, stop_s)
     if not len(before) or not len(peak):
         return None
-    links = result.network["links"]
-    rate_bps = float(next(e["rate_bps"] for e in links if e["name"] == link))
+    rate_bps = next(entry.rate_bps for entry in result.network.links if entry.name == link)
     return float(peak.max() - before.mean()) * 8 / (rate_bps * rtt_s)
 
 

@@ -1,0 +1,362 @@
+"""The resolved network as the engines take it: SI units, routes as indexes of link directions.
+
+Every class here is a struct or a variant of the crate `waterfill-network`, with the same fields;
+the core refuses a field that either side lacks. `network.resolve` builds them from a scenario.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+ParamValue: TypeAlias = float | str | bool
+"""A parameter's value in SI units (bit/s, s, bytes, plain number), a word or a flag."""
+
+# --- distributions ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Constant:
+    """Always the same value."""
+
+    distribution: Literal["constant"] = "constant"
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exponential:
+    """An exponential distribution."""
+
+    distribution: Literal["exponential"] = "exponential"
+    mean: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pareto:
+    """A Pareto distribution, conditioned on not exceeding `max` where there is one."""
+
+    distribution: Literal["pareto"] = "pareto"
+    mean: float
+    shape: float
+    max: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Empirical:
+    """A cumulative distribution, linear between points (value, probability up to it)."""
+
+    distribution: Literal["empirical"] = "empirical"
+    points: tuple[tuple[float, float], ...]
+
+
+DistributionSpec: TypeAlias = Constant | Exponential | Pareto | Empirical
+
+# --- queues -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A queue length in bytes."""
+
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """A queue length in packets."""
+
+    packets: float
+
+
+Level: TypeAlias = Bytes | Packets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Droptail:
+    """First in, first out; packets are marked above `mark_at`."""
+
+    kind: Literal["droptail"] = "droptail"
+    mark_at: Level | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Red:
+    """Random early detection, and CHOKe, which has the same parameters."""
+
+    kind: Literal["red", "choke"]
+    min_threshold: Level
+    max_threshold: Level
+    max_p: float
+    weight: float
+    gentle: bool
+    ecn: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CodelSpec:
+    """Controlled delay: the parameters, for one queue or for each of many."""
+
+    target_s: float
+    interval_s: float
+    ecn: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Codel(CodelSpec):
+    """Controlled delay."""
+
+    kind: Literal["codel"] = "codel"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FqCodel:
+    """Controlled delay per flow."""
+
+    kind: Literal["fq_codel"] = "fq_codel"
+    codel: CodelSpec
+    quantum_bytes: int
+    flows: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Off:
+    """No control: flows are counted and nothing is dropped."""
+
+    kind: Literal["off"] = "off"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paper:
+    """The paper's controller: two fixed factors."""
+
+    kind: Literal["paper"] = "paper"
+    initial: float
+    decrease: float
+    increase: float
+    threshold: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Improved:
+    """The improved controller: a factor that follows the error, and a limit on bursts."""
+
+    kind: Literal["improved"] = "improved"
+    aim: float
+    integral: float
+    proportional: float
+    depth_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Separate:
+    """One queue per class."""
+
+    kind: Literal["separate"] = "separate"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exact:
+    """Remembers every flow."""
+
+    kind: Literal["exact"] = "exact"
+    period_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sred:
+    """SRED's zombie list."""
+
+    kind: Literal["sred"] = "sred"
+    size: int
+    replace: float
+    shared: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Nred:
+    """NRED's Bloom filter."""
+
+    kind: Literal["nred"] = "nred"
+    levels: int
+    bins: int
+    period_s: float
+
+
+Controller: TypeAlias = Off | Paper | Improved | Separate
+Estimator: TypeAlias = Exact | Sred | Nred
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cohabit:
+    """First in, first out, with explicit flows protected from TCP."""
+
+    kind: Literal["cohabit"] = "cohabit"
+    controller: Controller
+    estimator: Estimator
+    inspect: float
+    interval_s: float
+    explicit_weight: float
+    ecn: bool
+
+
+QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Cohabit
+
+# --- faults -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Independent:
+    """Each packet is lost independently."""
+
+    kind: Literal["independent"] = "independent"
+    p: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GilbertElliott:
+    """Losses come in bursts: a chain of two states."""
+
+    kind: Literal["gilbert-elliott"] = "gilbert-elliott"
+    p: float
+    r: float
+    loss_good: float
+    loss_bad: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periodic:
+    """Every n-th data packet is lost."""
+
+    kind: Literal["periodic"] = "periodic"
+    every: int
+
+
+LossSpec: TypeAlias = Independent | GilbertElliott | Periodic
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReorderSpec:
+    """A share of the packets arrives `delay_s` late."""
+
+    share: float
+    delay_s: float
+
+
+# --- the network --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSpec:
+    """One link direction; `routers` are the protocols whose law runs here, None means all."""
+
+    name: str
+    rate_bps: float
+    delay_s: float
+    buffer_bytes: int | None
+    buffer_packets: int | None
+    queue: QueueSpec
+    loss: float
+    loss_model: LossSpec | None
+    reorder: ReorderSpec | None
+    duplicate: float
+    target: float | None
+    routers: tuple[str, ...] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlowSpec:
+    """A group of `count` flows that differ only in their start time."""
+
+    name: str
+    count: int
+    protocol: str
+    forward: tuple[int, ...]
+    reverse: tuple[int, ...]
+    start_s: float
+    stagger_s: float
+    stop_s: float
+    size_bytes: int | None
+    pad_s: float
+    base_rtt_s: float
+    weight: float
+    demand_bps: float | None
+    initial_window_packets: int
+    pacing: bool | None
+    delayed_ack: bool
+    ecn: bool | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PeriodSpec:
+    """How long an on–off source is on and off, in turn."""
+
+    on_s: Constant | Exponential | Pareto
+    off_s: Constant | Exponential | Pareto
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrivalSpec:
+    """Flows that arrive as a Poisson process; of `flow`, count, size and times are ignored."""
+
+    arrivals_per_s: float
+    sizes_bytes: DistributionSpec
+    flow: FlowSpec
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrafficSpec:
+    """A source of uncontrolled packets, or of finite flows."""
+
+    name: str
+    kind: Literal["cbr", "poisson", "onoff", "web"]
+    path: tuple[int, ...]
+    rate_bps: float | None
+    start_s: float
+    stop_s: float
+    packet_bytes: int
+    periods: PeriodSpec | None
+    flows: ArrivalSpec | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Network:
+    """All of it. A duplex link is two entries of `links`, the reverse after the forward."""
+
+    name: str
+    seed: int
+    duration_s: float
+    measure_s: tuple[float, float]
+    sample_s: float
+    packet_bytes: int
+    ack_bytes: int
+    rto_min_s: float
+    params: Mapping[str, Mapping[str, ParamValue]]
+    links: tuple[LinkSpec, ...]
+    flows: tuple[FlowSpec, ...]
+    traffic: tuple[TrafficSpec, ...]
+
+    @classmethod
+    def from_dict(cls, document: Mapping[str, Any]) -> Network:
+        """Read what `to_dict` made; raise ValueError when it is of another version."""
+        return _adapter().validate_python(document)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain dictionaries and lists, for JSON."""
+        return asdict(self)
+
+    @property
+    def arriving(self) -> list[FlowSpec]:
+        """What the flows of each source of flows have in common, in the sources' order."""
+        return [source.flows.flow for source in self.traffic if source.flows is not None]
+
+
+@cache
+def _adapter() -> TypeAdapter[Network]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Network)

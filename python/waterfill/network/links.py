@@ -1,0 +1,87 @@
+"""A link's queue and faults: from a scenario's keys to specifications, every parameter given."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from waterfill.contract import network as spec
+from waterfill.scenario import links, queue_params
+from waterfill.scenario.document import Link
+from waterfill.scenario.units import Buffer
+
+# Added delay of a reordered packet, in full packets, where a scenario gives none: on a busy link
+# more than three packets overtake it, and three duplicate acknowledgements mean a loss (RFC 5681).
+_LATE_PACKETS = 5
+
+_CONTROLLERS: Mapping[str, type[spec.Controller]] = {
+    "off": spec.Off, "paper": spec.Paper, "improved": spec.Improved, "separate": spec.Separate,
+}  # fmt: skip
+_ESTIMATORS: Mapping[str, type[spec.Estimator]] = {
+    "exact": spec.Exact, "sred": spec.Sred, "nred": spec.Nred,
+}  # fmt: skip
+_LOSSES: Mapping[str, type[spec.LossSpec]] = {
+    "independent": spec.Independent,
+    "gilbert-elliott": spec.GilbertElliott,
+    "periodic": spec.Periodic,
+}
+
+
+def queue(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
+    """Resolve the queue of a link; `largest_rtt_s` is the largest base RTT that crosses it."""
+    if link.queue == "cohabit":
+        return _cohabit(queue_params.read(link.queue_params or {}), largest_rtt_s)
+    if link.queue == "droptail":
+        return spec.Droptail(mark_at=None if link.mark_at is None else _level(link.mark_at))
+    values = links.read_queue(link.queue, link.queue_params or {})
+    if link.queue in ("red", "choke"):
+        levels = {name: _level(values[name]) for name in ("min_threshold", "max_threshold")}
+        return spec.Red(kind=link.queue, **values | levels)
+    codel = {
+        "target_s": values["target"],
+        "interval_s": values["interval"],
+        "ecn": values["ecn"],
+    }
+    if link.queue == "codel":
+        return spec.Codel(**codel)
+    return spec.FqCodel(
+        codel=spec.CodelSpec(**codel),
+        quantum_bytes=int(values["quantum"]),
+        flows=values["flows"],
+    )
+
+
+def _cohabit(read: queue_params.Cohabit, largest_rtt_s: float) -> spec.Cohabit:
+    common = read.common
+    if common["interval_s"] is None:
+        common = common | {"interval_s": largest_rtt_s}
+    if common["ecn"] is None:
+        common = common | {"ecn": read.controller == "improved"}
+    return spec.Cohabit(
+        controller=_CONTROLLERS[read.controller](**read.controller_params),
+        estimator=_ESTIMATORS[read.estimator](**read.estimator_params),
+        **common,
+    )
+
+
+def loss_model(link: Link) -> spec.LossSpec | None:
+    """Resolve the loss model of a link's forward direction."""
+    if link.loss_model is None:
+        return None
+    values = links.read_loss(link.loss_model)
+    return _LOSSES[values["kind"]](**values)
+
+
+def reorder(link: Link, packet_bytes: int) -> spec.ReorderSpec | None:
+    """Resolve the reordering of a link's forward direction."""
+    if link.reorder is None:
+        return None
+    values = links.read_late(link.reorder)
+    packet_s = packet_bytes * 8 / link.rate
+    delay_s = values.get("delay", _LATE_PACKETS * packet_s)
+    return spec.ReorderSpec(share=values["share"], delay_s=delay_s)
+
+
+def _level(length: Buffer) -> spec.Level:
+    if length.unit == "packets":
+        return spec.Packets(length.amount)
+    return spec.Bytes(length.amount)

@@ -1,0 +1,212 @@
+"""Python's dataclasses and the core's structs have the same fields, variant by variant."""
+
+from __future__ import annotations
+
+import copy
+import json
+import re
+from dataclasses import fields, replace
+from typing import Any, get_args
+
+import pytest
+
+import synthetic
+from waterfill import _core
+from waterfill.contract import network as spec
+from waterfill.contract.network import Network
+
+QUEUES = [
+    spec.Droptail(mark_at=spec.Bytes(3e3)),
+    spec.Red(
+        kind="red",
+        min_threshold=spec.Packets(5),
+        max_threshold=spec.Packets(15),
+        max_p=0.1,
+        weight=0.002,
+        gentle=True,
+        ecn=True,
+    ),
+    spec.Codel(target_s=0.005, interval_s=0.1, ecn=True),
+    spec.FqCodel(
+        codel=spec.CodelSpec(target_s=0.005, interval_s=0.1, ecn=True),
+        quantum_bytes=1514,
+        flows=8,
+    ),
+    *(
+        spec.Cohabit(
+            controller=controller,
+            estimator=estimator,
+            inspect=1.0,
+            interval_s=0.08,
+            explicit_weight=1.0,
+            ecn=False,
+        )
+        for controller, estimator in (
+            (spec.Off(), spec.Exact(period_s=2.0)),
+            (
+                spec.Paper(initial=0.001, decrease=0.99, increase=1.01, threshold=0.97),
+                spec.Sred(size=10, replace=0.25, shared=False),
+            ),
+            (
+                spec.Improved(aim=0.9, integral=0.5, proportional=1.0, depth_s=0.3),
+                spec.Nred(levels=4, bins=64, period_s=2.0),
+            ),
+            (spec.Separate(), spec.Exact(period_s=2.0)),
+        )
+    ),
+]
+QUEUES.append(replace(QUEUES[1], kind="choke"))
+LOSSES = [
+    spec.Independent(p=0.01),
+    spec.GilbertElliott(p=0.01, r=0.5, loss_good=0.0, loss_bad=1.0),
+    spec.Periodic(every=1000),
+]
+SIZES = [
+    spec.Constant(mean=2e4),
+    spec.Exponential(mean=2e4),
+    spec.Pareto(mean=2e4, shape=1.3, max=1e6),
+    spec.Empirical(points=((1e3, 0.25), (9e3, 1.0))),
+]
+
+
+def everything() -> Network:
+    """A network with every class of the contract."""
+    base = synthetic.link_spec("l")
+    links = [replace(base, name=f"q{i}", queue=queue) for i, queue in enumerate(QUEUES)]
+    links += [replace(base, name=f"m{i}", loss_model=loss) for i, loss in enumerate(LOSSES)]
+    late = spec.ReorderSpec(share=0.1, delay_s=0.01)
+    links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9, buffer_packets=50)
+    flow = replace(
+        synthetic.flow_spec("f", 1, 1.0),
+        forward=tuple(range(len(links))), reverse=(0,), size_bytes=10**6, demand_bps=1e6,
+        pacing=True, ecn=False,
+    )  # fmt: skip
+    web = [
+        spec.TrafficSpec(
+            name=f"web{i}",
+            kind="web",
+            path=(0,),
+            rate_bps=None,
+            start_s=0.0,
+            stop_s=1.0,
+            packet_bytes=1500,
+            periods=None,
+            flows=spec.ArrivalSpec(arrivals_per_s=2.0, sizes_bytes=sizes, flow=flow),
+        )
+        for i, sizes in enumerate(SIZES)
+    ]
+    periods = spec.PeriodSpec(on_s=spec.Constant(mean=0.1), off_s=spec.Exponential(mean=0.1))
+    on_off = replace(web[0], name="onoff", kind="onoff", rate_bps=1e6, periods=periods, flows=None)
+    return replace(
+        synthetic.network([], [flow]),
+        links=tuple(links),
+        traffic=(*web, on_off),
+        params={"maxnet": {"mu": 0.9, "arithmetic": "kernel", "average": True}},
+    )
+
+
+def parts(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:
+    """Every dataclass in a value, with the way to it: field names and indexes."""
+    if isinstance(value, tuple):
+        return [part for i, item in enumerate(value) for part in parts(item, (*path, i))]
+    if not hasattr(value, "__dataclass_fields__"):
+        return []
+    below = [
+        part
+        for field in fields(value)
+        for part in parts(getattr(value, field.name), (*path, field.name))
+    ]
+    return [(path, value), *below]
+
+
+PARTS = parts(everything())
+TAGS = {"kind", "distribution"}
+
+
+def refusal(path: tuple[Any, ...], change: dict[str, Any]) -> str:
+    """What the core says of the whole network with one part changed."""
+    document = copy.deepcopy(json.loads(json.dumps(everything().to_dict())))
+    place = document
+    for step in path:
+        place = place[step]
+    place.update(change)
+    with pytest.raises(ValueError, match="expected") as refused:
+        _core.Simulation(document)
+    return str(refused.value)
+
+
+def named(message: str) -> set[str]:
+    """The names that serde lists after `expected`."""
+    return set(re.findall("`([^`]*)`", message.partition("expected")[2]))
+
+
+def test_the_core_takes_every_class_as_it_takes_plain_data():
+    def figures(network: Any) -> Any:
+        simulation = _core.Simulation(network)
+        simulation.advance(1.0)
+        summary = simulation.summary()
+        del summary["engine"]["wall_s"]
+        return summary
+
+    network = everything()
+    assert figures(network) == figures(json.loads(json.dumps(network.to_dict())))
+
+
+def test_every_class_is_tried():
+    classes = {
+        thing for thing in vars(spec).values() if getattr(thing, "__module__", "") == spec.__name__
+    }
+    classes = {thing for thing in classes if hasattr(thing, "__dataclass_fields__")}
+    assert {type(value) for _, value in PARTS} == classes
+
+
+def own_fields(value: Any) -> set[str]:
+    """Names of a dataclass's fields without the tag, which serde does not list."""
+    # A source of traffic has a field that is called so.
+    tags = set() if isinstance(value, spec.TrafficSpec) else TAGS
+    return {field.name for field in fields(value)} - tags
+
+
+@pytest.mark.parametrize(("path", "value"), [part for part in PARTS if own_fields(part[1])])
+def test_both_sides_have_the_same_fields(path, value):
+    own = own_fields(value)
+    message = refusal(path, {"unknown": 1})
+    if isinstance(value, get_args(spec.Level)):
+        own = {field.name for kind in get_args(spec.Level) for field in fields(kind)}
+        message = refusal(path[:-1], {path[-1]: {"unknown": 1}})
+    assert named(message) == own, message
+
+
+@pytest.mark.parametrize(
+    ("path", "union"),
+    [
+        (("links", 0, "queue"), spec.QueueSpec),
+        (
+            ("links", 4, "queue", "controller"),
+            spec.Controller,
+        ),
+        (("links", 4, "queue", "estimator"), spec.Estimator),
+        (("links", len(QUEUES), "loss_model"), spec.LossSpec),
+        (("traffic", 0, "flows", "sizes_bytes"), spec.DistributionSpec),
+        (("traffic", 0), spec.TrafficSpec),
+    ],
+)
+def test_both_sides_have_the_same_variants(path, union):
+    tags = set()
+    for kind in get_args(union) or (union,):
+        tag = next(field for field in fields(kind) if field.name in TAGS)
+        tags |= set(re.findall("\"([^\"]*)\"|'([^']*)'", str(tag.type)))
+    message = refusal(path, {tag.name: "unknown"})
+    assert named(message) == {"".join(pair) for pair in tags}, message
+
+
+def test_stored_networks_read_back_the_same():
+    network = everything()
+    assert Network.from_dict(json.loads(json.dumps(network.to_dict()))) == network
+
+
+def test_a_stored_network_of_another_shape_is_refused():
+    document = everything().to_dict()
+    del document["flows"][0]["weight"]
+    with pytest.raises(ValueError, match="weight"):
+        Network.from_dict(document)
