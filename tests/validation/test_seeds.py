@@ -227,12 +227,12 @@ def test_plain_lines_say_what_has_begun_and_what_is_done(capsys):
         live.show("p/a x", Tick(2.0, 2.0, 40, 0.4))
         live.done("p/a", [{"verdict": "differs"}, {"verdict": "differs"}])
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "2 experiments, 2 runs to do, 3 kept from before"
-    assert lines[1:3] == ["begun p/a x", "begun p/a y"]
-    assert lines[3].startswith("p/a y: 2 s simulated in 0.4 s")
+    assert lines[0] == "2 experiments, 2 runs to do, 3 from the cache"
+    assert lines[1:3] == ["started p/a x", "started p/a y"]
+    assert lines[3].startswith("p/a y: simulated 2 s in 0.4 s")
     assert lines[3].endswith("(1 of 2 runs)")
-    assert lines[4].startswith("p/a x: 2 s")
-    assert lines[5:] == ["done p/a: 2 differs (1 of 2 experiments)"]
+    assert lines[4].startswith("p/a x: simulated 2 s")
+    assert lines[5:] == ["finished p/a: 2 differs (1 of 2 experiments)"]
 
 
 def test_one_run_leaves_its_closing_line_alone(capsys):
@@ -241,7 +241,7 @@ def test_one_run_leaves_its_closing_line_alone(capsys):
         ticks(live, "p/a")
         live.done("p/a", [{"verdict": "reproduced"}])
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("p/a: 2 s simulated in 0.4 s")
+    assert line.startswith("p/a: simulated 2 s in 0.4 s")
 
 
 def test_a_terminal_shows_what_is_under_way_and_what_is_done():
@@ -262,6 +262,6 @@ with LiveList(2) as live:
     os.close(follower)
     shown = os.read(leader, 1 << 16).decode()
     os.close(leader)
-    assert "done p/b: 1 reproduced (1 of 2 experiments)" in shown
+    assert "finished p/b: 1 reproduced (1 of 2 experiments)" in shown
     assert "0.5 of 2 s" in shown
     assert "1 of 2 runs, 1 of 2 experiments" in shown

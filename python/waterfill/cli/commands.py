@@ -1,9 +1,9 @@
 """The command `waterfill`.
 
-Standard output has the answer, a table or with `--json` one document; standard error has progress
-and errors. Exit codes: 0 done, 1 a verdict is not the one on record or a check of a run failed,
-2 the input is wrong (one line), 130 interrupted (what there is has been written), 141 nobody reads
-the output any more.
+The answer goes to standard output, as tables or with `--json` as one document; progress and errors
+go to standard error. Exit codes: 0 done, 1 a verdict differs from the expected one or a check of a
+run failed, 2 wrong input (one line), 130 interrupted (partial results are written), 141 the reader
+of standard output has gone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from waterfill.papers.claims.experiment import Experiment
     from waterfill.runs.result import Document
 
-# Everything heavier than this is imported by the command that needs it: --help shall be quick.
+# Commands import what they need themselves, so that --help starts quickly.
 app = typer.Typer(
     name="waterfill",
     help="Explicit congestion control, from the equation to the kernel.",
@@ -36,24 +36,26 @@ app.add_typer(theory_app)
 
 INTERRUPTED = 130
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="The scenario.")]
+ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="Scenario file.")]
 Protocol = Annotated[
-    str | None, typer.Option(metavar="P", help="Protocol of every flow that names none.")
+    str | None, typer.Option(metavar="P", help="Protocol of the flows that name none.")
 ]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key: link.link1.rate='1 Gbit/s'."),
 ]
-Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the run.")]
+Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the random streams.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
-Output = Annotated[Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write here.")]
+Output = Annotated[
+    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Output directory.")
+]
 
 
 def main() -> None:
-    """Entry point: runs the command and exits."""
+    """Run the command given on the command line and exit."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
-            # A terminal that knows no → gets \u2192, which JSON readers know too.
+            # Where the encoding lacks →, write \u2192, which JSON readers understand.
             stream.reconfigure(errors="backslashreplace")
     try:
         app()
@@ -66,7 +68,7 @@ def main() -> None:
 
 
 def version(wanted: bool) -> None:
-    """Prints the version and stops, for `--version`."""
+    """Print the version and exit, for `--version`."""
     if wanted:
         from waterfill._core import version as core_version
 
@@ -87,7 +89,7 @@ def options(
 def run(
     scenario: ScenarioFile,
     on: Annotated[
-        str, typer.Option(metavar="BACKEND", help="Where to run it: sim, fluid or linux.")
+        str, typer.Option(metavar="BACKEND", help="Backend: sim, fluid or linux.")
     ] = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
@@ -95,7 +97,7 @@ def run(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Run a scenario and print what its flows and links got."""
+    """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
     from waterfill.runs import backends
     from waterfill.runs.progress import Bar
@@ -105,7 +107,7 @@ def run(
     backends.check(on)
     loaded = load(scenario, _overrides(protocol, sets, seed))
     if output is not None:
-        make_directory(output)  # before the run: nobody shall wait for an hour to hear of a typo
+        make_directory(output)  # before the run, so that a typo fails at once
     with Bar(one_line(loaded.name)) as bar:
         result = backends.run(loaded, on=on, progress=bar)
     if output is not None:
@@ -133,18 +135,18 @@ def compare(
         typer.Option(
             "--protocols",
             metavar="A,B,C",
-            help="Protocols to compare, for every flow that names none. Default: all explicit.",
+            help="Protocols for the flows that name none. Default: all explicit ones.",
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option(metavar="BACKENDS", help="Where to run them: sim, or sim,linux.")
+        str, typer.Option(metavar="BACKENDS", help="Backends, one or several: sim, or sim,linux.")
     ] = "sim",
     sets: Sets = None,
     seed: Seed = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Run a scenario under several protocols and print one table."""
+    """Run a scenario under several protocols; print one table."""
     from waterfill.analysis import compare
     from waterfill.cli import tables
     from waterfill.runs import backends, pool
@@ -198,7 +200,7 @@ def compare(
 def maxmin(
     scenario: ScenarioFile, protocol: Protocol = None, sets: Sets = None, json: Json = False
 ) -> None:
-    """Print the exact max-min rates of a scenario, by interval."""
+    """Print the exact max-min rates of a scenario over time."""
     from waterfill.cli import tables
     from waterfill.network import shares
     from waterfill.scenario.loading import load
@@ -226,12 +228,17 @@ def protocols(json: Json = False) -> None:
 @app.command()
 def response(
     losses: Annotated[
-        int, typer.Option(min=20, metavar="N", help="Losses in a cell, the warm-up left out.")
+        int, typer.Option(min=20, metavar="N", help="Losses per case after the warm-up.")
     ] = 300,
-    quick: Annotated[bool, typer.Option("--quick", help="Loss of 1e-3 and more only.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only loss rates of 1e-3 and above.")
+    ] = False,
     json: Json = False,
 ) -> None:
-    """Hold Reno's and CUBIC's windows under loss against theory (minutes; --quick: seconds)."""
+    """Compare Reno's and CUBIC's windows under loss with theory.
+
+    Takes minutes, with --quick seconds.
+    """
     from waterfill.analysis import response
     from waterfill.cli import tables
     from waterfill.runs.progress import Bars
@@ -244,29 +251,34 @@ def response(
         print_json(document)
     else:
         show(*tables.response(document))
-    asked = len(response.TABLES) * len(chosen) * len(response.RTTS_S)
-    if len(found) < asked:
+    planned = len(response.TABLES) * len(chosen) * len(response.RTTS_S)
+    if len(found) < planned:
         raise typer.Exit(INTERRUPTED)
 
 
 @app.command()
 def reproduce(
     experiments: Annotated[
-        list[str] | None, typer.Argument(metavar="PAPER[/EXPERIMENT]", help="What to reproduce.")
+        list[str] | None,
+        typer.Argument(metavar="PAPER[/EXPERIMENT]", help="Papers or experiments."),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
-    listing: Annotated[bool, typer.Option("--list", help="List the claims, run nothing.")] = False,
-    short: Annotated[bool, typer.Option("--short", help="Shorter runs of fewer points.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the claims without running.")
+    ] = False,
+    short: Annotated[bool, typer.Option("--short", help="Shorter runs and fewer cases.")] = False,
     seed: Seed = None,
-    fresh: Annotated[bool, typer.Option("--fresh", help="Use no earlier runs, keep none.")] = False,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Neither read nor write the cache.")
+    ] = False,
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Run papers' experiments and judge their claims.
+    """Run the papers' experiments and check their claims.
 
-    Runs are kept in the cache directory and used again while scenario and code are the same.
-    Data and figures go to out/PAPER/EXPERIMENT below the current directory. With -o they go
-    to DIR itself for one experiment named in full, else to DIR/PAPER/EXPERIMENT.
+    Runs are cached until their scenario or the code changes. Data and figures go to
+    out/PAPER/EXPERIMENT, with -o to DIR/PAPER/EXPERIMENT, or to DIR itself for a single
+    experiment named in full.
     """
     from waterfill.cli import tables
     from waterfill.cli.live import LiveList
@@ -279,7 +291,7 @@ def reproduce(
     names = experiments or []
     known = loading.experiments()
     if not names and not every and not listing:
-        expected = "expected PAPER, PAPER/EXPERIMENT or --all (--list names them), got nothing"
+        expected = "expected PAPER, PAPER/EXPERIMENT or --all (--list shows them), got nothing"
         raise InputError("reproduce", "", expected)
     chosen = loading.select(names, known) if names and not every else known
     if listing:
@@ -314,29 +326,26 @@ def reproduce(
     if json and not (found.interrupted and not judged):
         print_json(document)
     elif judged:
-        print_text(
-            ", ".join(f"{verdict}: {count}" for verdict, count in document["counts"].items())
-        )
+        counts = document["counts"].items()
+        print_text(", ".join(f"{name}: {count}" for name, count in counts))
     if every and not found.interrupted:
         for page in report.write(base, report.collect(base, chosen)):
             print(f"written to {page}", file=sys.stderr)
     if found.interrupted:
-        done = f"{len(found.claims)} of {len(chosen)} experiments are done"
-        print(f"interrupted; {done}, what they left is in {base}", file=sys.stderr)
+        done = f"{len(found.claims)} of {len(chosen)} experiments finished"
+        print(f"interrupted: {done}; their results are in {base}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED)
-    changed = [claim for claim in judged if claim["verdict"] != claim["expect"]]
-    for claim in changed:
-        path = f"{claim['paper']}/{claim['experiment']}/{claim['id']}"
-        print(f"{path}: {claim['verdict']}, on record is {claim['expect']}", file=sys.stderr)
-    if changed:
+    if _unexpected(judged):
         raise typer.Exit(1)
 
 
 @app.command()
 def report(
-    directory: Annotated[Path, typer.Argument(metavar="DIR", help="What reproduce -o wrote.")],
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Output directory of reproduce.")
+    ],
 ) -> None:
-    """Write report.html and report.md: all verdicts and figures on one page."""
+    """Write report.html and report.md with all verdicts and figures."""
     from waterfill.papers import report
     from waterfill.papers.claims import loading
 
@@ -345,21 +354,30 @@ def report(
         print_text(f"written to {path}")
 
 
+def _unexpected(judged: list[Document]) -> bool:
+    """Print the claims without their expected verdict; return whether there are any."""
+    changed = [claim for claim in judged if claim["verdict"] != claim["expect"]]
+    for claim in changed:
+        path = f"{claim['paper']}/{claim['experiment']}/{claim['id']}"
+        print(f"{path}: {claim['verdict']}, expected {claim['expect']}", file=sys.stderr)
+    return bool(changed)
+
+
 def _failed(*summaries: Document) -> bool:
-    """Says on standard error which checks of these runs failed; whether any did."""
+    """Print the failed checks of these runs on standard error; return whether there are any."""
     failed = False
     for summary in summaries:
         for check in summary.get("checks", ()):
             if not check["ok"]:
                 failed = True
                 title = one_line(summary["scenario"])
-                wanted = f"expected {check['wanted']}"
-                print(f"{title}: check failed: {check['name']}: {wanted}", file=sys.stderr)
+                expected = f"expected {check['wanted']}"
+                print(f"{title}: check failed: {check['name']}: {expected}", file=sys.stderr)
     return failed
 
 
 def _overrides(protocol: str | None, sets: list[str] | None, seed: int | None = None) -> list[str]:
-    """`--set` assignments, those of the shorter options included; the later one wins."""
+    """Return all assignments, those of --protocol and --seed included; later ones win."""
     chosen = [] if protocol is None else [f"protocol={protocol}"]
     chosen += sets or []
     return chosen if seed is None else [*chosen, f"seed={seed}"]

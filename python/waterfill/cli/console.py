@@ -1,4 +1,4 @@
-"""Writing to standard output: text, tables, JSON; a closed pipe ends the command quietly."""
+"""Writes text, tables and JSON to standard output; a closed pipe ends the command quietly."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def show(*parts: RenderableType) -> None:
 
     class Output(Console):
         def on_broken_pipe(self) -> None:
-            raise  # what rich is handling when it calls this; its own answer is exit 1
+            raise  # re-raise the error that rich is handling; rich itself would exit with 1
 
-    # Names such as long[0] are text, not markup.
+    # Names such as long[0] are not markup.
     console = Output(markup=False, highlight=False, emoji=False)
     with _output():
         for part in parts:
@@ -48,11 +48,11 @@ def print_text(text: str) -> None:
 
 @contextmanager
 def _output() -> Iterator[None]:
-    """Around writing to standard output: stops quietly when its reader has gone (`… | head`)."""
+    """Exit quietly when the reader of standard output has gone (`… | head`)."""
     try:
         yield
     except OSError as error:
-        # The interpreter flushes once more on its way out: into nothing.
+        # The interpreter flushes once more when it exits: discard that.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(READER_GONE) from None

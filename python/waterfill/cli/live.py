@@ -1,8 +1,7 @@
-"""What `reproduce` shows while it works: which runs are under way, which experiments are done.
+"""The progress of `reproduce`: runs in progress and finished experiments.
 
-On a terminal a list that is redrawn: a bar for each run under way, below them how much is done;
-what is done goes by above it. Anywhere else plain lines, one when a run begins and one when it
-ends, so that a log tells what is under way: what has begun and not ended.
+A terminal shows one bar per run in progress with the totals below; finished experiments scroll by
+above. Other outputs get plain lines, one when a run starts and one when it ends.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ if TYPE_CHECKING:
 
 
 class LiveList:
-    """Runs under way and experiments done; a context manager.
+    """Runs in progress and finished experiments; a context manager.
 
-    `show` may be called from threads, the others come from the one that judges.
+    `show` may be called from any thread, the other methods from the main one only.
     """
 
     def __init__(self, experiments: int) -> None:
@@ -34,7 +33,7 @@ class LiveList:
         self._runs = 0
         self._runs_done = 0
         self._lock = threading.Lock()
-        self._under_way: dict[str, TaskID | None] = {}
+        self._running: dict[str, TaskID | None] = {}
         self._progress: Progress | None = None
         self._total: TaskID | None = None
 
@@ -55,11 +54,11 @@ class LiveList:
         return self
 
     def planned(self, runs: Mapping[str, str], kept: int) -> None:
-        """Says what there is to do: {run: experiment}, and how many runs are there already."""
+        """Set the planned runs, {run: experiment}, and the number of runs that were cached."""
         self._runs = len(runs)
         parts = [_count(self._experiments, "experiment"), f"{_count(len(runs), 'run')} to do"]
         if kept:
-            parts.append(f"{kept} kept from before")
+            parts.append(f"{kept} from the cache")
         if self._experiments > 1:
             self._print(", ".join(parts))
         if self._progress is not None and self._runs > 1:
@@ -67,29 +66,29 @@ class LiveList:
             self._count_up()
 
     def show(self, run: str, tick: Tick) -> None:
-        """Shows one report of a run; its first one begins it, one at its end ends it."""
-        over = tick.now_s >= tick.duration_s
+        """Show one report of a run; the first starts it, one at its duration ends it."""
+        ended = tick.now_s >= tick.duration_s
         with self._lock:
-            if run not in self._under_way:
-                self._begin(run)
-            task = self._under_way[run]
+            if run not in self._running:
+                self._start(run)
+            task = self._running[run]
             if self._progress is not None and task is not None:
                 state = f"{tick.now_s:.3g} of {tick.duration_s:g} s"
                 self._progress.update(
                     task, completed=tick.now_s, total=tick.duration_s, state=state
                 )
-            if over:
+            if ended:
                 self._end(run, tick)
 
     def done(self, path: str, judged: Iterable[Document]) -> None:
-        """Says that an experiment is done, and its verdicts."""
+        """Report a finished experiment and its verdicts."""
         with self._lock:
             self._experiments_done += 1
             if self._experiments > 1:
                 counts = Counter(claim["verdict"] for claim in judged)
                 verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
                 place = f"{self._experiments_done} of {self._experiments} experiments"
-                self._print(f"done {path}: {verdicts} ({place})")
+                self._print(f"finished {path}: {verdicts} ({place})")
             self._count_up()
 
     def __exit__(
@@ -102,20 +101,20 @@ class LiveList:
             self._progress.stop()
             self._progress = None
 
-    def _begin(self, run: str) -> None:
+    def _start(self, run: str) -> None:
         if self._progress is None:
-            self._under_way[run] = None
+            self._running[run] = None
             if self._runs > 1:
-                self._print(f"begun {run}")
+                self._print(f"started {run}")
             return
-        self._under_way[run] = self._progress.add_task(run, total=None, state="")
+        self._running[run] = self._progress.add_task(run, total=None, state="")
 
     def _end(self, run: str, tick: Tick) -> None:
-        task = self._under_way[run]
+        task = self._running[run]
         self._runs_done += 1
         if self._progress is not None and task is not None:
             self._progress.remove_task(task)
-            self._under_way[run] = None
+            self._running[run] = None
         if self._progress is None or self._experiments == 1:
             place = f" ({self._runs_done} of {self._runs} runs)" if self._runs > 1 else ""
             self._print(closing_line(run, tick) + place)

@@ -1,4 +1,4 @@
-"""Answers as people read them: rich tables that fit 80 columns and need no colour."""
+"""Results as rich tables that fit 80 columns and need no colour."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from waterfill.runs.result import Document
 if TYPE_CHECKING:
     from waterfill.network.protocols import ProtocolInfo
 
-# Up to here a table has a line for each flow, beyond a line for each group.
-MOST_LINES = 20
+# Tables list up to this many flows one by one, more by group.
+MAX_LINES = 20
 
-# How a parameter's unit reads; other units are words already.
+# How tables write a parameter's unit; the other units are written as they are.
 UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
 
 _VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
 
 
 def run(summary: Document) -> list[Table | Text]:
-    """The tables of a run: flows (or groups of flows), links, other traffic."""
+    """Return the tables of a run: flows (or groups), links, traffic, completion times."""
     start_s, stop_s = summary["measure_s"]
     head = (
         f"{one_line(summary['scenario'])} on {summary['backend']}, seed {summary['seed']}: "
@@ -38,12 +38,12 @@ def run(summary: Document) -> list[Table | Text]:
         parts.append(Text(f"interrupted at {summary['interrupted_at_s']:g} s", style="yellow"))
     flows = summary["flows"]
     if flows:
-        parts.append(_flows(flows) if len(flows) <= MOST_LINES else _groups(flows))
+        parts.append(_flows(flows) if len(flows) <= MAX_LINES else _groups(flows))
     parts.append(_links(summary["links"]))
     if summary["traffic"]:
         parts.append(_traffic(summary["traffic"]))
     arriving = [source for source in summary["traffic"] if "flow_completion_ms" in source]
-    for title, entries in (("flows of", arriving), ("flows", summary.get("groups", []))):
+    for title, entries in (("source", arriving), ("group", summary.get("groups", []))):
         if entries:
             parts.append(_completion(title, entries))
     parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
@@ -55,15 +55,16 @@ def run(summary: Document) -> list[Table | Text]:
 def _step_check(check: Document) -> Text:
     step = f"step {check['step_s']:.3g} s"
     if check["largest_change"] is None:
-        return Text(f"{step}, not compared with half of it", style="yellow")
-    change = f"{step}; half of it changes a rate by up to {100 * check['largest_change']:.2g} %"
+        return Text(f"{step}; not checked against half the step", style="yellow")
+    percent = 100 * check["largest_change"]
+    change = f"{step}; half the step changes rates by up to {percent:.2g} %"
     if check["ok"]:
         return Text(change)
-    return Text(f"{change}: the rates are not right to 1 %", style="yellow")
+    return Text(f"{change}: rates may be off by more than 1 %", style="yellow")
 
 
 def response(document: Document) -> list[Table | Text]:
-    """A table for each protocol and kind of loss: mean windows against their references."""
+    """Return one table per protocol and kind of loss: mean windows and their references."""
     parts: list[Table | Text] = []
     groups: dict[tuple[str, str], list[Document]] = {}
     for cell in document["cells"]:
@@ -74,7 +75,7 @@ def response(document: Document) -> list[Table | Text]:
         names = list(cells[0]["closed_forms_packets"])
         reference = names[0] if loss == "periodic" else "Monte-Carlo"
         others = names if loss == "independent" else names[1:]
-        for header in ("simulated", reference, "apart", *others, "losses", "time-outs", ""):
+        for header in ("simulated", reference, "difference", *others, "losses", "time-outs", ""):
             table.add_column(header, justify="right")
         for cell in cells:
             table.add_row(
@@ -94,9 +95,9 @@ def response(document: Document) -> list[Table | Text]:
         parts.append(table)
     parts.append(
         Text(
-            f"{document['outside']} of {len(document['cells'])} cells are more than "
-            f"{document['tolerance'] * 100:g} % from their reference; not judged: mean window "
-            f"below {document['least_window_packets']:g} packets under periodic loss"
+            f"{document['outside']} of {len(document['cells'])} cases differ from their reference "
+            f"by more than {document['tolerance'] * 100:g} %. Not judged: mean windows below "
+            f"{document['least_window_packets']:g} packets under periodic loss."
         )
     )
     return parts
@@ -106,7 +107,7 @@ def _flows(flows: Sequence[Document]) -> Table:
     table = _table("flow", "protocol")
     for header in ("rate\nMbit/s", "max-min\nMbit/s", "goodput\nMbit/s", "RTT mean\nms", "p99\nms"):
         table.add_column(header, justify="right")
-    table.add_column("resent", justify="right")
+    table.add_column("retrans-\nmissions", justify="right")
     for flow in flows:
         table.add_row(
             one_line(flow["name"]),
@@ -122,15 +123,15 @@ def _flows(flows: Sequence[Document]) -> Table:
 
 
 def _groups(flows: Sequence[Document]) -> Table:
-    table = _table("flows", "protocol")
+    table = _table("group", "protocol")
     headers = (
-        "number",
+        "flows",
         "rate mean\nMbit/s",
         "min",
         "max",
         "max-min\nmean",
         "RTT mean\nms",
-        "resent",
+        "retrans-\nmissions",
     )
     for header in headers:
         table.add_column(header, justify="right")
@@ -156,7 +157,7 @@ def _groups(flows: Sequence[Document]) -> Table:
 def _links(links: Sequence[Document]) -> Table:
     table = _table("link")
     counts = ["drops", *(["marks"] if any(link.get("marks") for link in links) else []), "lost"]
-    for header in ("used\n%", "queue mean\nkB", "p99\nkB", "max\nkB", *counts):
+    for header in ("utilization\n%", "queue mean\nkB", "p99\nkB", "max\nkB", *counts):
         table.add_column(header, justify="right")
     for link in links:
         queue = link["queue_bytes"]
@@ -171,7 +172,7 @@ def _links(links: Sequence[Document]) -> Table:
 
 def _traffic(sources: Sequence[Document]) -> Table:
     table = _table("traffic", "kind")
-    for header in ("rate\nMbit/s", "sent", "received"):
+    for header in ("rate\nMbit/s", "packets\nsent", "\nreceived"):
         table.add_column(header, justify="right")
     for source in sources:
         table.add_row(
@@ -185,11 +186,11 @@ def _traffic(sources: Sequence[Document]) -> Table:
 
 
 def _completion(title: str, entries: Sequence[Document]) -> Table:
-    """How long finite flows took: a line for each source or group."""
+    """Return the completion times of finite flows, one row per source or group."""
     table = _table(title)
-    table.add_column("begun", justify="right")
-    table.add_column("over", justify="right")
-    for header in ("took mean\nms", "p50\nms", "p90\nms", "p99\nms", "max\nms"):
+    table.add_column("flows\nstarted", justify="right")
+    table.add_column("\ncompleted", justify="right")
+    for header in ("completion mean\nms", "p50\nms", "p90\nms", "p99\nms", "max\nms"):
         table.add_column(header, justify="right")
     for entry in entries:
         times = entry["flow_completion_ms"]
@@ -203,7 +204,7 @@ def _completion(title: str, entries: Sequence[Document]) -> Table:
 
 
 def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
-    """One table of all runs, a line each, with their figures under "compare"; then what they are.
+    """Return one table of all runs, one row per run, and notes that define its columns.
 
     `runs` is {protocol: run document}, at least one.
     """
@@ -219,11 +220,11 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
             at_s = run["interrupted_at_s"]
             parts.append(Text(f"{name} interrupted at {at_s:g} s", style="yellow"))
     table = _table()
-    table.padding = 0  # eleven columns: what stands between them is enough
+    table.padding = 0  # eleven columns: the separators suffice
     table.add_column("protocol", no_wrap=True)
     headers = (
-        *("used\n%", "queue\nkB", "p99\nkB", "max\nkB", "drops", "Jain", "worst\nshare"),
-        *("settle\ns", "start\ns", "worst\ns"),
+        *("util.\n%", "queue\nkB", "p99\nkB", "max\nkB", "drops", "Jain", "min\nshare"),
+        *("settle\ns", "start\ns", "slowest\ns"),
     )
     for header in headers:
         table.add_column(header, justify="right")
@@ -244,17 +245,19 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
     parts.append(table)
     average_s = first["compare"]["average_s"]
     notes = (
-        f"used, queue (mean, p99, max): of {one_line(first['compare']['bottleneck'])}, the busiest "
-        "bottleneck; drops: of all links. worst share: least rate ÷ max-min share. settle: until "
-        f"the worst flow's rate, averaged over {average_s:g} s, stays within 5 % of its share, "
-        "from its start or a change of the share. start: from SYN to half of the share, the median "
-        "flow and the worst. –: never, or nothing to judge."
+        "util. (utilization) and queue (mean, p99, max): of the busiest bottleneck, "
+        f"{one_line(first['compare']['bottleneck'])}; drops: on all links.",
+        "min share: smallest rate ÷ max-min share of a flow.",
+        f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
+        f"over {average_s:g} s) stays within 5 % of the share; slowest flow.",
+        "start: start-up time, SYN to half the fair share (median, slowest flow).",
+        "–: never, or no samples.",
     )
-    return [*parts, Text(notes)]
+    return [*parts, *map(Text, notes)]
 
 
 def maxmin(document: Document) -> list[Table | Text]:
-    """One table: interval, flow, exact max-min rate, the link that bounds it."""
+    """Return one table: interval, flow, exact max-min rate, bottleneck link."""
     table = _table("from s", "to s", "flow")
     table.add_column("rate\nMbit/s", justify="right")
     table.add_column("bottleneck", overflow="fold")
@@ -268,7 +271,7 @@ def maxmin(document: Document) -> list[Table | Text]:
 
 
 def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
-    """For each protocol a line of text and a table of its parameters."""
+    """Return for each protocol a line of text and a table of its parameters."""
     parts: list[Table | Text] = []
     for protocol in known:
         head = Text(protocol.name, style="bold")
@@ -289,7 +292,7 @@ def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
 
 
 def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
-    """The document of `protocols --json`."""
+    """Return the document of `protocols --json`."""
     return [
         {
             "name": protocol.name,
@@ -315,7 +318,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
 
 
 def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
-    """One experiment's claims: the paper's value, the measured one, the verdict; then why."""
+    """Return one experiment's claims: the paper's value, ours, the verdict; then remarks."""
     table = _table()
     table.add_column("claim", overflow="fold", ratio=1)
     table.add_column("paper", justify="right")
@@ -325,7 +328,7 @@ def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
     for claim in judged:
         verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
         if claim["verdict"] != claim["expect"]:
-            verdict.append(f" (on record: {claim['expect']})")
+            verdict.append(f" (expected: {claim['expect']})")
         table.add_row(claim["statement"], paper_value(claim), measured_value(claim), verdict)
     notes = [Text(f"{claim['id']}: {text}") for claim in judged if (text := remark(claim))]
     return [Text(title, style="bold"), table, *notes]
@@ -363,7 +366,7 @@ def _scaled(value: float | None, unit: float) -> float | None:
 
 
 def _kilo(value: float | None) -> str:
-    # Beyond a megabyte nobody reads the tenths, and the table would not fit.
+    # Without decimals above 1 MB: the table must fit 80 columns.
     return _number(_scaled(value, 1e3), ".1f" if value is None or value < 1e6 else ".0f")
 
 
@@ -376,14 +379,14 @@ def _number(value: float | None, form: str) -> str:
 
 
 def differences(rows: Sequence[Document]) -> list[Table | Text]:
-    """What backends say of one protocol, beside each other; at most `MOST_LINES` flows' worth."""
+    """Return the results of two backends side by side, for up to `MAX_LINES` flows."""
     if not rows:
         return []
     first, second = rows[0]["backends"]
-    table = _table("protocol", "what")
+    table = _table("protocol", "quantity")
     for header in (first, second, "difference"):
         table.add_column(header, justify="right")
-    for row in rows[: 5 * MOST_LINES]:
+    for row in rows[: 5 * MAX_LINES]:
         scale, unit = _readable(row["unit"])
         change = row["difference"]
         if change is None:
@@ -400,6 +403,6 @@ def differences(rows: Sequence[Document]) -> list[Table | Text]:
 
 
 def _readable(unit: str) -> tuple[float, str]:
-    """The size of the unit that a table uses for this one, and its name with a space before it."""
+    """Return the scale of the unit that tables use for this one, and its name after a space."""
     scale, name = {"bit/s": (1e6, "Mbit/s"), "B": (1e3, "kB")}.get(unit, (1.0, unit))
     return scale, f" {name}" if name else ""

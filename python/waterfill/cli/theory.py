@@ -13,21 +13,21 @@ from waterfill.errors import InputError
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Everything heavier than this is imported by the command that needs it: --help shall be quick.
+# Commands import what they need themselves, so that --help starts quickly.
 app = typer.Typer(
     name="theory",
-    help="Stability, margins, equilibria, convergence and encodings, worked out.",
+    help="Compute stability, margins, equilibria, convergence, encodings.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 What = Annotated[
-    str, typer.Argument(metavar="P|S.toml", help="A protocol by itself, or a scenario's network.")
+    str, typer.Argument(metavar="P|S.toml", help="A protocol, or a scenario file for its network.")
 ]
-Law = Annotated[str, typer.Argument(metavar="P", help="A protocol.")]
-ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="The scenario.")]
+Law = Annotated[str, typer.Argument(metavar="P", help="Protocol.")]
+ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="Scenario file.")]
 Protocol = Annotated[
-    str | None, typer.Option(metavar="P", help="Protocol of every flow that names none.")
+    str | None, typer.Option(metavar="P", help="Protocol of the flows that name none.")
 ]
 Sets = Annotated[
     list[str] | None,
@@ -35,34 +35,37 @@ Sets = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Write document and figures.")
+    Path | None,
+    typer.Option(
+        "-o", "--output", metavar="DIR", help="Output directory for document and figures."
+    ),
 ]
-Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='Round trip, such as "80 ms".')]
+Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='RTT, such as "80 ms".')]
 
-# Below it a step response takes minutes to integrate, and MaxNet's loop is a plain integrator.
-_SHORTEST_STEP_S = 1e-3
+# Step responses at a smaller RTT take minutes to integrate.
+_MIN_STEP_RTT_S = 1e-3
 
 
 @app.command()
 def stability(
     what: What,
     max_rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="The longest round trip to be stable at.")
+        str, typer.Option(metavar="TIME", help="Largest RTT to be stable at.")
     ] = "1 s",
     tune: Annotated[bool, typer.Option("--tune", help="MaxNet: find parameters for it.")] = False,
     verify_rtt: Annotated[
-        str, typer.Option(metavar="TIME", help="With --tune: certify up to this round trip.")
+        str, typer.Option(metavar="TIME", help="With --tune: largest RTT of the certificate.")
     ] = "1000 s",
-    eta: Annotated[float, typer.Option(help="With --tune: the zero η.")] = 0.1,
+    eta: Annotated[float, typer.Option(help="With --tune: zero η of the compensator.")] = 0.1,
     phase_margin: Annotated[
-        float, typer.Option(metavar="DEGREES", help="With --tune: the phase margin wanted.")
+        float, typer.Option(metavar="DEGREES", help="With --tune: required phase margin.")
     ] = 45.0,
     protocol: Protocol = None,
     sets: Sets = None,
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Whether a law is stable, up to a round trip or on a scenario's network."""
+    """Check whether a law is stable up to an RTT, or on a scenario's network."""
     from waterfill.cli import theory_tables
     from waterfill.theory import stability as laws
     from waterfill.theory import subject
@@ -76,13 +79,13 @@ def stability(
         )
         return
     if about.protocol != "maxnet" or about.network is not None:
-        raise InputError("command line", "tune", f"expected maxnet by itself, got {what}")
+        raise InputError("command line", "tune", f"expected the protocol maxnet, got {what}")
     if not 0 < eta <= 10:
         raise InputError(
             "command line", "eta", f"expected a number above 0 and at most 10, got {eta:g}"
         )
     if not 1 <= phase_margin <= 80:
-        message = f"expected degrees from 1 to 80, got {phase_margin:g}"
+        message = f"expected an angle from 1 to 80 degrees, got {phase_margin:g}"
         raise InputError("command line", "phase-margin", message)
     verify_s = _time_s("verify-rtt", verify_rtt)
     document = laws.tuning_document(about, tau_s, verify_s, eta, phase_margin)
@@ -99,7 +102,7 @@ def stability(
 def margin(
     what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
-    """Crossover, phase margin and delay margin of a law's loop."""
+    """Compute crossover, phase margin and delay margin of a law's loop."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
@@ -117,7 +120,7 @@ def equilibrium(
     json: Json = False,
     output: Output = None,
 ) -> None:
-    """Where a network rests when all its flows are there: for XCP not at max-min."""
+    """Compute the equilibrium of a network with all its flows: for XCP it is not max-min."""
     from waterfill.cli import theory_tables
     from waterfill.network import protocols
     from waterfill.theory import documents, plots, subject
@@ -125,9 +128,7 @@ def equilibrium(
     able = [name for name, info in protocols.load().items() if info.kind == "explicit"]
     about = subject.of(str(scenario), sets or [], able, protocol)
     if about.network is None:
-        raise InputError(
-            "command line", str(scenario), "expected a scenario's file, got a protocol"
-        )
+        raise InputError("command line", str(scenario), "expected a scenario file, got a protocol")
     document = documents.equilibrium_of(about)
     _answer(
         document, theory_tables.equilibrium(document), json, output,
@@ -139,14 +140,14 @@ def equilibrium(
 def convergence(
     what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
-    """How long a law takes to fill links and to become fair."""
+    """Compute how fast a law fills links and becomes fair."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
     about = subject.of(what, sets or [], documents.CONVERGENCE)
     _by_itself(about, what)
     tau_s = _time_s("rtt", rtt or "80 ms")
-    if tau_s < _SHORTEST_STEP_S:
+    if tau_s < _MIN_STEP_RTT_S:
         raise InputError("command line", "rtt", f"expected at least 1 ms, got {rtt}")
     document = documents.convergence(about, tau_s)
     _answer(
@@ -156,7 +157,7 @@ def convergence(
 
 @app.command()
 def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = None) -> None:
-    """Range and precision of a law's header field."""
+    """Compute range and precision of a law's header field."""
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, plots, subject
 
@@ -175,7 +176,7 @@ def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = 
 
 def _by_itself(about: Any, what: str) -> None:
     if about.network is not None:
-        raise InputError("command line", what, "expected a protocol, got a scenario's file")
+        raise InputError("command line", what, "expected a protocol, got a scenario file")
 
 
 def _time_s(option: str, text: str) -> float:
@@ -267,7 +268,7 @@ def _time_figures(about: Any, document: dict[str, Any], tau_s: float) -> Any:
 def _answer(
     document: dict[str, Any], parts: list[Any], json: bool, output: Path | None, figures: Any
 ) -> None:
-    """Prints a document or its tables; with DIR also writes theory.json and the figures."""
+    """Print a document or its tables; with DIR also write theory.json and the figures."""
     if output is not None:
         from waterfill.analysis import plots
         from waterfill.runs.result import make_directory, to_json, write_text

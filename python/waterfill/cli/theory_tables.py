@@ -1,4 +1,4 @@
-"""What the `theory` commands print for people: rich tables that fit 80 columns."""
+"""Results of the `theory` commands as rich tables that fit 80 columns."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from waterfill.errors import one_line
 
 
 def rows(document: dict[str, Any]) -> list[Table | Text]:
-    """The document's rows: what, our value, the paper's and its place; then its certificates."""
+    """Return the document's rows (quantity, our value, the paper's) and its certificates."""
     about = document.get("scenario") or document["protocol"]
     parts: list[Table | Text] = [
         Text(f"{document['command']}: {one_line(str(about))}", style="bold"),
@@ -28,10 +28,10 @@ def rows(document: dict[str, Any]) -> list[Table | Text]:
 
 def _rows(entries: list[dict[str, Any]]) -> Table:
     paper = any(entry["paper"] is not None for entry in entries)
-    table = _table("", "here")
+    table = _table("", "computed")
     if paper:
         table.add_column("paper", justify="right")
-        table.add_column("where")
+        table.add_column("source")
     for entry in entries:
         cells = [entry["what"], _value(entry["value"], entry["unit"])]
         if paper:
@@ -48,10 +48,10 @@ def _certificate(title: str, found: dict[str, Any]) -> list[Table | Text]:
         f" (Algorithm 3: {_value(found['by_algorithm_3'], '')}, "
         f"Lemma 1: {_value(found['by_lemma_1'], '')})"
     )
-    table = _table("checked", "worst")
+    table = _table("condition", "worst")
     table.add_column("bound", justify="right")
     table.add_column("holds")
-    table.add_column("over", overflow="fold")
+    table.add_column("checked at", overflow="fold")
     for check in [*found["checks"], found["proposition_2"]]:
         table.add_row(
             check["what"], _value(check["value"], ""), check["bound"],
@@ -61,10 +61,10 @@ def _certificate(title: str, found: dict[str, Any]) -> list[Table | Text]:
 
 
 def equilibrium(document: dict[str, Any]) -> list[Table | Text]:
-    """Flows, an entry of the scenario each, beside their max-min shares; then links."""
-    head = f"{document['scenario']}: rest of {document['protocol']} ({document['model']})"
-    table = _table("flow", "number")
-    for header in ("rate\nMbit/s", "max-min\nMbit/s", "of it\n%"):
+    """Return the flows, one row per entry, with their max-min shares; then the links."""
+    head = f"{document['scenario']}: equilibrium of {document['protocol']} ({document['model']})"
+    table = _table("flow", "count")
+    for header in ("rate\nMbit/s", "max-min\nMbit/s", "rate of\nmax-min %"):
         table.add_column(header, justify="right")
     table.add_column("bottleneck", overflow="fold")
     for flow in document["flows"]:
@@ -77,8 +77,8 @@ def equilibrium(document: dict[str, Any]) -> list[Table | Text]:
     parts: list[Table | Text] = [Text(one_line(head), style="bold"), table]
     used = [link for link in document["links"] if link["utilization"] > 0]
     if used:
-        links = _table("link", "used\n%")
-        links.add_column("losses\ndealt out", justify="right")
+        links = _table("link", "utilization\n%")
+        links.add_column("losses\nallocated", justify="right")
         for link in used:
             kept = "–" if link["losses_kept"] is None else f"{link['losses_kept']:.3f}"
             links.add_row(one_line(link["name"]), f"{100 * link['utilization']:.1f}", kept)

@@ -1,4 +1,4 @@
-"""How far a run is, on standard error."""
+"""The progress of a run, shown on standard error."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Tick:
-    """One report of a running simulation.
+    """One report of a run.
 
-    `packet_hops` counts a packet once for every link that forwarded it.
+    `packet_hops` counts a packet once per link that forwarded it; 0 where it is unknown.
     """
 
     now_s: float
@@ -27,7 +27,7 @@ class Tick:
 
     @property
     def packets_per_s(self) -> float:
-        """Packets forwarded by links per second of wall time."""
+        """Packet hops per second of wall time."""
         return self.packet_hops / self.wall_s if self.wall_s > 0 else 0.0
 
 
@@ -35,11 +35,11 @@ Report = Callable[[Tick], None]
 
 
 class Bars:
-    """One progress bar a run, for runs side by side; a context manager, safe to call from threads.
+    """One progress bar per run; a context manager, safe to use from several threads.
 
-    On a terminal each shows simulated time, packets/s and time left, and goes away at the end.
-    Anywhere else they are silent. Both leave one closing line for each of `titles`; runs of other
-    titles come and go, for work of more runs than anybody reads lines about.
+    On a terminal each bar shows simulated time, packets/s and time left, and disappears at the end.
+    Other outputs show no bars. Both get one closing line per title in `titles`; runs with other
+    titles leave none.
     """
 
     def __init__(self, titles: Iterable[str]) -> None:
@@ -68,7 +68,7 @@ class Bars:
         return self
 
     def show(self, title: str, tick: Tick) -> None:
-        """Shows one report of the run of that title."""
+        """Show one report of the run of that title."""
         self._last[title] = tick
         if self._progress is not None:
             state = (
@@ -97,23 +97,23 @@ class Bars:
 
 
 class Bar(Bars):
-    """The progress bar of one run, to be called with its `Tick`s."""
+    """The progress bar of one run; call it with each `Tick`."""
 
     def __init__(self, title: str) -> None:
         super().__init__([title])
         self._title = title
 
     def __call__(self, tick: Tick) -> None:
-        """Shows one report."""
+        """Show one report."""
         self.show(self._title, tick)
 
 
 def closing_line(title: str, tick: Tick) -> str:
-    """What a run leaves on standard error: simulated time, wall time, packets and their rate."""
-    if tick.packet_hops == 0:  # a run in real time: nobody counts on the way
-        return f"{title}: {tick.now_s:.3g} s run in {tick.wall_s:.1f} s"
+    """Return the closing line of a run: simulated time, wall time, packets and their rate."""
+    if tick.packet_hops == 0:  # a run in real time does not count packets
+        return f"{title}: ran {tick.now_s:.3g} s in {tick.wall_s:.1f} s"
     return (
-        f"{title}: {tick.now_s:g} s simulated in {tick.wall_s:.1f} s, "
+        f"{title}: simulated {tick.now_s:g} s in {tick.wall_s:.1f} s, "
         f"{tick.packet_hops / 1e6:.2f} M packets forwarded, "
         f"{tick.packets_per_s / 1e6:.2f} M packets/s"
     )

@@ -302,7 +302,7 @@ def test_compare_prints_one_table(waterfill, scenario):
     lines = ran.out.splitlines()
     assert lines[0] == "small on sim, seed 1: 8 s to 12 s of 12 s"
     assert sum(line.startswith(("maxnet ", "window ")) for line in lines) == 2
-    assert "of l, the busiest bottleneck" in " ".join(lines)
+    assert "of the busiest bottleneck, l; drops" in " ".join(ran.out.split())
     assert max(map(len, lines)) <= 80
     assert "…" not in ran.out
     assert [line.split(":")[0] for line in ran.err.splitlines()] == ["maxnet", "window"]

@@ -65,7 +65,7 @@ def test_run_prints_tables(waterfill, scenario):
     assert "\x1b" not in ran.out
     assert max(map(len, ran.out.splitlines())) <= 80
     assert ran.err.count("\n") == 1
-    assert ran.err.startswith("small: 3 s simulated in ")
+    assert ran.err.startswith("small: simulated 3 s in ")
 
 
 def test_run_json_is_one_document(waterfill, scenario):
@@ -360,7 +360,7 @@ def test_interrupted_reproduce_judges_nothing(waterfill, papers, monkeypatch):
     ran = waterfill("reproduce", "--all")
     assert ran.code == 130
     assert ran.out == ""
-    assert "0 of 2 experiments are done" in ran.err
+    assert "0 of 2 experiments finished" in ran.err
     assert not Path("out/paper/one/claims.json").exists()
 
 
