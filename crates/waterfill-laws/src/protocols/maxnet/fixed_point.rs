@@ -15,10 +15,10 @@ use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// 2³⁴: prices of links and ξ in memory.
+/// The scale 2³⁴ of a link's price and of ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
 /// `MAXNET_RATE_MAX_BPS`.
-const RATE_MAX: u64 = 1 << 57;
+const RATE_MAX_BPS: u64 = 1 << 57;
 
 mirror! {
     /// `struct maxnet_params`.
@@ -123,32 +123,32 @@ unsafe extern "C" {
     safe fn waterfill_maxnet_pacing(source: &SourceState) -> u64;
 }
 
-/// A ratio times `scale`, to the nearest; saturates.
+/// Returns a ratio times `scale`, rounded to nearest; saturates.
 fn scaled(value: f64, scale: f64) -> u32 {
     (value * scale).round() as u32
 }
 
-/// Microseconds on the clock.
-fn clock(now: Instant) -> u64 {
+/// Returns the time in whole microseconds.
+fn clock_us(now: Instant) -> u64 {
     now.as_ps() / 1_000_000
 }
 
-/// A span to the nearest microsecond, but not none.
-fn span(d: Duration) -> u32 {
+/// Returns a span in microseconds, rounded to nearest, at least 1.
+fn span_us(d: Duration) -> u32 {
     u32::try_from((d.as_ps() + 500_000) / 1_000_000).unwrap_or(u32::MAX).max(1)
 }
 
-/// Whole bytes.
-fn whole(volume: Volume) -> u64 {
+/// Returns a volume rounded to whole bytes.
+fn whole_bytes(volume: Volume) -> u64 {
     volume.as_bytes().round() as u64
 }
 
-/// Whether a parameter set fits the scales (the table in `kernel/maxnet.h`).
+/// Checks that the parameters fit the scales (the table in `kernel/maxnet.h`).
 pub(super) fn check(params: &Params) -> Result<(), ParamError> {
     if params.arithmetic == Arithmetic::Real {
         return Ok(());
     }
-    let within = |d: Duration, least: Duration, most: Duration| least <= d && d <= most;
+    let within = |d: Duration, min: Duration, max: Duration| min <= d && d <= max;
     let (us, ms, s) = (Duration::from_micros(1), Duration::from_millis(1), Duration::from_millis(1000));
     require((32.0..=1e15).contains(&params.x_max.as_bps()), "x_max", "32 bit/s to 1 Pbit/s in kernel arithmetic")?;
     require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
@@ -177,15 +177,15 @@ impl HostParams {
 }
 
 fn capacity(link: &LinkView) -> u64 {
-    (link.capacity.as_bps() as u64).clamp(1, RATE_MAX)
+    (link.capacity.as_bps() as u64).clamp(1, RATE_MAX_BPS)
 }
 
-/// A router's law in integers.
+/// The router's fixed-point version.
 #[derive(Clone, Debug)]
 pub struct Router {
     state: LinkState,
     dt_p: Duration,
-    /// Since the last update; the part of a byte that a fluid leaves over is of the next.
+    /// Volume since the last update; a fluid's fraction of a byte is carried to the next interval.
     arrived: Volume,
     next_update: Instant,
 }
@@ -199,8 +199,8 @@ impl crate::protocol::Router<MaxNet> for Router {
             params.x_max.as_bps() as u64,
             scaled(params.t.as_secs(), 1e3),
             scaled(link.target.unwrap_or(params.mu), 1e6),
-            span(params.dt_p),
-            span(params.t_0),
+            span_us(params.dt_p),
+            span_us(params.t_0),
             u32::from(params.promise),
         );
         Self { state, dt_p: params.dt_p, arrived: Volume::ZERO, next_update: Instant::ZERO + params.dt_p }
@@ -222,9 +222,9 @@ impl crate::protocol::Router<MaxNet> for Router {
             let mu = self.state.mu;
             waterfill_maxnet_link_set(&mut self.state, capacity(link), mu);
         }
-        let bytes = whole(self.arrived);
+        let bytes = whole_bytes(self.arrived);
         self.arrived -= Volume::from_bytes(bytes as f64);
-        waterfill_maxnet_tick(&mut self.state, bytes, whole(link.queue));
+        waterfill_maxnet_tick(&mut self.state, bytes, whole_bytes(link.queue));
         self.next_update = now + self.dt_p;
     }
 
@@ -233,7 +233,7 @@ impl crate::protocol::Router<MaxNet> for Router {
     }
 }
 
-/// A receiver's law in integers.
+/// The receiver's fixed-point version.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     params: HostParams,
@@ -247,8 +247,8 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
 
     fn on_data(&mut self, received: &Received<Header>) {
         let field = received.header.price.bits();
-        let rtt = received.rtt.map_or(0, span);
-        waterfill_maxnet_receive(&self.params, &mut self.state, clock(received.now), rtt, field);
+        let rtt = received.rtt.map_or(0, span_us);
+        waterfill_maxnet_receive(&self.params, &mut self.state, clock_us(received.now), rtt, field);
     }
 
     fn echo(&mut self, _now: Instant) -> Echo {
@@ -256,7 +256,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     }
 }
 
-/// A source's law in integers.
+/// The source's fixed-point version.
 #[derive(Clone, Debug)]
 pub struct Source {
     params: HostParams,
@@ -270,8 +270,8 @@ impl crate::protocol::Source<MaxNet> for Source {
         waterfill_maxnet_source_init(
             &params,
             &mut state,
-            whole(connection.packet) as u32,
-            whole(connection.initial_window),
+            whole_bytes(connection.packet) as u32,
+            whole_bytes(connection.initial_window),
             scaled(connection.weight, 1e3).max(1),
         );
         Self { params, state }
@@ -283,7 +283,7 @@ impl crate::protocol::Source<MaxNet> for Source {
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         let field = ack.echo.echo.bits();
-        waterfill_maxnet_ack(&self.params, &mut self.state, clock(ack.now), span(ack.base_rtt), field);
+        waterfill_maxnet_ack(&self.params, &mut self.state, clock_us(ack.now), span_us(ack.base_rtt), field);
     }
 
     fn limit(&self) -> Limit {

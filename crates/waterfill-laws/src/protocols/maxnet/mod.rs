@@ -1,18 +1,18 @@
-//! MaxNet: sources obey the highest price on their path.
+//! MaxNet: a source's rate follows the highest price on its path.
 //!
 //! # Law
-//! Every link computes a price, packets carry the largest on their path, and a source's rate falls
-//! exponentially with it. A slow state ξ turns the fast, always stable response into fair rates.
+//! Every link computes a price, packets carry the highest price on their path, and a source's rate falls exponentially
+//! with it. The slow state ξ turns this fast, always stable response into fair rates.
 //!
 //! - `eq2`  q = max p over the links of the path
 //! - `eq3`  ṗ = (y − μC)/C, in Fig. 3 once every dt_p from the volume y_dt that arrived, plus Q·dt_p/T₀
 //! - `eq6a` x = x_max · exp(ξ − αq/τ)
 //! - `eq7`  D(q) = x_max · exp(−q/T), the demand that all sources share in equilibrium
-//! - `eq10` ξ ← ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ), then W = τ·x; ξ rests at ξ* = αq/τ − q/T
-//! - `IV.B` MaxStart: begin at the least spare capacity (μ + (1 − μ)/4)·C − y of the path, then
-//!   rise by Δ·dt/(2τ) about sixteen times a round trip until the price's rate is reached
+//! - `eq10` ξ ← ξ + (αη/τ²)·dt·((Tα/τ − 1)·q − Tξ), then W = τ·x; the equilibrium is ξ* = αq/τ − q/T
+//! - `IV.B` MaxStart: begin at the smallest spare capacity (μ + (1 − μ)/4)·C − y of the path, then
+//!   rise by Δ·dt/(2τ) about sixteen times per RTT until the price's rate is reached
 //! - `V`    a price is 24 bits: a flag, 5 integer and 18 fractional bits
-//! - `VI`   p ≥ p_min = D⁻¹(C); ξ never passes ξ*; the receiver averages prices over one round trip
+//! - `VI`   p ≥ p_min = D⁻¹(C); ξ never passes ξ*; the receiver averages prices over one RTT
 //!
 //! # Symbols
 //! | paper | here | unit |
@@ -32,13 +32,13 @@
 //!
 //! # Header
 //! The TCP option of Fig. 4: kind 42, length, echo (3 bytes), price (3 bytes): 8 bytes in data
-//! and in acknowledgements. The field's top bit says price (0) or start rate (1).
+//! and in acknowledgements. The top bit of a field is 0 for a price, 1 for a start rate.
 //!
 //! # Router
-//! [`Router`]: one addition, one comparison and one assignment a packet; a price update every dt_p.
+//! [`Router`]: one addition, one comparison and one assignment per packet; a price update every dt_p.
 //!
 //! # Source
-//! [`Source`]: an exponential for each acknowledgement, none in between.
+//! [`Source`]: one exponential per acknowledgement.
 //!
 //! # Parameters
 //! [`Params`]: §VI's values by default; μ = 0.9 as in §VII.A.
@@ -46,45 +46,47 @@
 //! # Readings and deviations
 //! - Fig. 3 adds `Q/T0` to a volume; the term is a rate, so it is taken as Q·dt_p/T₀.
 //! - Prices are clipped at p_min (§VI), not at 0 (Fig. 3).
-//! - Fig. 4's option length 6 does not count kind and length as TCP does: it is 8.
+//! - Fig. 4's option length of 6 leaves out kind and length, which TCP counts: it is 8 here.
 //! - The start rate travels as −ln(rate/x_max) (thesis §3.3), without T: down to 12.7 bit/s.
-//! - "The current transmission rate" of §IV.B is what arrived in the last full dt_p, over dt_p
-//!   (thesis §3.1.2's y/dt).
-//! - ξ is updated before the window, in the order Fig. 2 prints (`order`): below τ ≈ αηT it then
-//!   reaches ξ* within one update, and the loop is a plain integrator.
-//! - ξ starts at ξ* of the first price (thesis Fig. 5, step 2), so that "the advertised rate" to
-//!   which MaxStart rises is D(q).
-//! - MaxStart's clock starts with the first price: counted from the handshake, the first rise would
-//!   be Δ/2 in one step where §IV.B says "approximately 1/32".
-//! - The average over one round trip is exponential with weight dt/τ, at most 1; the receiver takes
-//!   for τ its smallest own sample (the handshake first, then echo to data clocked by it).
-//! - x never exceeds x_max ("maximal supported transmission rate"): a price that falls faster
-//!   than ξ follows would otherwise ask for more than any link has.
-//! - A field that no router wrote (code 0) is no price: the source keeps its window. A
-//!   connection's weight scales eq. 6a.
-//! - A source sends at least a packet a round trip, as any TCP does: with less it would not hear
-//!   that the price has fallen. So a link holds its target for up to μCτ/packet flows.
-//! - Losses do not move the window: §VI overwrites what the rest of TCP makes of them, at the next
-//!   acknowledgement; so after a time-out one packet goes, as in any TCP, and W follows its echo.
-//! - `promise` is §IV.B's "further enhancement" (remember what was promised to earlier starters, with weight
-//!   e^(−age/T₀)); off by default, as in the paper's implementation.
+//! - "The current transmission rate" of §IV.B is the volume of the last full dt_p over dt_p (y/dt of thesis §3.1.2).
+//! - ξ is updated before the window, in the order that Fig. 2 prints (`order`). Below τ ≈ αηT it then reaches ξ* within
+//!   one update, and the loop is a plain integrator.
+//! - ξ starts at ξ* of the first price (thesis Fig. 5, step 2), so that "the advertised rate" that MaxStart rises to is
+//!   D(q).
+//! - MaxStart's clock starts with the first price. Counted from the handshake, the first rise would be Δ/2 in one step,
+//!   where §IV.B says "approximately 1/32".
+//! - The average over one RTT is exponential with weight dt/τ, at most 1. The receiver's τ is its own smallest sample:
+//!   the handshake first, then from an acknowledgement to the data that it released.
+//! - x never exceeds x_max ("maximal supported transmission rate"). Otherwise a price that falls faster than ξ follows
+//!   would ask for more than any link has.
+//! - A field that no router wrote (code 0) is no price: the source keeps its window. A connection's weight scales eq. 6a.
+//! - A source sends at least a packet per RTT, as any TCP does: with less, it would not learn that the price has fallen.
+//!   So a link can hold its target for up to μCτ/packet flows.
+//! - Losses do not change the window: by §VI, the next acknowledgement overwrites the rest of TCP's reaction. After a
+//!   timeout one packet is sent, as in any TCP, and its echo sets W again.
+//! - `promise` is §IV.B's "further enhancement": remember the rates promised to earlier starters, with weight e^(−age/T₀).
+//!   It is off by default, as in the paper's implementation.
 //! - `compensate` is the thesis's eq. 12, which the 2007 paper does not have: when τ changes, ξ changes by
-//!   qα·(1/τ_new − 1/τ_old), so that the rate stays. Off by default.
-//! - Where data arrives without a price (code 0: its last router is gone) the average ends, and an echo of
-//!   code 0 says so: an average that fell towards 0 would be an order to send at x_max.
-//! - A price that comes before any start rate ends MaxStart: a start rate after it is not heard.
-//! - Kernel arithmetic: `kernel/maxnet.h` tells every scale, and every difference.
+//!   qα·(1/τ_new − 1/τ_old), so that the rate stays the same. It is off by default.
+//! - When data arrives without a price (code 0: its path has no router any more), the average ends and the echo is code 0.
+//!   An average that fell towards 0 would ask the source to send at x_max.
+//! - A price that comes before any start rate ends MaxStart: a later start rate is ignored.
+//! - Fixed-point version: `kernel/maxnet.h` documents every scale and every difference.
 //!
 //! # Validation
-//! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s;
-//! experiments `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`. In the simulator, with one set of parameters and
-//! paced packets, utilisation stays within 1.5 % of μ from 100 kbit/s at 6 s to 100 Gbit/s at 1.2 µs, the smallest RTT tried:
-//! what bounds it is the window, of at least ten packets, or fifty where an RTT is above 12 ms (whole packets round it down).
-//! With `order = "rate-first"` the loop fails at 1.2 µs and is 2 % low at 1.2 ms. On a five-hop parking lot every flow is within 3 % of its
-//! max-min share, and short of a router at the bottleneck the queue fills: `tests/explicit.rs` of the simulator.
-//! The integers are held against the law equation by equation over their range, and whole, in `kernel`; side by side in the
-//! simulator (`tests/maxnet_kernel.rs`: a dumbbell, two round trips, a parking lot) mean rates differ by 0.09 % at most and
-//! utilisations by 0.004 %. `examples/maxnet_record.rs` writes their answers for a loaded kernel program to be held against.
+//! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s; experiments
+//! `maxnet-2007/two-hop` and `maxnet-2007/cross-traffic`.
+//!
+//! In the simulator, with one set of parameters and paced packets, utilisation stays within 1.5 % of μ from 100 kbit/s at
+//! 6 s to 100 Gbit/s at 1.2 µs, the smallest RTT tried. The limit is the window: it needs at least ten packets, or fifty
+//! where an RTT is above 12 ms, because whole packets round it down. With `order = "rate-first"` the loop fails at 1.2 µs
+//! and is 2 % low at 1.2 ms. On a five-hop parking lot every flow is within 3 % of its max-min share; without a router at
+//! the bottleneck the queue fills (`tests/explicit.rs` of the simulator).
+//!
+//! The fixed-point version is compared with the law in `fixed_point`: each equation over its range, and router, receiver
+//! and source as a whole. Side by side in the simulator (`tests/maxnet_kernel.rs`: a dumbbell, two RTTs, a parking lot) mean
+//! rates differ by at most 0.09 % and utilisations by 0.004 %. `examples/maxnet_record.rs` writes its answers, which a test
+//! compares with those of the loaded kernel program.
 //!
 //! # References
 //! `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet: Theory and
@@ -118,13 +120,13 @@ pub struct MaxNet;
 impl Protocol for MaxNet {
     const INFO: Info = Info {
         name: "maxnet",
-        summary: "sources obey the highest price on their path; max-min fair, empty queues (2007)",
+        summary: "sources follow the highest price on their path; max-min fair, empty queues (2007)",
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
-            Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price the source obeys" },
+            Signal { name: "price", unit: "s", doc: "the link's price, or the averaged price that the source follows" },
             Signal { name: "xi", unit: "1", doc: "the source's slow state ξ" },
         ],
     };
@@ -148,9 +150,9 @@ impl Protocol for MaxNet {
 /// The 24-bit field of a packet: a price, or a start rate (§V).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Field {
-    /// A price in units of 2⁻¹⁸ s; 0 is "no router wrote".
+    /// A price in units of 2⁻¹⁸ s; 0 means that no router wrote it.
     Price(u32),
-    /// −ln(rate/x_max) in units of 2⁻¹⁸; 0 is "no router wrote".
+    /// −ln(rate/x_max) in units of 2⁻¹⁸; 0 means that no router wrote it.
     StartRate(u32),
 }
 
@@ -161,14 +163,14 @@ pub const CODE_MAX: u32 = (1 << 23) - 1;
 const FLAG: u32 = 1 << 23;
 const SCALE: f64 = (1 << FRACTION_BITS) as f64;
 
-/// `[maxnet-2007:V]` A non-negative real as a 23-bit code, to the nearest, saturating.
+/// `[maxnet-2007:V]` Returns the nearest 23-bit code of a non-negative real; saturates.
 #[must_use]
 pub fn quantise(value: f64) -> u32 {
     // `as` truncates, saturates below at 0 and maps NaN to 0; above, `min` saturates.
     ((value * SCALE + 0.5) as u32).min(CODE_MAX)
 }
 
-/// `[maxnet-2007:V]` The real that a 23-bit code stands for.
+/// `[maxnet-2007:V]` Returns the real number of a 23-bit code.
 #[must_use]
 pub fn real(code: u32) -> f64 {
     f64::from(code) / SCALE
@@ -193,7 +195,7 @@ impl Default for Field {
     }
 }
 
-/// Kind of the TCP option on the paper's wire (Fig. 4). Not IANA's assignment: research use only.
+/// Kind of the TCP option (Fig. 4). It is not assigned by IANA: for research only.
 const OPTION_KIND: u8 = 42;
 const OPTION_BYTES: usize = 8;
 
@@ -215,10 +217,10 @@ fn decode_option(bytes: &[u8]) -> Option<(Field, Field)> {
     }
 }
 
-/// What a data packet carries: the price field of Fig. 4, which routers raise.
+/// The header of a data packet: the price field of Fig. 4, which routers raise.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Header {
-    /// The highest price, or least start rate, so far.
+    /// The highest price, or the smallest start rate, so far.
     pub price: Field,
 }
 
@@ -232,10 +234,10 @@ impl Wire for Header {
     }
 }
 
-/// What an acknowledgement carries: the echo field of Fig. 4, which no router touches.
+/// The header of an acknowledgement: the echo field of Fig. 4, which no router changes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Echo {
-    /// The averaged price, or the start rate asked for.
+    /// The averaged price, or the granted start rate.
     pub echo: Field,
 }
 
@@ -255,7 +257,7 @@ impl Wire for Echo {
     }
 }
 
-// ---------------------------------------------------------------------------------- equations of both ends
+// ---------------------------------------------------------------------------------- shared equations
 
 /// `[maxnet-2007:eq7]` D(q) = x_max·exp(−q/T).
 #[must_use]
@@ -269,13 +271,13 @@ pub fn demand_inverse(x: Rate, x_max: Rate, t: f64) -> f64 {
     -t * (x / x_max).ln()
 }
 
-/// `[tcp-maxnet-2006:3.3]` −ln(rate/x_max); no spare capacity is the largest code.
+/// `[tcp-maxnet-2006:3.3]` −ln(rate/x_max); without spare capacity the largest code.
 pub(super) fn start_rate_code(rate: Rate, x_max: Rate) -> f64 {
-    // ln of a negative is NaN, which would quantise to 0, "no router wrote": so the floor.
+    // The ln of a negative is NaN, which would quantise to 0, "no router wrote it": hence the lower limit.
     -(rate / x_max).max(f64::MIN_POSITIVE).ln()
 }
 
-/// `[tcp-maxnet-2006:3.3]` The rate that such a code stands for.
+/// `[tcp-maxnet-2006:3.3]` Returns the rate of such a code.
 pub(super) fn start_rate(code: f64, x_max: Rate) -> Rate {
     x_max * (-code).exp()
 }

@@ -1,4 +1,4 @@
-//! Parameters of §VI, and the links that they can control.
+//! Parameters (§VI), and the check of a link.
 
 use super::{CODE_MAX, demand_inverse, fixed_point, real};
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
@@ -8,9 +8,9 @@ use crate::units::{Duration, Rate};
 crate::choice! {
     /// Whether ξ or the rate is updated first in eq. 10.
     pub enum Order {
-        /// As Fig. 2 prints it.
+        /// ξ first, as Fig. 2 prints it.
         XiFirst = "xi-first",
-        /// The rate from the old ξ.
+        /// The rate first, from the old ξ.
         RateFirst = "rate-first",
     }
 }
@@ -18,7 +18,7 @@ crate::choice! {
 crate::params! {
     /// Parameters of §VI.
     pub struct Params {
-        /// Maximal supported rate x_max.
+        /// Maximum supported rate x_max.
         x_max: Rate = Rate::from_bps(1e15), "maxnet-2007 §VI";
         /// Speed of convergence T of the demand function.
         t: Duration = Duration::from_millis(400), "maxnet-2007 §VI";
@@ -26,23 +26,23 @@ crate::params! {
         alpha: f64 = 0.66, "maxnet-2007 §VI";
         /// Zero η/τ of the lead-lag compensator.
         eta: f64 = 0.06, "maxnet-2007 §VI";
-        /// Least time between two updates of ξ and W.
+        /// Minimum time between two updates of ξ and W.
         dt_min: Duration = Duration::from_micros(1), "maxnet-2007 §VI";
         /// Target utilisation μ of a link.
         mu: f64 = 0.9, "maxnet-2007 §VII.A (0.94 in §VII.B)";
         /// Interval dt_p between two price updates of a router.
         dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
-        /// Time scale T_0 on which a standing queue counts as load.
+        /// Time scale T_0 over which a queue counts as load.
         t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
-        /// Whether the receiver averages prices over one round trip.
+        /// Whether the receiver averages prices over one RTT.
         average: bool = true, "maxnet-2007 §VI";
         /// Order of the two steps of eq. 10.
         order: Order = Order::XiFirst, "maxnet-2007 Fig. 2";
-        /// Whether a router remembers start rates it has promised, for T_0.
+        /// Whether a router remembers the start rates that it promised, for T_0.
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
-        /// Whether ξ is corrected when the base round trip changes.
+        /// Whether ξ is corrected when the base RTT changes.
         compensate: bool = false, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
-        /// Real numbers, or the kernel's integers.
+        /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
 }
@@ -70,7 +70,7 @@ impl Params {
     }
 }
 
-/// Whether the 23-bit field holds the prices of a link: of all of its capacity, and of a thousandth of it for one flow.
+/// Checks that the 23-bit field can carry a link's prices: for its whole capacity, and for a thousandth of it.
 pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate) -> Result<(), ParamError> {
     let expected = format!("more than the link's {:e} bit/s", capacity.as_bps());
     require(x_max > capacity, "x_max", &expected)?;

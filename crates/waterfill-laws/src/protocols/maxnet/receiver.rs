@@ -4,7 +4,7 @@ use super::{Echo, Field, Header, MaxNet, Params, quantise, real};
 use crate::protocol::Received;
 use crate::units::{Duration, Instant};
 
-/// The receiver: averages prices over one round trip and echoes the average (§VI).
+/// The receiver: averages prices over one RTT and echoes the average (§VI).
 #[derive(Clone, Debug)]
 pub struct Receiver {
     average_prices: bool,
@@ -25,7 +25,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
         }
         match received.header.price {
             Field::StartRate(code) => self.start_rate = Some(code),
-            Field::Price(0) => (self.start_rate, self.average) = (None, None), // its last router is gone
+            Field::Price(0) => (self.start_rate, self.average) = (None, None), // no router on the path any more
             Field::Price(code) => {
                 self.start_rate = None;
                 let weight = match (self.average_prices, self.rtt) {
@@ -44,7 +44,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     }
 }
 
-/// `[maxnet-2007:VI]` The average moved towards a price by weight dt/τ, at most all the way.
+/// `[maxnet-2007:VI]` The average moved towards a price by dt/τ of the difference, at most by all of it.
 pub(in crate::protocols) fn averaged(average: f64, price: f64, weight: f64) -> f64 {
     average + weight.min(1.0) * (price - average)
 }

@@ -15,21 +15,21 @@ pub struct Router {
     x_max: Rate,
     price_min: f64,
     promise: bool,
-    /// p, real; its code is what packets get.
+    /// p in real numbers; packets get its code.
     pub(super) price: f64,
     price_code: u32,
     /// y_dt: volume since the last update.
     pub(super) arrived: Volume,
     /// y: rate over the last full dt_p.
     arrival_rate: Rate,
-    /// Start rates promised and not yet seen to arrive (only with `promise`).
+    /// Start rates promised that have not arrived as load yet (only with `promise`).
     promised: Rate,
     next_update: Instant,
 }
 
 impl Router {
-    /// The link's capacity may have changed.
-    fn follow(&mut self, link: &LinkView) {
+    /// Takes the link's capacity, which may have changed.
+    fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
             self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
@@ -37,7 +37,7 @@ impl Router {
         }
     }
 
-    /// The spare capacity as code, and its promise remembered.
+    /// Returns the spare capacity as a code and, with `promise`, remembers that it was promised.
     pub(super) fn start_code(&mut self) -> u32 {
         let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
         if self.promise {
@@ -84,7 +84,7 @@ impl crate::protocol::Router<MaxNet> for Router {
 
     /// Fig. 3, step 1.
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.follow(link);
+        self.set_capacity(link);
         let dt_p = self.dt_p.as_secs();
         self.arrival_rate = self.arrived / self.dt_p;
         let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
@@ -92,7 +92,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         self.price_code = quantise(self.price);
         self.arrived = Volume::ZERO;
         if self.promise {
-            // A promise is kept for T₀, the router's guess at a round trip: by then it arrives as load.
+            // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.
             self.promised = self.promised * (-dt_p / self.t_0).exp();
         }
         self.next_update = now + self.dt_p;
@@ -108,7 +108,7 @@ pub(in crate::protocols) fn highest(code: u32, own: u32) -> u32 {
     code.max(own)
 }
 
-/// `[maxnet-2007:fig3]` y_dt + Q·dt_p/T₀: with what stands in the queue, as if it had been sent again.
+/// `[maxnet-2007:fig3]` y_dt + Q·dt_p/T₀: the queue counts as if it had been sent again.
 pub(super) fn with_queue(arrived: Volume, queue: Volume, dt_p: f64, t_0: f64) -> Volume {
     arrived + queue * (dt_p / t_0)
 }
@@ -125,7 +125,7 @@ pub(in crate::protocols) fn price_next(
     (price + arrived / capacity - mu * dt_p).max(price_min)
 }
 
-/// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the link is past it.
+/// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the load exceeds it.
 pub(super) fn spare_capacity(mu: f64, capacity: Rate, arrival_rate: Rate) -> Rate {
     capacity * (mu + (1.0 - mu) / 4.0) - arrival_rate
 }

@@ -17,10 +17,10 @@ pub struct Source {
     order: Order,
     compensate: bool,
     path: Path,
-    /// The averaged price last obeyed.
+    /// The averaged price of the last update.
     pub(super) price: f64,
     pub(super) xi: f64,
-    /// When ξ was last updated; none before the first price.
+    /// Time of ξ's last update; none before the first price.
     pub(super) updated: Option<Instant>,
     pub(super) start: Start,
     /// The advertised rate x.
@@ -29,8 +29,8 @@ pub struct Source {
     pacing: Option<Rate>,
 }
 
-/// What follows from the base round trip alone: worked out when that changes, not for each
-/// acknowledgement, whose cost divisions would double.
+/// What depends on the base RTT alone. It is computed when that changes: the divisions would double the cost of an
+/// acknowledgement.
 #[derive(Clone, Copy, Debug)]
 struct Path {
     base_rtt: Duration,
@@ -38,18 +38,18 @@ struct Path {
     gain: f64,
     /// η/τ, the zero of the lead-lag compensator.
     zero: f64,
-    /// A packet a round trip: with less it would hear too late that the price has fallen.
+    /// A packet per RTT: with less, the source would learn too late that the price has fallen.
     rate_min: Rate,
 }
 
-/// Where MaxStart stands (§IV.B).
+/// The state of MaxStart (§IV.B).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Start {
-    /// No start rate has come.
+    /// Waiting for a start rate.
     Asking,
-    /// Rising from `initial`; now at `rate`, last raised at `raised` (none before the first price).
+    /// Rising from `initial`, now at `rate`; last raised at time `raised` (none before the first price).
     Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
-    /// The price's rate was reached, or no router answered.
+    /// It has reached the price's rate, or no router answered.
     Over,
 }
 
@@ -71,8 +71,8 @@ impl Source {
         }
     }
 
-    /// Fig. 2 for the price `q`.
-    fn obey(&mut self, q: f64, now: Instant) {
+    /// Updates ξ and the price's rate by Fig. 2 for the price `q`.
+    fn apply_price(&mut self, q: f64, now: Instant) {
         let Path { gain, zero, .. } = self.path;
         self.price = q;
         let xi_rest = xi_equilibrium(q, gain, self.t);
@@ -97,12 +97,12 @@ impl Source {
         self.price_rate = self.weight * rate(self.x_max, xi_in_rate, q, gain);
     }
 
-    /// The rate to use: MaxStart's while it is below the price's.
+    /// Returns the rate to use: MaxStart's while it is below the price's.
     fn start_or_price_rate(&mut self, now: Instant) -> Rate {
         let base_rtt = self.path.base_rtt;
         if let Start::Rising { initial, rate, raised } = &mut self.start {
             let dt = now.since(*raised.get_or_insert(now));
-            // First whether it is over: from a price's rate below the initial one Δ would be negative, and never end.
+            // Check the end first: if the price's rate is below the initial one, Δ is negative and MaxStart would not end.
             if *rate < self.price_rate && dt >= base_rtt / STEPS_PER_RTT {
                 *rate += start_rise(self.price_rate - *initial, dt, base_rtt);
                 *raised = Some(now);
@@ -160,10 +160,10 @@ impl crate::protocol::Source<MaxNet> for Source {
                     self.set_rate(initial);
                 }
             }
-            Field::Price(0) => {} // no router on the path, or no price has come
+            Field::Price(0) => {} // no router on the path, or no price yet
             Field::Price(code) => {
                 if self.updated.is_none_or(|before| ack.now.since(before) >= self.dt_min) {
-                    self.obey(real(code), ack.now);
+                    self.apply_price(real(code), ack.now);
                     let rate = self.start_or_price_rate(ack.now);
                     self.set_rate(rate);
                 }
@@ -193,17 +193,17 @@ pub(super) fn xi_next(xi: f64, q: f64, dt: f64, gain: f64, zero: f64, t: f64) ->
     xi + gain * zero * dt * ((t * gain - 1.0) * q - t * xi)
 }
 
-/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T with `gain` = α/τ, where eq. 10 rests.
+/// `[maxnet-2007:VI]` ξ* = αq/τ − q/T with `gain` = α/τ, the equilibrium of eq. 10.
 pub(in crate::protocols) fn xi_equilibrium(q: f64, gain: f64, t: f64) -> f64 {
     gain * q - q / t
 }
 
-/// `[tcp-maxnet-2006:eq12]` ξ + q·(α/τ_new − α/τ_old): eq. 6a gives the rate it gave.
+/// `[tcp-maxnet-2006:eq12]` ξ + q·(α/τ_new − α/τ_old), with which eq. 6a gives the same rate as before.
 pub(super) fn compensated(xi: f64, q: f64, gain_new: f64, gain_old: f64) -> f64 {
     xi + q * (gain_new - gain_old)
 }
 
-/// `[maxnet-2007:VI]` The step from `xi` to `next`, stopped at `rest` if it would pass it.
+/// `[maxnet-2007:VI]` `next`, or `rest` if the step from `xi` to `next` would pass it.
 pub(in crate::protocols) fn clipped(xi: f64, next: f64, rest: f64) -> f64 {
     if (xi <= rest) == (next <= rest) { next } else { rest }
 }

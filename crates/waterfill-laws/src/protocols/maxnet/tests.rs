@@ -1,4 +1,4 @@
-//! MaxNet's equations by hand, and its parts one by one.
+//! MaxNet's equations by hand, then router, receiver and source.
 
 use super::receiver::averaged;
 use super::router::{price_next, spare_capacity, with_queue};
@@ -58,13 +58,13 @@ fn v_codes_saturate() {
     assert_eq!(quantise(f64::NAN), 0);
     assert_eq!(quantise(1e9), CODE_MAX);
     assert_eq!(quantise(f64::INFINITY), CODE_MAX);
-    // A link with no capacity to spare still promises a rate that a source can compute with.
+    // A link without spare capacity still grants a rate that a source can compute with.
     let slowest =
         start_rate(real(quantise(start_rate_code(Rate::from_bps(-1.0), Rate::from_bps(1e15)))), Rate::from_bps(1e15));
     close(slowest.as_bps(), 12.664, 1e-3); // 10¹⁵ · e⁻³²
 }
 
-/// `[maxnet-2007:fig4]` the option, byte for byte, and every field back.
+/// `[maxnet-2007:fig4]` the option, byte for byte; every field decodes to what was encoded.
 #[test]
 fn fig4_option_on_the_wire() {
     let mut out = [0; 8];
@@ -79,7 +79,7 @@ fn fig4_option_on_the_wire() {
     }
 }
 
-/// `[maxnet-2007:eq3]` 125 kB in 1 ms at 1 Gbit/s is a full interval: 1 ms less μ·1 ms.
+/// `[maxnet-2007:eq3]` 125 kB in 1 ms at 1 Gbit/s fill the interval: 1 ms less μ·1 ms.
 #[test]
 fn eq3_price_step() {
     let c = Rate::from_bps(1e9);
@@ -87,7 +87,7 @@ fn eq3_price_step() {
     assert_eq!(price_next(5.5, Volume::ZERO, c, 0.9, 1e-3, 5.4999), 5.4999);
 }
 
-/// `[maxnet-2007:fig3]` 130 kB of queue over T₀ = 130 ms is 1 kB in each 1 ms.
+/// `[maxnet-2007:fig3]` 130 kB of queue over T₀ = 130 ms are 1 kB per ms.
 #[test]
 fn fig3_queue_term() {
     close(with_queue(Volume::ZERO, Volume::from_bytes(130e3), 1e-3, 0.130).as_bytes(), 1000.0, 1e-12);
@@ -115,7 +115,7 @@ fn eq10_xi_equilibrium() {
     let rest = xi_equilibrium(q, gain, 0.4);
     close(rest, 111.953_27, 1e-6);
     close(xi_next(rest, q, 0.01, gain, 0.06 / 0.029, 0.4), rest, 1e-12);
-    // There the rate is the demand, whatever the round trip.
+    // There the rate is the demand, for every RTT.
     close(rate(Rate::from_bps(1e15), rest, q, gain).as_bps(), 1e9, 1e-9);
 }
 
@@ -128,7 +128,7 @@ fn vi_xi_is_clipped() {
     assert_eq!(clipped(3.0, 2.5, 2.0), 2.5);
 }
 
-/// `[maxnet-2007:IV.B]` 0.925 C − y, and one sixteenth of a round trip raises by Δ/32.
+/// `[maxnet-2007:IV.B]` 0.925 C − y, and one sixteenth of an RTT raises the rate by Δ/32.
 #[test]
 fn iv_b_maxstart() {
     let c = Rate::from_bps(1e9);
@@ -140,7 +140,7 @@ fn iv_b_maxstart() {
 
 /// `[maxnet-2007:VI]` weight dt/τ, at most 1.
 #[test]
-fn vi_average_over_one_round_trip() {
+fn vi_average_over_one_rtt() {
     close(averaged(5.0, 6.0, 0.25), 5.25, 1e-12);
     assert_eq!(averaged(5.0, 6.0, 7.0), 6.0);
     let mut receiver = Receiver::new(&Params::default());
@@ -187,7 +187,7 @@ fn a_router_raises_prices_and_lowers_start_rates() {
 }
 
 #[test]
-fn a_router_that_promises_gives_the_spare_capacity_once() {
+fn a_router_that_promises_grants_the_spare_capacity_once() {
     let params = Params { promise: true, ..Params::default() };
     let mut router = Router::new(&params, &link(1e9));
     let first = router.start_code();
@@ -208,7 +208,7 @@ fn pass(router: &mut Router, bytes: f64, price: Field) -> Field {
     header.price
 }
 
-/// Fig. 3 as it runs: two intervals, a standing queue, the link's own target, then what a start may have.
+/// Fig. 3 over two intervals, with a queue and a target of the link's own; then the start rate.
 #[test]
 fn fig3_price_over_two_intervals() {
     let view = LinkView { target: Some(0.8), queue: Volume::from_bytes(130e3), ..link(1e9) };
@@ -231,7 +231,7 @@ fn fig3_price_over_two_intervals() {
     assert_eq!(pass(&mut router, 40.0, Field::StartRate(0)), Field::StartRate(spare));
 }
 
-/// Fig. 2 as it runs: ξ starts at rest, then follows eq. 10 for the time between two acknowledgements.
+/// Fig. 2 over two acknowledgements: ξ starts at ξ*, then follows eq. 10 for the time between them.
 #[test]
 fn fig2_xi_over_two_acknowledgements() {
     let mut source = Source::new(&Params::default(), &connection());
@@ -248,7 +248,7 @@ fn fig2_xi_over_two_acknowledgements() {
     close(source.price_rate.as_bps(), 1e15 * (after - gain * q2).exp(), 1e-9);
 }
 
-/// What the field cannot say is refused: a rate above x_max, a price above 32 s.
+/// Links that the field cannot describe are refused: a rate above x_max, a price above 32 s.
 #[test]
 fn links_out_of_range_are_refused() {
     let refused = |x_max, t_ms, c: f64| {
@@ -269,9 +269,9 @@ fn ack(now_ms: u64, kind: PacketKind, echo: Field) -> Ack<Echo> {
     }
 }
 
-/// `[maxnet-2007:IV.B]` starts at the granted rate, reaches the price's two round trips later.
+/// `[maxnet-2007:IV.B]` starts at the granted rate and reaches the price's rate two RTTs later.
 #[test]
-fn maxstart_ramps_for_two_round_trips() {
+fn maxstart_rises_for_two_rtts() {
     let mut source = Source::new(&Params::default(), &connection());
     let rate_of = |s: &Source| (s.limit().window.unwrap() / Duration::from_millis(160)).as_bps();
     source.on_ack(&ack(160, PacketKind::Syn, Field::StartRate(quantise(-(1e8_f64 / 1e15).ln()))));
@@ -289,8 +289,8 @@ fn maxstart_ramps_for_two_round_trips() {
     close(rate_of(&source), 9e8, 1e-4);
 }
 
-/// `[maxnet-2007:IV.B]` ends "as soon as the MaxStart rate exceeds the price rate", also where the price rate has come down
-/// to it, and five round trips after the last update, when another Δ·dt/(2τ) would be far below zero.
+/// `[maxnet-2007:IV.B]` ends "as soon as the MaxStart rate exceeds the price rate", also when the price's rate falls to it, and
+/// five RTTs after the last update, when Δ·dt/(2τ) would be far below zero.
 #[test]
 fn maxstart_ends_where_the_price_rate_falls_below_it() {
     let mut source = Source::new(&Params::default(), &connection());
@@ -324,7 +324,7 @@ fn without_a_router_the_window_stays() {
     assert_eq!(source.limit(), before);
 }
 
-/// `[tcp-maxnet-2006:eq12]` 29 to 28 ms at 1 Gbit/s: 0.66 · 5.526204 · (1/0.028 − 1/0.029) = 4.491 742, and the rate stays.
+/// `[tcp-maxnet-2006:eq12]` 29 to 28 ms at 1 Gbit/s: 0.66 · 5.526204 · (1/0.028 − 1/0.029) = 4.491 742, and the rate stays the same.
 #[test]
 fn eq12_compensation() {
     close(compensated(0.0, 5.526_204, 0.66 / 0.028, 0.66 / 0.029), 4.491_742, 1e-6);
@@ -341,9 +341,9 @@ fn eq12_compensation() {
     }
 }
 
-/// Data without a price: the last router is gone, and the average with it, instead of falling towards "send at x_max".
+/// Data without a price: the path has no router any more. The average is dropped; falling, it would ask for x_max.
 #[test]
-fn a_price_that_nobody_writes_ends_the_average() {
+fn data_without_a_price_ends_the_average() {
     let mut receiver = Receiver::new(&Params::default());
     let mut at = |ms, code| {
         receiver.on_data(&Received {
@@ -357,9 +357,9 @@ fn a_price_that_nobody_writes_ends_the_average() {
     assert_eq!([at(0, 5000), at(10, 0), at(20, 9000)], [5000, 0, 9000].map(Field::Price));
 }
 
-/// A start rate that comes after a price is not heard: MaxStart was before it, or not at all.
+/// A start rate after a price is ignored: MaxStart came before it, or not at all.
 #[test]
-fn a_start_rate_after_a_price_is_not_heard() {
+fn a_start_rate_after_a_price_is_ignored() {
     let mut source = Source::new(&Params::default(), &connection());
     source.on_ack(&ack(160, PacketKind::Data, Field::Price(quantise(5.6))));
     let before = source.limit();

@@ -1,5 +1,6 @@
-//! The C against the law, equation by equation over its range, then whole. Every bound is the quantisation that
-//! `kernel/maxnet.h` states, carried through the equation; where an error adds up, the bound does so beside it.
+//! The C code compared with the law: each equation over its range, then router, receiver and source as a whole. Every
+//! bound is the quantisation that `kernel/maxnet.h` states, propagated through the equation. Where errors add up, the
+//! bound is updated step by step.
 
 use super::*;
 use crate::protocol::{Receiver as _, Router as _, Source as _};
@@ -25,15 +26,15 @@ unsafe extern "C" {
 }
 
 const X_MAX: u64 = 1_000_000_000_000_000;
-/// The C's unit of prices and ξ.
+/// The unit of prices and ξ in the C code.
 const UNIT: f64 = 1.0 / MEMORY_SCALE;
-/// What the exponential may be off (`kernel/fixed.h`).
+/// Largest relative error of the exponential (`kernel/fixed.h`).
 const EXP: f64 = 1.1e-6;
 /// Relative error of a few operations in doubles.
 const DOUBLE: f64 = 1e-14;
 const FLAG: u32 = 1 << 23;
 
-/// What a number of the C's memory scale stands for.
+/// The value of a number in the memory scale.
 fn value(raw: i64) -> f64 {
     raw as f64 * UNIT
 }
@@ -42,7 +43,7 @@ fn near(a: f64, b: f64, bound: f64, what: &str) {
     assert!((a - b).abs() <= bound, "{what}: {a} is not {b} within {bound}");
 }
 
-/// A repeatable stream of numbers in [0, n).
+/// Returns a repeatable stream of numbers in [0, n).
 fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     move |n| {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -50,17 +51,17 @@ fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
     }
 }
 
-/// Numbers spread over the decades from `least` to `most`.
-fn spread(random: &mut impl FnMut(u64) -> u64, least: f64, most: f64) -> u64 {
-    (least * (most / least).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
+/// Returns a number from `min` to `max`, uniform in its logarithm.
+fn spread(random: &mut impl FnMut(u64) -> u64, min: f64, max: f64) -> u64 {
+    (min * (max / min).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
 }
 
-/// A base round trip from 1 µs to 16.8 s and a price of any code.
+/// Returns a base RTT from 1 µs to 16.8 s and any price code.
 fn path(random: &mut impl FnMut(u64) -> u64) -> (u32, u32) {
     (spread(random, 1.0, f64::from(1 << 24)) as u32, 1 + random(u64::from(CODE_MAX)) as u32)
 }
 
-/// α, η and T over their ranges.
+/// Returns α, η and T from their ranges.
 fn gains(random: &mut impl FnMut(u64) -> u64) -> HostParams {
     HostParams {
         x_max: X_MAX,
@@ -109,7 +110,7 @@ fn mark(router: &mut impl crate::protocol::Router<MaxNet>, price: Field) -> Fiel
 
 // ---------------------------------------------------------------------------------- equations
 
-/// Every code of the wire: within the stated error and what a whole bit/s cuts off, and never rising.
+/// For every code of the wire: within the stated error plus the truncation to whole bit/s, and never rising.
 #[test]
 fn the_exponential_over_every_code() {
     let (mut before, mut worst) = (u64::MAX, 0.0_f64);
@@ -121,7 +122,7 @@ fn the_exponential_over_every_code() {
         before = got;
     }
     assert!(worst < EXP, "{worst}");
-    assert!(worst > 0.8 * EXP, "the bound is not the error that is there: {worst}");
+    assert!(worst > 0.8 * EXP, "the stated bound is not tight: {worst}");
     assert_eq!(waterfill_maxnet_exp(1 << 57, u64::MAX), 0);
 }
 
@@ -132,7 +133,7 @@ fn section_vi_is_the_default() {
     assert_eq!(params, HostParams::new(&Params::default()));
 }
 
-/// `[maxnet-2007:fig3]` (y_dt + Q·dt_p/T₀)/C: a unit of 2⁻¹⁶ bytes and one of 2⁻³⁴ s are cut off.
+/// `[maxnet-2007:fig3]` (y_dt + Q·dt_p/T₀)/C: up to 2⁻¹⁶ bytes and up to 2⁻³⁴ s are truncated.
 #[test]
 fn fig3_time_over_the_range() {
     let mut random = numbers(1);
@@ -145,9 +146,9 @@ fn fig3_time_over_the_range() {
             with_queue(Volume::from_bytes(bytes as f64), Volume::from_bytes(queue as f64), seconds(dt_p), seconds(t_0));
         let law = volume / Rate::from_bps(capacity as f64);
         let got = waterfill_maxnet_time_for(bytes, queue, dt_p, t_0, capacity) as f64 * UNIT;
-        let most = (1u64 << 24) as f64;
+        let max = (1u64 << 24) as f64;
         let bound = 8.0 / 65_536.0 / capacity as f64 + UNIT + law * DOUBLE;
-        near(got, law.min(most), bound, "y/C");
+        near(got, law.min(max), bound, "y/C");
     }
 }
 
@@ -161,7 +162,7 @@ fn eq10_worked_example() {
     near(value(xi), 110.0 + 0.015_84 * (5.6 * real(code) - 44.0 - 1.32 * real(code)), 2.0 * UNIT, "ξ");
 }
 
-/// `[maxnet-2007:VI, tcp-maxnet-2006:eq12, maxnet-2007:eq6a, maxnet-2007:eq10]` over all codes and round trips.
+/// `[maxnet-2007:VI, tcp-maxnet-2006:eq12, maxnet-2007:eq6a, maxnet-2007:eq10]` over all codes and RTTs.
 #[test]
 fn xi_rest_compensation_rate_and_window_over_the_range() {
     let mut random = numbers(2);
@@ -173,7 +174,7 @@ fn xi_rest_compensation_rate_and_window_over_the_range() {
         let (gain, gain_other) = (a / seconds(base_rtt), a / seconds(other));
         let rest = waterfill_maxnet_xi_rest(code, alpha, base_rtt, t);
         let law = xi_equilibrium(q, gain, f64::from(t) * 1e-3);
-        // Two quotients to the nearest.
+        // Two quotients, rounded to nearest.
         let doubles = (q * gain + q / f64::from(t) * 1e3) * DOUBLE;
         near(value(rest), law, UNIT + doubles, "ξ*");
 
@@ -187,14 +188,14 @@ fn xi_rest_compensation_rate_and_window_over_the_range() {
         let bound = law * (EXP + UNIT + (q * gain + value(xi).abs()) * DOUBLE) + 1.0;
         near(x, law, bound, "x");
 
-        let x = spread(&mut random, 1.0, RATE_MAX as f64);
+        let x = spread(&mut random, 1.0, RATE_MAX_BPS as f64);
         let law = window(Rate::from_bps(x as f64), micros(u64::from(base_rtt))).as_bytes();
         near(waterfill_maxnet_window(x, base_rtt) as f64, law, 1.125 + law * DOUBLE, "W"); // bits, then bytes
     }
 }
 
-/// `[maxnet-2007:eq10]` the step, stopped at ξ*: 2⁻⁶² a µs of the speed, ξ*'s rounding, and the part of 2⁻³⁴ that is kept
-/// behind it and not seen here.
+/// `[maxnet-2007:eq10]` the step, stopped at ξ*. The bound: 2⁻⁶² per µs of the speed, the rounding of ξ*, and the bits below
+/// 2⁻³⁴, which are kept in `xi_low`.
 #[test]
 fn eq10_over_the_range() {
     let mut random = numbers(3);
@@ -211,57 +212,57 @@ fn eq10_over_the_range() {
         let law = clipped(value(xi), xi_next(value(xi), q, dt as f64 * 1e-6, gain, zero, t), value(rest));
         let gap = value(rest - xi).abs();
         let speed_off = dt as f64 / (1u64 << 62) as f64;
-        // In doubles eq. 10 takes the small difference of large terms.
+        // In doubles eq. 10 is a small difference of large terms.
         let step = (gain * zero * dt as f64 * 1e-6).min(1.0 / t);
         let doubles = step * (q * (t * gain + 1.0) + t * value(xi).abs()) + value(xi).abs();
         near(value(next), law, 2.0 * UNIT + gap * speed_off + doubles * DOUBLE, "ξ");
     }
 }
 
-/// `[maxnet-2007:IV.B]` Δ·dt/(2τ), to the next bit/s, and not more than Δ.
+/// `[maxnet-2007:IV.B]` Δ·dt/(2τ), rounded up to whole bit/s, and not more than Δ.
 #[test]
 fn iv_b_start_rise_over_the_range() {
     let mut random = numbers(4);
     for _ in 0..50_000 {
         let (base_rtt, _) = path(&mut random);
-        let delta = spread(&mut random, 1.0, RATE_MAX as f64);
+        let delta = spread(&mut random, 1.0, RATE_MAX_BPS as f64);
         let dt = spread(&mut random, 1.0, f64::from(base_rtt) * 4.0);
         let law = start_rise(Rate::from_bps(delta as f64), micros(dt), micros(u64::from(base_rtt))).as_bps();
         let got = waterfill_maxnet_start_rise(delta, dt, base_rtt);
         near(got as f64, law.min(delta as f64), 1.0 + law * DOUBLE, "rise");
-        assert!(got > 0, "it ends");
+        assert!(got > 0, "MaxStart ends");
     }
 }
 
 // ---------------------------------------------------------------------------------- router
 
-/// `[maxnet-2007:eq3, eq8, IV.B]` a second of random load and queue, on links of every speed.
+/// `[maxnet-2007:eq3, eq8, IV.B]` one second of random load and queue, on links of every speed.
 #[test]
-fn a_router_in_integers_follows_the_law() {
+fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(5);
     for decade in 0..30 {
         let promise = decade % 2 == 1;
         let capacity = (1e5 * 10f64.powf(f64::from(decade) / 3.0)).round();
         let params = Params { promise, ..Params::default() };
         let mut link = view(capacity);
-        let (mut law, mut twin) = (maxnet::Router::new(&params, &link), Router::new(&params, &link));
+        let (mut law, mut fixed) = (maxnet::Router::new(&params, &link), Router::new(&params, &link));
         let p_min = demand_inverse(link.capacity, params.x_max, 0.4);
-        let start = twin.state.price as f64 * UNIT - law.price;
-        // T of one code of the logarithm, of the whole bit/s below it, and of what the exponential is off.
+        let start = fixed.state.price as f64 * UNIT - law.price;
+        // T times one code of the logarithm, one bit/s of truncation, and the error of the exponential.
         near(law.price + start, p_min, 0.4 * (1.0 / 262_144.0 + 1.0 / capacity + EXP), "p_min");
         for tick in 1..=1000_u32 {
             // 0 to 2 C, in whole bytes; up to 10 ms of queue.
             let bytes = Volume::from_bytes((capacity / 8e3 * random(2000) as f64 / 1e3).round());
             link.queue = Volume::from_bytes((capacity / 8e3 * random(10) as f64).round());
-            (law.arrived, twin.arrived) = (bytes, bytes);
+            (law.arrived, fixed.arrived) = (bytes, bytes);
             law.on_timer(&link, Instant::ZERO);
-            twin.on_timer(&link, Instant::ZERO);
-            // A unit cut off y/C, half a unit of μ·dt_p, and 2⁻¹⁶ bytes of the queue's part, each time.
+            fixed.on_timer(&link, Instant::ZERO);
+            // Per interval: a unit truncated from y/C, half a unit of μ·dt_p, and 2⁻¹⁶ bytes of the queue's part.
             let bound = f64::from(tick) * (1.5 * UNIT + 8.0 / 65_536.0 / capacity + law.price * DOUBLE);
-            let off = twin.state.price as f64 * UNIT - law.price;
+            let off = fixed.state.price as f64 * UNIT - law.price;
             near(off, start, bound + start.abs(), "p"); // either may have stood at its own p_min
             if let (Field::Price(a), Field::Price(b)) =
-                (mark(&mut twin, Field::Price(0)), mark(&mut law, Field::Price(0)))
+                (mark(&mut fixed, Field::Price(0)), mark(&mut law, Field::Price(0)))
             {
                 let codes = (bound + 2.0 * start.abs()) * 262_144.0 + 1.0;
                 assert!(f64::from(a.abs_diff(b)) <= codes && a > 0);
@@ -271,31 +272,31 @@ fn a_router_in_integers_follows_the_law() {
             }
             let spare =
                 |f| if let Field::StartRate(code) = f { start_rate(real(code), params.x_max).as_bps() } else { 0.0 };
-            let got = spare(mark(&mut twin, Field::StartRate(0)));
+            let got = spare(mark(&mut fixed, Field::StartRate(0)));
             let expected = spare(mark(&mut law, Field::StartRate(0)));
-            // Two codes of 2⁻¹⁸, the exponential here and there; whole bit/s of share, y and promises, which are off by as
-            // much again as the promise before; nothing to spare is the last code on both sides.
+            // Two codes of 2⁻¹⁸ and two errors of the exponential; whole bit/s of share, y and promises, whose errors add
+            // up. Without spare capacity both give the last code.
             let bound = expected * (8e-6 + 2.0 * EXP) + 4.0 + if promise { capacity * 4e-5 } else { capacity * DOUBLE };
             near(got, expected, bound, "start rate");
         }
     }
 }
 
-/// Half of the capacity: p is p_min = T·ln(x_max/C) of it at least, and 125 kB last 2 ms.
+/// At half the capacity, p is at least its p_min = T·ln(x_max/C), and 125 kB take 2 ms.
 #[test]
 fn another_capacity_by_hand() {
     let params = Params::default();
-    let (mut law, mut twin) = (maxnet::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
-    (law.arrived, twin.arrived) = (Volume::from_bytes(125e3), Volume::from_bytes(125e3));
+    let (mut law, mut fixed) = (maxnet::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
+    (law.arrived, fixed.arrived) = (Volume::from_bytes(125e3), Volume::from_bytes(125e3));
     law.on_timer(&view(5e8), Instant::ZERO);
-    twin.on_timer(&view(5e8), Instant::ZERO);
+    fixed.on_timer(&view(5e8), Instant::ZERO);
     let expected = 0.4 * 2e6_f64.ln() + 2e-3 - 0.9e-3;
     assert!((law.price - expected).abs() < 1e-12, "{}", law.price);
-    let price = twin.state.price as f64 * UNIT;
+    let price = fixed.state.price as f64 * UNIT;
     assert!((price - expected).abs() < 0.4 / 262_144.0, "{price}");
 }
 
-/// One step by hand: 125 kB last 1 ms at 1 Gbit/s, 130 kB of queue are 1 kB of it; and p_min is the paper's.
+/// One step by hand: 125 kB take 1 ms at 1 Gbit/s, 130 kB of queue count as 1 kB, and p_min is the paper's.
 #[test]
 fn fig3_one_interval() {
     let mut router = Router::new(&Params::default(), &view(1e9));
@@ -307,7 +308,7 @@ fn fig3_one_interval() {
     assert_eq!(mark(&mut router, Field::StartRate(0)), Field::StartRate(CODE_MAX), "1 Gbit/s is more than 0.925");
 }
 
-/// μ·dt_p over its range: to the nearest unit.
+/// μ·dt_p over its range, rounded to nearest.
 #[test]
 fn target_times_over_the_range() {
     let mut random = numbers(13);
@@ -319,7 +320,7 @@ fn target_times_over_the_range() {
     }
 }
 
-/// n idle intervals at once are n one by one, bit for bit: rising, falling, still, at both ends, and with promises.
+/// n idle intervals at once equal n single ones, bit for bit: rising, falling, constant, at both ends, and with promises.
 #[test]
 fn idle_is_as_many_ticks_of_nothing() {
     let mut random = numbers(6);
@@ -337,7 +338,7 @@ fn idle_is_as_many_ticks_of_nothing() {
         }
         waterfill_maxnet_mark(&mut at_once, FLAG);
         let mut one_by_one = at_once;
-        // From nothing to a queue that weighs more than μ.
+        // From no queue to one that counts for more than μ.
         let queue = random(3) * spread(&mut random, 1.0, capacity as f64 + 2.0);
         let n = random(300);
         waterfill_maxnet_idle(&mut at_once, n, queue);
@@ -348,7 +349,7 @@ fn idle_is_as_many_ticks_of_nothing() {
     }
 }
 
-/// Another rate or target keeps the price, as far as the new p_min allows.
+/// A new rate or target keeps the price, unless the new p_min is higher.
 #[test]
 fn a_link_changes_its_rate_without_losing_its_price() {
     let mut link = Router::new(&Params::default(), &view(1e8)).state;
@@ -366,7 +367,7 @@ fn a_link_changes_its_rate_without_losing_its_price() {
     assert_eq!(waterfill_maxnet_mark_price(&link, 0), link.price_code);
 }
 
-/// The fast path writes what the slow one does, and leaves start rates alone.
+/// The fast path writes the same prices as the slow one, and does not change start rates.
 #[test]
 fn the_fast_path_marks_prices_alike() {
     let mut random = numbers(7);
@@ -381,14 +382,14 @@ fn the_fast_path_marks_prices_alike() {
 
 // ---------------------------------------------------------------------------------- receiver
 
-/// `[maxnet-2007:VI]` 10⁵ packets: prices wander and jump, samples come and shrink, start rates and gaps in between. The
-/// weight's 2⁻³² of each difference and 2⁻⁵⁸ s add up, and decay as the average forgets.
+/// `[maxnet-2007:VI]` 10⁵ packets: prices drift and jump, RTT samples shrink, with start rates and gaps in between. The
+/// errors of 2⁻³² of each difference and of 2⁻⁵⁸ s add up, and decay with the average.
 #[test]
-fn a_receiver_in_integers_follows_the_law() {
+fn the_fixed_point_receiver_follows_the_law() {
     let mut random = numbers(8);
     for rtt_us in [3_u64, 500, 28_000, 160_000, 8_000_000] {
         let params = Params::default();
-        let (mut law, mut twin) = (maxnet::Receiver::new(&params), Receiver::new(&params));
+        let (mut law, mut fixed) = (maxnet::Receiver::new(&params), Receiver::new(&params));
         let (mut now, mut price, mut bound) = (0, 1_500_000_u64, 0.0_f64);
         let mut samples = 0;
         for step in 0..20_000 {
@@ -401,14 +402,14 @@ fn a_receiver_in_integers_follows_the_law() {
             };
             let sample = (step % 100 == 7 && samples < 50).then(|| {
                 samples += 1;
-                // Smaller and smaller, and every other one larger than the one before.
+                // Decreasing samples, and every second one larger than the one before.
                 micros(rtt_us + rtt_us / 2 * (50 - samples) / 50 + samples % 2 * (rtt_us / 3))
             });
             let before = (law.average, law.last);
             let received =
                 Received { now: at(now), kind: PacketKind::Data, header: Header { price: field }, rtt: sample };
             law.on_data(&received);
-            twin.on_data(&received);
+            fixed.on_data(&received);
             if let ((Some(average), last), Field::Price(code), Some(rtt)) = (before, field, law.rtt) {
                 let weight = (at(now).since(last) / rtt).min(1.0);
                 let difference = (real(code) - average).abs();
@@ -417,18 +418,18 @@ fn a_receiver_in_integers_follows_the_law() {
             if law.average.is_none() {
                 bound = 0.0;
             }
-            let got = twin.state.average as f64 / (1u64 << 58) as f64;
-            assert_eq!(law.average.is_some(), twin.state.has_price == 1);
+            let got = fixed.state.average as f64 / (1u64 << 58) as f64;
+            assert_eq!(law.average.is_some(), fixed.state.has_price == 1);
             near(got, law.average.unwrap_or(got), bound, "average");
-            let (a, b) = (twin.echo(at(now)).echo.bits(), law.echo(at(now)).echo.bits());
+            let (a, b) = (fixed.echo(at(now)).echo.bits(), law.echo(at(now)).echo.bits());
             assert_eq!(a & FLAG, b & FLAG);
             assert!(f64::from(a.abs_diff(b)) <= (bound * 262_144.0).ceil(), "{a} and {b}");
         }
     }
 }
 
-/// `[maxnet-2007:VI]` by hand: a quarter of a round trip after code 1000 comes 1003, and 1000.75 is nearest to 1001; without
-/// averaging it is 1003, and so before there is a sample of the round trip.
+/// `[maxnet-2007:VI]` by hand: code 1003 a quarter of an RTT after code 1000 gives 1000.75, rounded to 1001; without averaging,
+/// and before the first RTT sample, it gives 1003.
 #[test]
 fn vi_average_to_the_nearest_code() {
     for (average, rtt, expected) in [(true, 100_000, 1001), (false, 100_000, 1003), (true, 0, 1003)] {
@@ -445,22 +446,22 @@ fn vi_average_to_the_nearest_code() {
 
 // ---------------------------------------------------------------------------------- source
 
-/// The whole source, priced, 10⁵ acknowledgements: the same prices at the same times give the same ξ, rates and windows,
-/// whatever the round trip, and as it changes. ξ's bound is what each step adds, less what each step forgets.
+/// The whole source after MaxStart, 10⁵ acknowledgements: the same prices at the same times give the same ξ, rates and
+/// windows, for every RTT and when it changes. ξ's bound is the sum of the errors that each step adds, with their decay.
 #[test]
-fn a_source_in_integers_follows_the_law() {
+fn the_fixed_point_source_follows_the_law() {
     let mut random = numbers(9);
     for (case, rtt_us) in [4_u64, 120, 1000, 5000, 28_000, 56_000, 150_000, 1_000_000, 16_000_000].iter().enumerate() {
         let compensate = case % 2 == 0;
         let order = if case % 3 == 0 { Order::RateFirst } else { Order::XiFirst };
         let params = Params { order, compensate, ..Params::default() };
-        let (mut law, mut twin) = (maxnet::Source::new(&params, &connection()), Source::new(&params, &connection()));
+        let (mut law, mut fixed) = (maxnet::Source::new(&params, &connection()), Source::new(&params, &connection()));
         let (mut now, mut rtt) = (1_000_000, rtt_us + 3);
         let (mut price, mut bound) = (1_450_000_u64, 0.0_f64);
         let gigabit = u64::from(quantise(demand_inverse(Rate::from_bps(1e9), params.x_max, 0.4)));
         for step in 0..12_000 {
             now += 1 + random(1 + rtt_us / 200);
-            // A wandering price between those of 1 Gbit/s and of a hundredth of it.
+            // A drifting price between those of 1 Gbit/s and of a hundredth of it.
             price = (price + random(101)).max(gigabit + 50).min(gigabit + 482_000) - 50;
             if step % 4000 == 3999 && rtt > 1 {
                 rtt -= 1;
@@ -470,7 +471,7 @@ fn a_source_in_integers_follows_the_law() {
             let (before, priced) = (law.updated, law.updated.is_some());
             let xi_before = law.xi;
             law.on_ack(&ack);
-            twin.on_ack(&ack);
+            fixed.on_ack(&ack);
             let (tau, q) = (rtt as f64 * 1e-6, real(price as u32));
             let gain = 0.66 / tau;
             let size = q * gain + law.xi.abs();
@@ -479,8 +480,8 @@ fn a_source_in_integers_follows_the_law() {
                 let fraction = (gain * 0.06 / tau * 0.4 * dt).min(1.0);
                 let gap = (xi_equilibrium(q, gain, 0.4) - xi_before).abs();
                 let speed_off = dt * 1e6 / (1u64 << 62) as f64;
-                // ξ* is off by a unit, of which a step takes its fraction; eq. 12 by one. Doubles lose of large terms whose
-                // difference is small, which a short round trip multiplies.
+                // ξ* has an error of a unit, of which a step takes its fraction; eq. 12 one of a unit. In doubles, large
+                // terms with a small difference lose precision, and a short RTT multiplies the loss.
                 let terms = gain * 0.06 / tau * dt * (q * (0.4 * gain + 1.0) + 0.4 * xi_before.abs());
                 bound = bound * (1.0 - fraction)
                     + fraction * UNIT
@@ -491,25 +492,25 @@ fn a_source_in_integers_follows_the_law() {
             } else {
                 bound = UNIT + size * DOUBLE;
             }
-            near(value(twin.state.xi), law.xi, bound + UNIT, "ξ");
+            near(value(fixed.state.xi), law.xi, bound + UNIT, "ξ");
             let expected = law.price_rate.as_bps();
             let relative = EXP + bound + 2.0 * UNIT + size * DOUBLE;
-            near(twin.state.rate as f64, expected, expected * relative + 1.0, "x");
-            let Limit { window: Some(a), pacing: Some(paced) } = twin.limit() else { panic!("it was priced") };
-            let Limit { window: Some(b), pacing: Some(law_paced) } = law.limit() else { panic!("it was priced") };
+            near(fixed.state.rate as f64, expected, expected * relative + 1.0, "x");
+            let Limit { window: Some(a), pacing: Some(paced) } = fixed.limit() else { panic!("a price has come") };
+            let Limit { window: Some(b), pacing: Some(law_paced) } = law.limit() else { panic!("a price has come") };
             near(a.as_bytes(), b.as_bytes(), b.as_bytes() * relative + tau / 8.0 + 1.125, "W");
             near(paced.as_bps(), law_paced.as_bps(), law_paced.as_bps() * relative + 1.0, "pacing");
         }
     }
 }
 
-/// The whole source, starting: granted, rising, done. A bit/s a rise, and the exponential of both ends.
+/// The whole source during MaxStart: granted, rising, over. The bound is 1 bit/s per rise, and the exponential's error twice.
 #[test]
-fn maxstart_in_integers_follows_the_law() {
+fn the_fixed_point_maxstart_follows_the_law() {
     let mut random = numbers(10);
     for rtt_us in [16_u64, 1000, 28_000, 160_000, 4_000_000] {
         let params = Params::default();
-        let (mut law, mut twin) = (maxnet::Source::new(&params, &connection()), Source::new(&params, &connection()));
+        let (mut law, mut fixed) = (maxnet::Source::new(&params, &connection()), Source::new(&params, &connection()));
         let price = Field::Price(quantise(demand_inverse(Rate::from_bps(9e8), params.x_max, 0.4)));
         let granted = Field::StartRate(quantise((1e15_f64 / 1e8).ln()));
         let mut now = rtt_us;
@@ -517,28 +518,28 @@ fn maxstart_in_integers_follows_the_law() {
             let echo = Echo { echo: if step == 0 { granted } else { price } };
             let ack = Ack::new(at(now), echo, micros(rtt_us));
             law.on_ack(&ack);
-            twin.on_ack(&ack);
-            // Both price rates are that of a constant price, ξ at rest: a law may be one acknowledgement later to find
-            // that it is over, with a rate that close to the price's.
-            let (a, b) = (twin.state.rate as f64, law.limit().pacing.unwrap().as_bps());
+            fixed.on_ack(&ack);
+            // The price is constant and ξ is at rest, so the price's rate is too. One version may end MaxStart one
+            // acknowledgement later, at a rate that close to the price's.
+            let (a, b) = (fixed.state.rate as f64, law.limit().pacing.unwrap().as_bps());
             near(a.max(12_000e6 / rtt_us as f64), b, b * (4.0 * EXP + 8.0 * UNIT) + 40.0, "rate");
             now += 1 + random(1 + rtt_us / 80);
         }
-        assert_eq!((law.start, twin.state.mode), (Start::Over, 2), "it got to its end at {rtt_us} µs");
+        assert_eq!((law.start, fixed.state.mode), (Start::Over, 2), "MaxStart ended at {rtt_us} µs");
     }
 }
 
-/// Fields of every kind in any order, at times that stand still or go back: the same modes, the same prices obeyed and
-/// left out, the same rates. Prices within a factor of ten of 1 Gbit/s, so that ξ is off by a few units at most.
+/// Fields of every kind in any order, at times that stand still or go back, give the same modes, the same prices used and
+/// ignored, and the same rates. Prices are within a factor of ten of 1 Gbit/s, so that ξ's error is a few units.
 #[test]
-fn any_order_of_fields_is_heard_alike() {
+fn any_order_of_fields_gives_the_same_states() {
     let mut random = numbers(12);
     let mut modes = [0; 3];
     for case in 0..3000 {
         let dt_min = micros([0, 1, 3000][case % 3]);
         let compensate = case % 2 == 0;
         let params = Params { dt_min, compensate, ..Params::default() };
-        let (mut law, mut twin) = (maxnet::Source::new(&params, &connection()), Source::new(&params, &connection()));
+        let (mut law, mut fixed) = (maxnet::Source::new(&params, &connection()), Source::new(&params, &connection()));
         let (mut now, mut rtt) = (1_000_000, 28_000 + random(3));
         for step in 0..60 {
             now = now + random(4) * random(2000) - random(4) / 3 * random(1500);
@@ -551,20 +552,20 @@ fn any_order_of_fields_is_heard_alike() {
             };
             let ack = Ack::new(at(now), Echo { echo: field }, micros(rtt));
             law.on_ack(&ack);
-            twin.on_ack(&ack);
+            fixed.on_ack(&ack);
             let mode = match law.start {
                 Start::Asking => 0,
                 Start::Rising { .. } => 1,
                 Start::Over => 2,
             };
             modes[mode as usize] += 1;
-            let state = &twin.state;
+            let state = &fixed.state;
             assert_eq!((state.mode, state.has_price == 1), (mode, law.updated.is_some()));
             assert_eq!(law.updated.unwrap_or(Instant::ZERO), at(state.updated));
             near(real(state.price), law.price, DOUBLE, "q");
             match law.limit().pacing {
                 Some(x) => {
-                    // A grant, a rise and a price each bring the exponential's; up to 60 rises a bit/s.
+                    // A grant, a rise and a price each add an error of the exponential; 60 rises add 1 bit/s each.
                     let bound = x.as_bps() * (4.0 * EXP + 60.0 * UNIT) + 61.0;
                     near(waterfill_maxnet_pacing(state) as f64, x.as_bps(), bound, "pacing");
                     let bound = bound * rtt as f64 / 8e6 + 1.125;
@@ -577,53 +578,53 @@ fn any_order_of_fields_is_heard_alike() {
     assert!(modes.into_iter().all(|n| n > 1000), "{modes:?}");
 }
 
-/// A round trip that falls with a high price and rises with a low one takes ξ up each time; it stops at 2⁶¹, and the other way
-/// round at −2⁶¹.
+/// An RTT that falls at a high price and rises at a low one raises ξ each time; it stops at 2⁶¹, and in the opposite case
+/// at −2⁶¹.
 #[test]
-fn compensation_again_and_again_does_not_run_over() {
+fn repeated_compensation_does_not_overflow() {
     for (falls, rises, end) in [(CODE_MAX, 1, 1_i64 << 61), (1, CODE_MAX, -(1_i64 << 61))] {
         let params = Params { compensate: true, dt_min: Duration::ZERO, alpha: 1.57, ..Params::default() };
-        let mut twin = Source::new(&params, &connection());
+        let mut fixed = Source::new(&params, &connection());
         for _ in 0..100 {
             for (rtt, code) in [(1000, falls), (1, falls), (1, rises), (1000, rises)] {
-                waterfill_maxnet_ack(&twin.params, &mut twin.state, 5, rtt, code);
-                assert!(twin.state.xi.unsigned_abs() <= 1 << 61, "{}", twin.state.xi);
+                waterfill_maxnet_ack(&fixed.params, &mut fixed.state, 5, rtt, code);
+                assert!(fixed.state.xi.unsigned_abs() <= 1 << 61, "{}", fixed.state.xi);
             }
         }
-        assert!(twin.state.xi.abs_diff(end) < 1 << 60, "{}", twin.state.xi);
-        assert!(twin.state.rate <= X_MAX && twin.state.rate > 0);
+        assert!(fixed.state.xi.abs_diff(end) < 1 << 60, "{}", fixed.state.xi);
+        assert!(fixed.state.rate <= X_MAX && fixed.state.rate > 0);
     }
 }
 
-/// A grant less than a bit/s from the price's rate is done, and does not rise for ever.
+/// A grant within 1 bit/s of the price's rate ends MaxStart.
 #[test]
 fn maxstart_ends_at_the_slowest_rates() {
     let params = Params::default();
-    let mut twin = Source::new(&params, &connection());
+    let mut fixed = Source::new(&params, &connection());
     let rtt = Duration::from_millis(1000);
     let code = |bps: f64| quantise((1e15_f64 / bps).ln());
-    twin.on_ack(&Ack::new(at(1), Echo { echo: Field::StartRate(code(32.0)) }, rtt));
+    fixed.on_ack(&Ack::new(at(1), Echo { echo: Field::StartRate(code(32.0)) }, rtt));
     let price = quantise(demand_inverse(Rate::from_bps(60.0), params.x_max, 0.4));
     for step in 0..60 {
-        twin.on_ack(&Ack::new(at(2 + step * 62_500), Echo { echo: Field::Price(price) }, rtt));
+        fixed.on_ack(&Ack::new(at(2 + step * 62_500), Echo { echo: Field::Price(price) }, rtt));
     }
-    assert_eq!(twin.state.mode, 2);
-    near(twin.state.rate as f64, 60.0, 1.0, "x, cut");
-    assert_eq!(twin.state.window, 1500, "a packet");
-    assert_eq!(twin.limit().pacing, Some(Rate::from_bps(12_000.0)), "the law asks for a packet a round trip");
+    assert_eq!(fixed.state.mode, 2);
+    near(fixed.state.rate as f64, 60.0, 1.0, "x, cut");
+    assert_eq!(fixed.state.window, 1500, "a packet");
+    assert_eq!(fixed.limit().pacing, Some(Rate::from_bps(12_000.0)), "the law asks for a packet per RTT");
 }
 
-/// `[tcp-maxnet-2006:eq12]` a new base round trip by itself: the rate stays and the window follows; uncompensated, the rate
-/// is what eq. 6a makes of the old ξ.
+/// `[tcp-maxnet-2006:eq12]` a new base RTT without an echo: the rate stays and the window follows; uncompensated, the rate is
+/// eq. 6a of the old ξ.
 #[test]
-fn a_new_base_round_trip_without_an_echo() {
+fn a_new_base_rtt_without_an_echo() {
     let price = quantise(demand_inverse(Rate::from_bps(9e8), Rate::from_bps(1e15), 0.4));
     for compensate in [true, false] {
         let params = Params { compensate, ..Params::default() };
-        let mut twin = Source::new(&params, &connection());
-        waterfill_maxnet_base_rtt(&twin.params, &mut twin.state, 30_000);
-        assert_eq!((twin.state.rate, twin.state.window), (0, 15_000), "nobody has answered yet");
-        // While MaxStart rises its rate stays, before a price, and after it where the price's does not fall below.
+        let mut fixed = Source::new(&params, &connection());
+        waterfill_maxnet_base_rtt(&fixed.params, &mut fixed.state, 30_000);
+        assert_eq!((fixed.state.rate, fixed.state.window), (0, 15_000), "no answer yet");
+        // During MaxStart its rate stays: before the first price, and after it unless the price's rate is lower.
         let grant = Field::StartRate(quantise((1e15_f64 / 1e8).ln()));
         let mut rising = Source::new(&params, &connection());
         for (field, rtt) in
@@ -635,30 +636,30 @@ fn a_new_base_round_trip_without_an_echo() {
             near(rising.state.window as f64, 1e8 * (rtt as f64 - 1000.0) / 8e6, 3.0, "its window");
             assert_eq!(rising.state.mode, 1);
         }
-        twin.on_ack(&Ack::new(at(30_000), Echo { echo: Field::Price(price) }, Duration::from_millis(29)));
-        let xi = value(twin.state.xi);
-        waterfill_maxnet_base_rtt(&twin.params, &mut twin.state, 28_000);
+        fixed.on_ack(&Ack::new(at(30_000), Echo { echo: Field::Price(price) }, Duration::from_millis(29)));
+        let xi = value(fixed.state.xi);
+        waterfill_maxnet_base_rtt(&fixed.params, &mut fixed.state, 28_000);
         let gain = |ms: f64| 0.66e3 / ms;
         let expected = if compensate {
             demand(real(price), params.x_max, 0.4)
         } else {
             rate(params.x_max, xi, real(price), gain(28.0))
         };
-        near(twin.state.rate as f64, expected.as_bps(), expected.as_bps() * (EXP + 4.0 * UNIT) + 1.0, "x");
-        let bytes = (Rate::from_bps(twin.state.rate as f64) * Duration::from_millis(28)).as_bytes();
-        near(twin.state.window as f64, bytes.max(1500.0), 1.125, "W");
-        let before = twin.state.window;
-        waterfill_maxnet_base_rtt(&twin.params, &mut twin.state, 0);
-        assert_eq!((twin.state.window, twin.state.base_rtt), (before, 28_000), "none is not known");
+        near(fixed.state.rate as f64, expected.as_bps(), expected.as_bps() * (EXP + 4.0 * UNIT) + 1.0, "x");
+        let bytes = (Rate::from_bps(fixed.state.rate as f64) * Duration::from_millis(28)).as_bytes();
+        near(fixed.state.window as f64, bytes.max(1500.0), 1.125, "W");
+        let before = fixed.state.window;
+        waterfill_maxnet_base_rtt(&fixed.params, &mut fixed.state, 0);
+        assert_eq!((fixed.state.window, fixed.state.base_rtt), (before, 28_000), "0 is not known");
     }
 }
 
 // ---------------------------------------------------------------------------------- all together
 
-/// Any parameters the check lets through, any calls, with fields and times that no law would give: everything stays in its
-/// range, and a price that comes after moves the window.
+/// Any parameters that pass the check, and any calls, even with fields and times that no law gives: every number stays in
+/// its range, and a later price still changes the window.
 #[test]
-fn no_calls_lead_out_of_range() {
+fn no_calls_leave_the_ranges() {
     let mut random = numbers(11);
     for _ in 0..2000 {
         let dt_p = micros(spread(&mut random, 1.0, 1e6));
@@ -721,7 +722,10 @@ fn no_calls_lead_out_of_range() {
             assert!(receiver.state.average < 1 << 63 && receiver.state.rtt <= 1 << 24);
             assert!(s.xi.unsigned_abs() <= (1 << 61) + 1 && s.xi_speed <= 1 << 62 && s.base_rtt <= 1 << 24);
             assert!(
-                s.rate <= RATE_MAX && s.start_rate <= RATE_MAX + 1 && s.window >= packet as u64 && s.window < 1 << 59
+                s.rate <= RATE_MAX_BPS
+                    && s.start_rate <= RATE_MAX_BPS + 1
+                    && s.window >= packet as u64
+                    && s.window < 1 << 59
             );
         }
         let price = 1 + random(u64::from(CODE_MAX)) as u32;
@@ -732,7 +736,7 @@ fn no_calls_lead_out_of_range() {
 }
 
 #[test]
-fn parameters_that_no_integer_holds_are_refused() {
+fn parameters_out_of_the_fixed_point_range_are_refused() {
     let kernel = Params { arithmetic: Arithmetic::Kernel, ..Params::default() };
     check(&kernel).unwrap();
     for (params, name) in [
