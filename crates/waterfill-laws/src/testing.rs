@@ -20,11 +20,24 @@ pub(crate) const fn connection() -> Connection {
     Connection { weight: 1.0, packet, initial_window, seed: 0 }
 }
 
-/// What the receiver of `P` echoes after data packets with these headers.
+/// Returns the echo of `P`'s receiver after data packets with these headers.
 pub(crate) fn echo_after<P: Protocol>(params: &P::Params, headers: &[P::Header]) -> P::Echo {
     let mut receiver = P::Receiver::new(params);
     for &header in headers {
         receiver.on_data(&Received { now: Instant::ZERO, kind: PacketKind::Data, header, rtt: None });
     }
     receiver.echo(Instant::ZERO)
+}
+
+/// Returns a repeatable stream of numbers in [0, n).
+pub(crate) fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
+    move |n| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (seed >> 33) % n
+    }
+}
+
+/// Returns a number from `min` to `max`, uniform in its logarithm.
+pub(crate) fn spread(random: &mut impl FnMut(u64) -> u64, min: f64, max: f64) -> u64 {
+    (min * (max / min).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
 }

@@ -15,10 +15,10 @@ use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// 2³⁴: prices, averages and ξ in memory.
+/// The scale 2³⁴ of prices, averages and ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
 /// `MAXNET2006_RATE_MAX_BPS`.
-const RATE_MAX: u64 = 1 << 57;
+const RATE_MAX_BPS: u64 = 1 << 57;
 
 mirror! {
     /// `struct maxnet2006_params`.
@@ -103,7 +103,7 @@ unsafe extern "C" {
     );
 }
 
-/// A ratio times `scale`, to the nearest; saturates.
+/// Returns a ratio times `scale`, rounded to nearest; saturates.
 fn scaled(value: f64, scale: f64) -> u32 {
     (value * scale).round() as u32
 }
@@ -112,12 +112,12 @@ fn micros(d: Duration) -> u64 {
     d.as_ps() / 1_000_000
 }
 
-/// Whether a parameter set fits the scales (the table in `kernel/maxnet2006.h`).
+/// Checks that the parameters fit the scales (the table in `kernel/maxnet2006.h`).
 pub(super) fn check(params: &Params) -> Result<(), ParamError> {
     if params.arithmetic == Arithmetic::Real {
         return Ok(());
     }
-    let within = |d: Duration, least: Duration, most: Duration| least <= d && d <= most;
+    let within = |d: Duration, min: Duration, max: Duration| min <= d && d <= max;
     let (us, ms, s) = (Duration::from_micros(1), Duration::from_millis(1), Duration::from_millis(1000));
     require((32.0..=1e15).contains(&params.x_max.as_bps()), "x_max", "32 bit/s to 1 Pbit/s in kernel arithmetic")?;
     require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
@@ -132,14 +132,14 @@ pub(super) fn check(params: &Params) -> Result<(), ParamError> {
 }
 
 fn capacity(link: &LinkView) -> u64 {
-    (link.capacity.as_bps() as u64).clamp(1, RATE_MAX)
+    (link.capacity.as_bps() as u64).clamp(1, RATE_MAX_BPS)
 }
 
-/// A router's law in integers.
+/// The router's fixed-point version.
 #[derive(Clone, Debug)]
 pub struct Router {
     state: LinkState,
-    /// For when the capacity changes.
+    /// Needed again when the capacity changes.
     params: Params,
     /// Volume since the last update.
     arrived: Volume,
@@ -147,7 +147,7 @@ pub struct Router {
 }
 
 impl Router {
-    fn first(params: &Params, link: &LinkView) -> LinkState {
+    fn initial_state(params: &Params, link: &LinkView) -> LinkState {
         let mu = link.target.unwrap_or(params.mu);
         let mut state = LinkState::default();
         waterfill_maxnet2006_link_init(
@@ -163,12 +163,12 @@ impl Router {
         state
     }
 
-    /// The link's capacity may have changed: what the law works out from it is worked out again, what it has measured stays.
-    fn follow(&mut self, link: &LinkView) {
+    /// Takes the link's capacity. If it changed, computes again what depends on it; price and arrival rate stay.
+    fn set_capacity(&mut self, link: &LinkView) {
         if self.state.capacity != capacity(link) {
             let LinkState { price, arrival_rate, .. } = self.state;
-            let first = Self::first(&self.params, link);
-            self.state = LinkState { price: price.max(first.price_min), arrival_rate, ..first };
+            let initial = Self::initial_state(&self.params, link);
+            self.state = LinkState { price: price.max(initial.price_min), arrival_rate, ..initial };
         }
     }
 
@@ -180,7 +180,7 @@ impl Router {
         Field::from_bits(waterfill_maxnet2006_mark(&self.state, field.bits()))
     }
 
-    /// p in seconds.
+    /// Returns p in seconds.
     fn price(&self) -> f64 {
         self.state.price as f64 / MEMORY_SCALE
     }
@@ -189,7 +189,7 @@ impl Router {
 impl crate::protocol::Router<MaxNet2006> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         Self {
-            state: Self::first(params, link),
+            state: Self::initial_state(params, link),
             params: params.clone(),
             arrived: Volume::ZERO,
             next_update: Instant::ZERO + params.dt,
@@ -208,7 +208,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.follow(link);
+        self.set_capacity(link);
         self.tick(self.arrived);
         self.arrived = Volume::ZERO;
         self.next_update = now + self.params.dt;
@@ -219,7 +219,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 }
 
-/// A source's law in integers.
+/// The source's fixed-point version.
 #[derive(Clone, Debug)]
 pub struct Source {
     quickstart: bool,
@@ -249,7 +249,7 @@ impl crate::protocol::Source<MaxNet2006> for Source {
                 reserved: 0,
             },
             state: SourceState {
-                demand_max: demand_max.clamp(1, RATE_MAX),
+                demand_max: demand_max.clamp(1, RATE_MAX_BPS),
                 window: connection.initial_window.as_bytes() as u64,
                 packet,
                 ..SourceState::default()
@@ -268,7 +268,7 @@ impl crate::protocol::Source<MaxNet2006> for Source {
     }
 
     fn limit(&self) -> Limit {
-        // No rate before a router was heard.
+        // No rate before the first field of a router.
         let pacing = (self.state.rate > 0).then_some(Rate::from_bps(self.state.rate as f64));
         Limit { window: Some(Volume::from_bytes(self.state.window as f64)), pacing }
     }

@@ -16,33 +16,33 @@ crate::params! {
         alpha: f64 = 0.3, "tcp-maxnet-2006 §4.3, tcp_maxnet_alpha";
         /// Convergence parameter η.
         eta: f64 = 0.14, "tcp-maxnet-2006 §4.3, tcp_maxnet_eta";
-        /// Least time between two updates of ξ and the window.
+        /// Minimum time between two updates of ξ and the window.
         dt_source: Duration = Duration::from_millis(1), "the dt of tcp-maxnet-2006 §4.2, taken for Fig. 5's too";
         /// Acknowledgements between two updates of ξ and the window.
         wnd_update_freq: u32 = 1, "tcp-maxnet-2006 §4.3, tcp_maxnet_wnd_update_freq";
         /// Largest window in packets.
         max_wnd: u32 = 65_535, "tcp-maxnet-2006 §4.3, tcp_maxnet_max_wnd";
-        /// Whether a connection starts at a rate the routers grant.
+        /// Whether a connection starts at a rate that routers grant.
         quickstart: bool = true, "tcp-maxnet-2006 §4.3, tcp_maxnet_QS_enabled";
-        /// Factor by which the start rate rises each round trip.
+        /// Factor by which the start rate rises every RTT.
         rateinc: f64 = 1.25, "our choice: the thesis gives no value";
-        /// Rise of the price, in 2⁻¹⁸ per second, that keeps the start rate from rising.
+        /// Rise of the price, in 2⁻¹⁸ per second, from which the start rate is not raised.
         mindeltaq: u32 = 16_000, "tcp-maxnet-2006 §4.3, tcp_maxnet_dpdt_threshold";
-        /// Whether the source averages prices over one round trip.
+        /// Whether the source averages prices over one RTT.
         average: bool = true, "tcp-maxnet-2006 §4.5";
-        /// Whether ξ is corrected when the base round trip changes (eq. 12).
+        /// Whether ξ is corrected when the base RTT changes (eq. 12).
         compensate: bool = true, "tcp-maxnet-2006 §4.5";
         /// Target utilisation μ of a link.
         mu: f64 = 0.94, "tcp-maxnet-2006 §4.2";
-        /// Share ε of a link above its target that start rates are granted from.
+        /// Share ε of the capacity that start rates may use above the target.
         epsilon: f64 = 0.0, "tcp-maxnet-2006 §4.2";
         /// A start rate is at least the link's capacity over this.
         qs_min_divisor: u32 = 128, "tcp-maxnet-2006 §4.2: QSminrate = C/128";
         /// Interval dt between two price updates of a router.
         dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2";
-        /// Real numbers, or the kernel's integers.
-        arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 for the integers";
-        /// What the kernel arithmetic rounds a base round trip to.
+        /// Real numbers, or the fixed-point version that the kernel runs.
+        arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 for fixed point";
+        /// Unit that the fixed-point version rounds a base RTT to.
         rtt_unit: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.1: baseRTT × 1000";
     }
 }

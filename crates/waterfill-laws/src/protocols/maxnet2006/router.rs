@@ -14,7 +14,7 @@ pub struct Router {
     t: f64,
     mu: f64,
     start_share: f64,
-    /// QSminrate is the capacity over this.
+    /// QSminrate is the capacity divided by this.
     start_min_divisor: f64,
     price_min: f64,
     pub(super) price: f64,
@@ -26,8 +26,8 @@ pub struct Router {
 }
 
 impl Router {
-    /// The link's capacity may have changed.
-    pub(super) fn follow(&mut self, link: &LinkView) {
+    /// Takes the link's capacity, which may have changed.
+    pub(super) fn set_capacity(&mut self, link: &LinkView) {
         if self.capacity != link.capacity {
             self.capacity = link.capacity;
             self.price_min = demand_inverse(link.capacity, self.x_max, self.t);
@@ -84,7 +84,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.follow(link);
+        self.set_capacity(link);
         self.tick(self.arrived);
         self.arrived = Volume::ZERO;
         self.next_update = now + self.dt;

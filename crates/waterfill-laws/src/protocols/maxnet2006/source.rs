@@ -13,43 +13,43 @@ pub struct Source {
     packet: Volume,
     pub(super) mode: Mode,
     /// None before the first price.
-    pub(super) signal: Option<Signalled>,
+    pub(super) price_state: Option<PriceState>,
     pub(super) window: Volume,
-    /// Window over base round trip; none before a router was heard.
+    /// The window over the base RTT; none before the first field of a router.
     pacing: Option<Rate>,
 }
 
-/// Where QuickStart stands (Fig. 5).
+/// The state of QuickStart (Fig. 5).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Mode {
-    /// No start rate has come.
+    /// Waiting for a start rate.
     Asking,
     /// `QSfinished = false`: sending at this rate.
     QuickStart(Rate),
-    /// The price rules.
+    /// The price sets the window.
     Priced,
 }
 
-/// What a source keeps of the prices that came.
+/// What a source stores about the prices so far.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Signalled {
-    /// q, averaged.
+pub(super) struct PriceState {
+    /// q, the averaged price.
     pub(super) average: f64,
     pub(super) xi: f64,
-    /// baseRTT that ξ belongs to.
+    /// The baseRTT that ξ was computed for.
     base_rtt: Duration,
-    /// When the last price came.
-    heard: Instant,
-    /// When step 3 was last done, and acknowledgements since.
+    /// Time of the last price.
+    last_price_at: Instant,
+    /// Time of the last step 3, and acknowledgements since.
     updated: Instant,
     acks: u32,
-    /// When step 4 was last done, and the price then ("lastq").
+    /// Time of the last step 4, and the price then ("lastq").
     raised: Instant,
     last_price: f64,
 }
 
 impl Source {
-    /// `[tcp-maxnet-2006:fig5.1]` A start rate has come.
+    /// `[tcp-maxnet-2006:fig5.1]` Takes a start rate.
     fn start(&mut self, code: u32, base_rtt: Duration) {
         if code == 0 {
             self.mode = Mode::Priced; // no router on the path
@@ -60,76 +60,77 @@ impl Source {
         self.set_window(rate, base_rtt);
     }
 
-    /// `[tcp-maxnet-2006:fig5.2]` at the first price; ξ of step 3 later.
-    fn hear(&mut self, price: f64, now: Instant, base_rtt: Duration) {
+    /// Takes a price: `[tcp-maxnet-2006:fig5.2]` at the first one, ξ of step 3 later.
+    fn on_price(&mut self, price: f64, now: Instant, base_rtt: Duration) {
         let Params { alpha, eta, t, .. } = self.params;
         let (t, tau) = (t.as_secs(), base_rtt.as_secs());
-        let signal = if let Some(mut signal) = self.signal {
-            if base_rtt != signal.base_rtt {
+        let price_state = if let Some(mut price_state) = self.price_state {
+            if base_rtt != price_state.base_rtt {
                 if self.params.compensate {
-                    signal.xi = compensated(signal.xi, signal.average, alpha, tau, signal.base_rtt.as_secs());
+                    price_state.xi =
+                        compensated(price_state.xi, price_state.average, alpha, tau, price_state.base_rtt.as_secs());
                 }
-                signal.base_rtt = base_rtt;
+                price_state.base_rtt = base_rtt;
             }
-            let weight = if self.params.average { now.since(signal.heard) / base_rtt } else { 1.0 };
-            signal.average = averaged(signal.average, price, weight);
-            signal.heard = now;
-            signal.acks = signal.acks.saturating_add(1);
-            let dt = now.since(signal.updated);
-            if signal.acks < self.params.wnd_update_freq || dt < self.params.dt_source {
-                self.signal = Some(signal);
+            let weight = if self.params.average { now.since(price_state.last_price_at) / base_rtt } else { 1.0 };
+            price_state.average = averaged(price_state.average, price, weight);
+            price_state.last_price_at = now;
+            price_state.acks = price_state.acks.saturating_add(1);
+            let dt = now.since(price_state.updated);
+            if price_state.acks < self.params.wnd_update_freq || dt < self.params.dt_source {
+                self.price_state = Some(price_state);
                 return;
             }
-            let rest = xi_equilibrium(signal.average, alpha / tau, t);
-            let next = xi_next(signal.xi, signal.average, dt.as_secs(), tau, alpha, eta, t);
-            signal.xi = clipped(signal.xi, next, rest);
-            Signalled { updated: now, acks: 0, ..signal }
+            let rest = xi_equilibrium(price_state.average, alpha / tau, t);
+            let next = xi_next(price_state.xi, price_state.average, dt.as_secs(), tau, alpha, eta, t);
+            price_state.xi = clipped(price_state.xi, next, rest);
+            PriceState { updated: now, acks: 0, ..price_state }
         } else {
             if self.mode == Mode::Asking {
                 self.mode = Mode::Priced;
             }
-            Signalled {
+            PriceState {
                 average: price,
                 xi: xi_equilibrium(price, alpha / tau, t),
                 base_rtt,
-                heard: now,
+                last_price_at: now,
                 updated: now,
                 acks: 0,
                 raised: now,
                 last_price: price,
             }
         };
-        self.signal = Some(self.obey(signal, now));
+        self.price_state = Some(self.update_window(price_state, now));
     }
 
-    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` The window, and whether QuickStart goes on.
-    fn obey(&mut self, signal: Signalled, now: Instant) -> Signalled {
-        let Signalled { average, xi, base_rtt, .. } = signal;
+    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window, and the state of QuickStart.
+    fn update_window(&mut self, price_state: PriceState, now: Instant) -> PriceState {
+        let PriceState { average, xi, base_rtt, .. } = price_state;
         let Params { x_max, alpha, rateinc, mindeltaq, .. } = self.params;
         let price_rate = self.weight * rate(x_max, xi, average, alpha / base_rtt.as_secs());
         let Mode::QuickStart(start) = self.mode else {
             self.set_window(price_rate, base_rtt);
-            return signal;
+            return price_state;
         };
         self.set_window(start, base_rtt);
         if start > price_rate {
             self.mode = Mode::Priced; // from the next update on
-            return signal;
+            return price_state;
         }
-        if now.since(signal.raised) < base_rtt {
-            return signal;
+        if now.since(price_state.raised) < base_rtt {
+            return price_state;
         }
         if window(start, base_rtt) > self.window_max() {
-            return Signalled { raised: now, ..signal };
+            return PriceState { raised: now, ..price_state };
         }
-        if rises_slowly(average, signal.last_price, base_rtt.as_secs(), mindeltaq) {
+        if rises_slowly(average, price_state.last_price, base_rtt.as_secs(), mindeltaq) {
             self.mode = Mode::QuickStart(start * rateinc);
         }
-        Signalled { raised: now, last_price: average, ..signal }
+        PriceState { raised: now, last_price: average, ..price_state }
     }
 
     fn set_window(&mut self, rate: Rate, base_rtt: Duration) {
-        // With less than a packet a round trip it would hear too late that the price has fallen.
+        // With less than a packet per RTT, the source would learn too late that the price has fallen.
         let window = window(rate, base_rtt).max(self.packet);
         self.window = if window > self.window_max() { self.window_max() } else { window };
         self.pacing = Some(self.window / base_rtt);
@@ -147,7 +148,7 @@ impl crate::protocol::Source<MaxNet2006> for Source {
             weight: connection.weight,
             packet: connection.packet,
             mode: Mode::Asking,
-            signal: None,
+            price_state: None,
             window: connection.initial_window,
             pacing: None,
         }
@@ -160,9 +161,9 @@ impl crate::protocol::Source<MaxNet2006> for Source {
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         match ack.echo.echo {
             Field::StartRate(code) if self.mode == Mode::Asking => self.start(code, ack.base_rtt),
-            // A second start rate; a path without router, or where none has written yet.
+            // A second start rate; or no router on the path, or no price yet.
             Field::StartRate(_) | Field::Price(0) => {}
-            Field::Price(code) => self.hear(real(code), ack.now, ack.base_rtt),
+            Field::Price(code) => self.on_price(real(code), ack.now, ack.base_rtt),
         }
     }
 
@@ -171,7 +172,7 @@ impl crate::protocol::Source<MaxNet2006> for Source {
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
-        if let Some(Signalled { average, xi, .. }) = self.signal {
+        if let Some(PriceState { average, xi, .. }) = self.price_state {
             probe.record("price", average);
             probe.record("xi", xi);
         }
@@ -183,7 +184,7 @@ pub(super) fn xi_next(xi: f64, q: f64, dt: f64, tau: f64, alpha: f64, eta: f64, 
     xi + eta / (tau * tau) * dt * ((t * (alpha / tau) - 1.0) * q - t * xi)
 }
 
-/// `[tcp-maxnet-2006:eq12]` ξ + qα·(1/τ_new − 1/τ_old): eq. 8 gives the rate it gave.
+/// `[tcp-maxnet-2006:eq12]` ξ + qα·(1/τ_new − 1/τ_old): with which eq. 8 gives the same rate as before.
 pub(super) fn compensated(xi: f64, q: f64, alpha: f64, tau_new: f64, tau_old: f64) -> f64 {
     xi + q * alpha * (1.0 / tau_new - 1.0 / tau_old)
 }

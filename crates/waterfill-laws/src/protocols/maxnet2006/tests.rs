@@ -1,4 +1,4 @@
-//! The thesis's equations by hand, and its parts one by one, in both arithmetics.
+//! The thesis's equations by hand, then router and source, in both arithmetics.
 
 use super::router::granted;
 use super::source::{compensated, rises_slowly, xi_next};
@@ -50,7 +50,7 @@ fn eq9_xi_step() {
     close(xi_next(-6.0, 0.69, 1e-3, 0.028, 0.3, 0.14, 0.05), -6.003_635_204_08, 1e-11);
 }
 
-/// `[tcp-maxnet-2006:eq12]` 28 to 27 ms: 0.69 · 0.3 · (1/0.027 − 1/0.028) = 0.273 809 5, and x stays.
+/// `[tcp-maxnet-2006:eq12]` 28 to 27 ms: 0.69 · 0.3 · (1/0.027 − 1/0.028) = 0.273 809 5, and x stays the same.
 #[test]
 fn eq12_compensation() {
     let xi = compensated(-6.0, 0.69, 0.3, 0.027, 0.028);
@@ -110,9 +110,9 @@ fn both(params: &Params) -> [Source; 2] {
         .map(|arithmetic| Source::new(&Params { arithmetic, ..params.clone() }, &connection()))
 }
 
-/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Fig. 5, steps 1 to 4, on a link whose price says 100 Mbit/s.
+/// `[tcp-maxnet-2006:fig5.1, fig5.2, fig5.3, fig5.4]` Fig. 5, steps 1 to 4, on a link with the price of 100 Mbit/s.
 #[test]
-fn quickstart_rises_each_round_trip_and_ends_at_the_price() {
+fn quickstart_rises_every_rtt_and_ends_at_the_price() {
     let price = Field::Price(quantise(demand_inverse(Rate::from_bps(1e8), X_MAX, 0.05)));
     for mut source in both(&Params::default()) {
         let rate_of = |source: &Source| (window_of(source) / Duration::from_millis(28)).as_bps();
@@ -123,7 +123,7 @@ fn quickstart_rises_each_round_trip_and_ends_at_the_price() {
         close(xi, q * (0.3 / 0.028 - 20.0), 1e-9);
         close(rate_of(&source), 5e7, 2e-5);
         for (ms, mbps) in [(70.0, 50.0), (84.0, 50.0), (86.0, 62.5), (112.0, 62.5), (114.0, 78.125), (141.0, 78.125)] {
-            // Raised at 84, 112 and 140 ms, in force from the next update on.
+            // Raised at 84, 112 and 140 ms, effective from the next update.
             source.on_ack(&ack(ms, price, 28));
             close(rate_of(&source), mbps * 1e6, 3e-5);
         }
@@ -135,7 +135,7 @@ fn quickstart_rises_each_round_trip_and_ends_at_the_price() {
     }
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` a price that rises by 449 codes a round trip keeps the start rate.
+/// `[tcp-maxnet-2006:fig5.4]` a price that rises by 449 codes per RTT keeps the start rate constant.
 #[test]
 fn a_rising_price_holds_the_start_rate() {
     for (rise, held) in [(447, false), (449, true)] {
@@ -150,9 +150,9 @@ fn a_rising_price_holds_the_start_rate() {
     }
 }
 
-/// `[tcp-maxnet-2006:4.5]` a quarter of a round trip moves the average by a quarter; off, all the way.
+/// `[tcp-maxnet-2006:4.5]` after a quarter of an RTT the average moves by a quarter; without averaging, by all.
 #[test]
-fn the_source_averages_over_a_round_trip() {
+fn the_source_averages_over_an_rtt() {
     for (average, then) in [(true, 0.75), (false, 0.9)] {
         for mut source in both(&Params { average, ..Params::default() }) {
             source.on_ack(&ack(28.0, Field::Price(quantise(0.7)), 28));
@@ -164,9 +164,9 @@ fn the_source_averages_over_a_round_trip() {
     }
 }
 
-/// Fig. 8: 1 ms less leaves the rate with eq. 12, and takes 24 % of it without.
+/// Fig. 8: an RTT 1 ms shorter keeps the rate with eq. 12, and lowers it by 24 % without.
 #[test]
-fn a_shorter_round_trip_keeps_the_rate_if_compensated() {
+fn a_shorter_rtt_keeps_the_rate_if_compensated() {
     let price = Field::Price(181_894);
     for (compensate, kept, xi_moves) in [(true, 1.0, 0.275_345), (false, 0.7593, 0.0)] {
         for mut source in both(&Params { compensate, dt_source: Duration::ZERO, ..Params::default() }) {
@@ -195,7 +195,7 @@ fn max_wnd_bounds_the_window_and_the_start_rate() {
         source.on_ack(&ack(28.0, Field::StartRate(quantise(-(1e9_f64 / 1e15).ln())), 28));
         assert_eq!(window_of(&source).as_bytes(), 150_000.0);
         for ms in 0..500_u32 {
-            // A price of 100 Gbit/s never ends QuickStart, and the start rate does not run away.
+            // A price of 100 Gbit/s never ends QuickStart, and the start rate stays bounded.
             source.on_ack(&ack(56.0 + f64::from(ms), Field::Price(quantise(0.05 * 1e4_f64.ln())), 28));
         }
         assert_eq!(window_of(&source).as_bytes(), 150_000.0);
@@ -203,11 +203,11 @@ fn max_wnd_bounds_the_window_and_the_start_rate() {
             source.on_ack(&ack(600.0 + f64::from(ms), Field::Price(quantise(0.05 * 5e6_f64.ln())), 28));
         }
         let rate = window_of(&source).as_bits() / 0.028;
-        assert!(rate < 43e6, "at once down to what the price says: {rate}");
+        assert!(rate < 43e6, "at once down to the price's rate: {rate}");
     }
 }
 
-/// 10 kbit/s at 28 ms are 35 bytes: a packet, whoever says so.
+/// 10 kbit/s at 28 ms are 35 bytes: the window is a packet, for a start rate and for a price.
 #[test]
 fn the_smallest_windows() {
     for mut source in both(&Params::default()) {

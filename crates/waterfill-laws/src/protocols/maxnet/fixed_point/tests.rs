@@ -9,6 +9,7 @@ use crate::protocols::maxnet::source::{
     Start, clipped, compensated, rate, start_rise, window, xi_equilibrium, xi_next,
 };
 use crate::protocols::maxnet::{self, CODE_MAX, demand, demand_inverse, quantise, real, start_rate};
+use crate::testing::{connection, numbers, spread};
 
 unsafe extern "C" {
     safe fn waterfill_maxnet_params_default(params: &mut HostParams);
@@ -43,19 +44,6 @@ fn near(a: f64, b: f64, bound: f64, what: &str) {
     assert!((a - b).abs() <= bound, "{what}: {a} is not {b} within {bound}");
 }
 
-/// Returns a repeatable stream of numbers in [0, n).
-fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
-    move |n| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % n
-    }
-}
-
-/// Returns a number from `min` to `max`, uniform in its logarithm.
-fn spread(random: &mut impl FnMut(u64) -> u64, min: f64, max: f64) -> u64 {
-    (min * (max / min).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
-}
-
 /// Returns a base RTT from 1 µs to 16.8 s and any price code.
 fn path(random: &mut impl FnMut(u64) -> u64) -> (u32, u32) {
     (spread(random, 1.0, f64::from(1 << 24)) as u32, 1 + random(u64::from(CODE_MAX)) as u32)
@@ -88,15 +76,6 @@ fn seconds(us: u32) -> f64 {
 
 fn view(bps: f64) -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(bps), target: None, queue: Volume::ZERO }
-}
-
-fn connection() -> Connection {
-    Connection {
-        weight: 1.0,
-        packet: Volume::from_bytes(1500.0),
-        initial_window: Volume::from_bytes(15_000.0),
-        seed: 0,
-    }
 }
 
 fn mark(router: &mut impl crate::protocol::Router<MaxNet>, price: Field) -> Field {

@@ -1,4 +1,4 @@
-//! The C against the law, equation by equation over its range, then whole. Every bound is the
+//! The C code compared with the law: each equation over its range, then router and source as a whole. Every bound is the
 //! quantisation that `kernel/maxnet2006.h` states.
 
 use super::*;
@@ -9,6 +9,7 @@ use crate::protocols::maxnet::{
 };
 use crate::protocols::maxnet2006 as law;
 use crate::protocols::maxnet2006::source::{Mode, compensated, rises_slowly, xi_next};
+use crate::testing::{connection, numbers, spread};
 
 unsafe extern "C" {
     safe fn waterfill_maxnet2006_exp(scale: u64, u: u64) -> u64;
@@ -25,7 +26,7 @@ unsafe extern "C" {
 
 const X_MAX: u64 = 1_000_000_000_000_000;
 
-/// What a number of the C's memory scale stands for.
+/// The value of a number in the memory scale.
 fn value(raw: u64) -> f64 {
     raw as f64 / MEMORY_SCALE
 }
@@ -38,25 +39,12 @@ fn window_of(source: &Source) -> Volume {
     source.limit().window.expect("a law with a window")
 }
 
-/// Within `units` of 2⁻³⁴, and what a double cannot hold of a large number.
+/// Asserts that `a` is `b` within `units` of 2⁻³⁴ and the relative precision of a double.
 fn near(a: f64, b: f64, units: f64, what: &str) {
     assert!((a - b).abs() <= units / MEMORY_SCALE + b.abs() * 1e-14, "{what}: {a} is not {b}");
 }
 
-/// A repeatable stream of numbers in [0, n).
-fn numbers(mut seed: u64) -> impl FnMut(u64) -> u64 {
-    move |n| {
-        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (seed >> 33) % n
-    }
-}
-
-/// Numbers spread over the decades from `least` to `most`.
-fn spread(random: &mut impl FnMut(u64) -> u64, least: f64, most: f64) -> u64 {
-    (least * (most / least).powf(random(1 << 20) as f64 / f64::from(1 << 20))).round() as u64
-}
-
-/// Base round trips from 1 µs to 16.8 s and prices over all codes, with 16 bits more.
+/// Returns a base RTT from 1 µs to 16.8 s, any price with 16 more bits, α, η and T.
 fn source_state(random: &mut impl FnMut(u64) -> u64) -> (u32, u64, u32, u32, u32) {
     let base_rtt = spread(random, 1.0, f64::from(1 << 24)) as u32;
     let q = (random(u64::from(CODE_MAX)) << 16) | random(1 << 16);
@@ -67,23 +55,23 @@ fn source_state(random: &mut impl FnMut(u64) -> u64) -> (u32, u64, u32, u32, u32
 #[test]
 fn the_exponential_is_within_its_stated_error() {
     let mut worst = 0.0_f64;
-    for scale in [X_MAX, 32, 1_000_000, RATE_MAX] {
-        // 44 in steps of 2⁻¹¹ less a little, so that every place between two entries is met.
+    for scale in [X_MAX, 32, 1_000_000, RATE_MAX_BPS] {
+        // Up to 44 in steps of a little less than 2⁻¹¹, so that every place between two entries is tested.
         for i in 0..=91_000_u64 {
             let u = i * 8_388_593;
             let exact = scale as f64 * (-value(u)).exp();
             let off = (waterfill_maxnet2006_exp(scale, u) as f64 - exact).abs();
-            // Half a bit/s on average is lost to whole numbers, one at most.
+            // Truncation to whole bit/s costs up to 1 bit/s.
             worst = worst.max((off - 1.0) / exact);
         }
     }
     assert!(worst < 1.1e-6, "{worst}");
-    assert!(worst > 0.8e-6, "the bound is not the error that is there: {worst}");
+    assert!(worst > 0.8e-6, "the stated bound is not tight: {worst}");
     assert_eq!(waterfill_maxnet2006_exp(X_MAX, 0), X_MAX);
     assert_eq!(waterfill_maxnet2006_exp(X_MAX, u64::MAX), 0);
 }
 
-/// At the table's own places nothing is interpolated: 2⁻²⁶ of u and 2⁻²⁴ of its logarithm are left.
+/// At the table's entries nothing is interpolated: errors of 2⁻²⁶ of u and 2⁻²⁴ of its logarithm remain.
 #[test]
 fn every_entry_of_the_table_is_right() {
     let scale = 1u64 << 61;
@@ -106,7 +94,7 @@ fn the_exponential_never_rises() {
     assert_eq!(before, 12); // 10¹⁵ · e⁻³²
 }
 
-/// `[tcp-maxnet-2006:3.3]` within one code of the law's, and one more would be slower.
+/// `[tcp-maxnet-2006:3.3]` within one code of the law's, and the next code is slower.
 #[test]
 fn start_rates_in_codes() {
     let x_max = Rate::from_bps(X_MAX as f64);
@@ -117,7 +105,7 @@ fn start_rates_in_codes() {
         assert!(waterfill_maxnet2006_exp(X_MAX, u64::from(code) << 16) >= rate);
         assert!(waterfill_maxnet2006_exp(X_MAX, u64::from(code + 1) << 16) < rate);
         let law = quantise(start_rate_code(Rate::from_bps(rate as f64), x_max));
-        // A whole bit/s is one code at 262 kbit/s.
+        // 1 bit/s is one code at 262 kbit/s.
         assert!(f64::from(code.abs_diff(law)) <= 1.0 + 262_144.0 / rate as f64, "{rate}: {code}, {law}");
     }
     assert_eq!(waterfill_maxnet2006_rate_code(0, X_MAX), CODE_MAX);
@@ -150,7 +138,7 @@ fn eq10_eq12_eq8_over_the_range() {
 
         let slower = random(1 << 34) as i64 * 30;
         let gain = value(q) * a / tau;
-        // The exponent's rounding, and what a double loses of αq/τ − ξ where both are large.
+        // The exponent's rounding, and the precision of αq/τ − ξ in doubles where both are large.
         let tolerance = 1.1e-6 + 2.0 / MEMORY_SCALE + gain.max(signed_value(rest).abs()) * 4e-16;
         let xi = rest - slower;
         let x = waterfill_maxnet2006_rate(X_MAX, xi, q, alpha, base_rtt) as f64;
@@ -174,10 +162,10 @@ fn eq9_over_the_range() {
             xi_next(signed_value(xi), value(q), dt as f64 * 1e-6, tau, a, f64::from(eta) * 1e-3, t_s),
             signed_value(rest),
         );
-        // The fraction's own units: 1 at the end, and one before its second division.
+        // Truncations of the fraction: one unit at the end, and one before its second division.
         let fraction_off = (65_536.0 / f64::from(base_rtt) + 1.0) / 4_294_967_296.0;
         let gap = (signed_value(rest) - signed_value(xi)).abs();
-        // In doubles eq. 9 takes the small difference of large terms.
+        // In doubles eq. 9 is a small difference of large terms.
         let step = f64::from(eta) * 1e-3 * dt as f64 * 1e-6 / (tau * tau);
         let terms = step.min(1.0 / t_s) * t_s * (signed_value(rest).abs() + value(q) * (a / tau + 1.0 / t_s));
         near(signed_value(next), law, 2.0 + (gap * fraction_off + terms * 1e-14) * MEMORY_SCALE, "ξ");
@@ -185,7 +173,7 @@ fn eq9_over_the_range() {
 }
 
 #[test]
-fn averages_windows_and_round_trips_over_the_range() {
+fn averages_windows_and_rtts_over_the_range() {
     let mut random = numbers(4);
     for _ in 0..50_000 {
         let (base_rtt, q, ..) = source_state(&mut random);
@@ -195,7 +183,7 @@ fn averages_windows_and_round_trips_over_the_range() {
         let law = averaged(value(q), value(price), dt as f64 / f64::from(base_rtt));
         near(average, law, 1.0 + value(q.abs_diff(price)) * 4.0, "q"); // a weight's unit is 2⁻³²
 
-        let x = spread(&mut random, 32.0, RATE_MAX as f64);
+        let x = spread(&mut random, 32.0, RATE_MAX_BPS as f64);
         let rtt = Duration::from_micros(u64::from(base_rtt));
         let law = window(Rate::from_bps(x as f64), rtt).as_bytes();
         let got = waterfill_maxnet2006_window(x, base_rtt) as f64;
@@ -214,7 +202,7 @@ fn averages_windows_and_round_trips_over_the_range() {
     assert_eq!(waterfill_maxnet2006_base_rtt(u64::MAX, 1000), 16_777_000);
 }
 
-/// `[tcp-maxnet-2006:fig5.4]` the same answer except where a double rounds to the other side.
+/// `[tcp-maxnet-2006:fig5.4]` the same result, except where a double rounds to the other side.
 #[test]
 fn fig5_4_over_the_range() {
     let mut random = numbers(5);
@@ -233,35 +221,36 @@ fn fig5_4_over_the_range() {
     assert_eq!(waterfill_maxnet2006_rises_slowly(9, 9, 28_000, 0), 0);
 }
 
-/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2]` a second of random load, on links of every speed.
+/// `[tcp-maxnet-2006:eq7, eq11, 3.1.2]` one second of random load, on links of every speed.
 #[test]
-fn a_router_in_integers_follows_the_law() {
+fn the_fixed_point_router_follows_the_law() {
     let mut random = numbers(6);
     for decade in 0..25 {
         let capacity = Rate::from_bps((1e5 * 10f64.powf(f64::from(decade) * 0.4)).round());
         let link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
         let params = Params::default();
-        let (mut real_law, mut twin) = (law::Router::new(&params, &link), Router::new(&params, &link));
+        let (mut real_law, mut fixed) = (law::Router::new(&params, &link), Router::new(&params, &link));
         let p_min = demand_inverse(capacity, params.x_max, 0.05);
-        // One code of the logarithm, a whole bit/s of the capacity, and T of it.
-        assert!((twin.price() - p_min).abs() < 0.05 * (1.0 / 262_144.0 + 1.0 / capacity.as_bps()));
-        let start = twin.price() - real_law.price;
+        // T times one code of the logarithm and 1 bit/s of the capacity.
+        assert!((fixed.price() - p_min).abs() < 0.05 * (1.0 / 262_144.0 + 1.0 / capacity.as_bps()));
+        let start = fixed.price() - real_law.price;
         for tick in 1..=1000_u32 {
             // 0 to 2 C, in whole bytes.
             let bytes = (capacity.as_bps() / 8e3 * random(2000) as f64 / 1e3).round();
             real_law.tick(Volume::from_bytes(bytes));
-            twin.tick(Volume::from_bytes(bytes));
-            // 2⁻³⁴ for μ·dt and as much for y/C, to opposite sides.
+            fixed.tick(Volume::from_bytes(bytes));
+            // Per interval 2⁻³⁴ for μ·dt and 2⁻³⁴ for y/C, with opposite signs.
             let bound = f64::from(tick) / MEMORY_SCALE + 1e-14;
-            let off = twin.price() - real_law.price;
+            let off = fixed.price() - real_law.price;
             assert!((off - start).abs() <= bound + start.abs(), "tick {tick}: {off}");
-            if let (Field::Price(a), Field::Price(b)) = (twin.mark(Field::default()), real_law.mark(Field::default())) {
+            if let (Field::Price(a), Field::Price(b)) = (fixed.mark(Field::default()), real_law.mark(Field::default()))
+            {
                 assert!(a.abs_diff(b) <= 1 && a > 0);
             }
-            let (a, b) = (twin.mark(Field::StartRate(0)), real_law.mark(Field::StartRate(0)));
+            let (a, b) = (fixed.mark(Field::StartRate(0)), real_law.mark(Field::StartRate(0)));
             if let (Field::StartRate(a), Field::StartRate(b)) = (a, b) {
                 let (a, b) = (start_rate(real(a), params.x_max), start_rate(real(b), params.x_max));
-                // Whole bit/s of μC, y/dt and C/128; two codes; what is left of μC − y/dt when both are near.
+                // Whole bit/s of μC, y/dt and C/128; two codes; the precision of μC − y/dt when both are close.
                 let bound = b.as_bps() * 1.1e-5 + 3.0 + capacity.as_bps() * 1e-12;
                 assert!((a - b).as_bps().abs() <= bound, "{a:?} is not {b:?}");
             }
@@ -270,46 +259,41 @@ fn a_router_in_integers_follows_the_law() {
     let params = Params::default();
     let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
     assert_eq!(Router::new(&params, &link).mark(Field::default()), Field::Price(181_083)); // §4.2
-    // One step by hand: 125 kB last 1 ms at 1 Gbit/s.
-    let mut twin = Router::new(&params, &link);
-    let before = twin.price();
-    twin.tick(Volume::from_bytes(125e3));
-    near(twin.price(), price_next(before, Volume::from_bytes(125e3), Rate::from_bps(1e9), 0.94, 1e-3, 0.0), 2.0, "p");
+    // One step by hand: 125 kB take 1 ms at 1 Gbit/s.
+    let mut fixed = Router::new(&params, &link);
+    let before = fixed.price();
+    fixed.tick(Volume::from_bytes(125e3));
+    near(fixed.price(), price_next(before, Volume::from_bytes(125e3), Rate::from_bps(1e9), 0.94, 1e-3, 0.0), 2.0, "p");
 }
 
-/// Half of the capacity: p is p_min = T·ln(x_max/C) of it at least, and 125 kB last 2 ms.
+/// At half the capacity, p is at least its p_min = T·ln(x_max/C), and 125 kB take 2 ms.
 #[test]
 fn another_capacity_by_hand() {
     let (params, rate) = (Params::default(), Rate::from_bps);
     let view = |bps| LinkView { id: 0, capacity: rate(bps), target: None, queue: Volume::ZERO };
-    let (mut law, mut twin) = (law::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
-    law.follow(&view(5e8));
+    let (mut law, mut fixed) = (law::Router::new(&params, &view(1e9)), Router::new(&params, &view(1e9)));
+    law.set_capacity(&view(5e8));
     law.tick(Volume::from_bytes(125e3));
-    twin.follow(&view(5e8));
-    twin.tick(Volume::from_bytes(125e3));
+    fixed.set_capacity(&view(5e8));
+    fixed.tick(Volume::from_bytes(125e3));
     let expected = 0.05 * 2e6_f64.ln() + 2e-3 - 0.94e-3;
     assert!((law.price - expected).abs() < 1e-12, "{}", law.price);
-    assert!((twin.price() - expected).abs() < 0.05 / 262_144.0, "{}", twin.price());
+    assert!((fixed.price() - expected).abs() < 0.05 / 262_144.0, "{}", fixed.price());
 }
 
-/// The whole source, priced: the same prices at the same times give the same windows.
+/// The whole source after QuickStart: the same prices at the same times give the same windows.
 #[test]
-fn a_source_in_integers_follows_the_law() {
+fn the_fixed_point_source_follows_the_law() {
     let params = Params { quickstart: false, ..Params::default() };
-    let connection = Connection {
-        weight: 1.0,
-        packet: Volume::from_bytes(1500.0),
-        initial_window: Volume::from_bytes(15_000.0),
-        seed: 0,
-    };
+    let connection = connection();
     let mut random = numbers(7);
     for rtt_ms in [1_u64, 2, 5, 28, 56, 150, 1000] {
-        let (mut law, mut twin) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
+        let (mut law, mut fixed) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
         let (mut now_us, mut rtt) = (1_000_000, Duration::from_millis(rtt_ms + 3));
         let (mut price, mut worst) = (181_894.0_f64, 0.0_f64);
         for step in 0..50_000 {
             now_us += 1 + random(400);
-            // A wandering price within a few round trips' worth of change of 0.94 Gbit/s's.
+            // A drifting price close to that of 0.94 Gbit/s.
             price = (price + random(101) as f64 - 50.0).clamp(181_083.0, 195_000.0);
             if step % 15_000 == 14_999 {
                 rtt = rtt - Duration::from_millis(1);
@@ -317,47 +301,42 @@ fn a_source_in_integers_follows_the_law() {
             let now = Instant::ZERO + Duration::from_micros(now_us);
             let field = Field::Price(price as u32);
             law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-            twin.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-            worst = worst.max((window_of(&twin) / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
+            fixed.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+            worst = worst.max((window_of(&fixed) / law.window - 1.0).abs() - 2.0 / law.window.as_bytes());
         }
-        // The exponential's 1.1·10⁻⁶, and what α/τ makes of the average's 2⁻³⁴/weight: 1.7·10⁻⁵/α.
+        // The exponential's 1.1·10⁻⁶, and the average's 2⁻³⁴/weight times α/τ: 1.7·10⁻⁵/α.
         assert!(worst < 6e-5, "{rtt_ms} ms: {worst}");
-        let (average, xi) = (value(twin.state.average), signed_value(twin.state.xi));
-        let signal = law.signal.unwrap();
-        assert!((average - signal.average).abs() < 1e-5 && (xi - signal.xi).abs() < 2e-5 * (1.0 + xi.abs()));
+        let (average, xi) = (value(fixed.state.average), signed_value(fixed.state.xi));
+        let state = law.price_state.unwrap();
+        assert!((average - state.average).abs() < 1e-5 && (xi - state.xi).abs() < 2e-5 * (1.0 + xi.abs()));
     }
 }
 
-/// The whole source, starting: rates granted, raised, held by a rising price, and ended.
+/// The whole source during QuickStart: granted, raised, held by a rising price, and ended.
 #[test]
-fn quickstart_in_integers_follows_the_law() {
+fn the_fixed_point_quickstart_follows_the_law() {
     let params = Params::default();
-    let connection = Connection {
-        weight: 1.0,
-        packet: Volume::from_bytes(1500.0),
-        initial_window: Volume::from_bytes(15_000.0),
-        seed: 0,
-    };
-    let (mut law, mut twin) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
+    let connection = connection();
+    let (mut law, mut fixed) = (law::Source::new(&params, &connection), Source::new(&params, &connection));
     let rtt = Duration::from_millis(28);
     let grant = Field::StartRate(quantise((1e15_f64 / (1e9 / 128.0)).ln()));
     let mut price = 181_894;
     for ms in 28..2000 {
         let now = Instant::ZERO + Duration::from_millis(ms);
-        // From 0.3 s to 0.5 s it rises by 20 codes a millisecond, 20000 a second: more than mindeltaq.
+        // From 0.3 s to 0.5 s it rises by 20 codes per ms, 20000 per s: more than mindeltaq.
         price += if (300..500).contains(&ms) { 20 } else { 0 };
         let field = if ms < 56 { grant } else { Field::Price(price) };
         law.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-        twin.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
-        let (a, b) = (window_of(&twin).as_bytes(), law.window.as_bytes());
+        fixed.on_ack(&Ack::new(now, Echo { echo: field }, rtt));
+        let (a, b) = (window_of(&fixed).as_bytes(), law.window.as_bytes());
         assert!((a - b).abs() <= 4.0 + b * 2e-5, "{ms} ms: {a} is not {b}");
     }
-    assert!(matches!(law.mode, Mode::Priced), "it got to its end");
+    assert!(matches!(law.mode, Mode::Priced), "QuickStart ended");
 }
 
-/// Any parameters the check lets through, any calls: windows within their bounds, nothing gets stuck.
+/// Any parameters that pass the check, and any calls: every number stays in its range.
 #[test]
-fn no_calls_lead_out_of_range() {
+fn no_calls_leave_the_ranges() {
     let mut random = numbers(8);
     for _ in 0..2000 {
         let seconds = |us: u64| Duration::from_micros(us);
@@ -406,14 +385,14 @@ fn no_calls_lead_out_of_range() {
             source.on_ack(&Ack::new(Instant::ZERO + now, Echo { echo }, base_rtt));
             let window = source.state.window as f64;
             assert!(window <= (f64::from(params.max_wnd) * packet).max(packet * 10.0), "{window}");
-            assert!(source.state.start_rate <= RATE_MAX && source.state.xi.unsigned_abs() <= 1 << 61);
+            assert!(source.state.start_rate <= RATE_MAX_BPS && source.state.xi.unsigned_abs() <= 1 << 61);
             assert!(source.state.average >> 16 <= u64::from(CODE_MAX) && link.state.price < 1 << 61);
         }
     }
 }
 
 #[test]
-fn parameters_that_no_integer_holds_are_refused() {
+fn parameters_out_of_the_fixed_point_range_are_refused() {
     let kernel = Params { arithmetic: Arithmetic::Kernel, ..Params::default() };
     check(&kernel).unwrap();
     for (params, name) in [
