@@ -1,12 +1,12 @@
-//! Records what the host-compiled `kernel/maxnet.h` answers, for the same C elsewhere (a loaded kernel program) to be held
-//! against, bit for bit.
+//! Records the results of the host-compiled `kernel/maxnet.h`. A test compares them bit for bit with those of the same C
+//! in a loaded kernel program.
 //!
 //! `cargo run -p waterfill-laws --example maxnet_record -- N FILE` writes N records of 64 bytes, the same for every run. A
-//! record is eight little-endian 64-bit numbers: the call, its three inputs, its four answers; unused ones are 0. All calls
-//! act on one `maxnet_params`, `maxnet_link`, `maxnet_receiver` and `maxnet_source`; every file begins with call 0, and
-//! has one every 4096 records.
+//! record is eight little-endian 64-bit numbers: the call, its three inputs, its four results; unused ones are 0. All calls
+//! use one `maxnet_params`, `maxnet_link`, `maxnet_receiver` and `maxnet_source`; every file begins with call 0, and
+//! call 0 repeats every 4096 records.
 //!
-//! | call | inputs | C | answers |
+//! | call | inputs | C | results |
 //! |---|---|---|---|
 //! | 0 | capacity; mu, dt_p · 2³²; t_0, flags · 2³² | `maxnet_params_default`, then compensate = flags bit 0, average = bit 1, xi_first = bit 2; `maxnet_link_init` with x_max, t of the params, promise = bit 3; the receiver zeroed; `maxnet_source_init` with 1500 B, 15000 B, weight 1000 | L |
 //! | 1 | bytes; queue | `maxnet_tick` | L |
@@ -134,7 +134,8 @@ pub fn record(count: u64, out: &mut impl std::io::Write) -> std::io::Result<()> 
             let t_0 = dt_p * (2 + random(200));
             (0, [capacity, (500_000 + random(500_001)) | (dt_p << 32), t_0 | (random(16) << 32)])
         } else {
-            // Load about the capacity, prices from the link through the receiver to the source; one in a hundred is anything.
+            // Load close to the capacity, and prices from the link through the receiver to the source; one field in a hundred
+            // is random.
             match random(100) {
                 0..20 => (1, [capacity / 8 * random(2001) / 1_000_000, capacity / 8 * random(20) / 1000, 0]),
                 20..24 => (2, [random(1000), capacity / 8 * random(20) / 1000, 0]),
@@ -166,7 +167,7 @@ pub fn record(count: u64, out: &mut impl std::io::Write) -> std::io::Result<()> 
     Ok(())
 }
 
-/// The command line; nothing calls it where this file is a module of a test.
+/// The command line; unused where a test includes this file as a module.
 #[allow(dead_code, reason = "a test includes this file for `record`")]
 fn main() -> std::io::Result<()> {
     let mut arguments = std::env::args().skip(1);

@@ -1,4 +1,4 @@
-//! What every protocol of the registry must pass, whatever its law: a new file gets this for nothing.
+//! Tests that every protocol of the registry must pass; a new protocol gets them without further work.
 
 use proptest::prelude::*;
 use waterfill_laws::params::{Unit, Value};
@@ -6,18 +6,18 @@ use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Pas
 use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
-/// One call of a fuzzed sequence, with raw numbers to make its facts of.
+/// One call of a fuzzed sequence, with the numbers that its arguments are made from.
 #[derive(Clone, Copy, Debug)]
 enum Call {
-    /// A data packet or SYN from source over router to receiver.
+    /// A data packet or SYN from the source through the router to the receiver.
     Data { syn: bool, bytes: u32, queue: u32 },
-    /// Somebody else's packet at the router.
+    /// A packet of another protocol at the router.
     Other { bytes: u32, queue: u32 },
     /// An acknowledgement to the source.
     Ack { syn: bool, rtt_us: u32, acked: u32, marked: bool, recovering: bool, limited: bool },
     /// A loss or its end.
     Event(u8),
-    /// Time goes on, timers run.
+    /// Time passes, timers run.
     Wait { us: u32 },
 }
 
@@ -34,7 +34,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
     prop::collection::vec(call, 1..200)
 }
 
-/// Sees that every signal is finite.
+/// Checks that every signal is finite.
 struct Finite;
 
 impl Probe for Finite {
@@ -43,7 +43,7 @@ impl Probe for Finite {
     }
 }
 
-/// Runs a sequence through one protocol and returns what could be seen of it.
+/// Runs a sequence through one protocol and returns all of its output.
 fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<String> {
     let params = id.params();
     let mut link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
@@ -61,7 +61,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                 while router.poll_at() <= until {
                     let due = router.poll_at();
                     router.on_timer(&link, due);
-                    assert!(router.poll_at() > due, "a timer that does not move on");
+                    assert!(router.poll_at() > due, "a timer that does not advance");
                 }
                 now = until;
             }
@@ -76,13 +76,13 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                     if departs {
                         router.on_departure(&link, &mut passing);
                         let silent = router.sees_departures() || header == arrived;
-                        assert!(silent, "{id:?} writes at departure: its router's DEPARTURES must say so");
+                        assert!(silent, "{id:?} writes at departure, so its router's DEPARTURES must be true");
                     } else {
                         router.on_arrival(&link, &mut passing);
                         arrived = header;
                     }
                 }
-                // What is simulated is what would be on the wire.
+                // What is simulated is what would be sent.
                 assert!(id.info().host.notes || header.encode().len() == id.header_bytes());
                 assert_eq!(id.decode_header(&header.encode()), Some(header));
                 seen.push(format!("{header:?}"));
@@ -100,7 +100,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
                     header: Some(&mut header),
                 };
                 router.on_arrival(&link, &mut passing);
-                assert_eq!(header, AnyHeader::None, "somebody else's packet was written to");
+                assert_eq!(header, AnyHeader::None, "a header of another protocol was changed");
             }
             Call::Ack { syn, rtt_us, acked, marked, recovering, limited } => {
                 let rtt = Duration::from_micros(u64::from(rtt_us));
@@ -141,21 +141,21 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
 proptest! {
     #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
 
-    /// No sequence of calls panics, or gives a window or rate that is negative, infinite or NaN;
-    /// and the same sequence gives the same answers.
+    /// No sequence of calls panics or gives a window or rate that is negative, infinite or NaN, and the same sequence gives
+    /// the same output.
     #[test]
-    fn any_sequence_of_calls_is_sane_and_repeatable(calls in calls(), decade in 2.0..15.0f64, weight in 0.01..100.0f64) {
+    fn any_sequence_of_calls_is_valid_and_repeatable(calls in calls(), decade in 2.0..15.0f64, weight in 0.01..100.0f64) {
         let capacity = Rate::from_bps(10f64.powf(decade));
         for &id in ProtocolId::ALL {
             prop_assert_eq!(play(id, &calls, capacity, weight), play(id, &calls, capacity, weight));
         }
     }
 
-    /// Bytes that are a header or an echo come back as they were; too few are refused, not guessed.
+    /// Bytes that decode to a header or echo encode to the same again; too few bytes are refused.
     #[test]
-    fn wire_formats_refuse_what_is_none(mut bytes in prop::collection::vec(any::<u8>(), 0..64), option in prop::bool::ANY) {
+    fn wire_formats_refuse_invalid_bytes(mut bytes in prop::collection::vec(any::<u8>(), 0..64), option in prop::bool::ANY) {
         if let (true, [kind, length, ..]) = (option, &mut bytes[..]) {
-            (*kind, *length) = (42, 8); // MaxNet's option, so that random bytes get past its first check
+            (*kind, *length) = (42, 8); // MaxNet's option, so that random bytes pass its first check
         }
         for &id in ProtocolId::ALL {
             if let Some(header) = id.decode_header(&bytes) {
@@ -187,13 +187,10 @@ fn parameters_describe_themselves() {
         let values = params.values();
         for (info, (name, value)) in id.params_list().iter().zip(values) {
             assert_eq!((info.name, &info.default), (name, &value));
-            assert!(
-                !info.doc.is_empty() && !info.source.is_empty(),
-                "{name} of {id:?} says what it is and where it is from"
-            );
-            params.set(name, &value).expect("its own default");
+            assert!(!info.doc.is_empty() && !info.source.is_empty(), "{name} of {id:?} has a description and a source");
+            params.set(name, &value).expect("the default");
             let wrong = if info.unit == Unit::Flag { Value::Number(1.0) } else { Value::Flag(true) };
-            params.set(name, &wrong).expect_err("a value of another kind");
+            params.set(name, &wrong).expect_err("a value of the wrong type");
             params.set(name, &Value::Number(f64::NAN)).expect_err("not a number");
         }
         assert_eq!(params, id.params());

@@ -1,15 +1,15 @@
 //! iXCP: XCP that shuffles bandwidth only among the flows that are bottlenecked at the router.
 //!
 //! # Law
-//! XCP takes γ of every flow's rate and gives it back in equal parts, also to flows that cannot use
-//! it because another link holds them back: then the link stays partly unused. In iXCP a packet
-//! says which link is its flow's bottleneck, and only packets that name this link are shuffled.
+//! XCP takes γ of every flow's rate and gives it back in equal parts, also to flows that cannot use it because another
+//! link limits them: then the link stays partly unused. In iXCP a packet names the link that is its flow's bottleneck, and
+//! only packets that name this link are shuffled.
 //!
 //! - `eq1`  φ = α·d·(c − y) − β·b, over all packets, as in [`xcp`]
 //! - `eq3`  h = max{0, γ·(y − y₀) − |φ|}, y₀ the traffic that names another link
-//! - `3`    a packet that names this link gets its share of φ and of h; any other of φ only.
-//!   If the feedback written is smaller than the one in the header, this link becomes the next
-//!   bottleneck; the receiver sends that back, and the sender names it in its packets
+//! - `3`    a packet that names this link gets its share of φ and of h, any other packet of φ only. If the feedback written
+//!   is smaller than the one in the header, this link becomes the next bottleneck. The receiver echoes it, and the sender
+//!   names it in its packets
 //!
 //! # Symbols
 //! | paper | here | unit |
@@ -23,45 +23,42 @@
 //! XCP's and eight bytes, XCP's acknowledgement and four (§3): 28 and 24.
 //!
 //! # Router
-//! [`Router`]: XCP's, with sums of their own for packets that name this link.
+//! [`Router`]: XCP's, with separate sums for packets that name this link.
 //!
 //! # Source
-//! [`Source`]: XCP's, and names the link that the newest acknowledgement named.
+//! [`Source`]: XCP's; it names the link that the last acknowledgement named.
 //!
 //! # Parameters
 //! [`Params`]: XCP's with all its variants, and when a router names its link.
 //!
 //! # Readings and deviations
-//! - The paper's pseudo-code is in a technical report that is not at hand; this follows §3: the
-//!   sums for h run over packets that name this link, those for φ over all.
-//! - The draft's residues hold what φ and h give together, and so what they take. Shuffling
-//!   "simultaneously allocates and deallocates" (§2.1), so a packet's part in it ends with
-//!   whichever residue ends first. XCP's residues end one at a time: a packet then gets the gains of
-//!   shuffling without the losses, which looks as if this link were not its bottleneck.
-//! - `claim = "full-link"` (default): a router whose φ is positive lowers feedback but names
-//!   nobody: it leaves 0 in the field, and a sender that gets 0 keeps the link it named. §1 speaks of
-//!   flows bottlenecked at a link, and a link with bandwidth to spare is nobody's bottleneck.
-//!   `claim = "least-feedback"` is §3 to the letter: the smaller feedback names the link, whatever φ.
-//!   In Fig. 1 the long flows' second link offers more than the first has to spare whenever their
-//!   whole-packet windows step down together (by a quarter, at windows of four packets); for a round
-//!   trip they then name the first link, take part in its shuffling and cannot use the gains. Of its
-//!   55 Mbit/s the short flow is left 54, 52, 45 and 42 with 4, 16, 64 and 256 long flows (the link at 99,
-//!   98, 93 and 91 %), where the paper has over 90 % (97 %); naming only full links gives 54, 53, 53, 52.
-//! - A sender that waits until a link has been named for some round trips would do as well on
-//!   Fig. 1, but leaves a flow over several full links at a fraction of its share.
-//! - A link's identifier is its number in the run plus one, where the paper draws 32 random bits; 0
-//!   is the sender's access, which every connection names first. No link is ever 0.
-//! - A packet without a round trip (a SYN) gets no feedback, and so names no link.
-//! - The receiver answers several packets at once with the newest nextBottleneckId.
-//! - Other readings are [`xcp`]'s.
+//! - The paper's pseudo-code is in a technical report that was not available. This follows §3: the sums for h are over
+//!   packets that name this link, those for φ over all.
+//! - The draft's residues limit what φ and h give together, and what they take. Shuffling "simultaneously allocates and
+//!   deallocates" (§2.1), so a packet's part in it ends with whichever residue ends first. XCP's residues end one at a
+//!   time: a packet then gets the gains of shuffling without the losses, as if this link were not its bottleneck.
+//! - `claim = "full-link"` (default): a router whose φ is positive lowers feedback but names no link. It writes 0, and a
+//!   sender that receives 0 keeps the link it named. §1 speaks of flows bottlenecked at a link, and a link with spare
+//!   bandwidth is no bottleneck.
+//! - `claim = "least-feedback"` is §3 to the letter: the smaller feedback names the link, for any φ. In Fig. 1 the long
+//!   flows' second link offers more than the first can spare whenever their whole-packet windows step down together (by a
+//!   quarter, at windows of four packets). For an RTT they then name the first link, take part in its shuffling and cannot
+//!   use the gains. Of its 55 Mbit/s the short flow gets 54, 52, 45 and 42 with 4, 16, 64 and 256 long flows (the link at
+//!   99, 98, 93 and 91 %), where the paper has over 90 % (97 %); naming only full links gives 54, 53, 53, 52.
+//! - A sender that waits until a link has been named for several RTTs would do as well on Fig. 1, but would leave a flow over
+//!   several full links at a fraction of its share.
+//! - A link's identifier is its number in the run plus one, where the paper draws 32 random bits. 0 is the sender's access,
+//!   which every connection names first; no link has 0.
+//! - A packet without an RTT (a SYN) gets no feedback, and so names no link.
+//! - The receiver acknowledges several packets at once with the last nextBottleneckId.
+//! - For everything else see [`xcp`].
 //!
 //! # Validation
-//! Tests below and the simulator's `xcp` tests. Fig. 1 with 4 to 256 long flows: the 155 Mbit/s link at
-//! 97 % and more, the short flow at 93 % of its share and more, no drops. Of N flows one gets the N-th
-//! part of φ in each d, so what the short flow lacks shrinks by a factor e in N·d/α: 51 s at 256 long
-//! flows, 210 s at 1024, whose windows of one packet cannot shrink and so keep their own link full.
-//! §4.3's rates within 3 %. §4.2 on an instance of Fig. 4 (80 flows, five links): links at 96 % and more,
-//! mean rates at 93 % of the share and more; to the letter of §3 98 and 96 %.
+//! Tests below and the simulator's `xcp` tests. Fig. 1 with 4 to 256 long flows: the 155 Mbit/s link at 97 % or more, the
+//! short flow at 93 % of its share or more, no drops. One of N flows gets a fraction 1/N of φ per d, so the short flow's
+//! deficit shrinks by a factor e in N·d/α: 51 s at 256 long flows, 210 s at 1024, whose windows of one packet cannot shrink
+//! and so keep their own link full. §4.3's rates within 3 %. §4.2 on an instance of Fig. 4 (80 flows, five links): links
+//! at 96 % or more, mean rates at 93 % of the share or more; with §3 to the letter 98 and 96 %.
 //!
 //! # References
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".
@@ -106,18 +103,18 @@ const ACCESS: u32 = 0;
 
 /// A link's identifier on the wire.
 const fn identifier(link: &LinkView) -> u32 {
-    // The last of 2³² links shares the one before it: better than the access.
+    // The last of 2³² links shares the identifier of the one before it, which is better than the access's.
     link.id.saturating_add(1)
 }
 
-/// XCP's header with the links that bound the flow.
+/// XCP's header with the links that limit the flow.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Header {
-    /// XCP's.
+    /// XCP's header.
     pub congestion: xcp::Header,
-    /// bottleneckId: the link that bounds the flow, as its sender knows.
+    /// bottleneckId: the link that limits the flow, as far as its sender knows.
     pub bottleneck: u32,
-    /// nextBottleneckId: the link that gave this packet the least.
+    /// nextBottleneckId: the link that gave this packet the smallest feedback.
     pub next_bottleneck: u32,
 }
 
@@ -147,12 +144,12 @@ impl Wire for Header {
     }
 }
 
-/// XCP's echo with the link that gave the least.
+/// XCP's echo with the link that gave the smallest feedback.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Echo {
-    /// XCP's.
+    /// XCP's echo.
     pub congestion: xcp::Echo,
-    /// nextBottleneckId of the newest packet.
+    /// nextBottleneckId of the last packet.
     pub next_bottleneck: u32,
 }
 
@@ -180,7 +177,7 @@ pub struct Router {
 }
 
 impl Router {
-    /// `[ixcp-2007:3]` The link that a packet names after this router has given it the least so far.
+    /// `[ixcp-2007:3]` Returns the link that a packet names after this router has lowered its feedback.
     fn named(&self) -> u32 {
         if self.claim == Claim::LeastFeedback || self.inner.is_full() { self.id } else { ACCESS }
     }
@@ -195,38 +192,38 @@ impl crate::protocol::Router<IXcp> for Router {
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         let header = passing.header.as_deref();
         let local = header.is_some_and(|h| h.bottleneck == self.id);
-        self.inner.load(passing.volume, passing.packets, header.map(|h| &h.congestion), local);
+        self.inner.count_arrival(passing.volume, passing.packets, header.map(|h| &h.congestion), local);
     }
 
     const DEPARTURES: bool = true;
 
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
-        self.inner.see_queue(link.queue);
+        self.inner.sample_queue(link.queue);
         if let Some(header) = passing.header.as_deref_mut() {
             let local = header.bottleneck == self.id;
-            if self.inner.feed(passing.volume, passing.packets, &mut header.congestion, local) {
+            if self.inner.write_feedback(passing.volume, passing.packets, &mut header.congestion, local) {
                 header.next_bottleneck = self.named();
             }
         }
     }
 
     fn poll_at(&self) -> Instant {
-        self.inner.due()
+        self.inner.next_timer_at()
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.inner.follow(link);
+        self.inner.set_capacity(link);
         self.inner.tick(link.queue, now);
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
-        self.inner.show(probe);
+        self.inner.record_signals(probe);
     }
 }
 
 // ---------------------------------------------------------------------------------- hosts
 
-/// XCP's receiver, which sends the bottleneck back as well.
+/// XCP's receiver, which also echoes the bottleneck.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     next_bottleneck: u32,
@@ -285,9 +282,9 @@ impl crate::protocol::Source<IXcp> for Source {
 crate::choice! {
     /// When a router names its link as a flow's next bottleneck.
     pub enum Claim {
-        /// It gives the least so far and has no bandwidth to spare.
+        /// It gives the smallest feedback so far and has no spare bandwidth.
         FullLink = "full-link",
-        /// It gives the least so far: ixcp-2007 §3 to the letter.
+        /// It gives the smallest feedback so far: ixcp-2007 §3 to the letter.
         LeastFeedback = "least-feedback",
     }
 }
@@ -301,7 +298,7 @@ xcp::xcp_params! {
 }
 
 impl Params {
-    /// XCP's part of them.
+    /// Returns XCP's part of them.
     const fn xcp(&self) -> xcp::Params {
         xcp::Params {
             alpha: self.alpha,
@@ -344,7 +341,7 @@ mod tests {
         Passing { now: Instant::ZERO, volume, packets: 1.0, kind: PacketKind::Data, header: Some(header) }
     }
 
-    /// The feedback of a packet that leaves, in bytes, and the header.
+    /// Returns the feedback, in bytes, and the header of a packet that leaves.
     fn leave(router: &mut Router, mut header: Header) -> (f64, Header) {
         router.on_departure(&link(), &mut passing(&mut header));
         match header.congestion {
@@ -353,7 +350,7 @@ mod tests {
         }
     }
 
-    /// Two flows of 100 ms and `bytes` in all heard for 100 ms: three quarters of it by one that is
+    /// A router after 100 ms of two flows with an RTT of 100 ms and `bytes` in all, three quarters of them by a flow that is
     /// bottlenecked here.
     fn router_after(bytes: f32, claim: Claim) -> Router {
         let params = Params { claim, first_interval: Duration::from_millis(100), ..Params::default() };
@@ -397,14 +394,14 @@ mod tests {
         let (feedback, _) = leave(&mut router, packet_of(4e3, HERE));
         let expected = 7.2e6 / 0.1 * 0.025 / 8.0 * 0.1 - 100.0;
         assert!((feedback / expected - 1.0).abs() < 0.01, "{feedback} is not {expected}");
-        // XCP would part the same sum among both flows; the flow that names another link gets none.
+        // XCP would divide the same sum between both flows; the flow that names another link gets none.
         let (feedback, _) = leave(&mut router, packet_of(4e3, 7));
         assert!(feedback.abs() < 1.0, "{feedback}");
     }
 
     /// `[ixcp-2007:3]` the smaller feedback names the bottleneck; by default a full link's only.
     #[test]
-    fn who_names_the_bottleneck() {
+    fn the_smaller_feedback_names_the_bottleneck() {
         for (bytes, claim, named) in [
             (1200e3, Claim::FullLink, HERE),
             (1000e3, Claim::FullLink, ACCESS),
@@ -439,7 +436,7 @@ mod tests {
         };
         assert_eq!(named_after(ACCESS), (ACCESS, ACCESS));
         assert_eq!(named_after(4), (4, ACCESS));
-        assert_eq!(named_after(ACCESS), (4, ACCESS), "nobody named: it stays");
+        assert_eq!(named_after(ACCESS), (4, ACCESS), "no link named: it stays");
         assert_eq!(named_after(2), (2, ACCESS));
     }
 }

@@ -1,4 +1,4 @@
-//! The protocols, one file each, each to be read beside its paper.
+//! The protocols: one file or folder each, to be read beside its paper.
 
 pub mod aecp;
 pub mod ixcp;

@@ -1,13 +1,11 @@
-//! P-XCP: XCP that gives more spare bandwidth to the flows that can take it.
+//! P-XCP: XCP that gives more spare bandwidth to the flows that can use it.
 //!
 //! # Law
 //! - `eq1`  φ = α·d·(c − y) − β·b, as in [`xcp`]
-//! - `5`    of all N flows only the N_b that are bottlenecked here can take up their part of φ:
-//!   so φ·N/N_b is dealt out
+//! - `5`    of all N flows only the N_b that are bottlenecked here can use their part of φ, so φ·N/N_b is allocated
 //!
-//! A router sees what earlier routers wrote, so it knows which flows are bottlenecked upstream. It
-//! cannot see the routers behind it: where flows are bottlenecked downstream it takes them for its own,
-//! N_b is N, and nothing changes (ixcp-2007 §5).
+//! A router sees what earlier routers wrote, so it knows which flows are bottlenecked upstream. It cannot see the routers
+//! behind it: it counts flows that are bottlenecked downstream as its own, N_b is N, and nothing changes (ixcp-2007 §5).
 //!
 //! # Symbols
 //! | paper | here | unit |
@@ -20,8 +18,8 @@
 //! XCP's, twenty bytes both ways.
 //!
 //! # Router
-//! [`xcp::Router`] with one factor. A flow is bottlenecked here if the packets that left in the last
-//! interval got their feedback from this router; ΣX over them, over the interval, is N_b.
+//! [`xcp::Router`] with one factor. A flow is bottlenecked here if this router lowered the feedback of its packets in the
+//! last interval; ΣX over those packets, divided by the interval, is N_b.
 //!
 //! # Source
 //! XCP's.
@@ -30,17 +28,17 @@
 //! [`xcp::Params`]: XCP's, with all its variants.
 //!
 //! # Readings and deviations
-//! - Zhou, Yeung and Li's paper is not at hand; this is what ixcp-2007 §5 tells of it: the factor
-//!   N/N_b, that it acts only where the other flows' bottleneck is upstream, and that it over-allocates.
-//! - Only bandwidth to be given is scaled: "allocates more bandwidth". A negative φ is taken from
-//!   all packets, also from those bottlenecked elsewhere, and eq. 2 keeps the φ of eq. 1.
-//! - N_b is taken as one where no flow is bottlenecked here, so the factor is at most N.
-//! - Other readings are [`xcp`]'s.
+//! - Zhou, Yeung and Li's paper was not available. This follows what ixcp-2007 §5 says about it: the factor N/N_b, that it
+//!   acts only where the other flows' bottleneck is upstream, and that it over-allocates.
+//! - Only a positive φ is scaled: "allocates more bandwidth". A negative φ is taken from all packets, also from those
+//!   bottlenecked elsewhere, and eq. 2 uses the φ of eq. 1.
+//! - N_b is at least one, also where no flow is bottlenecked here, so the factor is at most N.
+//! - For everything else see [`xcp`].
 //!
 //! # Validation
 //! Tests below and the simulator's `xcp` tests: on ixcp-2007's Fig. 1 the short flow gets what XCP
-//! gives it (43.0 to 24.6 of 55 Mbit/s for 4 to 256 long flows); with the two links exchanged, 94 %
-//! and more, where XCP gives 87 to 51 %, at the price of queues of up to a hundred packets.
+//! gives it (43.0 to 24.6 of 55 Mbit/s for 4 to 256 long flows). With the two links exchanged it gets 94 % or more, where
+//! XCP gives 87 to 51 %, but queues reach a hundred packets.
 //!
 //! # References
 //! Zhou, Yeung, Li, "P-XCP: A Transport Layer Protocol for Satellite IP Networks", GLOBECOM 2004.
@@ -56,7 +54,7 @@ pub struct PXcp;
 impl Protocol for PXcp {
     const INFO: Info = Info {
         name: "pxcp",
-        summary: "XCP that scales spare bandwidth by all flows over those bottlenecked here (2004)",
+        summary: "XCP that scales spare bandwidth by all flows over those bottlenecked at the router (2004)",
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: false,
@@ -85,8 +83,8 @@ mod tests {
     use crate::protocol::{LinkView, PacketKind, Passing, Router};
     use crate::units::{Duration, Instant, Rate, Volume};
 
-    /// Feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of
-    /// 100 Mbit/s, so φ/d is 0.4 · 20 Mbit/s; all but `here` were given −1 byte upstream.
+    /// Returns the feedback of one packet in the third interval of 100 ms. Ten flows of 8 Mbit/s share a link of
+    /// 100 Mbit/s, so φ/d is 0.4 · 20 Mbit/s; all but `here` flows got −1 byte upstream.
     fn feedback(here: u32, scaled: bool) -> f64 {
         let params = xcp::Params { first_interval: Duration::from_millis(100), ..xcp::Params::default() };
         let link = LinkView { id: 0, capacity: Rate::from_bps(100e6), target: None, queue: Volume::ZERO };
@@ -122,7 +120,7 @@ mod tests {
     }
 
     /// `[ixcp-2007:5]` 8 Mbit/s over ten flows and 100 packets each are 8 kbit/s, in 100 ms 100 bytes;
-    /// times N/N_b where the others are bottlenecked upstream, and once where they look like its own.
+    /// times N/N_b where the others are bottlenecked upstream, once where they seem to be bottlenecked here.
     #[test]
     fn spare_bandwidth_is_scaled() {
         for (here, scaled, bytes) in [(10, false, 100.0), (2, false, 100.0), (10, true, 100.0), (2, true, 500.0)] {

@@ -1,8 +1,8 @@
-//! A window without a law: what a host does when nobody controls it.
+//! A fixed window without a law.
 //!
 //! # Law
-//! None. The window is what the scenario says, for ever. It is the yardstick for the cost of
-//! the simulator itself and for queues that no law empties.
+//! None. The window stays what the scenario says. It is the reference for the cost of the simulator itself, and for queues
+//! that no law empties.
 //!
 //! # Symbols
 //! | RFC 6928 | here | unit |
@@ -23,12 +23,12 @@
 //! [`Params`]: the first window of RFC 6928 by default.
 //!
 //! # Readings and deviations
-//! Losses do not move the window: what a TCP makes of them is the very law that is left out here.
-//! After a time-out the host sends one packet until it is acknowledged, as under any law.
+//! Losses do not change the window: that reaction is the law which is left out here. After a timeout the host sends one
+//! packet until it is acknowledged, as under any law.
 //!
 //! # Validation
-//! One flow alone gets `window / RTT` up to the link's rate; the rest of its window stands in the
-//! queue: `packets_in_flight_fill_the_pipe_and_then_the_queue` of the simulator.
+//! One flow alone gets `window / RTT` up to the link's rate, and the rest of its window is queued:
+//! `packets_in_flight_fill_the_pipe_and_then_the_queue` of the simulator.
 //!
 //! # References
 //! RFC 6928, "Increasing TCP's Initial Window", 2013, for the default.
@@ -58,7 +58,7 @@ pub struct Window;
 impl Protocol for Window {
     const INFO: Info = Info {
         name: "window",
-        summary: "a fixed window and no law: the engine's yardstick",
+        summary: "a fixed window and no law: the reference for the engine",
         kind: Kind::EndToEnd,
         backends: &["sim", "fluid"],
         paced: false,

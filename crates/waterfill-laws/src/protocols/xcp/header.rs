@@ -9,20 +9,20 @@ use crate::units::{Rate, Volume};
 pub enum Header {
     /// The fields of katabi-2002.
     Katabi {
-        /// Round trip in seconds; 0 is not known yet.
+        /// RTT in seconds; 0 if not known yet.
         rtt: f32,
         /// Window in bytes (over the flow's weight).
         cwnd: f32,
-        /// How much the window shall change, in bytes.
+        /// Change of the window, in bytes.
         feedback: f32,
     },
     /// The fields of draft-falk.
     Falk {
-        /// Round trip in 2⁻²⁸ s; 0 is not known yet.
+        /// RTT in 2⁻²⁸ s; 0 if not known yet.
         rtt: u32,
         /// Time between two packets in 2⁻²⁸ s.
         x: u32,
-        /// How much the throughput shall change, in byte/s.
+        /// Change of the throughput, in byte/s.
         delta_throughput: i32,
     },
 }
@@ -32,16 +32,16 @@ const FRAME_BYTES: usize = 20;
 const PROTOCOL: u8 = 6;
 /// Version 2, in the upper four bits.
 const VERSION: u8 = 2 << 4;
-/// draft-falk's standard format, and two that are not the draft's.
+/// draft-falk's standard format, and two formats of our own.
 const FORMAT_FALK: u8 = 1;
 const FORMAT_KATABI: u8 = 14;
 const FORMAT_TOTAL: u8 = 15;
 /// draft-falk: 28 bits after the binary point.
 const TICKS_PER_S: f64 = (1 << 28) as f64;
-/// What a sender asks for, and no router writes.
+/// What a sender asks for; routers never write it.
 const ASK_KATABI: f32 = f32::MAX;
 const ASK_FALK: i32 = i32::MAX;
-/// Bounds sums of feedback: no window reaches it, and its sums stay far from infinity.
+/// Limit of sums of feedback: no window reaches it, and sums of it stay finite.
 pub(super) const FEEDBACK_MAX: f64 = 1e30;
 
 fn write_frame(format: u8, fields: [[u8; 4]; 4], out: &mut [u8], length: usize) {
@@ -56,24 +56,24 @@ fn read_frame(bytes: &[u8], length: usize) -> Option<(u8, [[u8; 4]; 4])> {
     known.then(|| (frame[2] & 0x0f, [word(4), word(8), word(12), word(16)]))
 }
 
-/// A float of the wire that is a finite number of at least `least`.
-fn real(bytes: [u8; 4], least: f32) -> Option<f32> {
-    Some(f32::from_be_bytes(bytes)).filter(|x| x.is_finite() && *x >= least)
+/// Reads a float; `None` unless it is finite and at least `min`.
+fn real(bytes: [u8; 4], min: f32) -> Option<f32> {
+    Some(f32::from_be_bytes(bytes)).filter(|x| x.is_finite() && *x >= min)
 }
 
-/// A volume of feedback as the wire carries it, short of [`ASK_KATABI`].
+/// Returns a volume of feedback as on the wire, below [`ASK_KATABI`].
 pub(super) fn quantise(bytes: f64) -> f32 {
     bytes.clamp(-FEEDBACK_MAX, FEEDBACK_MAX) as f32
 }
 
 impl Header {
-    /// What a sender writes.
+    /// Creates the header that a sender writes.
     pub(super) fn stamped(form: Form, rtt: Option<f64>, cwnd: Volume, packet: Volume) -> Self {
         let rtt_s = rtt.unwrap_or(0.0);
         match form {
             Form::Katabi => Self::Katabi { rtt: rtt_s as f32, cwnd: cwnd.as_bytes() as f32, feedback: ASK_KATABI },
             Form::Falk => {
-                // A round trip that is known is at least one tick; `as` saturates at 16 s.
+                // A known RTT is at least one tick; `as` saturates at 16 s.
                 let ticks = |s: f64| ((s * TICKS_PER_S + 0.5) as u32).max(u32::from(rtt.is_some()));
                 let x = ticks(inter_packet_time(rtt_s, packet, cwnd));
                 Self::Falk { rtt: ticks(rtt_s), x, delta_throughput: ASK_FALK }
@@ -81,7 +81,7 @@ impl Header {
         }
     }
 
-    /// The sender's round trip in seconds; none if it does not know.
+    /// Returns the sender's RTT in seconds; none if the sender does not know it.
     pub(super) fn rtt(&self) -> Option<f64> {
         let s = match *self {
             Self::Katabi { rtt, .. } => f64::from(rtt),
@@ -90,7 +90,7 @@ impl Header {
         (s > 0.0).then_some(s)
     }
 
-    /// X in seconds, summed over `packets`.
+    /// Returns X in seconds, summed over `packets`.
     pub(super) fn x(&self, volume: Volume, packets: f64) -> f64 {
         match *self {
             Self::Katabi { rtt, cwnd, .. } => {
@@ -100,7 +100,7 @@ impl Header {
         }
     }
 
-    /// The change of throughput so far; none before the first router.
+    /// Returns the change of throughput so far; none before the first router.
     pub(super) fn feedback(&self, rtt: f64) -> Option<Rate> {
         match *self {
             Self::Katabi { feedback, .. } => {
@@ -121,7 +121,7 @@ impl Header {
         }
     }
 
-    /// The header as the frame of a header of `length` bytes.
+    /// Encodes the header into a frame whose length field says `length` bytes.
     pub(in crate::protocols) fn write(&self, out: &mut [u8], length: usize) {
         let zero = [0; 4];
         match self {
@@ -136,7 +136,7 @@ impl Header {
         }
     }
 
-    /// Reads what [`Header::write`] wrote.
+    /// Decodes what [`Header::write`] wrote.
     pub(in crate::protocols) fn read(bytes: &[u8], length: usize) -> Option<Self> {
         match read_frame(bytes, length)? {
             (FORMAT_KATABI, [rtt, cwnd, feedback, _]) => {
@@ -196,19 +196,19 @@ impl Wire for Header {
     }
 }
 
-/// What an acknowledgement carries in the field Reverse_Feedback.
+/// The field Reverse_Feedback of an acknowledgement.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Echo {
-    /// How much the window shall change, in bytes, since the last acknowledgement.
+    /// Change of the window since the last acknowledgement, in bytes.
     Window(f32),
-    /// How much the throughput shall change, in byte/s, since the last acknowledgement.
+    /// Change of the throughput since the last acknowledgement, in byte/s.
     Throughput(i32),
-    /// XCP-r: all changes of the window since the connection began, in bytes.
+    /// XCP-r: the sum of all changes of the window since the start of the connection, in bytes.
     Total(f32),
 }
 
 impl Echo {
-    /// The echo as the frame of an echo of `length` bytes.
+    /// Encodes the echo into a frame whose length field says `length` bytes.
     pub(in crate::protocols) fn write(self, out: &mut [u8], length: usize) {
         let (format, field) = match self {
             Self::Window(bytes) => (FORMAT_KATABI, bytes.to_be_bytes()),
@@ -218,7 +218,7 @@ impl Echo {
         write_frame(format, [[0; 4], [0; 4], [0; 4], field], out, length);
     }
 
-    /// Reads what [`Echo::write`] wrote.
+    /// Decodes what [`Echo::write`] wrote.
     pub(in crate::protocols) fn read(bytes: &[u8], length: usize) -> Option<Self> {
         match read_frame(bytes, length)? {
             (FORMAT_KATABI, [.., field]) => real(field, f32::MIN).map(Self::Window),

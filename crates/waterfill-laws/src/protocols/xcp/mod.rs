@@ -1,10 +1,10 @@
-//! XCP: routers tell every packet by how much its sender's window shall change.
+//! XCP: routers write into every packet by how much its sender's window is to change.
 //!
 //! # Law
-//! Once a control interval, the mean round trip d of its traffic, a router decides how much its
-//! input shall change (efficiency), and parts this among packets so that flows become equal
-//! (fairness): gains are equal for every flow, losses are in proportion to its rate. As long as
-//! there is little to change it also moves γ of the traffic from all to all ("shuffling").
+//! Once per control interval, the mean RTT d of its traffic, a router decides how much its input is to change
+//! (efficiency). It divides the change among packets so that flows become equal (fairness): gains are equal for every
+//! flow, losses are in proportion to its rate. While the change is small, it also takes γ of the traffic from all flows
+//! and gives it back to all ("shuffling").
 //!
 //! - `eq1`  φ = α·d·(c − y) − β·b, a volume; here φ/d = α·(c − y) − β·b/d, a rate
 //! - `eq2`  h = max{0, γ·y − |φ|}
@@ -13,8 +13,8 @@
 //! - `cn`   C_n = (h + max{−φ, 0}) / Σs: a packet of s bytes loses C_n·s
 //! - `d`    d = Σ(rtt·X) / ΣX, the mean over flows
 //! - `x`    X = rtt·s/cwnd, the time between two packets of a flow
-//! - `residue` a packet gets min(C_p·X, what is left of the gains) − min(C_n·s, what is left of the
-//!   losses). If an earlier router gave less, that stays, and the difference counts as a loss dealt out
+//! - `residue` a packet gets min(C_p·X, gains left) − min(C_n·s, losses left). If an earlier router gave less, that stays,
+//!   and the difference counts as an allocated loss
 //! - `cwnd` cwnd ← max{cwnd + feedback, s} with every acknowledgement
 //!
 //! # Symbols
@@ -26,7 +26,7 @@
 //! | X, ΣX | `x`, `arrived.x` | s |
 //! | Σs | `arrived.volume` | bytes |
 //! | C_p, C_n | `gain`, `loss` | bit/s per s, bit/s per byte |
-//! | what is left | `residue_gain`, `residue_loss` | bit/s |
+//! | gains and losses left | `residue_gain`, `residue_loss` | bit/s |
 //! | cwnd, rtt, H_feedback | `Header::Katabi` | bytes, s, bytes |
 //! | RTT, X, Delta_Throughput | `Header::Falk` | 2⁻²⁸ s, 2⁻²⁸ s, byte/s |
 //!
@@ -36,8 +36,8 @@
 //! Reverse_Feedback). Under `header = "katabi"` the fields are rtt, cwnd and feedback as 32-bit floats.
 //!
 //! # Router
-//! [`Router`]: three sums at a packet's arrival, one feedback at its departure; C_p and C_n once
-//! every d, the persistent queue once every (d − queue/c)/2.
+//! [`Router`]: three sums at a packet's arrival, one feedback at its departure; C_p and C_n once per d, the persistent
+//! queue once per (d − queue/c)/2.
 //!
 //! # Source
 //! [`Source`]: adds the feedback to its window.
@@ -46,38 +46,36 @@
 //! [`Params`]: α, β, γ as in ixcp-2007 §2.1; intervals as in the authors' simulator.
 //!
 //! # Readings and deviations
-//! - Katabi's fields by default; the arithmetic is the draft's, with changes of throughput and
-//!   residues, under both headers. Δcwnd = Δthroughput·rtt makes them one: katabi-2002's
-//!   p_i = ξ_p·rtt²·s/cwnd is C_p·X·rtt, its n_i = ξ_n·rtt·s is C_n·s·rtt.
-//! - katabi-2002 gives its fields no widths. 32-bit floats keep a window to 6·10⁻⁸; whole bytes
-//!   of feedback could not tell less than 0.1 % of a packet, and X no 100 Gbit/s in 2⁻²⁸ s.
-//! - The frame's first word is checked for length, version and format, not for the protocol it names.
-//! - In eq. 1 d is the control interval: the mean round trip, kept within `min_interval` and
-//!   `max_interval`. Over a longer interval than d, β·b/d would drain the queue several times over.
-//! - An interval without a single round trip in its packets starts the next with `first_interval`.
-//! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at
-//!   least 2 ms as in the authors' simulator; the packet in service does not count.
-//! - A packet without a round trip (a SYN) is load and is not written to. Somebody else's packet is
-//!   load as well, and acknowledgements are load of the way back.
-//! - Every sender wants as much as it can get: it asks for the largest number of the field. Where
-//!   that number comes back no router wrote, and the window stays.
-//! - A gain is not taken up while less than half of the window is in use (RFC 7661's concern; the
-//!   draft's sender would ask for no more than it needs).
+//! - Katabi's fields are the default. The arithmetic is the draft's, with changes of throughput and residues, under both
+//!   headers. Δcwnd = Δthroughput·rtt makes them equivalent: katabi-2002's p_i = ξ_p·rtt²·s/cwnd is C_p·X·rtt, and its
+//!   n_i = ξ_n·rtt·s is C_n·s·rtt.
+//! - katabi-2002 gives no widths of its fields. 32-bit floats hold a window to 6·10⁻⁸. Whole bytes of feedback could not
+//!   express less than 0.1 % of a packet, and 2⁻²⁸ s is too coarse for X at 100 Gbit/s.
+//! - The first word of the frame is checked for length, version and format, not for the next protocol.
+//! - In eq. 1 d is the control interval: the mean RTT, limited to `min_interval` and `max_interval`. Over an interval longer
+//!   than d, β·b/d would drain the queue several times over.
+//! - After an interval without any RTT in its packets, the next interval is `first_interval`.
+//! - The persistent queue is the smallest of the last (d − queue/c)/2, the draft's interval, at least 2 ms as in the
+//!   authors' simulator. The packet in service does not count.
+//! - A packet without an RTT (a SYN) is load and gets no feedback. A packet of another protocol is load as well, and
+//!   acknowledgements are load of the reverse direction.
+//! - Every sender asks for as much as possible: the largest number of the field. If that number comes back, no router wrote
+//!   it, and the window stays.
+//! - A gain is not used while less than half of the window is in use (RFC 7661's concern; the draft's sender would ask for
+//!   no more than it needs).
 //! - No paper gives the first window: it is the smallest, one packet.
-//! - On a loss the window is halved and on a time-out it falls to one packet, as TCP's would:
-//!   katabi-2002 leaves TCP's answer in place.
+//! - A loss halves the window and a timeout reduces it to one packet, as in TCP: katabi-2002 leaves TCP's reaction in place.
 //! - Weights as in katabi-2002 §6: the sender states cwnd/weight, and so gains `weight` times as much.
-//! - `feedback_at = "receiver"` is XCP-r (López Pacheco and Pham 2005): the receiver sums up all
-//!   feedback, and every acknowledgement carries the sum: the window, less where it began and
-//!   what the sender itself cut off. A lost acknowledgement loses nothing.
-//! - A router that does not speak XCP on the path is not seen: its queue fills until packets are lost.
+//! - `feedback_at = "receiver"` is XCP-r (López Pacheco and Pham 2005): the receiver sums all feedback, and every
+//!   acknowledgement carries the sum, which is the window less its first value and less the sender's own reductions. A lost
+//!   acknowledgement loses nothing.
+//! - A router on the path that does not implement XCP goes unnoticed: its queue fills until packets are lost.
 //!
 //! # Validation
-//! Equation tests below. The simulator's `xcp` tests: one bottleneck with both headers, weights and
-//! lost acknowledgements; on ixcp-2007's Fig. 1 the short flow's rate against the equilibrium
-//! x = (y/N)·γy/(γy − α(c − y)) that eq. 1 and 2 have there (within 2 % for 4 to 256 long flows and
-//! for 1024, whose windows of one packet cannot shrink); on aecp-2010's Fig. 9 and 10 the 338 Mbit/s of
-//! the flow before the narrow link (within 1 %), and 369 where the paper has 365 behind it, for
+//! Equation tests below. The simulator's `xcp` tests: one bottleneck with both headers, weights and lost acknowledgements.
+//! On ixcp-2007's Fig. 1 the short flow's rate agrees with the equilibrium x = (y/N)·γy/(γy − α(c − y)) of eq. 1 and 2 there,
+//! within 2 % for 4 to 256 long flows and for 1024, whose windows of one packet cannot shrink. On aecp-2010's Fig. 9 and 10
+//! the flow before the narrow link has 338 Mbit/s (within 1 %). Behind it there are 369 where the paper has 365, because
 //! the residues let local flows keep what an earlier router took from the others.
 //!
 //! # References
@@ -106,17 +104,17 @@ use crate::protocol::{Host, Info, Kind, Protocol, Signal};
 #[derive(Debug)]
 pub struct Xcp;
 
-/// What XCP's routers, and those of its descendants, show.
+/// The signals of XCP and of the protocols based on it.
 pub(super) const SIGNALS: &[Signal] = &[
-    Signal { name: "spare", unit: "bit/s", doc: "the change φ/d of its input that the router asks for" },
-    Signal { name: "shuffled", unit: "bit/s", doc: "the traffic h/d that the router moves from all to all" },
+    Signal { name: "spare", unit: "bit/s", doc: "the change φ/d of its input that the router requests" },
+    Signal { name: "shuffled", unit: "bit/s", doc: "the traffic h/d that the router shuffles" },
     Signal { name: "interval", unit: "s", doc: "the router's control interval d" },
 ];
 
 impl Protocol for Xcp {
     const INFO: Info = Info {
         name: "xcp",
-        summary: "routers tell each packet how its window shall change; AIMD in the routers (2002)",
+        summary: "routers write each packet's change of window; AIMD in the routers (2002)",
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: false,

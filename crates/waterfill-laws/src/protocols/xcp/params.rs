@@ -1,13 +1,13 @@
-//! Parameters of XCP, and the list of them that its descendants extend.
+//! Parameters of XCP, and the macro by which iXCP extends them.
 
 use crate::params::{ParamError, require};
 
 crate::choice! {
     /// Which congestion header.
     pub enum Form {
-        /// Window, round trip and feedback in bytes.
+        /// Window, RTT and feedback in bytes.
         Katabi = "katabi",
-        /// Round trip, time between packets and change of throughput.
+        /// RTT, time between packets and change of throughput.
         Falk = "falk",
     }
 }
@@ -22,7 +22,7 @@ crate::choice! {
     }
 }
 
-/// The parameters of XCP, followed by those of a descendant.
+/// Declares the parameters of XCP, followed by those of a protocol based on it.
 macro_rules! xcp_params {
     ($(#[$meta:meta])* { $($more:tt)* }) => {
         $crate::params! {
@@ -42,13 +42,13 @@ macro_rules! xcp_params {
                     "katabi-2002; receiver: López Pacheco and Pham 2005";
                 /// The window before any feedback, in packets.
                 first_window: f64 = 1.0, "reading: the smallest window";
-                /// Whether a loss halves the window, and a time-out makes it one packet.
+                /// Whether a loss halves the window, and a timeout reduces it to one packet.
                 halve_on_loss: bool = true, "katabi-2002: as TCP";
                 /// The shortest control interval.
                 min_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1), "the authors' ns-2 module";
                 /// The longest control interval.
                 max_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1000), "the authors' ns-2 module";
-                /// The control interval before any round trip is known.
+                /// The control interval before any RTT is known.
                 first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module";
                 $($more)*
             }

@@ -5,14 +5,14 @@ use super::{Echo, Family, FeedbackAt, Form, Header, Params};
 use crate::protocol::Received;
 use crate::units::Instant;
 
-/// The receiver: sends feedback back, summed over the packets that it acknowledges at once.
+/// The receiver: returns the feedback, summed over the packets of one acknowledgement.
 #[derive(Clone, Debug)]
 pub struct Receiver {
     form: Form,
     apply: FeedbackAt,
     /// Feedback since the last acknowledgement: bytes, or byte/s with draft-falk's header.
     fresh: f64,
-    /// All changes of the window in bytes (XCP-r).
+    /// Sum of all changes of the window in bytes (XCP-r).
     total: f64,
 }
 

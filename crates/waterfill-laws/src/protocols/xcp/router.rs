@@ -4,18 +4,18 @@ use super::{Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-/// How XCP and its descendants differ in what a router deals out.
+/// How the routers of XCP, iXCP and P-XCP allocate bandwidth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rule {
-    /// XCP, as the draft has it.
+    /// XCP, as in the draft.
     Draft,
-    /// iXCP: a packet's part in shuffling ends with the gains or the losses left, whichever is first.
+    /// iXCP: a packet takes part in shuffling by what is left of the gains or of the losses, whichever is less.
     Paired,
-    /// P-XCP: spare bandwidth times all flows over those that are bottlenecked here.
+    /// P-XCP: spare bandwidth is multiplied by all flows over those bottlenecked here.
     Scaled,
 }
 
-/// The router of one link direction: XCP's, and the arithmetic of its descendants'.
+/// The router of one link direction, for XCP and the protocols based on it.
 ///
 /// A packet is *local* if it takes part in shuffling: always in XCP, if bottlenecked here in iXCP.
 #[derive(Clone, Debug)]
@@ -27,23 +27,23 @@ pub struct Router {
     bounds: (Duration, Duration),
     first_interval: Duration,
     rule: Rule,
-    /// The running interval and its sums.
+    /// The current interval and its sums.
     interval: Duration,
     arrived: Sums,
     arrived_local: Sums,
     /// Σ(rtt·X) in s².
     sum_rtt_x: f64,
-    /// ΣX over packets that left, and over those of them to which this router gave the least.
+    /// ΣX over packets that left, and over those whose feedback this router lowered.
     left_x: f64,
     lowered_x: f64,
-    /// What the last interval's sums decided.
+    /// Results of the last interval.
     spare: Rate,
     shuffled: Rate,
     gain: Factors,
     loss: Factors,
     residue_gain: Rate,
     residue_loss: Rate,
-    /// The persistent queue, and the smallest since it was taken.
+    /// The persistent queue, and the smallest queue since it was measured.
     queue: Volume,
     queue_min: Volume,
     next_control: Instant,
@@ -57,7 +57,7 @@ struct Sums {
     x: f64,
 }
 
-/// C_p or C_n: what every packet gets, and what a local one gets besides, for each unit of X or s.
+/// C_p or C_n: what every packet gets, and what a local one gets in addition, per unit of X or s.
 #[derive(Clone, Copy, Debug, Default)]
 struct Factors {
     all: Rate,
@@ -69,13 +69,13 @@ impl Factors {
         self.with(f64::from(u8::from(local)))
     }
 
-    /// With a part of what is for local packets.
+    /// Returns the factor with a part of what local packets get.
     fn with(self, part: f64) -> Rate {
         self.all + part * self.local
     }
 }
 
-/// The least time over which the smallest queue is taken (2 ms in the authors' simulator).
+/// The minimum time over which the smallest queue is measured (2 ms in the authors' simulator).
 const QUEUE_INTERVAL_MIN: Duration = Duration::from_millis(2);
 
 impl Router {
@@ -107,8 +107,14 @@ impl Router {
         }
     }
 
-    /// A packet arrives: its load, and if it is ours what it says of its flow.
-    pub(in crate::protocols) fn load(&mut self, volume: Volume, packets: f64, header: Option<&Header>, local: bool) {
+    /// Counts an arriving packet as load, and what its header says about its flow.
+    pub(in crate::protocols) fn count_arrival(
+        &mut self,
+        volume: Volume,
+        packets: f64,
+        header: Option<&Header>,
+        local: bool,
+    ) {
         self.arrived.volume += volume;
         let Some(header) = header else { return };
         if local {
@@ -124,15 +130,15 @@ impl Router {
         }
     }
 
-    /// The queue as a packet leaves it.
-    pub(in crate::protocols) fn see_queue(&mut self, queue: Volume) {
+    /// Samples the queue when a packet leaves it.
+    pub(in crate::protocols) fn sample_queue(&mut self, queue: Volume) {
         if queue < self.queue_min {
             self.queue_min = queue;
         }
     }
 
-    /// `[draft-falk:residue]` Writes a packet's feedback at its departure; whether it was lowered.
-    pub(in crate::protocols) fn feed(
+    /// `[draft-falk:residue]` Writes a packet's feedback at its departure; returns whether it was lowered.
+    pub(in crate::protocols) fn write_feedback(
         &mut self,
         volume: Volume,
         packets: f64,
@@ -151,7 +157,7 @@ impl Router {
         let own = gain - loss;
         let lowered = match header.feedback(rtt) {
             Some(given) if given <= own => {
-                // What an earlier router took away was not ours to take: it counts as a loss dealt out.
+                // An earlier router gave less: the difference counts as a loss that this router has allocated.
                 loss = (loss + (own - given)).min(self.residue_loss);
                 gain = given + loss;
                 false
@@ -170,17 +176,17 @@ impl Router {
         lowered
     }
 
-    /// Whether all capacity is in use: nothing to spare, or too much load.
+    /// Returns whether all capacity is in use: no spare bandwidth, or too much load.
     pub(in crate::protocols) fn is_full(&self) -> bool {
         self.spare <= Rate::ZERO
     }
 
-    pub(in crate::protocols) fn due(&self) -> Instant {
+    pub(in crate::protocols) fn next_timer_at(&self) -> Instant {
         self.next_control.min(self.next_queue)
     }
 
-    /// The link's capacity may have changed.
-    pub(in crate::protocols) fn follow(&mut self, link: &LinkView) {
+    /// Takes the link's capacity, which may have changed.
+    pub(in crate::protocols) fn set_capacity(&mut self, link: &LinkView) {
         self.capacity = usable(link);
     }
 
@@ -197,7 +203,7 @@ impl Router {
         }
     }
 
-    /// The end of a control interval.
+    /// Ends a control interval.
     fn control(&mut self) {
         let heard = self.arrived.x > 0.0 && self.arrived.volume > Volume::ZERO;
         let lasted = self.interval.as_secs();
@@ -232,7 +238,7 @@ impl Router {
         (self.left_x, self.lowered_x) = (0.0, 0.0);
     }
 
-    pub(in crate::protocols) fn show(&self, probe: &mut dyn Probe) {
+    pub(in crate::protocols) fn record_signals(&self, probe: &mut dyn Probe) {
         probe.record("spare", self.spare.as_bps());
         probe.record("shuffled", self.shuffled.as_bps());
         probe.record("interval", self.interval.as_secs());
@@ -245,33 +251,33 @@ impl<P: Family> crate::protocol::Router<P> for Router {
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
-        self.load(passing.volume, passing.packets, passing.header.as_deref(), true);
+        self.count_arrival(passing.volume, passing.packets, passing.header.as_deref(), true);
     }
 
     const DEPARTURES: bool = true;
 
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Header>) {
-        self.see_queue(link.queue);
+        self.sample_queue(link.queue);
         if let Some(header) = passing.header.as_deref_mut() {
-            self.feed(passing.volume, passing.packets, header, true);
+            self.write_feedback(passing.volume, passing.packets, header, true);
         }
     }
 
     fn poll_at(&self) -> Instant {
-        self.due()
+        self.next_timer_at()
     }
 
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        self.follow(link);
+        self.set_capacity(link);
         self.tick(link.queue, now);
     }
 
     fn observe(&self, probe: &mut dyn Probe) {
-        self.show(probe);
+        self.record_signals(probe);
     }
 }
 
-/// c: a link's own target's share of its capacity.
+/// c: the capacity times the link's own target.
 fn usable(link: &LinkView) -> Rate {
     link.target.unwrap_or(1.0) * link.capacity
 }
@@ -281,17 +287,17 @@ fn spare(alpha: f64, beta: f64, capacity: Rate, input: Rate, queue: Volume, inte
     alpha * (capacity - input) - beta * (queue / interval)
 }
 
-/// `[ixcp-2007:eq2]` `[ixcp-2007:eq3]` h/d = max{0, γ·y − |φ/d|}, y of the packets that take part.
+/// `[ixcp-2007:eq2]` `[ixcp-2007:eq3]` h/d = max{0, γ·y − |φ/d|}, y of the local packets.
 fn shuffled(gamma: f64, input: Rate, spare: Rate) -> Rate {
     (gamma * input - spare.max(-1.0 * spare)).max(Rate::ZERO)
 }
 
-/// `[draft-falk:cp]` `[draft-falk:cn]` What there is to deal out over the sum it is dealt by.
+/// `[draft-falk:cp]` `[draft-falk:cn]` What is allocated, over the sum that it is in proportion to.
 fn over(change: Rate, sum: f64) -> Rate {
     if sum > 0.0 { change / sum } else { Rate::ZERO }
 }
 
-/// `[ixcp-2007:2.1]` The part of what a packet is due that is still there to be dealt out.
+/// `[ixcp-2007:2.1]` The share of a packet's due that is still left to allocate.
 fn part_left(given: Rate, due: Rate) -> f64 {
     if due > Rate::ZERO { given / due } else { 1.0 }
 }
@@ -301,8 +307,8 @@ fn mean_rtt(sum_rtt_x: f64, sum_x: f64) -> f64 {
     sum_rtt_x / sum_x
 }
 
-/// `[ixcp-2007:5]` N/N_b with N = ΣX/d and N_b the same over packets lowered here; N_b is at least 1,
-/// the factor too.
+/// `[ixcp-2007:5]` N/N_b with N = ΣX/d and N_b the same sum over packets lowered here; both N_b and the factor are at
+/// least 1.
 fn spare_scale(left_x: f64, lowered_x: f64, interval: f64) -> f64 {
     (left_x / lowered_x.max(interval)).max(1.0)
 }
@@ -330,7 +336,7 @@ mod tests {
         close(spare(0.4, 0.226, c, c, bytes(10e3), d).as_bps(), -0.226 * MBPS, 1e-12);
     }
 
-    /// `[ixcp-2007:eq2]` γ·150 − 2 either way; at 124 of 155 Mbit/s (80 %) nothing is left to shuffle.
+    /// `[ixcp-2007:eq2]` γ·150 − 2 either way; at 124 of 155 Mbit/s (80 %) nothing is shuffled.
     #[test]
     fn eq2_shuffled() {
         close(shuffled(0.1, bps(150.0 * MBPS), bps(2.0 * MBPS)).as_bps(), 13.0 * MBPS, 1e-12);
@@ -338,27 +344,27 @@ mod tests {
         assert_eq!(shuffled(0.1, bps(100.0 * MBPS), bps(12.4 * MBPS)), Rate::ZERO);
     }
 
-    /// `[katabi-2002:d]` flows of 40 and 80 ms count once each: 60 ms, whatever their windows.
+    /// `[katabi-2002:d]` flows of 40 and 80 ms count once each: 60 ms, for any windows.
     #[test]
     fn d_is_the_mean_over_flows() {
         let mut router = Router::with_rule(&Params::default(), &link(), Rule::Draft);
         for (rtt, cwnd) in [(0.04, 10e3), (0.08, 80e3)] {
             // In 160 ms a flow sends 0.16/rtt windows.
             for _ in 0..(0.16 / rtt * cwnd / 1000.0_f64).round() as u32 {
-                router.load(bytes(1000.0), 1.0, Some(&packet_of(Form::Katabi, rtt, cwnd)), true);
+                router.count_arrival(bytes(1000.0), 1.0, Some(&packet_of(Form::Katabi, rtt, cwnd)), true);
             }
         }
         router.tick(Volume::ZERO, Instant::from_secs(0.05));
         close(router.interval.as_secs(), 0.06, 1e-6);
     }
 
-    /// A router that has heard a 100 ms interval of two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
+    /// A router after a 100 ms interval with two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
     fn after_one_interval(form: Form, rule: Rule) -> Router {
         let params = Params { header: form, first_interval: Duration::from_millis(100), ..Params::default() };
         let mut router = Router::with_rule(&params, &link(), rule);
         for cwnd in [800e3, 200e3] {
             for _ in 0..(cwnd / 1000.0) as u32 {
-                router.load(bytes(1000.0), 1.0, Some(&packet_of(form, 0.1, cwnd)), true);
+                router.count_arrival(bytes(1000.0), 1.0, Some(&packet_of(form, 0.1, cwnd)), true);
             }
         }
         router.tick(Volume::ZERO, Instant::from_secs(0.1));
@@ -373,8 +379,8 @@ mod tests {
             let mut router = after_one_interval(form, Rule::Draft);
             for (cwnd, gain) in [(800e3, 5e3), (200e3, 20e3)] {
                 let mut header = packet_of(form, 0.1, cwnd);
-                assert!(router.feed(bytes(1000.0), 1.0, &mut header, true));
-                // Katabi's feedback is the window's: the throughput's times 100 ms.
+                assert!(router.write_feedback(bytes(1000.0), 1.0, &mut header, true));
+                // Katabi's feedback is the change of the window: the throughput's times 100 ms.
                 let per_s = if form == Form::Katabi { 10.0 } else { 1.0 };
                 close(feedback(&header) * per_s * 8.0, gain, 1e-4);
             }
@@ -390,7 +396,7 @@ mod tests {
         (router.queue, router.interval) = (bytes(50e3), Duration::from_millis(100));
         for cwnd in [800e3, 200e3] {
             for _ in 0..(cwnd / 1000.0) as u32 {
-                router.load(bytes(1000.0), 1.0, Some(&packet_of(Form::Katabi, 0.1, cwnd)), true);
+                router.count_arrival(bytes(1000.0), 1.0, Some(&packet_of(Form::Katabi, 0.1, cwnd)), true);
             }
         }
         router.control();
@@ -398,42 +404,42 @@ mod tests {
         close(router.shuffled.as_bps(), 0.904 * MBPS, 1e-6);
         for (cwnd, change) in [(800e3, 4.0 - 0.904 * 0.8), (200e3, 4.0 - 0.904 * 0.2)] {
             let mut header = packet_of(Form::Katabi, 0.1, cwnd);
-            router.feed(bytes(1000.0), 1.0, &mut header, true);
+            router.write_feedback(bytes(1000.0), 1.0, &mut header, true);
             close(feedback(&header) * 8.0 / 0.1 * (cwnd / 1000.0), change * MBPS, 1e-5);
         }
     }
 
-    /// `[draft-falk:residue]` all that was to be given is given in an interval, and no more.
+    /// `[draft-falk:residue]` an interval allocates all of the gains, and no more.
     #[test]
-    fn residues_bound_what_is_given() {
+    fn residues_limit_what_is_allocated() {
         let mut router = after_one_interval(Form::Katabi, Rule::Draft);
         let mut given = 0.0;
         for _ in 0..3000 {
             let mut header = packet_of(Form::Katabi, 0.1, 800e3);
-            router.feed(bytes(1000.0), 1.0, &mut header, true);
+            router.write_feedback(bytes(1000.0), 1.0, &mut header, true);
             given += feedback(&header) * 8.0 / 0.1;
         }
         close(given, 8.0 * MBPS, 1e-5);
     }
 
-    /// `[draft-falk:residue]` what an earlier router gave stays if it is less, and uses up no more than that.
+    /// `[draft-falk:residue]` a smaller feedback of an earlier router stays, and uses up only that much.
     #[test]
     fn an_earlier_router_that_gave_less_prevails() {
         let mut router = after_one_interval(Form::Falk, Rule::Draft);
         let mut header = packet_of(Form::Falk, 0.1, 200e3); // would get 20 kbit/s
         header.set_feedback(bps(8e3), 0.1);
-        assert!(!router.feed(bytes(1000.0), 1.0, &mut header, true));
+        assert!(!router.write_feedback(bytes(1000.0), 1.0, &mut header, true));
         assert_eq!(header.feedback(0.1), Some(bps(8e3)));
         close(router.residue_gain.as_bps(), 8.0 * MBPS - 8e3, 1e-9);
-        // With losses to deal out, the difference is one of them: 20 − 8 kbit/s, so the gain is 20.
+        // With losses to allocate, the difference is one of them: 20 − 8 kbit/s, so the gain is 20.
         router.residue_loss = bps(1.0 * MBPS);
         let before = router.residue_gain;
-        router.feed(bytes(1000.0), 1.0, &mut header, true);
+        router.write_feedback(bytes(1000.0), 1.0, &mut header, true);
         close(router.residue_loss.as_bps(), 1.0 * MBPS - 12e3, 1e-4);
         close((before - router.residue_gain).as_bps(), 20e3, 1e-4);
     }
 
-    /// The smallest queue of an interval counts, and the longest does not.
+    /// The smallest queue of an interval counts, not the longest.
     #[test]
     fn the_persistent_queue_is_the_smallest() {
         let mut router = Router::with_rule(&Params::default(), &link(), Rule::Draft);
@@ -454,8 +460,8 @@ mod tests {
     fn a_syn_is_load_and_nothing_else() {
         let mut router = after_one_interval(Form::Katabi, Rule::Draft);
         let mut header = Header::stamped(Form::Katabi, None, bytes(1000.0), bytes(40.0));
-        router.load(bytes(40.0), 1.0, Some(&header), true);
-        assert!(!router.feed(bytes(40.0), 1.0, &mut header, true));
+        router.count_arrival(bytes(40.0), 1.0, Some(&header), true);
+        assert!(!router.write_feedback(bytes(40.0), 1.0, &mut header, true));
         assert_eq!((header.feedback(0.1), router.arrived.x), (None, 0.0));
         assert_eq!(router.arrived.volume, bytes(40.0));
     }
@@ -469,7 +475,7 @@ mod tests {
             router.loss.local = bps(10.0); // per byte
             (router.residue_gain, router.residue_loss) = (bps(2500.0), bps(100e3));
             let mut header = packet_of(Form::Falk, 0.1, 200e3); // X = 0.5 ms: due are 5 and 10 kbit/s
-            router.feed(bytes(1000.0), 1.0, &mut header, true);
+            router.write_feedback(bytes(1000.0), 1.0, &mut header, true);
             close(router.residue_loss.as_bps(), loss_left, 1e-4);
         }
     }

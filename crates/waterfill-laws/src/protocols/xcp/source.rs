@@ -4,7 +4,7 @@ use super::{Echo, Family, Form, Header, Params};
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Sending};
 use crate::units::{Instant, Volume};
 
-/// The source: its window changes by what comes back.
+/// The source: adds the feedback to its window.
 #[derive(Clone, Debug)]
 pub struct Source {
     form: Form,
@@ -12,15 +12,15 @@ pub struct Source {
     weight: f64,
     packet: Volume,
     pub(super) cwnd: Volume,
-    /// Smoothed round trip in seconds.
+    /// Smoothed RTT in seconds.
     srtt: Option<f64>,
-    /// XCP-r: the sum in the newest acknowledgement.
+    /// XCP-r: the sum in the last acknowledgement.
     total: f64,
 }
 
-/// No window is larger: 10¹⁵ bytes are a second at 8 Pbit/s.
+/// The largest window: 10¹⁵ bytes are one second at 8 Pbit/s.
 const WINDOW_MAX: Volume = Volume::from_bytes(1e15);
-/// RFC 6298's weight of a new round trip.
+/// RFC 6298's weight of a new RTT sample.
 const RTT_GAIN: f64 = 1.0 / 8.0;
 
 impl Source {
@@ -37,7 +37,7 @@ impl Source {
     }
 
     pub(in crate::protocols) fn stamp(&self, sending: &Sending) -> Header {
-        // A SYN states no round trip: it asks for nothing that a router would have to keep.
+        // A SYN states no RTT, so that routers give it no feedback.
         let rtt = self.srtt.filter(|_| sending.kind != PacketKind::Syn);
         Header::stamped(self.form, rtt, self.cwnd / self.weight, sending.volume)
     }

@@ -62,7 +62,7 @@ fn x_is_the_time_between_packets() {
 }
 
 #[test]
-fn what_no_router_wrote_can_be_told_from_all_that_one_writes() {
+fn a_field_without_a_router_differs_from_any_written_one() {
     for form in [Form::Katabi, Form::Falk] {
         let mut header = packet_of(form, 0.08, 1e5);
         assert_eq!(header.feedback(0.08), None);
@@ -118,7 +118,7 @@ fn an_unused_window_does_not_grow() {
 }
 
 #[test]
-fn losses_cut_the_window_as_tcp_would() {
+fn losses_reduce_the_window_as_in_tcp() {
     let mut cut = source(&Params { first_window: 100.0, ..Params::default() });
     cut.on_event(Event::Loss);
     assert_eq!(cut.cwnd, bytes(50e3));
@@ -149,12 +149,12 @@ fn received(form: Form, change: Option<f64>) -> Received<Header> {
 }
 
 #[test]
-fn an_acknowledgement_sums_what_it_answers() {
+fn an_acknowledgement_sums_the_feedback_of_its_packets() {
     for (form, sum) in [(Form::Katabi, Echo::Window(300.0)), (Form::Falk, Echo::Throughput(3000))] {
         let mut receiver = Receiver::new(&Params { header: form, ..Params::default() });
         receiver.on_data(&received(form, Some(1000.0)));
         receiver.on_data(&received(form, Some(2000.0)));
-        receiver.on_data(&received(form, None)); // no router wrote
+        receiver.on_data(&received(form, None)); // no router wrote it
         assert_eq!(receiver.echo(Instant::ZERO), sum);
         assert_eq!(feedback_of(receiver.echo(Instant::ZERO)), 0.0);
     }
@@ -167,9 +167,9 @@ fn feedback_of(echo: Echo) -> f64 {
     }
 }
 
-/// XCP-r: whichever acknowledgements are lost, the last one tells all.
+/// XCP-r: the last acknowledgement carries the whole sum, whichever others are lost.
 #[test]
-fn the_receivers_sum_outlives_lost_acknowledgements() {
+fn the_receivers_sum_survives_lost_acknowledgements() {
     let cwnd_after = |feedback_at, delivered: [bool; 4]| {
         let params = Params { feedback_at, ..Params::default() };
         let (mut receiver, mut source) = (Receiver::new(&params), source(&params));
