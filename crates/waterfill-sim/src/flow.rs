@@ -53,7 +53,7 @@ pub(crate) struct Flow {
 }
 
 /// What a new connection is built from.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSetup<'a> {
     pub(crate) owner: Owner,
     pub(crate) law: &'a Law,

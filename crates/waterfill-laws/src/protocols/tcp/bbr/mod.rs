@@ -53,7 +53,7 @@
 //!   after each probe up to 2.9 ms of queue remain); whole windows are rounded up to even, with 2 packets more while
 //!   probing, which ends a send_quantum early; pacing stays 1 % below BtlBw; an RTT as small as RTprop does not renew
 //!   it; and once the pipe is full the window has an allowance for what aggregated acknowledgements bring beyond BtlBw
-//!   ([`Aggregation`]). Not here is the estimator of policers.
+//!   ([`Aggregation`](model::Aggregation)). Not here is the estimator of policers.
 //! - ECN is not answered, so it is not asked for.
 //!
 //! # Validation
