@@ -1,14 +1,13 @@
-"""The fluid model against the packet simulator, on random networks.
+"""Compare the fluid model with the packet simulator on random networks.
+
+    python -m validation.fluid_vs_sim [--draws 200] [--seed 1] [--protocols maxnet,aecp] [--json]
 
 `draw` makes a scenario from a seed: one to three bottlenecks in a row, flows over all of them and
-flows over each, round trips and a protocol's parameters at random. Entries start two to three
-seconds apart: where several start within a round trip of each other they fill buffers, and what
-comes of that hangs on single packets (which are lost, what a first round trip is). `compare` runs
-it on both backends and says how far mean rates and settling times are apart. From the command line:
+over each, random RTTs and parameters. Entries start two to three seconds apart: if several start
+within one RTT they fill buffers, and what follows depends on single packets. `compare` runs the
+scenario on both backends and says how far mean rates and settling times differ.
 
-    python -m validation.fluid_vs_sim --draws 200 --seed 1 [--protocols maxnet,aecp] [--json]
-
-which exits 1 when a draw that comes to rest on both is outside `RATE` or `SETTLING`.
+Exits with 1 when a draw that settles on both backends is outside `RATE` or `SETTLING`.
 """
 
 from __future__ import annotations
@@ -16,7 +15,8 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -29,20 +29,20 @@ from waterfill.scenario.loading import from_dict
 Document: TypeAlias = dict[str, Any]
 
 RATE = 0.03
-"""A flow's mean rate on one backend is this close to that on the other, of the larger."""
+"""Largest difference of a flow's mean rates on the two backends, over the larger rate."""
 SETTLING = 0.20
-"""So close are settling times, of the larger."""
+"""Largest difference of settling times, over the larger time."""
 PROTOCOLS = ("maxnet", "aecp", "rcp", "xcp", "ixcp", "jetmax")
-"""Laws whose rates come to rest, so that means and settling times say something."""
+"""Laws whose rates settle, so that means and settling times have a meaning."""
 
-# A rate has settled within this of its final mean; it is averaged over so many round trips, so that
-# the bursts in which packets go do not count.
+# A rate has settled when it stays this close to its final mean. It is averaged over several RTTs,
+# so that the bursts in which packets leave do not count.
 _BAND = 0.05
 _AVERAGE_RTTS = 4.0
-# What a settling time is at least judged to the nearest of: the average that it is read from.
+# The sampling interval, and the shortest average: settling times are no finer than the average.
 _SAMPLE_S = 0.02
 
-# The range of a protocol's parameters that is drawn from, in their own units.
+# The range of each parameter that is drawn, in the parameter's own unit.
 _RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "maxnet": {"alpha": (0.3, 0.66), "eta": (0.03, 0.14)},
     "aecp": {"alpha": (1.0, 3.0), "beta": (0.5, 1.0)},
@@ -51,38 +51,43 @@ _RANGES: Mapping[str, Mapping[str, tuple[float, float]]] = {
     "ixcp": {"alpha": (0.2, 0.4), "beta": (0.1, 0.226)},
     "jetmax": {"tau": (0.3, 0.6), "gamma": (0.9, 0.97)},
 }
-# From the last start to the end: long enough for the slowest to settle.
-_SETTLES_S: Mapping[str, float] = {"maxnet": 16.0, "aecp": 24.0}
-# A longest step, with which ξ starts from the price before the flow's own first burst, and not
-# from one that has seen half of it: the routers' dt_p.
+# From the last start to the end of the run: long enough for the slowest flow to settle.
+_SETTLING_TIME_S: Mapping[str, float] = {"maxnet": 16.0, "aecp": 24.0}
+_OTHERS_SETTLING_TIME_S = 12.0
+# The fluid's longest step is the routers' dt_p. Otherwise ξ starts from a price that has already
+# seen half of the flow's own first burst.
 _STEP_S: Mapping[str, float] = {"maxnet": 1e-3}
 
 
+# --- the draws ----------------------------------------------------------------------------------
+
+
 def draw(seed: int, protocols: Sequence[str] = PROTOCOLS) -> Scenario:
-    """The scenario of a seed. Small: a packet run takes a second or less."""
-    dice = np.random.default_rng(seed)
-    protocol = str(dice.choice(list(protocols)))
-    hops = int(dice.integers(1, 4))
+    """Draw the scenario of a seed, small enough for the simulator to run it in about a second."""
+    random = np.random.default_rng(seed)
+    protocol = str(random.choice(list(protocols)))
+    hops = int(random.integers(1, 4))
     links = [
         {
             "name": f"l{i}",
             "from": f"n{i}",
             "to": f"n{i + 1}",
-            "rate": f"{_between(dice, 100e6, 400e6):.6g} bit/s",
-            "delay": f"{dice.uniform(1e-3, 15e-3):.6g} s",
+            "rate": f"{_log_uniform(random, 100e6, 400e6):.6g} bit/s",
+            "delay": f"{random.uniform(1e-3, 15e-3):.6g} s",
             "buffer": "2 bdp",
         }
         for i in range(hops)
     ]
     paths = {"long": [f"l{i}" for i in range(hops)]} | {f"short{i}": [f"l{i}"] for i in range(hops)}
-    starts_s = np.cumsum(dice.uniform(2.0, 3.0, len(paths))) - 2.0
+    starts_s = np.cumsum(random.uniform(2.0, 3.0, len(paths))) - 2.0
     flows = [
-        _flow(dice, name, paths[name], float(start_s))
-        for name, start_s in zip(dice.permutation(list(paths)), starts_s, strict=True)
+        _flow(random, name, paths[name], float(start_s))
+        for name, start_s in zip(random.permutation(list(paths)), starts_s, strict=True)
     ]
-    duration_s = round(_SETTLES_S.get(protocol, 12.0) + float(starts_s[-1]), 2)
+    settling_time_s = _SETTLING_TIME_S.get(protocol, _OTHERS_SETTLING_TIME_S)
+    duration_s = round(settling_time_s + float(starts_s[-1]), 2)
     params = {
-        name: round(float(dice.uniform(*span)), 4) for name, span in _RANGES[protocol].items()
+        name: round(float(random.uniform(*span)), 4) for name, span in _RANGES[protocol].items()
     }
     step = {"step": f"{_STEP_S[protocol]} s"} if protocol in _STEP_S else {}
     return from_dict(
@@ -102,71 +107,125 @@ def draw(seed: int, protocols: Sequence[str] = PROTOCOLS) -> Scenario:
     )
 
 
-def _between(dice: np.random.Generator, least: float, most: float) -> float:
-    return float(np.exp(dice.uniform(np.log(least), np.log(most))))
+def _log_uniform(random: np.random.Generator, low: float, high: float) -> float:
+    return float(np.exp(random.uniform(np.log(low), np.log(high))))
 
 
-def _flow(dice: np.random.Generator, name: str, path: list[str], start_s: float) -> Document:
-    # At least the path's own 2 · 15 ms a hop.
-    rtt_s = _between(dice, 0.031 * len(path), 0.031 * len(path) + 0.12)
+def _flow(random: np.random.Generator, name: str, path: list[str], start_s: float) -> Document:
+    # The path's own RTT is up to 2 · 15 ms per hop.
+    rtt_s = _log_uniform(random, 0.031 * len(path), 0.031 * len(path) + 0.12)
     return {
         "name": str(name),
         "path": path,
-        "count": int(dice.integers(1, 3)),
+        "count": int(random.integers(1, 3)),
         "rtt": f"{rtt_s:.6g} s",
         "start": f"{start_s:.6g} s",
     }
 
 
-def compare(scenario: Scenario) -> Document:
-    """Both runs of a scenario, entry by entry.
+# --- the comparison -----------------------------------------------------------------------------
 
-    {"scenario", "protocol", "flows": [{"name", "rate_bps": {"sim", "fluid"}, "settling_s": {…},
-    "rate_apart", "settling_apart"}], "step", "rate_ok", "settling_ok", "swing", "rests"}.
-    `rate_apart` and `settling_apart` are differences over the larger value; the latter is null
-    where a rate settles on neither backend, and infinite where it does on one only. `swing` is, for
-    each backend, the largest peak-to-peak of an entry's rate in the summary's window over its mean;
-    a draw `rests` where that stays within the band of settling on both: elsewhere there is no rate
-    to settle at. `step` is the fluid's `check_step`.
+
+@dataclass(frozen=True)
+class FlowComparison:
+    """One entry of a scenario on both backends, each mapping by backend.
+
+    `rate_apart` and `settling_apart` are differences over the larger value. The latter is None
+    where the rate settles on neither backend, and infinite where it settles on only one.
     """
+
+    name: str
+    rate_bps: Mapping[str, float]
+    settling_s: Mapping[str, float | None]
+    rate_apart: float
+    settling_apart: float | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Both runs of a scenario.
+
+    `step` is the fluid's `check_step`. `swing` is, per backend, the largest peak-to-peak of an
+    entry's rate in the summary's window over its mean.
+    """
+
+    scenario: str
+    protocol: str | None
+    flows: Sequence[FlowComparison]
+    step: Document
+    swing: Mapping[str, float]
+
+    @property
+    def rate_apart(self) -> float:
+        """The largest difference of rates."""
+        return max(flow.rate_apart for flow in self.flows)
+
+    @property
+    def settling_apart(self) -> float | None:
+        """The largest difference of settling times; None if no rate settles."""
+        known = [flow.settling_apart for flow in self.flows if flow.settling_apart is not None]
+        return max(known, default=None)
+
+    @property
+    def rate_ok(self) -> bool:
+        """Whether mean rates are within `RATE`."""
+        return self.rate_apart <= RATE
+
+    @property
+    def settling_ok(self) -> bool:
+        """Whether settling times are within `SETTLING`."""
+        return (self.settling_apart or 0.0) <= SETTLING
+
+    @property
+    def rests(self) -> bool:
+        """Whether rates stay within the settling band on both backends, so that they settle."""
+        return max(self.swing.values()) <= 2 * _BAND
+
+    def document(self) -> Document:
+        """Return the comparison as an entry of `--json`."""
+        return {
+            "scenario": self.scenario,
+            "protocol": self.protocol,
+            "flows": [asdict(flow) for flow in self.flows],
+            "step": self.step,
+            "rate_ok": self.rate_ok,
+            "settling_ok": self.settling_ok,
+            "swing": self.swing,
+            "rests": self.rests,
+        }
+
+
+def compare(scenario: Scenario) -> Comparison:
+    """Run a scenario on both backends and compare them, entry by entry."""
     fluid = scenario.model_copy(update={"check_step": True})
     results = {"sim": backends.run(scenario), "fluid": backends.run(fluid, on="fluid")}
-    flows: list[Document] = []
+    flows = []
     for flow in scenario.flow:
         rates = {on: _mean_bps(result, flow.name) for on, result in results.items()}
         times = {on: settling_s(result, flow.name) for on, result in results.items()}
         average_s = _average_s(results["sim"], flow.name)
         flows.append(
-            {
-                "name": flow.name,
-                "rate_bps": rates,
-                "settling_s": times,
-                "rate_apart": _apart(rates["sim"], rates["fluid"]),
-                "settling_apart": _times_apart(times["sim"], times["fluid"], average_s),
-            }
+            FlowComparison(
+                name=flow.name,
+                rate_bps=rates,
+                settling_s=times,
+                rate_apart=_apart(rates["sim"], rates["fluid"]),
+                settling_apart=_times_apart(times["sim"], times["fluid"], average_s),
+            )
         )
-    apart = [flow["settling_apart"] for flow in flows if flow["settling_apart"] is not None]
     swing = {
         on: max(_swing(result, flow.name) for flow in scenario.flow)
         for on, result in results.items()
     }
-    return {
-        "scenario": scenario.name,
-        "protocol": scenario.protocol,
-        "flows": flows,
-        "step": results["fluid"].summary["check_step"],
-        "rate_ok": max(flow["rate_apart"] for flow in flows) <= RATE,
-        "settling_ok": max(apart, default=0.0) <= SETTLING,
-        "swing": swing,
-        "rests": max(swing.values()) <= 2 * _BAND,
-    }
+    check_step = results["fluid"].summary["check_step"]
+    return Comparison(scenario.name, scenario.protocol, flows, check_step, swing)
 
 
 def settling_s(result: Result, group: str) -> float | None:
-    """From the last start to when an entry's rate stays within 5 % of its mean in the window.
+    """Return the time (s) from the last start until an entry's rate stays within 5 % of its mean.
 
-    The rate is that of the entry's flows together, averaged over four round trips. None when
-    it has not settled by the middle of the summary's window.
+    The rate is that of the entry's flows together, averaged over four RTTs; the mean is that of the
+    summary's window. None if it has not settled by the middle of that window.
     """
     times, rates = _rate(result, group)
     final = _mean_bps(result, group)
@@ -180,7 +239,7 @@ def settling_s(result: Result, group: str) -> float | None:
 
 
 def _rate(result: Result, group: str) -> tuple[np.ndarray, np.ndarray]:
-    """Times, and the rate of an entry's flows together, averaged over `_average_s` before them."""
+    """Return times, and the mean rate of an entry's flows together over `_average_s` before."""
     names = [f["name"] for f in result.summary["flows"] if f["group"] == group]
     step_s = result.network.sample_s
     count = round(result.summary["duration_s"] / step_s)
@@ -218,46 +277,55 @@ def _apart(one: float, other: float) -> float:
 def _times_apart(one: float | None, other: float | None, average_s: float) -> float | None:
     if one is None or other is None:
         return None if one is other else float("inf")
-    # A time read from averages is no finer than these.
+    # A time read from averages is no finer than the average.
     return 0.0 if abs(one - other) <= average_s else _apart(one, other)
 
 
-def check(draws: int, seed: int = 1, protocols: Sequence[str] = PROTOCOLS) -> Iterable[Document]:
-    """`compare` of the draws with seeds `seed`, `seed` + 1 …, one after another."""
+def check(draws: int, seed: int = 1, protocols: Sequence[str] = PROTOCOLS) -> Iterator[Comparison]:
+    """Compare the draws with seeds `seed`, `seed` + 1 …, one after another."""
     return (compare(draw(seed + i, protocols)) for i in range(draws))
 
 
+# --- the command --------------------------------------------------------------------------------
+
+
+def _line(found: Comparison) -> str:
+    settling = float("nan") if found.settling_apart is None else found.settling_apart
+    swing = ", ".join(f"{on} {100 * value:5.1f} %" for on, value in found.swing.items())
+    step = "ok" if found.step["ok"] else "too long"
+    return (
+        f"{found.scenario:10} {found.protocol:8} difference of rates {100 * found.rate_apart:6.2f} "
+        f"%, of settling times {100 * settling:6.1f} %; peak-to-peak {swing}; step {step}"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m validation.fluid_vs_sim")
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--protocols", default=",".join(PROTOCOLS))
-    parser.add_argument("--json", action="store_true")
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m validation.fluid_vs_sim", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--draws", type=int, default=20, metavar="N", help="how many networks")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the first network")
+    names = ",".join(PROTOCOLS)
+    parser.add_argument("--protocols", default=names, metavar="A,B", help="which to draw from")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
     results = []
     for result in check(options.draws, options.seed, options.protocols.split(",")):
         results.append(result)
-        rate = max(flow["rate_apart"] for flow in result["flows"])
-        times = [f["settling_apart"] for f in result["flows"] if f["settling_apart"] is not None]
+        print(_line(result), file=sys.stderr, flush=True)
+    settled = [result for result in results if result.rests]
+    rate_ok = sum(result.rate_ok for result in settled)
+    settling_ok = sum(result.settling_ok for result in settled)
+    if options.json:
+        draws = [result.document() for result in results]
+        counts = {"resting": len(settled), "rate_ok": rate_ok, "settling_ok": settling_ok}
+        print(json.dumps({"draws": draws, **counts}))
+    else:
         print(
-            f"{result['scenario']:10} {result['protocol']:8} rates apart {100 * rate:6.2f} %  "
-            f"settling times {100 * max(times, default=float('nan')):6.1f} %  "
-            f"swing sim {100 * result['swing']['sim']:5.1f} % fluid "
-            f"{100 * result['swing']['fluid']:5.1f} %  "
-            f"step {'ok' if result['step']['ok'] else 'too long'}",
-            file=sys.stderr,
-            flush=True,
+            f"{len(settled)} of {len(results)} draws settle; of these, mean rates agree within "
+            f"{RATE:.0%} in {rate_ok}, settling times within {SETTLING:.0%} in {settling_ok}"
         )
-    resting = [result for result in results if result["rests"]]
-    ok = {kind: sum(result[kind] for result in resting) for kind in ("rate_ok", "settling_ok")}
-    print(
-        json.dumps({"draws": results, "resting": len(resting), **ok})
-        if options.json
-        else f"of {len(results)} draws {len(resting)} come to rest; of these, mean rates within "
-        f"{RATE:.0%}: {ok['rate_ok']}, settling times within {SETTLING:.0%}: {ok['settling_ok']}"
-    )
-    return 0 if min(ok.values()) == len(resting) else 1
+    return 0 if min(rate_ok, settling_ok) == len(settled) else 1
 
 
 if __name__ == "__main__":

@@ -1,28 +1,29 @@
-"""The linear verdict beside the fluid run, on random networks, on both sides of stability.
+"""Compare linear stability analysis with fluid runs, on random networks, stable and unstable.
 
     python -m validation.stability_vs_fluid [--draws 200] [--seed 1] [--protocols A,B] [--json]
 
 `draw` makes a scenario from a seed: one link or a row of up to three, flows over all of them and
-over each, round trips and parameters at random over ranges that reach far into instability.
-`linear` gives each bottleneck's loop a verdict at rest, `run` reads one from a fluid run, and
-neither knows of the other. The third way, the packet simulator, is `validation.fluid_vs_sim`'s.
+over each, RTTs and parameters at random over ranges that reach far into instability. `linear`
+analyses each bottleneck's loop in equilibrium, `run` reads a verdict from a fluid run, and neither
+uses the other. `validation.fluid_vs_sim` compares the fluid with the packet simulator.
 
-**The linear verdict.** Bottlenecks are taken link by link: MaxNet, RCP and AECP send at what the
-one deciding link says, so that a network's linear system is triangular; for XCP it leaves out
-coupling, and rest is XCP's own fixed point (`equilibrium.answers`), not max-min. Loops are as
-implemented (averages, intervals, held values); MaxNet's flows are paced, so that its loop is one
-of rates. XCP's window is filled at once when it grows, and leads by half a round trip; on a link
-without a queue a burst also keeps its place from one round trip to the next, which has modes of
-its own. A link at its capacity has two loops, one on each side of rest: with an empty and with a
-standing queue. A link is *stable* when both are, *unstable* when both are not, otherwise *split*:
-linear theory does not decide. A network is unstable if one link is, stable if all are.
+**The linear verdict.** Bottlenecks are analysed link by link. MaxNet, RCP and AECP sources follow
+their bottleneck alone, so a network's linear system is triangular and this is exact; for XCP it
+leaves out coupling, and the equilibrium is XCP's own fixed point, not max-min. Loops are as
+implemented (averages, intervals, held values). MaxNet's flows are paced, so its loop is one of
+rates. XCP fills a window at once when it grows, which leads by half an RTT. On a link without a
+queue a burst also keeps its position from one RTT to the next, which adds modes.
 
-**Thin.** A verdict is thin if it is another one with all gains times 0.8 or 1.25, or with all
-delays times 0.8 or 1.25, the laws' own parameters left as they are.
+A link at capacity has two loops, one on each side of the equilibrium: with an empty queue and with
+a standing one. It is *stable* if both are, *unstable* if neither is, otherwise *split*: linear
+theory does not decide. A network is unstable if one link is, stable if all are.
+
+**Thin.** A verdict is thin if it changes with all gains times 0.8 or 1.25, or with all delays times
+0.8 or 1.25, the laws' own parameters unchanged.
 
 **The fluid verdict.** The load that sources ask of a link, over its capacity, has a peak-to-peak
-in each of the last two fifths of the run. It is unstable when the last of them is above 2 % and
-above 0.7 of the one before, stable otherwise.
+in each of the last two fifths of the run. It is unstable if the last one is above 2 % and above
+0.7 of the one before, and stable otherwise.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import argparse
 import json
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -44,7 +46,7 @@ from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 from waterfill.theory import equilibrium, sampled, subject
 from waterfill.theory.loops import Points, Reals
-from waterfill.theory.params import given
+from waterfill.theory.params import given, number
 
 Document: TypeAlias = dict[str, Any]
 
@@ -52,20 +54,20 @@ PROTOCOLS = ("maxnet", "rcp", "xcp", "aecp")
 STABLE, UNSTABLE, SPLIT = "stable", "unstable", "split"
 
 THIN = (0.8, 1.25)
-"""Factors on gains, and on delays, that must not change a verdict that is not thin."""
+"""Factors on gains, and on delays, that do not change a verdict unless it is thin."""
 SWING = 0.02
-"""Peak-to-peak of a link's load over its capacity above which a run may be unstable …"""
+"""A run may be unstable if the peak-to-peak of a link's load over its capacity is above this …"""
 LASTING = 0.7
-"""… if it is above so much of that of the fifth before."""
+"""… and above this fraction of the peak-to-peak in the fifth before."""
 
-# A mode that grows by less than this in a longest round trip, or in the law's own longest time, is
-# none: at zero itself an integrator has its pole.
+# Modes that grow by less than this per longest RTT, or per the law's own longest time, are ignored:
+# an integrator has a pole at zero itself.
 _GROWTH = 0.01
-# Frequencies are followed up to this angle of the shortest round trip; loops are far below 1 there.
-_TURN = 60.0
+# The largest ωτ of the shortest RTT that is looked at; loop gains are far below 1 there.
+_MAX_ANGLE = 60.0
 _POINTS = 6000
-_WINDOW_TURN = 20.0
-# With more than this part of it idle at rest a link has no queue.
+_MAX_WINDOW_ANGLE = 20.0
+# A link has no queue if more than this fraction of it is idle in equilibrium.
 _IDLE = 1e-4
 
 
@@ -73,14 +75,14 @@ _IDLE = 1e-4
 
 
 class Local(NamedTuple):
-    """Flows that a link bounds: their part in its response, and their round trip (s)."""
+    """Flows bottlenecked at a link: their weight in its response, and their RTT (s)."""
 
     weight: float
     tau_s: float
 
 
 class Link(NamedTuple):
-    """A bottleneck at rest: the flows it bounds, d̂ of its traffic (s), whether it may be full."""
+    """A bottleneck in equilibrium: its own flows, d̂ (s) of all traffic, whether it may fill."""
 
     name: str
     flows: tuple[Local, ...]
@@ -89,16 +91,16 @@ class Link(NamedTuple):
 
 
 Loop: TypeAlias = Callable[[Points, float], Points]
-"""L(s) at points in the right half plane, with all delays times a factor."""
+"""Returns L(s) at points of the right half plane, with all delays times a factor."""
 
 
 def hold(x: Points) -> Points:
-    """(1 − e^(−x))/x: the mean over an interval, or a value kept for it; x = s·interval."""
+    """Return (1 − e^(−x))/x: a mean over an interval, or a value held for it; x = s·interval."""
     return np.asarray(-np.expm1(-x) / x, dtype=np.complex128)
 
 
 def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -> Points:
-    """`[maxnet-2007:eq13]` αF without its delay; unless `paper` with averaging and dt_p's hold."""
+    """`[maxnet-2007:eq13]` Return αF without delay; unless `paper`, with averaging and hold."""
     x, alpha_t = s * tau_s, params["alpha"] * params["t"]
     value = params["alpha"] / x * (x + params["eta"]) / (x + params["eta"] * alpha_t / tau_s)
     if not paper:
@@ -109,7 +111,7 @@ def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool)
 
 
 def aecp_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -> Points:
-    """`[aecp-2010:eq3]` α/(s + α) without its delay; unless `paper` eq. 48, every τ."""
+    """`[aecp-2010:eq3]` Return α/(s + α) without delay; unless `paper`, eq. 48 every τ."""
     alpha = params["alpha"]
     if paper:
         return np.asarray(alpha / (s + alpha), dtype=np.complex128)
@@ -120,13 +122,13 @@ def aecp_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool) -
 
 
 def loops_of(protocol: str, params: Mapping[str, Any], link: Link, *, paper: bool) -> list[Loop]:
-    """A link's loops, one for each side of its rest: the paper's, or as they are implemented."""
+    """Return a link's loops, one per side of its equilibrium: the paper's, or as implemented."""
 
     def respond(s: Points, late: float, window: bool) -> Points:
-        """The flows' answer. A window is filled at once: W = τ·x only over a whole round trip.
+        """Return the flows' response. A window is filled at once: W = τ·x only over a whole RTT.
 
-        That leads by half a round trip. It also keeps a burst's place for the next one, but for
-        a standing queue, which lets packets go evenly whatever came.
+        That leads by half an RTT. It also keeps a burst's position for the next RTT, unless there
+        is a standing queue, which sends packets evenly however they arrived.
         """
         total = np.zeros(s.shape, dtype=np.complex128)
         for flow in link.flows:
@@ -143,14 +145,14 @@ def loops_of(protocol: str, params: Mapping[str, Any], link: Link, *, paper: boo
 
     def spare(standing: bool) -> Loop:
         d_s = link.mean_rtt_s
-        if protocol == "xcp":  # it takes no longer round trip, and no interval is longer
+        if protocol == "xcp":  # XCP uses RTTs up to max_interval, and its interval is one RTT
             d_s = min(d_s, params["max_interval"])
         interval_s = d_s if protocol == "xcp" else min(d_s, params["max_interval"])
         beta = params["beta"] if standing else 0.0
 
         def loop(s: Points, late: float) -> Points:
             value = (params["alpha"] + beta / (s * d_s)) / (s * d_s)
-            if not paper:  # load over an interval, its answer over the next
+            if not paper:  # the load of one interval sets the feedback of the next
                 value = value * hold(s * interval_s) ** 2
             window = protocol == "xcp" and not paper
             return np.asarray(value * respond(s, late, window), dtype=np.complex128)
@@ -173,10 +175,10 @@ def loops_of(protocol: str, params: Mapping[str, Any], link: Link, *, paper: boo
 
 
 def grows(loop: Loop, pace: Pace, gain: float, late: float) -> bool:
-    """Whether 1 + gain·L has a zero to the right of `pace.growth`: Nyquist, along that line.
+    """Return whether 1 + gain·L has a zero right of `pace.growth`, by Nyquist along that line.
 
-    No loop has a pole there, so that the argument of 1 + L comes back to where it began unless
-    zeros are enclosed.
+    No loop has a pole there, so the argument of 1 + L returns to its start unless zeros are
+    enclosed.
     """
     s = np.asarray(pace.growth + 1j * pace.omega, dtype=np.complex128)
     turn: Reals = np.unwrap(np.angle(np.asarray(1 + gain * loop(s, late), dtype=np.complex128)))
@@ -184,28 +186,30 @@ def grows(loop: Loop, pace: Pace, gain: float, late: float) -> bool:
 
 
 class Pace(NamedTuple):
-    """What growth (1/s) counts, and at which frequencies (rad/s) to look for it."""
+    """The growth (1/s) from which a mode counts, and the frequencies (rad/s) to look at."""
 
     growth: float
     omega: Reals
 
 
 def pace(protocol: str, params: Mapping[str, Any], link: Link) -> Pace:
-    """Of a link's loops."""
+    """Return the growth and frequencies for a link's loops."""
     slowest = max(flow.tau_s for flow in link.flows)
     quickest = min(flow.tau_s for flow in link.flows)
     own = [params["alpha"], params["beta"], 1 / params["t"]] if protocol == "aecp" else []
     growth = _GROWTH * min(1 / slowest, *own) if own else _GROWTH / slowest
-    if protocol == "xcp" and not link.full:  # poles all along the axis: an even grid misses none
-        return Pace(growth, np.arange(0.0, _WINDOW_TURN / quickest, growth / 3))
-    top = max(_TURN / quickest, *(50 * rate for rate in own)) if own else _TURN / quickest
+    if (
+        protocol == "xcp" and not link.full
+    ):  # poles all along the axis: an even grid misses none of them
+        return Pace(growth, np.arange(0.0, _MAX_WINDOW_ANGLE / quickest, growth / 3))
+    top = max(_MAX_ANGLE / quickest, *(50 * rate for rate in own)) if own else _MAX_ANGLE / quickest
     return Pace(growth, np.concatenate([[0.0], np.geomspace(growth / 30, top, _POINTS)]))
 
 
 def link_verdict(
     protocol: str, params: Mapping[str, Any], link: Link, gain: float, late: float, *, paper: bool
 ) -> str:
-    """A link's verdict with gains and delays times a factor."""
+    """Return a link's verdict with gains and delays times a factor."""
     loops = loops_of(protocol, params, link, paper=paper)
     at = pace(protocol, params, link)
     found = {grows(loop, at, gain, late) for loop in loops}
@@ -213,14 +217,14 @@ def link_verdict(
 
 
 def of_links(verdicts: Sequence[str]) -> str:
-    """A network's verdict from those of its bottlenecks."""
+    """Return a network's verdict from those of its bottlenecks."""
     if UNSTABLE in verdicts:
         return UNSTABLE
     return SPLIT if SPLIT in verdicts else STABLE
 
 
 def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
-    """A scenario's parameters and its bottlenecks at rest: max-min, but for XCP."""
+    """Return a scenario's parameters and its bottlenecks in equilibrium: max-min, except XCP."""
     known = protocols.load()
     protocol = str(scenario.protocol)
     core = resolve.to_core(scenario, known)
@@ -229,15 +233,15 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
     ]
     flows = subject.at_rest(core, protocols.targets({protocol: given(params)}))
     full = [link.target is None or link.target >= 1.0 for link in core.links]
-    # What stands at rest is part of a round trip: AECP's q₀ at each bottleneck.
-    stands_s = [0.0 for _ in core.links]
+    # A standing queue is part of the RTT: AECP's target q₀ at each bottleneck.
+    standing_s = [0.0 for _ in core.links]
     if protocol == "aecp":
         for flow in flows:
             if flow.bottleneck is not None and full[flow.bottleneck]:
                 rate = core.links[flow.bottleneck].rate_bps
-                stands_s[flow.bottleneck] = 8 * core.packet_bytes * float(params["q_0"] or 0) / rate
+                standing_s[flow.bottleneck] = 8 * core.packet_bytes * number(params, "q_0") / rate
     flows = [
-        flow._replace(rtt_s=flow.rtt_s + sum(stands_s[link] for link in flow.path))
+        flow._replace(rtt_s=flow.rtt_s + sum(standing_s[link] for link in flow.path))
         for flow in flows
     ]
     if protocol == "xcp":
@@ -269,14 +273,14 @@ def _xcp_bottlenecks(
     flows: Sequence[subject.Bound],
     full: Sequence[bool],
 ) -> list[Link]:
-    """XCP's at its own fixed point: which links bound whom, what φ gives them, which are full."""
+    """Return XCP's bottlenecks at its own fixed point, with how each flow responds to φ."""
     found = []
     for number, answer in enumerate(equilibrium.answers(core, params, "xcp")):
         if answer is None:
             continue
         crossing = [flow for flow in flows if number in flow.path]
         times = [flow.rtt_s for flow in crossing]  # d, the mean over flows
-        if params["max_interval"] is not None:  # it takes no longer round trip
+        if params["max_interval"] is not None:  # the largest RTT that XCP uses
             times = [min(time, float(params["max_interval"])) for time in times]
         found.append(
             Link(
@@ -289,30 +293,58 @@ def _xcp_bottlenecks(
     return found
 
 
-def linear(scenario: Scenario, *, paper: bool = False) -> Document:
-    """{"verdict", "thin", "links": {name: verdict}} of a scenario."""
+@dataclass(frozen=True)
+class LinearVerdict:
+    """A scenario's verdict by linear analysis; `links` has that of each bottleneck."""
+
+    verdict: str
+    thin: bool
+    links: Mapping[str, str]
+
+    @property
+    def clear(self) -> bool:
+        """Whether the verdict is neither thin nor split."""
+        return not self.thin and self.verdict != SPLIT
+
+
+def linear(scenario: Scenario, *, paper: bool = False) -> LinearVerdict:
+    """Analyse a scenario's loops, as implemented or the paper's."""
     protocol = str(scenario.protocol)
     params, links = bottlenecks(scenario)
 
     def at(gain: float, late: float) -> list[str]:
         return [link_verdict(protocol, params, link, gain, late, paper=paper) for link in links]
 
-    here = at(1.0, 1.0)
-    beside = {of_links(at(f, 1.0)) for f in THIN} | {of_links(at(1.0, f)) for f in THIN}
-    verdict = of_links(here)
+    verdicts = at(1.0, 1.0)
+    nearby = {of_links(at(f, 1.0)) for f in THIN} | {of_links(at(1.0, f)) for f in THIN}
+    verdict = of_links(verdicts)
     names = [link.name for link in links]
-    return {
-        "verdict": verdict,
-        "thin": beside != {verdict},
-        "links": dict(zip(names, here, strict=True)),
-    }
+    return LinearVerdict(
+        verdict=verdict,
+        thin=nearby != {verdict},
+        links=dict(zip(names, verdicts, strict=True)),
+    )
 
 
 # --------------------------------------------------------------------------- the fluid verdict
 
 
-def run(scenario: Scenario) -> Document:
-    """{"verdict", "swing", "before", "links": {name: [before, last]}} of a fluid run."""
+@dataclass(frozen=True)
+class FluidVerdict:
+    """A fluid run's verdict.
+
+    `before` and `swing` are the worst link's peak-to-peak in the last but one and the last fifth of
+    the run, over its capacity; `links` has both of each bottleneck.
+    """
+
+    verdict: str
+    before: float
+    swing: float
+    links: Mapping[str, Sequence[float]]
+
+
+def run(scenario: Scenario) -> FluidVerdict:
+    """Run a scenario as a fluid and read its verdict."""
     result = backends.run(scenario, on="fluid")
     duration_s = float(result.summary["duration_s"])
     swings: dict[str, list[float]] = {}
@@ -321,8 +353,8 @@ def run(scenario: Scenario) -> Document:
         if link.name not in {bottleneck.name for bottleneck in links}:
             continue
         crossing = [flow.name for flow in scenario.flow if link.name in (flow.path or [])]
-        times, load = _asked(result, crossing)
-        last_s = _settles_s(scenario) / 5
+        times, load = _requested(result, crossing)
+        last_s = _settling_s(scenario) / 5
         parts = [
             load[(times > duration_s - (i + 1) * last_s) & (times <= duration_s - i * last_s)]
             for i in (1, 0)
@@ -330,16 +362,12 @@ def run(scenario: Scenario) -> Document:
         swings[link.name] = [float(np.ptp(part)) / link.rate for part in parts]
     lasting = [name for name, (a, b) in swings.items() if b > SWING and b > LASTING * a]
     worst = max(swings, key=lambda name: (name in lasting, swings[name][1]))
-    return {
-        "verdict": UNSTABLE if lasting else STABLE,
-        "before": swings[worst][0],
-        "swing": swings[worst][1],
-        "links": swings,
-    }
+    verdict = UNSTABLE if lasting else STABLE
+    return FluidVerdict(verdict, swings[worst][0], swings[worst][1], swings)
 
 
-def _asked(result: Result, groups: Sequence[str]) -> tuple[NDArray[np.float64], Reals]:
-    """Times, and the sum of what these entries' sources ask for in bit/s: rate, or window/τ."""
+def _requested(result: Result, groups: Sequence[str]) -> tuple[NDArray[np.float64], Reals]:
+    """Return times, and the load (bit/s) that these entries' sources ask for: rate or window/τ."""
     total: Reals = np.zeros(0)
     times: Reals = np.zeros(0)
     for flow in result.summary["flows"]:
@@ -360,14 +388,14 @@ def _asked(result: Result, groups: Sequence[str]) -> tuple[NDArray[np.float64], 
 
 
 class Range(NamedTuple):
-    """From `least` to `most`, drawn evenly by their logarithms."""
+    """A range whose values are drawn evenly by their logarithms."""
 
-    least: float
-    most: float
+    low: float
+    high: float
 
-    def at(self, dice: np.random.Generator) -> float:
-        """One draw."""
-        return float(np.exp(dice.uniform(np.log(self.least), np.log(self.most))))
+    def draw(self, random: np.random.Generator) -> float:
+        """Draw one value."""
+        return float(np.exp(random.uniform(np.log(self.low), np.log(self.high))))
 
 
 _PARAMS: Mapping[str, Mapping[str, Range]] = {
@@ -389,18 +417,18 @@ _SAMPLE_S = 0.01
 
 
 def draw(seed: int, names: Sequence[str] = PROTOCOLS) -> Scenario:
-    """The scenario of a seed: every third is one link, half of them aim below capacity."""
-    dice = np.random.default_rng([seed, 2007])
-    protocol = str(dice.choice(list(names)))
-    hops = int(dice.choice([1, 2, 3]))
-    longest_s = _RTT.get(protocol, _RTT_OTHERS).at(dice)
-    # MaxNet always aims below capacity, by its μ.
+    """Draw the scenario of a seed: a third have one link, half have a target below capacity."""
+    random = np.random.default_rng([seed, 2007])
+    protocol = str(random.choice(list(names)))
+    hops = int(random.choice([1, 2, 3]))
+    longest_s = _RTT.get(protocol, _RTT_OTHERS).draw(random)
+    # MaxNet's target is below capacity in any case: its μ.
     target = (
-        float(dice.uniform(0.8, 0.95)) if protocol != "maxnet" and dice.random() < 0.5 else None
+        float(random.uniform(0.8, 0.95)) if protocol != "maxnet" and random.random() < 0.5 else None
     )
     links: list[Document] = []
     for i in range(hops):
-        rate = Range(100e6, 400e6).at(dice)
+        rate = Range(100e6, 400e6).draw(random)
         links.append(
             {
                 "name": f"l{i}", "from": f"n{i}", "to": f"n{i + 1}", "rate": f"{rate:.6g} bit/s",
@@ -410,23 +438,23 @@ def draw(seed: int, names: Sequence[str] = PROTOCOLS) -> Scenario:
         if target is not None:
             links[-1]["target"] = round(target, 3)
     paths = {"long": [f"l{i}" for i in range(hops)]} | {f"short{i}": [f"l{i}"] for i in range(hops)}
-    starts_s = np.cumsum(dice.uniform(0.5, 1.5, len(paths))) * max(1.0, 10 * longest_s)
+    starts_s = np.cumsum(random.uniform(0.5, 1.5, len(paths))) * max(1.0, 10 * longest_s)
     flows: list[Document] = []
-    for name, start_s in zip(dice.permutation(list(paths)), starts_s, strict=True):
-        rtt_s = max(0.01, longest_s * (1.0 if not flows else Range(0.25, 1.0).at(dice)))
+    for name, start_s in zip(random.permutation(list(paths)), starts_s, strict=True):
+        rtt_s = max(0.01, longest_s * (1.0 if not flows else Range(0.25, 1.0).draw(random)))
         flow: Document = {
-            "name": str(name), "path": paths[str(name)], "count": int(dice.integers(1, 4)),
+            "name": str(name), "path": paths[str(name)], "count": int(random.integers(1, 4)),
             "rtt": f"{rtt_s:.6g} s", "start": f"{start_s:.6g} s",
         }  # fmt: skip
         flows.append(flow | {"pacing": True} if protocol == "maxnet" else flow)
     params: dict[str, Any] = {}
     for key, span in _PARAMS[protocol].items():
-        value = span.at(dice)
+        value = span.draw(random)
         params[key] = f"{value:.6g} {_TIMES[key]}" if key in _TIMES else round(value, 5)
     if protocol == "xcp":
         params["first_interval"] = params["max_interval"]
-    settles_s = _settling_time_s(protocol, longest_s)
-    duration_s = round(float(starts_s[-1]) + settles_s, 2)
+    settling_s = _settling_time_s(protocol, longest_s)
+    duration_s = round(float(starts_s[-1]) + settling_s, 2)
     return from_dict(
         {
             "name": f"draw {seed}", "seed": seed, "duration": f"{duration_s} s",
@@ -438,94 +466,119 @@ def draw(seed: int, names: Sequence[str] = PROTOCOLS) -> Scenario:
 
 
 def _settling_time_s(protocol: str, longest_s: float) -> float:
-    """From the last start to the end: many of the slowest mode's time constants."""
+    """Return the time from the last start to the end: many of the slowest time constants."""
     return max(80.0 if protocol == "aecp" else 30.0, 200 * longest_s)
 
 
-def _settles_s(scenario: Scenario) -> float:
+def _settling_s(scenario: Scenario) -> float:
     longest_s = max(flow.rtt or 0.0 for flow in scenario.flow)
     return _settling_time_s(str(scenario.protocol), longest_s)
 
 
-def compare(scenario: Scenario) -> Document:
-    """Verdicts of a scenario: `linear` as implemented, `paper` the paper's, and `fluid`.
-
-    `clear` is whether the linear verdict as implemented is neither thin nor split, `agree` whether
-    the fluid's is the same.
-    """
-    mine, paper, fluid = linear(scenario), linear(scenario, paper=True), run(scenario)
-    return {
-        "scenario": scenario.name,
-        "protocol": scenario.protocol,
-        "links": len(scenario.link),
-        "linear": mine,
-        "paper": paper,
-        "fluid": fluid,
-        "clear": clear(mine),
-        "agree": mine["verdict"] == fluid["verdict"],
-    }
+# --------------------------------------------------------------------------- the comparison
 
 
-def clear(verdict: Mapping[str, Any]) -> bool:
-    """Whether a linear verdict says something: neither thin nor split."""
-    return not verdict["thin"] and verdict["verdict"] != SPLIT
+@dataclass(frozen=True)
+class Comparison:
+    """The verdicts of one scenario: linear as implemented, linear as the paper has it, fluid."""
+
+    scenario: str
+    protocol: str | None
+    links: int
+    linear: LinearVerdict
+    paper: LinearVerdict
+    fluid: FluidVerdict
+
+    @property
+    def clear(self) -> bool:
+        """Whether the linear verdict as implemented is neither thin nor split."""
+        return self.linear.clear
+
+    @property
+    def agree(self) -> bool:
+        """Whether the fluid verdict is the linear one as implemented."""
+        return self.linear.verdict == self.fluid.verdict
+
+    def document(self) -> Document:
+        """Return the comparison as an entry of `--json`."""
+        return asdict(self) | {"clear": self.clear, "agree": self.agree}
 
 
-def check(draws: int, seed: int = 1, names: Sequence[str] = PROTOCOLS) -> Iterator[Document]:
-    """`compare` of the draws with seeds `seed`, `seed` + 1 …, one after another."""
+def compare(scenario: Scenario) -> Comparison:
+    """Analyse and run a scenario."""
+    return Comparison(
+        scenario=scenario.name,
+        protocol=scenario.protocol,
+        links=len(scenario.link),
+        linear=linear(scenario),
+        paper=linear(scenario, paper=True),
+        fluid=run(scenario),
+    )
+
+
+def check(draws: int, seed: int = 1, names: Sequence[str] = PROTOCOLS) -> Iterator[Comparison]:
+    """Compare the draws with seeds `seed`, `seed` + 1 …, one after another."""
     return (compare(draw(seed + i, names)) for i in range(draws))
 
 
-def table(results: Sequence[Document]) -> list[Document]:
-    """For each protocol: draws, clear ones on either side, and agreements, of both linear loops."""
+def table(results: Sequence[Comparison]) -> list[Document]:
+    """Count, per protocol and for both linear loops, clear verdicts and those the fluid shares."""
     rows = []
-    for name in dict.fromkeys(result["protocol"] for result in results):
-        mine = [result for result in results if result["protocol"] == name]
+    for name in dict.fromkeys(result.protocol for result in results):
+        mine = [result for result in results if result.protocol == name]
         row: Document = {"protocol": name, "draws": len(mine)}
         for kind in ("linear", "paper"):
-            said = [result for result in mine if clear(result[kind])]
+            pairs = [(result.linear if kind == "linear" else result.paper, result.fluid)
+                     for result in mine]  # fmt: skip
             for verdict in (STABLE, UNSTABLE):
-                those = [result for result in said if result[kind]["verdict"] == verdict]
-                right = sum(result["fluid"]["verdict"] == verdict for result in those)
+                those = [fluid for said, fluid in pairs if said.clear and said.verdict == verdict]
+                right = sum(fluid.verdict == verdict for fluid in those)
                 row[f"{kind}_{verdict}"] = [right, len(those)]
-            row[f"{kind}_split"] = sum(result[kind]["verdict"] == SPLIT for result in mine)
+            row[f"{kind}_split"] = sum(said.verdict == SPLIT for said, _ in pairs)
         rows.append(row)
     return rows
 
 
+def _line(found: Comparison) -> str:
+    differs = found.clear and not found.agree
+    note = "thin" if found.linear.thin else "differs" if differs else ""
+    return (
+        f"{found.scenario:10} {found.protocol:7} {found.links} links; linear "
+        f"{found.linear.verdict:9} paper {found.paper.verdict:9} fluid {found.fluid.verdict:9} "
+        f"peak-to-peak {100 * found.fluid.before:6.2f} → {100 * found.fluid.swing:6.2f} %  {note}"
+    )
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exits 1 where a clear verdict and the fluid differ."""
-    parser = argparse.ArgumentParser(prog="python -m validation.stability_vs_fluid")
-    parser.add_argument("--draws", type=int, default=20)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--protocols", default=",".join(PROTOCOLS))
-    parser.add_argument("--json", action="store_true")
+    """Run the command; return 1 if a clear linear verdict and the fluid differ."""
+    parser = argparse.ArgumentParser(
+        prog="python -m validation.stability_vs_fluid", description=__doc__
+    )
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--draws", type=int, default=20, metavar="N", help="how many networks")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the first network")
+    names = ",".join(PROTOCOLS)
+    parser.add_argument("--protocols", default=names, metavar="A,B", help="which to draw from")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
     options = parser.parse_args(arguments)
     results = []
     for result in check(options.draws, options.seed, options.protocols.split(",")):
         results.append(result)
-        said, fluid = result["linear"], result["fluid"]
-        differs = result["clear"] and not result["agree"]
-        note = "thin" if said["thin"] else "differs" if differs else ""
-        print(
-            f"{result['scenario']:10} {result['protocol']:7} {result['links']} links  linear "
-            f"{said['verdict']:9} paper {result['paper']['verdict']:9} fluid {fluid['verdict']:9} "
-            f"swing {100 * fluid['before']:6.2f} → {100 * fluid['swing']:6.2f} %  {note}",
-            file=sys.stderr,
-            flush=True,
-        )
-    said = [result for result in results if result["clear"]]
-    right = sum(result["agree"] for result in said)
+        print(_line(result), file=sys.stderr, flush=True)
+    clear = [result for result in results if result.clear]
+    agree = sum(result.agree for result in clear)
     rows = table(results)
     if options.json:
-        print(json.dumps({"draws": results, "clear": len(said), "agree": right, "table": rows}))
+        draws = [result.document() for result in results]
+        print(json.dumps({"draws": draws, "clear": len(clear), "agree": agree, "table": rows}))
     else:
         print(
-            f"of {len(results)} draws {len(said)} have a clear verdict; the fluid agrees: {right}"
+            f"{len(clear)} of {len(results)} draws have a clear verdict; "
+            f"the fluid agrees with {agree} of them"
         )
         for row in rows:
             print(row)
-    return 0 if right == len(said) else 1
+    return 0 if agree == len(clear) else 1
 
 
 if __name__ == "__main__":

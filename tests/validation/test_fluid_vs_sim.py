@@ -1,4 +1,4 @@
-"""How close the fluid is to packets: the comparison, and two of its draws."""
+"""The comparison of the fluid with packets, and two of its draws."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from waterfill.runs import backends
 )
 def test_random_networks_agree_with_packets(seed):
     result = fluid_vs_sim.compare(fluid_vs_sim.draw(seed))
-    assert result["rests"], result
-    assert result["rate_ok"], result
-    assert result["settling_ok"], result
+    assert result.rests, result
+    assert result.rate_ok, result
+    assert result.settling_ok, result
 
 
-def test_a_draw_is_its_seed():
+def test_a_draw_depends_on_its_seed_alone():
     assert fluid_vs_sim.draw(7).to_toml() == fluid_vs_sim.draw(7).to_toml()
     assert fluid_vs_sim.draw(7).to_toml() != fluid_vs_sim.draw(8).to_toml()
 
 
-def test_the_comparison_sees_a_difference(monkeypatch):
+def test_a_slower_fluid_is_noticed(monkeypatch):
     drawn = fluid_vs_sim.draw(2, ["rcp"])
     run = backends.run
 
@@ -36,7 +36,7 @@ def test_the_comparison_sees_a_difference(monkeypatch):
         return run(scenario, on=on)
 
     monkeypatch.setattr(backends, "run", slower)
-    assert not fluid_vs_sim.compare(drawn)["settling_ok"]
+    assert not fluid_vs_sim.compare(drawn).settling_ok
 
 
 def test_the_check_is_a_command(capsys):

@@ -1,4 +1,4 @@
-"""The linear verdict and the fluid run know nothing of each other, and agree."""
+"""The linear verdict and the fluid run are independent, and agree."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from waterfill.theory import aecp, maxnet, xcp
 
 OMEGA = np.geomspace(0.01, 100.0, 50)
 TAU_S = 0.08
-# Of each law two of either verdict, where it has them, that are not thin.
+# Two seeds per law and verdict, where the law has both, whose verdict is not thin.
 SEEDS = [
     (19, "stable"), (45, "stable"), (230, "unstable"), (239, "unstable"),  # maxnet
     (18, "stable"), (47, "stable"), (21, "unstable"), (62, "unstable"),  # rcp
     (31, "stable"), (304, "stable"), (41, "unstable"), (142, "unstable"),  # xcp
-    (50, "unstable"), (209, "unstable"),  # xcp, where flows bounded elsewhere leave a link idle
+    (50, "unstable"), (209, "unstable"),  # xcp, on a link that is partly idle
     (12, "stable"), (35, "stable"), (318, "unstable"), (289, "unstable"),  # aecp
 ]  # fmt: skip
 
@@ -36,7 +36,7 @@ def loop(protocol, found, *, paper=True, full=True):
     return stability_vs_fluid.loops_of(protocol, found, one(full), paper=paper)[-1]
 
 
-def test_loops_on_the_axis_are_those_of_the_theory():
+def test_loops_on_the_imaginary_axis_are_those_of_the_theory():
     s = 1j * OMEGA
     mine = params("maxnet", alpha=0.5)
     p = maxnet.Params.of(mine)
@@ -56,7 +56,7 @@ def test_an_integrator_with_a_delay_is_stable_below_half_pi(alpha, grows):
     found = params("rcp", alpha=alpha)
     pace = stability_vs_fluid.pace("rcp", found, one(False))
     assert stability_vs_fluid.grows(loop("rcp", found, full=False), pace, 1.0, 1.0) == grows
-    # A gain and a delay come to the same: α·late < π/2.
+    # Gain and delay have the same effect: α·late < π/2.
     assert stability_vs_fluid.grows(loop("rcp", found, full=False), pace, 1.6 / alpha, 1.0)
     assert not stability_vs_fluid.grows(loop("rcp", found, full=False), pace, 1.0, 1.5 / alpha)
 
@@ -76,7 +76,7 @@ def test_aecps_delay_margin_is_eq_38s():
         (0.95 * margin_s, stability_vs_fluid.STABLE),
         (1.05 * margin_s, stability_vs_fluid.SPLIT),
     ):
-        # With an empty queue it would be stable still.
+        # With an empty queue it is still stable.
         got = stability_vs_fluid.link_verdict("aecp", found, one(tau_s=tau_s), 1.0, 1.0, paper=True)
         assert got == verdict
 
@@ -93,22 +93,24 @@ def test_one_unstable_link_is_enough():
     assert stability_vs_fluid.of_links(["stable", "stable"]) == "stable"
 
 
-def test_a_verdict_near_the_edge_is_thin(monkeypatch):
+def test_a_verdict_near_the_boundary_is_thin(monkeypatch):
     scenario = stability_vs_fluid.draw(1)
-    edge = 1.3
+    boundary = 1.3
 
     def verdict(*args, paper):
         return (
-            stability_vs_fluid.UNSTABLE if args[3] * args[4] >= edge else stability_vs_fluid.STABLE
+            stability_vs_fluid.UNSTABLE
+            if args[3] * args[4] >= boundary
+            else stability_vs_fluid.STABLE
         )
 
     monkeypatch.setattr(stability_vs_fluid, "link_verdict", verdict)
-    assert not stability_vs_fluid.linear(scenario)["thin"]
-    edge = 1.2
-    assert stability_vs_fluid.linear(scenario)["thin"]
+    assert not stability_vs_fluid.linear(scenario).thin
+    boundary = 1.2
+    assert stability_vs_fluid.linear(scenario).thin
 
 
-def test_a_round_trip_of_aecp_holds_the_queue_it_aims_at():
+def test_an_rtt_of_aecp_includes_its_target_queue():
     scenario = next(
         drawn
         for drawn in (stability_vs_fluid.draw(seed, ["aecp"]) for seed in range(99))
@@ -121,7 +123,7 @@ def test_a_round_trip_of_aecp_holds_the_queue_it_aims_at():
     assert math.isclose(sum(flow.weight for flow in link.flows), 1.0)
 
 
-def test_a_draw_is_its_seed():
+def test_a_draw_depends_on_its_seed_alone():
     assert stability_vs_fluid.draw(7).to_toml() == stability_vs_fluid.draw(7).to_toml()
     assert stability_vs_fluid.draw(7).to_toml() != stability_vs_fluid.draw(8).to_toml()
 
@@ -129,14 +131,14 @@ def test_a_draw_is_its_seed():
 @pytest.mark.parametrize(("seed", "verdict"), SEEDS)
 def test_the_fluid_does_what_the_linear_loop_says(seed, verdict):
     result = stability_vs_fluid.compare(stability_vs_fluid.draw(seed))
-    assert result["linear"]["verdict"] == verdict
-    assert result["clear"]
-    assert result["fluid"]["verdict"] == verdict, result
+    assert result.linear.verdict == verdict
+    assert result.clear
+    assert result.fluid.verdict == verdict, result
 
 
 def test_the_command_fails_where_the_fluid_differs(monkeypatch, capsys):
     seed = SEEDS[0][0]
-    other = {"verdict": "unstable", "before": 1.0, "swing": 1.0, "links": {}}
+    other = stability_vs_fluid.FluidVerdict("unstable", 1.0, 1.0, {})
     monkeypatch.setattr(stability_vs_fluid, "run", lambda scenario: other)
     assert stability_vs_fluid.main(["--draws", "1", "--seed", str(seed)]) == 1
     assert "differs" in capsys.readouterr().err
