@@ -1,17 +1,18 @@
-"""`make cohabit-table`: explicit protocols beside TCPs on one bottleneck, protected or not.
+"""Run explicit protocols beside TCPs on one bottleneck, protected or not: `make cohabit-table`.
 
 A cell is an explicit protocol, a TCP, an RTT and a number of flows of each. Its link has
-100 Mbit/s and a buffer of one bandwidth-delay product; explicit flows start at 0 s, TCP flows from
-5 s, a tenth of a second apart. Each cell runs without the module, with the paper's controller and
-with the improved one, all on one shared queue, and apart from these with a queue of its own for
-each class. Judged is what follows the first 20 s after the last start:
+100 Mbit/s and a buffer of one bandwidth-delay product. Explicit flows start at 0 s, TCP flows from
+5 s on, 0.1 s apart. Each cell runs in four modes: without the cohabit queue, with the paper's
+controller, with the improved one, and with a separate queue per class.
 
-- the explicit class's rate over its fair share (its flows' `max_min_bps`), the least mean of 20 s;
-- the link's utilisation, the least mean of 20 s;
-- the TCP class's rate over what the same flows get alone on a link of rate BW_TCP, that is target ×
-  rate less the explicit class's fair share, with the same RTT and the same buffer in bytes.
+A cell is judged from 20 s after the last start:
 
-Runs are kept (`waterfill.runs.cache`), so that a table that was interrupted goes on where it was.
+- the explicit class's rate over its fair share (its flows' `max_min_bps`): smallest mean of 20 s;
+- the link's utilisation: smallest mean of 20 s;
+- the TCP class's rate over the rate of the same flows alone on a link of rate BW_TCP, which is
+  target × rate less the explicit class's fair share, with the same RTT and buffer in bytes.
+
+Runs are kept in the cache (`waterfill.runs.cache`), so an interrupted table continues.
 """
 
 from __future__ import annotations
@@ -57,17 +58,16 @@ SETTLE_S = 20.0
 WINDOW_S = 20.0
 SAMPLE_S = 0.5
 
-# What is asked for. A link is at its target when it is within 1 % of it: a law that is alone is
-# no nearer.
-LEAST_EXPLICIT = 0.9
-LEAST_TCP = 0.75
-LEAST_UTILIZATION = 0.95
+# The requirements. A link counts as at its target within 1 %: a law alone gets no nearer.
+MIN_EXPLICIT = 0.9
+MIN_TCP = 0.75
+MIN_UTILIZATION = 0.95
 AT_TARGET = 0.99
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One place of the table."""
+    """One row of the table."""
 
     explicit: str
     tcp: str
@@ -77,7 +77,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """As messages name it: `xcp × reno, 20 ms, 10+3`."""
+        """The cell in messages: `xcp × reno, 20 ms, 10+3`."""
         counts = f"{self.explicit_flows}+{self.tcp_flows}"
         return f"{self.explicit} × {self.tcp}, {self.rtt_ms} ms, {counts}"
 
@@ -87,27 +87,27 @@ class Cell:
         return TCP_START_S + (self.tcp_flows - 1) * STAGGER_S
 
     def duration_s(self, short: bool) -> float:
-        """Length of a run: two windows after settling, or little more than one."""
+        """Return the length of a run: two windows after settling, or slightly more than one."""
         return self.last_start_s + SETTLE_S + (WINDOW_S + 4.0 if short else 2 * WINDOW_S)
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a cell measured in one mode, and whether that is what is asked for."""
+    """What a cell measured in one mode, and whether it meets the requirements."""
 
     explicit_share: float
-    """Least mean of 20 s over the fair share."""
+    """Smallest mean of 20 s, over the fair share."""
     utilization: float
-    """Least mean of 20 s."""
+    """Smallest mean of 20 s."""
     tcp_share: float
-    """Mean over what the same flows get alone."""
+    """Mean, over the mean of the same flows alone."""
     drop_rate: float
-    """Of the TCP packets in the window, how many the link dropped."""
+    """Fraction of the TCP packets in the window that the link dropped."""
     good: bool
 
 
 def cells(short: bool = False) -> list[Cell]:
-    """All 624 cells, or 24 in which every protocol, RTT and count has its turn."""
+    """Return all 624 cells, or 24 that include every protocol, RTT and count."""
     if not short:
         grid = product(EXPLICIT, TCPS, RTTS_MS, COUNTS)
         return [Cell(e, t, rtt, n, m) for e, t, rtt, (n, m) in grid]
@@ -120,7 +120,7 @@ def cells(short: bool = False) -> list[Cell]:
 
 
 def scenario(cell: Cell, mode: str, short: bool = False) -> Scenario:
-    """The cell's scenario in one mode of `MODES`."""
+    """Return the cell's scenario in one mode of `MODES`."""
     link: Document = {
         "name": "bottleneck",
         "from": "r1",
@@ -136,7 +136,7 @@ def scenario(cell: Cell, mode: str, short: bool = False) -> Scenario:
 
 
 def alone(cell: Cell, target: float, short: bool = False) -> Scenario:
-    """The cell's TCP flows alone on a link of rate BW_TCP, with the cell's buffer and RTT."""
+    """Return the cell's TCP flows alone, on a link of rate BW_TCP with its buffer and RTT."""
     rate_bps = target * RATE_BPS * cell.tcp_flows / (cell.explicit_flows + cell.tcp_flows)
     link: Document = {
         "name": "bottleneck",
@@ -188,28 +188,28 @@ def _scenario(cell: Cell, link: Document, flows: list[Document], short: bool) ->
 # --- judging -----------------------------------------------------------------------------------
 
 
-def judge(cell: Cell, result: Result, by_themselves: Result) -> Verdict:
-    """What a run of the cell says, beside that of its TCP flows alone."""
+def judge(cell: Cell, result: Result, tcp_alone: Result) -> Verdict:
+    """Judge a run of the cell; `tcp_alone` is the run of its TCP flows alone."""
     start_s, stop_s = result.summary["measure_s"]
     flows = result.summary["flows"]
     fair_bps = sum(flow["max_min_bps"] for flow in flows if flow["group"] == "explicit")
     link = result.samples("links", "bottleneck")
     time_s, used_share = (series.numbers(link, name) for name in ("time_s", "utilization"))
     rate_bps = class_rate(result, "explicit", time_s)
-    explicit = least_mean(time_s, rate_bps, start_s, stop_s) / fair_bps
-    used = least_mean(time_s, used_share, start_s, stop_s)
-    tcp = _class_bps(result, "tcp") / _class_bps(by_themselves, "tcp")
+    explicit = smallest_mean(time_s, rate_bps, start_s, stop_s) / fair_bps
+    used = smallest_mean(time_s, used_share, start_s, stop_s)
+    tcp = _class_bps(result, "tcp") / _class_bps(tcp_alone, "tcp")
     target = protocols.targets({}).get(cell.explicit, 1.0)
     good = (
-        explicit >= LEAST_EXPLICIT
-        and used >= min(LEAST_UTILIZATION, AT_TARGET * target)
-        and tcp >= LEAST_TCP
+        explicit >= MIN_EXPLICIT
+        and used >= min(MIN_UTILIZATION, AT_TARGET * target)
+        and tcp >= MIN_TCP
     )
     return Verdict(explicit, used, tcp, drop_rate(result), good)
 
 
 def class_rate(result: Result, group: str, time_s: Series) -> Series:
-    """Sum of the rates (bit/s) of a group's flows at these sample times; zero where none is."""
+    """Sum the rates (bit/s) of a group's flows at these sample times; 0 where there is none."""
     total_bps = np.zeros(len(time_s))
     for flow in result.summary["flows"]:
         if flow["group"] == group:
@@ -221,14 +221,14 @@ def class_rate(result: Result, group: str, time_s: Series) -> Series:
     return total_bps
 
 
-def least_mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float:
-    """The least mean of `WINDOW_S` that lies wholly in a window."""
+def smallest_mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float:
+    """Return the smallest mean over `WINDOW_S` that lies wholly in a window."""
     _, means = series.means(time_s, values, WINDOW_S, start_s, stop_s)
     return float(means.min())
 
 
 def drop_rate(result: Result) -> float:
-    """Packets that the link dropped ÷ (these and the TCP packets that arrived), in the window."""
+    """Return dropped packets ÷ (dropped + arrived TCP packets) in the summary's window."""
     link = result.summary["links"][0]
     start_s, stop_s = result.summary["measure_s"]
     packet_bits = 8 * result.network.packet_bytes
@@ -248,9 +248,9 @@ def _class_bps(result: Result, group: str) -> float:
 def table(
     wanted: Sequence[Cell], modes: Iterable[str], *, short: bool, threads: int | None = None
 ) -> Iterator[tuple[Cell, dict[str, Verdict]]]:
-    """Runs cell after cell, from the cache where it has them, and judges each.
+    """Run and judge cell after cell; runs in the cache are not repeated.
 
-    Ctrl-C ends it after the cell under way; what was run is kept.
+    Ctrl-C ends it after the current cell; finished runs are kept.
     """
     chosen = list(modes)
     targets = protocols.targets({})
@@ -291,16 +291,16 @@ def _batches(wanted: Sequence[Cell], size: int) -> Iterator[list[Cell]]:
 
 
 def document(rows: Iterable[tuple[Cell, Mapping[str, Verdict]]], total: int) -> Document:
-    """{"asked": …, "cells": [{cell…, "modes": {mode: verdict}}], "missing": n}."""
+    """Return {"asked": …, "cells": [{cell…, "modes": {mode: verdict}}], "missing": n}."""
     listed = [
         {**asdict(cell), "modes": {mode: asdict(verdict) for mode, verdict in verdicts.items()}}
         for cell, verdicts in rows
     ]
     return {
         "asked": {
-            "explicit_share": LEAST_EXPLICIT,
-            "tcp_share": LEAST_TCP,
-            "utilization": LEAST_UTILIZATION,
+            "explicit_share": MIN_EXPLICIT,
+            "tcp_share": MIN_TCP,
+            "utilization": MIN_UTILIZATION,
             "of_target": AT_TARGET,
         },
         "rate_bps": RATE_BPS,
@@ -319,15 +319,24 @@ def _line(cell: Cell, verdicts: Mapping[str, Verdict]) -> str:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exit 0 when every cell of the improved controller is as asked, else 1."""
+    """Run the command; return 0 if every cell passes with the improved controller, else 1."""
     parser = argparse.ArgumentParser(prog="python -m validation.cohabit", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--short", action="store_true", help="24 cells, shorter runs")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
-    parser.add_argument("--modes", default=",".join(MODES), help="some of them")
-    parser.add_argument("--only", default="", help="cells whose name contains this")
-    parser.add_argument("--threads", type=int, default=None, help="runs at once")
-    parser.add_argument("-o", metavar="DIR", type=Path, help="writes cohabit.json there")
+    parser.add_argument(
+        "--short", action="store_true", help="24 cells instead of 624, shorter runs"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument(
+        "--modes",
+        default=",".join(MODES),
+        metavar="A,B",
+        help=f"which of {', '.join(MODES)}; default: all",
+    )
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help="only cells whose name contains TEXT"
+    )
+    parser.add_argument("--threads", type=int, default=None, metavar="N", help="runs at a time")
+    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/cohabit.json")
     options = parser.parse_args(arguments)
     modes = options.modes.split(",")
     for mode in modes:
@@ -352,7 +361,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     found = document(rows, len(wanted))
     for mode in modes:
         good = sum(verdicts[mode].good for _, verdicts in rows)
-        print(f"{mode}: {good} of {len(rows)} cells as asked", file=out)
+        print(f"{mode}: {good} of {len(rows)} cells pass", file=out)
     if options.o is not None:
         write_text(make_directory(options.o) / "cohabit.json", to_json(found) + "\n")
     if options.json:

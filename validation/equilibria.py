@@ -1,12 +1,12 @@
-"""Equilibria beside the packet simulator: on ixcp-2007's Fig. 4 and on random networks.
+"""Compare equilibria with the packet simulator, on ixcp-2007's Fig. 4 and on random networks.
 
     python -m validation.equilibria [--networks N] [--protocols A,B] [--unpaced] [--json]
 
-XCP is held against its fixed point, the others against max-min, both with acknowledgements as
-load. Networks are small on purpose: a few links of some Mbit/s and packets of 250 bytes, so that
-windows are tens of packets or more and a run takes a second or two. Flows are paced, as the
-models have it: with `--unpaced` a window leaves in bursts that keep their place in a router's
-interval for ever, and flows that are alike get different shares.
+XCP is compared with its fixed point, the other protocols with max-min shares, both with
+acknowledgements as load. The networks are small: a few links of some Mbit/s and packets of
+250 bytes, so that windows are tens of packets or more and a run takes a second or two. Flows are
+paced, as in the models. With `--unpaced` a window leaves in bursts, which keep their position in a
+router's interval, and identical flows get different shares.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 from waterfill.theory import equilibrium, subject
 
-# What the two comparisons allow, for every flow.
+# Largest relative error allowed for any flow, in the two comparisons.
 FIG_4_TOLERANCE = 0.03
 NETWORK_TOLERANCE = 0.05
-# A sender has whole packets out, so that it may be short of its window by one: of 25, 4 %.
-_LEAST_WINDOW = 25
+# A sender sends whole packets, so it may be one short of its window: of 25, 4 %.
+_MIN_WINDOW = 25
 
-# ixcp-2007 §4.2: max-min rates of the flows that end at links 1 to 5, in Mbit/s. Their numbers on
-# the first three links are not in the text: ten each, an instance of the figure.
+# ixcp-2007 §4.2: max-min rates of the flows that end at links 1 to 5, in Mbit/s. The text does not
+# say how many flows end at the first three links: ten each is one instance of the figure.
 FIG_4_MBPS = (10, 8, 4, 3, 2)
 FIG_4_FLOWS = (10, 10, 10, 20, 30)
 
 
 class Flow(NamedTuple):
-    """One flow: the model's rate and the simulator's, bit/s, and the link that bounds it."""
+    """One flow: the model's rate and the simulator's (bit/s), and the flow's bottleneck."""
 
     name: str
     model_bps: float
@@ -50,12 +50,12 @@ class Flow(NamedTuple):
 
     @property
     def error(self) -> float:
-        """The simulator's rate over the model's, less 1."""
+        """The simulator's rate over the model's, minus 1."""
         return self.measured_bps / self.model_bps - 1
 
 
 def fig_4(duration_s: float = 30.0) -> dict[str, Any]:
-    """`[ixcp-2007:fig4]` Five links in a row: 340, 240, 160, 120 and 60 Mbit/s; flows to each."""
+    """`[ixcp-2007:fig4]` Return five links in a row, 340 to 60 Mbit/s, with flows to each."""
     links, flows = [], []
     for i, count in enumerate(FIG_4_FLOWS):
         rate = sum(m * n for m, n in zip(FIG_4_MBPS[i:], FIG_4_FLOWS[i:], strict=True))
@@ -75,7 +75,7 @@ def fig_4(duration_s: float = 30.0) -> dict[str, Any]:
 
 
 def network(seed: int, duration_s: float = 60.0) -> dict[str, Any]:
-    """A random network: five to seven routers, a tree of links and up to two more."""
+    """Return a random network: five to seven routers, a tree of links and up to two more."""
     draw = random.Random(seed)
     graph = nx.random_labeled_tree(draw.randint(5, 7), seed=draw.randint(0, 2**31))
     spare = sorted(nx.non_edges(graph))
@@ -110,7 +110,7 @@ def network(seed: int, duration_s: float = 60.0) -> dict[str, Any]:
 
 
 def compare(document: Mapping[str, Any], protocol: str) -> list[Flow]:
-    """Every flow's rate in the model and in the simulator."""
+    """Run a scenario and return every flow's rate in the model and in the simulator."""
     scenario = from_dict(document, sets=[f"protocol={protocol}"])
     model, bounds = _model(scenario, protocol)
     result = backends.run(scenario)
@@ -139,62 +139,95 @@ def _model(scenario: Scenario, protocol: str) -> tuple[list[float], list[str]]:
 
 
 def suits(document: Mapping[str, Any], protocol: str = "xcp") -> bool:
-    """Whether the model has at least two bottlenecks, and windows of `_LEAST_WINDOW` packets."""
+    """Return whether there are two bottlenecks or more, and windows of `_MIN_WINDOW` packets."""
     scenario = from_dict(document, sets=[f"protocol={protocol}"])
     rates, bounds = _model(scenario, protocol)
     core = to_core(scenario, protocols.load())
     rtts = [flow.base_rtt_s for flow in core.flows for _ in range(flow.count)]
-    least = min(rate * rtt for rate, rtt in zip(rates, rtts, strict=True))
-    return len(set(bounds)) >= 2 and least >= _LEAST_WINDOW * 8 * core.packet_bytes
+    smallest = min(rate * rtt for rate, rtt in zip(rates, rtts, strict=True))
+    return len(set(bounds)) >= 2 and smallest >= _MIN_WINDOW * 8 * core.packet_bytes
 
 
 def networks(count: int) -> Iterator[dict[str, Any]]:
-    """The first `count` random networks that suit the comparison."""
+    """Return the first `count` random networks that suit the comparison."""
     suitable = (document for document in map(network, itertools.count()) if suits(document))
     return itertools.islice(suitable, count)
 
 
 def worst(flows: Sequence[Flow]) -> Flow:
-    """The flow furthest from the model."""
+    """Return the flow with the largest error."""
     return max(flows, key=lambda flow: abs(flow.error))
 
 
+class Case(NamedTuple):
+    """One network under one protocol: the worst flow, the mean error, what is allowed."""
+
+    protocol: str
+    name: str
+    flows: int
+    worst: float
+    worst_flow: str
+    bottleneck: str
+    mean_error: float
+    tolerance: float
+    within: bool
+
+
+def judge(document: Mapping[str, Any], protocol: str, tolerance: float) -> Case:
+    """Run one network under one protocol and compare all its flows with the model."""
+    flows = compare(document, protocol)
+    most = worst(flows)
+    return Case(
+        protocol=protocol,
+        name=document["name"],
+        flows=len(flows),
+        worst=most.error,
+        worst_flow=most.name,
+        bottleneck=most.bottleneck,
+        mean_error=math.fsum(abs(flow.error) for flow in flows) / len(flows),
+        tolerance=tolerance,
+        within=abs(most.error) <= tolerance,
+    )
+
+
+def cases(protocol: str, count: int, unpaced: bool) -> Iterator[Case]:
+    """Compare Fig. 4 (XCP only) and `count` random networks under one protocol."""
+    documents = [(fig_4(), FIG_4_TOLERANCE)] if protocol == "xcp" else []
+    documents += [(document, NETWORK_TOLERANCE) for document in networks(count)]
+    for document, tolerance in documents:
+        if unpaced:
+            for entry in document["flow"]:
+                entry.pop("pacing", None)
+        yield judge(document, protocol, tolerance)
+
+
 def main(
-    count: Annotated[int, typer.Option("--networks", help="Random networks.")] = 50,
-    names: Annotated[str, typer.Option("--protocols", metavar="A,B,C")] = "xcp,ixcp,maxnet",
-    unpaced: Annotated[bool, typer.Option("--unpaced", help="Windows in bursts.")] = False,
+    count: Annotated[int, typer.Option("--networks", metavar="N", help="Random networks.")] = 50,
+    names: Annotated[
+        str, typer.Option("--protocols", metavar="A,B,C", help="Protocols to compare.")
+    ] = "xcp,ixcp,maxnet",
+    unpaced: Annotated[
+        bool, typer.Option("--unpaced", help="Let windows leave in bursts.")
+    ] = False,
     json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
 ) -> None:
-    """Hold equilibria against the packet simulator, flow by flow."""
+    """Compare equilibria with the packet simulator, flow by flow."""
     from waterfill.runs.result import to_json
 
-    found: list[dict[str, Any]] = []
+    found: list[Case] = []
     for protocol in names.split(","):
-        cases = [(fig_4(), FIG_4_TOLERANCE)] if protocol == "xcp" else []
-        cases += [(document, NETWORK_TOLERANCE) for document in networks(count)]
-        for document, tolerance in cases:
-            if unpaced:
-                for entry in document["flow"]:
-                    entry.pop("pacing", None)
-            flows = compare(document, protocol)
-            most = worst(flows)
-            mean = math.fsum(abs(flow.error) for flow in flows) / len(flows)
-            result = {
-                "protocol": protocol, "name": document["name"], "flows": len(flows),
-                "worst": most.error, "worst_flow": most.name, "bottleneck": most.bottleneck,
-                "mean_error": mean, "tolerance": tolerance, "within": abs(most.error) <= tolerance,
-            }  # fmt: skip
-            found.append(result)
+        for case in cases(protocol, count, unpaced):
+            found.append(case)
             print(
-                f"{protocol} {result['name']}: worst {100 * most.error:+.1f} % ({most.name} at "
-                f"{most.bottleneck}), mean {100 * mean:.1f} %",
+                f"{protocol} {case.name}: largest error {100 * case.worst:+.1f} % "
+                f"({case.worst_flow} at {case.bottleneck}), mean {100 * case.mean_error:.1f} %",
                 file=sys.stderr,
             )
-        mine = [result for result in found if result["protocol"] == protocol]
-        good = sum(1 for result in mine if result["within"])
-        print(f"{protocol}: {good} of {len(mine)} within tolerance", file=sys.stderr)
+        mine = [case for case in found if case.protocol == protocol]
+        within = sum(case.within for case in mine)
+        print(f"{protocol}: {within} of {len(mine)} networks within tolerance", file=sys.stderr)
     if json:
-        print(to_json({"cases": found}))
+        print(to_json({"cases": [case._asdict() for case in found]}))
 
 
 if __name__ == "__main__":

@@ -247,9 +247,9 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
     if protocol == "xcp":
         return dict(params), _xcp_bottlenecks(core, params, flows, full)
     found = []
-    for number, link in enumerate(core.links):
-        crossing = [flow for flow in flows if number in flow.path]
-        bound = [flow for flow in crossing if flow.bottleneck == number]
+    for index, link in enumerate(core.links):
+        crossing = [flow for flow in flows if index in flow.path]
+        bound = [flow for flow in crossing if flow.bottleneck == index]
         if not bound:
             continue
         aimed = (link.target or 1.0) * link.rate_bps
@@ -261,7 +261,7 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
                 link.name,
                 tuple(Local(p, f.rtt_s) for p, f in zip(parts, bound, strict=True)),
                 float(np.average([flow.rtt_s for flow in crossing], weights=traffic)),
-                full[number],
+                full[index],
             )
         )
     return dict(params), found
@@ -275,19 +275,19 @@ def _xcp_bottlenecks(
 ) -> list[Link]:
     """Return XCP's bottlenecks at its own fixed point, with how each flow responds to φ."""
     found = []
-    for number, answer in enumerate(equilibrium.answers(core, params, "xcp")):
+    for index, answer in enumerate(equilibrium.answers(core, params, "xcp")):
         if answer is None:
             continue
-        crossing = [flow for flow in flows if number in flow.path]
+        crossing = [flow for flow in flows if index in flow.path]
         times = [flow.rtt_s for flow in crossing]  # d, the mean over flows
         if params["max_interval"] is not None:  # the largest RTT that XCP uses
             times = [min(time, float(params["max_interval"])) for time in times]
         found.append(
             Link(
-                core.links[number].name,
+                core.links[index].name,
                 tuple(Local(p * flows[i].number, flows[i].rtt_s) for i, p in answer.parts.items()),
                 float(np.average(times, weights=[flow.number for flow in crossing])),
-                full[number] and answer.spare < _IDLE,
+                full[index] and answer.spare < _IDLE,
             )
         )
     return found
