@@ -5,10 +5,10 @@
 //! (transmission starts, `on_departure`, router timers, queue statistics) is caught up in time order by
 //! [`Link::advance`], before anything reads the link's state.
 //!
-//! A discipline that decides at departure stores the waiting packets itself ([`Scheduler`](crate::queue::Scheduler)). Then
-//! the ring holds only packets in transmission and on the wire, and [`Link::advance`] asks the scheduler for the next
-//! packet at the time the transmitter becomes free. No further event is needed: the packet in transmission arrives no
-//! earlier than the transmitter becomes free, and its arrival calls [`Link::advance`] first.
+//! A discipline that decides at departure stores the waiting packets itself ([`Scheduler`](crate::queue::Scheduler)).
+//! Then the ring holds only packets in transmission and on the wire, and [`Link::advance`] asks the scheduler for the
+//! next packet at the time the transmitter becomes free. No further event is needed: the packet in transmission arrives
+//! no earlier than the transmitter becomes free, and its arrival calls [`Link::advance`] first.
 
 use std::collections::VecDeque;
 

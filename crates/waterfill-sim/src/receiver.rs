@@ -68,7 +68,8 @@ impl Receiver {
         }
     }
 
-    /// Handles a SYN or data packet; returns an acknowledgement unless that is delayed. `payload` gives a packet's payload.
+    /// Handles a SYN or data packet; returns an acknowledgement unless that is delayed. `payload` gives a packet's
+    /// payload.
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,

@@ -2,9 +2,9 @@
 //!
 //! With selective acknowledgements (RFC 6675) a packet is lost when three selectively acknowledged packets lie above it
 //! (IsLost). A retransmission is lost when three packets first sent after it are acknowledged. Without selective
-//! acknowledgements (RFC 5681, RFC 6582) the third duplicate means that the requested packet is lost, and so does a partial
-//! acknowledgement for NewReno; each duplicate means that some packet has left the network. With both, all outstanding packets
-//! are lost when the timer fires. The number in flight is not a counter: it follows from the sets.
+//! acknowledgements (RFC 5681, RFC 6582) the third duplicate means that the requested packet is lost, and so does a
+//! partial acknowledgement for NewReno; each duplicate means that some packet has left the network. With both, all
+//! outstanding packets are lost when the timer fires. The number in flight is not a counter: it follows from the sets.
 
 use std::collections::VecDeque;
 
@@ -241,8 +241,9 @@ impl Recovery {
                 self.fast_retransmit = true;
             }
         }
-        // After a timeout everything is sent again, and most packets acknowledged then had arrived before. So the window grows by up to
-        // one packet per acknowledgement (RFC 3465 §2.3), and not for a duplicate (RFC 5681 §3.1: new data only).
+        // After a timeout everything is sent again, and most packets acknowledged then had arrived before. So the
+        // window grows by up to one packet per acknowledgement (RFC 3465 §2.3), and not for a duplicate (RFC 5681 §3.1:
+        // new data only).
         if matches!(self.recovered_at, Some((_, Cause::Timeout))) {
             progress.newly_arrived = u64::from(progress.advanced);
         }
@@ -304,7 +305,8 @@ mod tests {
         r
     }
 
-    /// All ten packets are declared lost. The first is sent again; the others were only late, and each causes a duplicate.
+    /// All ten packets are declared lost. The first is sent again; the others were only late, and each causes a
+    /// duplicate.
     #[test]
     fn duplicates_after_a_timeout_do_not_count_packets_declared_lost() {
         for mode in [Retransmission::Reno, Retransmission::NewReno] {
@@ -377,7 +379,8 @@ mod tests {
 
     #[test]
     fn duplicates_of_retransmitted_packets_are_not_a_loss() {
-        // Packet 0 is lost and detected by the timer. All ten are sent again, and the receiver already has nine of them.
+        // Packet 0 is lost and detected by the timer. All ten are sent again, and the receiver already has nine of
+        // them.
         let mut r = sent(Retransmission::NewReno, 10);
         r.on_timeout();
         while let Some(n) = r.to_resend() {

@@ -223,7 +223,8 @@ impl Sender {
         if let Some(event) = progress.event {
             self.on_event(now, event);
         }
-        // The acknowledgement that ends a recovery is for a packet sent before the reduction: its mark has had its response.
+        // The acknowledgement that ends a recovery is for a packet sent before the reduction: its mark has had its
+        // response.
         let handled = progress.event == Some(Event::Recovered);
         if let Some(event) = (marked && !handled).then(|| self.recovery.on_mark()).flatten() {
             self.cwr_pending = true;
@@ -317,7 +318,8 @@ impl Sender {
                 } else {
                     self.recovery.on_timeout();
                     self.on_event(now, Event::Timeout);
-                    // RFC 5681's loss window: one packet until the next acknowledgement, when the law's window applies again.
+                    // RFC 5681's loss window: one packet until the next acknowledgement, when the law's window applies
+                    // again.
                     self.window_packets = 1;
                 }
             }

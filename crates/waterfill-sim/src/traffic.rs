@@ -1,8 +1,8 @@
 //! Traffic sources: packets without congestion control, and arrivals of finite flows.
 //!
-//! Each source owns one random stream and draws one number per gap, period or size. Arriving flows occupy slots among the
-//! engine's flows. When one finishes, the source's next flow takes its slot: memory grows with the number of concurrent
-//! flows, not with their total.
+//! Each source owns one random stream and draws one number per gap, period or size. Arriving flows occupy slots among
+//! the engine's flows. When one finishes, the source's next flow takes its slot: memory grows with the number of
+//! concurrent flows, not with their total.
 
 use std::sync::Arc;
 
@@ -146,8 +146,8 @@ impl Traffic {
 
     /// Moves `next` out of the off-periods.
     ///
-    /// The clock of an on–off source stops while it is off: the rest of an interval at the end of one on-period is waited for
-    /// in the next. So the mean rate is exact however short the periods are.
+    /// The clock of an on–off source stops while it is off: the rest of an interval at the end of one on-period is
+    /// waited for in the next. So the mean rate is exact however short the periods are.
     fn skip_off(&mut self) {
         let Process::OnOff { on, off, on_until, .. } = &mut self.process else { return };
         while *on_until <= self.next && self.next < self.stop {
@@ -328,8 +328,8 @@ mod tests {
         assert_eq!(times(&mut source("cbr", 0, json!({})), 3), [1.0, 1.001, 1.002]);
     }
 
-    /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period. Half a millisecond of the third interval
-    /// falls into the second period and ends at 10.5 ms.
+    /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period. Half a millisecond of the third
+    /// interval falls into the second period and ends at 10.5 ms.
     #[test]
     fn the_clock_of_an_on_off_source_stops_while_it_is_off() {
         let at = times(&mut on_off(constant(0.0025), constant(0.0075)), 6);
@@ -349,7 +349,8 @@ mod tests {
             // Means of 4,000 and of 320,000 on-periods, and as many off-periods: three times √(2/4000) and √(2/320000).
             (exponential(0.1), exponential(0.3), 0.25, 0.067),
             (exponential(0.00125), exponential(0.00125), 0.5, 0.0075),
-            // Bounded at 100 means, shape 1.5: a squared coefficient of variation of about 5, so three times √(2·5/4000).
+            // Bounded at 100 means, shape 1.5: a squared coefficient of variation of about 5, so three times
+            // √(2·5/4000).
             (pareto(0.1), pareto(0.1), 0.5, 0.15),
         ] {
             let at = times(&mut on_off(on, off), n);

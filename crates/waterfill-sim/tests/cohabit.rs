@@ -1,8 +1,8 @@
-//! Explicit and TCP flows on one bottleneck, with and without the module that protects the explicit ones.
+//! Explicit and TCP flows on one bottleneck, with and without the module that protects explicit flows.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{column, flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
@@ -38,7 +38,7 @@ fn separate() -> Value {
     cohabit(&json!({"kind": "separate"}), &nred(), 0.02)
 }
 
-/// A dumbbell of 50 Mbit/s: `explicit` flows at 0 s, `tcp` flows from 5 s; measured from 25 s to 45 s.
+/// A dumbbell of 50 Mbit/s: `explicit` flows from 0 s, `tcp` flows from 5 s; measured from 25 s to 45 s.
 fn dumbbell(queue: &Value, rtt_s: f64, explicit: (&str, u32), tcp: (&str, u32)) -> Value {
     let rate = 50e6;
     let buffer = (rate * rtt_s / 8.0) as u64;
@@ -59,21 +59,20 @@ fn rates(s: &Summary) -> (f64, f64) {
 }
 
 /// The last sample of one of the module's columns.
-fn shown(sim: &Simulation, column: &str) -> f64 {
+fn last_sample(sim: &Simulation, name: &str) -> f64 {
     let [_, links, _] = sim.series();
-    let at = |name: &str| &links.columns()[links.names().iter().position(|n| n == name).unwrap()];
-    let last = at("link").iter().rposition(|&link| link == 0.0).unwrap();
-    at(column)[last]
+    let last = column(links, "link").iter().rposition(|&link| link == 0.0).unwrap();
+    column(links, name)[last]
 }
 
 #[test]
-fn without_protection_tcp_takes_the_link() {
+fn without_the_module_tcp_takes_the_link() {
     let (explicit, tcp) = rates(&run(&dumbbell(&json!({"kind": "droptail"}), 0.02, ("xcp", 1), ("sack", 2))).1);
     assert!(explicit < 2.5 && tcp > 45.0, "{explicit} {tcp}");
 }
 
 #[test]
-fn the_improved_controller_gives_both_their_share() {
+fn the_improved_controller_gives_both_classes_their_share() {
     for protocol in ["xcp", "rcp"] {
         let (explicit, tcp) =
             rates(&run(&dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, (protocol, 3), ("cubic", 2))).1);
@@ -83,47 +82,47 @@ fn the_improved_controller_gives_both_their_share() {
     }
 }
 
-/// A TCP that hears no loss meets the limit.
+/// The limit on the excess stops a TCP that ignores losses.
 #[test]
-fn a_tcp_that_ignores_losses_is_held_too() {
+fn a_tcp_that_ignores_losses_is_limited_too() {
     let (explicit, tcp) = rates(&run(&dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 3), ("bbr", 2))).1);
     assert!(explicit > 0.9 * 30.0 && tcp < 1.05 * 20.0, "{explicit} {tcp}");
 }
 
 #[test]
-fn counters_agree_with_the_oracle() {
+fn estimates_agree_with_the_exact_count() {
     for estimator in [sred(0.25), nred(), exact()] {
         let sim = run(&dumbbell(&cohabit(&improved(), &estimator, 0.02), 0.02, ("xcp", 6), ("sack", 3))).0;
-        let (explicit, tcp) = (shown(&sim, "cohabit.explicit_flows"), shown(&sim, "cohabit.tcp_flows"));
-        // Of XCP's equal rates a zombie list's estimate has a standard deviation of 2.5 %; TCP's rates are not equal.
+        let (explicit, tcp) = (last_sample(&sim, "cohabit.explicit_flows"), last_sample(&sim, "cohabit.tcp_flows"));
+        // For XCP's equal rates a zombie list's estimate has a standard deviation of 2.5 %; TCP's rates are unequal.
         assert!((explicit - 6.0).abs() < 0.75 && tcp > 2.2 && tcp < 3.3, "{estimator}: {explicit} {tcp}");
     }
 }
 
-/// §6: half of the packets is half of the work and not another share.
+/// §6: inspecting half of the packets halves the work and does not change the shares.
 #[test]
-fn half_of_the_packets_will_do() {
+fn inspecting_half_of_the_packets_is_enough() {
     let of = |inspect: f64, replace: f64| {
         let mut queue = cohabit(&improved(), &sred(replace), 0.02);
         queue["inspect"] = json!(inspect);
         let (sim, s) = run(&dumbbell(&queue, 0.02, ("xcp", 6), ("sack", 3)));
-        (rates(&s).0, shown(&sim, "cohabit.operations"))
+        (rates(&s).0, last_sample(&sim, "cohabit.operations"))
     };
     let (all, half) = (of(1.0, 0.25), of(0.5, 0.5));
     assert!((half.0 / all.0 - 1.0).abs() < 0.05, "{half:?} {all:?}");
     assert!((half.1 / all.1 - 0.5).abs() < 0.02, "{half:?} {all:?}");
 }
 
-/// The paper's p_drop moves by 0.01 % an interval: after 40 s at 20 ms it has gone no further than e^0.2.
+/// The paper's p_drop changes by 0.01 % per interval: in 40 s at 20 ms, by at most a factor of e^0.2.
 #[test]
-fn the_papers_probability_hardly_moves() {
+fn the_papers_probability_changes_slowly() {
     let sim = run(&dumbbell(&cohabit(&paper(), &exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;
-    let p = shown(&sim, "cohabit.drop_probability");
+    let p = last_sample(&sim, "cohabit.drop_probability");
     assert!(p == 0.0 || (0.0008..0.001_25).contains(&p), "{p}");
 }
 
 #[test]
-fn marks_take_the_place_of_drops() {
+fn ecn_capable_packets_are_marked_instead_of_dropped() {
     let mut n = dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 3), ("sack", 2));
     n["flows"][1]["ecn"] = json!(true);
     let marked = run(&n).1;
@@ -136,27 +135,27 @@ fn marks_take_the_place_of_drops() {
     }
 }
 
-/// An explicit flow with weight 3 beside one TCP flow has three quarters.
+/// An explicit flow with weight 3 beside one TCP flow gets three quarters.
 #[test]
-fn weights_move_the_shares() {
+fn the_explicit_weight_sets_the_shares() {
     let mut queue = cohabit(&improved(), &nred(), 0.02);
     queue["explicit_weight"] = json!(3.0);
     let (explicit, tcp) = rates(&run(&dumbbell(&queue, 0.02, ("xcp", 2), ("sack", 2))).1);
     assert!(explicit > 0.9 * 37.5 && tcp > 0.75 * 12.5 && tcp < 1.05 * 12.5, "{explicit} {tcp}");
 }
 
-/// What explicit flows do not want is TCP's.
+/// Capacity that explicit flows do not use goes to TCP.
 #[test]
-fn a_share_that_is_not_wanted_is_lent() {
+fn an_unused_share_is_lent() {
     let mut n = dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 1), ("sack", 2));
     n["flows"][0]["demand_bps"] = json!(5e6);
     let (explicit, tcp) = rates(&run(&n).1);
     assert!(explicit > 4.5 && explicit + tcp > 0.85 * 50.0, "{explicit} {tcp}");
 }
 
-/// Explicit packets are never the module's victims, and no link without TCP is touched.
+/// The module never drops explicit packets, and does nothing on a link without TCP.
 #[test]
-fn explicit_flows_alone_do_not_notice() {
+fn the_module_does_not_affect_explicit_flows_alone() {
     let alone = |queue: &Value| {
         let mut n = dumbbell(queue, 0.02, ("xcp", 3), ("sack", 1));
         n["flows"].as_array_mut().unwrap().pop();
@@ -167,9 +166,10 @@ fn explicit_flows_alone_do_not_notice() {
     assert_eq!(with.links[0].drops, without.links[0].drops);
 }
 
-/// Every explicit law follows the capacity that it is told, against a TCP that fills queues, one that avoids them, one that ignores losses.
+/// Every explicit law follows its part of the capacity, beside a TCP that fills queues, one that avoids them, and one
+/// that ignores losses.
 #[test]
-fn with_a_queue_of_its_own_each_class_has_its_share() {
+fn with_one_queue_per_class_each_class_gets_its_share() {
     let explicit = ProtocolId::ALL.iter().filter(|id| id.info().kind == Kind::Explicit);
     for (protocol, target) in explicit.map(|id| (id.info().name, id.params().target())) {
         for tcp in ["sack", "vegas", "bbr"] {
@@ -183,7 +183,7 @@ fn with_a_queue_of_its_own_each_class_has_its_share() {
     }
 }
 
-/// TCP's queue, a bandwidth-delay product at two fifths of the rate, is not in the explicit flows' way.
+/// TCP's queue, a bandwidth-delay product at two fifths of the rate, does not delay explicit flows.
 #[test]
 fn explicit_flows_keep_their_low_delay() {
     let s = run(&dumbbell(&separate(), 0.02, ("maxnet", 3), ("sack", 2))).1;
@@ -192,32 +192,32 @@ fn explicit_flows_keep_their_low_delay() {
     assert!(rtt_ms("explicit") < 22.0 && rtt_ms("tcp") > 40.0, "{} {}", rtt_ms("explicit"), rtt_ms("tcp"));
 }
 
-/// What one class does not want the other has, either way.
+/// Each class gets what the other does not use.
 #[test]
 fn separate_queues_conserve_work() {
-    for (wants, index) in [("explicit", 0), ("tcp", 1)] {
+    for (limited, index) in [("explicit", 0), ("tcp", 1)] {
         let mut n = dumbbell(&separate(), 0.02, ("xcp", 2), ("sack", 2));
         n["flows"][index]["demand_bps"] = json!(2.5e6);
         let (explicit, tcp) = rates(&run(&n).1);
         let (little, much) = if index == 0 { (explicit, tcp) } else { (tcp, explicit) };
-        assert!(little > 0.95 * 5.0 && much > 0.95 * 45.0, "{wants} wants little: {explicit} + {tcp}");
+        assert!(little > 0.95 * 5.0 && much > 0.95 * 45.0, "{limited} is limited: {explicit} + {tcp}");
     }
 }
 
-/// A class alone has the link, and an explicit law then its usual target.
+/// A class alone gets the whole link; an explicit law then fills it to its usual target.
 #[test]
-fn separate_queues_do_not_hold_a_class_that_is_alone() {
-    for (keeps, least) in [(0, 0.89 * 50.0), (1, 0.98 * 50.0)] {
+fn separate_queues_do_not_limit_a_class_that_is_alone() {
+    for (kept, min) in [(0, 0.89 * 50.0), (1, 0.98 * 50.0)] {
         let mut n = dumbbell(&separate(), 0.02, ("maxnet", 2), ("sack", 2));
-        let flow = n["flows"][keeps].clone();
+        let flow = n["flows"][kept].clone();
         n["flows"] = json!([flow]);
         let (explicit, tcp) = rates(&run(&n).1);
-        assert!(explicit + tcp > least, "{explicit} + {tcp}");
+        assert!(explicit + tcp > min, "{explicit} + {tcp}");
     }
 }
 
 #[test]
-fn wrong_parameters_are_refused() {
+fn invalid_parameters_are_refused() {
     let good = dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 1), ("sack", 1));
     let refused = |path: &str, value: Value| {
         let mut n = good.clone();

@@ -1,39 +1,35 @@
-//! Runs whose outcome follows by arithmetic.
+//! Runs whose result follows by arithmetic.
 
 #![expect(clippy::float_cmp, reason = "whole numbers, computed by hand")]
 
 mod common;
 
-use common::{flow, link, network, run, run_until};
+use common::{assert_close, column, flow, link, network, run, run_until};
 use serde_json::json;
 
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-}
-
-/// 10 Mbit/s and 20 ms: 1500 bytes last 1.2 ms, so the pipe holds 40/1.2 + 1 packets; the rest of
-/// the window stands in the queue, less the packet in service.
+/// 10 Mbit/s and 20 ms: 1500 bytes take 1.2 ms, so the pipe holds 40/1.2 + 1 packets. The rest of the window waits in
+/// the queue, less the packet in service.
 #[test]
 fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
     n["params"] = json!({"window": {"packets": 20}});
     let (_, half) = run(&n);
-    // RTT = 40 ms + 1.2 ms + the acknowledgement's 32 µs; the window of 2 s cuts one burst in 48.
-    close(half.flows[0].rate_bps.unwrap(), 20.0 * 12_000.0 / 0.041_232, 1.0 / 48.0);
+    // RTT = 40 ms + 1.2 ms + the acknowledgement's 32 µs; the measurement window of 2 s cuts one burst in 48.
+    assert_close(half.flows[0].rate_bps.unwrap(), 20.0 * 12_000.0 / 0.041_232, 1.0 / 48.0);
     assert_eq!(half.links[0].queue_packets.max, 0.0);
 
     n["params"] = json!({"window": {"packets": 60}});
     let (_, full) = run(&n);
-    close(full.flows[0].rate_bps.unwrap(), 1e7, 1e-3);
+    assert_close(full.flows[0].rate_bps.unwrap(), 1e7, 1e-3);
     assert_eq!(full.links[0].utilization, 1.0);
     // Of 60 packets, 40.032 ms / 1.2 ms = 33.36 are on the wires and one is in service.
-    close(full.links[0].queue_packets.mean, 60.0 - 40.032 / 1.2 - 1.0, 1e-3);
-    close(full.flows[0].rtt_ms.mean.unwrap(), 60.0 * 1.2, 1e-3);
-    // Acknowledgements of 40 bytes, one a packet, load the way back by 40/1500.
-    close(full.links[1].utilization, 40.0 / 1500.0, 1e-3);
+    assert_close(full.links[0].queue_packets.mean, 60.0 - 40.032 / 1.2 - 1.0, 1e-3);
+    assert_close(full.flows[0].rtt_ms.mean.unwrap(), 60.0 * 1.2, 1e-3);
+    // Acknowledgements of 40 bytes, one per packet, load the reverse link by 40/1500.
+    assert_close(full.links[1].utilization, 40.0 / 1500.0, 1e-3);
 }
 
-/// 8 Mbit/s offered to 4 Mbit/s with room for 10 packets: half of them are dropped.
+/// 8 Mbit/s offered to 4 Mbit/s with a buffer of 10 packets: half of the packets are dropped.
 #[test]
 fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
     let mut n =
@@ -41,10 +37,10 @@ fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
     n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": 8e6, "start_s": 0.0, "stop_s": 3.0, "packet_bytes": 1000}]);
     let (sim, summary) = run(&n);
     assert_eq!(summary.links[0].utilization, 1.0);
-    close(summary.traffic[0].rate_bps.unwrap(), 4e6, 2e-3);
-    assert_eq!(summary.links[0].drops, 500); // 1000 a second arrive, 500 are served, for 1 s
+    assert_close(summary.traffic[0].rate_bps.unwrap(), 4e6, 2e-3);
+    assert_eq!(summary.links[0].drops, 500); // 1000 per second arrive, 500 are served, for 1 s
     assert_eq!(summary.links[0].queue_packets.max, 10.0);
-    // Every second arrival finds a place that was left at that very time.
+    // Every second arrival finds a slot that was freed at the same instant.
     assert_eq!(summary.links[0].queue_packets.mean, 10.0);
     assert_eq!(summary.traffic[0].packets_sent, 3000);
     assert_eq!(sim.ledger().sent, 3000);
@@ -52,68 +48,68 @@ fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
 
 /// One packet crosses two links and its acknowledgement comes back: every step by hand.
 #[test]
-fn one_packet_takes_the_time_it_takes() {
+fn one_packet_takes_the_sum_of_its_delays() {
     let links = [link("a", 1e6, 0.003, 1 << 20), link("b", 2e6, 0.005, 1 << 20)].concat();
     let mut n = network(1.0, links, vec![flow("f", "window", &[0, 2], 1.0)]);
     n["flows"][0]["size_bytes"] = json!(1460);
     n["flows"][0]["pad_s"] = json!(0.002);
     let (sim, summary) = run(&n);
-    // SYN and answer, 40 B: 0.32 + 0.16 ms on the way out and back, 8 ms + 2 ms of delay each way.
+    // SYN and SYN-ACK, 40 B: 0.32 + 0.16 ms of transmission and 8 ms + 2 ms of delay in each direction.
     let handshake = 2.0 * (10.0 + 0.32 + 0.16);
-    // 1500 B: 12 + 6 ms to send, 10 ms of delay.
-    close(summary.flows[0].completed_s.unwrap() * 1e3, handshake + 28.0, 1e-9);
+    // 1500 B: 12 + 6 ms of transmission, 10 ms of delay.
+    assert_close(summary.flows[0].completed_s.unwrap() * 1e3, handshake + 28.0, 1e-9);
     assert_eq!(summary.flows[0].packets_sent, 1);
     let ledger = sim.ledger();
     assert_eq!((ledger.sent, ledger.delivered, ledger.in_transit), (4, 4, 0));
     assert_eq!(summary.engine.packet_hops, 8);
 }
 
-/// A paced window sends at its rate from the start, and so never queues.
+/// A paced window sends at its rate from the start, so no packet waits.
 #[test]
 fn pacing_spaces_packets() {
     let mut n = network(3.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 3.0)]);
     n["params"] = json!({"window": {"packets": 100}});
     n["measure_s"] = json!([0.0, 3.0]);
     let (_, burst) = run(&n);
-    assert_eq!(burst.links[0].queue_packets.max, 99.0, "a window at once, one of it in service");
+    assert_eq!(burst.links[0].queue_packets.max, 99.0, "a whole window at once, one packet of it in service");
     n["flows"][0]["pacing"] = json!(true);
     let (_, paced) = run(&n);
     assert_eq!(paced.links[0].queue_packets.max, 0.0);
-    close(paced.flows[0].rate_bps.unwrap(), burst.flows[0].rate_bps.unwrap(), 0.01);
+    assert_close(paced.flows[0].rate_bps.unwrap(), burst.flows[0].rate_bps.unwrap(), 0.01);
 }
 
-/// A law that gives a rate and no window is paced whatever the scenario says: nothing else bounds it.
+/// A law with a rate and no window is paced whatever the scenario says: nothing else limits it.
 #[test]
 fn a_rate_without_a_window_is_always_paced() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 6.0)]);
     n["flows"][0]["pacing"] = json!(false);
     let (_, summary) = run(&n);
-    close(summary.flows[0].rate_bps.unwrap(), 1e7, 0.01);
+    assert_close(summary.flows[0].rate_bps.unwrap(), 1e7, 0.01);
 }
 
-/// An application that writes 3 Mbit/s gets 3 Mbit/s of a faster path.
+/// An application that writes 3 Mbit/s gets 3 Mbit/s on a faster path.
 #[test]
-fn a_demand_bounds_the_rate() {
+fn a_demand_limits_the_rate() {
     let mut n = network(9.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
     n["flows"][0]["demand_bps"] = json!(3e6);
     let (_, summary) = run(&n);
-    close(summary.flows[0].rate_bps.unwrap(), 3e6, 5e-3);
+    assert_close(summary.flows[0].rate_bps.unwrap(), 3e6, 5e-3);
 }
 
-/// Half the acknowledgements, the same rate.
+/// Half the acknowledgements at the same rate.
 #[test]
-fn delayed_acknowledgements_halve_the_way_back() {
+fn delayed_acknowledgements_halve_the_reverse_load() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
     n["params"] = json!({"window": {"packets": 60}});
     n["flows"][0]["delayed_ack"] = json!(true);
     let (_, summary) = run(&n);
     assert_eq!(summary.links[0].utilization, 1.0);
-    close(summary.links[1].utilization, 20.0 / 1500.0, 1e-2);
+    assert_close(summary.links[1].utilization, 20.0 / 1500.0, 1e-2);
 }
 
-/// A SYN that is lost goes again after a second, then two (RFC 6298).
+/// A lost SYN is sent again after one second, then two (RFC 6298).
 #[test]
-fn a_lost_syn_goes_again() {
+fn a_lost_syn_is_sent_again() {
     let mut n = network(10.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 10.0)]);
     n["links"][0]["loss"] = json!(1.0);
     let sim = run_until(&n, 2.9);
@@ -125,17 +121,17 @@ fn a_lost_syn_goes_again() {
     assert_eq!(summary.flows[0].rtt_ms.mean, None);
 }
 
-/// A link's own target takes the place of the protocol's.
+/// A link's own target replaces the protocol's.
 #[test]
-fn a_links_target_is_what_it_is_filled_to() {
+fn a_link_is_filled_to_its_own_target() {
     let mut n = network(9.0, link("l", 1e8, 0.01, 250_000).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
     n["links"][0]["target"] = json!(0.5);
-    close(run(&n).1.links[0].utilization, 0.5, 0.01);
+    assert_close(run(&n).1.links[0].utilization, 0.5, 0.01);
 }
 
-/// A path of 50 s is longer than the longest back-off, and its packets are not sent again for that.
+/// A path of 50 s has an RTT above the largest timeout, which must not cause retransmissions.
 #[test]
-fn a_path_longer_than_the_time_out_limit_works() {
+fn an_rtt_above_the_largest_timeout_works() {
     let mut n = network(900.0, link("l", 1e6, 50.0, 1 << 24).to_vec(), vec![flow("f", "window", &[0], 900.0)]);
     n["sample_s"] = json!(10.0);
     let (_, summary) = run(&n);
@@ -143,17 +139,17 @@ fn a_path_longer_than_the_time_out_limit_works() {
     assert_eq!(summary.flows[0].packets_sent, 80); // a window of ten at 100, 200 … 800 s
 }
 
-/// The series end with the run, also when its length is not a multiple of the sample.
+/// The series end with the run, even if its length is not a multiple of the sampling interval.
 #[test]
 fn the_last_sample_is_at_the_end() {
     let mut n = network(1.0, link("l", 1e7, 0.01, 250_000).to_vec(), vec![flow("f", "window", &[0], 1.0)]);
     n["sample_s"] = json!(0.3);
     let (sim, _) = run(&n);
-    let times = &sim.series()[1].columns()[0];
+    let times = column(sim.series()[1], "time_s");
     assert_eq!(times.iter().copied().step_by(2).collect::<Vec<_>>(), [0.3, 0.6, 0.9, 1.0]);
 }
 
-/// MaxNet alone on a link holds it at μ with next to no queue, over four decades of rate.
+/// One MaxNet flow fills a link to μ with almost no queue, over four decades of rate.
 #[test]
 fn maxnet_holds_its_target() {
     for (rate_bps, delay_s) in [(1e7, 0.05), (1e8, 0.01), (1e9, 0.0145), (1e10, 0.02)] {
@@ -164,7 +160,7 @@ fn maxnet_holds_its_target() {
             link("l", rate_bps, delay_s, bdp as u64).to_vec(),
             vec![flow("f", "maxnet", &[0], duration_s)],
         ));
-        close(summary.links[0].utilization, 0.9, 0.01);
+        assert_close(summary.links[0].utilization, 0.9, 0.01);
         assert!(summary.links[0].queue_bytes.mean < 0.01 * bdp, "{:?} of {bdp}", summary.links[0].queue_bytes);
         assert_eq!(summary.links[0].drops, 0);
     }

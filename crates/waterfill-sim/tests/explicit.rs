@@ -1,18 +1,14 @@
-//! What the explicit protocols share: max-min rates over several bottlenecks, company on one link, a link that does
-//! not speak their language; and the range of MaxNet.
+//! Properties that explicit protocols share: max-min rates over several bottlenecks, two protocols on one link, links
+//! without the protocol's router; and MaxNet's range of rates.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{assert_close, flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
 
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-}
-
 fn rates(summary: &Summary) -> Vec<f64> {
-    summary.flows.iter().map(|f| f.rate_bps.expect("a live flow")).collect()
+    summary.flows.iter().map(|f| f.rate_bps.expect("an active flow")).collect()
 }
 
 /// Five hops of different rates, 5 ms each: a flow over all of them and one over each, RTTs of 10 to 110 ms.
@@ -32,7 +28,7 @@ fn parking_lot(protocol: &str, duration_s: f64) -> (Value, [f64; 5]) {
     (network(duration_s, links.collect(), flows), mbps)
 }
 
-/// The third hop is the smallest and has two flows; what the long flow leaves elsewhere is each short flow's own.
+/// The third hop has the smallest rate, and the long flow gets half of it. Each short flow gets the rest of its hop.
 #[test]
 fn five_hop_parking_lot_is_max_min() {
     for (protocol, target) in [("maxnet", 0.9), ("ixcp", 1.0), ("aecp", 1.0), ("rcp", 1.0), ("jetmax", 0.95)] {
@@ -41,14 +37,15 @@ fn five_hop_parking_lot_is_max_min() {
         let long = target * 60e6 / 2.0;
         let rates = rates(&summary);
         println!("{protocol}: {:?}", rates.iter().map(|r| r / 1e6).collect::<Vec<_>>());
-        close(rates[0], long, 0.03);
+        assert_close(rates[0], long, 0.03);
         for (rate, m) in rates[1..].iter().zip(mbps) {
-            close(*rate, target * m * 1e6 - long, 0.03);
+            assert_close(*rate, target * m * 1e6 - long, 0.03);
         }
     }
 }
 
-/// XCP shuffles bandwidth to flows that are held elsewhere: some flow is off by more than 5 %, as ixcp-2007 says.
+/// XCP shuffles bandwidth to flows that are bottlenecked elsewhere: some flow deviates by more than 5 %, as in
+/// ixcp-2007.
 #[test]
 fn xcp_misses_max_min() {
     let (n, mbps) = parking_lot("xcp", 60.0);
@@ -58,28 +55,28 @@ fn xcp_misses_max_min() {
     assert!(worst > 0.05, "{worst}");
 }
 
-/// Two protocols on one link: each router law sees all packets as load and writes only its own header. MaxNet aims at
-/// 0.9 C in all and RCP at C, so MaxNet's price rises until RCP has what MaxNet gives up: it keeps its least window.
+/// Two protocols on one link: each router law sees all packets as load and writes only its own header. MaxNet aims at a
+/// total of 0.9 C and RCP at C, so MaxNet's price rises until RCP has the rest and MaxNet its smallest window.
 #[test]
 fn the_higher_target_wins_a_shared_link() {
     let links = link("l", 1e8, 0.02, 500_000).to_vec();
     let n = network(40.0, links, vec![flow("m", "maxnet", &[0], 40.0), flow("r", "rcp", &[0], 40.0)]);
     let (_, summary) = run(&n);
     let [maxnet, rcp] = [0, 1].map(|i| rates(&summary)[i]);
-    // A packet a round trip.
-    close(maxnet, 1500.0 * 8.0 / 0.04, 0.05);
-    close(maxnet + rcp, 1e8, 0.02);
-    // With one target they still differ in what they count as load, but the link is at it.
+    // One packet per RTT.
+    assert_close(maxnet, 1500.0 * 8.0 / 0.04, 0.05);
+    assert_close(maxnet + rcp, 1e8, 0.02);
+    // With one target they still measure the load differently, but the link reaches the target.
     let mut n = n;
     n["links"][0]["target"] = json!(0.9);
     let (_, summary) = run(&n);
-    close(summary.links[0].utilization, 0.9, 0.02);
+    assert_close(summary.links[0].utilization, 0.9, 0.02);
 }
 
-/// A link without the protocol's router gives no price. If it is not the bottleneck nothing changes; if it is, the
-/// source obeys the others, and the link's buffer fills and drops: what any end-to-end check must find out.
+/// A link without the protocol's router gives no price. If it is not the bottleneck nothing changes. If it is, the
+/// source follows the other links, and the bottleneck's buffer fills and drops packets.
 #[test]
-fn a_missing_router_is_noticed_only_at_the_bottleneck() {
+fn a_missing_router_matters_only_at_the_bottleneck() {
     let build = |silent: usize| {
         let links = [link("wide", 1e8, 0.01, 250_000), link("narrow", 5e7, 0.01, 250_000)].concat();
         let mut n = network(20.0, links, vec![flow("f", "maxnet", &[0, 2], 20.0)]);
@@ -87,25 +84,25 @@ fn a_missing_router_is_noticed_only_at_the_bottleneck() {
         run(&n).1
     };
     let wide_is_silent = build(0);
-    close(rates(&wide_is_silent)[0], 0.9 * 5e7, 0.01);
+    assert_close(rates(&wide_is_silent)[0], 0.9 * 5e7, 0.01);
     assert_eq!(wide_is_silent.links[2].drops, 0);
     let narrow_is_silent = build(2);
-    close(narrow_is_silent.links[2].utilization, 1.0, 1e-9);
+    assert_close(narrow_is_silent.links[2].utilization, 1.0, 1e-9);
     assert!(narrow_is_silent.links[2].queue_bytes.mean > 100_000.0, "{:?}", narrow_is_silent.links[2]);
 }
 
-/// Without any router on the path a source keeps the window it began with.
+/// Without any router on the path a source keeps its initial window.
 #[test]
 fn without_any_router_the_initial_window_stays() {
     let mut n = network(6.0, link("l", 1e8, 0.02, 500_000).to_vec(), vec![flow("f", "maxnet", &[0], 6.0)]);
     n["links"][0]["routers"] = json!([]);
-    // The window of 2 s cuts one of 50 bursts of ten packets.
-    close(rates(&run(&n).1)[0], 10.0 * 12_000.0 / 0.040_12, 0.02);
+    // The measurement window of 2 s cuts one of 50 bursts of ten packets.
+    assert_close(rates(&run(&n).1)[0], 10.0 * 12_000.0 / 0.040_12, 0.02);
 }
 
-/// MaxNet holds its target over six decades of rate with one set of parameters, at RTTs from 6 s to 1.2 µs: with a
-/// bandwidth-delay product of 50 packets where RTTs are long, and of ten below 12 ms. (At ten packets and longer RTTs whole
-/// packets round 9.9 down to 9 of the 11 that then are a round trip, and the link stays at 82 to 86 %.)
+/// MaxNet holds its target over six decades of rate with one set of parameters, at RTTs from 6 s to 1.2 µs. The
+/// bandwidth-delay product is 50 packets for long RTTs and ten below 12 ms. (With ten packets and longer RTTs the
+/// window of 9.9 packets rounds down to 9 of the 11 packets per RTT, and the utilisation stays at 82 to 86 %.)
 #[test]
 fn maxnet_holds_its_target_from_100_kbps_to_100_gbps() {
     for (rate_bps, rtt_s, duration_s) in [
@@ -125,7 +122,7 @@ fn maxnet_holds_its_target_from_100_kbps_to_100_gbps() {
         f["pacing"] = json!(true);
         let (_, summary) = run(&network(duration_s, link("l", rate_bps, rtt_s / 2.0, bdp).to_vec(), vec![f]));
         println!("{rate_bps:e} bit/s, {rtt_s} s: {:.4}", summary.links[0].utilization);
-        close(summary.links[0].utilization, 0.9, 0.015);
+        assert_close(summary.links[0].utilization, 0.9, 0.015);
         assert_eq!(summary.links[0].drops, 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Links that lose, delay and duplicate packets, and what hosts and queues make of it.
+//! Links that lose, delay and duplicate packets, and how hosts and queues handle it.
 
 mod common;
 
@@ -9,7 +9,7 @@ use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 
 /// One flow without congestion: a window of ten packets on a link that holds eight hundred.
-fn thin(faults: &[(&str, Value)]) -> Value {
+fn uncongested(faults: &[(&str, Value)]) -> Value {
     let mut n = network(60.0, link("l", 1e8, 0.05, 1_000_000).to_vec(), vec![flow("f", "window", &[0], 60.0)]);
     n["params"] = json!({"window": {"packets": 10}});
     n["measure_s"] = json!([0.0, 60.0]);
@@ -20,8 +20,8 @@ fn thin(faults: &[(&str, Value)]) -> Value {
 }
 
 #[test]
-fn every_thousandth_packet_is_lost_and_no_other() {
-    let s = run(&thin(&[("loss_model", json!({"kind": "periodic", "every": 1000}))])).1;
+fn periodic_loss_drops_every_thousandth_packet_and_no_other() {
+    let s = run(&uncongested(&[("loss_model", json!({"kind": "periodic", "every": 1000}))])).1;
     let sent = s.flows[0].packets_sent;
     assert!(sent > 5_000, "{sent}");
     assert_eq!(s.links[0].lost, sent / 1000);
@@ -31,38 +31,39 @@ fn every_thousandth_packet_is_lost_and_no_other() {
 }
 
 #[test]
-fn a_loss_model_of_one_probability_is_the_plain_loss() {
-    let plain = run(&thin(&[("loss", json!(0.02))])).1;
-    assert_eq!(plain, run(&thin(&[("loss_model", json!({"kind": "independent", "p": 0.02}))])).1);
+fn an_independent_loss_model_equals_the_plain_loss() {
+    let plain = run(&uncongested(&[("loss", json!(0.02))])).1;
+    assert_eq!(plain, run(&uncongested(&[("loss_model", json!({"kind": "independent", "p": 0.02}))])).1);
     assert!(plain.links[0].lost > 50);
 }
 
 #[test]
-fn bursts_lose_the_same_share_and_hurt_otherwise() {
-    // p/(p + r) = 0.02 either way.
+fn bursts_lose_the_same_share_and_cause_more_timeouts() {
+    // p/(p + r) = 0.02 in both runs.
     let bursts = json!({"kind": "gilbert-elliott", "p": 0.005, "r": 0.245, "loss_good": 0.0, "loss_bad": 1.0});
-    let s = run(&thin(&[("loss_model", bursts)])).1;
+    let s = run(&uncongested(&[("loss_model", bursts)])).1;
     let sent = s.flows[0].packets_sent as f64;
     let share = s.links[0].lost as f64 / sent;
-    // The standard deviation of a share whose losses come in runs: √(π_b π_g (1 + λ)/(1 − λ)/n), λ = 1 − p − r = 0.75.
+    // The standard deviation of a share with bursty losses: √(π_b π_g (1 + λ)/(1 − λ)/n), λ = 1 − p − r = 0.75.
     let sigma = (0.02 * 0.98 * 7.0 / sent).sqrt();
     assert!((share - 0.02).abs() < 5.0 * sigma, "{share}");
-    let alone = run(&thin(&[("loss", json!(0.02))])).1;
-    assert!(s.flows[0].timeouts > alone.flows[0].timeouts, "bursts take whole windows");
+    let independent = run(&uncongested(&[("loss", json!(0.02))])).1;
+    assert!(s.flows[0].timeouts > independent.flows[0].timeouts, "bursts lose whole windows");
 }
 
-/// Packets that come late, by more than three others, look lost: they are sent again, and arrive twice.
+/// A packet that more than three others overtake looks lost: it is sent again and arrives twice.
 #[test]
-fn late_packets_are_overtaken() {
+fn late_packets_cause_retransmissions() {
     let late = |delay_s: f64| {
-        let n = thin(&[("reorder", json!({"share": 0.01, "delay_s": delay_s})), ("rate_bps", json!(1e6))]);
+        let n = uncongested(&[("reorder", json!({"share": 0.01, "delay_s": delay_s})), ("rate_bps", json!(1e6))]);
         let (sim, s) = run(&n);
         assert_eq!((s.links[0].lost, s.links[0].drops), (0, 0));
         let l = sim.ledger();
-        assert_eq!(l.sent, l.delivered + l.in_transit, "nothing is lost or made");
+        assert_eq!(l.sent, l.delivered + l.in_transit, "no packet is lost or duplicated");
         s.flows[0].clone()
     };
-    // A packet takes 12 ms. Late by one place: overtaken by one packet, no harm. By six: three duplicates and more.
+    // A packet takes 12 ms. Late by one position: one packet overtakes it, which is harmless. By six: more than three
+    // duplicates.
     assert_eq!(late(0.013).retransmissions, 0);
     let far = late(0.072);
     let share = far.retransmissions as f64 / far.packets_sent as f64;
@@ -72,7 +73,7 @@ fn late_packets_are_overtaken() {
 
 #[test]
 fn duplicates_arrive_twice_and_count_once() {
-    let mut n = thin(&[("duplicate", json!(0.1))]);
+    let mut n = uncongested(&[("duplicate", json!(0.1))]);
     n["flows"][0]["size_bytes"] = json!(4_000_000);
     let (sim, s) = run(&n);
     let (l, f) = (sim.ledger(), &s.flows[0]);
@@ -81,14 +82,14 @@ fn duplicates_arrive_twice_and_count_once() {
     assert!((l.duplicated as f64 - expected).abs() < 5.0 * (expected * 0.9).sqrt(), "{}", l.duplicated);
     let [from, to] = f.active_s.unwrap();
     assert!((f.goodput_bps.unwrap() * (to - from) / 8.0 - 4e6).abs() < 1e-3);
-    // A duplicate is answered, and looks like a duplicate acknowledgement: three would be needed to mislead.
+    // A duplicate packet causes one duplicate acknowledgement; a retransmission needs three.
     assert_eq!((f.retransmissions, f.timeouts), (0, 0));
 }
 
-/// Acknowledgements cross a forward direction too, if their flow goes the other way: their blocks are doubled with them.
+/// Acknowledgements of a flow in the other direction cross this one too: their blocks are duplicated with them.
 #[test]
-fn acknowledgements_with_blocks_may_come_twice_and_late() {
-    let mut n = thin(&[("duplicate", json!(0.3)), ("reorder", json!({"share": 0.3, "delay_s": 0.004}))]);
+fn acknowledgements_with_blocks_may_be_duplicated_and_late() {
+    let mut n = uncongested(&[("duplicate", json!(0.3)), ("reorder", json!({"share": 0.3, "delay_s": 0.004}))]);
     n["links"][1]["loss"] = json!(0.05);
     n["flows"][0]["forward"] = json!([1]);
     n["flows"][0]["reverse"] = json!([0]);
@@ -99,9 +100,9 @@ fn acknowledgements_with_blocks_may_come_twice_and_late() {
 }
 
 #[test]
-fn wrong_faults_are_refused_in_one_sentence() {
+fn invalid_faults_are_refused_in_one_sentence() {
     let refused = |key: &str, value: Value| {
-        waterfill_network::Network::from_json(&thin(&[(key, value)]).to_string()).unwrap_err()
+        waterfill_network::Network::from_json(&uncongested(&[(key, value)]).to_string()).unwrap_err()
     };
     assert_eq!(
         refused("loss_model", json!({"kind": "independent", "p": 1.5})),
@@ -110,13 +111,13 @@ fn wrong_faults_are_refused_in_one_sentence() {
     assert!(refused("loss_model", json!({"kind": "periodic", "every": 0})).contains("above zero"));
     assert!(refused("reorder", json!({"share": 0.1, "delay_s": 0.0})).starts_with("link.l.reorder.delay: "));
     assert_eq!(refused("duplicate", json!(-0.1)), "link.l.duplicate: expected 0 to 1, got -0.1");
-    let mut both = thin(&[("loss_model", json!({"kind": "independent", "p": 0.1}))]);
+    let mut both = uncongested(&[("loss_model", json!({"kind": "independent", "p": 0.1}))]);
     both["links"][0]["loss"] = json!(0.1);
     let line = waterfill_network::Network::from_json(&both.to_string()).unwrap_err();
     assert_eq!(line, "link.l.loss_model: expected either this or loss, got both");
 }
 
-// ---------------------------------------------------------------- whatever happens
+// ---------------------------------------------------------------- random faults
 
 fn loss_models() -> impl Strategy<Value = Value> {
     prop_oneof![
@@ -147,9 +148,9 @@ fn queues() -> impl Strategy<Value = Value> {
     ]
 }
 
-/// What may be wrong with one direction of a link.
+/// Queue, buffer and faults of one direction of a link.
 #[derive(Clone, Debug)]
-struct Trouble {
+struct Impairment {
     queue: Value,
     loss: Value,
     late: Option<(f64, f64)>,
@@ -157,8 +158,8 @@ struct Trouble {
     buffer_packets: u64,
 }
 
-impl Trouble {
-    fn befall(&self, link: &mut Value) {
+impl Impairment {
+    fn apply(&self, link: &mut Value) {
         link["queue"] = self.queue.clone();
         link["loss_model"] = self.loss.clone();
         if let Some((share, delay_s)) = self.late {
@@ -170,14 +171,14 @@ impl Trouble {
     }
 }
 
-fn troubles() -> impl Strategy<Value = Trouble> {
+fn impairments() -> impl Strategy<Value = Impairment> {
     let share = || prop_oneof![Just(0.0), 0.0..0.3];
     (queues(), loss_models(), prop::option::of((share(), 0.000_1..0.2)), share(), 2u64..40).prop_map(
-        |(queue, loss, late, duplicate, buffer_packets)| Trouble { queue, loss, late, duplicate, buffer_packets },
+        |(queue, loss, late, duplicate, buffer_packets)| Impairment { queue, loss, late, duplicate, buffer_packets },
     )
 }
 
-/// Every protocol, so every way to find and mend losses.
+/// Every protocol, and so every way to detect and repair losses.
 fn protocols() -> impl Strategy<Value = &'static str> {
     (0..ProtocolId::ALL.len()).prop_map(|i| ProtocolId::ALL[i].info().name)
 }
@@ -185,19 +186,19 @@ fn protocols() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
-    /// Retransmission never loses a byte to the application, and never gives it one twice: under any mix of loss,
-    /// reordering and duplication, both ways, a finite flow completes with exactly its size in order, and rests.
+    /// The application gets every byte once and in order: with any mix of loss, reordering and duplication in both
+    /// directions, a finite flow completes with exactly its size, and then sends nothing more.
     #[test]
     fn no_byte_is_lost_or_delivered_twice(
         protocol in protocols(),
-        out in troubles(),
-        back in troubles(),
+        out in impairments(),
+        back in impairments(),
         size in 1u64..300_000,
         seed in 0u64..1000,
         [delayed_ack, ecn, paced] in any::<[bool; 3]>(),
         initial in 1u32..40,
     ) {
-        // Time-outs double up to a minute: 50,000 s are several hundred of those, and idle time costs nothing.
+        // Timeouts double up to a minute: 50,000 s hold several hundred of them, and idle time costs nothing.
         let mut n = network(50_000.0, link("l", 1e7, 0.01, 0).to_vec(), vec![flow("f", protocol, &[0], 50_000.0)]);
         n["sample_s"] = json!(1000.0);
         n["measure_s"] = json!([0.0, 50_000.0]);
@@ -207,16 +208,16 @@ proptest! {
         n["flows"][0]["delayed_ack"] = json!(delayed_ack);
         n["flows"][0]["initial_window_packets"] = json!(initial);
         n["flows"][0]["pacing"] = if paced { json!(true) } else { Value::Null };
-        let hears = ProtocolId::by_name(protocol).unwrap().info().host.ecn != waterfill_laws::protocol::Ecn::Off;
-        n["flows"][0]["ecn"] = json!(ecn && hears);
-        out.befall(&mut n["links"][0]);
-        back.befall(&mut n["links"][1]);
-        // Routers' timers go on when the flow is over; so not to the end, but until all is at rest.
+        let ecn_capable = ProtocolId::by_name(protocol).unwrap().info().host.ecn != waterfill_laws::protocol::Ecn::Off;
+        n["flows"][0]["ecn"] = json!(ecn && ecn_capable);
+        out.apply(&mut n["links"][0]);
+        back.apply(&mut n["links"][1]);
+        // Routers' timers continue after the flow, so the run ends when nothing is in transit.
         let (mut sim, mut at) = (run_until(&n, 0.0), 1.0);
         loop {
             sim.advance(Instant::from_secs(at));
-            let rests = sim.ledger().in_transit == 0 && sim.summary().flows[0].completed_s.is_some();
-            if rests || at >= 50_000.0 {
+            let idle = sim.ledger().in_transit == 0 && sim.summary().flows[0].completed_s.is_some();
+            if idle || at >= 50_000.0 {
                 break;
             }
             at *= 1.5;
@@ -228,9 +229,9 @@ proptest! {
         let payload = f.goodput_bps.unwrap() * (to - from) / 8.0;
         prop_assert!((payload - size as f64).abs() < 1e-3, "{payload} of {size} bytes");
         let packets = size.div_ceil(u64::from(1500 - 40 - ProtocolId::by_name(protocol).unwrap().header_bytes() as u16));
-        prop_assert_eq!(f.packets_sent - f.retransmissions, packets, "each packet is new once");
+        prop_assert_eq!(f.packets_sent - f.retransmissions, packets, "each packet is new exactly once");
         let l = sim.ledger();
-        prop_assert_eq!(l.in_transit, 0, "the sender knows, and rests");
+        prop_assert_eq!(l.in_transit, 0, "the sender knows that all has arrived");
         prop_assert_eq!(l.sent + l.duplicated, l.delivered + l.dropped + l.lost);
         prop_assert_eq!(sim.sacks_in_use(), 0);
     }
@@ -240,18 +241,18 @@ proptest! {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Packets go in or are made of others; they come out, are dropped, are lost, or are on their way.
+    /// Every packet sent or duplicated is delivered, dropped, lost or in transit.
     #[test]
     fn packets_are_conserved(
-        troubles in prop::collection::vec(troubles(), 4),
+        impairments in prop::collection::vec(impairments(), 4),
         flows in prop::collection::vec((protocols(), 0usize..4, any::<bool>()), 1..4),
         cbr in prop::option::of(1e5..3e7),
         seed in 0u64..1000,
         at in 0.0..3.0,
     ) {
         let mut links = [link("a", 1e7, 0.003, 0), link("b", 8e6, 0.0, 0)].concat();
-        for (link, trouble) in links.iter_mut().zip(&troubles) {
-            trouble.befall(link);
+        for (link, impairment) in links.iter_mut().zip(&impairments) {
+            impairment.apply(link);
         }
         let paths: [&[u32]; 4] = [&[0], &[0, 2], &[3, 1], &[2]];
         let flows = flows.iter().enumerate().map(|(i, &(protocol, path, padded))| {
@@ -269,8 +270,8 @@ proptest! {
             let l = sim.ledger();
             prop_assert_eq!(l.sent + l.duplicated, l.delivered + l.dropped + l.lost + l.in_transit);
             prop_assert!(sim.sacks_in_use() as u64 <= l.in_transit);
-            for (link, trouble) in sim.summary().links.iter().zip(&troubles) {
-                prop_assert!(link.queue_packets.max <= trouble.buffer_packets as f64);
+            for (link, impairment) in sim.summary().links.iter().zip(&impairments) {
+                prop_assert!(link.queue_packets.max <= impairment.buffer_packets as f64);
                 prop_assert!(link.queue_bytes.mean >= 0.0 && link.queue_bytes.p99 <= link.queue_bytes.max);
                 prop_assert!((0.0..=1.0 + 1e-6).contains(&link.utilization));
             }
@@ -279,13 +280,13 @@ proptest! {
         }
     }
 
-    /// The same seed gives the same bytes, in one go or in slices: looking changes nothing.
+    /// The same seed gives the same bytes, in one run or in slices: reading results changes nothing.
     #[test]
-    fn reruns_are_identical(out in troubles(), back in troubles(), protocol in protocols(), slice in 0.01..1.0) {
+    fn reruns_are_identical(out in impairments(), back in impairments(), protocol in protocols(), slice in 0.01..1.0) {
         let mut n = network(3.0, link("l", 1e7, 0.004, 0).to_vec(), vec![flow("f", protocol, &[0], 3.0)]);
         n["flows"][0]["count"] = json!(3);
-        out.befall(&mut n["links"][0]);
-        back.befall(&mut n["links"][1]);
+        out.apply(&mut n["links"][0]);
+        back.apply(&mut n["links"][1]);
         let print = |mut sim: waterfill_sim::Simulation| {
             let summary = serde_json::to_string(&sim.summary()).unwrap();
             let series: Vec<u64> = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
@@ -305,6 +306,6 @@ proptest! {
         let (mut a, mut b) = (run(&n).1, run(&fine).1);
         a.engine.events = 0;
         b.engine.events = 0;
-        prop_assert_eq!(a, b, "more samples, the same packets");
+        prop_assert_eq!(a, b, "more samples do not change the packets");
     }
 }

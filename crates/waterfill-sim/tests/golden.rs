@@ -1,4 +1,4 @@
-//! A small run as a table that a person can read: any change of behaviour shows as a diff.
+//! A small run as a readable table: any change of behaviour shows as a diff.
 
 mod common;
 

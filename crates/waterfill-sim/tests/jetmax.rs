@@ -1,38 +1,28 @@
-//! JetMax in the packet simulator: max-min rates, also while bottlenecks move.
+//! JetMax in the packet simulator: max-min rates, even while bottlenecks move.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{assert_close, column, flow, link, mean, network, run};
 use serde_json::{Value, json};
 use waterfill_sim::Simulation;
 
-/// γ of the defaults.
+/// Default γ.
 const GAMMA: f64 = 0.95;
 
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-}
-
-/// A flow's column between two times, samples that lie after `from` up to `to`.
-fn column(sim: &Simulation, name: &str, flow: usize, [from, to]: [f64; 2]) -> Vec<f64> {
-    let flows = sim.series()[0];
-    let at = |name: &str| flows.names().iter().position(|n| n == name).expect("a column");
-    let [time, id, wanted] = [at("time_s"), at("flow"), at(name)].map(|i| &flows.columns()[i]);
+/// Samples of a flow's column after `from` and up to `to`.
+fn samples(sim: &Simulation, name: &str, flow: usize, [from, to]: [f64; 2]) -> Vec<f64> {
+    let [time, id, wanted] = ["time_s", "flow", name].map(|name| column(sim.series()[0], name));
     let rows =
         (0..time.len()).filter(|&row| id[row] == flow as f64 && from + 1e-9 < time[row] && time[row] < to + 1e-9);
     rows.map(|row| wanted[row]).collect()
 }
 
-fn mean(values: &[f64]) -> f64 {
-    values.iter().sum::<f64>() / values.len() as f64
-}
-
-/// Several links in a row, named by their place, 10 ms each, with a buffer that never fills.
+/// A chain of links of 10 ms each, with buffers that never fill.
 fn hops(rates_mbps: &[f64]) -> Vec<Value> {
     rates_mbps.iter().enumerate().flat_map(|(i, rate)| link(&format!("l{i}"), rate * 1e6, 0.01, 1 << 26)).collect()
 }
 
-/// A flow over hops `from..=to` whose access adds `pad_s` each way.
+/// A flow over a range of hops whose access adds `pad_s` in each direction.
 fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64) -> Value {
     let forward: Vec<u32> = hops.map(|hop| 2 * hop).collect();
     let mut flow = flow(name, "jetmax", &forward, stop_s);
@@ -40,8 +30,8 @@ fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64
     flow
 }
 
-/// Five links of different rates, one flow over all of them (RTT 100 ms), one over each (20 to 220 ms): every
-/// flow at its max-min share of 95 %, queues next to empty, no flow changes its router any more.
+/// Five links of different rates, one flow over all of them (RTT 100 ms), one over each (20 to 220 ms). Every flow gets
+/// its max-min share of 95 %, queues are almost empty, and no flow changes its router any more.
 #[test]
 fn five_hop_parking_lot_is_max_min() {
     let rates = [100.0, 80.0, 60.0, 90.0, 70.0];
@@ -49,33 +39,33 @@ fn five_hop_parking_lot_is_max_min() {
     let mut flows = vec![over("long", 0..=4, 0.0, 15.0)];
     flows.extend((0..5u32).map(|i| over(&format!("short{i}"), i..=i, pads[i as usize], 15.0)));
     let (sim, summary) = run(&network(15.0, hops(&rates), flows));
-    // The third link is the smallest and has two flows; each other is left to its own flow.
+    // The third link has the smallest rate and two flows; each other link leaves the rest to its own flow.
     let long = GAMMA * 60e6 / 2.0;
-    close(summary.flows[0].rate_bps.unwrap(), long, 0.005);
+    assert_close(summary.flows[0].rate_bps.unwrap(), long, 0.005);
     for (i, rate) in rates.iter().enumerate() {
-        close(summary.flows[i + 1].rate_bps.unwrap(), GAMMA * rate * 1e6 - long, 0.005);
-        close(summary.links[2 * i].utilization, GAMMA, 0.005);
-        assert!(summary.links[2 * i].queue_packets.max <= 3.0, "two flows may meet, no more");
+        assert_close(summary.flows[i + 1].rate_bps.unwrap(), GAMMA * rate * 1e6 - long, 0.005);
+        assert_close(summary.links[2 * i].utilization, GAMMA, 0.005);
+        assert!(summary.links[2 * i].queue_packets.max <= 3.0, "up to two flows may collide");
         assert_eq!(summary.links[2 * i].drops, 0);
     }
-    assert!(column(&sim, "jetmax.bottleneck", 0, [5.0, 15.0]).iter().all(|&router| router == 3.0));
+    assert!(samples(&sim, "jetmax.bottleneck", 0, [5.0, 15.0]).iter().all(|&router| router == 3.0));
 }
 
-/// Five equal links: each could be the long flow's bottleneck, and it stays with one.
+/// Five equal links: each could be the long flow's bottleneck, and it keeps one of them.
 #[test]
-fn equal_links_are_no_reason_to_switch() {
+fn a_flow_does_not_switch_between_equal_links() {
     let mut flows = vec![over("long", 0..=4, 0.0, 15.0)];
     flows.extend((0..5u32).map(|i| over(&format!("short{i}"), i..=i, 0.02 * f64::from(i), 15.0)));
     let (sim, summary) = run(&network(15.0, hops(&[50.0; 5]), flows));
     for flow in &summary.flows {
-        close(flow.rate_bps.unwrap(), GAMMA * 25e6, 0.005);
+        assert_close(flow.rate_bps.unwrap(), GAMMA * 25e6, 0.005);
     }
-    let routers = column(&sim, "jetmax.bottleneck", 0, [3.0, 15.0]);
+    let routers = samples(&sim, "jetmax.bottleneck", 0, [3.0, 15.0]);
     assert!(routers.windows(2).all(|pair| pair[0] == pair[1]));
 }
 
-/// The long flow is held by the second link (60 Mbit/s, alone); from 5 to 10 s two more on the first make that one its
-/// bottleneck; then they leave. Within 2 s of each change all are at their shares.
+/// The second link (60 Mbit/s, no other flow) is the long flow's bottleneck. From 5 to 10 s two more flows on the first
+/// link make that one its bottleneck. Within 2 s of each change all flows have their shares.
 #[test]
 fn a_flow_follows_its_bottleneck_and_returns() {
     let mut flows = vec![over("long", 0..=1, 0.0, 15.0)];
@@ -84,44 +74,44 @@ fn a_flow_follows_its_bottleneck_and_returns() {
         guest["start_s"] = json!(5.0);
     }
     let (sim, summary) = run(&network(15.0, hops(&[100.0, 60.0]), flows));
-    let routers = |span| column(&sim, "jetmax.bottleneck", 0, span);
-    let rate = |flow, span| mean(&column(&sim, "rate_bps", flow, span));
+    let routers = |span| samples(&sim, "jetmax.bottleneck", 0, span);
+    let rate = |flow, span| mean(&samples(&sim, "rate_bps", flow, span));
     for (span, router, long) in
         [([2.0, 5.0], 2.0, GAMMA * 60e6), ([7.0, 10.0], 1.0, GAMMA * 100e6 / 3.0), ([12.0, 15.0], 2.0, GAMMA * 60e6)]
     {
         assert!(routers(span).iter().all(|&r| r == router), "router {router} from {span:?}");
-        close(rate(0, span), long, 0.01);
+        assert_close(rate(0, span), long, 0.01);
     }
     for guest in [1, 2] {
-        close(rate(guest, [7.0, 10.0]), GAMMA * 100e6 / 3.0, 0.01);
+        assert_close(rate(guest, [7.0, 10.0]), GAMMA * 100e6 / 3.0, 0.01);
     }
-    // No ping-pong: once there, once back, and the start.
+    // One switch in each direction after the start.
     let switches = routers([0.3, 15.0]).windows(2).filter(|pair| pair[0] != pair[1]).count();
     assert_eq!(switches, 2);
     assert_eq!(summary.links.iter().map(|l| l.drops).sum::<u64>(), 0);
 }
 
-/// The abstract's promise: within 1 % after six round trips, at any capacity, without overshoot.
+/// The abstract's claim: within 1 % after six RTTs, at any capacity, without overshoot.
 #[test]
-fn six_round_trips_to_one_per_cent_at_any_capacity() {
+fn rates_converge_to_one_per_cent_in_six_rtts_at_any_capacity() {
     for capacity in [1e7, 1e8, 1e9] {
         let rtt = 0.1;
         let mut n =
             network(2.5, link("l", capacity, rtt / 2.0, 1 << 26).to_vec(), vec![flow("f", "jetmax", &[0], 2.5)]);
         n["sample_s"] = json!(0.01);
         let (sim, _) = run(&n);
-        let mut rates = column(&sim, "pacing_bps", 0, [0.0, 2.5]);
+        let mut rates = samples(&sim, "pacing_bps", 0, [0.0, 2.5]);
         rates.retain(|rate| !rate.is_nan()); // the handshake
-        // The first step up is the first target obeyed; until then it sends its initial window.
+        // The first increase is the first target; until then it sends its initial window.
         let first = rates.iter().position(|&rate| rate > 0.5 * capacity).expect("a first step");
-        let after = |round_trips: usize| rates[first + 10 * round_trips - 1]; // the last sample before the next step
+        let after = |rtts: usize| rates[first + 10 * rtts - 1]; // the last sample before the next step
         assert!(after(1) < 0.7 * GAMMA * capacity, "{} is one step of 0.6", after(1));
         assert!(after(6) > 0.99 * GAMMA * capacity);
         assert!(rates.iter().all(|&rate| rate <= GAMMA * capacity * 1.000_001));
     }
 }
 
-/// Max-min shares by filling: raise all alike, and freeze the flows of the link that fills first.
+/// Max-min shares by progressive filling: raises all rates equally, and freezes the flows of the link that fills first.
 fn max_min(capacities: &[f64], paths: &[std::ops::RangeInclusive<u32>]) -> Vec<f64> {
     let mut shares = vec![None; paths.len()];
     while shares.iter().any(Option::is_none) {
@@ -141,10 +131,10 @@ fn max_min(capacities: &[f64], paths: &[std::ops::RangeInclusive<u32>]) -> Vec<f
     shares.into_iter().flatten().collect()
 }
 
-/// Rows of two to six links of 20, 22, 25 or 60 Mbit/s, three to twelve flows over any stretch of them with extra round
-/// trips of up to 200 ms, starting within 2 s: all come to rest at max-min, with queues of some packets.
+/// Chains of two to six links of 20, 22, 25 or 60 Mbit/s with three to twelve flows over any part of them. Their RTTs
+/// are up to 200 ms longer, and they start within 2 s. All converge to max-min, with queues of a few packets.
 #[test]
-fn random_networks_come_to_rest_at_max_min() {
+fn random_networks_converge_to_max_min() {
     let mut state = 1_u64;
     let mut below = |n: u32| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407); // Knuth's MMIX
@@ -170,11 +160,11 @@ fn random_networks_come_to_rest_at_max_min() {
     }
 }
 
-/// What a flow does not use, a stream without control and other flows' weights: each is accounted for.
+/// Demands, weights, and traffic without congestion control all enter the shares.
 #[test]
-fn demands_weights_and_uncontrolled_traffic() {
+fn demands_weights_and_uncontrolled_traffic_enter_the_shares() {
     let mut flows =
-        vec![over("plain", 0..=0, 0.0, 12.0), over("modest", 0..=0, 0.01, 12.0), over("double", 0..=0, 0.02, 12.0)];
+        vec![over("plain", 0..=0, 0.0, 12.0), over("limited", 0..=0, 0.01, 12.0), over("double", 0..=0, 0.02, 12.0)];
     flows[1]["demand_bps"] = json!(5e6);
     flows[2]["weight"] = json!(2.0);
     let mut n = network(12.0, hops(&[100.0]), flows);
@@ -182,25 +172,26 @@ fn demands_weights_and_uncontrolled_traffic() {
         "packet_bytes": 1500}]);
     let (_, summary) = run(&n);
     let share = (95e6 - 20e6 - 5e6) / 3.0;
-    close(summary.flows[0].rate_bps.unwrap(), share, 0.01);
-    close(summary.flows[1].rate_bps.unwrap(), 5e6, 0.01);
-    close(summary.flows[2].rate_bps.unwrap(), 2.0 * share, 0.01);
+    assert_close(summary.flows[0].rate_bps.unwrap(), share, 0.01);
+    assert_close(summary.flows[1].rate_bps.unwrap(), 5e6, 0.01);
+    assert_close(summary.flows[2].rate_bps.unwrap(), 2.0 * share, 0.01);
 }
 
-/// Fifty flows at once: counted before they are let go, so no burst; shares of 1.9 Mbit/s, 16 packets an interval.
+/// Fifty flows start at once. They are counted before they may send, so there is no burst; shares are 1.9 Mbit/s, 16
+/// packets per interval.
 #[test]
 fn fifty_flows_may_start_together() {
     let mut n = network(9.0, hops(&[100.0]), vec![over("f", 0..=0, 0.01, 9.0)]);
     n["flows"][0]["count"] = json!(50);
     let (_, summary) = run(&n);
     for flow in &summary.flows {
-        close(flow.rate_bps.unwrap(), GAMMA * 2e6, 0.01);
+        assert_close(flow.rate_bps.unwrap(), GAMMA * 2e6, 0.01);
     }
-    assert!(summary.links[0].queue_packets.max <= 50.0, "a packet of each");
+    assert!(summary.links[0].queue_packets.max <= 50.0, "one packet per flow");
 }
 
-/// A share of four packets an interval (0.475 Mbit/s) is kept within 3 %; at less, whole packets make the count
-/// too noisy (1/N is more, on average, than one over the average N) unless the interval is longer.
+/// A share of four packets per interval (0.475 Mbit/s) is kept within 3 %. Below that, whole packets make the count of
+/// flows too noisy (the mean of 1/N exceeds 1 over the mean of N) unless the interval is longer.
 #[test]
 fn small_shares_need_a_long_interval() {
     let error = |count: u32, interval_s: f64| {
@@ -217,10 +208,10 @@ fn small_shares_need_a_long_interval() {
     assert!(error(20, 0.5) < 0.03);
 }
 
-/// What the law does not promise: a flow of a short round trip takes its share before one of a long round trip has
-/// given it up, and the difference stands in the queue until the head-room has drained it.
+/// A limit of the law: a flow with a short RTT takes its share before a flow with a long RTT has given it up. The
+/// difference waits in the queue until the headroom has drained it.
 #[test]
-fn unequal_round_trips_overshoot_and_recover() {
+fn unequal_rtts_overshoot_and_recover() {
     let mut flows = vec![over("far", 0..=0, 0.2, 30.0), over("near", 0..=0, 0.0, 30.0)];
     flows[1]["start_s"] = json!(3.0);
     let mut n = network(30.0, hops(&[50.0]), flows);
@@ -231,6 +222,6 @@ fn unequal_round_trips_overshoot_and_recover() {
     let (_, settled) = run(&n);
     assert!(settled.links[0].queue_packets.max <= 2.0);
     for flow in &settled.flows {
-        close(flow.rate_bps.unwrap(), GAMMA * 25e6, 0.005);
+        assert_close(flow.rate_bps.unwrap(), GAMMA * 25e6, 0.005);
     }
 }

@@ -1,20 +1,21 @@
-//! MaxNet of 2007 in the kernel's integers beside real numbers: `kernel/maxnet.h` is what these networks run.
+//! MaxNet of 2007 in its fixed-point version (`kernel/maxnet.h`) against real numbers.
 //!
-//! What may differ, reckoned before any run: of a rate, 1.1·10⁻⁶ by the exponential, 4·10⁻⁶ by a code and 1/(2τ) by the whole
-//! microsecond of a round trip of 20 ms or more, together below 4·10⁻⁵; of a window, a packet, because hosts send whole
-//! packets and two runs need not round at the same time. Flows here have windows of 200 packets or more, so a mean rate
-//! may differ by half a per cent at most; a link, whose router sees all of it, by 5·10⁻⁴.
+//! Bounds computed before any run: a rate may differ by 1.1·10⁻⁶ by the exponential, 4·10⁻⁶ by a code, and 1/(2τ) by
+//! the whole microsecond of an RTT of 20 ms or more, together below 4·10⁻⁵. A window may differ by one packet: hosts
+//! send whole packets, and two runs may round at different times. Flows here have windows of 200 packets or more, so a
+//! mean rate may differ by up to half a per cent, and a link's utilisation, which includes all flows, by 5·10⁻⁴.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{column, flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
 
 const FLOW_BOUND: f64 = 5e-3;
 const LINK_BOUND: f64 = 5e-4;
 
-/// Paced flows, (name, links, padding on each side), half a second after one another, over links of 400 Mbit/s and 10 ms with 20 ms of buffer.
+/// Paced flows, (name, links, padding in each direction), which start half a second apart, over links of 400 Mbit/s and
+/// 10 ms with 20 ms of buffer.
 fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Value {
     let links = (0..links).flat_map(|i| link(&format!("l{i}"), 4e8, 0.010, 1_000_000)).collect();
     let flows = flows
@@ -32,21 +33,23 @@ fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Value {
     network(9.0, links, flows)
 }
 
-fn in_both(mut n: Value) -> [Summary; 2] {
+/// Summaries of both versions.
+fn run_both(mut n: Value) -> [Summary; 2] {
     ["real", "kernel"].map(|arithmetic| {
         n["params"]["maxnet"] = json!({"arithmetic": arithmetic});
         run(&n).1
     })
 }
 
-fn alike(n: Value) -> Summary {
-    let [real, kernel] = in_both(n);
+/// Asserts that both versions agree within the bounds; returns the fixed-point version's summary.
+fn assert_agreement(n: Value) -> Summary {
+    let [real, kernel] = run_both(n);
     for (a, b) in real.flows.iter().zip(&kernel.flows) {
         let off = b.rate_bps.unwrap() / a.rate_bps.unwrap() - 1.0;
         assert!(off.abs() < FLOW_BOUND, "{}: {off}", a.name);
     }
     for (a, b) in real.links.iter().zip(&kernel.links) {
-        // A link that carries acknowledgements only has hardly anything to compare.
+        // Absolute, since a link that carries only acknowledgements has almost no load.
         let off = b.utilization - a.utilization;
         assert!(off.abs() < LINK_BOUND, "{}: {off}", a.name);
         assert!((b.queue_bytes.mean - a.queue_bytes.mean).abs() < 1500.0, "{}", a.name);
@@ -58,40 +61,41 @@ fn rate(summary: &Summary, flow: usize) -> f64 {
     summary.flows[flow].rate_bps.expect("it ran")
 }
 
-/// Three flows of one round trip: 120 Mbit/s each are 200 packets at 20 ms.
+/// Three flows with one RTT: 120 Mbit/s each are 200 packets at 20 ms.
 #[test]
 fn a_dumbbell() {
-    let kernel = alike(scenario(1, &[("a", &[0], 0.0), ("b", &[0], 0.0), ("c", &[0], 0.0)]));
+    let kernel = assert_agreement(scenario(1, &[("a", &[0], 0.0), ("b", &[0], 0.0), ("c", &[0], 0.0)]));
     for flow in 0..3 {
         assert!((rate(&kernel, flow) / 1.2e8 - 1.0).abs() < 0.01, "{}", rate(&kernel, flow));
     }
 }
 
-/// 20 and 60 ms: equal shares all the same.
+/// RTTs of 20 and 60 ms: equal shares nevertheless.
 #[test]
-fn two_round_trips() {
-    let kernel = alike(scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]));
+fn two_rtts() {
+    let kernel = assert_agreement(scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]));
     for flow in 0..2 {
         assert!((rate(&kernel, flow) / 1.8e8 - 1.0).abs() < 0.01, "{}", rate(&kernel, flow));
     }
 }
 
-/// A flow over three links beside one on each, and two on the last: max-min shares, a third on the last and the rest elsewhere.
+/// A flow over three links, one more on each of the first two, and two more on the last: max-min shares are a third of
+/// the last link, and the rest of the others.
 #[test]
 fn a_parking_lot() {
     let all: &[u32] = &[0, 2, 4];
     let flows = [("long", all, 0.0), ("s0", &[0][..], 0.0), ("s1", &[2], 0.0), ("s2", &[4], 0.0), ("s3", &[4], 0.0)];
-    let kernel = alike(scenario(3, &flows));
+    let kernel = assert_agreement(scenario(3, &flows));
     for (flow, share) in [1.2e8, 2.4e8, 2.4e8, 1.2e8, 1.2e8].into_iter().enumerate() {
         assert!((rate(&kernel, flow) / share - 1.0).abs() < 0.01, "{flow}: {}", rate(&kernel, flow));
     }
 }
 
-/// Round trips that shrink while a flow runs: with `compensate` the rate does not notice, in integers as in real numbers.
+/// An RTT that falls during a flow: with `compensate` the rate stays, in both versions.
 #[test]
-fn a_shorter_round_trip_is_compensated() {
+fn a_shorter_rtt_is_compensated() {
     let mut n = scenario(1, &[("a", &[0], 0.0)]);
-    // 1 ms of buffer on the way back, kept full until 3 s: until then no packet knows a shorter way.
+    // 1 ms of buffer on the reverse link is kept full until 3 s; until then no RTT is shorter.
     n["links"][1]["buffer_bytes"] = json!(50_000);
     n["traffic"] = json!([{"name": "back", "kind": "cbr", "path": [1], "rate_bps": 4.04e8, "start_s": 0.0,
         "stop_s": 3.0, "packet_bytes": 1500}]);
@@ -100,16 +104,16 @@ fn a_shorter_round_trip_is_compensated() {
     let mut lowest = |arithmetic: &str, compensate: bool| {
         n["params"]["maxnet"] = json!({"arithmetic": arithmetic, "compensate": compensate});
         let (sim, _) = run(&n);
-        let series = &sim.series()[0];
-        let column = |name: &str| &series.columns()[series.names().iter().position(|n| n == name).expect("a column")];
-        let windows = column("time_s").iter().zip(column("window_bytes"));
-        let least = |from, to| {
+        let flows = sim.series()[0];
+        let windows = column(flows, "time_s").iter().zip(column(flows, "window_bytes"));
+        let min = |from, to| {
             let within = windows.clone().filter(|(t, _)| (from..to).contains(*t)).map(|(_, w)| *w);
             within.fold(f64::INFINITY, f64::min)
         };
-        least(3.0, 3.3) / least(2.5, 3.0)
+        min(3.0, 3.3) / min(2.5, 3.0)
     };
-    // Without, x falls at once by exp(−0.66 · q · (1/0.020 − 1/0.021)), and q = 5.93 makes that a factor of 10⁴.
+    // Without `compensate`, x falls at once by exp(−0.66 · q · (1/0.020 − 1/0.021)), and q = 5.93 makes that a factor
+    // of 10⁴.
     assert!(lowest("kernel", false) < 0.1);
     for arithmetic in ["real", "kernel"] {
         let lowest = lowest(arithmetic, true);

@@ -1,16 +1,16 @@
-//! What holds for every network: conservation, bounds, determinism, delivery.
+//! Properties of every network: conservation, bounds, determinism, delivery.
 
 mod common;
 
-use common::{flow, link, network, run, run_until};
+use common::{column, flow, link, network, run, run_until};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use waterfill_laws::registry::ProtocolId;
 
-/// Half a picosecond in the 16 µs that the shortest packet takes on the fastest of these links, and a margin.
+/// Half a picosecond in the 16 µs that the shortest packet takes on the fastest link, with a margin.
 const ROUNDING: f64 = 1e-7;
 
-/// A random parking lot: one to four links, flows of any protocol over stretches of it, losses, small buffers, traffic.
+/// A random parking lot: one to four links, flows of any protocol over parts of it, losses, small buffers, traffic.
 fn networks() -> impl Strategy<Value = Value> {
     let links = prop::collection::vec((1e6..2e7, 0.0..0.03, 3_000u64..60_000, prop_oneof![Just(0.0), 0.0..0.1]), 1..5);
     let flows = prop::collection::vec(
@@ -51,7 +51,7 @@ fn networks() -> impl Strategy<Value = Value> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
-    /// Packets go in, come out, are dropped, are lost, or are on their way: at any time, nothing else.
+    /// At any time every packet sent is delivered, dropped, lost or in transit.
     #[test]
     fn packets_are_conserved(n in networks(), at in 0.0..5.0) {
         for sim in [run_until(&n, at), run(&n).0] {
@@ -61,9 +61,9 @@ proptest! {
         }
     }
 
-    /// No queue above its buffer, no link above its rate, nothing negative.
+    /// No queue exceeds its buffer, no link its rate, and nothing is negative.
     #[test]
-    fn queues_and_links_keep_their_bounds(n in networks()) {
+    fn queues_and_links_stay_within_their_limits(n in networks()) {
         let (sim, summary) = run(&n);
         for (link, spec) in summary.links.iter().zip(n["links"].as_array().unwrap()) {
             prop_assert!(link.queue_bytes.max <= spec["buffer_bytes"].as_f64().unwrap());
@@ -72,16 +72,15 @@ proptest! {
             prop_assert!((0.0..=1.0 + ROUNDING).contains(&link.utilization), "{}", link.utilization);
         }
         let [flows, links, _] = sim.series();
-        let at = |name: &str| flows.names().iter().position(|n| n == name).unwrap();
         for name in ["rate_bps", "window_bytes", "in_flight_bytes"] {
-            prop_assert!(flows.columns()[at(name)].iter().all(|&x| x.is_nan() || x >= 0.0));
+            prop_assert!(column(flows, name).iter().all(|&x| x.is_nan() || x >= 0.0));
         }
-        for &u in &links.columns()[2] {
+        for &u in column(links, "utilization") {
             prop_assert!((-ROUNDING..=1.0 + ROUNDING).contains(&u), "utilization {u}");
         }
     }
 
-    /// The same seed gives the same bytes, in one go or in slices.
+    /// The same seed gives the same bytes, in one run or in slices.
     #[test]
     fn reruns_are_identical(n in networks(), slice in 0.01..1.0) {
         let print = |mut sim: waterfill_sim::Simulation| {
@@ -99,7 +98,7 @@ proptest! {
         prop_assert_eq!(&whole, &print(sliced));
     }
 
-    /// With enough time every byte of a finite flow arrives, once, whatever is lost.
+    /// With enough time every byte of a finite flow arrives exactly once, whatever is lost.
     #[test]
     fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, delayed_ack: bool) {
         let mut n = network(3_000.0, link("l", 1e7, 0.01, buffer).to_vec(), vec![flow("f", "window", &[0], 3_000.0)]);
@@ -123,9 +122,9 @@ proptest! {
     }
 }
 
-/// Other seeds give other losses.
+/// Different seeds give different losses.
 #[test]
-fn the_seed_matters() {
+fn the_seed_changes_the_result() {
     let mut n = network(5.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "window", &[0], 5.0)]);
     n["links"][0]["loss"] = json!(0.01);
     let one = run(&n).1;
@@ -133,7 +132,7 @@ fn the_seed_matters() {
     assert_ne!(one, run(&n).1);
 }
 
-/// Rows of the series grow with simulated time; nothing else does.
+/// Only the series' rows grow with simulated time.
 #[test]
 fn memory_does_not_grow_with_time() {
     let mut n = network(400.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "maxnet", &[0], 400.0)]);
@@ -142,6 +141,6 @@ fn memory_does_not_grow_with_time() {
     let early = sim.heap_bytes();
     sim.advance(waterfill_laws::units::Instant::from_secs(400.0));
     let late = sim.heap_bytes();
-    // 270,000 packets later: a histogram may have met a larger queue, no more.
+    // 270,000 packets later: only a histogram may have grown, for a larger queue.
     assert!(late.0 <= early.0 + 20_000 && late.1 <= early.1 + 20_000, "{early:?} became {late:?}");
 }

@@ -1,12 +1,12 @@
-//! Queue disciplines in a network: what each is for.
+//! Queue disciplines in a network: the purpose of each.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{column, flow, link, mean, network, run};
 use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
 
-/// `count` flows and, if its rate is given, a source that hears nothing, over one bottleneck of 10 Mbit/s.
+/// `count` flows and, if its rate is given, an unresponsive source over one bottleneck of 10 Mbit/s.
 fn bottleneck(queue: &Value, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Value {
     let mut n = network(30.0, link("l", 1e7, 0.02, 250_000).to_vec(), vec![flow("f", protocol, &[0], 30.0)]);
     n["links"][0]["queue"] = queue.clone();
@@ -53,7 +53,7 @@ fn red_holds_its_average_between_the_thresholds() {
 }
 
 #[test]
-fn red_marks_flows_that_hear_and_loses_nothing_of_theirs() {
+fn red_marks_ecn_capable_flows_and_drops_nothing() {
     let mut n = bottleneck(&red("red", 20.0, 60.0), "sack", 8, None);
     n["flows"][0]["ecn"] = json!(true);
     n["measure_s"] = json!([10.0, 30.0]);
@@ -61,20 +61,19 @@ fn red_marks_flows_that_hear_and_loses_nothing_of_theirs() {
     assert!(s.links[0].marks > 20, "{}", s.links[0].marks);
     assert_eq!(s.links[0].drops, 0);
     assert!(s.links[0].queue_packets.mean < 60.0 && s.links[0].utilization > 0.95);
-    assert_eq!(s.links[1].marks, 0, "the way back is not congested");
+    assert_eq!(s.links[1].marks, 0, "the reverse link is not congested");
 }
 
-/// Queueing delays in seconds, a sample a millisecond, after 25 s.
+/// Queueing delays of the bottleneck's samples after 25 s, in seconds.
 fn delays_s(sim: &waterfill_sim::Simulation, rate_bps: f64) -> Vec<f64> {
     let [_, links, _] = sim.series();
-    let column = |name: &str| &links.columns()[links.names().iter().position(|n| n == name).unwrap()];
-    let rows = column("time_s").iter().zip(column("link")).zip(column("queue_bytes"));
+    let rows = column(links, "time_s").iter().zip(column(links, "link")).zip(column(links, "queue_bytes"));
     rows.filter(|((t, link), _)| **t > 25.0 && **link == 0.0).map(|(_, queue)| queue * 8.0 / rate_bps).collect()
 }
 
-/// What CoDel controls is the smallest delay of an interval. RFC 8289 §4.3 wants it at 5 to 10 % of the interval of
-/// 100 ms; tail drop keeps most of its 100 ms of buffer full. Measured from 25 s on: without selective acknowledgements
-/// a NewReno needs as long to mend the losses that its first slow start makes in 100 ms of buffer.
+/// CoDel controls the smallest delay of an interval. RFC 8289 §4.3 sets it to 5 to 10 % of the interval of 100 ms; tail
+/// drop keeps most of its 100 ms of buffer full. Measured from 25 s: without selective acknowledgements NewReno takes
+/// that long to repair the losses of its first slow start.
 #[test]
 fn codel_holds_its_target() {
     for (protocol, count) in [("sack", 4), ("sack", 16), ("newreno", 4)] {
@@ -93,7 +92,7 @@ fn codel_holds_its_target() {
             assert!(s.links[0].utilization > 0.98, "{protocol} {count}: {}", s.links[0].utilization);
             let smallest: Vec<f64> =
                 delays_s(&sim, 1e8).chunks(100).map(|ms| ms.iter().copied().fold(f64::INFINITY, f64::min)).collect();
-            smallest.iter().sum::<f64>() / smallest.len() as f64
+            mean(&smallest)
         };
         let (codel, tail) = (standing(&codel()), standing(&droptail()));
         assert!(codel < 0.01, "{protocol} {count}: {codel} s");
@@ -102,7 +101,7 @@ fn codel_holds_its_target() {
 }
 
 #[test]
-fn codel_marks_in_place_of_drops() {
+fn codel_marks_instead_of_dropping() {
     let mut n = bottleneck(&codel(), "sack", 4, None);
     n["flows"][0]["ecn"] = json!(true);
     let s = run(&n).1;
@@ -111,7 +110,8 @@ fn codel_marks_in_place_of_drops() {
     assert!(s.links[0].queue_bytes.mean < 0.25 * full.links[0].queue_bytes.mean);
 }
 
-/// Twelve flows: the source that hears nothing offers the whole link and gets its share of it, like each of the others.
+/// Twelve flows: the unresponsive source offers the whole link's rate and gets one share of it, like each of the
+/// others.
 #[test]
 fn fq_codel_shares_by_flow() {
     let s = run(&bottleneck(&fq_codel(), "sack", 11, Some(1e7))).1;
@@ -122,24 +122,24 @@ fn fq_codel_shares_by_flow() {
     let cbr = s.traffic[0].rate_bps.unwrap();
     assert!((cbr / share - 1.0).abs() < 0.06, "{cbr} of {share} bit/s");
     assert!(s.links[0].utilization > 0.98);
-    // Tail drop for comparison: the source takes nearly all.
+    // With tail drop the source takes nearly all of the link.
     let s = run(&bottleneck(&droptail(), "sack", 11, Some(1e7))).1;
     assert!(s.traffic[0].rate_bps.unwrap() > 0.85 * 1e7);
 }
 
-/// A thin flow among fat ones finds its own queue empty: no loss, and it waits for a few packets at most.
+/// A flow with a low rate finds its own queue empty: it loses nothing.
 #[test]
-fn fq_codel_isolates_a_thin_flow() {
+fn fq_codel_isolates_a_low_rate_flow() {
     let s = run(&bottleneck(&fq_codel(), "sack", 8, Some(2e5))).1;
-    let thin = s.traffic[0].rate_bps.unwrap();
-    assert!((thin / 2e5 - 1.0).abs() < 0.01, "{thin}");
+    let low = s.traffic[0].rate_bps.unwrap();
+    assert!((low / 2e5 - 1.0).abs() < 0.01, "{low}");
     assert!(s.traffic[0].packets_sent - s.traffic[0].packets_received <= 1);
 }
 
-/// The figure of the paper: 32 TCPs and a source of 2 Mbit/s share 1 Mbit/s; thresholds of 100 and 200 packets, room
-/// for 300 packets of 1 kB. Under RED the source has nearly all, under CHOKe about a quarter.
+/// The paper's figure: 32 TCPs and a source of 2 Mbit/s share 1 Mbit/s, with thresholds of 100 and 200 packets and a
+/// buffer of 300 packets of 1 kB. The source gets nearly all of the link with RED, about a quarter with CHOKe.
 #[test]
-fn choke_limits_a_source_that_hears_nothing() {
+fn choke_limits_an_unresponsive_source() {
     let share = |kind| {
         let mut n = bottleneck(&red(kind, 100.0, 200.0), "sack", 32, Some(2e6));
         n["packet_bytes"] = json!(1000);
@@ -162,10 +162,9 @@ fn choke_limits_a_source_that_hears_nothing() {
     assert!((0.2..0.3).contains(&under_choke), "CHOKe: {under_choke}");
 }
 
-/// A window far above the bandwidth-delay product: the queue stands at what is left, and marks begin above the level.
+/// A TCP reduces its window at marks above the level, and nothing is dropped. Without ECN its queue exceeds the level.
 #[test]
-fn marks_begin_above_the_level_and_drop_nothing() {
-    // 10 Mbit/s and 40 ms are 33 packets; of 60, about 26 wait.
+fn marks_above_the_level_limit_the_queue_without_drops() {
     let standing = |mark_at: u32, ecn: bool| {
         let queue = json!({"kind": "droptail", "mark_at": {"packets": mark_at}});
         let mut n = bottleneck(&queue, "sack", 1, None);
@@ -174,20 +173,24 @@ fn marks_begin_above_the_level_and_drop_nothing() {
     };
     let s = standing(20, true);
     assert!(s.links[0].marks > 0 && s.links[0].drops == 0);
-    // Slow start is over; the window has grown by one a round trip when the mark is heard, and halves.
+    // After slow start the window grows by one packet per RTT until the sender learns of the mark, and then halves.
     assert!(s.links[0].queue_packets.max <= 23.0, "{:?}", s.links[0].queue_packets);
     assert!(s.links[0].queue_packets.max > 20.0, "{:?}", s.links[0].queue_packets);
-    let deaf = standing(20, false);
-    assert!(deaf.links[0].marks == 0 && deaf.links[0].queue_packets.mean > 60.0, "{:?}", deaf.links[0]);
+    let without_ecn = standing(20, false);
+    assert!(
+        without_ecn.links[0].marks == 0 && without_ecn.links[0].queue_packets.mean > 60.0,
+        "{:?}",
+        without_ecn.links[0]
+    );
 }
 
-/// A queue that keeps its packets itself and does nothing else is tail drop, to the last bit.
+/// A scheduler that only stores packets gives the same bytes as the drop-tail FIFO.
 #[test]
-fn both_roads_lead_to_the_same_place() {
-    let lazy = json!({"kind": "codel", "target_s": 1e3, "interval_s": 1e4, "ecn": false});
+fn a_passive_scheduler_equals_the_drop_tail_fifo() {
+    let passive = json!({"kind": "codel", "target_s": 1e3, "interval_s": 1e4, "ecn": false});
     for delay_s in [0.0, 0.003, 0.02] {
         let mut n = bottleneck(&droptail(), "sack", 3, Some(4e6));
-        n["flows"].as_array_mut().unwrap().push(flow("told", "xcp", &[0], 8.0));
+        n["flows"].as_array_mut().unwrap().push(flow("explicit", "xcp", &[0], 8.0));
         n["duration_s"] = json!(8.0);
         n["measure_s"] = json!([2.0, 8.0]);
         for l in 0..2 {
@@ -196,18 +199,19 @@ fn both_roads_lead_to_the_same_place() {
         }
         n["flows"][0]["pad_s"] = json!(0.01);
         n["links"][0]["loss"] = json!(0.01);
-        let mut fast = run(&n);
-        n["links"][0]["queue"] = lazy.clone();
-        n["links"][1]["queue"] = lazy.clone();
-        let mut slow = run(&n);
-        assert!(fast.1.links[0].drops > 0 && fast.1.links[0].lost > 0);
-        // A packet is lost when it is put on the wire: ahead of time where its departure is known ahead.
-        fast.1.links[0].lost = 0;
-        slow.1.links[0].lost = 0;
-        assert_eq!(fast.1, slow.1, "delay {delay_s}");
-        assert_eq!(fast.0.ledger(), slow.0.ledger());
-        for (fast, slow) in fast.0.series().iter().zip(slow.0.series()) {
-            for ((name, a), b) in fast.names().iter().zip(fast.columns()).zip(slow.columns()) {
+        let mut fifo = run(&n);
+        n["links"][0]["queue"] = passive.clone();
+        n["links"][1]["queue"] = passive.clone();
+        let mut scheduler = run(&n);
+        assert!(fifo.1.links[0].drops > 0 && fifo.1.links[0].lost > 0);
+        // Losses are drawn when a packet is put on the wire, which is earlier where its departure time is known in
+        // advance.
+        fifo.1.links[0].lost = 0;
+        scheduler.1.links[0].lost = 0;
+        assert_eq!(fifo.1, scheduler.1, "delay {delay_s}");
+        assert_eq!(fifo.0.ledger(), scheduler.0.ledger());
+        for (fifo, scheduler) in fifo.0.series().iter().zip(scheduler.0.series()) {
+            for ((name, a), b) in fifo.names().iter().zip(fifo.columns()).zip(scheduler.columns()) {
                 let same = a.iter().zip(b).all(|(a, b)| a.to_bits() == b.to_bits());
                 assert!(same || name == "lost", "{name}, delay {delay_s}");
             }
@@ -216,7 +220,7 @@ fn both_roads_lead_to_the_same_place() {
 }
 
 #[test]
-fn wrong_parameters_are_refused_in_one_sentence() {
+fn invalid_parameters_are_refused_in_one_sentence() {
     let refused = |queue: Value| {
         let n = bottleneck(&queue, "sack", 1, None);
         let line = waterfill_network::Network::from_json(&n.to_string()).unwrap_err();

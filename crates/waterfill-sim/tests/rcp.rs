@@ -1,31 +1,31 @@
-//! RCP as `maxnet-2007` §IX says it behaves: max-min shares, and the network on which it is unstable.
+//! RCP against `maxnet-2007` §IX: max-min shares, and a network on which it is unstable.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{assert_within, column, flow, link, network, run};
 use serde_json::{Value, json};
 
-/// Mean, standard deviation, least and most of Flow 1's rate in samples of 100 ms, in Mbit/s.
+/// Statistics of Flow 1's rate in samples of 100 ms, in Mbit/s.
 #[derive(Debug)]
-struct Late {
+struct RateStatistics {
     mean: f64,
     deviation: f64,
-    least: f64,
-    most: f64,
+    min: f64,
+    max: f64,
 }
 
-/// Flow 1's rate in Fig. 12's network, N others, over samples of 100 ms from `from_s` to `to_s`.
+/// Flow 1's rate in Fig. 12's network with N others, from `from_s` to `to_s`.
 ///
-/// L1: 155 Mbit/s, 1 ms, then L2: 622 Mbit/s, 100 ms for Flow 1, and L3: 100 Mbit/s, 1 ms for the rest. Delays are
-/// one-way, as ns-2's are; buffers are not given and never full here.
-fn flow_1(protocol: &str, others: u32, from_s: f64, to_s: f64) -> Late {
+/// L1: 155 Mbit/s, 1 ms, then L2: 622 Mbit/s, 100 ms for Flow 1, and L3: 100 Mbit/s, 1 ms for the others. Delays are
+/// one-way, as in ns-2. The paper gives no buffers; here they never fill.
+fn flow_1(protocol: &str, others: u32, from_s: f64, to_s: f64) -> RateStatistics {
     let links = [("L1", 155e6, 0.001), ("L2", 622e6, 0.1), ("L3", 100e6, 0.001)];
     let links = links.map(|(name, rate, delay)| link(name, rate, delay, 1 << 40)).concat();
     let mut rest = flow("other", protocol, &[0, 4], to_s);
     rest["count"] = json!(others);
     let mut flows = vec![flow("f1", protocol, &[0, 2], to_s), rest];
     for f in &mut flows {
-        f["pacing"] = json!(true); // MaxNet's window leaves in bursts that last for ever; the law is the subject here
+        f["pacing"] = json!(true); // without pacing MaxNet's bursts never disperse; this tests the law
     }
     let (sim, _) = run(&network(to_s, links, flows));
     let series = sim.series()[0];
@@ -34,14 +34,15 @@ fn flow_1(protocol: &str, others: u32, from_s: f64, to_s: f64) -> Late {
     let mean = rates.iter().sum::<f64>() / rates.len() as f64;
     let variance = rates.iter().map(|r| (r - mean).powi(2)).sum::<f64>() / rates.len() as f64;
     let extreme = |f: fn(f64, f64) -> f64, start| rates.iter().copied().fold(start, f);
-    Late { mean, deviation: variance.sqrt(), least: extreme(f64::min, f64::MAX), most: extreme(f64::max, 0.0) }
+    let (min, max) = (extreme(f64::min, f64::MAX), extreme(f64::max, 0.0));
+    RateStatistics { mean, deviation: variance.sqrt(), min, max }
 }
 
 /// "For N = 1, RCP stabilises after 3 s, after overshooting by around 50 %."
 #[test]
 fn fig_12_with_one_other_is_stable_after_an_overshoot() {
     let start = flow_1("rcp", 1, 0.0, 3.0);
-    assert!((1.25..1.6).contains(&(start.most / 77.5)), "{start:?}");
+    assert!((1.25..1.6).contains(&(start.max / 77.5)), "{start:?}");
     let late = flow_1("rcp", 1, 3.5, 12.0);
     assert!((late.mean - 77.5).abs() < 1.0 && late.deviation < 0.8, "{late:?}");
 }
@@ -51,9 +52,9 @@ fn fig_12_with_one_other_is_stable_after_an_overshoot() {
 #[test]
 fn fig_12_with_nine_others_oscillates() {
     let start = flow_1("rcp", 9, 2.0, 10.0);
-    assert!(start.least < 10.0 && start.most > 60.0, "{start:?}");
+    assert!(start.min < 10.0 && start.max > 60.0, "{start:?}");
     let late = flow_1("rcp", 9, 20.0, 40.0);
-    assert!(late.deviation > 3.0 && late.most - late.least > 15.0, "{late:?}");
+    assert!(late.deviation > 3.0 && late.max - late.min > 15.0, "{late:?}");
 }
 
 /// "For N = 49 the rate switches rapidly between 0 and the link capacity."
@@ -61,12 +62,12 @@ fn fig_12_with_nine_others_oscillates() {
 fn fig_12_with_forty_nine_others_switches() {
     let late = flow_1("rcp", 49, 20.0, 60.0);
     assert!(late.deviation > 10.0, "{late:?}");
-    assert!(late.least < 1.0 && late.most > 75.0, "{late:?}");
+    assert!(late.min < 1.0 && late.max > 75.0, "{late:?}");
 }
 
 /// "MaxNet has been confirmed to be stable for this network": 90 % of 155/2, then 139.5 − 90, with 1, 9, 49 others.
 ///
-/// A window of one packet in 4 ms is 3 Mbit/s: where 49 others may not go below it, they fill L3 and leave 139.5 − 100.
+/// A window of one packet at 4 ms is 3 Mbit/s: 49 others cannot go below it, so they fill L3 and leave 139.5 − 100.
 #[test]
 fn maxnet_is_stable_on_fig_12() {
     for (others, shares) in [(1, 68.0..72.5), (9, 48.0..51.0), (49, 38.0..51.0)] {
@@ -75,7 +76,7 @@ fn maxnet_is_stable_on_fig_12() {
     }
 }
 
-/// A five-hop parking lot with round trips of 10 to 200 ms: max-min shares by hand.
+/// A five-hop parking lot with RTTs of 10 to 200 ms: max-min shares by hand.
 #[test]
 fn a_parking_lot_gets_max_min_shares() {
     let rates = [100e6, 80e6, 60e6, 90e6, 70e6];
@@ -98,13 +99,12 @@ fn a_parking_lot_gets_max_min_shares() {
     });
     let (_, s) = run(&network(30.0, links.collect(), specs.collect()));
     for (f, (_, _, share)) in s.flows.iter().zip(flows) {
-        let rate = f.rate_bps.unwrap();
-        assert!((rate - share).abs() < 0.03 * share, "{}: {rate} of {share}", f.name);
+        assert_within(f.rate_bps.unwrap(), share, 0.03 * share, &f.name);
     }
     assert!(s.links.iter().all(|l| l.drops == 0));
 }
 
-/// The SYN is granted 5 % of an idle link, and data flows at that rate one round trip after it.
+/// The SYN is granted 5 % of an idle link, and data is sent at that rate one RTT later.
 #[test]
 fn the_syn_carries_the_request() {
     let mut n = network(0.05, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 1.0)]);
@@ -112,9 +112,9 @@ fn the_syn_carries_the_request() {
     n["measure_s"] = json!([0.0, 0.05]);
     let (sim, _) = run(&n);
     let series = sim.series()[0];
-    let pacing = &series.columns()[series.names().iter().position(|c| c == "pacing_bps").expect("a column")];
-    let first = series.columns()[0].iter().zip(pacing).find(|(_, p)| !p.is_nan()).expect("it opens");
+    let rows = column(series, "time_s").iter().zip(column(series, "pacing_bps"));
+    let first = rows.into_iter().find(|(_, pacing)| !pacing.is_nan()).expect("the connection opens");
     assert!((*first.0 - 0.041).abs() < 1e-9, "{first:?}"); // 40 ms, two transmissions of 3.2 µs
     assert_eq!(*first.1, 5e6);
-    assert_eq!(sim.ledger().sent, 2 + 5); // SYN and answer, and data at 40, 42.4 … 49.6 ms
+    assert_eq!(sim.ledger().sent, 2 + 5); // SYN and SYN-ACK, and data at 40, 42.4 … 49.6 ms
 }

@@ -1,19 +1,20 @@
-//! The TCPs that look at more than losses, as their papers say they behave: Vegas and FAST in the queue, Westwood+ and BBR
-//! under random loss, BBR's model of the path, DCTCP at its marks.
+//! TCPs that use more than losses, against their papers: the queues of Vegas and FAST, Westwood+ and BBR under random
+//! loss, BBR's model of the path, DCTCP's queue at its marks.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{column, flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
 
 const RATE_BPS: f64 = 1e8;
-/// One way, so that the round trip is 40 ms and the path holds 333 packets.
+/// One-way delay: the RTT is 40 ms, and the path holds 333 packets.
 const DELAY_S: f64 = 0.02;
 const BDP_PACKETS: f64 = RATE_BPS * 2.0 * DELAY_S / 12_000.0;
 
-/// `count` flows of one protocol from time 0 over a link of 100 Mbit/s and 40 ms, with this much buffer and random loss.
-fn alike(protocol: &str, count: u32, duration_s: f64, buffer_packets: f64, loss: f64) -> Value {
+/// `count` flows of one protocol from time 0 over a link of 100 Mbit/s and 40 ms, with this much buffer and random
+/// loss.
+fn identical_flows(protocol: &str, count: u32, duration_s: f64, buffer_packets: f64, loss: f64) -> Value {
     let mut links = link("l", RATE_BPS, DELAY_S, (buffer_packets * 1500.0) as u64);
     links[0]["loss"] = json!(loss);
     let mut flows = flow("f", protocol, &[0], duration_s);
@@ -25,11 +26,11 @@ fn rates(s: &Summary) -> Vec<f64> {
     s.flows.iter().map(|f| f.rate_bps.expect("measured")).collect()
 }
 
-/// α = 2 to β = 4 packets for each flow (Brakmo et al. 1994): one flow has 2 to 4 in the queue, N flows N times that.
+/// α = 2 to β = 4 packets per flow (Brakmo et al. 1994): one flow keeps 2 to 4 in the queue, N flows N times that.
 #[test]
-fn vegas_keeps_alpha_to_beta_packets_a_flow_in_the_queue() {
+fn vegas_keeps_alpha_to_beta_packets_per_flow_in_the_queue() {
     for n in [1, 4, 16] {
-        let (_, s) = run(&alike("vegas", n, 60.0, BDP_PACKETS, 0.0));
+        let (_, s) = run(&identical_flows("vegas", n, 60.0, BDP_PACKETS, 0.0));
         let queue = &s.links[0].queue_packets;
         let n = f64::from(n);
         assert!(queue.mean >= 2.0 * n && queue.mean <= 4.0 * n, "{n} flows: {queue:?}");
@@ -37,16 +38,16 @@ fn vegas_keeps_alpha_to_beta_packets_a_flow_in_the_queue() {
     }
 }
 
-/// "In equilibrium each flow keeps α packets in the queue" (Wei et al. 2006), whatever its number: α = 50 here.
+/// "In equilibrium each flow keeps α packets in the queue" (Wei et al. 2006), for any number of flows: α = 50 here.
 #[test]
-fn fast_keeps_alpha_packets_a_flow_in_the_queue_and_shares_evenly() {
+fn fast_keeps_alpha_packets_per_flow_in_the_queue_and_shares_evenly() {
     for n in [1, 4] {
-        let mut network = alike("fast", n, 30.0, 2.0 * BDP_PACKETS, 0.0);
+        let mut network = identical_flows("fast", n, 30.0, 2.0 * BDP_PACKETS, 0.0);
         network["params"] = json!({"fast": {"alpha": 50.0}});
         let (_, s) = run(&network);
         let queue = &s.links[0].queue_packets;
         let wanted = 50.0 * f64::from(n);
-        // Windows are whole packets in flight.
+        // Windows are rounded to whole packets.
         assert!((queue.mean - wanted).abs() <= f64::from(n), "{n} flows: {queue:?}");
         assert!(s.links[0].utilization > 0.99 && s.links[0].drops == 0, "{:?}", s.links[0]);
         let share = RATE_BPS / f64::from(n);
@@ -54,43 +55,43 @@ fn fast_keeps_alpha_packets_a_flow_in_the_queue_and_shares_evenly() {
     }
 }
 
-/// Without loss BBR fills the link, has less than a BDP of queue (cwnd_gain 2), and knows the round trip.
+/// Without loss BBR fills the link, keeps less than one BDP in the queue (cwnd_gain 2), and knows the RTT.
 #[test]
 fn bbr_alone_fills_the_link_with_a_short_queue() {
-    let (sim, s) = run(&alike("bbr", 1, 30.0, 4.0 * BDP_PACKETS, 0.0));
+    let (sim, s) = run(&identical_flows("bbr", 1, 30.0, 4.0 * BDP_PACKETS, 0.0));
     let l = &s.links[0];
     assert!(l.utilization > 0.95 && l.drops == 0, "{l:?}");
     assert!(l.queue_packets.mean < 0.5 * BDP_PACKETS && l.queue_packets.max < BDP_PACKETS, "{:?}", l.queue_packets);
     let series = sim.series()[0];
-    let column =
-        |name: &str| &series.columns()[series.names().iter().position(|c| c.ends_with(name)).expect("a column")];
-    let (rtprop, btlbw) = (column("rtprop").last().unwrap(), column("btlbw").last().unwrap());
-    // 40 ms and a transmission at each end: 120 µs and 3.2 µs.
+    let last = |name: &str| *column(series, name).last().unwrap();
+    let (rtprop, btlbw) = (last("bbr.rtprop"), last("bbr.btlbw"));
+    // 40 ms and the transmission times of data and acknowledgement: 120 µs and 3.2 µs.
     assert!((rtprop - 0.040_123).abs() < 1e-5, "{rtprop}");
     assert!((btlbw * 12_000.0 / RATE_BPS - 1.0).abs() < 0.02, "{btlbw}");
 }
 
-/// "BBR … operates near capacity under random loss" (Cardwell et al., CACM 2017, Fig. 8: up to 5 %, and 15 % at the cliff).
+/// "BBR … operates near capacity under random loss" (Cardwell et al., CACM 2017, Fig. 8: up to 5 %, and 15 % at the
+/// cliff).
 #[test]
 fn bbr_keeps_nine_tenths_under_one_percent_of_random_loss() {
-    let (_, s) = run(&alike("bbr", 1, 30.0, 4.0 * BDP_PACKETS, 0.01));
+    let (_, s) = run(&identical_flows("bbr", 1, 30.0, 4.0 * BDP_PACKETS, 0.01));
     assert!(s.flows[0].goodput_bps.unwrap() > 0.9 * 1460.0 / 1500.0 * RATE_BPS, "{:?}", s.flows[0]);
 }
 
-/// Thesis Fig. 14's order under random loss: Westwood above Reno.
+/// The order of the thesis's Fig. 14 under random loss: Westwood above Reno.
 #[test]
-fn westwood_keeps_more_than_reno_under_random_loss() {
+fn westwood_is_faster_than_reno_under_random_loss() {
     for loss in [0.001, 0.0025, 0.01] {
-        let rate = |protocol| rates(&run(&alike(protocol, 1, 60.0, BDP_PACKETS, loss)).1)[0];
+        let rate = |protocol| rates(&run(&identical_flows(protocol, 1, 60.0, BDP_PACKETS, loss)).1)[0];
         let (westwood, sack) = (rate("westwood"), rate("sack"));
         assert!(westwood > 1.2 * sack, "{loss}: {westwood} and {sack}");
     }
 }
 
-/// Alizadeh et al. 2010 §3.3, Fig. 12: at 10 Gbit/s and 100 µs, with K = 40 and g = 1/16, N flows in step swing between
-/// K + N (eq. 10) and ½·√(2N·(C·RTT + K)) packets below that (eq. 8, 11). With more flows they fall out of step.
+/// Alizadeh et al. 2010 §3.3, Fig. 12: at 10 Gbit/s and 100 µs, with K = 40 and g = 1/16, synchronised flows oscillate
+/// between K + N (eq. 10) and ½·√(2N·(C·RTT + K)) packets below that (eq. 8, 11). Many flows desynchronise.
 ///
-/// The paper's queue is a real number; here the first packet to be marked finds K + 1, so all is a packet higher.
+/// The paper's queue is a real number; here the first marked packet finds K + 1, so the queue is one packet longer.
 #[test]
 fn dctcp_keeps_the_queue_at_its_marks() {
     const K: f64 = 40.0;
@@ -106,7 +107,7 @@ fn dctcp_keeps_the_queue_at_its_marks() {
         let queue = &l.queue_packets;
         assert!(queue.max <= top && (top - swing..top).contains(&queue.mean), "{n} flows: {queue:?}");
         if n <= 2.0 {
-            // In step it is a sawtooth: a second reduction for one overshoot would show.
+            // A synchronised sawtooth: a second reduction for one overshoot would lower its mean.
             assert!((queue.mean - (top - swing / 2.0)).abs() < 1.0, "{n} flows: {queue:?}");
         }
         assert!(l.utilization > 0.99 && l.drops == 0, "{l:?}");

@@ -1,5 +1,5 @@
-//! TCPs that grow until a packet is lost, in the packet simulator: a full link, shares of flows alike, shares of
-//! flows with unlike round trips, and a start that stops in time.
+//! TCPs that grow until a packet is lost, in the packet simulator: a full link, shares of identical flows, shares of
+//! flows with different RTTs, and a slow start that ends in time.
 
 mod common;
 
@@ -7,16 +7,16 @@ use common::{flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
 
-/// All laws that answer to loss alone, over selective acknowledgements.
+/// All laws that react to losses only, with selective acknowledgements.
 const LAWS: [&str; 6] = ["sack", "cubic", "bic", "highspeed", "scalable", "htcp"];
 
-/// One link; its buffer as a share of the bandwidth-delay product at `rtt_s`.
+/// One link; its buffer as a multiple of the bandwidth-delay product at `rtt_s`.
 fn bottleneck(rate_bps: f64, rtt_s: f64, buffer_bdp: f64) -> Vec<Value> {
     link("l", rate_bps, rtt_s / 2.0, (buffer_bdp * rate_bps * rtt_s / 8.0) as u64).to_vec()
 }
 
-/// A tenth of the link to packets of other sizes at rates that share no period with the flows': without them which
-/// flow loses the packet at a full queue is a matter of phase (Floyd and Jacobson, "On Traffic Phase Effects in
+/// A tenth of the link for packets of other sizes at rates that share no period with the flows. Without them phase
+/// effects decide which flow loses a packet at a full queue (Floyd and Jacobson, "On Traffic Phase Effects in
 /// Packet-Switched Gateways", 1992).
 fn cross_traffic(rate_bps: f64, stop_s: f64) -> Value {
     [(300, 0.13), (700, 0.31), (1100, 0.19), (500, 0.07), (900, 0.30)]
@@ -36,7 +36,7 @@ fn jain(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * rates.iter().map(|r| r * r).sum::<f64>())
 }
 
-/// A bandwidth-delay product of buffer keeps a link full while the window halves; all others come down by less.
+/// A buffer of one bandwidth-delay product keeps a link full while the window halves; all other laws reduce it by less.
 #[test]
 fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
     for law in LAWS {
@@ -48,10 +48,10 @@ fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
     }
 }
 
-/// Flows alike come to share alike, with loss at a full queue; where increase and decrease are both multiplicative
-/// later than all others (Chiu and Jain 1989; RFC 3649 §6). The second flow starts at 20 s; measured up to 60 s.
+/// Identical flows converge to equal shares with losses at a full queue. With multiplicative increase and decrease they
+/// do so last (Chiu and Jain 1989; RFC 3649 §6). The second flow starts at 20 s; measured up to 60 s.
 #[test]
-fn two_flows_alike_share_a_link_and_scalable_is_last_to() {
+fn two_identical_flows_share_a_link_and_scalable_converges_last() {
     let fairness = LAWS.map(|law| {
         let mut n = network(60.0, bottleneck(1e8, 0.04, 1.0), vec![flow("f", law, &[0], 60.0)]);
         n["flows"][0]["count"] = json!(2);
@@ -67,7 +67,7 @@ fn two_flows_alike_share_a_link_and_scalable_is_last_to() {
     }
 }
 
-/// The exponent e of rates that go as RTT^−e, for one flow at 40 ms and one at 160 ms.
+/// The exponent e of rates proportional to RTT^−e, for one flow at 40 ms and one at 160 ms.
 fn rtt_exponent(law: &str, params: &Value) -> f64 {
     let duration_s = 180.0;
     let flows = vec![flow("short", law, &[0], duration_s), flow("long", law, &[0], duration_s)];
@@ -82,53 +82,54 @@ fn rtt_exponent(law: &str, params: &Value) -> f64 {
     (rates[0] / rates[1]).ln() / (rtt(1) / rtt(0)).ln()
 }
 
-/// RFC 9438 §3.3: Reno's shares go from 1/RTT, where losses are independent, to 1/RTT², where flows lose together; CUBIC's
-/// go as 1/RTT. A tenth of Reno's 2 and three tenths of CUBIC's 1 for a few dozen losses.
+/// RFC 9438 §3.3: Reno's shares range from 1/RTT, for independent losses, to 1/RTT², for synchronised losses; CUBIC's
+/// are proportional to 1/RTT. The tolerances, a tenth of Reno's 2 and three tenths of CUBIC's 1, allow for a few dozen
+/// losses.
 #[test]
-fn shares_by_round_trip_are_between_linear_and_quadratic_for_reno_and_linear_for_cubic() {
+fn rtt_unfairness_is_linear_to_quadratic_for_reno_and_linear_for_cubic() {
     let (reno, cubic) = (rtt_exponent("sack", &json!({})), rtt_exponent("cubic", &json!({})));
     assert!((1.0..=2.2).contains(&reno), "{reno}");
     assert!((0.7..=1.3).contains(&cubic), "{cubic}");
     assert!(cubic < reno, "{cubic} {reno}");
 }
 
-/// Xu, Harfoush and Rhee, "Binary Increase Congestion Control", 2004: the faster a law grows with its window, the worse;
-/// with W ~ p^−d shares go up to 1/RTT^(1/(1−d)), beyond the 2 of d = 1/2.
+/// Xu, Harfoush and Rhee, "Binary Increase Congestion Control", 2004: the faster a law grows with its window, the more
+/// unfair. With W ~ p^−d shares reach 1/RTT^(1/(1−d)), above the exponent 2 of d = 1/2.
 #[test]
-fn shares_by_round_trip_are_worse_than_quadratic_for_highspeed_and_scalable() {
+fn rtt_unfairness_is_worse_than_quadratic_for_highspeed_and_scalable() {
     for law in ["highspeed", "scalable"] {
         let exponent = rtt_exponent(law, &json!({}));
         assert!(exponent > 2.0, "{law}: {exponent}");
     }
 }
 
-/// H-TCP's increase scaled by the round trip makes shares less unlike.
+/// H-TCP's increase scaled by the RTT makes shares less unequal.
 #[test]
 fn rtt_scaling_of_htcp_brings_shares_closer() {
     let [on, off] = [true, false].map(|scaling| rtt_exponent("htcp", &json!({"rtt_scaling": scaling})));
     assert!(on < off, "{on} with scaling, {off} without");
 }
 
-/// Packets lost by CUBIC's first slow start on 100 Mbit/s at 80 ms, 667 packets of bandwidth-delay product.
+/// Packets that CUBIC's first slow start loses on 100 Mbit/s at 80 ms, a bandwidth-delay product of 667 packets.
 fn lost_at_start(hystart: &str, buffer_bdp: f64) -> u64 {
     let mut n = network(5.0, bottleneck(1e8, 0.08, buffer_bdp), vec![flow("f", "cubic", &[0], 5.0)]);
     n["params"] = json!({"cubic": {"hystart": hystart}});
     run(&n).1.flows[0].retransmissions
 }
 
-/// Linux's train of acknowledgements is longer than half a round trip while the window doubles from 640 packets to
-/// 1280, which a buffer of one bandwidth-delay product holds. Without it the next doubling overruns the buffer.
+/// Linux's train of acknowledgements exceeds half an RTT while the window doubles from 640 packets to 1280, which a
+/// buffer of one bandwidth-delay product holds. Without HyStart the next doubling overflows the buffer.
 #[test]
 fn classic_hystart_leaves_slow_start_before_a_loss() {
     assert_eq!(lost_at_start("classic", 1.0), 0);
     assert!(lost_at_start("off", 1.0) > 1000);
 }
 
-/// RFC 9406 judges a round by its least delay, that of its first packets, which meet a queue only once the
-/// window was above the bandwidth-delay product when they left; by then it has doubled twice. So four of them of
-/// buffer are needed for it to matter; from there it grows by a quarter where slow start doubles.
+/// RFC 9406 uses the smallest delay of a round, that of its first packets. They find a queue only if the window
+/// exceeded the bandwidth-delay product when they were sent; by then it has doubled twice. So HyStart++ needs a buffer
+/// of four bandwidth-delay products to act; from there the window grows by a quarter where slow start doubles it.
 #[test]
-fn hystart_plus_plus_halves_the_loss_where_the_buffer_lets_it_see_delay() {
+fn hystart_plus_plus_halves_the_loss_if_the_buffer_shows_delay() {
     let [with, without] = ["plus-plus", "off"].map(|hystart| lost_at_start(hystart, 4.0));
     assert!(with < without / 2, "{with} of {without}");
 }

@@ -1,10 +1,10 @@
-//! Traffic beside the scheduled flows: queueing theory, arithmetic, and flows that come and go.
+//! Traffic sources: queueing theory, results by arithmetic, and flows that start and finish.
 
 #![expect(clippy::needless_pass_by_value, reason = "calls read better")]
 
 mod common;
 
-use common::{flow, link, network, run, run_until};
+use common::{assert_close, column, flow, link, mean, network, run, run_until};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use waterfill_laws::registry::ProtocolId;
@@ -12,15 +12,11 @@ use waterfill_laws::units::Instant;
 use waterfill_network::Network;
 use waterfill_network::summary::{Summary, WebSummary};
 
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-}
-
 fn constant(mean: f64) -> Value {
     json!({"distribution": "constant", "mean": mean})
 }
 
-/// Flows that arrive over links given by their forward directions' indexes.
+/// Arriving flows over links, given by the indexes of their forward directions.
 fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes: Value, stop_s: f64) -> Value {
     json!({"name": "web", "kind": "web", "path": forward, "start_s": 0.0, "stop_s": stop_s, "packet_bytes": 1500,
         "flows": {"arrivals_per_s": arrivals_per_s, "sizes_bytes": sizes, "flow": flow("web", protocol, forward, stop_s)}})
@@ -45,8 +41,8 @@ fn flows_of(summary: &Summary) -> &WebSummary {
 
 /// M/D/1 (Pollaczek–Khinchine): ρ² / 2(1 − ρ) packets wait on average.
 ///
-/// Of two million packets: the mean of a queue near saturation over T service times has a variance of about
-/// 1 / 2(1 − ρ)⁴T (reflected Brownian motion), so a standard deviation of 0.8 % of it here; the bound is 3 %.
+/// Over T service times the mean of a queue near saturation has a variance of about 1 / 2(1 − ρ)⁴T (reflected Brownian
+/// motion). For two million packets this is a standard deviation of 0.8 %; the tolerance is 3 %.
 #[test]
 fn poisson_packets_wait_as_in_an_m_d_1_queue() {
     for load in [0.5, 0.8] {
@@ -55,25 +51,25 @@ fn poisson_packets_wait_as_in_an_m_d_1_queue() {
             only(vec![packets("poisson", load * 12e6, duration_s)], link("l", 12e6, 0.0, 1 << 40).to_vec(), duration_s);
         n["sample_s"] = json!(duration_s);
         let (_, summary) = run(&n);
-        close(summary.links[0].queue_packets.mean, load * load / (2.0 * (1.0 - load)), 0.03);
-        close(summary.links[0].utilization, load, 0.003); // 1/√2·10⁶ = 0.07 %
-        close(summary.traffic[0].rate_bps.unwrap(), load * 12e6, 0.003);
+        assert_close(summary.links[0].queue_packets.mean, load * load / (2.0 * (1.0 - load)), 0.03);
+        assert_close(summary.links[0].utilization, load, 0.003); // 1/√2·10⁶ = 0.07 %
+        assert_close(summary.traffic[0].rate_bps.unwrap(), load * 12e6, 0.003);
     }
 }
 
-/// An on–off source of duty 1/4 at 8 Mbit/s for 40 s: 10 Mbit a period of 0.4 s.
+/// An on–off source with a duty cycle of 1/4 at 8 Mbit/s for 40 s: 0.8 Mbit per period of 0.4 s.
 #[test]
-fn an_on_off_source_offers_its_duty() {
+fn an_on_off_source_offers_its_duty_cycle() {
     let mut source = packets("onoff", 8e6, 40.0);
     source["periods"] = json!({"on_s": constant(0.1), "off_s": constant(0.3)});
     let (_, summary) = run(&only(vec![source], link("l", 12e6, 0.0, 1 << 40).to_vec(), 40.0));
-    close(summary.traffic[0].rate_bps.unwrap(), 2e6, 1e-3);
-    assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, also at the ends of periods");
+    assert_close(summary.traffic[0].rate_bps.unwrap(), 2e6, 1e-3);
+    assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, even at the ends of periods");
 }
 
-/// 10 Mbit/s, 20 ms each way, one flow at a time. The handshake takes two times 20 ms and 32 µs (40 bytes); then a
-/// round for ten packets, one for twenty, one for forty. A round begins with the first acknowledgement of the one
-/// before, a packet (1.2 ms) and a round trip (40.032 ms) after that began; the last one's packets take 1.2 ms each,
+/// 10 Mbit/s, 20 ms in each direction, one flow at a time. The handshake takes twice 20 ms and 32 µs (40 bytes). Then
+/// follow rounds of ten, twenty and forty packets. A round starts with the first acknowledgement of the previous one:
+/// one packet (1.2 ms) and one RTT (40.032 ms) after that one started. The packets of the last round take 1.2 ms each,
 /// and 20 ms.
 #[test]
 fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
@@ -84,7 +80,7 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
         (30.0, handshake + round + 24.0 + 20.0),
         (70.0, handshake + 2.0 * round + 48.0 + 20.0),
     ] {
-        // Some twenty flows, a thousand seconds apart.
+        // About twenty flows, a thousand seconds apart.
         let source = web("newreno", &[0], 1e-3, constant(1460.0 * count), 20_000.0);
         let mut n = only(vec![source], link("l", 1e7, 0.02, 1 << 30).to_vec(), 20_000.0);
         n["sample_s"] = json!(1000.0);
@@ -93,29 +89,29 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
         assert!(web.flows_started > 10 && web.flows_open_max == 1, "{web:?}");
         assert_eq!(web.flows_completed, web.flows_started);
         assert_eq!(web.flow_completion_ms.count, web.flows_started);
-        close(web.flow_completion_ms.mean.unwrap(), by_hand, 1e-9);
-        close(web.flow_completion_ms.max.unwrap(), by_hand, 1e-9);
-        close(web.flow_completion_ms.p50.unwrap(), by_hand, 1.0 / 64.0);
+        assert_close(web.flow_completion_ms.mean.unwrap(), by_hand, 1e-9);
+        assert_close(web.flow_completion_ms.max.unwrap(), by_hand, 1e-9);
+        assert_close(web.flow_completion_ms.p50.unwrap(), by_hand, 1.0 / 64.0);
         assert_eq!(summary.traffic[0].packets_sent as f64, web.flows_started as f64 * count);
         assert_eq!(summary.traffic[0].packets_received, summary.traffic[0].packets_sent);
     }
 }
 
-/// Padding of the source's access is on the way of the SYN, of its answer and of the data.
+/// Padding at the source's access delays the SYN, the SYN-ACK and the data.
 #[test]
-fn a_base_rtt_of_their_own_is_padded() {
+fn padding_delays_arriving_flows() {
     let mut source = web("newreno", &[0], 1e-3, constant(1460.0), 9000.0);
     source["flows"]["flow"]["pad_s"] = json!(0.03);
     let mut n = only(vec![source], link("l", 1e7, 0.02, 1 << 30).to_vec(), 9000.0);
     n["sample_s"] = json!(1000.0);
-    close(flows_of(&run(&n).1).flow_completion_ms.mean.unwrap(), 100.064 + 51.2, 1e-9);
+    assert_close(flows_of(&run(&n).1).flow_completion_ms.mean.unwrap(), 100.064 + 51.2, 1e-9);
 }
 
-/// Ten packets and a SYN a flow: the load is λ × 15,040 bytes, the goodput λ × 14,600.
+/// Ten packets and a SYN per flow: the load is λ × 15,040 bytes, the goodput λ × 14,600.
 ///
-/// About 24,000 flows: a standard deviation of 0.65 %; three of them.
+/// For about 24,000 flows the standard deviation is 0.65 %; the tolerance is three of them.
 #[test]
-fn the_load_is_reached() {
+fn arriving_flows_offer_their_load() {
     let arrivals = 0.6 * 1e8 / (15_040.0 * 8.0);
     let n = only(
         vec![web("newreno", &[0], arrivals, constant(14_600.0), 48.0)],
@@ -123,15 +119,16 @@ fn the_load_is_reached() {
         48.0,
     );
     let (_, summary) = run(&n);
-    close(summary.links[0].utilization, 0.6, 0.02);
-    close(flows_of(&summary).goodput_bps.unwrap(), arrivals * 14_600.0 * 8.0, 0.02);
-    close(summary.traffic[0].rate_bps.unwrap(), arrivals * 15_000.0 * 8.0, 0.02);
-    close(flows_of(&summary).flows_started as f64, arrivals * 48.0, 0.02);
+    assert_close(summary.links[0].utilization, 0.6, 0.02);
+    assert_close(flows_of(&summary).goodput_bps.unwrap(), arrivals * 14_600.0 * 8.0, 0.02);
+    assert_close(summary.traffic[0].rate_bps.unwrap(), arrivals * 15_000.0 * 8.0, 0.02);
+    assert_close(flows_of(&summary).flows_started as f64, arrivals * 48.0, 0.02);
 }
 
-/// Heavy-tailed sizes bring their mean, bound included: payload of all flows over their number.
+/// Heavy-tailed sizes have their mean, bound included: the payload of all flows over their number.
 ///
-/// A squared coefficient of variation of about 6 over some 80,000 flows: a standard deviation of 0.9 %; three of them.
+/// With a squared coefficient of variation of about 6 and 80,000 flows the standard deviation is 0.9 %; the tolerance
+/// is three of them.
 #[test]
 fn pareto_sizes_have_their_mean() {
     let sizes = json!({"distribution": "pareto", "mean": 10_000.0, "shape": 1.35, "max": 400_000.0});
@@ -139,12 +136,12 @@ fn pareto_sizes_have_their_mean() {
     n["measure_s"] = json!([0.0, 50.0]);
     let (_, summary) = run(&n);
     let web = flows_of(&summary);
-    assert_eq!(web.flows_completed, web.flows_started, "all end after the last has begun");
-    close(web.goodput_bps.unwrap() * 40.0 / 8.0 / web.flows_started as f64, 10_000.0, 0.027);
+    assert_eq!(web.flows_completed, web.flows_started, "all complete after the last has started");
+    assert_close(web.goodput_bps.unwrap() * 40.0 / 8.0 / web.flows_started as f64, 10_000.0, 0.027);
 }
 
-/// Little: flows open = arrivals a second × time open, which is the completion time and the last acknowledgement's
-/// way back (5 ms and 40 bytes; its queue there is next to none).
+/// Little's law: open flows = arrivals per second × time open. A flow is open until its last acknowledgement arrives: 5
+/// ms and 40 bytes after its completion, with almost no queue on the reverse link.
 #[test]
 fn flows_obey_littles_law() {
     let sizes = json!({"distribution": "exponential", "mean": 60_000.0});
@@ -152,17 +149,16 @@ fn flows_obey_littles_law() {
     n["sample_s"] = json!(0.01);
     let (sim, summary) = run(&n);
     let web = flows_of(&summary);
-    let open = &sim.series()[2].columns()[3];
-    let mean = open.iter().sum::<f64>() / open.len() as f64;
+    let mean = mean(column(sim.series()[2], "flows"));
     let time_s = web.flow_completion_ms.mean.unwrap() * 1e-3 + 0.005 + 3.2e-6;
     assert!(mean > 5.0, "{mean}");
-    close(mean, web.flows_started as f64 / 60.0 * time_s, 0.01);
+    assert_close(mean, web.flows_started as f64 / 60.0 * time_s, 0.01);
     assert!(web.flows_open_max as f64 > mean);
 }
 
-/// The places of flows that are over are used again: memory follows the flows open at once.
+/// The slots of finished flows are reused: memory grows with the number of concurrent flows only.
 #[test]
-fn memory_does_not_grow_with_the_flows_that_have_been() {
+fn memory_does_not_grow_with_the_total_number_of_flows() {
     for (protocol, timers) in [("newreno", 1), ("maxnet", 1), ("rcp", 600)] {
         let traffic = web(protocol, &[0], 500.0, constant(3000.0), 100.0);
         let mut n = only(vec![traffic], link("l", 1e8, 0.005, 1 << 20).to_vec(), 100.0);
@@ -173,19 +169,19 @@ fn memory_does_not_grow_with_the_flows_that_have_been() {
         let web = flows_of(&sim.summary()).clone();
         assert!(web.flows_started > 45_000 && web.flows_open_max < 100, "{web:?}");
         assert!(sim.heap_bytes().0 <= 2 * early.0, "{early:?} became {:?}", sim.heap_bytes());
-        // A timer for each flow, source and link, and the sample; a paced law's leave others behind, for the second
-        // of a retransmission time-out.
+        // One entry per flow, source and link, and the sample. Finished flows of a paced law leave entries in the heap
+        // for the second of a retransmission timeout.
         assert!(sim.pending() as u64 <= web.flows_open_max + 4 + timers, "{protocol}: {}", sim.pending());
     }
 }
 
-/// Packets of a connection that is over reach hosts that know nothing of it.
+/// Packets of a closed connection reach hosts that no longer know it.
 ///
-/// The least time-out is far below the queue that a burst makes, so packets are sent again that are not lost: no
-/// buffer is full, no wire loses. What arrives after the last acknowledgement is of another incarnation, and not
-/// counted as received.
+/// The smallest timeout is far below the delay of a burst's queue, so packets are sent again although none is lost.
+/// Packets that arrive after the last acknowledgement belong to an earlier incarnation, and are not counted as
+/// received.
 #[test]
-fn late_packets_of_a_flow_that_is_over_are_ignored() {
+fn late_packets_of_a_finished_flow_are_ignored() {
     let mut burst = packets("onoff", 6e7, 55.0);
     burst["periods"] = json!({"on_s": constant(0.01), "off_s": constant(0.1)});
     let traffic = vec![web("newreno", &[0], 20.0, constant(4000.0), 55.0), burst];
@@ -199,17 +195,17 @@ fn late_packets_of_a_flow_that_is_over_are_ignored() {
     assert_eq!(web.flows_completed, web.flows_started);
     let late = summary.traffic[0].packets_sent - summary.traffic[0].packets_received;
     assert!(late > 50, "{late} late packets of {}", summary.traffic[0].packets_sent);
-    // SYNs and their answers, data, an answer for each packet that was not late; and the bursts.
+    // SYNs and SYN-ACKs, data, an acknowledgement for each packet that was not late, and the bursts.
     let others = summary.traffic[1].packets_sent;
-    let answered = summary.traffic[0].packets_sent + summary.traffic[0].packets_received;
-    assert_eq!(ledger.sent, 2 * web.flows_started + answered + others);
-    // Each flow's payload arrived once, whatever came late.
-    close(web.goodput_bps.unwrap() * 55.0 / 8.0, web.flows_started as f64 * 4000.0, 1e-12);
+    let acknowledged = summary.traffic[0].packets_sent + summary.traffic[0].packets_received;
+    assert_eq!(ledger.sent, 2 * web.flows_started + acknowledged + others);
+    // Each flow's payload is counted once.
+    assert_close(web.goodput_bps.unwrap() * 55.0 / 8.0, web.flows_started as f64 * 4000.0, 1e-12);
 }
 
-/// A source that stops begins no more flows; those that have begun go on.
+/// A stopped source starts no more flows; open flows continue.
 #[test]
-fn flows_that_have_begun_outlive_their_source() {
+fn open_flows_continue_after_their_source_stops() {
     let n = only(vec![web("newreno", &[0], 50.0, constant(1e6), 1.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 60.0);
     let (sim, summary) = run(&n);
     let web = flows_of(&summary);
@@ -219,10 +215,10 @@ fn flows_that_have_begun_outlive_their_source() {
     assert_eq!(sim.ledger().in_transit, 0);
 }
 
-/// A source draws from a stream of its own: what is beside it leaves its flows and its sizes as they were, and so do
-/// the protocol and the kind of the sizes.
+/// Each source draws from its own stream: other sources do not change its flows and sizes, and neither do the protocol
+/// and the distribution of sizes.
 #[test]
-fn draws_are_the_sources_own() {
+fn each_source_has_its_own_draws() {
     let started = |mut traffic: Vec<Value>, seed: u64| {
         traffic.push(packets("poisson", 1e6, 20.0));
         let mut n = only(traffic, link("l", 1e8, 0.001, 1 << 30).to_vec(), 20.0);
@@ -243,22 +239,22 @@ fn draws_are_the_sources_own() {
     assert_eq!(started(vec![web("maxnet", &[0], 50.0, constant(100.0), 20.0)], 1).0, a.0);
 }
 
-/// Their protocol's router law runs where their data cross, and shows its state.
+/// The router law of arriving flows runs on the links that their data cross, and records its state.
 #[test]
-fn flows_that_arrive_bring_their_routers() {
+fn arriving_flows_have_router_laws() {
     let n = only(vec![web("rcp", &[0], 20.0, constant(30_000.0), 5.0)], link("l", 1e7, 0.01, 1 << 20).to_vec(), 5.0);
     let (sim, summary) = run(&n);
     let [flows, links, _] = sim.series();
     assert!(!flows.names().iter().any(|name| name.starts_with("rcp.")));
-    let column = links.names().iter().position(|name| name.starts_with("rcp.")).expect("a signal of the router");
+    let column = links.names().iter().position(|name| name.starts_with("rcp.")).expect("a signal of the router law");
     let finite = links.columns()[column].iter().filter(|x| x.is_finite()).count();
-    assert_eq!(finite, links.columns()[column].len() / 2, "forward, and not back");
+    assert_eq!(finite, links.columns()[column].len() / 2, "on the forward direction only");
     assert_eq!(flows_of(&summary).protocol, "rcp");
 }
 
-/// Summaries before, in and after the window.
+/// Summaries before and after the window.
 #[test]
-fn completion_times_are_of_flows_that_began_in_the_window() {
+fn completion_times_count_flows_that_started_in_the_window() {
     let mut n =
         only(vec![web("newreno", &[0], 100.0, constant(1460.0), 9.0)], link("l", 1e8, 0.01, 1 << 20).to_vec(), 10.0);
     n["measure_s"] = json!([4.0, 6.0]);
@@ -270,11 +266,11 @@ fn completion_times_are_of_flows_that_began_in_the_window() {
     let web = flows_of(&summary);
     assert!((150..250).contains(&web.flow_completion_ms.count), "{web:?}");
     assert!(web.flows_completed > 800);
-    close(web.goodput_bps.unwrap(), web.flow_completion_ms.count as f64 * 1460.0 * 8.0 / 2.0, 0.02);
+    assert_close(web.goodput_bps.unwrap(), web.flow_completion_ms.count as f64 * 1460.0 * 8.0 / 2.0, 0.02);
 }
 
 #[test]
-fn what_cannot_run_is_refused_in_a_sentence() {
+fn invalid_traffic_is_refused_in_one_sentence() {
     let refused = |change: &dyn Fn(&mut Value)| {
         let mut n =
             only(vec![web("newreno", &[0], 1.0, constant(1.0), 1.0)], link("l", 1e8, 0.0, 1 << 20).to_vec(), 1.0);
@@ -320,9 +316,9 @@ fn what_cannot_run_is_refused_in_a_sentence() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 32, ..ProptestConfig::default() })]
 
-    /// Packets are conserved while places of flows are used again and again, whatever is lost or late.
+    /// Packets are conserved while flow slots are reused, whatever is lost or late.
     #[test]
-    fn packets_are_conserved_over_the_lives_of_a_place(
+    fn packets_are_conserved_while_slots_are_reused(
         protocol in 0..ProtocolId::ALL.len(),
         (rate, delay, buffer) in (1e6..2e7, 0.0..0.03, 3_000u64..60_000),
         [loss, duplicate, reorder] in prop::array::uniform3(prop_oneof![Just(0.0), 0.0..0.1]),

@@ -1,12 +1,12 @@
-//! VCP in the packet simulator: full links, short queues, slow fairness, and no max-min over several links.
+//! VCP in the packet simulator: full links, short queues, slow convergence to fairness, no max-min over several links.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{column, flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_sim::Simulation;
 
-/// One link with a bandwidth-delay product of buffer.
+/// One link with a buffer of one bandwidth-delay product.
 fn bottleneck(rate_bps: f64, rtt_s: f64) -> Vec<Value> {
     link("l", rate_bps, rtt_s / 2.0, (rate_bps * rtt_s / 8.0) as u64).to_vec()
 }
@@ -15,12 +15,11 @@ fn jain(rates: &[f64]) -> f64 {
     rates.iter().sum::<f64>().powi(2) / (rates.len() as f64 * rates.iter().map(|r| r * r).sum::<f64>())
 }
 
-/// Rates of all flows at each sample at which all were there: time, rates.
+/// Time and rates of all flows, for each sample with all of them.
 fn rates(sim: &Simulation, flows: usize) -> Vec<(f64, Vec<f64>)> {
     let series = sim.series()[0];
-    let at = |name: &str| series.names().iter().position(|n| n == name).expect("a column");
-    let [time, rate] = [at("time_s"), at("rate_bps")].map(|i| &series.columns()[i]);
-    // Rows of one time stand together, in the flows' order.
+    let (time, rate) = (column(series, "time_s"), column(series, "rate_bps"));
+    // Rows of one time are consecutive, in the flows' order.
     let samples = time.chunk_by(|a, b| a == b).scan(0, |row, times| {
         let rows = *row..*row + times.len();
         *row += times.len();
@@ -29,15 +28,15 @@ fn rates(sim: &Simulation, flows: usize) -> Vec<(f64, Vec<f64>)> {
     samples.filter(|(_, rates)| rates.len() == flows).collect()
 }
 
-/// When the Jain index passes a level and stays above it.
+/// When the Jain index exceeds a level for good.
 fn fair_after(sim: &Simulation, flows: usize, level: f64) -> Option<f64> {
     let samples = rates(sim, flows);
     let last_unfair = samples.iter().rposition(|(_, rates)| jain(rates) <= level);
     samples.get(last_unfair.map_or(0, |i| i + 1)).map(|&(time, _)| time)
 }
 
-/// Between β·γ and γ of the link, as an AIMD saw tooth goes, and less than a packet in the queue. The paper's
-/// law gives no more: aecp-2010's Table 1 has 93.06 % and 0.5 packets on its own bottleneck.
+/// The AIMD sawtooth runs between β·γ and γ of the link, with less than one packet in the queue. Table 1 of aecp-2010
+/// has 93.06 % and 0.5 packets on its own bottleneck.
 #[test]
 fn one_bottleneck_is_full_and_its_queue_is_empty() {
     for (rate, flows) in [(2e7, 2), (1e8, 5), (1e8, 20)] {
@@ -52,10 +51,9 @@ fn one_bottleneck_is_full_and_its_queue_is_empty() {
     }
 }
 
-/// MI of 6.25 % every 200 ms from ten packets: 80 Mbit/s at 80 ms are 533 packets, ln(53.3)/ln(1.0625) · 0.2 s
-/// = 13.1 s.
+/// MI of 6.25 % per 200 ms from ten packets: 80 Mbit/s at 80 ms are 533 packets, ln(53.3)/ln(1.0625) · 0.2 s = 13.1 s.
 #[test]
-fn a_start_takes_its_time() {
+fn a_start_takes_thirteen_seconds() {
     let mut n = network(20.0, bottleneck(1e8, 0.08), vec![flow("f", "vcp", &[0], 20.0)]);
     n["sample_s"] = json!(0.2);
     let (sim, _) = run(&n);
@@ -64,10 +62,10 @@ fn a_start_takes_its_time() {
     assert!((12.0..15.0).contains(&reached), "{reached}");
 }
 
-/// Flows of equal round trips do become equal, the later the more packets a share has: two flows, the second 10
-/// s after the first, Jain index above 0.95. With the authors' reference of 100 ms AI is four times as quick.
+/// Flows with one RTT converge to equal rates, more slowly for shares of more packets: two flows, the second 10 s after
+/// the first, Jain index above 0.95. With the authors' reference of 100 ms AI is four times as fast.
 #[test]
-fn fairness_comes_slowly() {
+fn convergence_to_fairness_is_slow() {
     let time = |rate_bps: f64, t_d: f64| {
         let mut n = network(120.0, bottleneck(rate_bps, 0.08), vec![flow("f", "vcp", &[0], 120.0)]);
         n["flows"][0]["count"] = json!(2);
@@ -79,12 +77,11 @@ fn fairness_comes_slowly() {
     let (small, large) = (time(5e6, 0.2).expect("fair"), time(2e7, 0.2).expect("fair"));
     assert!(small > 5.0 && large > 2.0 * small, "{small} s, {large} s");
     assert!(large < 100.0);
-    let quick = time(2e7, 0.1).expect("fair");
-    assert!(quick < large / 2.0, "{quick} s instead of {large} s");
+    let fast = time(2e7, 0.1).expect("fair");
+    assert!(fast < large / 2.0, "{fast} s instead of {large} s");
 }
 
-/// Two flows of round trips of 50 ms and `far_s`, the one 20 s after the other: their rates over the last third
-/// of 120 s.
+/// Two flows with RTTs of 50 ms and `far_s`: their rates over the last third of 120 s.
 fn near_and_far(far_s: f64, starts_s: [f64; 2]) -> [f64; 2] {
     let flows = [(0.05, starts_s[0]), (far_s, starts_s[1])].map(|(rtt_s, start_s)| {
         let mut flow = flow("f", "vcp", &[0], 120.0);
@@ -97,10 +94,10 @@ fn near_and_far(far_s: f64, starts_s: [f64; 2]) -> [f64; 2] {
     [0, 1].map(|i| summary.flows[i].rate_bps.unwrap())
 }
 
-/// AI-scaling makes the two alike, but slowly (aecp-2010 §6.1: "too slow"): after 80 to 100 s the first is
-/// still well ahead, whichever it is.
+/// AI scaling makes the two rates equal, but slowly (aecp-2010 §6.1: "too slow"): after 80 to 100 s whichever started
+/// first is still well ahead.
 #[test]
-fn unequal_round_trips_stay_unequal_for_long() {
+fn flows_with_different_rtts_stay_unequal_for_long() {
     for starts_s in [[0.0, 20.0], [20.0, 0.0]] {
         let [near, far] = near_and_far(0.2, starts_s);
         let (first, second) = if starts_s[0] == 0.0 { (near, far) } else { (far, near) };
@@ -108,10 +105,10 @@ fn unequal_round_trips_stay_unequal_for_long() {
     }
 }
 
-/// Beyond t_ρ it is no matter of time: while a flow of 400 ms has not heard of an overload, or not been
-/// measured since, a flow of 50 ms backs off again every 250 ms, down to a packet.
+/// An RTT above t_ρ starves short RTTs for good. Until a flow with 400 ms has reacted to an overload and its reaction
+/// has been measured, a flow with 50 ms backs off every 250 ms, down to one packet.
 #[test]
-fn a_round_trip_above_the_interval_starves_short_ones() {
+fn an_rtt_above_the_interval_starves_short_rtts() {
     for starts_s in [[0.0, 20.0], [20.0, 0.0]] {
         let [near, far] = near_and_far(0.4, starts_s);
         assert!(near < 0.1 * far, "{near} and {far}");
@@ -119,9 +116,8 @@ fn a_round_trip_above_the_interval_starves_short_ones() {
 }
 
 /// aecp-2010 Fig. 9 at a tenth of its rates: three links of 50, 25, 50 Mbit/s, one flow over all, one over
-/// each. The long flow hears every link's overload and gets far less than the max-min 12.25 Mbit/s that the
-/// middle link's own flow exceeds (the paper, at full rates: 67, 369, 174, 369 of 122.5, 367.5, 122.5, 367.5
-/// Mbit/s).
+/// each. The long flow reacts to every link's overload and gets far less than the max-min 12.25 Mbit/s, and the middle
+/// link's own flow gets more (the paper, at full rates: 67, 369, 174, 369 of 122.5, 367.5, 122.5, 367.5 Mbit/s).
 #[test]
 fn several_bottlenecks_are_not_max_min() {
     let links = [("a", 5e7), ("b", 2.5e7), ("c", 5e7)];
@@ -134,7 +130,7 @@ fn several_bottlenecks_are_not_max_min() {
     assert!(rates[0] < 0.75 * 12.25e6, "{rates:?}");
     assert!(rates[2] > 1.15 * 12.25e6, "{rates:?}");
     for (rate, paper) in rates.iter().zip([67e5, 369e5, 174e5, 369e5]) {
-        assert!((rate / paper - 1.0).abs() < 0.2, "{rates:?} beside the paper's {paper}");
+        assert!((rate / paper - 1.0).abs() < 0.2, "{rates:?}, but {paper} in the paper");
     }
     assert_eq!(summary.links.iter().map(|l| l.drops).sum::<u64>(), 0);
 }

@@ -1,8 +1,8 @@
-//! XCP, iXCP and P-XCP against what their papers say and what their equations imply.
+//! XCP, iXCP and P-XCP against their papers' statements and the consequences of their equations.
 
 mod common;
 
-use common::{flow, link, network, run};
+use common::{assert_close, flow, link, network, run};
 use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
 
@@ -14,11 +14,8 @@ const FIRST: f64 = 155.0;
 const SECOND: f64 = 100.0;
 const SHORT_SHARE: f64 = FIRST - SECOND;
 
-fn close(a: f64, b: f64, relative: f64) {
-    assert!((a - b).abs() <= relative * b.abs(), "{a} is not {b} within {relative}");
-}
-
-/// Where XCP rests on a link of `c` shared with flows that take `elsewhere` and are bottlenecked downstream.
+/// XCP's equilibrium rate on a link of `c`, shared with flows that use `elsewhere` of it and are bottlenecked
+/// downstream.
 ///
 /// With an empty queue, eq. 1 and 2 give every flow (φ + h)/N and take h·x/y from one of rate x; with
 /// φ = α(c − y) and h = γy − φ these are equal at x = (y/N)·γy/(γy − α(c − y)), y = elsewhere + x.
@@ -37,18 +34,18 @@ fn equilibrium(c: f64, elsewhere: f64, flows: f64) -> f64 {
 #[test]
 fn equilibrium_of_many_flows_leaves_a_fifth_of_the_link_unused() {
     // ixcp-2007 §2.2: "as low as 80 %", between 24 and 55 Mbit/s for the short flow.
-    close(SECOND + equilibrium(FIRST, SECOND, 1e9), 124.0, 1e-6);
-    close(equilibrium(FIRST, SECOND, 1.0 + 1e-9), SHORT_SHARE, 1e-3);
+    assert_close(SECOND + equilibrium(FIRST, SECOND, 1e9), 124.0, 1e-6);
+    assert_close(equilibrium(FIRST, SECOND, 1.0 + 1e-9), SHORT_SHARE, 1e-3);
 }
 
-/// Who of Fig. 1 starts first: the other starts 5 s later.
+/// Which flows of Fig. 1 start first; the others start 5 s later.
 #[derive(Clone, Copy, PartialEq)]
 enum First {
     Short,
     Both,
 }
 
-/// Fig. 1: `n` long flows over both links, in the order given, and a short one over the first of 155 Mbit/s.
+/// Fig. 1: `n` long flows over both links in the given order, and a short flow over the first link of 155 Mbit/s.
 fn fig1(protocol: &str, params: &Value, n: u32, long_path: &[u32], first: First, duration_s: f64) -> Summary {
     let buffer = (FIRST * 1e6 * 0.08 / 8.0) as u64; // one bandwidth-delay product
     let links = [link("first", FIRST * 1e6, 0.02, buffer), link("second", SECOND * 1e6, 0.02, buffer)].concat();
@@ -73,31 +70,31 @@ fn mbps(summary: &Summary, flow: usize) -> f64 {
 /// The long flows share the second link.
 fn assert_long_flows_fill_the_second_link(summary: &Summary) {
     let long: f64 = (1..summary.flows.len()).map(|i| mbps(summary, i)).sum();
-    close(long, SECOND, 0.015);
+    assert_close(long, SECOND, 0.015);
 }
 
-/// ixcp-2007 Fig. 2, XCP: the short flow rests where eq. 1 and 2 balance, up to 1024 long flows.
+/// ixcp-2007 Fig. 2, XCP: the short flow settles where eq. 1 and 2 balance, for up to 1024 long flows.
 #[test]
-fn xcp_rests_at_its_equilibrium() {
+fn xcp_settles_at_its_equilibrium() {
     for n in [4, 8, 16, 32, 64, 128, 256, 1024] {
         let summary = fig1("xcp", &json!({}), n, &[0, 2], First::Short, 45.0);
-        close(mbps(&summary, 0), equilibrium(FIRST, SECOND, f64::from(n) + 1.0), 0.03);
+        assert_close(mbps(&summary, 0), equilibrium(FIRST, SECOND, f64::from(n) + 1.0), 0.03);
         assert_long_flows_fill_the_second_link(&summary);
         assert!(summary.links[0].queue_packets.mean < 3.0);
     }
 }
 
-/// ixcp-2007 §2.2: where XCP rests does not depend on the header's form, nor on who started first.
+/// ixcp-2007 §2.2: the equilibrium depends neither on the header's form nor on which flow started first.
 #[test]
-fn xcp_rests_there_with_either_header_and_from_below() {
+fn xcp_settles_there_with_either_header_and_from_below() {
     let expected = equilibrium(FIRST, SECOND, 17.0);
     for params in [json!({"header": "falk"}), json!({"feedback_at": "receiver"}), json!({})] {
-        close(mbps(&fig1("xcp", &params, 16, &[0, 2], First::Both, 45.0), 0), expected, 0.03);
+        assert_close(mbps(&fig1("xcp", &params, 16, &[0, 2], First::Both, 45.0), 0), expected, 0.03);
     }
 }
 
 /// ixcp-2007 §4.1: "more than 97 % link utilization; the short flow's rate is more than 90 % of its
-/// max-min rate", no drops. From below the short flow climbs at its N-th part of φ, which takes its time.
+/// max-min rate", no drops. From below the short flow grows by its N-th part of φ, which is slow.
 #[test]
 fn ixcp_gives_the_short_flow_its_share() {
     for (n, first, duration_s) in
@@ -110,28 +107,28 @@ fn ixcp_gives_the_short_flow_its_share() {
     }
 }
 
-/// 1024 long flows stay at a window of one packet, which is more than the second link carries in 80 ms:
-/// it stays full, and the short flow climbs as ẋ = α(55 − x)/(N·d) says.
+/// 1024 long flows stay at a window of one packet, which is more than the second link carries in 80 ms. So it stays
+/// full, and the short flow grows by ẋ = α(55 − x)/(N·d).
 #[test]
-fn ixcp_with_windows_of_one_packet_climbs_slowly() {
+fn ixcp_with_windows_of_one_packet_grows_slowly() {
     let summary = fig1("ixcp", &json!({}), 1024, &[0, 2], First::Both, 90.0);
     assert_eq!(summary.links[2].utilization, 1.0);
     let d = summary.flows[1].rtt_ms.mean.unwrap() / 1e3;
     let tau = 1025.0 * d / ALPHA;
     // The mean over the window from 60 to 90 s of 55·(1 − exp(−t/τ)).
     let mean_gap = tau / 30.0 * ((-60.0 / tau).exp() - (-90.0 / tau).exp());
-    close(mbps(&summary, 0), SHORT_SHARE * (1.0 - mean_gap), 0.05);
+    assert_close(mbps(&summary, 0), SHORT_SHARE * (1.0 - mean_gap), 0.05);
 }
 
-/// `claim = "least-feedback"`: long flows that keep naming the first link bring the short flow down to
-/// where φ alone makes up for what shuffling takes: α(55 − x) = γ·x.
+/// `claim = "least-feedback"`: long flows that keep naming the first link reduce the short flow to the point where φ
+/// alone compensates for shuffling: α(55 − x) = γ·x.
 #[test]
-fn ixcp_to_the_letter_falls_short_with_many_flows() {
-    let letter = json!({"claim": "least-feedback"});
-    let few = fig1("ixcp", &letter, 4, &[0, 2], First::Short, 60.0);
+fn ixcp_as_printed_misses_the_share_with_many_flows() {
+    let printed = json!({"claim": "least-feedback"});
+    let few = fig1("ixcp", &printed, 4, &[0, 2], First::Short, 60.0);
     assert!(few.links[0].utilization >= 0.97 && mbps(&few, 0) >= 0.9 * SHORT_SHARE);
-    let many = fig1("ixcp", &letter, 64, &[0, 2], First::Short, 60.0);
-    close(mbps(&many, 0), ALPHA * SHORT_SHARE / (ALPHA + GAMMA), 0.05);
+    let many = fig1("ixcp", &printed, 64, &[0, 2], First::Short, 60.0);
+    assert_close(mbps(&many, 0), ALPHA * SHORT_SHARE / (ALPHA + GAMMA), 0.05);
 }
 
 /// ixcp-2007 §5: P-XCP does not help on Fig. 1, where the other flows' bottleneck is downstream.
@@ -139,11 +136,11 @@ fn ixcp_to_the_letter_falls_short_with_many_flows() {
 fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
     for n in [4, 64, 256] {
         let summary = fig1("pxcp", &json!({}), n, &[0, 2], First::Short, 45.0);
-        close(mbps(&summary, 0), equilibrium(FIRST, SECOND, f64::from(n) + 1.0), 0.03);
+        assert_close(mbps(&summary, 0), equilibrium(FIRST, SECOND, f64::from(n) + 1.0), 0.03);
     }
 }
 
-/// ixcp-2007 §5: it does where it is upstream, and "increases the persistent queue size".
+/// ixcp-2007 §5: it helps where that bottleneck is upstream, and "increases the persistent queue size".
 #[test]
 fn pxcp_helps_where_the_bottleneck_is_upstream() {
     for n in [16, 64] {
@@ -155,8 +152,8 @@ fn pxcp_helps_where_the_bottleneck_is_upstream() {
     }
 }
 
-/// aecp-2010 Fig. 9 and 10: 500, 250, 500 Mbit/s, a long flow and one flow a link. Before the narrow
-/// link the equilibrium above holds; behind it the residues let the local flow keep more (365 Mbit/s).
+/// aecp-2010 Fig. 9 and 10: 500, 250, 500 Mbit/s, a long flow and one flow per link. Before the narrow link
+/// the equilibrium above holds; behind it the residues let the local flow keep more (365 Mbit/s).
 #[test]
 fn xcp_upstream_and_downstream_of_a_narrow_link() {
     let rates = |protocol: &str| {
@@ -168,20 +165,19 @@ fn xcp_upstream_and_downstream_of_a_narrow_link() {
     };
     let xcp = rates("xcp");
     for (got, paper) in xcp.iter().zip([125.0, equilibrium(500.0, 125.0, 2.0), 125.0, 365.0]) {
-        close(*got, paper, 0.015);
+        assert_close(*got, paper, 0.015);
     }
-    close(xcp[1], 338.0, 0.01);
+    assert_close(xcp[1], 338.0, 0.01);
     for (got, share) in rates("ixcp").iter().zip([125.0, 375.0, 125.0, 375.0]) {
-        close(*got, share, 0.02);
+        assert_close(*got, share, 0.02);
     }
 }
 
 /// Rates of ixcp-2007 §4.2, flows bottlenecked at link 1 to 5.
 const FIG4: [f64; 5] = [10.0, 8.0, 4.0, 3.0, 2.0];
 
-/// An instance of Fig. 4: 10, 10, 10, 20, 30 flows over the first 1, 2, 3, 4, 5 of five links, which are
-/// such that every flow's bottleneck is the last link it crosses. Mean rate over share of each
-/// group, and utilisation.
+/// An instance of Fig. 4: 10, 10, 10, 20, 30 flows over the first 1, 2, 3, 4, 5 of five links. The rates make the last
+/// link of every flow its bottleneck. Returns each group's mean rate over its share, and each link's utilisation.
 fn fig4(protocol: &str, params: &Value, duration_s: f64) -> [(f64, f64); 5] {
     let counts = [10_u32, 10, 10, 20, 30];
     let (mut links, mut flows) = (Vec::new(), Vec::new());
@@ -206,15 +202,15 @@ fn fig4(protocol: &str, params: &Value, duration_s: f64) -> [(f64, f64); 5] {
     })
 }
 
-/// ixcp-2007 §4.2: "XCP cannot fully utilize the bandwidth of the first four links", iXCP can. To the
-/// letter of §3 it comes within 5 %; naming full links only costs some of it here.
+/// ixcp-2007 §4.2: "XCP cannot fully utilize the bandwidth of the first four links", iXCP can. As printed
+/// in §3 it comes within 5 %; naming only full links costs some of that here.
 #[test]
 fn ixcp_on_five_links() {
     let xcp = fig4("xcp", &json!({}), 30.0);
-    let letter = fig4("ixcp", &json!({"claim": "least-feedback"}), 60.0);
+    let printed = fig4("ixcp", &json!({"claim": "least-feedback"}), 60.0);
     for i in 0..5 {
-        assert!(letter[i].0 > 0.95 && letter[i].1 > 0.975, "link {}: {:?}", i + 1, letter[i]);
-        assert!(i == 4 || xcp[i].1 < letter[i].1 - 0.02, "link {}: {:?}", i + 1, xcp[i]);
+        assert!(printed[i].0 > 0.95 && printed[i].1 > 0.975, "link {}: {:?}", i + 1, printed[i]);
+        assert!(i == 4 || xcp[i].1 < printed[i].1 - 0.02, "link {}: {:?}", i + 1, xcp[i]);
     }
 }
 
@@ -255,12 +251,12 @@ fn ixcp_follows_a_bottleneck_that_moves() {
         network["measure_s"] = json!(measure_s);
         let (_, summary) = run(&network);
         for (i, share) in shares.iter().enumerate() {
-            close(mbps(&summary, i), *share, 0.03);
+            assert_close(mbps(&summary, i), *share, 0.03);
         }
     }
 }
 
-/// Round trips from 20 to 50 ms, and one of four flows with twice the weight.
+/// RTTs from 20 to 50 ms, and one of four flows with twice the weight.
 #[test]
 fn one_bottleneck_is_full_and_shared_by_weight() {
     for protocol in ["xcp", "ixcp", "pxcp"] {
@@ -279,13 +275,13 @@ fn one_bottleneck_is_full_and_shared_by_weight() {
             assert!(summary.links[0].utilization > 0.995, "{}", summary.links[0].utilization);
             assert!(summary.links[0].queue_packets.mean < 10.0);
             for i in 0..4 {
-                close(mbps(&summary, i), if i == 3 { 40.0 } else { 20.0 }, 0.03);
+                assert_close(mbps(&summary, i), if i == 3 { 40.0 } else { 20.0 }, 0.03);
             }
         }
     }
 }
 
-/// What is not controlled is load: XCP takes what it leaves.
+/// Traffic without congestion control counts as load: XCP takes the rest.
 #[test]
 fn xcp_takes_what_other_traffic_leaves() {
     let mut network = network(9.0, link("l", 1e8, 0.02, 500_000).to_vec(), vec![flow("f", "xcp", &[0], 9.0); 2]);
@@ -294,11 +290,11 @@ fn xcp_takes_what_other_traffic_leaves() {
     let (sim, summary) = run(&network);
     assert_eq!(sim.ledger().dropped, 0);
     for i in 0..2 {
-        close(mbps(&summary, i), 30.0, 0.02);
+        assert_close(mbps(&summary, i), 30.0, 0.02);
     }
 }
 
-/// XCP-r: while windows grow, a tenth of the acknowledgements may be lost and no flow's rate shows it.
+/// XCP-r: losing a tenth of the acknowledgements while windows grow does not change any flow's rate.
 #[test]
 fn xcpr_survives_lost_acknowledgements() {
     let rates = |feedback_at: &str, loss: f64| {
@@ -309,10 +305,10 @@ fn xcpr_survives_lost_acknowledgements() {
         let (_, summary) = run(&network);
         [0, 1, 2, 3].map(|i| mbps(&summary, i))
     };
-    let furthest = |feedback_at| {
+    let largest_change = |feedback_at| {
         let (whole, lossy) = (rates(feedback_at, 0.0), rates(feedback_at, 0.1));
         whole.iter().zip(lossy).map(|(a, b)| (b / a - 1.0).abs()).fold(0.0, f64::max)
     };
-    assert!(furthest("receiver") < 0.01, "{}", furthest("receiver"));
-    assert!(furthest("source") > 0.05, "{}", furthest("source"));
+    assert!(largest_change("receiver") < 0.01, "{}", largest_change("receiver"));
+    assert!(largest_change("source") > 0.05, "{}", largest_change("source"));
 }

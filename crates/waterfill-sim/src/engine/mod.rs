@@ -1,10 +1,10 @@
 //! The simulation: links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
-//! sources), `sample`, `summary`. The heap holds at most one entry per link direction, delay line, flow timer and traffic
-//! source, and none per packet in flight, except for packets that a faulty wire delivers out of order. Entries of one
-//! time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and arenas
-//! grow to what the network holds and keep that size.
+//! sources), `sample`, `summary`. The heap holds at most one entry per link direction, delay line, flow timer and
+//! traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of order. Entries
+//! of one time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and
+//! arenas grow to what the network holds and keep that size.
 
 use std::collections::BinaryHeap;
 

@@ -1,8 +1,9 @@
 //! CHOKe: R. Pan, B. Prabhakar, K. Psounis, *CHOKe, A Stateless Active Queue Management Scheme for Approximating Fair
 //! Bandwidth Allocation*, IEEE INFOCOM 2000, its Figure 1.
 //!
-//! While RED's average is above the lower threshold, an arriving packet is compared with a waiting one drawn at random. If
-//! both belong to one flow, both are dropped; if not, RED decides. A flow with more packets in the queue loses more of them.
+//! While RED's average is above the lower threshold, an arriving packet is compared with a waiting one drawn at random.
+//! If both belong to one flow, both are dropped; if not, RED decides. A flow with more packets in the queue loses more
+//! of them.
 //!
 //! Reading: the packet in service is not drawn, since it no longer waits.
 

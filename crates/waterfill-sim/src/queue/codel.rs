@@ -8,8 +8,8 @@
 //!        sojourn < target, or at most one packet is left
 //! ```
 //!
-//! Readings: `maxpacket`, the backlog that never causes a drop, is the scenario's full packet. An ECN-capable packet is marked
-//! and sent instead of dropped; the mark counts as a drop, as in RFC 8290.
+//! Readings: `maxpacket`, the backlog that never causes a drop, is the scenario's full packet. An ECN-capable packet is
+//! marked and sent instead of dropped; the mark counts as a drop, as in RFC 8290.
 
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::CodelSpec;
@@ -177,7 +177,8 @@ mod tests {
         assert!((ninth - 0.1 / 3.0).abs() < 1e-12);
     }
 
-    /// Sends one packet per millisecond, each after this sojourn time; returns the milliseconds at which packets are dropped.
+    /// Sends one packet per millisecond, each after this sojourn time; returns the milliseconds at which packets are
+    /// dropped.
     fn drops(law: &mut Codel, ms_range: std::ops::Range<u64>, sojourn_ms: f64) -> Vec<u64> {
         let mut outcome = QueueOutcome::default();
         let mut at = Vec::new();
@@ -204,7 +205,8 @@ mod tests {
         // Below target: the dropping state ends at once.
         assert!(drops(&mut law, 530..600, 4.0).is_empty());
         assert!(!law.dropping);
-        // Above again within 16 intervals: count was 7, 1 at entry, so it resumes at 6 drops: 100/√6 = 40.8 ms, 100/√7 = 37.8 ms.
+        // Above again within 16 intervals: count was 7, 1 at entry, so it resumes at 6 drops: 100/√6 = 40.8 ms, 100/√7
+        // = 37.8 ms.
         assert_eq!(drops(&mut law, 600..790, 20.0), [700, 741, 779]);
         // Much later it starts from one again.
         assert!(drops(&mut law, 790..800, 4.0).is_empty());

@@ -193,7 +193,8 @@ impl Fifo {
 
 /// Identifies a packet's flow, as addresses and ports do on a real network.
 ///
-/// Data and acknowledgements of a connection are two flows. So are two connections that use the same slot one after the other.
+/// Data and acknowledgements of a connection are two flows. So are two connections that use the same slot one after the
+/// other.
 pub(super) fn flow_id(packet: &Packet) -> u64 {
     let direction: u64 = match packet.role {
         Role::Syn | Role::Data => 0,

@@ -1,7 +1,8 @@
 //! Flow queueing with controlled delay (RFC 8290): one CoDel per flow, deficit round robin by bytes, new flows first.
 //!
-//! Flows are hashed to queues; flows with one hash share a queue. A queue that becomes active is *new* and is served before
-//! the *old* ones until it has used its first quantum. When the buffer overflows, the queue with most bytes loses packets.
+//! Flows are hashed to queues; flows with one hash share a queue. A queue that becomes active is *new* and is served
+//! before the *old* ones until it has used its first quantum. When the buffer overflows, the queue with most bytes
+//! loses packets.
 //!
 //! Reading: CoDel's rule that the last full packet stays applies to each queue, as in RFC 8289's pseudo-code; Linux
 //! applies it to all queues together.

@@ -1,7 +1,7 @@
 //! Queue disciplines: which packet a link drops, marks or sends next.
 //!
-//! A discipline that decides at arrival and then serves first in, first out is an [`Admission`]: a packet's departure time
-//! is known once it is admitted. A discipline that decides at departure, or removes packets from the middle, is a
+//! A discipline that decides at arrival and then serves first in, first out is an [`Admission`]: a packet's departure
+//! time is known once it is admitted. A discipline that decides at departure, or removes packets from the middle, is a
 //! [`Scheduler`]: it stores the waiting packets, and the link asks it each time the transmitter becomes free.
 
 use waterfill_laws::protocol::Probe;

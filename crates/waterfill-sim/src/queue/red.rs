@@ -1,9 +1,10 @@
 //! Random early detection: S. Floyd, V. Jacobson, *Random Early Detection Gateways for Congestion Avoidance*, IEEE/ACM
 //! Transactions on Networking 1(4), 1993, its Figure 2; the "gentle" variant is S. Floyd's recommendation of 2000.
 //!
-//! Readings: the averaged queue excludes the packet in service, as everywhere in this crate. The transmission time on an
-//! idle link (the paper's s) is that of a full packet. Thresholds in bytes average bytes; the probability never depends on
-//! the packet's size (RFC 7141). Where the probability is 1, packets are dropped even if ECN-capable (RFC 3168 §7).
+//! Readings: the averaged queue excludes the packet in service, as everywhere in this crate. The transmission time on
+//! an idle link (the paper's s) is that of a full packet. Thresholds in bytes average bytes; the probability never
+//! depends on the packet's size (RFC 7141). Where the probability is 1, packets are dropped even if ECN-capable (RFC
+//! 3168 §7).
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::Duration;

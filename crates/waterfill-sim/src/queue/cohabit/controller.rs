@@ -1,41 +1,46 @@
-//! Controllers of the probability p_drop with which TCP packets are dropped: the paper's rule, and one that follows the error.
+//! Controllers of the probability p_drop with which TCP packets are dropped: the paper's rule, and one that follows the
+//! error.
 //!
-//! **Paper** (§4.3–4.4). Once per control interval p_drop grows by the factor I_drop while the explicit class has less than
-//! its share, and shrinks by D_drop while it has more. The module acts only while both classes send and the input
+//! **Paper** (§4.3–4.4). Once per control interval p_drop grows by the factor I_drop while the explicit class has less
+//! than its share, and shrinks by D_drop while it has more. The module acts only while both classes send and the input
 //! exceeds γ times the usable capacity; otherwise p_drop starts over. With factors of 1.0001 and 0.9999 a factor e
 //! takes 10⁴ intervals: 200 s at 20 ms.
 //!
-//! **Improved.** The controlled quantity is the TCP class's own rate x. Its reference r is a little below the class's share:
-//! the explicit law gives its own class what TCP does not take.
+//! **Improved.** The controlled quantity is the TCP class's own rate x. Its reference r is a little below the class's
+//! share: the explicit law gives its own class what TCP does not take.
 //!
 //! ```text
 //!   ln p ← ln p + K_i Δt max(e, f) + K_p (ē − ē_before),   e = x/r − 1 in [−1, 1],   ē an average of e
 //! ```
 //!
-//! This is the paper's multiplication with a factor that depends on the error. In ln p the loop's gain does not depend on the
-//! operating point: a TCP's rate is proportional to p^(−b), with b = ½ for Reno, ¾ for CUBIC, about 1 for Scalable and DCTCP.
-//! So d ln x/d ln p = −b whatever the rate and the RTT. The integral drives the mean rate to r for any TCP; the proportional
-//! part adds the phase that the TCP's own lag, W/2 RTTs, takes.
+//! This is the paper's multiplication with a factor that depends on the error. In ln p the loop's gain does not depend
+//! on the operating point: a TCP's rate is proportional to p^(−b), with b = ½ for Reno, ¾ for CUBIC, about 1 for
+//! Scalable and DCTCP. So d ln x/d ln p = −b whatever the rate and the RTT. The integral drives the mean rate to r for
+//! any TCP; the proportional part adds the phase that the TCP's own lag, W/2 RTTs, takes.
 //!
-//! The paper asks whether both classes sent within a control interval. That is too short here: an explicit flow that TCP has driven
-//! to its law's smallest rate sends seldom, and would not be protected. A class counts as present for two seconds.
+//! The paper asks whether both classes sent within a control interval. That is too short here: an explicit flow that
+//! TCP has driven to its law's smallest rate sends seldom, and would not be protected. A class counts as present for
+//! two seconds.
 //!
-//! Signals are spread: the gap between two is drawn uniformly from ½/p to 3/2p packets. With one flow, two losses in one window
-//! would cause a timeout in Reno, and carry no more information than one.
+//! Signals are spread: the gap between two is drawn uniformly from ½/p to 3/2p packets. With one flow, two losses in
+//! one window would cause a timeout in Reno, and carry no more information than one.
 //!
-//! A probability takes seconds to act. Faster bursts (slow start, a probe), and a TCP that ignores losses, are stopped by a
-//! **limit**: the excess of the class over its share, as a volume that drains at that share. At its depth every packet is
-//! dropped. So in any time t the class gets at most its share × (t + depth). From half of the depth single packets are
-//! dropped **early**. The next early drop needs two control intervals, in which a flow learns of the loss and recovers, and a rise of the
-//! excess by half of what was left to the depth; both are divided by the number of flows. A drop probability that rises with
-//! the excess would instead cause several losses per window, and so a timeout in Reno.
+//! A probability takes seconds to act. Faster bursts (slow start, a probe), and a TCP that ignores losses, are stopped
+//! by a **limit**: the excess of the class over its share, as a volume that drains at that share. At its depth every
+//! packet is dropped. So in any time t the class gets at most its share × (t + depth). From half of the depth single
+//! packets are dropped **early**. The next early drop needs two control intervals, in which a flow learns of the loss
+//! and recovers, and a rise of the excess by half of what was left to the depth; both are divided by the number of
+//! flows. A drop probability that rises with the excess would instead cause several losses per window, and so a timeout
+//! in Reno.
 //!
-//! The limit hides the error from the probability: x cannot exceed the share. So where ē is not negative and the limit drops
-//! a share k of the packets larger than p, the error is f = k/p − 1, at most 1. Then p takes over, and its losses are spread.
+//! The limit hides the error from the probability: x cannot exceed the share. So where ē is not negative and the limit
+//! drops a share k of the packets larger than p, the error is f = k/p − 1, at most 1. Then p takes over, and its losses
+//! are spread.
 //!
-//! Explicit flows may want less than their share: their application has no more to send, or another link limits them. While on
-//! average less than [`LEND_BELOW`] of the usable capacity is in use, a growing part of the explicit class's share is **lent** to
-//! the TCP class. It is reclaimed, faster than any explicit law rises, once the link is full and the explicit class is below its share.
+//! Explicit flows may want less than their share: their application has no more to send, or another link limits them.
+//! While on average less than [`LEND_BELOW`] of the usable capacity is in use, a growing part of the explicit class's
+//! share is **lent** to the TCP class. It is reclaimed, faster than any explicit law rises, once the link is full and
+//! the explicit class is below its share.
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -184,7 +189,8 @@ const ERROR_AVERAGE_S: f64 = 0.5;
 
 /// Share of the usable capacity in use below which the TCP class is lent more.
 const LEND_BELOW: f64 = 0.9;
-/// Averaging time of the use, in seconds: a TCP that was just signalled leaves a gap that the explicit law is about to fill.
+/// Averaging time of the use, in seconds: a TCP that was just signalled leaves a gap that the explicit law is about to
+/// fill.
 const USE_AVERAGE_S: f64 = 5.0;
 /// Ratio of the rates of reclaiming and of lending.
 const RECLAIM_FACTOR: f64 = 2.0;
@@ -241,7 +247,8 @@ pub(super) struct Improved {
     limited_share: f64,
 }
 
-/// Relative error of the TCP class's rate, at most 1: slow start doubles the rate, so larger errors carry no information.
+/// Relative error of the TCP class's rate, at most 1: slow start doubles the rate, so larger errors carry no
+/// information.
 fn rate_error(rate: Rate, reference: Rate) -> f64 {
     if reference <= Rate::ZERO { 0.0 } else { (rate / reference - 1.0).clamp(-1.0, 1.0) }
 }
@@ -511,9 +518,9 @@ mod tests {
     #[test]
     fn early_drops_are_single_below_the_depth() {
         let (mut controller, mut now) = (limited(2.0), Instant::ZERO);
-        // Twice the share: the excess grows by half a packet at a time. A packet at an excess of 24 is dropped: with itself it is half
-        // the depth. 15 ms later, still reacting, one finds 24.5: with two flows the next drop is due at 25.5 + (50 − 25.5)/4 = 31.625
-        // with itself, so at an excess of 31. Then 32.5 + 17.5/4 = 36.875, and so on.
+        // Twice the share: the excess grows by half a packet at a time. A packet at an excess of 24 is dropped: with
+        // itself it is half the depth. 15 ms later, still reacting, one finds 24.5: with two flows the next drop is due
+        // at 25.5 + (50 − 25.5)/4 = 31.625 with itself, so at an excess of 31. Then 32.5 + 17.5/4 = 36.875, and so on.
         let at = limit_drops(&mut controller, &mut now, 200, 5);
         assert_eq!(at[..6], [24.0, 31.0, 36.0, 40.0, 43.0, 45.0]);
         assert!(at.len() > 20, "at the depth, every second packet: {at:?}");

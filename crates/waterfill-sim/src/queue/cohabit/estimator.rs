@@ -1,7 +1,7 @@
 //! Estimates of each class's number of active flows: three methods behind one call per packet.
 //!
-//! All methods count packets that carry data. Inspecting a share of them is enough (§6). Which ones is drawn at random: a
-//! fixed pattern could synchronise with the flows.
+//! All methods count packets that carry data. Inspecting a share of them is enough (§6). Which ones is drawn at random:
+//! a fixed pattern could synchronise with the flows.
 
 use rand_core::Rng as _;
 use rand_pcg::Pcg64;

@@ -1,18 +1,19 @@
 //! Cohabitation: explicit flows get their fair share of a link that also carries ordinary TCP.
 //!
-//! D. M. López Pacheco, L. Lefèvre, C. Pham, *Lightweight Fairness Solutions for XCP and TCP Cohabitation*, 2008.
-//! An explicit law yields to load that ignores its headers; TCP reacts to losses (and marks) only. So the module estimates the
-//! number of flows of both classes ([`estimator`]), computes the classes' fair shares (eq. 3–4), measures what they send,
-//! and drops TCP packets with a probability that a [`controller`] sets. It knows nothing of the explicit law but its target.
+//! D. M. López Pacheco, L. Lefèvre, C. Pham, *Lightweight Fairness Solutions for XCP and TCP Cohabitation*, 2008. An
+//! explicit law yields to load that ignores its headers; TCP reacts to losses (and marks) only. So the module estimates
+//! the number of flows of both classes ([`estimator`]), computes the classes' fair shares (eq. 3–4), measures what they
+//! send, and drops TCP packets with a probability that a [`controller`] sets. It knows nothing of the explicit law but
+//! its target.
 //!
-//! The module decides before the explicit laws of its link: they neither see nor yield to what it drops. With the improved
-//! controller they see only the explicit class's part of the queue: the rest is TCP's burst, which they cannot drain, and a
-//! law such as RCP's would leave capacity idle for as long as it lasts. With one queue per class ([`per_class`]) nothing is
-//! dropped here: the explicit laws see only their part of the capacity.
+//! The module decides before the explicit laws of its link: they neither see nor yield to what it drops. With the
+//! improved controller they see only the explicit class's part of the queue: the rest is TCP's burst, which they cannot
+//! drain, and a law such as RCP's would leave capacity idle for as long as it lasts. With one queue per class
+//! ([`per_class`]) nothing is dropped here: the explicit laws see only their part of the capacity.
 //!
 //! Readings:
-//! - The output capacity O of eq. 3 is what all flows may use together: the link's target × capacity, less load that reacts
-//!   neither to routers nor to losses (constant-rate traffic).
+//! - The output capacity O of eq. 3 is what all flows may use together: the link's target × capacity, less load that
+//!   reacts neither to routers nor to losses (constant-rate traffic).
 //! - The control interval is a parameter: the module reads no protocol's header, and so not XCP's mean RTT.
 //! - A flow is what sends data or opens a connection. Only data packets of the TCP class are dropped or marked: a SYN
 //!   belongs to no flow yet, and a lost acknowledgement slows nobody. All packets of a class count as its input.

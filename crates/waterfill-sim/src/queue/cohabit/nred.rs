@@ -1,5 +1,5 @@
-//! NRED's Bloom filter (J.-S. Li, Y.-S. Su, *Random Early Detection With Flow Number Estimation and Queue Length Feedback
-//! Control*, Journal of Systems Architecture 52(6), 2006), as the paper describes it (§4.2).
+//! NRED's Bloom filter (J.-S. Li, Y.-S. Su, *Random Early Detection With Flow Number Estimation and Queue Length
+//! Feedback Control*, Journal of Systems Architecture 52(6), 2006), as the paper describes it (§4.2).
 //!
 //! L levels of P bins of one bit. A packet's flow is hashed to one bin per level. If any of them is empty the flow is
 //! new in this measurement interval, and N_act grows. A new flow whose L bins were all set by others is missed: a

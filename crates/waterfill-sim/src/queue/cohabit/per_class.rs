@@ -1,21 +1,24 @@
 //! One queue per class: explicit flows in one, TCP and all other traffic in the other.
 //!
-//! The suggestion is the 2006 thesis's (M. Suchara, *TCP MaxNet*, §6): separate the explicit queue, where the explicit flows keep
-//! their low delay, and let its law aim at its fair share. Packets are dropped only when the buffer is full. So a TCP behaves as on
-//! any drop-tail queue: one that reacts to delay sees only its own, and one that reacts to nothing takes only its part.
+//! The suggestion is the 2006 thesis's (M. Suchara, *TCP MaxNet*, §6): separate the explicit queue, where the explicit
+//! flows keep their low delay, and let its law aim at its fair share. Packets are dropped only when the buffer is full.
+//! So a TCP behaves as on any drop-tail queue: one that reacts to delay sees only its own, and one that reacts to
+//! nothing takes only its part.
 //!
-//! **Service** is start-time fair queueing (P. Goyal, H. M. Vin, H. Cheng, 1996): next is the packet that would start first if each
-//! class had a wire with its part of the capacity. It conserves work: a class alone has all of the link. An explicit packet of a
-//! class within its part waits only for the packet in service. The parts are those of eq. 3–4, of the capacity less
-//! constant-rate traffic, which counts with TCP. While only one class has flows there are no parts, and packets
-//! (acknowledgements of the other class, constant-rate traffic) are served in order of arrival.
+//! **Service** is start-time fair queueing (P. Goyal, H. M. Vin, H. Cheng, 1996): next is the packet that would start
+//! first if each class had a wire with its part of the capacity. It conserves work: a class alone has all of the link.
+//! An explicit packet of a class within its part waits only for the packet in service. The parts are those of eq. 3–4,
+//! of the capacity less constant-rate traffic, which counts with TCP. While only one class has flows there are no
+//! parts, and packets (acknowledgements of the other class, constant-rate traffic) are served in order of arrival.
 //!
-//! **Visible** to the explicit laws are their own packets, their own queue, and as capacity what the other class leaves them. The
-//! other class's need is what it sends, or all of its part in a control interval in which it always had something waiting;
-//! this is averaged. So explicit flows take what TCP leaves, and TCP, whose packets have priority up to their part, can
-//! reclaim it at any time. An explicit law's headroom is a share of its own capacity, and TCP fills it.
+//! **Visible** to the explicit laws are their own packets, their own queue, and as capacity what the other class leaves
+//! them. The other class's need is what it sends, or all of its part in a control interval in which it always had
+//! something waiting; this is averaged. So explicit flows take what TCP leaves, and TCP, whose packets have priority up
+//! to their part, can reclaim it at any time. An explicit law's headroom is a share of its own capacity, and TCP fills
+//! it.
 //!
-//! **The buffer** is shared. When it is full, the class with the largest backlog relative to its part loses its newest packet.
+//! **The buffer** is shared. When it is full, the class with the largest backlog relative to its part loses its newest
+//! packet.
 
 use waterfill_laws::protocol::Probe;
 use waterfill_laws::units::{Instant, Rate};
@@ -251,7 +254,8 @@ mod tests {
         fill(&mut queue, 0, 90);
         served(&mut queue, 50);
         fill(&mut queue, 40, 0);
-        // Its first packet starts with the last one served, its second with the other class's next: then they alternate.
+        // Its first packet starts with the last one served, its second with the other class's next: then they
+        // alternate.
         assert_eq!(served(&mut queue, 6), [0, 1, 150, 2, 151, 3]);
     }
 
@@ -295,7 +299,8 @@ mod tests {
         assert!(!queue.is_visible(&traffic), "constant-rate traffic counts with TCP");
     }
 
-    /// Explicit capacity (Mbit/s) and part after an interval in which TCP sent `tcp` Mbit/s; the explicit share is 9 of 12.
+    /// Explicit capacity (Mbit/s) and part after an interval in which TCP sent `tcp` Mbit/s; the explicit share is 9 of
+    /// 12.
     fn capacity_after(queue: &mut PerClassQueue, tcp: f64, present: bool) -> (f64, Option<f64>) {
         let rate = |mbps: f64| Rate::from_bps(mbps * 1e6);
         queue.update(&Measured {

@@ -2,12 +2,14 @@
 //! uses it (§4.2, §6).
 //!
 //! A packet is compared with an entry drawn from a table of earlier packets. If both belong to one flow it is a hit; if
-//! not, the packet replaces the entry with a given probability. The inverse of the hit frequency estimates the number of flows.
+//! not, the packet replaces the entry with a given probability. The inverse of the hit frequency estimates the number
+//! of flows.
 //!
-//! Reading: one table per class. A flow with the share s of its class's packets hits with probability s. So the frequency is
-//! Σ s², and its inverse is the number of flows if all have one rate, otherwise less. With one table for both classes
-//! (`shared`), an explicit packet hits with the flow's share of *all* packets: the estimate is the number of explicit flows
-//! over their share of the packets. The fair share computed from it is wrong until the class has it. A test shows both.
+//! Reading: one table per class. A flow with the share s of its class's packets hits with probability s. So the
+//! frequency is Σ s², and its inverse is the number of flows if all have one rate, otherwise less. With one table for
+//! both classes (`shared`), an explicit packet hits with the flow's share of *all* packets: the estimate is the number
+//! of explicit flows over their share of the packets. The fair share computed from it is wrong until the class has it.
+//! A test shows both.
 //!
 //! Reading: the average starts as the plain mean of the first 1/δ comparisons, not as a guess.
 
