@@ -1,7 +1,7 @@
-//! What the cohabitation module costs and how well it counts, as one JSON document.
+//! Time per packet, memory and estimation errors of the cohabitation module, as one JSON document.
 //!
-//! `cargo run --release --package waterfill-bench --example cohabit`. Times are wall time on one core, less the time that drawing
-//! the packets takes, the least of five: compare them within one run.
+//! `cargo run --release --package waterfill-bench --example cohabit`. Times are wall times on one core, the smallest of
+//! five, less the time for drawing the packets: compare them within one run.
 
 use std::hint::black_box;
 use std::time::Instant as WallInstant;
@@ -28,35 +28,35 @@ fn nred(levels: u32, bins: u32) -> EstimatorSpec {
     EstimatorSpec::Nred { levels, bins, period_s: 2.0 }
 }
 
-/// Nanoseconds a packet, and bytes of state.
+/// Measures nanoseconds per packet and bytes of state.
 fn cost(name: &str, spec: &CohabitSpec, flows: u32) -> Value {
     const PACKETS: u32 = 1_000_000;
     let mut bench = ModuleBench::new(spec, flows).expect("a valid specification");
     bench.run(2 * PACKETS);
     let mut best = [f64::INFINITY; 2];
     for _ in 0..5 {
-        let began = WallInstant::now();
+        let started = WallInstant::now();
         bench.run(PACKETS);
         let middle = WallInstant::now();
         black_box(bench.run_baseline(PACKETS));
-        let [with, without] = [(middle - began).as_secs_f64(), middle.elapsed().as_secs_f64()];
+        let [with, without] = [(middle - started).as_secs_f64(), middle.elapsed().as_secs_f64()];
         best = [best[0].min(with), best[1].min(without)];
     }
     let ns = (best[0] - best[1]).max(0.0) * 1e9 / f64::from(PACKETS);
     json!({"module": name, "flows": flows, "ns_per_packet": (ns * 10.0).round() / 10.0, "state_bytes": bench.state_bytes()})
 }
 
-/// Relative error of the explicit class's count: mean over instants, and root mean square.
+/// Measures the relative error of the explicit class's estimate: mean and root mean square over 20 instants.
 fn error(name: &str, estimator: &EstimatorSpec, flows: u32) -> Value {
     let mut bench = ModuleBench::new(&spec(ControllerSpec::Off, estimator.clone(), 1.0), flows * 11 / 10)
         .expect("a valid specification");
-    // Long enough for a table of 100,000 entries to be turned over, and for every flow to send.
+    // Long enough to replace a table of 100,000 entries, and for every flow to send.
     bench.run(3_000_000);
     let errors: Vec<f64> = (0..20)
         .map(|_| {
             bench.run(200_000);
-            let (found, there) = bench.estimates()[0];
-            found / there as f64 - 1.0
+            let (found, actual) = bench.estimates()[0];
+            found / actual as f64 - 1.0
         })
         .collect();
     let mean = errors.iter().sum::<f64>() / errors.len() as f64;

@@ -1,4 +1,4 @@
-//! What the fluid model costs as classes, links and time grow: MaxNet flows over random networks.
+//! Cost of the fluid model by classes, links and simulated time: MaxNet flows over random networks.
 
 use std::collections::VecDeque;
 use std::time::Instant as WallInstant;
@@ -12,7 +12,7 @@ use waterfill_network::Network;
 pub(crate) struct Case {
     pub(crate) name: &'static str,
     nodes: u32,
-    /// Duplex: twice as many directions.
+    /// Duplex links: twice as many directions.
     links: u32,
     classes: u32,
     flows_per_class: u32,
@@ -32,13 +32,13 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "fluid-4000-links", nodes: 1600, links: 4000, ..BASE },
 ];
 
-/// Runs a case and tells what it took.
+/// Runs a case; returns its figures.
 pub(crate) fn run(case: &Case) -> Value {
-    let network = Network::from_json(&network(case).to_string()).expect("a network of ours");
-    let mut fluid = Fluid::new(network, None).expect("a network of ours");
-    let begun = WallInstant::now();
+    let network = Network::from_json(&network(case).to_string()).expect("a valid network");
+    let mut fluid = Fluid::new(network, None).expect("a valid network");
+    let started = WallInstant::now();
     fluid.advance(Instant::from_secs(case.duration_s));
-    let wall_s = begun.elapsed().as_secs_f64();
+    let wall_s = started.elapsed().as_secs_f64();
     let largest_utilization = fluid.summary().links.iter().map(|link| link.utilization).fold(0.0, f64::max);
     json!({
         "name": case.name, "flows": case.classes * case.flows_per_class, "classes": fluid.classes(),
@@ -48,7 +48,7 @@ pub(crate) fn run(case: &Case) -> Value {
     })
 }
 
-/// Numbers that look random and are the same every time (the splitmix generator).
+/// A reproducible random number generator (SplitMix64).
 struct Dice(u64);
 
 impl Dice {
@@ -68,7 +68,7 @@ impl Dice {
     }
 }
 
-/// A tree that joins all nodes, and links between random nodes; 1 to 40 Gbit/s, 1 to 10 ms; round trips of 50 to 250 ms.
+/// Builds a tree over all nodes, and links between random nodes; 1 to 40 Gbit/s, 1 to 10 ms; RTTs of 50 to 250 ms.
 fn network(case: &Case) -> Value {
     let mut dice = Dice(7);
     let (mut ends, mut delays, mut links) = (Vec::new(), Vec::new(), Vec::new());
@@ -95,11 +95,11 @@ fn network(case: &Case) -> Value {
             let to = (from + 1 + dice.below(case.nodes - 1)) % case.nodes;
             let forward = route(&out, from, to);
             let reverse: Vec<u32> = forward.iter().rev().map(|l| l ^ 1).collect();
-            let own_s: f64 = 2.0 * forward.iter().map(|&l| delays[l as usize]).sum::<f64>();
-            let rtt_s = own_s.max(dice.between(0.05, 0.25));
+            let path_s: f64 = 2.0 * forward.iter().map(|&l| delays[l as usize]).sum::<f64>();
+            let rtt_s = path_s.max(dice.between(0.05, 0.25));
             json!({"name": format!("f{c}"), "count": case.flows_per_class, "protocol": "maxnet", "forward": forward,
                 "reverse": reverse, "start_s": dice.between(0.0, 5.0), "stagger_s": 0.0, "stop_s": case.duration_s,
-                "size_bytes": null, "pad_s": (rtt_s - own_s) / 2.0, "base_rtt_s": rtt_s, "weight": 1.0,
+                "size_bytes": null, "pad_s": (rtt_s - path_s) / 2.0, "base_rtt_s": rtt_s, "weight": 1.0,
                 "demand_bps": null, "initial_window_packets": 10.0, "pacing": null, "delayed_ack": false})
         })
         .collect();
@@ -108,7 +108,7 @@ fn network(case: &Case) -> Value {
         "ack_bytes": 40, "rto_min_s": 1.0, "params": {}, "links": links, "flows": flows})
 }
 
-/// A route of fewest links.
+/// Returns a route with the fewest links.
 fn route(out: &[Vec<(u32, u32)>], from: u32, to: u32) -> Vec<u32> {
     let mut by = vec![None; out.len()];
     let mut next = VecDeque::from([from]);

@@ -1,7 +1,8 @@
-//! Speed and memory of the packet simulator on dumbbells, as one JSON document.
+//! Speed and memory of the packet simulator on dumbbells, and of the fluid model on random networks, as one JSON
+//! document.
 //!
-//! `waterfill-bench [NAME]` runs all cases, or the one named. Times are wall time on one core: compare
-//! ratios within one run.
+//! `waterfill-bench [NAME]` runs all cases, or the one named. Times are wall times on one core: compare ratios within
+//! one run.
 
 mod fluid;
 
@@ -12,12 +13,12 @@ use waterfill_laws::units::Instant;
 use waterfill_network::Network;
 use waterfill_sim::Simulation;
 
-/// A dumbbell: one bottleneck, and the same link back.
+/// A dumbbell: one bottleneck and its reverse direction.
 struct Case {
     name: &'static str,
     protocol: &'static str,
     flows: u32,
-    /// How far apart the flows start.
+    /// Time between the starts of two flows.
     stagger_s: f64,
     rate_bps: f64,
     rtt_s: f64,
@@ -72,15 +73,16 @@ fn main() {
     println!("{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "runs": runs }));
 }
 
+/// Returns the case's network in the form that the front end passes to the core.
 fn network(case: &Case) -> Value {
     let bdp_bytes = case.rate_bps * case.rtt_s / 8.0;
-    // One bandwidth-delay product in all, and a little that waits: a full pipe.
+    // The windows add up to one bandwidth-delay product; a few packets wait, so the pipe is full.
     let packets = (bdp_bytes / 1500.0 / f64::from(case.flows)).floor().max(1.0);
     let link = |name: &str| json!({"name": name, "rate_bps": case.rate_bps, "delay_s": case.rtt_s / 2.0, "buffer_bytes": bdp_bytes as u64});
     json!({
         "name": case.name, "seed": 1, "duration_s": case.duration_s, "measure_s": [case.duration_s * 2.0 / 3.0, case.duration_s],
         "sample_s": 1.0, "packet_bytes": 1500, "ack_bytes": 40, "rto_min_s": 1.0,
-        // A thousand starts a second would each be promised the whole link (MaxNet's own default).
+        // With 1,000 starts per second, `promise` keeps MaxNet from granting each of them the whole link.
         "params": {"window": {"packets": packets}, "maxnet": {"promise": true}},
         "links": [link("bottleneck"), link("bottleneck:rev")],
         "flows": [{"name": "flow", "count": case.flows, "protocol": case.protocol, "forward": [0], "reverse": [1],
@@ -90,25 +92,28 @@ fn network(case: &Case) -> Value {
     })
 }
 
+/// Runs a case; returns its figures.
 fn run(case: &Case) -> Value {
-    let network = Network::from_json(&network(case).to_string()).expect("a network of ours");
-    let mut sim = Simulation::new(network).expect("a network of ours");
-    let begun = WallInstant::now();
+    let network = Network::from_json(&network(case).to_string()).expect("a valid network");
+    let mut sim = Simulation::new(network).expect("a valid network");
+    let started = WallInstant::now();
     sim.advance(Instant::from_secs(case.duration_s));
-    let wall_s = begun.elapsed().as_secs_f64();
+    let wall_s = started.elapsed().as_secs_f64();
     let summary = sim.summary();
     let sent: u64 = summary.flows.iter().map(|f| f.packets_sent).sum();
+    let ledger = sim.ledger();
+    // Only the bottleneck drops packets: acknowledgements load the reverse direction by 40/1500.
+    let crossed = sent - ledger.dropped;
     let (flow_bytes, path_bytes) = sim.heap_bytes();
-    let in_transit = sim.ledger().in_transit;
     json!({
         "name": case.name, "protocol": case.protocol, "flows": case.flows, "rate_bps": case.rate_bps, "rtt_s": case.rtt_s,
         "simulated_s": case.duration_s, "wall_s": wall_s,
-        "bottleneck_packets_per_s": sent as f64 / wall_s,
+        "bottleneck_packets_per_s": crossed as f64 / wall_s,
         "packet_hops_per_s": summary.engine.packet_hops as f64 / wall_s,
         "events_per_s": summary.engine.events as f64 / wall_s,
         "utilization": summary.links[0].utilization,
         "bytes_per_flow": flow_bytes as f64 / f64::from(case.flows),
-        "bytes_per_packet": path_bytes as f64 / in_transit.max(1) as f64,
-        "packets_in_transit": in_transit,
+        "bytes_per_packet": path_bytes as f64 / ledger.in_transit.max(1) as f64,
+        "packets_in_transit": ledger.in_transit,
     })
 }
