@@ -18,7 +18,7 @@ pub(crate) struct CField {
 #[allow(unsafe_code, reason = "C's list is an array that ends where its field has no name")]
 pub(crate) unsafe fn fields_of(mut field: *const CField) -> Vec<(String, usize, usize)> {
     let mut fields = Vec::new();
-    // SAFETY: the caller's promise holds for every element up to the one without a name.
+    // SAFETY: by this function's contract, every element up to the one without a name is valid.
     while let Some(CField { name, offset, size }) = unsafe { field.as_ref() }.filter(|f| !f.name.is_null()) {
         let name = unsafe { std::ffi::CStr::from_ptr(*name) }.to_string_lossy().into_owned();
         fields.push((name, *offset as usize, *size as usize));

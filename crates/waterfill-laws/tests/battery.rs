@@ -211,3 +211,28 @@ fn an_echo_of_another_protocol_is_ignored() {
         assert_eq!(source.limit(), before);
     }
 }
+
+/// A protocol whose file exists and whose line in the registry was forgotten is found here.
+#[test]
+fn every_protocol_in_the_source_is_registered() {
+    fn names_below(folder: &std::path::Path, names: &mut Vec<String>) {
+        for entry in std::fs::read_dir(folder).expect("a folder of this crate") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                names_below(&path, names);
+                continue;
+            }
+            let text = std::fs::read_to_string(&path).expect("text");
+            for (before, after) in [("const INFO: Info = Info {", "name: \""), ("const NAME: &'static str =", "\"")] {
+                let quoted = text.split(before).skip(1).filter_map(|rest| rest.trim_start().strip_prefix(after));
+                names.extend(quoted.filter_map(|rest| Some(rest.split_once('"')?.0.to_string())));
+            }
+        }
+    }
+    let mut names = Vec::new();
+    names_below(&std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("src/protocols"), &mut names);
+    for name in &names {
+        assert!(ProtocolId::by_name(name).is_some(), "{name} has no line at the end of src/registry.rs");
+    }
+    assert_eq!(names.len(), ProtocolId::ALL.len(), "{names:?}");
+}

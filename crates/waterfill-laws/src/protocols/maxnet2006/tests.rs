@@ -145,7 +145,7 @@ fn a_rising_price_holds_the_start_rate() {
             for round in 0..4 {
                 source.on_ack(&ack(f64::from(56 + 28 * round), Field::Price(181_083 + rise * round as u32), 28));
             }
-            assert_eq!(window_of(&source) == start, held, "{rise} codes a round trip");
+            assert_eq!(window_of(&source) == start, held, "{rise} codes per RTT");
         }
     }
 }
