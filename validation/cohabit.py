@@ -192,7 +192,7 @@ def judge(cell: Cell, result: Result, tcp_alone: Result) -> Verdict:
     """Judge a run of the cell; `tcp_alone` is the run of its TCP flows alone."""
     start_s, stop_s = result.summary["measure_s"]
     flows = result.summary["flows"]
-    fair_bps = sum(flow["max_min_bps"] for flow in flows if flow["group"] == "explicit")
+    fair_bps = sum(flow["max_min_bps"] or 0.0 for flow in flows if flow["group"] == "explicit")
     link = result.samples("links", "bottleneck")
     time_s, used_share = (series.numbers(link, name) for name in ("time_s", "utilization"))
     rate_bps = class_rate(result, "explicit", time_s)

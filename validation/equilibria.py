@@ -115,7 +115,7 @@ def compare(document: Mapping[str, Any], protocol: str) -> list[Flow]:
     model, bounds = _model(scenario, protocol)
     result = backends.run(scenario)
     return [
-        Flow(flow["name"], rate, flow["rate_bps"], bound)
+        Flow(flow["name"], rate, flow["rate_bps"] or 0.0, bound)
         for flow, rate, bound in zip(result.summary["flows"], model, bounds, strict=True)
     ]
 

@@ -1,9 +1,10 @@
 """The Rust core: laws, simulator and fluid model. Plain data and columns cross, in SI units."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict, final, type_check_only
+from typing import Literal, TypedDict, final, type_check_only
 
-from waterfill.contract.network import Network
+from waterfill.contract.network import Network, ParamValue
+from waterfill.contract.summary import CoreSummary, ProtocolEntry
 
 __all__ = ["Fluid", "Simulation", "protocols", "targets", "version"]
 
@@ -18,10 +19,10 @@ class Progress(TypedDict):
 def version() -> str:
     """The core's version, the same as the package's."""
 
-def protocols() -> list[dict[str, Any]]:
+def protocols() -> list[ProtocolEntry]:
     """Describes every protocol: name, kind, backends, header_bytes, params, signals …"""
 
-def targets(params: Mapping[str, Mapping[str, float | str | bool]]) -> dict[str, float]:
+def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
     """Returns each protocol's target utilization under parameters such as `{"maxnet": {"mu": 1}}`.
 
     Raises ValueError when a parameter is unknown or out of range.
@@ -43,7 +44,7 @@ class Simulation:
     def progress(self) -> Progress:
         """How far the run is."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> CoreSummary:
         """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
 
     def series(
@@ -67,7 +68,7 @@ class Fluid:
     def progress(self) -> Progress:
         """How far the run is; `packet_hops` as if the fluid were packets."""
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> CoreSummary:
         """Returns the summary so far, without what Python adds to it (see `runs.result`)."""
 
     def series(

@@ -63,7 +63,7 @@ def flow_summary(name: str, group: str, index: int, rate_bps: float | None) -> d
 def link_summary(name: str) -> dict[str, Any]:
     zero = {"mean": 0.0, "p99": 0.0, "max": 0.0}
     queues = {"queue_bytes": zero, "queue_packets": zero}
-    return {"name": name, "utilization": 0.9, **queues, "drops": 0, "lost": 0}
+    return {"name": name, "utilization": 0.9, **queues, "drops": 0, "marks": 0, "lost": 0}
 
 
 def link_spec(name: str) -> LinkSpec:

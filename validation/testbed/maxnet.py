@@ -178,7 +178,9 @@ class Runs:
             for backend in cell.backends:
                 run = self.kept(cell, backend)
                 for flow in run.summary["flows"] if run else ():
-                    points.setdefault(flow["name"], []).append((loss, backend, flow["rate_bps"]))
+                    points.setdefault(flow["name"], []).append(
+                        (loss, backend, flow["rate_bps"] or 0.0)
+                    )
         if points:
             maxnet_plots.save(maxnet_plots.losses(points), self.folder / "fig14")
 

@@ -327,9 +327,9 @@ def _flow_figures(
     start_s, end_s = allocated.lives[index]
     completed = flow["completed_s"] is not None and flow["completed_s"] <= end_s
     spans = allocated.of(index)
-    share_bps = flow["max_min_bps"]
+    rate_of_run, share_bps = flow["rate_bps"], flow["max_min_bps"]
     return {
-        "share_ratio": flow["rate_bps"] / share_bps if share_bps else None,
+        "share_ratio": rate_of_run / share_bps if share_bps and rate_of_run is not None else None,
         "settling_s": settling_s(
             *(time_s, rate_bps, spans),
             average_s=average_s(result),
@@ -367,8 +367,7 @@ def _never(flows: Sequence[Document], key: str) -> int:
 
 def _end_s(result: Result) -> float:
     summary = result.summary
-    key = "interrupted_at_s" if "interrupted_at_s" in summary else "duration_s"
-    return float(summary[key])
+    return summary.get("interrupted_at_s", summary["duration_s"])
 
 
 # --- the answer --------------------------------------------------------------------------------

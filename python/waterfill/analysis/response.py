@@ -21,6 +21,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from waterfill.contract.summary import Summary
 from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Document
@@ -306,7 +307,7 @@ class Point:
         return f"{self.protocol} {self.loss} p={self.p:g} rtt={self.rtt_s * 1e3:g}ms"
 
 
-def cell(point: Point, summary: Document) -> Cell:
+def cell(point: Point, summary: Summary) -> Cell:
     """The cell of a finished run."""
     flow, link = summary["flows"][0], summary["links"][0]
     p, rtt_s, cubic = point.p, point.rtt_s, point.protocol == "cubic"
@@ -324,7 +325,7 @@ def cell(point: Point, summary: Document) -> Cell:
         point.loss,
         p,
         rtt_s,
-        window=flow["rate_bps"] * rtt_s / (8 * PACKET_BYTES),
+        window=(flow["rate_bps"] or 0.0) * rtt_s / (8 * PACKET_BYTES),
         reference=reference,
         closed_forms=closed,
         losses=link["lost"],

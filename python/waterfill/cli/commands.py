@@ -20,6 +20,7 @@ from waterfill.cli.theory import app as theory_app
 from waterfill.errors import InputError, RunError, one_line
 
 if TYPE_CHECKING:
+    from waterfill.contract.summary import Summary
     from waterfill.papers.claims.experiment import Experiment
     from waterfill.runs.result import Document
 
@@ -363,7 +364,7 @@ def _unexpected(judged: list[Document]) -> bool:
     return bool(changed)
 
 
-def _failed(*summaries: Document) -> bool:
+def _failed(*summaries: Summary) -> bool:
     """Print the failed checks of these runs on standard error; return whether there are any."""
     failed = False
     for summary in summaries:

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from waterfill.contract.summary import (
+    FlowSummary,
+    LinkSummary,
+    StepCheck,
+    Summary,
+    Times,
+    TrafficSummary,
+)
 from waterfill.errors import one_line
 from waterfill.papers.claims.text import measured_value, paper_value, remark
 from waterfill.runs.result import Document
@@ -26,7 +34,7 @@ UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
 _VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
 
 
-def run(summary: Document) -> list[Table | Text]:
+def run(summary: Summary) -> list[Table | Text]:
     """Return the tables of a run: flows (or groups), links, traffic, completion times."""
     start_s, stop_s = summary["measure_s"]
     head = (
@@ -42,8 +50,15 @@ def run(summary: Document) -> list[Table | Text]:
     parts.append(_links(summary["links"]))
     if summary["traffic"]:
         parts.append(_traffic(summary["traffic"]))
-    arriving = [source for source in summary["traffic"] if "flow_completion_ms" in source]
-    for title, entries in (("source", arriving), ("group", summary.get("groups", []))):
+    sources = [
+        (s["name"], s["flows_started"], s["flows_completed"], s["flow_completion_ms"])
+        for s in summary["traffic"]
+        if "flow_completion_ms" in s
+    ]
+    groups = [
+        (g["name"], g["flows"], g["completed"], g["flow_completion_ms"]) for g in summary["groups"]
+    ]
+    for title, entries in (("source", sources), ("group", groups)):
         if entries:
             parts.append(_completion(title, entries))
     parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
@@ -52,7 +67,7 @@ def run(summary: Document) -> list[Table | Text]:
     return parts
 
 
-def _step_check(check: Document) -> Text:
+def _step_check(check: StepCheck) -> Text:
     step = f"step {check['step_s']:.3g} s"
     if check["largest_change"] is None:
         return Text(f"{step}; not checked against half the step", style="yellow")
@@ -103,7 +118,7 @@ def response(document: Document) -> list[Table | Text]:
     return parts
 
 
-def _flows(flows: Sequence[Document]) -> Table:
+def _flows(flows: Sequence[FlowSummary]) -> Table:
     table = _table("flow", "protocol")
     for header in ("rate\nMbit/s", "max-min\nMbit/s", "goodput\nMbit/s", "RTT mean\nms", "p99\nms"):
         table.add_column(header, justify="right")
@@ -122,7 +137,7 @@ def _flows(flows: Sequence[Document]) -> Table:
     return table
 
 
-def _groups(flows: Sequence[Document]) -> Table:
+def _groups(flows: Sequence[FlowSummary]) -> Table:
     table = _table("group", "protocol")
     headers = (
         "flows",
@@ -135,7 +150,7 @@ def _groups(flows: Sequence[Document]) -> Table:
     )
     for header in headers:
         table.add_column(header, justify="right")
-    groups: dict[str, list[Document]] = {}
+    groups: dict[str, list[FlowSummary]] = {}
     for flow in flows:
         groups.setdefault(flow["group"], []).append(flow)
     for name, members in groups.items():
@@ -154,9 +169,11 @@ def _groups(flows: Sequence[Document]) -> Table:
     return table
 
 
-def _links(links: Sequence[Document]) -> Table:
+def _links(links: Sequence[LinkSummary]) -> Table:
     table = _table("link")
-    counts = ["drops", *(["marks"] if any(link.get("marks") for link in links) else []), "lost"]
+    counts: list[Literal["drops", "marks", "lost"]] = ["drops", "lost"]
+    if any(link["marks"] for link in links):
+        counts.insert(1, "marks")
     for header in ("utilization\n%", "queue mean\nkB", "p99\nkB", "max\nkB", *counts):
         table.add_column(header, justify="right")
     for link in links:
@@ -170,7 +187,7 @@ def _links(links: Sequence[Document]) -> Table:
     return table
 
 
-def _traffic(sources: Sequence[Document]) -> Table:
+def _traffic(sources: Sequence[TrafficSummary]) -> Table:
     table = _table("traffic", "kind")
     for header in ("rate\nMbit/s", "packets\nsent", "\nreceived"):
         table.add_column(header, justify="right")
@@ -185,20 +202,20 @@ def _traffic(sources: Sequence[Document]) -> Table:
     return table
 
 
-def _completion(title: str, entries: Sequence[Document]) -> Table:
-    """Return the completion times of finite flows, one row per source or group."""
+def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> Table:
+    """Return completion times, one row per source or group: name, started, completed, times."""
     table = _table(title)
     table.add_column("flows\nstarted", justify="right")
     table.add_column("\ncompleted", justify="right")
     for header in ("completion mean\nms", "p50\nms", "p90\nms", "p99\nms", "max\nms"):
         table.add_column(header, justify="right")
-    for entry in entries:
-        times = entry["flow_completion_ms"]
+    for name, started, completed, times in entries:
+        columns = (times["mean"], times["p50"], times["p90"], times["p99"], times["max"])
         table.add_row(
-            one_line(entry["name"]),
-            str(entry.get("flows_started", entry.get("flows"))),
-            str(entry.get("flows_completed", entry.get("completed"))),
-            *(_number(times[kind], ".1f") for kind in ("mean", "p50", "p90", "p99", "max")),
+            one_line(name),
+            str(started),
+            str(completed),
+            *(_number(value, ".1f") for value in columns),
         )
     return table
 

@@ -18,9 +18,10 @@ import itertools
 import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from waterfill.contract.network import Network, TrafficSpec
+from waterfill.contract.summary import CoreFlow
 
 
 class FlowClass(NamedTuple):
@@ -166,13 +167,19 @@ def lives_of(network: Network) -> list[tuple[float, float]]:
     ]
 
 
-def lives_in(flows: Iterable[Mapping[str, Any]]) -> list[tuple[float, float]]:
+def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
     """[start, end) in seconds of the flows of a run's summary: one that has completed is gone."""
     lives = []
     for flow in flows:
         ends = (flow["stop_s"], flow["completed_s"])
         lives.append((flow["start_s"], min(end for end in ends if end is not None)))
     return lives
+
+
+def windows_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float] | None]:
+    """[from, to) in seconds of the flows of a run's summary: what their rates are means over."""
+    windows = (flow["active_s"] for flow in flows)
+    return [None if window is None else (window[0], window[1]) for window in windows]
 
 
 def intervals(

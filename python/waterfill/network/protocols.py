@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from waterfill.contract.network import ParamValue
+from waterfill.contract.summary import ProtocolEntry
 from waterfill.errors import nearest, shown
 from waterfill.scenario.units import PACKETS, RATE, TIME, VOLUME, number, whole
 
@@ -80,27 +81,27 @@ Protocols: TypeAlias = Mapping[str, ProtocolInfo]
 """Every protocol by its name."""
 
 
-def from_registry(entries: Iterable[dict[str, Any]]) -> dict[str, ProtocolInfo]:
+def from_registry(entries: Iterable[ProtocolEntry]) -> dict[str, ProtocolInfo]:
     """Reads the registry's list of protocols; by name, in the registry's order."""
     return {entry["name"]: _protocol(entry) for entry in entries}
 
 
-def _protocol(entry: dict[str, Any]) -> ProtocolInfo:
+def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
     return ProtocolInfo(
         name=entry["name"],
         kind=entry["kind"],
         backends=tuple(entry["backends"]),
         header_bytes=entry["header_bytes"],
-        echo_bytes=entry.get("echo_bytes", 0),
-        summary=entry.get("summary", ""),
+        echo_bytes=entry["echo_bytes"],
+        summary=entry["summary"],
         params=tuple(
             ParamInfo(
                 name=param["name"],
                 unit=param["unit"],
                 default=param["default"],
-                choices=tuple(param.get("choices") or ()),
-                doc=param.get("doc", ""),
-                source=param.get("source", ""),
+                choices=tuple(param["choices"] or ()),
+                doc=param["doc"],
+                source=param["source"],
             )
             for param in entry["params"]
         ),

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import ClassVar, TypeAlias
 
 from waterfill import _core
 from waterfill.contract.network import Network
+from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report, Tick
-from waterfill.runs.result import Document, Result, summarise
+from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
 
 Simulation: TypeAlias = "_core.Simulation | _core.Fluid"
@@ -54,8 +55,8 @@ class Sim(Backend):
         except ValueError as error:
             raise scenario.core_error(error) from None
         interrupted_at_s = _advance(simulation, scenario.duration, progress)
-        core: Document = simulation.summary()
-        step_check: Document | None = None
+        core: CoreSummary = simulation.summary()
+        step_check: StepCheck | None = None
         if interrupted_at_s is None:
             simulation, core, step_check = self.refine(
                 resolved, scenario, simulation, core, progress
@@ -84,9 +85,9 @@ class Sim(Backend):
         resolved: Network,
         scenario: Scenario,
         simulation: Simulation,
-        core: Document,
+        core: CoreSummary,
         progress: Report | None,
-    ) -> tuple[Simulation, Document, Document | None]:
+    ) -> tuple[Simulation, CoreSummary, StepCheck | None]:
         """Return the run to report, its summary, and the check of its step if there was one."""
         return simulation, core, None
 
@@ -105,9 +106,9 @@ class Fluid(Sim):
         resolved: Network,
         scenario: Scenario,
         simulation: Simulation,
-        core: Document,
+        core: CoreSummary,
         progress: Report | None,
-    ) -> tuple[Simulation, Document, Document | None]:
+    ) -> tuple[Simulation, CoreSummary, StepCheck | None]:
         """Halve the step until rates agree, where the scenario has `check_step`."""
         if not scenario.check_step:
             return simulation, core, None
@@ -135,8 +136,8 @@ def _advance(simulation: Simulation, duration_s: float, progress: Report | None)
 
 
 def _halve(
-    resolved: Network, coarse: Simulation, core: Document, progress: Report | None
-) -> tuple[Simulation, Document, Document]:
+    resolved: Network, coarse: Simulation, core: CoreSummary, progress: Report | None
+) -> tuple[Simulation, CoreSummary, StepCheck]:
     """Runs again with half the step until that changes rates by little: the last run that is whole.
 
     Beside it the check: the step it had, the step of the run it was compared with, the largest
@@ -147,11 +148,14 @@ def _halve(
         step_s = core["engine"]["step_s"]
         fine = _core.Fluid(resolved, step_s / 2)
         if _advance(fine, duration_s, progress) is not None:
-            check = {"step_s": step_s, "half_step_s": None, "largest_change": None, "ok": False}
-            return coarse, core, check
-        halved: Document = fine.summary()
+            return (
+                coarse,
+                core,
+                StepCheck(step_s=step_s, half_step_s=None, largest_change=None, ok=False),
+            )
+        halved = fine.summary()
         change = largest_change(core, halved)
-        check = {
+        check: StepCheck = {
             "step_s": step_s,
             "half_step_s": step_s / 2,
             "largest_change": change,
@@ -163,7 +167,7 @@ def _halve(
     return coarse, core, check
 
 
-def largest_change(one: Document, other: Document) -> float:
+def largest_change(one: CoreSummary, other: CoreSummary) -> float:
     """The largest difference of a flow's rate between two runs, over the larger rate; 0 to 1."""
     rates = [
         (a["rate_bps"] or 0.0, b["rate_bps"] or 0.0)
@@ -173,13 +177,13 @@ def largest_change(one: Document, other: Document) -> float:
 
 
 def _max_min(
-    resolved: Network, targets: Mapping[str, float], flows: list[Document]
+    resolved: Network, targets: Mapping[str, float], flows: Sequence[CoreFlow]
 ) -> list[float | None]:
     """Each flow's mean max-min share in its own window; a flow leaves when it has completed.
 
     An entry that stands for `count` flows counts as one of so many times the weight and demand.
     """
-    active = [None if flow["active_s"] is None else tuple(flow["active_s"]) for flow in flows]
+    active = maxmin.windows_in(flows)
     lives = maxmin.lives_in(flows)
     if not any("count" in flow for flow in flows):
         return maxmin.mean_rates(resolved, targets, active, lives)

@@ -10,14 +10,23 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
+from waterfill.contract.summary import (
+    CoreFlow,
+    CoreSummary,
+    FlowSummary,
+    GroupSummary,
+    Summary,
+    Times,
+    TrafficSummary,
+)
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from waterfill.contract.network import FlowSpec, Network
+    from waterfill.contract.network import FlowSpec, Network, ParamValue
 
 Document: TypeAlias = dict[str, Any]
 Which: TypeAlias = Literal["flows", "links", "traffic"]
@@ -53,7 +62,7 @@ class Result:
 
     def __init__(
         self,
-        summary: Document,
+        summary: Summary,
         *,
         network: Network,
         scenario_toml: str,
@@ -128,7 +137,7 @@ class Result:
         # Not the lists: readers refuse metadata of 100 MB, and many flows would come to that. Not
         # the wall time: the same seed gives the same bytes.
         run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
-        engine = {k: v for k, v in run["engine"].items() if k != "wall_s"}
+        engine = {k: v for k, v in self.summary["engine"].items() if k != "wall_s"}
         metadata = {
             "waterfill.version": version(),
             "waterfill.seed": str(self.summary["seed"]),
@@ -140,20 +149,20 @@ class Result:
 
 
 def summarise(
-    core: Document,
+    core: CoreSummary,
     *,
     network: Network,
     backend: str,
-    params: Mapping[str, Any],
+    params: Mapping[str, Mapping[str, ParamValue | None]],
     max_min_bps: Sequence[float | None],
     interrupted_at_s: float | None = None,
-) -> Document:
+) -> Summary:
     """The document of `run --json` from the core's own summary.
 
     `params` are all parameters of the protocols used, `max_min_bps` one share for each of the
     core's flows, in bit/s, null where the flow's window is empty.
     """
-    document: Document = {
+    document: Summary = {
         "scenario": network.name,
         "backend": backend,
         "seed": network.seed,
@@ -161,11 +170,10 @@ def summarise(
         "measure_s": list(network.measure_s),
         "params": params,
         "flows": [
-            _ordered(flow | {"max_min_bps": share})
-            for flow, share in zip(core["flows"], max_min_bps, strict=True)
+            _flow(flow, share) for flow, share in zip(core["flows"], max_min_bps, strict=True)
         ],
         "links": core["links"],
-        "traffic": [_ordered_traffic(source) for source in core.get("traffic", [])],
+        "traffic": [_traffic(source) for source in core["traffic"]],
         "groups": finite_groups(network.flows, core["flows"]),
         "jain_index": jain_index(
             rate
@@ -179,13 +187,24 @@ def summarise(
     return document
 
 
-def _ordered(flow: Document) -> Document:
-    return {key: flow[key] for key in _FLOW_KEYS} | flow
+def _flow(flow: CoreFlow, max_min_bps: float | None) -> FlowSummary:
+    entry: FlowSummary = {**flow, "max_min_bps": max_min_bps}
+    return cast(FlowSummary, _in_order(entry, _FLOW_KEYS))
 
 
-def finite_groups(
-    entries: Iterable[FlowSpec], flows: Sequence[Mapping[str, Any]]
-) -> list[Document]:
+def _traffic(source: TrafficSummary) -> TrafficSummary:
+    if "flow_completion_ms" in source:
+        times = cast(Times, _in_order(source["flow_completion_ms"], _TIMES_KEYS))
+        source = {**source, "flow_completion_ms": times}
+    return cast(TrafficSummary, _in_order(source, _TRAFFIC_KEYS))
+
+
+def _in_order(entry: Mapping[str, object], keys: Sequence[str]) -> dict[str, object]:
+    """The same entry, these keys first."""
+    return {**{key: entry[key] for key in keys if key in entry}, **entry}
+
+
+def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> list[GroupSummary]:
     """How long the flows of each group with a size took, from SYN to last byte.
 
     `entries` are the network's groups, `flows` the core's flows, groups expanded. Times are in
@@ -209,26 +228,24 @@ def finite_groups(
     ]
 
 
-def completion_times(took_ms: Iterable[float]) -> Document:
+def completion_times(took_ms: Iterable[float]) -> Times:
     """Number, mean, percentiles and largest of times in milliseconds; null where there are none."""
     times = sorted(took_ms)
-    last = len(times) - 1
-    document: Document = {
-        "count": len(times),
-        "mean": math.fsum(times) / len(times) if times else None,
-    }
-    for percent in (50, 90, 95, 99):
+
+    def percentile(percent: int) -> float | None:
         # The least i with (i + 1) / n ≥ percent / 100, in whole numbers.
         place = max(0, -(-percent * len(times) // 100) - 1)
-        document[f"p{percent}"] = times[place] if times else None
-    return document | {"max": times[last] if times else None}
+        return times[place] if times else None
 
-
-def _ordered_traffic(source: Document) -> Document:
-    times = source.get("flow_completion_ms")
-    if times is not None:
-        source = source | {"flow_completion_ms": {key: times[key] for key in _TIMES_KEYS}}
-    return {key: source[key] for key in _TRAFFIC_KEYS if key in source} | source
+    return {
+        "count": len(times),
+        "mean": math.fsum(times) / len(times) if times else None,
+        "p50": percentile(50),
+        "p90": percentile(90),
+        "p95": percentile(95),
+        "p99": percentile(99),
+        "max": times[-1] if times else None,
+    }
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:

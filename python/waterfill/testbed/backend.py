@@ -174,7 +174,7 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
         raise _refused(scenario, params, str(refusal)) from None
     outcome = Outcome(raw, resolved, time.perf_counter() - began)
     core = outcome.core
-    active = [None if f["active_s"] is None else tuple(f["active_s"]) for f in core["flows"]]
+    active = maxmin.windows_in(core["flows"])
     summary = summarise(
         core,
         network=resolved,

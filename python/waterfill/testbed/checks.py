@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from waterfill.contract.network import Network
+from waterfill.contract.summary import Check, CoreFlow, LinkSummary
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
 from waterfill.testbed import delayline, isolate, kernel
@@ -232,13 +233,13 @@ def _ping(family: int, address: str, wait_s: float, count: int = 5) -> float | N
 # --- after ------------------------------------------------------------------------------------
 
 
-def _check(name: str, ok: bool, found: Any, wanted: str) -> Document:
+def _check(name: str, ok: bool, found: Any, wanted: str) -> Check:
     return {"name": name, "ok": bool(ok), "found": found, "wanted": wanted}
 
 
 def after(
-    raw: Document, resolved: Network, flows: Sequence[Document], links: Any
-) -> list[Document]:
+    raw: Document, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
+) -> list[Check]:
     """Every check of a finished run. `raw` is what the tree answered, `flows` and `links` the
     summary's, to hold the run against itself."""
     checks = [
@@ -249,7 +250,7 @@ def after(
     return [check for check in checks if check is not None]
 
 
-def _base_rtt(raw: Document) -> Document:
+def _base_rtt(raw: Document) -> Check:
     worst, pairs = 0.0, []
     for stream, found in zip(raw["plan"]["streams"], raw["base_rtts_s"], strict=False):
         if stream["kind"] == "cbr":
@@ -262,7 +263,7 @@ def _base_rtt(raw: Document) -> Document:
     return _check("base RTT", worst <= RTT_ERROR_S, pairs, wanted)
 
 
-def _delay_line(raw: Document) -> Document | None:
+def _delay_line(raw: Document) -> Check | None:
     line = raw["delay_line"]
     if line is None:
         return None
@@ -282,7 +283,7 @@ def _delay_line(raw: Document) -> Document | None:
     return _check("delay line", ok, found, wanted)
 
 
-def _processor(raw: Document) -> Document:
+def _processor(raw: Document) -> Check:
     before, after_ = (m["hosts_ticks"] for m in raw["machine"])
     spent = {name: after_[name] - before[name] for name in before}
     total = max(1, sum(spent.values()))
@@ -294,14 +295,14 @@ def _processor(raw: Document) -> Document:
     return _check("processor", idle + yielding >= LEAST_IDLE, found, wanted)
 
 
-def _clock(raw: Document) -> Document:
+def _clock(raw: Document) -> Check:
     before, after_ = (m["realtime_less_monotonic_s"] for m in raw["machine"])
     step = after_ - before
     wanted = f"the clock of packets' stamps set by less than {CLOCK_STEP_S * 1e3:g} ms"
     return _check("clock", abs(step) < CLOCK_STEP_S, {"step_s": step}, wanted)
 
 
-def _elsewhere(raw: Document) -> Document:
+def _elsewhere(raw: Document) -> Check:
     before, after_ = raw["machine"]
     dropped = after_["softnet_dropped"] - before["softnet_dropped"]
     found = {"interfaces": raw["host_drops"], "softnet": dropped}
@@ -309,12 +310,12 @@ def _elsewhere(raw: Document) -> Document:
     return _check("drops elsewhere", ok, found, "none outside the scenario's queues and losses")
 
 
-def _offloads(raw: Document) -> Document:
+def _offloads(raw: Document) -> Check:
     offloads = raw["facts"]["offloads"]
     return _check("offloads", not any(offloads.values()), offloads, "all off: a frame is a packet")
 
 
-def _hosts(raw: Document) -> Document:
+def _hosts(raw: Document) -> Check:
     worst: Document = {}
     for stream, totals in zip(raw["plan"]["streams"], raw["samples"]["totals"], strict=True):
         tcp = totals["tcp"]
@@ -327,7 +328,7 @@ def _hosts(raw: Document) -> Document:
     return _check("socket buffers", not worst, worst, wanted)
 
 
-def _traffic(raw: Document) -> Document:
+def _traffic(raw: Document) -> Check:
     found = {
         stream["name"]: trouble
         for stream, trouble in zip(raw["plan"]["streams"], raw["troubles"], strict=True)
@@ -336,7 +337,7 @@ def _traffic(raw: Document) -> Document:
     return _check("traffic", not found, found, "every client and server ran without complaint")
 
 
-def _sampling(raw: Document, resolved: Network) -> Document:
+def _sampling(raw: Document, resolved: Network) -> Check:
     times = raw["samples"]["coarse"]["time_s"]
     gaps = [b - a for a, b in itertools.pairwise(times)]
     found = {
@@ -349,8 +350,8 @@ def _sampling(raw: Document, resolved: Network) -> Document:
 
 
 def _bottleneck(
-    raw: Document, resolved: Network, flows: Sequence[Document], links: Sequence[Document]
-) -> Document:
+    raw: Document, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
+) -> Check:
     """Every retransmission has its cause in a scenario's queue or loss, and greedy flows are
     bounded by a link: losses there, or a queue, or a link that is full."""
     resent = sum(flow["retransmissions"] for flow in flows)
@@ -379,7 +380,7 @@ def _bottleneck(
     return _check("bottleneck", ok, found, wanted)
 
 
-def _law(raw: Document, resolved: Network) -> Document | None:
+def _law(raw: Document, resolved: Network) -> Check | None:
     """A loaded law ruled: its connections were priced to the end, and never had to do without.
 
     Judged are those whose path has a router on every link; a link that does not speak the law is

@@ -14,6 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from waterfill.contract.network import Network
+from waterfill.contract.summary import (
+    CoreFlow,
+    CoreSummary,
+    LinkSummary,
+    Rtts,
+    Spread,
+    TrafficSummary,
+)
 from waterfill.runs.result import Columns, Document, Which
 from waterfill.testbed.plan import ETHERNET_BYTES
 from waterfill.testbed.sampling import TCP_FIELDS
@@ -49,7 +57,7 @@ class Outcome:
         self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
         links = [self._link(i) for i in range(len(resolved.links))]
         hops = sum(rows[-1][1] for rows in coarse["queues"] if rows)
-        self.core: Document = {
+        self.core: CoreSummary = {
             "flows": [s.flow() for s in self.flows],
             "links": links,
             "traffic": [s.cbr() for s in self.traffic],
@@ -90,7 +98,7 @@ class Outcome:
         a, b = np.interp([from_s, to_s], self._time_s, values)
         return float(b - a)
 
-    def _link(self, direction: int) -> Document:
+    def _link(self, direction: int) -> LinkSummary:
         spec = self._resolved.links[direction]
         start_s, stop_s = self._window
         span_s = max(stop_s - start_s, 1e-9)
@@ -200,7 +208,7 @@ class _Stream:
         a, b = np.interp(active, self._at_s, self._bytes)
         return float(8 * (b - a) / (active[1] - active[0]))
 
-    def flow(self) -> Document:
+    def flow(self) -> CoreFlow:
         """What the summary says of it."""
         entry, active = self.entry, self._active()
         goodput = None
@@ -222,7 +230,7 @@ class _Stream:
             "timeouts": self._totals["timeouts"], "completed_s": self._completed_s,
         }  # fmt: skip
 
-    def cbr(self) -> Document:
+    def cbr(self) -> TrafficSummary:
         """What the summary says of a source of traffic."""
         return {
             "name": self.entry["name"], "kind": "cbr", "rate_bps": self._rate(self._active()),
@@ -230,8 +238,8 @@ class _Stream:
             "packets_received": self._totals["udp_received"],
         }  # fmt: skip
 
-    def _rtts(self, active: Sequence[float] | None) -> Document:
-        found: Document = {
+    def _rtts(self, active: Sequence[float] | None) -> Rtts:
+        found: Rtts = {
             "base": self.entry["base_rtt_s"] * 1e3, "mean": None, "p50": None, "p99": None
         }  # fmt: skip
         if active is None:
@@ -241,7 +249,10 @@ class _Stream:
         values = self._rtt_s[inside] * 1e3
         if len(values):
             p50, p99 = np.quantile(values, [0.5, 0.99])
-            found |= {"mean": float(values.mean()), "p50": float(p50), "p99": float(p99)}
+            found = {
+                "base": found["base"], "mean": float(values.mean()),
+                "p50": float(p50), "p99": float(p99),
+            }  # fmt: skip
         return found
 
     def rates(self) -> Array:
@@ -276,7 +287,7 @@ class _Stream:
         }
 
 
-def _distribution(time_s: Array, values: Array) -> Document:
+def _distribution(time_s: Array, values: Array) -> Spread:
     """Mean, 99th percentile and maximum, each sample standing until the next."""
     if not len(values):
         return {"mean": 0.0, "p99": 0.0, "max": 0.0}

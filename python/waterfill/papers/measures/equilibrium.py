@@ -185,6 +185,8 @@ def header_growth_share(*, protocol: str, over: str, packet_bytes: float) -> flo
 
 
 def _header_growth(protocol: str, over: str, where: list[str]) -> float:
-    known = {entry["name"]: entry for entry in _core.protocols()}
-    keys = {"data": "header_bytes", "ack": "echo_bytes"}
-    return float(sum(known[protocol][keys[w]] - known[over][keys[w]] for w in where))
+    known = {
+        entry["name"]: {"data": entry["header_bytes"], "ack": entry["echo_bytes"]}
+        for entry in _core.protocols()
+    }
+    return float(sum(known[protocol][way] - known[over][way] for way in where))

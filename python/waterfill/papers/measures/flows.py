@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -224,12 +224,13 @@ def rate_of(result: Result, *, flow: str) -> float | None:
 
 def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
     """Sum of the rates (or goodputs) of these groups of flows in the summary."""
-    key = "goodput_bps" if goodput else "rate_bps"
+    key: Literal["goodput_bps", "rate_bps"] = "goodput_bps" if goodput else "rate_bps"
     known = {entry["group"] for entry in result.summary["flows"]}
     for group in flows:
         if group not in known:
             raise KeyError(group)
-    return sum(f[key] or 0.0 for f in result.summary["flows"] if f["group"] in flows)
+    rates = [f[key] or 0.0 for f in result.summary["flows"] if f["group"] in flows]
+    return sum(rates)
 
 
 def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:

@@ -202,9 +202,9 @@ def header_bytes(result: Result, *, flow: str, packet_bytes: int = 1500) -> floa
     entry = next((f for f in result.summary["flows"] if f["name"] == flow), None)
     if entry is None:
         raise KeyError(flow)
-    if not entry["rate_bps"]:
+    if not entry["rate_bps"] or entry["goodput_bps"] is None:
         return None
-    return packet_bytes * (1 - float(entry["goodput_bps"] / entry["rate_bps"])) - 40
+    return packet_bytes * (1 - entry["goodput_bps"] / entry["rate_bps"]) - 40
 
 
 def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
