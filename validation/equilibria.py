@@ -26,7 +26,7 @@ from waterfill.network.resolve import to_core
 from waterfill.runs import backends
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
-from waterfill.theory import equilibrium, subject
+from waterfill.theory import allocation, equilibrium
 
 # Largest relative error allowed for any flow, in the two comparisons.
 FIG_4_TOLERANCE = 0.03
@@ -125,13 +125,13 @@ def _model(scenario: Scenario, protocol: str) -> tuple[list[float], list[str]]:
     core = to_core(scenario, known)
     params = protocols.with_defaults([protocol], core.params, known)[protocol]
     if protocol in ("xcp", "pxcp"):
-        rest = equilibrium.of_network(core, params, protocol)
-        rates, bounds = rest.rates_bps, rest.bottleneck
+        point = equilibrium.of_network(core, equilibrium.Gains.of(params), protocol)
+        rates, bounds = point.rates_bps, point.bottleneck
     else:
-        found = subject.at_rest(core, protocols.targets(core.params), acknowledgements=True)
+        found = allocation.max_min(core, protocols.targets(core.params), acknowledgements=True)
         rates, bounds = [f.rate_bps for f in found], [f.bottleneck for f in found]
     counts = [flow.count for flow in core.flows]
-    names = subject.link_names(core, bounds)
+    names = allocation.link_names(core, bounds)
     return (
         [rate for rate, n in zip(rates, counts, strict=True) for _ in range(n)],
         [name for name, n in zip(names, counts, strict=True) for _ in range(n)],

@@ -44,7 +44,7 @@ from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
-from waterfill.theory import equilibrium, sampled, subject
+from waterfill.theory import allocation, equilibrium, sampled
 from waterfill.theory.loops import Points, Reals
 from waterfill.theory.params import given, number
 
@@ -231,7 +231,7 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
     params = protocols.with_defaults([protocol], resolve.set_params(scenario, known), known)[
         protocol
     ]
-    flows = subject.at_rest(core, protocols.targets({protocol: given(params)}))
+    flows = allocation.max_min(core, protocols.targets({protocol: given(params)}))
     full = [link.target is None or link.target >= 1.0 for link in core.links]
     # A standing queue is part of the RTT: AECP's target q₀ at each bottleneck.
     standing_s = [0.0 for _ in core.links]
@@ -270,13 +270,14 @@ def bottlenecks(scenario: Scenario) -> tuple[dict[str, Any], list[Link]]:
 def _xcp_bottlenecks(
     core: Network,
     params: Mapping[str, Any],
-    flows: Sequence[subject.Bound],
+    flows: Sequence[allocation.Group],
     full: Sequence[bool],
 ) -> list[Link]:
     """Return XCP's bottlenecks at its own fixed point, with how each flow responds to φ."""
     found = []
-    for index, answer in enumerate(equilibrium.answers(core, params, "xcp")):
-        if answer is None:
+    gains = equilibrium.Gains.of(params)
+    for index, response in enumerate(equilibrium.responses(core, gains, "xcp")):
+        if response is None:
             continue
         crossing = [flow for flow in flows if index in flow.path]
         times = [flow.rtt_s for flow in crossing]  # d, the mean over flows
@@ -285,9 +286,11 @@ def _xcp_bottlenecks(
         found.append(
             Link(
                 core.links[index].name,
-                tuple(Local(p * flows[i].number, flows[i].rtt_s) for i, p in answer.parts.items()),
+                tuple(
+                    Local(p * flows[i].number, flows[i].rtt_s) for i, p in response.parts.items()
+                ),
                 float(np.average(times, weights=[flow.number for flow in crossing])),
-                full[index] and answer.spare < _IDLE,
+                full[index] and response.idle < _IDLE,
             )
         )
     return found

@@ -71,7 +71,7 @@ def stability(
     from waterfill.theory import subject
 
     tau_s = _time_s("max-rtt", max_rtt)
-    about = subject.of(what, sets or [], laws.PROTOCOLS, protocol)
+    about = subject.parse(what, sets or [], laws.PROTOCOLS, protocol)
     if not tune:
         document = laws.document(about, tau_s)
         _answer(
@@ -106,7 +106,7 @@ def margin(
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
-    about = subject.of(what, sets or [], documents.MARGIN)
+    about = subject.parse(what, sets or [], documents.MARGIN)
     _by_itself(about, what)
     document = documents.margin(about, None if rtt is None else _time_s("rtt", rtt))
     _answer(document, theory_tables.rows(document), json, output, _margin_figures(about, document))
@@ -126,7 +126,7 @@ def equilibrium(
     from waterfill.theory import documents, plots, subject
 
     able = [name for name, info in protocols.load().items() if info.kind == "explicit"]
-    about = subject.of(str(scenario), sets or [], able, protocol)
+    about = subject.parse(str(scenario), sets or [], able, protocol)
     if about.network is None:
         raise InputError("command line", str(scenario), "expected a scenario file, got a protocol")
     document = documents.equilibrium_of(about)
@@ -144,7 +144,7 @@ def convergence(
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, subject
 
-    about = subject.of(what, sets or [], documents.CONVERGENCE)
+    about = subject.parse(what, sets or [], documents.CONVERGENCE)
     _by_itself(about, what)
     tau_s = _time_s("rtt", rtt or "80 ms")
     if tau_s < _MIN_STEP_RTT_S:
@@ -161,7 +161,7 @@ def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = 
     from waterfill.cli import theory_tables
     from waterfill.theory import documents, plots, subject
 
-    about = subject.of(what, sets or [], documents.ENCODING)
+    about = subject.parse(what, sets or [], documents.ENCODING)
     _by_itself(about, what)
     document = documents.encoding_of(about)
     values: dict[str, Any] = about.params

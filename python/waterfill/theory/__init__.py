@@ -1,10 +1,11 @@
-"""What can be worked out about the laws without running them.
+"""Analysis of the laws' equations: stability, margins, equilibria, convergence, encoding.
 
-One file a topic: `loops` (frequency responses, margins, convex hulls, whatever the law), then a
-file a protocol: `maxnet` and `certificate` (maxnet-2007 §VIII), `aecp` and `sampled` (aecp-2010
-§4 and the loop with its sampling times), `xcp` and `equilibrium` (the fixed point of XCP, iXCP
-and P-XCP on any network), `rcp`, `vcp`, `jetmax`; `encoding` (header fields), `subject` (what a
-command is asked about), `plots` and `documents` (what `--json` prints).
+One file per topic. `loops` has what holds for every loop: frequency responses, margins, convex
+hulls. The laws follow: `maxnet` and `certificate` (maxnet-2007 §VIII), `tuning` (§VIII.E), `aecp`
+and `sampled` (aecp-2010 §4, and the loop with its sampling times), `xcp`, `rcp`, `vcp`, `jetmax`,
+`encoding` (header fields). `allocation` and `equilibrium` are about networks: max-min shares, and
+the fixed point of XCP, iXCP and P-XCP. `subject` reads what a command analyses, `stability` and
+`documents` build what `--json` prints, `plots` the figures.
 
-Frequencies are in rad/s, times in s, rates in bit/s, gains without a unit.
+Frequencies are in rad/s, times in s, rates in bit/s; gains have no unit.
 """

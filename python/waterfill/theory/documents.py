@@ -13,13 +13,13 @@ from typing import Any, TypeAlias, TypedDict
 from waterfill.network import protocols
 from waterfill.theory import (
     aecp,
+    allocation,
     encoding,
     equilibrium,
     jetmax,
     maxnet,
     params,
     sampled,
-    subject,
     tuning,
     vcp,
     xcp,
@@ -165,24 +165,25 @@ def _rcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
 
 
 def equilibrium_of(about: Subject) -> Document:
-    """`theory equilibrium`: where a network rests; max-min but for XCP and P-XCP."""
-    assert about.network is not None
-    assert about.scenario is not None
-    core = about.network
+    """Return `theory equilibrium`: XCP's and P-XCP's fixed point, max-min for all others."""
+    network, scenario = about.network, about.scenario
+    assert network is not None
+    assert scenario is not None
     targets = protocols.targets({about.protocol: params.given(about.params)})
-    fair = subject.at_rest(core, targets)
+    fair = allocation.max_min(network, targets)
     model = "max-min beside acknowledgements"
-    rested = subject.at_rest(core, targets, acknowledgements=True)
-    rates = [flow.rate_bps for flow in rested]
-    bounds = [flow.bottleneck for flow in rested]
+    groups = allocation.max_min(network, targets, acknowledgements=True)
+    rates = [group.rate_bps for group in groups]
+    bottlenecks = [group.bottleneck for group in groups]
     links: list[Document] = []
     if about.protocol in equilibrium.PROTOCOLS:
         model = "fixed point"
+        gains = equilibrium.Gains.of(about.params)
         try:
-            rest = equilibrium.of_network(core, about.params, about.protocol)
+            point = equilibrium.of_network(network, gains, about.protocol)
         except ValueError as error:
-            raise about.scenario.error("flow", str(error)) from None
-        rates, bounds = rest.rates_bps, rest.bottleneck
+            raise scenario.error("flow", str(error)) from None
+        rates, bottlenecks = point.rates_bps, point.bottleneck
         links = [
             {
                 "name": link.name,
@@ -191,10 +192,10 @@ def equilibrium_of(about: Subject) -> Document:
                 "losses_kept": kept,
             }
             for link, y, limit, kept in zip(
-                core.links, rest.inputs_bps, rest.limits_bps, rest.losses_kept, strict=True
+                network.links, point.inputs_bps, point.limits_bps, point.losses_kept, strict=True
             )
         ]
-    names = subject.link_names(core, bounds)
+    names = allocation.link_names(network, bottlenecks)
     flows = [
         {
             "name": entry.name,
@@ -204,12 +205,12 @@ def equilibrium_of(about: Subject) -> Document:
             "max_min_bps": share.rate_bps,
             "ratio": rate / share.rate_bps if share.rate_bps > 0 else None,
         }
-        for entry, rate, name, share in zip(core.flows, rates, names, fair, strict=True)
+        for entry, rate, name, share in zip(network.flows, rates, names, fair, strict=True)
     ]
     return {
         "command": "equilibrium",
         "protocol": about.protocol,
-        "scenario": about.scenario.name,
+        "scenario": scenario.name,
         "model": model,
         "flows": flows,
         "links": links,

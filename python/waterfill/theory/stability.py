@@ -9,6 +9,7 @@ from typing import NamedTuple
 from waterfill.network import protocols
 from waterfill.theory import (
     aecp,
+    allocation,
     certificate,
     encoding,
     jetmax,
@@ -16,7 +17,6 @@ from waterfill.theory import (
     params,
     rcp,
     sampled,
-    subject,
     tuning,
     vcp,
     xcp,
@@ -96,11 +96,11 @@ def _maxnet_network(about: Subject) -> Document:
     assert about.network is not None
     rtts = _rtts(about)
     targets = protocols.targets({"maxnet": params.given(about.params)})
-    prices = _bottleneck_prices(subject.at_rest(about.network, targets), p)
+    prices = _bottleneck_prices(allocation.max_min(about.network, targets), p)
     printed = certificate.hull_limit(maxnet.eq13(p), rtts)
     real = certificate.hull_limit(maxnet.implemented(p), rtts)
     equal = len({round(price, 12) for price in prices.values()}) < len(prices)
-    names = subject.link_names(about.network, prices)
+    names = allocation.link_names(about.network, prices)
     return {
         "omega_rad_s": printed.omega_rad_s,
         "alpha_max": printed.alpha_max,
@@ -129,13 +129,13 @@ def _rtts(about: Subject) -> list[float]:
     """Return the network's different RTTs (s); raise InputError if one is zero."""
     assert about.network is not None
     assert about.scenario is not None
-    rtts = subject.rtts_s(about.network)
+    rtts = allocation.rtts_s(about.network)
     if rtts[0] <= 0:
         raise about.scenario.error("flow", "expected flows with an RTT above 0 s, got one of 0 s")
     return rtts
 
 
-def _bottleneck_prices(flows: Sequence[subject.Bound], p: maxnet.Params) -> dict[int, float]:
+def _bottleneck_prices(flows: Sequence[allocation.Group], p: maxnet.Params) -> dict[int, float]:
     """`[maxnet-2007:eq8]` Return each bottleneck's price (s) from the rate of its flows."""
     return {
         flow.bottleneck: encoding.price_of(flow.rate_bps, p.t_s, p.x_max_bps)
@@ -284,11 +284,11 @@ def _link_loops(about: Subject, *, queue: bool) -> list[LinkLoop]:
     assert about.network is not None
     _rtts(about)
     targets = protocols.targets({about.protocol: params.given(about.params)})
-    flows = subject.at_rest(about.network, targets)
+    flows = allocation.max_min(about.network, targets)
     found = []
-    for number, link in enumerate(about.network.links):
-        crossing = [flow for flow in flows if number in flow.path]
-        bound = [flow for flow in crossing if flow.bottleneck == number]
+    for index, link in enumerate(about.network.links):
+        crossing = [flow for flow in flows if index in flow.path]
+        bound = [flow for flow in crossing if flow.bottleneck == index]
         if not bound:
             continue
         if queue:  # XCP: the mean over flows

@@ -59,14 +59,14 @@ def _rest(
     count: float, capacity_bps: list[float], protocol: str, alpha: float, gamma: float
 ) -> tuple[float, float]:
     """The short flow's rate and the first link's input at rest, in bit/s."""
-    from waterfill.theory.equilibrium import FlowClass, solve
+    from waterfill.theory.equilibrium import FlowClass, Gains, solve
 
     flows = [
         FlowClass((0,), 1.0, math.inf, 1),
         FlowClass(tuple(range(len(capacity_bps))), 1.0, math.inf, round(count)),
     ]
-    rest = solve(capacity_bps, flows, {"alpha": alpha, "gamma": gamma}, protocol)
-    return rest.rates_bps[0], rest.inputs_bps[0]
+    point = solve(capacity_bps, flows, Gains(alpha, gamma), protocol)
+    return point.rates_bps[0], point.inputs_bps[0]
 
 
 # --- of one run ---------------------------------------------------------------------------------
@@ -74,14 +74,15 @@ def _rest(
 
 def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
     """`rate_bps` of a flow in the summary over its rate at the network's fixed point."""
-    from waterfill.theory.equilibrium import of_network
+    from waterfill.theory.equilibrium import Gains, of_network
 
     entries = [entry.name for entry in result.network.flows]
-    rest = of_network(result.network, result.summary["params"][protocol], protocol)
+    gains = Gains.of(result.summary["params"][protocol])
+    point = of_network(result.network, gains, protocol)
     rate_bps = flows.rate_of(result, flow=flow)
     if flow not in entries:
         raise KeyError(flow)
-    return None if rate_bps is None else rate_bps / rest.rates_bps[entries.index(flow)]
+    return None if rate_bps is None else rate_bps / point.rates_bps[entries.index(flow)]
 
 
 def group_share(result: Result, *, group: str, share_bps: float) -> float | None:
