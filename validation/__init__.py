@@ -1,7 +1,7 @@
-"""Programs that hold Waterfill against theory, kernels and itself. Not shipped.
+"""Programs that compare Waterfill with theory, with kernels and with itself. Not shipped.
 
-Each is run from the root of the checkout: `python -m validation.NAME`. `cohabit` (explicit
-protocols beside TCPs), `seeds` (verdicts under other seeds), `fluid_vs_sim`, `equilibria` (fixed
-points beside the simulator), `stability_vs_fluid` (linear verdicts beside fluid runs), `testbed`
-(on Linux, as root).
+Run each from the root of the checkout: `python -m validation.NAME`. `cohabit` runs explicit
+protocols beside TCPs, `seeds` repeats the papers' verdicts with other seeds, `fluid_vs_sim`
+compares the fluid model with the simulator, `equilibria` fixed points with the simulator,
+`stability_vs_fluid` linear analysis with fluid runs. `testbed` is for Linux, as root.
 """

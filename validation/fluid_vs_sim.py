@@ -21,6 +21,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from waterfill.contract.summary import StepCheck
 from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -152,7 +153,7 @@ class Comparison:
     scenario: str
     protocol: str | None
     flows: Sequence[FlowComparison]
-    step: Document
+    step: StepCheck
     swing: Mapping[str, float]
 
     @property

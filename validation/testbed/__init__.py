@@ -1,5 +1,6 @@
-"""Measurements on the running kernel, as root.
+"""Measurements on the running kernel; they need root.
 
-`delay_line` (the delay line by each way that frames can reach it), `tcp_table` (the kernel's TCPs
-beside the simulator's), `maxnet` (MaxNet in the kernel; its cells, special cases and plots).
+`delay_line` measures the delay line for each way of receiving frames. `tcp_table` compares the
+kernel's TCPs with the simulator's. `maxnet` compares MaxNet in the kernel with its requirements;
+its scenarios are in `maxnet_cells`, what no scenario can express in `maxnet_special`.
 """

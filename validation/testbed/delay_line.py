@@ -1,8 +1,8 @@
-"""How well the delay line holds frames, and by which way they reach it best: `make bench-linux`.
+"""Measure the delay line's accuracy for each way of receiving frames: `make bench-linux`.
 
 `python -m validation.testbed.delay_line [--json] [WAY …]`. A probe (`waterfill-delay probe`) sends
-numbered frames through the line and looks at how each comes out; it is also run over a plain veth,
-which is the yardstick. Times are the machine's: run it on one that does nothing else.
+numbered frames through the line and compares the delay of each with the configured one. It also
+runs over a plain veth pair, for comparison. Times depend on the host: run it on an idle one.
 """
 
 from __future__ import annotations
@@ -22,21 +22,22 @@ from waterfill.testbed.delayline import DelayLine, binary
 
 WAYS = ("ring", "blocks", "mmsg", "tap", "xdp")
 PLAIN = "plain veth"
-# The goal's: 1 Gbit/s of 1500-byte packets, held for 28 ms.
+# The requirement: 1 Gbit/s of 1500-byte packets, delayed by 28 ms.
 FRAME_BYTES = 1514
 FRAMES_PER_S = 83_333
 DELAY_NS = 28_000_000
 _SEND_NS = 4_000_000_000
 _STEP_NS = 1_000_000_000
-# A path carries a rate when at least this share comes out, in at most so many times the time.
-_CARRIED = 0.999
-_SLOWER = 1.02
-# The ladder of the search for the ceiling, in frames a second.
+# A path carries a rate if at least this fraction of the frames arrives, and receiving takes no
+# longer than this multiple of the sending time.
+_MIN_RECEIVED = 0.999
+_MAX_SLOWDOWN = 1.02
+# The rates tried in the search for the highest one, in frames per second.
 _LADDER = tuple(round(50_000 * 1.25**n) for n in range(16))
 
 
 def measure(way: str) -> Document:
-    """One way's figures, in a process tree of its own."""
+    """Measure one way of receiving frames, in a process tree of its own."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_inside, args=(way, theirs))
     process.start()
@@ -44,7 +45,7 @@ def measure(way: str) -> Document:
     try:
         found: Document = ours.recv()
     except EOFError:
-        raise RunError(f"linux: measuring {way} ended before its time") from None
+        raise RunError(f"linux: measuring {way} ended early") from None
     finally:
         process.join()
     if "error" in found:
@@ -53,7 +54,7 @@ def measure(way: str) -> Document:
 
 
 def _inside(way: str, answer: Any) -> None:
-    kept = os.dup(answer.fileno())  # the tree's waiting parent gives up 0 and 1 only
+    kept = os.dup(answer.fileno())  # the waiting parent of the tree closes only 0 and 1
     try:
         isolate.enter()
         document = _Bench(way).document()
@@ -83,7 +84,7 @@ class _Bench:
                     here.link("set", index=index, net_ns_fd=self.ends.fd, mtu=1500)
             else:
                 for name, wire in zip(self.interfaces, ("w0", "w1"), strict=True):
-                    # AF_XDP is bound to one queue, so there is one.
+                    # An AF_XDP socket is bound to one queue, so the veth has only one.
                     one = {"num_tx_queues": 1, "num_rx_queues": 1} if way == "xdp" else {}
                     there_end = {"ifname": name, "net_ns_fd": self.ends.fd} | one
                     here.link("add", kind="veth", ifname=wire, peer=there_end, **one)
@@ -103,14 +104,14 @@ class _Bench:
 
     def document(self) -> Document:
         before_s = self._cpu_s()
-        machine = _busy()
+        host_before = _busy()
         asked = self._probe(FRAMES_PER_S, _SEND_NS)
         length_s = asked["sending_s"] + DELAY_NS * 1e-9
         found: Document = {
             "way": self.way,
             "asked": asked,
             "line_cpu": (self._cpu_s() - before_s) / length_s,
-            "machine_busy": _busy_between(machine, _busy()),
+            "machine_busy": _busy_between(host_before, _busy()),
             "line": self._line_stats(),
         }
         ceiling = None
@@ -118,9 +119,9 @@ class _Bench:
             report = self._probe(rate, _STEP_NS)
             sent = rate * _STEP_NS * 1e-9
             carried = (
-                report["sent"] >= _CARRIED * sent
-                and report["received"] >= _CARRIED * report["sent"]
-                and report["receiving_s"] <= _SLOWER * report["sending_s"]
+                report["sent"] >= _MIN_RECEIVED * sent
+                and report["received"] >= _MIN_RECEIVED * report["sent"]
+                and report["receiving_s"] <= _MAX_SLOWDOWN * report["sending_s"]
             )
             if not carried:
                 found["fails_at"] = {"frames_per_s": rate} | report
@@ -159,9 +160,9 @@ def _busy_between(a: tuple[int, int], b: tuple[int, int]) -> float:
 
 
 def table(found: list[Document]) -> str:
-    """The figures as a Markdown table, a line a way."""
+    """Return the measurements as a Markdown table, one row per way."""
     head = ("| way | Mbit/s | lost | reordered | error p50 µs | p99 | p99.9 | max | line's CPU | "
-            "ceiling frames/s | Gbit/s | machine busy |")  # fmt: skip
+            "highest frames/s | Gbit/s | host's CPU |")  # fmt: skip
     lines = [head, "|---|" + "--:|" * 11]
     for entry in found:
         asked, spread = entry["asked"], entry["asked"]["error_ns"]
@@ -181,7 +182,7 @@ def table(found: list[Document]) -> str:
 
 
 def main() -> int:
-    """The command line; the exit code."""
+    """Run the command; return its exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m validation.testbed.delay_line", description=__doc__
     )

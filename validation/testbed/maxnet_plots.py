@@ -1,7 +1,7 @@
-"""Figures of MaxNet's experiments: the kernel's curves, and the simulator's and fluid's over them.
+"""Figures of MaxNet's experiments: the curves of kernel, simulator and fluid model.
 
-A flow has one colour on all backends. The kernel's line is broad and pale, the simulator's thin and
-dark over it, the fluid's dotted.
+A flow has one colour on all backends. The kernel's line is wide and pale, the simulator's thin and
+dark on top of it, the fluid's dotted.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MARKERS = {"linux": "o", "sim": "x"}
 
 
 def curves(cell: Cell, runs: Mapping[str, Result]) -> Figure:
-    """A cell's panels, one above the other, every backend in each."""
+    """Draw a cell's panels, one above the other, with every backend in each."""
     from matplotlib.figure import Figure
 
     rows = len(cell.panels)
@@ -61,7 +61,7 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
         try:
             rows = run.samples(panel.which, name)
         except KeyError:
-            continue  # the fluid has no other law's flows
+            continue  # the fluid has no flows of other laws
         if panel.column not in rows.column_names:
             continue
         time_s = series.numbers(rows, "time_s")
@@ -75,7 +75,10 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
 
 
 def losses(points: Mapping[str, Sequence[tuple[float, str, float]]]) -> Figure:
-    """Mean rate over loss probability, a colour a law: {law: (loss, backend, bit/s) …}."""
+    """Draw mean rates over loss probability, one colour per law.
+
+    `points` maps a law to its (loss probability, backend, bit/s).
+    """
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.6, 3.8), layout="constrained")
