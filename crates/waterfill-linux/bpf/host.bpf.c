@@ -3,9 +3,9 @@
  * MaxNet on a host: TCP congestion control by the price that routers write.
  *
  * Two programs share a connection's state, which is stored with its socket (host.h). One is TCP's congestion control
- * (host_law.h): on ACKs and time-outs it sets window and pacing rate by the law in maxnet.h. The other is attached to a
- * cgroup (host_option.h) and reads and writes the option of wire.h. TCP parses options before it processes the ACK, so
- * the law gets an echo with the ACK that carried it.
+ * (host_law.h): on ACKs and time-outs it sets window and pacing rate by the law in maxnet.h. The other is attached to
+ * a cgroup (host_option.h) and reads and writes the option of wire.h. TCP parses options before it processes the ACK,
+ * so the law gets an echo with the ACK that carried it.
  *
  *
  * The option, packet by packet
@@ -22,11 +22,8 @@
  * Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU. SACK blocks have
  * precedence: three of them beside timestamps leave no space, and such an ACK has no option.
  *
- * A SYN-ACK has no socket yet. It is made from the SYN alone, so it needs none; the passive end learns from the packet
- * that ends the handshake that the peer understood it. This also works with syncookies, and with Fast Open, where that
- * packet is the SYN. A retransmitted SYN or SYN-ACK has no option: if a middlebox drops the option, the connection is
- * established after 300 ms (host_syn_timeout()), and after two such failures the destination gets no option for ten
- * minutes.
+ * A SYN-ACK has no socket yet, and is made from the SYN alone. A retransmitted SYN or SYN-ACK has no option, in case a
+ * middlebox dropped the first one.
  *
  *
  * The states of a source
@@ -46,37 +43,12 @@
  *                                                  in which an echo arrives, up to the law's window
  *
  * A connection in "asking" starts like any TCP, in slow start from the usual window, so a path without routers costs
- * nothing; a loss then is congestion. Falling back sets TCP_CONGESTION to the kernel's CUBIC, or to what the daemon
- * configures, or to Reno if that is missing. Window and threshold fit the reason (host_fall_back()). The connection
+ * nothing; a loss then is congestion. On a priced path it is not: retransmission is TCP's, window and pacing stay the
+ * law's. Falling back sets TCP_CONGESTION to what the daemon configures, or to Reno if that is missing. The connection
  * still answers requests.
  *
- * On a priced path, loss is not congestion: retransmission is TCP's (RACK, SACK), but window and pacing stay the law's.
- * A bottleneck without a price does congest; host_check_bottleneck() explains how it is detected. If no echo arrives
- * because SACK blocks take its space, the rate halves per round in which a tenth is lost, and falls by a 16th per round
- * after eight rounds without an echo (host_reduce_rate()).
- *
- *
- * Pacing and window
- *
- * The law's rate x counts bits of IP packets; TCP paces with it, in bytes of payload. The window is x tau and a few
- * super-packets, which limits the queue; at 4.4 packets per RTT it is pacing that realises the fraction. tau is the
- * path's RTT, and at least the age of a price when its echo arrives (host_loop_rtt()).
- *
- *
- * Lying receivers and routers
- *
- * A receiver that echoes too low a price makes its own sender send too much: up to x_max, 256 MB in a window, and no
- * more than application, receive window and loss allow, since data must still be acknowledged. It can do no more than
- * with any TCP whose losses it conceals, and like there it harms others at its bottleneck. At a priced bottleneck the
- * others give way completely; an operator who does not trust its receivers must police, as with TCP. At one without a
- * price, the standing queue or losses end it (host_check_bottleneck()), unless the echoed price rises as well.
- *
- * A receiver that echoes too high a price slows its own transfer, down to a packet per 200 ms, and so does a router to
- * all traffic through it; both could do the same by dropping packets. Neither can make a connection close or hang: any
- * sequence of fields changes bounded numbers in bounded steps (maxnet.h), and the next true price is applied in full. A
- * malformed option counts as none. A start rate is used once, before the first price. Without TCP's sequence numbers an
- * echo cannot be forged: options are read after TCP has accepted the packet. A router that removes the option makes the
- * connection fall back. None of this affects TCP's integrity checks.
+ * docs/explanation/kernel-programs.md gives the reasons; docs/explanation/maxnet-on-linux.md says what a lying receiver
+ * or router can do.
  *
  *
  * Kernels

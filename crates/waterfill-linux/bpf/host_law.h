@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The law as a TCP congestion control: ACKs, time-outs, and the fallback for paths without a price.
+ * docs/explanation/kernel-programs.md gives the reasons.
  */
 #ifndef WATERFILL_HOST_LAW_H
 #define WATERFILL_HOST_LAW_H
@@ -46,10 +47,7 @@
 #define ROUNDS_WITHOUT_ECHO_IN_RECOVERY 128
 /* After this many of them the rate decreases by a 16th per round. */
 #define ROUNDS_BEFORE_DECREASE 8
-/*
- * Evidence that the bottleneck writes no price, and the contribution of a round: it takes 16 rounds with a queue, which
- * does little harm and may pass, 8 with a queue as long as the path or with losses, 3 with a tenth lost.
- */
+/* Evidence that the bottleneck writes no price, and what a round with a queue, losses or heavy losses contributes. */
 #define EVIDENCE_MAX 16
 #define EVIDENCE_QUEUE 1
 #define EVIDENCE_LOSS 2
@@ -105,20 +103,8 @@ static __always_inline __u64 host_min_rate(__u32 packet)
 	return (__u64)packet * 8000000 / MAX_PACKET_INTERVAL_US;
 }
 
-/*
- * Returns the RTT of the law's control loop, tau, in us; 0: not known.
- *
- * That is the path's RTT as long as a price has that age when its echo arrives. On a short path it is older: routers
- * update it once per dt_p, a millisecond. With less than a packet per RTT, the next echo comes with the next packet, or
- * the one after that, as a receiver may delay its ACK. With a tau below its loop's, the law would be unstable; with a
- * larger one it is only slower, and D(q) does not depend on tau. Here tau changes in factors of two, so that it settles;
- * eq. 12 keeps the rate when tau shrinks.
- *
- * When tau grows, the rate has fallen, and after a step of the price by far more than the price requires: alpha/tau is
- * 660 per second at 1 ms, where 1/T is 2.5. The law corrects that within a few tau of the path; but with packets so
- * rare it would take tau^2 / (alpha eta T) of the new tau, a minute at 1 s. So the next price is applied as if it were
- * the first, and the rate is D(q) again. The same holds below the slowest rate, where the actual rate does not follow
- * the law (host_on_ack()).
+/* Returns the RTT of the law's control loop, tau, in us; 0: not known. It is the path's RTT, or twice the time of two
+ * packets if that is longer, and changes in factors of two.
  */
 static __always_inline __u32 host_loop_rtt(const struct tcp_sock *tp, const struct host_connection *c)
 {
@@ -142,7 +128,8 @@ static __always_inline __u32 host_loop_rtt(const struct tcp_sock *tp, const stru
 	return tau;
 }
 
-static __always_inline void host_get_destination(struct host_destination *destination, const struct tcp_sock *tp, __u64 netns)
+static __always_inline void host_get_destination(struct host_destination *destination, const struct tcp_sock *tp,
+						 __u64 netns)
 {
 	const struct sock_common *s = &tp->inet_conn.icsk_inet.sk.__sk_common;
 
@@ -162,7 +149,7 @@ static __always_inline void host_get_destination(struct host_destination *destin
 
 /* Initialises the law, which applies an echo of the handshake at once. */
 static __always_inline void host_init_source(const struct host_params *p, const struct tcp_sock *tp,
-				       struct host_connection *c)
+					     struct host_connection *c)
 {
 	__u32 packet = host_packet_bytes(tp);
 
@@ -186,17 +173,8 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	}
 }
 
-/*
- * Updates the pacing boost, which makes up for late timers: TCP itself makes up for half a burst at most. On a VM with
- * two busy CPUs, late timers cost 18 % of 1 Gbit/s with packets of 9000 bytes, and 44 % of 10 Gbit/s with bursts of
- * 64 kB. So the delivered rate is compared with the law's, and the boost changes until they agree within 3 %, the noise
- * of bursts. While the application limits the rate, the boost returns to 1; while the window does, or during recovery,
- * it does not grow.
- *
- * Large windows (ACK_CLOCK_MIN_BURSTS) need no boost: the window limits the rate, up to 2.4 % above the law's, which the
- * price corrects, and pacing at 5/4 of the rate only spreads packets. With a boost, one of two flows on busy CPUs took
- * bandwidth from the other. The law's rate here is the smaller of then and now, as a rate that rises is not delivered
- * yet.
+/* Updates the pacing boost from the delivered rate, to make up for late timers. `usual` is false during recovery, a
+ * restart or a start, when the rates are not comparable.
  */
 static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, struct host_connection *c, bool usual)
 {
@@ -210,7 +188,8 @@ static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, 
 	if (usual && tp->app_limited) {
 		c->pacing_boost -= (c->pacing_boost - BOOST_ONE) / 4;
 	} else if (usual && meant) {
-		got = (__u64)packets * c->source.packet * 8000000 / took; /* 29 + 23 bits, as both ends' windows bound it */
+		/* 29 + 23 bits, as both ends' windows bound it */
+		got = (__u64)packets * c->source.packet * 8000000 / took;
 		if (got < meant - meant / 32 && !BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited)) {
 			share = (meant - got) * BOOST_ONE / (got + 1);
 			share = share < BOOST_ONE ? share : BOOST_ONE;
@@ -227,17 +206,8 @@ static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, 
 	c->boost_delivered = tp->delivered;
 }
 
-/*
- * Sets window and pacing rate from the law's.
- *
- * The law's window is its rate times the base RTT. Normally pacing sets the rate, and the window only limits the queue
- * that could build up otherwise. It must not limit the rate: it is a whole number of packets, plus three super-packets,
- * one that TCP is filling, one in the device, one that the receiver is assembling before its ACK. At 2 Mbit/s and 28 ms
- * that is 4.7 packets rounded up to 5, plus 3; at 1 Gbit/s with super-packets, 2334 plus 129.
- *
- * Pacing needs a timer per burst. Without super-packets (TSO) that is one per packet, every 12 us at 1 Gbit/s. So once a
- * flow is past its start, if bursts would be more frequent than MIN_TIMER_INTERVAL_US and the window has at least
- * ACK_CLOCK_MIN_BURSTS, ACKs are the clock, as in the papers' hosts: the law's window without a margin, and no pacing.
+/* Sets window and pacing rate from the law's. Pacing sets the rate, and the window has a margin of three super-packets;
+ * where pacing would need too many timers and the window is large, ACKs are the clock and the window has no margin.
  */
 static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, struct host_connection *c)
 {
@@ -267,7 +237,7 @@ static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, stru
 		burst = 1;
 	large = window >= ACK_CLOCK_MIN_BURSTS * burst;
 	ack_clocked = large && c->source.mode == MAXNET_PRICED && sk->sk_max_pacing_rate == ~0ul &&
-		burst * payload * (1000000 / MIN_TIMER_INTERVAL_US) < rate; /* 16 + 15 bits */
+		      burst * payload * (1000000 / MIN_TIMER_INTERVAL_US) < rate; /* 16 + 15 bits */
 	if (!ack_clocked) {
 		if (large)
 			rate += rate / 4;
@@ -309,8 +279,8 @@ static __always_inline bool host_use_kernel_law(void *sk, const struct host_para
 }
 
 /* Falls back to the kernel's congestion control, with a window and threshold that fit the reason. */
-static __always_inline void host_fall_back(const struct host_params *p, struct tcp_sock *tp,
-					   struct host_connection *c, __u32 reason)
+static __always_inline void host_fall_back(const struct host_params *p, struct tcp_sock *tp, struct host_connection *c,
+					   __u32 reason)
 {
 	__u32 window = tp->snd_cwnd;
 	__u64 base = host_base_rtt(tp);
@@ -342,9 +312,8 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 }
 
-/*
- * Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning. The
- * wait of a delayed ACK counts here as it does in the RTT.
+/* Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning.
+ * The wait of a delayed ACK counts here as it does in the RTT.
  */
 static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp, struct host_round *r)
 {
@@ -359,11 +328,8 @@ static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp,
 		r->forward_delay_ms = more;
 }
 
-/*
- * Returns whether a queue of this length (us) is on the ACK path: the RTT has grown, but the forward delay by less than
- * half of that. Without evidence the answer is no, also if data seem faster than without a queue, because then the peer's
- * clock is not in ms. One clock tick counts in favour of the forward path. Clock drift does no harm, as the base delay
- * is measured again in every round without a queue (host_check_bottleneck()).
+/* Returns whether a queue of this length (us) is on the ACK path: the forward delay has grown by less than half of it,
+ * with one clock tick of tolerance. Not if it fell, because then the peer's clock is not in ms.
  */
 static __always_inline bool host_queue_on_ack_path(const struct host_round *r, __u64 queue, __u64 margin)
 {
@@ -374,20 +340,8 @@ static __always_inline bool host_queue_on_ack_path(const struct host_round *r, _
 	return forward + (__s64)margin + 1000 >= 0 && 2 * (forward + 1000) < (__s64)queue;
 }
 
-/*
- * Checks whether the bottleneck writes no price. Returns the reason to fall back, if there is one.
- *
- * At a priced bottleneck, a standing or overflowing queue means a load y >= C > mu C, so its price rises by at least
- * 1 - mu seconds per second until y < mu C, and from then on the queue falls by at least 1 - mu seconds per second. A
- * queue that does not fall while the price does not rise is elsewhere. No single round shows it: a price takes an RTT to
- * get here and another one to be averaged, and both are noisy. So it takes several rounds with a queue or heavy loss,
- * and both slopes from the first to the last. A slope counts from 1/128 on, so targets up to 0.99 are recognised.
- *
- * These are never a reason: random loss of 1 %, as loss counts from 2 % on; MaxStart's own queue, under which the price
- * rises and then falls; a queue on the ACK path, if there are timestamps.
- *
- * One false alarm remains: a router whose price rises but is still below another one's on the path, as when an idle link
- * fills. The source only receives the highest price.
+/* Checks whether the bottleneck writes no price: a queue or heavy loss for several rounds, while neither the price
+ * rises nor the queue falls. Returns the reason to fall back, if there is one.
  */
 static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c, bool has_echo)
 {
@@ -436,11 +390,7 @@ static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, st
 	return rtt + slope < r->evidence_rtt ? HOST_NO_REASON : HOST_STANDING_QUEUE;
 }
 
-/*
- * Reduces the rate, because the last price is too old: recovery leaves no space for an echo. Fewer packets mean fewer
- * losses and fewer SACK blocks, until an echo arrives and is applied in full. When many flows start at the same time,
- * each at the full spare capacity, this is how they recover.
- */
+/* Reduces the rate, because the last price is too old: recovery leaves no space for an echo. */
 static __always_inline void host_reduce_rate(struct host_connection *c, __u64 by)
 {
 	c->source.rate -= by;
@@ -482,8 +432,7 @@ static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct ho
 	return HOST_NO_REASON;
 }
 
-static __always_inline void host_on_ack(const struct host_params *p, struct tcp_sock *tp,
-					      struct host_connection *c)
+static __always_inline void host_on_ack(const struct host_params *p, struct tcp_sock *tp, struct host_connection *c)
 {
 	__u32 state = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_state);
 	bool recovering = state >= TCP_CA_Recovery;

@@ -52,7 +52,7 @@ static __always_inline __u32 host_option_length(const struct host_params *p, __u
 
 /* Reads the packet's option, or with BPF_LOAD_HDR_OPT_TCP_SYN that of the SYN being answered. */
 static __always_inline void host_read_option(struct bpf_sock_ops *ops, const struct host_params *p, __u64 flags,
-				      struct host_option *option)
+					     struct host_option *option)
 {
 	__u8 b[WATERFILL_OPTION_BOTH_BYTES] = {};
 	int length;
@@ -89,7 +89,7 @@ static __always_inline void host_read_option(struct bpf_sock_ops *ops, const str
 }
 
 static __always_inline int host_write_option(struct bpf_sock_ops *ops, const struct host_params *p,
-				      const struct host_option *option)
+					     const struct host_option *option)
 {
 	__u8 b[WATERFILL_OPTION_BOTH_BYTES] = {};
 
@@ -133,7 +133,8 @@ static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, cons
 	bool requested = host_peer_requests_price(tp, c);
 
 	if (requests && requested) {
-		if (c->receiver.start || (tp->data_segs_in > BIDIRECTIONAL_PACKETS && tp->data_segs_out > BIDIRECTIONAL_PACKETS))
+		if (c->receiver.start ||
+		    (tp->data_segs_in > BIDIRECTIONAL_PACKETS && tp->data_segs_out > BIDIRECTIONAL_PACKETS))
 			return WATERFILL_BOTH;
 		return WATERFILL_FORWARD;
 	}
@@ -144,7 +145,7 @@ static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, cons
 
 /* Returns the option for a packet of an established connection. */
 static __always_inline __u32 host_choose_option(const struct host_params *p, const struct tcp_sock *tp,
-				       struct host_connection *c, bool data)
+						struct host_connection *c, bool data)
 {
 	bool requests = host_requests_price(c) && data; /* ACKs are no load */
 	bool requested = host_peer_requests_price(tp, c);
@@ -224,10 +225,8 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 	}
 }
 
-/*
- * Returns the first time-out of a SYN with the option in jiffies; 0: the kernel's. It is 300 ms instead of a second, as
- * every connection waits for it on a path that drops such SYNs. If it is too short, a second SYN was sent in vain, and
- * the answer to the first still counts.
+/* Returns the first time-out of a SYN with the option, in jiffies: 300 ms instead of a second, as every connection
+ * waits for it on a path that drops such SYNs. 0: the kernel's.
  */
 static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 {
@@ -247,7 +246,7 @@ static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 
 /* Chooses the option of a SYN or SYN-ACK. A SYN-ACK has no socket yet, and echoes the SYN's value. */
 static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, const struct host_params *p,
-						 struct host_option *option)
+						   struct host_option *option)
 {
 	struct bpf_sock *sk = ops->sk;
 	struct host_connection *c;
@@ -349,7 +348,7 @@ static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, c
 
 /* Processes a received option, for either role of this end. */
 static __always_inline void host_receive_option(const struct host_params *p, const struct tcp_sock *tp,
-				      struct host_connection *c, const struct host_option *option)
+						struct host_connection *c, const struct host_option *option)
 {
 	__u32 rtt = host_base_rtt(tp);
 
@@ -370,7 +369,8 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 }
 
 /* Records that a SYN with the option was dropped, or forgets it after a success. */
-static __always_inline void host_update_backoff(const struct tcp_sock *tp, const struct host_connection *c, bool dropped)
+static __always_inline void host_update_backoff(const struct tcp_sock *tp, const struct host_connection *c,
+						bool dropped)
 {
 	struct host_destination destination = {};
 	struct host_backoff backoff = {};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The kernel's own structures, with only the fields that these programs use. Offsets come from the running kernel's type
- * information at load time (CO-RE), so one object works on every kernel that has these fields.
+ * The kernel's own structures, with only the fields that these programs use. Offsets come from the running kernel's
+ * type information at load time (CO-RE), so one object works on every kernel that has these fields.
  */
 #ifndef WATERFILL_KERNEL_H
 #define WATERFILL_KERNEL_H

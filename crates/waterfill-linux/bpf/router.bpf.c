@@ -4,22 +4,15 @@
  * as load, and raises the forward value of its option (wire.h). The law is in maxnet.h; this file handles packets and
  * time.
  *
- * Time. A link's price changes once every dt_p, on a grid that starts when the link is set up. There is no timer: the
- * first packet after an interval's end closes that interval, and all empty ones since in one step, before the packet
- * itself is counted. So a packet's price never depends on when somebody read the state. The clock is
- * bpf_ktime_get_ns(): the coarse clock is cheaper, but advances with the timer tick, which is 4 ms on many kernels.
+ * Time. A link's price changes once every dt_p. The first packet after an interval's end closes that interval, and all
+ * empty ones since in one step, before the packet itself is counted.
  *
- * CPUs. Several may send at once. Arrivals are added atomically, and an interval's sum is taken by an atomic exchange,
- * so each byte counts once. The CPU that gets the lock changes the price; others do not wait, and use the price as it
- * is. Code under the lock cannot fail or sleep. Packets read one word of the law, price_code, which is written whole.
- * Start rates with reservations change the law's state, so they try for the lock for about a microsecond. If that
- * fails, two SYNs may be given the same capacity; the surplus drains within T_0.
+ * CPUs. Arrivals are added atomically. The CPU that gets the lock changes the price; others use the price as it is.
+ * Code under the lock cannot fail or sleep. Packets read one word of the law, price_code, which is written whole.
  *
- * Queue. At the end of an interval the program reads the root qdisc's backlog, where that is one number. It is not
- * with per-CPU queues (pfifo_fast), several queues (mq), offloaded or absent queues (noqueue), or before Linux 6.2.
- * There a virtual queue replaces it: what would wait if the link ran at exactly C. A qdisc counts frames with Ethernet
- * headers: these are subtracted and `overhead_bytes` is added per waiting packet, a super-packet counting as one.
- * Where the qdisc has a size table, its figures are used unchanged.
+ * Queue. The root qdisc's backlog, where that is one number; not with per-CPU queues (pfifo_fast), several queues (mq),
+ * offloaded or absent queues (noqueue), or before Linux 6.2. There a virtual queue replaces it: what would wait if the
+ * link ran at exactly C.
  *
  * Volume. A packet's IP length plus `overhead_bytes`, per segment. A super-packet (GSO) counts as the segments that
  * will be sent: wire_len includes their headers, gso_segs is their number. VLAN tags belong to the link, like
@@ -29,6 +22,8 @@
  * destination options; first fragments), after up to two VLAN tags. Everything else counts as load and is not
  * modified: tunnels, AH, later fragments, options of a wrong length, and segments that TCP-AO or MD5 signs. Only the
  * value's three bytes and TCP's checksum are ever written, and only if the value changes.
+ *
+ * docs/explanation/kernel-programs.md gives the reasons.
  */
 #include "kernel.h"
 #include "wire.h"
@@ -108,8 +103,7 @@ static __always_inline __u64 drain_queue(const struct waterfill_link *link, __u6
 	return n < queue / link->drain_per_interval ? queue - n * link->drain_per_interval : 0;
 }
 
-/*
- * Closes n intervals without arrivals while the queue drains. The price is linear in the queue, so the intervals that
+/* Closes n intervals without arrivals while the queue drains. The price is linear in the queue, so the intervals that
  * end with a queue are one step with their mean queue; the rest are one step without.
  */
 static __always_inline void end_idle_intervals(struct waterfill_link *link, __u64 n)
@@ -181,7 +175,8 @@ struct tcp_position {
 };
 
 /* Finds the IP header after the link header and VLAN tags; -1 if the packet is too short. */
-static __always_inline int find_ip(struct __sk_buff *skb, const struct waterfill_link *link, struct tcp_position *position)
+static __always_inline int find_ip(struct __sk_buff *skb, const struct waterfill_link *link,
+				   struct tcp_position *position)
 {
 	struct {
 		__be16 id, protocol;
@@ -318,8 +313,7 @@ static __always_inline void parse_option(struct options *options, __u32 at, __u3
 	options->value = (__u32)bytes[5] << 16 | (__u32)bytes[6] << 8 | bytes[7];
 }
 
-/*
- * Parses all options, as a signature may come last. It is a global function because the verifier does not track its
+/* Parses all options, as a signature may come last. It is a global function because the verifier does not track its
  * argument's contents: inlined, the verifier would follow every sequence of option offsets.
  */
 __noinline int parse_options(struct options *options)
@@ -359,7 +353,7 @@ static __always_inline int write_field(struct __sk_buff *skb, __u32 tcp, const s
 
 	if (bpf_skb_store_bytes(skb, tcp + option->at, bytes, sizeof(bytes), 0))
 		return -1;
-	/* Not a pseudo-header field: where the device completes the checksum, the field must stay unchanged, and does. */
+	/* Not a pseudo-header field: where the device completes the checksum, this call leaves it alone. */
 	return bpf_l4_csum_replace(skb, tcp + TCP_CHECKSUM, bpf_htonl(option->value << shift),
 				   bpf_htonl(value << shift), 4);
 }
@@ -382,7 +376,8 @@ static __always_inline __u32 new_field(struct waterfill_link *link, __u32 field,
 	return field;
 }
 
-static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *link, const struct tcp_position *position)
+static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *link,
+				 const struct tcp_position *position)
 {
 	struct {
 		__be32 ports, sequence, acknowledgement;
@@ -424,7 +419,8 @@ static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *l
 	value = new_field(link, options.value, tcp.flags & TCP_SYN);
 	if (value == options.value)
 		return;
-	count(link, write_field(skb, position->at, &options, value) ? WATERFILL_COUNT_NO_MEMORY : WATERFILL_COUNT_MARKED);
+	count(link,
+	      write_field(skb, position->at, &options, value) ? WATERFILL_COUNT_NO_MEMORY : WATERFILL_COUNT_MARKED);
 	return;
 malformed:
 	count(link, WATERFILL_COUNT_MALFORMED);

@@ -9,8 +9,8 @@
  * with one value in 8 bytes, or two in 12. A value is the 24-bit field of maxnet-2007 section V: a flag (1 = start
  * rate) and 23 bits. Routers raise the forward value; no router changes the echo, which is the receiver's answer.
  *
- * On request it is the papers' own (Fig. 4, thesis Fig. 6): kind 42, length 8, echo (3 bytes), forward value (3 bytes).
- * IANA has reserved that kind, so it is for closed networks only.
+ * On request it is the papers' own (Fig. 4, thesis Fig. 6): kind 42, length 8, echo (3 bytes), forward value (3
+ * bytes). IANA has reserved that kind, so it is for closed networks only.
  */
 #ifndef WATERFILL_WIRE_H
 #define WATERFILL_WIRE_H

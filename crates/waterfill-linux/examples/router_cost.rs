@@ -49,19 +49,19 @@ mod daemon {
         let udp = ethernet(&[], 0x0800, &ipv4(&[], 0, 17, &segment(Vec::new())));
         let tagged =
             ethernet(&[0x88a8, 0x8100], 0x86dd, &ipv6(&[(60, vec![0; 8])], 6, &segment(forward(raised_before))));
-        let ours = |value| v4(segment([timestamps(), forward(value)].concat()));
+        let maxnet = |value| v4(segment([timestamps(), forward(value)].concat()));
         for (name, frame) in [
             ("UDP", udp),
             ("TCP without options", v4(segment(Vec::new()))),
             ("TCP with timestamps", v4(segment(timestamps()))),
-            ("raised before", ours(raised_before)),
+            ("raised before", maxnet(raised_before)),
             ("raised before, IPv6 after two VLAN tags and an extension header", tagged),
         ] {
             let floor = best(&none, &frame);
             println!(r#"{{"packet": "{name}", "floor_ns": {floor}, "ns": {}}}"#, best(&router, &frame));
         }
         // Repetitions reuse the changed packet, so marking is measured one run at a time.
-        let frame = ours(0);
+        let frame = maxnet(0);
         let mean = |router: &Router| {
             let total: u128 = (0..20_000).map(|_| router.send(&frame, None, 1).unwrap().1.as_nanos()).sum();
             total / 20_000

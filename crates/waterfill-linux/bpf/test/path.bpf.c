@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Paths for tests, one per section, at a device's egress: one writes a constant price and start rate; one drops SYNs with
- * the option; two remove the option, from all packets or from all but the handshake's; one writes random bytes into it.
+ * Paths for tests, one per section, at a device's egress: one writes a constant price and start rate; one drops SYNs
+ * with the option; two remove the option, from all packets or from all but the handshake's; one writes random bytes
+ * into it.
  */
 #include <stdbool.h>
 

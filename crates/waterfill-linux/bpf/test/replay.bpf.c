@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Replays recorded calls of kernel/maxnet.h in the kernel and compares the results with the recorded ones, bit for bit, one
- * record per run. waterfill-laws/examples/maxnet_record.rs defines the records.
+ * Replays recorded calls of kernel/maxnet.h in the kernel and compares the results with the recorded ones, bit for
+ * bit, one record per run. waterfill-laws/examples/maxnet_record.rs defines the records.
  */
 #include "../kernel.h"
 #include "maxnet.h"

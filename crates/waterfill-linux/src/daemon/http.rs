@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn slow_clients_neither_delay_others_nor_stay() {
         let server = server();
-        let begun = Instant::now();
+        let start = Instant::now();
         // One byte per 50 ms: each read is quick, the whole request never ends.
         let slow: Vec<_> = (1..WORKERS)
             .map(|_| {
@@ -199,7 +199,7 @@ mod tests {
                     while client.write_all(b"x").is_ok() {
                         thread::sleep(Duration::from_millis(50));
                     }
-                    begun.elapsed()
+                    start.elapsed()
                 })
             })
             .collect();
@@ -207,7 +207,7 @@ mod tests {
         for _ in 0..10 {
             assert!(exchange(server, b"GET /a HTTP/1.1\r\n\r\n").ends_with("/a"));
         }
-        let served = begun.elapsed();
+        let served = start.elapsed();
         assert!(served < REQUEST_TIME, "waited {served:?} for slow clients");
         for client in slow {
             let lived = client.join().unwrap();

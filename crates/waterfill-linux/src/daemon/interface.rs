@@ -50,11 +50,11 @@ unsafe impl Bytes for HostParams {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostRecord {}
 
-/// Copies a name into a C string of fixed size, shortened to leave room for its final zero.
+/// Copies a name into a C string of fixed size, truncated before its final zero.
 pub(super) fn write_name(into: &mut [i8], name: &str) {
     into.fill(0);
-    let room = into.len() - 1;
-    for (to, from) in into[..room].iter_mut().zip(name.bytes()) {
+    let end = into.len() - 1;
+    for (to, from) in into[..end].iter_mut().zip(name.bytes()) {
         *to = from as i8;
     }
 }

@@ -26,13 +26,13 @@ pub(super) fn run(command: &StatusCommand) -> Result<()> {
     let mut out = io::stdout().lock();
     let screen = command.watch && !command.json && out.is_terminal();
     loop {
-        let begun = Instant::now();
+        let start = Instant::now();
         let mut now = Snapshot::pinned(&pins)?;
         if !command.json && !now.links.is_empty() {
             // The load of one interval jumps between nothing and full when packets come in bursts.
             thread::sleep(LOAD_WINDOW);
             let before = std::mem::replace(&mut now, Snapshot::pinned(&pins)?);
-            measure_load(&mut now, &before, begun.elapsed());
+            measure_load(&mut now, &before, start.elapsed());
         }
         let text = if command.json { serde_json::to_string(&now)? + "\n" } else { tables(&now, &pins) };
         // Cursor home, the text, then erase what a longer one left: no flicker.
@@ -40,7 +40,7 @@ pub(super) fn run(command: &StatusCommand) -> Result<()> {
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() || !command.watch {
             return Ok(()); // a reader that closed the pipe has seen enough
         }
-        thread::sleep(Duration::from_secs(1).saturating_sub(begun.elapsed()));
+        thread::sleep(Duration::from_secs(1).saturating_sub(start.elapsed()));
     }
 }
 

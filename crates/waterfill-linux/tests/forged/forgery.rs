@@ -174,59 +174,59 @@ impl Forger {
         self.below(1 << 24) as u32
     }
 
-    /// Forges an option, in up to `room` bytes. Returns it, and whether the header ends with it.
-    fn forged_option(&mut self, forgery: Forgery, ours: &[u8], room: usize) -> (Vec<u8>, bool) {
-        let length = |n: u8| [&ours[..1], &[n], &ours[2..]].concat();
+    /// Forges an option, in up to `space` bytes. Returns it, and whether the header ends with it.
+    fn forged_option(&mut self, forgery: Forgery, original: &[u8], space: usize) -> (Vec<u8>, bool) {
+        let length = |n: u8| [&original[..1], &[n], &original[2..]].concat();
         let price = |forger: &mut Self| forger.below(START_RATE as usize) as u32;
         let out = match forgery {
-            Zero => with(ours, || 0),
-            Min => with(ours, || 1),
-            Max => with(ours, || START_RATE - 1),
-            Random => with(ours, || price(self)),
+            Zero => with(original, || 0),
+            Min => with(original, || 1),
+            Max => with(original, || START_RATE - 1),
+            Random => with(original, || price(self)),
             StartRate => {
-                let flag = if fields(ours).iter().any(|at| ours[*at] & 0x80 != 0) { 0 } else { START_RATE };
-                with(ours, || flag | price(self))
+                let flag = if fields(original).iter().any(|at| original[*at] & 0x80 != 0) { 0 } else { START_RATE };
+                with(original, || flag | price(self))
             }
-            SecondAfter => [ours, &with(ours, || self.field())].concat(),
-            SecondBefore => [&with(ours, || price(self))[..], ours].concat(),
-            Repeated => ours.repeat(room / ours.len()),
-            OtherKindBefore => [&self.of_other_kind(ours)[..], ours].concat(),
+            SecondAfter => [original, &with(original, || self.field())].concat(),
+            SecondBefore => [&with(original, || price(self))[..], original].concat(),
+            Repeated => original.repeat(space / original.len()),
+            OtherKindBefore => [&self.of_other_kind(original)[..], original].concat(),
             Length0 => length(0),
             Length1 => length(1),
             Length255 => length(255),
             TooShort => length(2 + self.below(6) as u8),
             TooLong => {
-                let more = if ours.len() == 8 { 1 + self.below(3) } else { 1 + self.below(4) };
-                [&length((ours.len() + more) as u8)[..], &vec![7; more]].concat()
+                let more = if original.len() == 8 { 1 + self.below(3) } else { 1 + self.below(4) };
+                [&length((original.len() + more) as u8)[..], &vec![7; more]].concat()
             }
             AllSpace => {
-                let mut out = length(room as u8);
-                out.resize(room, 7);
+                let mut out = length(space as u8);
+                out.resize(space, 7);
                 out
             }
-            UnknownType if ours[0] == 253 => {
-                let mut out = ours.to_vec();
+            UnknownType if original[0] == 253 => {
+                let mut out = original.to_vec();
                 // The type of the other length, or an unknown one.
-                out[4] = [0, 4, 255, if ours.len() == 8 { 3 } else { 1 }][self.below(4)];
+                out[4] = [0, 4, 255, if original.len() == 8 { 3 } else { 1 }][self.below(4)];
                 out
             }
-            OtherExperiment if ours[0] == 253 => {
-                let mut out = ours.to_vec();
+            OtherExperiment if original[0] == 253 => {
+                let mut out = original.to_vec();
                 out[2 + self.below(2)] ^= 1 << self.below(8);
                 out
             }
             UnknownType | OtherExperiment => length(9), // the papers' option has neither type nor ExID
-            OtherKind => self.of_other_kind(ours),
+            OtherKind => self.of_other_kind(original),
             CutAfterKind | CutInValue => {
                 // The header has whole words, so NOPs come first.
-                let keep = if forgery == CutAfterKind { 1 } else { 2 + self.below(ours.len() - 2) };
-                let cut = &ours[..keep];
+                let keep = if forgery == CutAfterKind { 1 } else { 2 + self.below(original.len() - 2) };
+                let cut = &original[..keep];
                 let before = (4 - keep % 4) % 4;
                 return ([&vec![1; before][..], cut].concat(), true);
             }
-            AfterEnd => [&[0][..], ours].concat(),
+            AfterEnd => [&[0][..], original].concat(),
             Noise => {
-                let mut out = vec![0; ours.len()];
+                let mut out = vec![0; original.len()];
                 for byte in &mut out {
                     *byte = self.below(256) as u8;
                 }
@@ -242,23 +242,23 @@ impl Forger {
         (out, false)
     }
 
-    fn of_other_kind(&mut self, ours: &[u8]) -> Vec<u8> {
+    fn of_other_kind(&mut self, original: &[u8]) -> Vec<u8> {
         let value = self.field().to_be_bytes();
-        let kind: &[u8] = if ours[0] == 42 { &[253, 8, EXID[0], EXID[1], 2] } else { &[42, 8, 0, 0, 9] };
+        let kind: &[u8] = if original[0] == 42 { &[253, 8, EXID[0], EXID[1], 2] } else { &[42, 8, 0, 0, 9] };
         [kind, &value[1..]].concat()
     }
 
     /// Forges a frame's option; `None` if it has none, or the forgery does not fit.
     pub(crate) fn forge(&mut self, forgery: Forgery, frame: &[u8], segment: &Segment, kind: u8) -> Option<Vec<u8>> {
         let pieces = split(&frame[segment.tcp + 20..segment.data])?;
-        let ours = *pieces.iter().find(|option| is_maxnet(option, kind))?;
+        let original = *pieces.iter().find(|option| is_maxnet(option, kind))?;
         let mut options: Vec<u8> = Vec::with_capacity(MAX_OPTION_BYTES);
         for other in pieces.iter().filter(|option| !is_maxnet(option, kind)) {
             options.extend(*other);
         }
         // Timestamps have ten bytes; a MaxNet option starts at a whole word, as hosts send it.
         options.resize(options.len().next_multiple_of(4), 1);
-        let (forged, is_end) = self.forged_option(forgery, ours, MAX_OPTION_BYTES - options.len());
+        let (forged, is_end) = self.forged_option(forgery, original, MAX_OPTION_BYTES - options.len());
         options.extend(forged);
         if options.len() > MAX_OPTION_BYTES {
             return None;
@@ -301,7 +301,7 @@ impl Segment {
             out[16..18].copy_from_slice(&length.to_be_bytes());
             out[24..26].fill(0);
             let sum = sum(&out[14..34]);
-            // The sum of ten words carries up to nine, and then once more.
+            // The sum of ten words carries up to nine, and then another one.
             let once = (sum & 0xffff) + (sum >> 16);
             let folded = (once & 0xffff) + (once >> 16);
             out[24..26].copy_from_slice(&(!(folded as u16)).to_be_bytes());

@@ -88,19 +88,19 @@ fn the_price_equals_the_laws_price() {
             law.set(rate, mu);
         }
         // Up to what the link carries, so that nothing waits: then every step is exact.
-        let room = rate / 8000;
+        let free = rate / 8000;
         let packets = random.next_u64() % 12;
         let mut bytes = 0;
         for i in 0..packets {
-            let volume = (random.next_u64() % 3000).min(room - bytes);
+            let volume = (random.next_u64() % 3000).min(free - bytes);
             bytes += volume;
             let found = arrive(interval_end - 900_000 + i * 50_000, volume);
             assert_eq!(found.attachment.price, law.price(), "round {round}");
         }
         // Full for thousands of intervals: the price rises well above its minimum.
         if round % 3000 > 600 && packets > 0 {
-            arrive(interval_end - 1, room - bytes);
-            bytes = room;
+            arrive(interval_end - 1, free - bytes);
+            bytes = free;
         }
         law.tick(bytes, 0);
         let idle = if random.next_u64() % 8 == 0 { random.next_u64() % 40 } else { 0 };
