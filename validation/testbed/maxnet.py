@@ -1,11 +1,12 @@
-"""MaxNet on the running kernel against what is asked of it: `make linux-maxnet`.
+"""Compare MaxNet on the running kernel with its requirements: `make linux-maxnet`.
 
 `python -m validation.testbed.maxnet [-o DIR] [--only GLOB] [--times X] [--show]`. The cells are in
-`maxnet_cells`, what no scenario can say in `maxnet_special`. Each run is kept in
-DIR/<cell>@<backend> as soon as it is there, so that what was interrupted goes on where it stopped;
-a run on linux whose checks failed is shown with that, and run again the next time. DIR/table.md
-holds every goal with its number, DIR/verdicts.json the same for machines, DIR/<cell>.png and .svg
-the curves of all backends, DIR/fig14.png and .svg rates over loss.
+`maxnet_cells`, what no scenario can express in `maxnet_special`. Each run is kept in
+DIR/<cell>@<backend> at once, so an interrupted comparison continues. A run on linux that failed its
+checks is marked in the table, and repeated the next time.
+
+DIR/table.md has every goal with its measured value, DIR/verdicts.json the same as JSON,
+DIR/<cell>.png and .svg the curves of all backends, DIR/fig14.png and .svg rates over loss.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ from waterfill.runs.progress import Bar
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
 from waterfill.testbed import checks, daemon
 
-# What one of a unit is in SI.
+# The size of each unit in SI.
 _UNITS = {"": 1.0, "%": 0.01, "ms": 1e-3, "ns": 1e-9, "Mbit/s": 1e6}
 
 
@@ -42,13 +43,13 @@ _UNITS = {"": 1.0, "%": 0.01, "ms": 1e-3, "ns": 1e-9, "Mbit/s": 1e6}
 
 
 def drops_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Packets that a link's queue dropped in a window."""
+    """Return the packets that a link's queue dropped in a window."""
     _, drops = sampled(result, "links", link, "drops", start_s, stop_s)
     return float(drops.sum()) if len(drops) else None
 
 
 def unequal(result: Result, *, flows: list[str], start_s: float, stop_s: float) -> float | None:
-    """How far the farthest of these flows' mean rates is from their mean, as a share of it."""
+    """Return the largest deviation of these flows' mean rates from their mean, relative to it."""
     rates = [flow_measures.rate_over(result, flow=f, start_s=start_s, stop_s=stop_s) for f in flows]
     known = np.array([rate for rate in rates if rate is not None])
     if len(known) < len(flows) or not known.mean():
@@ -60,24 +61,24 @@ _OWN: Mapping[str, Callable[..., float | None]] = {"drops_over": drops_over, "un
 
 
 def measured(result: Result, name: str, args: Mapping[str, object]) -> float | None:
-    """A measure by its name, in SI."""
+    """Return a measure of a run by the measure's name, in SI units."""
     own = _OWN.get(name)
     function: Callable[..., float | None] = own or MEASURES[name].function
     return function(result, **args)
 
 
-# --- runs and what they are held to -------------------------------------------------------------
+# --- runs and goals -----------------------------------------------------------------------------
 
 
 class Runs:
-    """Cells and where their runs are kept."""
+    """Runs cells, and keeps the runs in a folder."""
 
     def __init__(self, folder: Path, cells: Iterable[Cell], times: float = 1.0) -> None:
         self.folder, self.times = folder, times
         self.cells = {cell.name: cell for cell in cells}
 
     def kept(self, cell: Cell, backend: Backend) -> Result | None:
-        """A run that is there, of this very scenario, whatever its checks say."""
+        """Return the kept run of this exact scenario, valid or not; None if there is none."""
         folder = self._folder(cell, backend)
         try:
             found = StoredResult(folder)
@@ -85,13 +86,13 @@ class Runs:
             return None
         return found if found.scenario_toml == cell.scenario(backend).to_toml() else None
 
-    def believed(self, cell: Cell, backend: Backend) -> bool:
-        """Whether a run is there that passed its checks."""
+    def valid(self, cell: Cell, backend: Backend) -> bool:
+        """Return whether there is a run that passed its checks."""
         run = self.kept(cell, backend)
         return run is not None and not failed(run)
 
     def run(self, cell: Cell, backend: Backend) -> Result:
-        """Runs a cell on a backend and keeps the answer, whole or not at all."""
+        """Run a cell on a backend and keep the result, atomically."""
         scenario = cell.scenario(backend)
         with Bar(f"{cell.name}@{backend}") as bar:
             result = backends.run(scenario, on=backend, progress=bar)
@@ -110,10 +111,10 @@ class Runs:
     def _folder(self, cell: Cell, backend: str) -> Path:
         return self.folder / f"{cell.name}@{backend}"
 
-    # --- what no scenario can say
+    # --- what no scenario can express
 
     def special(self, name: str, times: float) -> Document | None:
-        """An experiment's kept answer."""
+        """Return the kept result of a special experiment; None if there is none of this length."""
         try:
             found: Document = json.loads((self.folder / f"{name}.json").read_text())
         except (OSError, ValueError):
@@ -121,7 +122,7 @@ class Runs:
         return found if found["times"] == times else None
 
     def run_special(self, name: str, times: float) -> None:
-        """Runs one and keeps its answer."""
+        """Run a special experiment and keep its result."""
         print(f"{name}: {SPECIALS[name][0]}", file=sys.stderr)
         answer = {"times": times, "goals": maxnet_special.run(name, times)}
         write_text(self.folder / f"{name}.json", to_json(answer) + "\n")
@@ -129,21 +130,21 @@ class Runs:
     # --- goals
 
     def value(self, cell: Cell, of: Of) -> float | None:
-        """A number of a run; None where there is no such run."""
+        """Return a measure of a run; None if there is no such run."""
         where = self.cells[of.cell] if of.cell else cell
         run = self.kept(where, of.backend)
         return None if run is None else measured(run, of.measure, where.arguments(of))
 
     def verdict(self, cell: Cell, goal: Goal) -> Document:
-        """A goal's number, its reference, and whether it is reached; None where it is not known."""
+        """Return a goal's measured value, its reference, and whether it is met (None: unknown)."""
         got = self.value(cell, goal.what)
         reference = self.value(cell, goal.to) if isinstance(goal.to, Of) else goal.to
         return {"goal": goal.name, "unit": goal.unit, "kind": goal.kind, "measured": got,
                 "reference": reference, "within": goal.within, "scale": goal.scale,
-                "ok": reached(goal, got, reference)}  # fmt: skip
+                "ok": met(goal, got, reference)}  # fmt: skip
 
     def document(self) -> Document:
-        """Every cell's verdicts, and what its run on linux says of itself."""
+        """Return every cell's verdicts, and which checks its run on linux failed."""
         found: Document = {}
         for cell in self.cells.values():
             run = self.kept(cell, "linux")
@@ -161,7 +162,7 @@ class Runs:
         return found
 
     def draw(self, cell: Cell) -> None:
-        """The cell's figure of the runs that are there."""
+        """Draw the cell's figure from the kept runs."""
         runs: dict[str, Result] = {
             backend: run
             for backend in cell.backends
@@ -171,7 +172,7 @@ class Runs:
             maxnet_plots.save(maxnet_plots.curves(cell, runs), self.folder / cell.name)
 
     def draw_losses(self) -> None:
-        """Rates over loss, of every law, where all cells of it have run."""
+        """Draw the rates of every law over loss, from the kept runs."""
         points: dict[str, list[tuple[float, str, float]]] = {}
         for loss in maxnet_cells.LOSSES:
             cell = self.cells[maxnet_cells.loss_name(loss)]
@@ -186,12 +187,12 @@ class Runs:
 
 
 def failed(run: Result) -> list[str]:
-    """The names of a run's checks that failed."""
+    """Return the names of the checks that a run failed."""
     return [check["name"] for check in run.summary.get("checks", ()) if not check["ok"]]
 
 
-def reached(goal: Goal, got: float | None, reference: float | None) -> bool | None:
-    """Whether a number is what is asked; None where nothing is, or where a number is missing."""
+def met(goal: Goal, got: float | None, reference: float | None) -> bool | None:
+    """Return whether a goal is met; None if it has no reference or no measured value."""
     if goal.kind == "shown" or got is None or reference is None or not math.isfinite(got):
         return None
     wanted = reference * goal.scale
@@ -204,19 +205,19 @@ def reached(goal: Goal, got: float | None, reference: float | None) -> bool | No
 
 
 def table(document: Document) -> str:
-    """All goals as Markdown: a heading a cell, a line a goal."""
+    """Return all goals as Markdown: one heading per cell, one row per goal."""
     lines = []
     for name, cell in document.items():
         lines += [f"## {name}: {cell['title']}", ""]
         notes = [cell["differs"]] if cell["differs"] else []
         if cell["times"] != 1:
-            notes.append(f"a trial, in {cell['times']:g} of its time")
+            notes.append(f"a trial, of {cell['times']:g} times the length")
         if cell["checks_failed"]:
-            notes.append(f"not to be believed: {', '.join(cell['checks_failed'])}")
+            notes.append(f"invalid, failed checks: {', '.join(cell['checks_failed'])}")
         if not cell["ran"]:
             notes.append("not run")
         lines += [f"{'; '.join(notes)}.", ""] if notes else []
-        lines += ["| | measured | asked | |", "|---|--:|---|---|"]
+        lines += ["| | measured | required | met |", "|---|--:|---|---|"]
         lines += [_row(goal) for goal in cell["goals"]]
         lines.append("")
     return "\n".join(lines)
@@ -250,7 +251,7 @@ def _asked(goal: Document) -> str:
 
 
 def missing(specials: Iterable[str]) -> str | None:
-    """What this machine lacks to run cells, and these experiments beside them."""
+    """Return what this host lacks to run cells and these experiments; None if nothing."""
     if daemon.binary() is None:
         return "the daemon waterfilld beside this Python (make build), got none"
     wanted = [maxnet_special.missing(name) for name in specials]
@@ -258,14 +259,23 @@ def missing(specials: Iterable[str]) -> str | None:
 
 
 def main() -> int:
-    """The command line; the exit code: 0 when every goal is reached, 1 when one is not."""
+    """Run the command; return 0 if every goal is met, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m validation.testbed.maxnet", description=__doc__
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/linux-maxnet"))
-    parser.add_argument("--only", default="*", metavar="GLOB", help="of names: 'fig1[01]*'")
-    parser.add_argument("--times", type=float, default=1.0, help="of every length: below 1 a trial")
-    parser.add_argument("--show", action="store_true", help="run nothing")
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", default=Path("out/linux-maxnet"),
+        help="where results are kept",
+    )  # fmt: skip
+    parser.add_argument("--only", default="*", metavar="GLOB", help="only these cells: 'fig1[01]*'")
+    parser.add_argument(
+        "--times",
+        type=float,
+        default=1.0,
+        metavar="X",
+        help="factor on all times: below 1 for a trial",
+    )
+    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
     options = parser.parse_args()
     every = [cell.shorter(options.times) for cell in maxnet_cells.cells()]
     names = [*(cell.name for cell in every), *SPECIALS]
@@ -281,7 +291,7 @@ def main() -> int:
         if not options.show:
             _run(runs, chosen)
     except KeyboardInterrupt:
-        print("interrupted; the next start goes on here", file=sys.stderr)
+        print("interrupted; the next start continues here", file=sys.stderr)
         return 130
     except (InputError, RunError) as error:
         print(error, file=sys.stderr)
@@ -290,12 +300,12 @@ def main() -> int:
     mine = {name: document[name] for name in chosen}
     print(table(mine))
     verdicts = [goal["ok"] for cell in mine.values() for goal in cell["goals"]]
-    sound = all(cell["ran"] and not cell["checks_failed"] for cell in mine.values())
-    return 0 if sound and False not in verdicts else 1
+    valid = all(cell["ran"] and not cell["checks_failed"] for cell in mine.values())
+    return 0 if valid and False not in verdicts else 1
 
 
 def _run(runs: Runs, chosen: Iterable[str]) -> None:
-    """Whatever is not there yet."""
+    """Run whatever has no valid result yet."""
     for name in chosen:
         if name in SPECIALS:
             if runs.special(name, runs.times) is None:
@@ -304,13 +314,13 @@ def _run(runs: Runs, chosen: Iterable[str]) -> None:
             continue
         cell = runs.cells[name]
         for backend in cell.backends:
-            if not runs.believed(cell, backend):
+            if not runs.valid(cell, backend):
                 runs.run(cell, backend)
         write(runs, cell)
 
 
 def write(runs: Runs, cell: Cell | None) -> None:
-    """The table so far, and the figures that a cell is in."""
+    """Write the table so far, and the figures that show a cell."""
     document = runs.document()
     write_text(runs.folder / "verdicts.json", to_json(document) + "\n")
     write_text(runs.folder / "table.md", table(document))

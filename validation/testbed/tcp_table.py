@@ -1,20 +1,20 @@
-"""The kernel's TCPs against the simulator's, cell by cell: `make testbed-table`.
+"""Compare the kernel's TCPs with the simulator's, cell by cell: `make testbed-table`.
 
-`python -m validation.testbed.tcp_table [-o DIR] [--only WORD] [--seconds S]`. A cell is one
-scenario under one protocol, run on both backends. Each answer is kept in DIR as soon as it is
-there, so that a table that was interrupted goes on where it stopped; a run on linux whose checks
-failed is kept apart and run again the next time. DIR/table.md is the table so far.
+`python -m validation.testbed.tcp_table [-o DIR] [--only GLOB] [--seconds S]`. A cell is one
+scenario under one protocol, run on both backends. Each result is kept in DIR at once, so an
+interrupted table continues. A run on linux that failed its checks is no result and is repeated the
+next time. DIR/table.md is the table so far.
 
-Two figures are compared. The mean rate, of each group of flows, shall agree within 10 %; the mean
-queueing delay, which is the mean queue over the link's rate, within 20 % or 1 ms. The simulator
-runs each cell SEEDS times, its flows starting within a round trip of each other and its losses
-falling differently each time; what is compared is the mean. A minute of a TCP is a sample too: a
-hundred losses fix Reno's mean rate to a few per cent, and flows that share a full buffer keep for
-minutes what their start gave them. So where the kernel's one run is outside the tolerance, the
-table says whether it is within the simulator's own spread (two standard deviations).
+Two quantities are compared: the mean rate of each group of flows, within 10 %, and the mean
+queueing delay (the mean queue over the link's rate), within 20 % or 1 ms. The simulator's value is
+the mean of SEEDS runs, whose flows start within one RTT of each other and whose losses differ. A
+run of a minute is a sample itself: a hundred losses determine Reno's mean rate to a few per cent,
+and flows that share a full buffer keep the shares of their start for minutes. So if the kernel's
+one run is outside the tolerance, the table says whether it is within the simulator's own spread
+(two standard deviations).
 
-Where losses are random, a second table takes out what is no matter of the law: rate times round
-trip times the square root of the loss that fell in the run.
+For random losses a second table removes what does not depend on the law: it compares rate × RTT ×
+the square root of the loss rate of the run.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ from waterfill.testbed import checks, kernel
 # The kernel's reno with SACK, as it ships, is `sack`.
 PROTOCOLS = ("sack", "cubic", "bbr")
 RATES = {"100M": 100e6, "1G": 1e9}
-# At 1 Gbit/s packets are larger: two processors carry 60,000 a second with all their hosts, routers
-# and the delay line, not the 83,000 of 1500 bytes.
+# Packets are larger at 1 Gbit/s: two CPUs with all hosts, routers and the delay line carry 60,000
+# packets per second, not the 83,000 of 1500 bytes.
 PACKET_BYTES = {"100M": 1500, "1G": 9000}
 RATE_WITHIN = 0.10
 DELAY_WITHIN, DELAY_WITHIN_S = 0.20, 1e-3
 RTT_S = 0.028
-LEAST_S = 60.0
+MIN_S = 60.0
 LOSSES = 100
 SEEDS = 20
 SPREADS = 2.0
 
-# What each case changes of one flow with a buffer of one bandwidth-delay product.
+# What each case changes, compared with one flow and a buffer of one bandwidth-delay product.
 CASES: dict[str, Document] = {
     "one": {},
     "four": {"count": 4},
@@ -74,24 +74,24 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """Its file's name, and what `--only` matches."""
+        """The name of its file, which `--only` matches."""
         return f"{self.case}-{self.rate}-{self.protocol}"
 
     def seconds(self) -> float:
-        """As long as 100 losses need, at least 60 s."""
+        """Return the length of a run: until 100 losses are expected, at least 60 s."""
         loss = CASES[self.case].get("loss")
         if loss is None:
-            return LEAST_S
+            return MIN_S
         packets_per_s = RATES[self.rate] / (8 * PACKET_BYTES[self.rate])
         if self.protocol != "bbr":
-            # Reno's mean rate, √(3/2p) packets a round trip; CUBIC's is no less.
+            # Reno's mean rate is √(3/2p) packets per RTT; CUBIC's is not lower.
             packets_per_s = min(packets_per_s, math.sqrt(1.5 / loss) / RTT_S)
-        return max(LEAST_S, float(math.ceil(LOSSES / float(loss) / packets_per_s)))
+        return max(MIN_S, float(math.ceil(LOSSES / float(loss) / packets_per_s)))
 
     def scenario(self, seconds: float | None = None, seed: int = 0) -> Document:
-        """The scenario as a dictionary; measured over its last two thirds.
+        """Return the scenario as a dictionary; it is measured over its last two thirds.
 
-        Seed 0 starts all flows at once, others each at a random time of the first round trip.
+        With seed 0 all flows start at once, with others each at a random time in the first RTT.
         """
         change = CASES[self.case]
         length_s = self.seconds() if seconds is None else seconds
@@ -121,14 +121,15 @@ class Cell:
 
 
 def cells() -> list[Cell]:
-    """The whole grid, the slow rate first."""
+    """Return all cells, the slow rate first."""
     return [Cell(c, r, p) for r in RATES for c in CASES for p in PROTOCOLS]
 
 
 def figures(run: Document) -> Document:
-    """What is compared of a run: mean rates by group (bit/s), the link's mean queue (bytes).
+    """Return what is compared of a run.
 
-    And the first flow's mean round trip (s), and how many packets were lost at random in how long.
+    That is mean rates by group (bit/s), the link's mean queue (bytes), the first flow's mean RTT
+    (s), and how many packets were lost at random in which time (s).
     """
     groups: dict[str, list[float]] = {}
     for flow in run["flows"]:
@@ -146,9 +147,9 @@ def figures(run: Document) -> Document:
 
 
 def verdict(sims: Sequence[Document], linux: Document, rate_bps: float) -> Document:
-    """A cell's runs held against each other, as `figures`: of linux one, of sim the mean of many.
+    """Compare one run on linux with the mean of several of the simulator, all as `figures`.
 
-    Differences of rate are shares of the simulator's mean, delays in s.
+    Differences of rates are relative to the simulator's mean; delays are in s.
     """
     delays_s = [8 * f["queue_bytes"] / rate_bps for f in sims]
     delay_s, found_s = statistics.fmean(delays_s), 8 * linux["queue_bytes"] / rate_bps
@@ -174,9 +175,9 @@ def verdict(sims: Sequence[Document], linux: Document, rate_bps: float) -> Docum
 
 
 def window_of_loss(found: Document, packet_bytes: int) -> float:
-    """A flow's mean window where losses are random, in packets, times the root of their share.
+    """Return a flow's mean window (packets) times the square root of the loss rate.
 
-    Of Reno √(3/2), whatever the round trip and the loss [Mathis, Semke, Mahdavi, Ott 1997].
+    For Reno it is √(3/2) for any RTT and loss rate [Mathis, Semke, Mahdavi, Ott 1997].
     """
     packets_per_s = sum(found["rates_bps"].values()) / (8 * packet_bytes)
     share = found["lost"] / (packets_per_s * found["measured_s"])
@@ -188,32 +189,32 @@ def _spread(values: Sequence[float]) -> float:
 
 
 class Table:
-    """Cells and where their runs are kept."""
+    """Runs cells and keeps their results in a folder."""
 
     def __init__(self, folder: Path, seconds: float | None = None) -> None:
         self.folder, self.seconds = folder, seconds
 
     def kept(self, cell: Cell, backend: str) -> list[Document] | None:
-        """The figures that are there, of this very scenario, and are to be believed."""
+        """Return the kept figures of this exact scenario; None unless they passed their checks."""
         try:
             document: Document = json.loads(self._path(cell, backend).read_text())
         except (OSError, ValueError):
             return None
         asked = cell.scenario(self.seconds)
         if backend == "linux":
-            # The kernel's parameters are its own.
+            # The parameters are the kernel's own.
             asked["params"] = document["cell"]["params"]
         if document["cell"] != asked:
             return None
         if backend == "linux":
             return None if failed(document["run"]) else [figures(document["run"])]
         found: list[Document] = document.get("figures", [])
-        # An older version kept less, which only the second table needs.
+        # Results of an older version lack what only the second table needs.
         whole = CASES[cell.case].get("loss") is None or all("rtt_s" in f for f in found)
         return found if len(found) == SEEDS and whole else None
 
     def run(self, cell: Cell, backend: str) -> None:
-        """Runs a cell on a backend and keeps the answer."""
+        """Run a cell on a backend and keep the result."""
         cell_document = cell.scenario(self.seconds)
         document: Document = {"cell": cell_document}
         if backend == "linux":
@@ -234,9 +235,9 @@ class Table:
         return self.folder / f"{cell.name}@{backend}.json"
 
     def rows(self, chosen: list[Cell]) -> Iterator[str]:
-        """The lines of the Markdown table."""
+        """Return the lines of the Markdown table."""
         yield ("| cell | protocol | rate sim Mbit/s | linux | difference | queueing delay sim ms "
-               "| linux | resent sim | linux | agree |")  # fmt: skip
+               "| linux | retransmitted sim | linux | agree |")  # fmt: skip
         yield "|---|---|" + "--:|" * 7 + "---|"
         for cell in chosen:
             sims, linux = (self.kept(cell, backend) for backend in ("sim", "linux"))
@@ -248,9 +249,9 @@ class Table:
             yield f"{head} {_cells(found)} |"
 
     def losses(self, chosen: list[Cell]) -> Iterator[str]:
-        """The lines of the second table: one flow under random loss, by Reno or CUBIC."""
-        yield ("| cell | protocol | round trip sim ms | linux | lost sim | linux "
-               "| rate × round trip × √lost, sim packets | linux | difference |")  # fmt: skip
+        """Return the lines of the second table: one Reno or CUBIC flow under random loss."""
+        yield ("| cell | protocol | RTT sim ms | linux | lost sim | linux "
+               "| rate × RTT × √loss, sim packets | linux | difference |")  # fmt: skip
         yield "|---|---|" + "--:|" * 7
         for cell in chosen:
             if CASES[cell.case].get("loss") is None or cell.protocol == "bbr":
@@ -274,11 +275,11 @@ class Table:
         except (OSError, ValueError):
             return "not run"
         bad = ", ".join(failed(document["run"]))
-        return f"not believed: {bad}" if bad else "not run"
+        return f"failed checks: {bad}" if bad else "not run"
 
 
 def failed(run: Document) -> list[str]:
-    """The names of a run's checks that failed."""
+    """Return the names of the checks that a run failed."""
     return [check["name"] for check in run.get("checks", ()) if not check["ok"]]
 
 
@@ -299,7 +300,7 @@ def _cells(found: Document) -> str:
 
 
 def word(found: Document) -> str:
-    """The verdict in a word or a few."""
+    """Return the verdict as a few words for the table."""
     apart = {name: found[f"{name}_within_spread"] for name in ("rate", "delay")
              if not found[f"{name}_ok"]}  # fmt: skip
     if not apart:
@@ -309,14 +310,23 @@ def word(found: Document) -> str:
 
 
 def main() -> int:
-    """The exit code: 0 when every cell agrees or is within the spread, 1 when one does not."""
+    """Run the command; return 0 if every cell agrees or is within the spread, else 1."""
     parser = argparse.ArgumentParser(
         prog="python -m validation.testbed.tcp_table", description=__doc__
     )
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/testbed-table"))
-    parser.add_argument("--only", default="*", metavar="GLOB", help="of cells: 'one-100M-*'")
-    parser.add_argument("--seconds", type=float, help="shorter cells, to try the machine")
-    parser.add_argument("--show", action="store_true", help="run nothing")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="DIR",
+        default=Path("out/testbed-table"),
+        help="where results are kept",
+    )
+    parser.add_argument(
+        "--only", default="*", metavar="GLOB", help="only these cells: 'one-100M-*'"
+    )
+    parser.add_argument("--seconds", type=float, help="length of every cell, to try the host")
+    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
     options = parser.parse_args()
     chosen = [cell for cell in cells() if fnmatch.fnmatch(cell.name, options.only)]
     table = Table(make_directory(options.output), options.seconds)
@@ -333,7 +343,7 @@ def main() -> int:
             lines = [*table.rows(cells()), "", *table.losses(cells())]
             write_text(table.folder / "table.md", "\n".join(lines) + "\n")
     except KeyboardInterrupt:
-        print("interrupted; the next start goes on here", file=sys.stderr)
+        print("interrupted; the next start continues here", file=sys.stderr)
         return 130
     except (InputError, RunError) as error:
         print(error, file=sys.stderr)

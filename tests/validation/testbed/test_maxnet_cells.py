@@ -1,4 +1,4 @@
-"""MaxNet's experiments as data: that they are what they say, and that verdicts follow numbers."""
+"""MaxNet's experiments as data: their scenarios are valid, and verdicts follow from numbers."""
 
 from __future__ import annotations
 
@@ -106,18 +106,18 @@ def test_a_trial_is_shorter_in_every_time_but_the_round_trips():
         ("shown", 1.0, None, None), ("near", None, 10.0, None), ("near", 1.0, None, None),
     ],
 )  # fmt: skip
-def test_a_goal_is_reached_or_not_or_not_known(kind, got, reference, ok):
+def test_a_goal_is_met_or_not_or_unknown(kind, got, reference, ok):
     goal = Goal("g", Of("rate_over", {}), "", kind, reference, 0.05)
-    assert maxnet.reached(goal, got, reference) is ok
+    assert maxnet.met(goal, got, reference) is ok
 
 
-def test_a_reference_may_count_in_part():
+def test_a_reference_can_be_scaled():
     goal = Goal("g", Of("rate_over", {}), "", "least", 100.0, scale=0.95)
-    assert maxnet.reached(goal, 95.0, 100.0) is True
-    assert maxnet.reached(goal, 94.0, 100.0) is False
+    assert maxnet.met(goal, 95.0, 100.0) is True
+    assert maxnet.met(goal, 94.0, 100.0) is False
 
 
-def test_a_special_goal_knows_its_verdict():
+def test_verdicts_of_special_goals():
     assert maxnet_special.goal("g", 5.0, least=4.0)["ok"] is True
     assert maxnet_special.goal("g", 5.0, most=4.0)["ok"] is False
     assert maxnet_special.goal("g", None, near=4.0)["ok"] is False
@@ -127,19 +127,19 @@ def test_a_special_goal_knows_its_verdict():
 # --- runs -------------------------------------------------------------------------------------
 
 
-def test_runs_are_kept_whole_measured_and_taken_up_again(tmp_path):
+def test_runs_are_kept_measured_and_reused(tmp_path):
     cell = small(backends=("sim", "linux"))
     runs = maxnet.Runs(tmp_path, [cell])
     assert runs.kept(cell, "sim") is None
     runs.run(cell, "sim")
     kept = runs.kept(cell, "sim")
     assert isinstance(kept, StoredResult)
-    assert runs.believed(cell, "sim")
+    assert runs.valid(cell, "sim")
     document = runs.document()["small"]
     rate, drops, kernel = document["goals"]
     assert rate["measured"] == pytest.approx(9e6, rel=0.1)
     assert rate["ok"] is True
-    # A queue of five packets is no place for CUBIC's slow start.
+    # A queue of five packets is too small for CUBIC's slow start.
     assert drops["measured"] >= 1
     assert (kernel["measured"], kernel["ok"]) == (None, None)
     assert not document["ran"]  # on the kernel
@@ -163,7 +163,7 @@ def test_a_figure_has_every_backend_and_every_panel(tmp_path):
     assert [path.suffix for path in written] == [".png", ".svg"]
 
 
-def test_rates_over_loss_are_a_line_a_law_and_backend():
+def test_rates_over_loss_have_one_line_per_law_and_backend():
     points = {
         "maxnet": [(0.001, "linux", 9e8), (0.0, "linux", 9.3e8), (0.0, "sim", 9.4e8)],
         "cubic": [(0.0, "sim", 8e8)],
@@ -174,15 +174,15 @@ def test_rates_over_loss_are_a_line_a_law_and_backend():
     assert list(lines["maxnet, kernel"].get_xdata()) == pytest.approx([0.0, 0.1])
 
 
-def test_unequal_is_the_farthest_rate_from_the_mean(tmp_path):
+def test_unequal_is_the_largest_deviation_from_the_mean(tmp_path):
     result = maxnet.Runs(tmp_path, [small()]).run(small(), "sim")
     window = {"start_s": 0.2, "stop_s": 0.8}
     assert maxnet.unequal(result, flows=["f"], **window) == 0.0
-    # g has not begun: its rate is nothing, the mean half of f's.
+    # g has not started: its rate is zero, the mean half of f's.
     assert maxnet.unequal(result, flows=["f", "g"], **window) == pytest.approx(1.0)
 
 
-def test_a_special_answer_is_kept_for_its_own_length(tmp_path, monkeypatch):
+def test_a_special_result_is_kept_for_its_own_length(tmp_path, monkeypatch):
     runs = maxnet.Runs(tmp_path, [], 1.0)
     goals = [maxnet_special.goal("flows", 500.0, least=500)]
     monkeypatch.setattr(maxnet_special, "run", lambda name, times: goals)
@@ -207,7 +207,7 @@ def test_the_command_line_says_what_is_missing_or_unknown(monkeypatch, capsys, t
     assert "Fig. 12" in capsys.readouterr().out
 
 
-def test_shares_of_a_file_of_chance_are_its_hash(tmp_path):
+def test_a_random_file_has_the_hash_it_is_said_to_have(tmp_path):
     import hashlib
 
     path = tmp_path / "data"

@@ -54,8 +54,8 @@ def test_outside_the_tolerance_a_run_may_be_within_the_simulators_own_spread():
     assert tcp_table.word(verdict(sims, run_of([139e6], 160_000))) == "**no: rate and delay**"
 
 
-def test_where_losses_are_random_round_trip_and_loss_are_taken_out(tmp_path, monkeypatch):
-    # 10 Mbit/s: 833.3 packets/s, 25 in a round trip of 30 ms, of which 1 in 833.3 was lost.
+def test_rtt_and_loss_rate_are_divided_out_of_random_losses(tmp_path, monkeypatch):
+    # 10 Mbit/s: 833.3 packets/s, 25 per RTT of 30 ms, of which 1 in 833.3 was lost.
     found = tcp_table.window_of_loss(tcp_table.figures(run_of([10e6], 0)), 1500)
     assert found == pytest.approx(25 / 833.333**0.5)
     cell = tcp_table.Cell("loss-1e-3", "100M", "sack")
@@ -66,7 +66,7 @@ def test_where_losses_are_random_round_trip_and_loss_are_taken_out(tmp_path, mon
         )
         mine.run(cell, on)
     (row,) = list(mine.losses([cell, tcp_table.Cell("one", "100M", "sack")]))[2:]
-    # As often lost of more packets: the share is smaller, so 1.1 of the window, not 1.21.
+    # The same losses of more packets: the loss rate is smaller, so 1.1 of the window, not 1.21.
     assert row.endswith("| 0.866 ± 0.0% | 0.953 | +10.0% |")
 
 
@@ -85,9 +85,7 @@ def test_a_cell_lasts_as_long_as_its_losses_need():
     assert len({cell.name for cell in tcp_table.cells()}) == len(tcp_table.cells()) == 42
 
 
-def test_kept_runs_are_taken_up_again_unless_they_failed_or_are_of_another_scenario(
-    tmp_path, monkeypatch
-):
+def test_kept_runs_are_reused_unless_they_failed_or_are_of_another_scenario(tmp_path, monkeypatch):
     cell = tcp_table.Cell("one", "100M", "sack")
     mine = tcp_table.Table(tmp_path, 3.0)
     assert mine.kept(cell, "linux") is None
@@ -98,7 +96,7 @@ def test_kept_runs_are_taken_up_again_unless_they_failed_or_are_of_another_scena
     monkeypatch.setattr(tcp_table.backends, "run", lambda *_, **__: Ran(run_of([1e6], 0, ok=False)))
     mine.run(cell, "linux")
     assert mine.kept(cell, "linux") is None
-    assert "not believed: processor" in "\n".join(mine.rows([cell]))
+    assert "failed checks: processor" in "\n".join(mine.rows([cell]))
 
 
 class Ran:
