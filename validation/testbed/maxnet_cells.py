@@ -1,13 +1,13 @@
-"""MaxNet's experiments in the testbed, as data: scenarios, what is measured, what it is held to.
+"""MaxNet's experiments in the testbed, as data: scenarios, measures and goals.
 
-A cell is one scenario, run by the kernel, the simulator and, where everything in it is a fluid,
-the fluid model. Where several laws are compared they have the same path one after the other in
-one run, so that whatever the machine does it does to all. A goal is one number of the kernel's
-run, held to a value or to another run's.
+A cell is one scenario, run by the kernel, the simulator and, if all of it has a fluid form, the
+fluid model. Laws that are compared use the same path one after the other in one run, so that the
+host's other load affects all of them. A goal is one value of the kernel's run, compared with a
+constant or with another run's value.
 
-Fig. 10 to 14 are of the thesis (`tcp-maxnet-2006`, §5), whose target is 0.94 and whose law is an
-older one: what runs here is the law of 2007 with its defaults. `two-hop` and `cross-traffic` are
-those of `maxnet-2007`, §VII.
+Fig. 10 to 14 are from the thesis (`tcp-maxnet-2006`, §5), with a target of 0.94 and an older law;
+here the law of 2007 runs with its defaults. `two-hop` and `cross-traffic` are from `maxnet-2007`,
+§VII.
 """
 
 from __future__ import annotations
@@ -28,32 +28,32 @@ Backend = Literal["sim", "fluid", "linux"]
 LAW = "maxnet"
 TARGET = 0.94
 RTT_S = 0.028
-# What is asked: utilisation of the target, round trip of the base, rates of the simulator's and of
-# equal shares, what loss leaves of a rate.
+# The requirements: utilisation against the target, RTT against the base RTT, rates against the
+# simulator's and equal shares, and the fraction of a rate that is left under random loss.
 UTILIZATION_WITHIN = 0.02
 RTT_WITHIN, RTT_WITHIN_S = 0.05, 0.5e-3
 RATE_WITHIN = 0.05
 EQUAL_WITHIN = 0.05
-LOSS_LEAVES = 0.95
+RATE_LEFT_UNDER_LOSS = 0.95
 LOSSES = (0.0, 0.0005, 0.001, 0.0015, 0.002, 0.0025)
 
 
 @dataclass(frozen=True)
 class Of:
-    """A measure of a run; `args` that are times in seconds are the scenario's."""
+    """A measure of a run; times in `args` are the scenario's, in seconds."""
 
     measure: str
     args: Mapping[str, Any]
     backend: Backend = "linux"
     cell: str | None = None
-    """Another cell than the goal's own."""
+    """The cell whose run is measured; None for the goal's own."""
 
 
 @dataclass(frozen=True)
 class Goal:
-    """One number, and what it is held to: nothing, a value, or a measure of another run.
+    """One value, and what it is compared with: nothing, a constant, or another run's value.
 
-    `near`: within `within` of it, a share; `least`, `most`: bounds.
+    `near`: within the fraction `within` of it; `least`, `most`: bounds.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Goal:
     to: float | Of | None = None
     within: float = 0.0
     scale: float = 1.0
-    """A measured reference counts so many times: 0.95 of it, say."""
+    """Factor on the reference, such as 0.95."""
 
 
 @dataclass(frozen=True)
@@ -86,28 +86,28 @@ class Cell:
     name: str
     title: str
     source: Document | str
-    """A scenario, or the paper's experiment that has it."""
+    """A scenario, or the path of the paper's experiment that has it."""
     sets: Sequence[str] = ()
     goals: Sequence[Goal] = ()
     panels: Sequence[Panel] = ()
     backends: Sequence[Backend] = ("sim", "fluid", "linux")
     differs: str = ""
-    """In what the scenario is not the paper's."""
+    """How the scenario differs from the paper's."""
     times: float = 1.0
-    """Of the scenario's times: below 1 for a trial."""
+    """Factor on the scenario's times: below 1 for a trial."""
 
     def scenario(self, backend: Backend) -> Scenario:
-        """The cell as a backend runs it.
+        """Return the cell's scenario for a backend.
 
-        The kernel paces MaxNet, so the others do; the simulator runs the kernel's integers where
-        it has them. The fluid has no flows but MaxNet's.
+        All backends pace MaxNet, as the kernel does. The simulator runs the fixed-point version of
+        the law. The fluid has only MaxNet's flows.
         """
         of = self._whole()
         sets = [f"flow.{f.name}.pacing=true" for f in of.flow if _protocol(of, f) == LAW]
         if backend == "linux":
             sets = []
         if backend != "fluid":
-            # As every Linux does unless it is told not to.
+            # Linux delays acknowledgements by default.
             sets += [f"flow.{f.name}.delayed_ack=true" for f in of.flow]
         if backend == "sim":
             if any(p.name == "arithmetic" for p in protocols.load()[LAW].params):
@@ -131,7 +131,7 @@ class Cell:
         return from_toml(of.to_toml(), f"<{self.name}>", self.sets)
 
     def _shorter(self, of: Scenario) -> list[str]:
-        """Every time of the scenario, as many times as long; round trips stay."""
+        """Return overrides that scale every time of the scenario, except delays and RTTs."""
 
         def text(seconds: float) -> str:
             return f"{seconds * self.times:.6g} s"
@@ -147,11 +147,11 @@ class Cell:
         return sets
 
     def shorter(self, times: float) -> Cell:
-        """The same in so many times its time, to try the machine."""
+        """Return the cell with its times scaled, to try the host."""
         return replace(self, times=times)
 
     def arguments(self, of: Of) -> dict[str, Any]:
-        """A measure's arguments in the cell's own time."""
+        """Return a measure's arguments, with times scaled as the cell's."""
         found = dict(of.args)
         for key in ("start_s", "stop_s", "at_s"):
             if key in found:
@@ -171,9 +171,9 @@ def _window(start_s: float, stop_s: float) -> dict[str, float]:
 
 
 def like_sim(flow: str, start_s: float, stop_s: float, which: str = "") -> Goal:
-    """A flow's mean rate is the simulator's."""
+    """Return the goal that a flow's mean rate equals the simulator's."""
     args = {"flow": flow} | _window(start_s, stop_s)
-    name = f"rate of {which or flow}, {start_s:g}–{stop_s:g} s, of the simulator's"
+    name = f"rate of {which or flow}, {start_s:g}–{stop_s:g} s, against the simulator's"
     return Goal(name, Of("rate_over", args), "Mbit/s", "near",
                 Of("rate_over", args, "sim"), RATE_WITHIN)  # fmt: skip
 
@@ -182,20 +182,20 @@ def _column(which: str, name: str, column: str, start_s: float, stop_s: float) -
     return {"which": which, "name": name, "column": column} | _window(start_s, stop_s)
 
 
-def round_trip(flow: str, start_s: float, stop_s: float, base_s: float | None = RTT_S) -> Goal:
-    """A flow's mean round trip, near its base; of a base of none it is only shown."""
+def mean_rtt(flow: str, start_s: float, stop_s: float, base_s: float | None = RTT_S) -> Goal:
+    """Return the goal that a flow's mean RTT is near its base; only shown without a base."""
     what = Of("price_mean", _column("flows", flow, "rtt_s", start_s, stop_s))
     if base_s is None:
-        return Goal(f"round trip of {flow}", what, "ms")
+        return Goal(f"RTT of {flow}", what, "ms")
     within = max(RTT_WITHIN, RTT_WITHIN_S / base_s)
-    return Goal(f"round trip of {flow}, of its base", what, "ms", "near", base_s, within)
+    return Goal(f"RTT of {flow}, against its base", what, "ms", "near", base_s, within)
 
 
 # --- scenarios --------------------------------------------------------------------------------
 
 
 def _in_turn(laws: Mapping[str, str], each_s: float, gap_s: float) -> tuple[list[Document], float]:
-    """A flow of each law on the one path, one after the other, and the end of the last."""
+    """Return one flow per law on the same path, one after the other, and the last one's end."""
     flows, start_s = [], 0.0
     for name, protocol in laws.items():
         flows.append(
@@ -226,10 +226,10 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
     }  # fmt: skip
     mine = _window(5, each_s)
     goals = [
-        Goal("utilisation, of the target",
+        Goal("utilisation, against the target",
              Of("utilization_over", {"link": "backbone"} | mine), "%", "near", TARGET,
              UTILIZATION_WITHIN),
-        round_trip("maxnet", 5, each_s),
+        mean_rtt("maxnet", 5, each_s),
         Goal("drops", Of("drops_over", {"link": "backbone"} | _window(0, each_s)), "", "most", 0.0),
         like_sim("maxnet", 5, each_s),
     ]  # fmt: skip
@@ -239,7 +239,7 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
         goals += [
             Goal(f"utilisation under {law}",
                  Of("utilization_over", {"link": "backbone"} | _window(*window)), "%"),
-            round_trip(law, *window, base_s=None),
+            mean_rtt(law, *window, base_s=None),
             Goal(f"drops under {law}",
                  Of("drops_over", {"link": "backbone"} | _window(start_s, window[1])), ""),
         ]  # fmt: skip
@@ -248,7 +248,7 @@ def _one_flow(rate: str, label: str, packet: str) -> Cell:
         goals=goals,
         panels=[
             Panel("rate (Mbit/s)", "flows", list(laws), "rate_bps", 1e6, 0.28),
-            Panel("round trip (ms)", "flows", list(laws), "rtt_s", 1e-3),
+            Panel("RTT (ms)", "flows", list(laws), "rtt_s", 1e-3),
             Panel("queue (MB)", "links", ["backbone"], "queue_max_bytes", 1e6),
             Panel("price (s)", "flows", [LAW], f"{LAW}.price", from_zero=False),
         ],
@@ -268,14 +268,14 @@ def _loss(loss: float) -> Cell:
     }  # fmt: skip
     goals = []
     for i, law in enumerate(laws):
-        # The whole transfer counts, its start included, as in the thesis.
+        # The whole transfer counts, including its start, as in the thesis.
         start_s = i * (each_s + gap_s)
         args = {"flow": law} | _window(start_s, start_s + each_s)
         if law == LAW:
             free = Of("rate_over", args, cell=loss_name(0.0))
             goals += [
-                Goal("rate of maxnet, of that without loss", Of("rate_over", args), "Mbit/s",
-                     "least", free, scale=LOSS_LEAVES),
+                Goal("rate of maxnet, against that without loss", Of("rate_over", args), "Mbit/s",
+                     "least", free, scale=RATE_LEFT_UNDER_LOSS),
                 like_sim(law, start_s, start_s + each_s),
             ]  # fmt: skip
         else:
@@ -285,18 +285,18 @@ def _loss(loss: float) -> Cell:
         source=document, goals=goals,
         panels=[Panel("rate (Mbit/s)", "flows", list(laws), "rate_bps", 1e6, 0.28)],
         backends=("sim", "linux"),
-        differs="one transfer of 20 s a law instead of five; the others are the kernel's of today; "
-                "packets of 9000 bytes",
+        differs="one transfer of 20 s per law instead of five; the other laws are the running "
+                "kernel's; packets of 9000 bytes",
     )  # fmt: skip
 
 
 def loss_name(loss: float) -> str:
-    """The cell of a loss probability."""
+    """Return the name of the cell of a loss probability."""
     return f"fig14-{loss * 1e4:g}e-4"
 
 
 _DYNAMIC = (
-    ("round trip (ms)", "rtt_s", 1e-3, True),
+    ("RTT (ms)", "rtt_s", 1e-3, True),
     ("price (s)", f"{LAW}.price", 1.0, False),
 )
 
@@ -309,8 +309,8 @@ def _dynamic(names: list[str], link: str) -> list[Panel]:
     return panels
 
 
-# Two processors do not carry TCP, routers and delays of 1500-byte packets at these rates: 41,000 a
-# second and more, both ways. Larger packets change a window's rounding, and nothing else here.
+# Two CPUs do not carry hosts, routers and delay line at 41,000 packets per second and more, both
+# ways. Larger packets only change the rounding of windows.
 _JUMBO = "9000 B"
 _LARGE = (f'packet_size="{_JUMBO}"',)
 _THESIS = (f"params.{LAW}.mu={TARGET}", *_LARGE)
@@ -325,8 +325,8 @@ def _second_flow() -> Cell:
         goals=[
             like_sim("red-blue", 8, 13), like_sim("red-blue", 20, 27),
             like_sim("green-blue", 20, 27), like_sim("red-blue", 32, 40),
-            round_trip("red-blue", 20, 27),
-            Goal("longest round trip as the second joins",
+            mean_rtt("red-blue", 20, 27),
+            Goal("largest RTT as the second flow starts",
                  Of("rtt_max", {"flow": "red-blue"} | _window(13, 16)), "ms"),
         ],
         panels=_dynamic(names, "backbone"), differs=_DIFFERS,
@@ -340,7 +340,7 @@ def _three_flows() -> Cell:
         name="fig12", title="Fig. 12: three flows of 56, 56 and 28 ms from 10 s",
         source="tcp-maxnet-2006/three-flows", sets=_THESIS,
         goals=[
-            Goal("farthest rate from their mean",
+            Goal("largest deviation of a rate from their mean",
                  Of("unequal", {"flows": names} | window), "%", "most", EQUAL_WITHIN),
             *(like_sim(name, 20, 30) for name in names),
         ],
@@ -354,7 +354,7 @@ def _udp() -> Cell:
         source="tcp-maxnet-2006/udp", sets=_THESIS,
         goals=[
             *(like_sim("red-blue", *window) for window in ((8, 13), (20, 27), (32, 40))),
-            round_trip("red-blue", 20, 27),
+            mean_rtt("red-blue", 20, 27),
             Goal("drops beside UDP",
                  Of("drops_over", {"link": "backbone"} | _window(20, 27)), "", "most", 0.0),
         ],
@@ -373,7 +373,7 @@ _TWO_HOP = {
 }
 
 
-# Of the paper's 100 MB a quarter: no queue fills them, and sockets have four times all of a path.
+# A quarter of the paper's 100 MB: no queue fills them, and sockets have four times a path's total.
 _NIC_BUFFERS = tuple(
     f'link.{host}-nic.buffer="25 MB"' for host in ("red", "green", "blue", "yellow")
 )
@@ -409,7 +409,7 @@ def _cross_traffic() -> Cell:
 
 
 def cells() -> list[Cell]:
-    """Every cell, short ones first."""
+    """Return every cell, short ones first."""
     return [
         _one_flow("100 Mbit/s", "100M", "1500 B"),
         _one_flow("500 Mbit/s", "500M", _JUMBO),

@@ -1,7 +1,7 @@
-"""MaxNet's experiments that no scenario can say: offloads, crowds, daemons that die, hostile paths.
+"""MaxNet's experiments that no scenario can express: offloads, many flows, crashes, hostile paths.
 
-Each is a function of a factor on its times that answers goals as `maxnet.verdict` does. All run in
-a tree of `isolate`, on a network that a scenario describes, with traffic of their own.
+Each is a function of a factor on its times that returns goals as `maxnet.verdict` does. All run in
+a process tree of `isolate`, on a network that a scenario describes, with traffic of their own.
 """
 
 from __future__ import annotations
@@ -34,15 +34,15 @@ from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, IPERF_PORT, Plan, Str
 
 LAW = "maxnet"
 TARGET = 0.94
-# What is asked.
+# The requirements, relative to CUBIC and to the fair share.
 OF_CUBIC = 0.90
 SHARE_WITHIN = 0.10
-SLOWER = 1.05
+MAX_SLOWDOWN = 1.05
 _WARM_S = 3.0
 _SETTLE_S = 60.0
-# Flows; in how many pairs of hosts, each with how many clients; a client's flows begin together,
-# and the next client's a second later: 500 that begin at one instant, each with the whole link's
-# spare capacity for its start, take the law itself 20 s to bring down, in the simulator too.
+# Flows, pairs of hosts, clients per host. A client's flows start together and the next client's a
+# second later: if all 500 start at once, each with the link's whole spare capacity as its start
+# rate, the law needs 20 s to recover, in the simulator too.
 _CROWD, _HOSTS, _CLIENTS = 500, 4, 5
 _CLIENT_EVERY_S = 1.0
 _PATIENCE_S = 300.0
@@ -57,7 +57,7 @@ def goal(
     name: str, measured: float | None, unit: str = "", *, least: float | None = None,
     most: float | None = None, near: float | None = None, within: float = 0.0,
 ) -> Document:  # fmt: skip
-    """A goal's line: a number, and what it is held to, if to anything."""
+    """Return a goal: a measured value, and what it is compared with, if with anything."""
     kind, reference, ok = "shown", None, None
     if least is not None:
         kind, reference = "least", least
@@ -76,12 +76,12 @@ def goal(
 
 
 def run(name: str, times: float = 1.0) -> list[Document]:
-    """The goals of one experiment, run in a tree of its own. Raises RunError when it failed."""
-    return list(_in_a_tree(name, lambda: SPECIALS[name][1](times)))
+    """Run one experiment in a process tree of its own; raise RunError if it fails."""
+    return list(_isolated(name, lambda: SPECIALS[name][1](times)))
 
 
-def _in_a_tree(name: str, function: Callable[[], Any]) -> Any:
-    """What a function answers in a process tree of its own, which may be one inside another."""
+def _isolated(name: str, function: Callable[[], Any]) -> Any:
+    """Call a function in a process tree of its own, which may be nested in another."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_inside, args=(function, theirs))
     process.start()
@@ -89,7 +89,7 @@ def _in_a_tree(name: str, function: Callable[[], Any]) -> Any:
     try:
         found, failure = ours.recv()
     except EOFError:
-        raise RunError(f"linux: {name} ended before its time") from None
+        raise RunError(f"linux: {name} ended early") from None
     finally:
         process.join()
     if failure is not None:
@@ -98,7 +98,7 @@ def _in_a_tree(name: str, function: Callable[[], Any]) -> Any:
 
 
 def _inside(function: Callable[[], Any], answer: Any) -> None:
-    kept = os.dup(answer.fileno())  # the tree's waiting parent gives up 0 and 1 only
+    kept = os.dup(answer.fileno())  # the waiting parent of the tree closes only 0 and 1
     found, failure = None, None
     try:
         isolate.enter()
@@ -112,7 +112,7 @@ def _inside(function: Callable[[], Any], answer: Any) -> None:
 
 
 def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) -> Bed:
-    """A scenario's network; the tree goes with it."""
+    """Build a scenario's network; it is removed with the process tree."""
     scenario = from_dict({"protocol": LAW, "params": {LAW: {"mu": TARGET}}} | document)
     resolved = backend.resolve(scenario)
     names = kernel.congestion(kernel.offered(), daemon.run_name())
@@ -122,12 +122,12 @@ def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) 
 
 
 def streams(on: Bed, first: int = 0) -> list[Running]:
-    """Every stream's processes, none started; in one tree each has a number of its own."""
+    """Return every stream's processes, not started; `first` makes their numbers unique."""
     return [Running(stream, on.topology, first + n) for n, stream in enumerate(on.plan.streams)]
 
 
 def listen(running: Running) -> None:
-    """Starts a stream's server and waits until it listens."""
+    """Start a stream's server and wait until it listens."""
     running.prepare()
     end_s = time.monotonic() + 10
     while not running.ready:
@@ -144,7 +144,7 @@ def _sender(on: Bed, stream: Stream) -> netlink.TcpInfo | None:
 
 
 def goodput(on: Bed, running: Running, seconds: float, warm_s: float = _WARM_S) -> Document:
-    """Acknowledged payload of a greedy flow after its start-up, in bit/s, and what it took."""
+    """Measure a greedy flow's goodput (bit/s) after its start-up, retransmissions, RTT and CPU."""
     listen(running)
     running.start()
     time.sleep(warm_s)
@@ -163,7 +163,7 @@ def goodput(on: Bed, running: Running, seconds: float, warm_s: float = _WARM_S) 
 
 
 def _ticks(before: Document, after: Document) -> float:
-    """The share of all processors that was at work between two looks."""
+    """Return the fraction of all CPU time that was not idle between two samples."""
     spent = {k: after["cpu_ticks"][k] - before["cpu_ticks"][k] for k in before["cpu_ticks"]}
     return float(1 - (spent["idle"] + spent["iowait"]) / max(1, sum(spent.values())))
 
@@ -178,7 +178,7 @@ def _modes(on: Bed) -> list[Document]:
 
 
 def ten_gigabit(times: float) -> list[Document]:
-    """One hop of 10 Gbit/s without delay: MaxNet's goodput against CUBIC's, packets of 64 kB."""
+    """Compare MaxNet's goodput with CUBIC's over one 10 Gbit/s hop, with packets of 64 kB."""
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "10 Gbit/s", "buffer": "4 MB"}
     flows = [{"name": name, "from": f"a{name}", "to": f"b{name}", "path": ["l"], "protocol": law}
              for name, law in ((LAW, LAW), ("cubic", "cubic"))]  # fmt: skip
@@ -186,13 +186,15 @@ def ten_gigabit(times: float) -> list[Document]:
     mine, cubic = (goodput(on, r, 10 * times) for r in streams(on))
     on.close()
     return [
-        goal("MaxNet's goodput, of CUBIC's", mine["bps"], "Mbit/s", least=OF_CUBIC * cubic["bps"]),
+        goal("MaxNet's goodput, against CUBIC's", mine["bps"], "Mbit/s",
+             least=OF_CUBIC * cubic["bps"]),
         goal("CUBIC's goodput", cubic["bps"], "Mbit/s"),
-        goal("round trip under MaxNet", mine["rtt_s"], "ms"),
-        goal("round trip under CUBIC", cubic["rtt_s"], "ms"),
-        goal("resent by MaxNet", mine["resent"]), goal("resent by CUBIC", cubic["resent"]),
-        goal("processors' time under MaxNet", mine["busy"], "%"),
-        goal("processors' time under CUBIC", cubic["busy"], "%"),
+        goal("RTT under MaxNet", mine["rtt_s"], "ms"),
+        goal("RTT under CUBIC", cubic["rtt_s"], "ms"),
+        goal("retransmissions of MaxNet", mine["resent"]),
+        goal("retransmissions of CUBIC", cubic["resent"]),
+        goal("CPU time under MaxNet", mine["busy"], "%"),
+        goal("CPU time under CUBIC", cubic["busy"], "%"),
     ]  # fmt: skip
 
 
@@ -200,7 +202,10 @@ def ten_gigabit(times: float) -> list[Document]:
 
 
 def crowd(slower: int) -> Callable[[float], list[Document]]:
-    """500 flows of 4.4 packets of window each: 1 Gbit/s and 28 ms, or so many times slower."""
+    """Return the experiment of 500 flows at 1 Gbit/s and 28 ms, or `slower` times slower.
+
+    Each has a window of 4.4 packets.
+    """
     return lambda times: _crowd(times, slower)
 
 
@@ -213,7 +218,7 @@ def _crowd(times: float, slower: int) -> list[Document]:
     for stream in on.plan.streams:
         for end in (stream.source, stream.sink):
             with on.topology.namespace(end).entered():
-                # Room for many windows of a few packets, not for 500 of the whole path.
+                # Buffers for small windows, not for 500 windows of the whole path.
                 for name, room in (("tcp_rmem", 1 << 21), ("tcp_wmem", 1 << 19)):
                     _setting(name, f"4096 131072 {room}")
                 _setting("tcp_notsent_lowat", str(1 << 15))
@@ -231,7 +236,7 @@ def _crowd(times: float, slower: int) -> list[Document]:
     for process in started:
         process.kill()
     on.close()
-    # IP bytes of a packet full of payload.
+    # The rate of IP bytes, from payload of full packets.
     rates = sorted(
         8 * (after[key][0] - before[key][0]) / took_s * on.plan.mtu_bytes / after[key][1]
         for key in before.keys() & after.keys()
@@ -240,20 +245,20 @@ def _crowd(times: float, slower: int) -> list[Document]:
     reasons = Counter(f["fallback_reason"] for f in modes if f["fallback_reason"])
     return [
         goal("flows", len(rates), least=_CROWD),
-        goal("the slowest flow's mean, of its share", rates[0], "Mbit/s",
+        goal("mean rate of the slowest flow, against its share", rates[0], "Mbit/s",
              least=(1 - SHARE_WITHIN) * share),
-        goal("the fastest flow's mean, of its share", rates[-1], "Mbit/s",
+        goal("mean rate of the fastest flow, against its share", rates[-1], "Mbit/s",
              most=(1 + SHARE_WITHIN) * share),
-        goal("mean of all", statistics.fmean(rates), "Mbit/s"),
+        goal("mean rate of all flows", statistics.fmean(rates), "Mbit/s"),
         goal("utilisation", utilization, "%"),
-        goal("processors at work", busy, "%"),
-        goal("flows priced at the end", sum(f["price_s"] > 0 for f in modes)),
-        *(goal(f"connections that did without: {why}", count) for why, count in reasons.items()),
+        goal("CPU time", busy, "%"),
+        goal("flows with a price at the end", sum(f["price_s"] > 0 for f in modes)),
+        *(goal(f"connections without a price: {why}", count) for why, count in reasons.items()),
     ]  # fmt: skip
 
 
 def _clients(running: Running) -> list[subprocess.Popen[bytes]]:
-    """A host's iperf3s, one a second, each with a server of its own."""
+    """Start a host's iperf3 clients, one per second, each with its own server."""
     found = []
     stream = running.stream
     for n in range(_CLIENTS):
@@ -263,7 +268,7 @@ def _clients(running: Running) -> list[subprocess.Popen[bytes]]:
         client = ["iperf3", "--client", stream.sink_address, "--port", port, "--parallel",
                   str(_CROWD // _HOSTS // _CLIENTS), "--time", "3600", "--interval", "0",
                   "--congestion", stream.congestion,
-                  # A write of more than may wait unsent waits, and all streams of its process.
+                  # A write above tcp_notsent_lowat blocks all streams of its process.
                   "--length", "16K"]  # fmt: skip
         found.append(running._run(stream.sink, server, f"server{n}"))
         time.sleep(_CLIENT_EVERY_S)
@@ -277,19 +282,19 @@ def _setting(name: str, value: str) -> None:
 
 
 def _acked(on: Bed) -> dict[tuple[int, int], tuple[int, int]]:
-    """{(host, port): (bytes acknowledged, payload of a full packet)} of all data connections."""
+    """Return {(host, port): (bytes acknowledged, payload of a full packet)} of data connections."""
     found = {}
     for stream in on.plan.streams:
         with on.topology.namespace(stream.source).entered():
             for info in netlink.SockDiag().sockets(on.topology.family):
                 ours = IPERF_PORT <= info.dport < IPERF_PORT + _CLIENTS
-                if ours and info.bytes_acked > 2048:  # not iperf3's own talk
+                if ours and info.bytes_acked > 2048:  # not iperf3's control connection
                     found[stream.source, info.sport] = (info.bytes_acked, info.mss_bytes)
     return found
 
 
 def _wait_for_flows(on: Bed, count: int) -> None:
-    """Until all send, or for a minute: how many do is a goal of its own."""
+    """Wait until `count` flows send, or for a minute; the number is a goal of its own."""
     end_s = time.monotonic() + 60
     while len(_acked(on)) < count and time.monotonic() < end_s:
         time.sleep(0.2)
@@ -304,7 +309,7 @@ def _link_bytes(on: Bed) -> int:
 
 
 class Pinned(Laws):
-    """Daemons whose programs outlive them, and which are ended and started again."""
+    """Daemons whose programs stay loaded when they are killed and started again."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -315,23 +320,23 @@ class Pinned(Laws):
         self.kills = 0
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """A daemon that keeps what it loads in a folder of its own."""
+        """Start a daemon that pins what it loads in a folder of its own."""
         pins = self.folder / str(len(self._started))
         kept = [w for w in arguments if w != "--no-pin"] + ["--pins", str(pins)]
         self._started.append((namespace, kept))
         return super().start(namespace, kept)
 
     def everyone(self) -> list[Daemon]:
-        """All daemons, in the order of their start."""
+        """Return all daemons, in the order of their start."""
         return [*self.hosts, *(daemon for daemon, _ in self.routers)]
 
     def kill(self, number: int) -> None:
-        """Ends one with SIGKILL."""
+        """Kill one with SIGKILL."""
         self.everyone()[number].kill()
         self.kills += 1
 
-    def again(self, number: int) -> None:
-        """Starts it again where it was."""
+    def restart(self, number: int) -> None:
+        """Start a killed daemon again with the same arguments."""
         namespace, arguments = self._started[number]
         new = super().start(namespace, arguments)
         new.wait()
@@ -343,7 +348,7 @@ class Pinned(Laws):
 
 
 def download(times: float) -> list[Document]:
-    """1 GB from nginx to curl over two marking, dropping links, whose daemons die in turn."""
+    """Download 1 GB with curl over two links that mark and drop, killing each daemon in turn."""
     size = round(1e9 * times)
     links = [
         {"name": "l1", "from": "r1", "to": "r2", "rate": "400 Mbit/s", "delay": "5 ms",
@@ -373,9 +378,9 @@ def download(times: float) -> list[Document]:
         received.update(piece)
         got += len(piece)
         if time.monotonic() >= next_s:
-            # Down for one step, up for one, the next one's turn.
+            # Each daemon in turn is down for one step and up for the next.
             if down:
-                laws.again(number)
+                laws.restart(number)
                 number = (number + 1) % len(laws.everyone())
             else:
                 laws.kill(number)
@@ -383,26 +388,26 @@ def download(times: float) -> list[Document]:
     took_s = time.monotonic() - began
     client.wait()
     if down:
-        laws.again(number)
+        laws.restart(number)
     reasons = Counter(f["fallback_reason"] for f in _modes(on) if f["fallback_reason"])
     marked = [link["marked"] for daemon, _ in laws.routers for link in daemon.status()["links"]]
     line = on.line.stats()["lines"] if on.line is not None else {}
     running.stop()
     on.close()
     return [
-        goal("bytes that came", got, least=size, most=None),
-        goal("right hash (1: yes)", float(received.hexdigest() == sent), least=1),
+        goal("bytes received", got, least=size, most=None),
+        goal("correct hash (1: yes)", float(received.hexdigest() == sent), least=1),
         goal("curl's exit code", client.returncode, most=0),
-        goal("daemons ended with SIGKILL and started again", laws.kills, least=min(3, took_s // 4)),
+        goal("daemons killed and started again", laws.kills, least=min(3, took_s // 4)),
         goal("fewest packets marked by a router", min(marked, default=0), least=1),
-        goal("packets lost on the way", sum(entry["lost"] for entry in line.values()), least=1),
-        *(goal(f"connections that did without: {why}", n) for why, n in reasons.items()),
+        goal("packets lost on the path", sum(entry["lost"] for entry in line.values()), least=1),
+        *(goal(f"connections without a price: {why}", n) for why, n in reasons.items()),
         goal("goodput", 8 * got / took_s, "Mbit/s"),
     ]  # fmt: skip
 
 
 def _fill(path: Path, size: int) -> str:
-    """A file of chance, in place of the server's zeros; its hash."""
+    """Write a file of random bytes and return its SHA-256 hash."""
     digest = hashlib.sha256()
     with open(path, "wb") as file:
         left = size
@@ -417,16 +422,16 @@ def _fill(path: Path, size: int) -> str:
 # --- paths that do not want the option ----------------------------------------------------------
 
 
-class Alone(Laws):
+class SendersOnly(Laws):
     """Only senders have the daemon."""
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
-        """The source's."""
+        """Return the source alone."""
         return (stream.source,)
 
 
-def _box(on: Bed, program: str) -> None:
-    """A middlebox at the far router, both ways: at the ingress of each of its interfaces."""
+def _attach_middlebox(on: Bed, program: str) -> None:
+    """Attach a middlebox program to the ingress of each interface of the far router."""
     source = Path(__file__).parent / "middlebox.bpf.c"
     compiled = Path(isolate.SCRATCH) / "middlebox.o"
     include = f"/usr/include/{platform.machine()}-linux-gnu"
@@ -442,7 +447,7 @@ def _box(on: Bed, program: str) -> None:
 
 
 def _clang() -> str | None:
-    """A compiler of kernel programs, as the daemon's build looks for it."""
+    """Return the compiler of BPF programs that the daemon's build would use."""
     names = os.environ.get("CLANG", "clang-19 clang-18 clang-17 clang-16 clang-15 clang").split()
     return next((name for name in names if shutil.which(name)), None)
 
@@ -456,9 +461,9 @@ def _do(command: list[str]) -> None:
 
 
 def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **link: Any) -> Document:
-    """Seconds of two downloads under MaxNet, one before and one after under CUBIC, on a new path.
+    """Time two downloads under MaxNet, with one under CUBIC before and one after, on a new path.
 
-    Beside them, of the first two, why they did without a price, and how many had one.
+    Also returns why MaxNet's downloads had no price, and how many had one.
     """
     size = round(250e6 * times)
     path = {"name": "l", "from": "r1", "to": "r2", "rate": "200 Mbit/s", "delay": "14 ms",
@@ -467,7 +472,7 @@ def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **lin
               "size": f"{size} B"} for name in (LAW, "cubic")]  # fmt: skip
     on = bed({"duration": "600 s", "link": [path], "flow": flows}, laws=laws)
     if box is not None:
-        _box(on, box)
+        _attach_middlebox(on, box)
     mine, cubic = streams(on)
     for running in (mine, cubic):
         listen(running)
@@ -480,7 +485,7 @@ def _against_cubic(times: float, box: str | None, laws: type[Laws] = Laws, **lin
 
 
 def _download(on: Bed, running: Running, times: float, found: Document) -> float:
-    """Its seconds; what its connection says of itself when a quarter of it or so has come."""
+    """Return a download's seconds; note its connection's state after about a quarter of it."""
     running.start()
     began = time.monotonic()
     looked = not running.stream.loaded
@@ -492,7 +497,7 @@ def _download(on: Bed, running: Running, times: float, found: Document) -> float
             looked = True
             local, _ = daemon.data_sender(running.stream, on.plan.ip_version)
             for flow in _modes(on):
-                # Those of a download before may linger.
+                # Connections of an earlier download may still be there.
                 if flow["local"] == local and flow["mode"] != "receiving":
                     found["reasons"] += [flow["fallback_reason"]] * bool(flow["fallback_reason"])
                     found["priced"] += flow["price_s"] > 0
@@ -501,24 +506,24 @@ def _download(on: Bed, running: Running, times: float, found: Document) -> float
 
 
 def hostile(box: str | None, **more: Any) -> Callable[[float], list[Document]]:
-    """An experiment of one path that does not carry the option, or not both ends, or no price."""
+    """Return the experiment of a path without the option, without a peer or without a price."""
 
     def experiment(times: float) -> list[Document]:
-        # Downloads of one kind differ by 10 % and more: of each the median, on paths that hosts do
-        # not know yet.
+        # Downloads of one kind differ by 10 % and more, so the median counts. Every path is new, so
+        # that hosts have no cached state of it.
         each = [
-            _in_a_tree("a path", lambda: _against_cubic(times, box, **more)) for _ in range(_PATHS)
+            _isolated("path", lambda: _against_cubic(times, box, **more)) for _ in range(_PATHS)
         ]
 
         def seconds(which: str) -> float:
             return float(statistics.median(took for found in each for took in found[which]))
 
-        most = SLOWER * seconds("cubic")
+        most = MAX_SLOWDOWN * seconds("cubic")
         return [
-            goal("seconds of the first download, of CUBIC's", seconds("first"), most=most),
-            goal("seconds of the next one, of CUBIC's", seconds("second"), most=most),
+            goal("seconds of the first download, against CUBIC's", seconds("first"), most=most),
+            goal("seconds of the second download, against CUBIC's", seconds("second"), most=most),
             goal("seconds under CUBIC", seconds("cubic")),
-            goal("downloads that did without a price", sum(len(f["reasons"]) for f in each),
+            goal("downloads without a price", sum(len(f["reasons"]) for f in each),
                  least=2 * _PATHS),
             goal("downloads with a price", sum(f["priced"] for f in each), most=0),
         ]  # fmt: skip
@@ -531,10 +536,10 @@ def hostile(box: str | None, **more: Any) -> Callable[[float], list[Document]]:
 
 @contextmanager
 def run_time_statistics() -> Iterator[None]:
-    """The kernel counts the time of BPF programs; as long as this process holds it."""
+    """Make the kernel count the run time of BPF programs while the context is open."""
     number = {"x86_64": 321, "aarch64": 280}.get(platform.machine())
     if number is None:
-        raise RuntimeError(f"the number of bpf() on {platform.machine()} is not known here")
+        raise RuntimeError(f"the system call number of bpf() on {platform.machine()} is unknown")
     attributes = ctypes.create_string_buffer(128)  # enable_stats.type = BPF_STATS_RUN_TIME = 0
     libc = ctypes.CDLL(None, use_errno=True)
     held = libc.syscall(number, 32, attributes, ctypes.c_uint(len(attributes)))
@@ -561,7 +566,7 @@ def _bpftool() -> str:
 
 
 def _spent(before: Mapping[int, Document], ids: set[int]) -> tuple[int, int]:
-    """Nanoseconds and runs of these programs since then."""
+    """Return run time (ns) and runs of these programs since `before`."""
     now = _programs()
     totals = [0, 0]
     for number in ids:
@@ -572,10 +577,10 @@ def _spent(before: Mapping[int, Document], ids: set[int]) -> tuple[int, int]:
 
 
 def cost(times: float) -> list[Document]:
-    """1 Gbit/s of 1500-byte packets over one hop, with the router's program and without."""
+    """Measure 1 Gbit/s of 1500-byte packets over one hop, with the router's program and without."""
     seconds, found = 8 * times, []
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "1 Gbit/s", "buffer": "1 MB"}
-    # A stream's ports are its own once: each measurement has hosts of its own.
+    # A stream's ports can be used once, so each measurement has its own hosts.
     plain = {"name": "cubic", "path": ["l"], "protocol": "cubic"}
     document = {"duration": "60 s", "link": [link]}
     others = set(_programs())
@@ -593,18 +598,18 @@ def cost(times: float) -> list[Document]:
             found.append(goal(f"router, packets {name}", 1e-9 * ns / max(1, runs), "ns"))
             found.append(
                 goal(
-                    f"router's share of a processor, packets {name}",
+                    f"router's share of one CPU, packets {name}",
                     ns * 1e-9 / (seconds + _WARM_S),
                     "%",
                 )
             )
     shares: dict[str, list[float]] = {"without the program": [], "with the program": []}
     for without, with_ in zip(alone, beside, strict=True):
-        # In turn, so that what else the machine does is in both.
+        # In turn, so that the host's other load affects both.
         shares["without the program"].append(goodput(bare, without, seconds)["busy"])
         shares["with the program"].append(goodput(priced, with_, seconds)["busy"])
     for name, values in shares.items():
-        found.append(goal(f"processors' time at 1 Gbit/s, {name}", statistics.median(values), "%"))
+        found.append(goal(f"CPU time at 1 Gbit/s, {name}", statistics.median(values), "%"))
     priced.close()
     bare.close()
     return found
@@ -614,17 +619,17 @@ SPECIALS: Mapping[str, tuple[str, Callable[[float], list[Document]]]] = {
     "ten-gigabit": ("10 Gbit/s through one hop, offloads on", ten_gigabit),
     "crowd": ("500 flows, 1 Gbit/s and 28 ms", crowd(1)),
     "crowd-fifth": ("500 flows, 200 Mbit/s and 140 ms: the same windows", crowd(5)),
-    "download": ("1 GB by curl while routers mark, drop, lose their daemons", download),
-    "stripped": ("A path that takes the option out", hostile("strip")),
+    "download": ("1 GB by curl while routers mark and drop, and daemons are killed", download),
+    "stripped": ("A path that removes the option", hostile("strip")),
     "syn-dropped": ("A path that drops SYNs with the option", hostile("drop_syn")),
-    "peer-without": ("A peer without the daemon", hostile(None, laws=Alone)),
+    "peer-without": ("A peer without the daemon", hostile(None, laws=SendersOnly)),
     "router-without": ("A router without the daemon", hostile(None, routers=[])),
-    "router-cost": ("What a router costs at 1 Gbit/s", cost),
+    "router-cost": ("CPU cost of a router at 1 Gbit/s", cost),
 }
 
 
 def missing(name: str) -> str | None:
-    """What this machine lacks to run an experiment."""
+    """Return what this host lacks to run an experiment; None if nothing."""
     lacking = checks.missing()
     if lacking is None and name in ("stripped", "syn-dropped") and _clang() is None:
         return "clang 15 or newer, got none"
