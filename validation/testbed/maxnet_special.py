@@ -270,9 +270,9 @@ def _clients(running: Running) -> list[subprocess.Popen[bytes]]:
                   "--congestion", stream.congestion,
                   # A write above tcp_notsent_lowat blocks all streams of its process.
                   "--length", "16K"]  # fmt: skip
-        found.append(running._run(stream.sink, server, f"server{n}"))
+        found.append(running.run(stream.sink, server, f"server{n}"))
         time.sleep(_CLIENT_EVERY_S)
-        found.append(running._run(stream.source, client, f"client{n}"))
+        found.append(running.run(stream.source, client, f"client{n}"))
     return found
 
 

@@ -1,4 +1,4 @@
-"""`run --on linux`: the scenario checked, run in the testbed, answered as every backend answers."""
+"""`run --on linux`: check a scenario, run it in the testbed, return the result of any backend."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from waterfill.scenario.document import Scenario
 from waterfill.testbed import checks, daemon, front, kernel, plan
 from waterfill.testbed.outcome import Outcome
 
-# The kernel's are fractions of 1024.
+# The kernel stores parameters as fractions of 1024.
 _SAME_PARAM = 0.005
 
 
 def known() -> dict[str, ProtocolInfo]:
-    """The protocols as this backend has them on the running kernel."""
+    """Return every protocol; `backends` includes linux for those of the running kernel."""
     return kernel.protocols(protocols.load(), kernel.offered())
 
 
 def resolve(scenario: Scenario) -> Network:
-    """The network of a scenario as the testbed runs it.
+    """Return the network of a scenario as the testbed runs it.
 
-    Raises InputError for what is wrong with it, and for what the kernel or the machine lacks.
+    Raises InputError for what is wrong with it, and for what the kernel or the host lacks.
     """
     infos = known()
     for index, flow in enumerate(scenario.flow):
@@ -63,9 +63,9 @@ def resolve(scenario: Scenario) -> Network:
 
 
 def _same_params(scenario: Scenario, resolved: Network) -> None:
-    """The kernel's laws are as they are: a parameter may be set to what it is there.
+    """Raise InputError for a parameter that differs from the kernel's, which cannot be changed.
 
-    A loaded law takes its parameters, but for the forms of it that it does not have.
+    A loaded law takes its parameters, except for variants that its fixed-point version lacks.
     """
     for protocol in dict.fromkeys(flow.protocol for flow in resolved.flows):
         there = kernel.params(protocol)
@@ -97,13 +97,13 @@ _NONE = ProtocolInfo("", "", (), 0)
 
 
 def _duplex(scenario: Scenario, resolved: Network, index: int) -> bool:
-    """Whether a direction's link has another direction."""
+    """Return whether a direction's link is duplex."""
     name = resolved.links[index].name.removesuffix(":rev")
     return next(link.duplex for link in scenario.link if link.name == name)
 
 
 def _once(scenario: Scenario, key: str, *ways: tuple[int, ...]) -> None:
-    """A router knows one way to an address: no path comes to a node twice."""
+    """Raise InputError if a path visits a node twice: a router has one route to an address."""
     directions = Graph(scenario).directions
     for way in ways:
         nodes = [directions[i].start for i in way] + [directions[i].end for i in way[-1:]]
@@ -111,12 +111,12 @@ def _once(scenario: Scenario, key: str, *ways: tuple[int, ...]) -> None:
             if nodes.count(node) > 1:
                 raise scenario.error(
                     f"{key}.path",
-                    f"expected a path that meets each node once, got {shown(node)} twice",
+                    f"expected a path that visits each node once, got {shown(node)} twice",
                 )
 
 
 def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
-    """The resolved network of a scenario and what to build for it; InputError as `run`."""
+    """Return a scenario's resolved network and what to build; raise InputError as `run`."""
     resolved = resolve(scenario)
     laws = kernel.congestion(kernel.offered())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
@@ -132,7 +132,7 @@ def _targets(scenario: Scenario, resolved: Network) -> Mapping[str, float]:
 
 
 def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
-    """Every parameter of the protocols used: the kernel's own, and those that a law was given."""
+    """Return every parameter of the protocols used: the kernel's, and those of loaded laws."""
     used = dict.fromkeys(flow.protocol for flow in resolved.flows)
     loaded = [name for name in used if kernel.PROTOCOLS[name].loaded]
     given = protocols.with_defaults(loaded, resolved.params, known())
@@ -142,7 +142,7 @@ def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
 
 
 def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str) -> InputError:
-    """The InputError for what a daemon does not take."""
+    """Return the InputError for what a daemon refused."""
     for protocol, given in params.items():
         if kernel.PROTOCOLS[protocol].loaded:
             name, message = daemon.refused(said, given)
@@ -152,10 +152,10 @@ def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str)
 
 
 def run(scenario: Scenario, progress: Report | None = None) -> Result:
-    """Runs a checked scenario; the result's summary has `checks` and `testbed` beside the usual.
+    """Run a checked scenario; the result's summary also has `checks` and `testbed`.
 
-    Raises InputError when the scenario, the kernel or the machine cannot do it, and
-    RunError when the network could not be built or a part of it died.
+    Raises InputError if the scenario, the kernel or the host does not allow it, and RunError if the
+    network could not be built or a part of it failed.
     """
     resolved, _ = prepare(scenario)
     params, targets = params_of(resolved), _targets(scenario, resolved)

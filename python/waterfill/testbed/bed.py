@@ -1,4 +1,4 @@
-"""A plan built: its network, the laws that were loaded for it, its delay line."""
+"""A plan that has been built: its network, its loaded laws and its delay line."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from waterfill.testbed.topology import Topology
 
 
 class Bed:
-    """What traffic runs on. Inside a tree of `isolate`, which takes all of it away at its end."""
+    """What traffic runs on, inside a process tree of `isolate`, whose end removes all of it."""
 
     def __init__(self, plan: Plan, params: Mapping[str, Params], laws: type[Laws] = Laws) -> None:
-        """Builds it; `params` are those of every loaded law, `laws` how they are loaded.
+        """Build it; `params` are those of every loaded law, `laws` how they are loaded.
 
-        Raises OSError, DaemonError or DelayLineError when something of it refuses.
+        Raises OSError, DaemonError or DelayLineError if a part of it fails.
         """
         self.plan = plan
         self.topology = Topology(plan)
@@ -32,7 +32,7 @@ class Bed:
             self.line = DelayLine(self.topology.holds, mtu_bytes=plan.mtu_bytes, seed=plan.seed)
 
     def close(self) -> None:
-        """Ends the processes; the network goes with the tree."""
+        """End the processes; the network is removed with the process tree."""
         if self.laws is not None:
             self.laws.close()
         if self.line is not None:

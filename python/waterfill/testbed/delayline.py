@@ -1,4 +1,4 @@
-"""The delay line's process: started with a run's lines, asked for statistics, ended by its pipe."""
+"""The delay line's process: start it, read its statistics, end it by closing its pipe."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _READY_S = 10.0
 
 
 class DelayLineError(RuntimeError):
-    """It did not start, or it ended before its time."""
+    """The delay line did not start, or it ended early."""
 
 
 def binary() -> str | None:
-    """Where the program is: WATERFILL_DELAY, beside this Python, or on PATH; None if nowhere."""
+    """Find the program: WATERFILL_DELAY, beside this Python, or on PATH; None if nowhere."""
     named = os.environ.get("WATERFILL_DELAY")
     beside = Path(sys.executable).parent / _NAME
     for path in (named, str(beside)):
@@ -32,27 +32,27 @@ def binary() -> str | None:
     return shutil.which(_NAME)
 
 
-# Where there are several processors the line has this one, beside whoever samples; hosts and
-# routers have the others, and receive there what it sends (`topology`). So a frame whose time has
-# come waits for no host's system call, and no host for the sampler's.
+# On a host with several CPUs the line and the sampler run on this one, hosts and routers on the
+# others, where they also receive what the line sends (`topology`). A frame that is due then never
+# waits for a host's system call, and a host never for the sampler's.
 LINE_CPU = 0
 _hosts: set[int] = set()
 
 
 def hosts_cpus() -> set[int]:
-    """The processors that hosts and routers have: all until there is a line."""
+    """Return the CPUs of hosts and routers: all of them until there is a delay line."""
     return _hosts or os.sched_getaffinity(0)
 
 
-def be_beside() -> None:
-    """The calling thread runs where the line does, if that has a processor of its own."""
+def join_line_cpu() -> None:
+    """Move the calling thread to the delay line's CPU, if the line has its own."""
     if _hosts:
         os.sched_setaffinity(0, {LINE_CPU})
 
 
 @contextmanager
-def among_hosts() -> Iterator[None]:
-    """What is started here belongs to the hosts, though its starter is beside the line."""
+def on_hosts_cpus() -> Iterator[None]:
+    """Run on the hosts' CPUs inside the context, so that processes started there stay there."""
     before = os.sched_getaffinity(0)
     os.sched_setaffinity(0, hosts_cpus())
     try:
@@ -62,44 +62,44 @@ def among_hosts() -> Iterator[None]:
 
 
 class DelayLine:
-    """The running process; in the namespace of the thread that starts it."""
+    """The running process, in the namespace of the thread that starts it."""
 
     def __init__(
         self, lines: Sequence[Document], *, mtu_bytes: int, seed: int, **more: Any
     ) -> None:
-        """Starts it and waits until it listens. Raises DelayLineError when it does not."""
+        """Start it and wait until it is ready; raise DelayLineError if it fails."""
         path = binary()
         if path is None:
             raise DelayLineError(f"{_NAME} is not installed")
-        # 18: an Ethernet header, and a tag that a frame might carry.
+        # 18: an Ethernet header and a VLAN tag.
         config = {"seed": seed, "frame_bytes": max(256, mtu_bytes + 18), "lines": list(lines)}
         self._process = subprocess.Popen(
             [path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
         )
         allowed = os.sched_getaffinity(0)
         others = allowed - {LINE_CPU}
-        # A container may not have that processor; a second line shares it with the first.
+        # A container may lack that CPU; a second line shares it with the first.
         if others and (_hosts or LINE_CPU in allowed):
             os.sched_setaffinity(self._process.pid, {LINE_CPU})
-            os.sched_setaffinity(0, others)  # and so of all that is started from here on
+            os.sched_setaffinity(0, others)  # and of everything started from here on
             _hosts.update(others)
-        self._say(json.dumps(config | more))
-        self._hear()
+        self._send(json.dumps(config | more))
+        self._receive()
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     def stats(self) -> Document:
-        """What it has done so far: `lines` by name, `cpu_s`, `punctuality`."""
-        self._say("stats")
-        document = json.loads(self._hear())
+        """Return its counters so far: `lines` by name, `cpu_s`, `punctuality`."""
+        self._send("stats")
+        document = json.loads(self._receive())
         document["lines"] = {line["name"]: line for line in document["lines"]}
         return dict(document)
 
     def close(self) -> None:
-        """Ends it."""
+        """End it."""
         self._pipe(self._process.stdin).close()
         try:
             self._process.wait(1.0)
@@ -107,21 +107,21 @@ class DelayLine:
             self._process.kill()
             self._process.wait()
 
-    def _say(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         try:
             pipe = self._pipe(self._process.stdin)
             pipe.write(line + "\n")
             pipe.flush()
         except BrokenPipeError:
-            self._gone()
+            self._raise_ended()
 
-    def _hear(self) -> str:
+    def _receive(self) -> str:
         line = self._pipe(self._process.stdout).readline()
         if not line:
-            self._gone()
+            self._raise_ended()
         return line
 
-    def _gone(self) -> None:
+    def _raise_ended(self) -> None:
         self._process.wait(_READY_S)
         said = self._pipe(self._process.stderr).read().strip()
         raise DelayLineError(said or f"{_NAME} ended with {self._process.returncode}")

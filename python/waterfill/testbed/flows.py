@@ -1,4 +1,4 @@
-"""Real traffic: iperf3 for flows without end and for cbr, nginx and curl for flows with a size."""
+"""Real traffic: iperf3 for flows without a size and for CBR, nginx and curl for downloads."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from waterfill.testbed.isolate import SCRATCH
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, IPERF_PORT, Stream
 from waterfill.testbed.topology import Topology
 
-# UDP and IP headers; TCP's stand in tcp_info.
+# UDP and IP headers; TCP's are in tcp_info.
 _UDP_BYTES = {4: 28, 6: 48}
 _FOREVER_S = 86400
-# Round trips that iperf3 talks before its data connection begins: it is started so much earlier.
-_IPERF_TRIPS = 3
+# RTTs that iperf3 needs before its data connection starts: it is started that much earlier.
+_IPERF_RTTS = 3
 _IPERF_START_S = 0.03
 
 _NGINX = """
@@ -34,7 +34,7 @@ http {{
 
 
 class Running:
-    """One stream's processes. `prepare` starts the listening side, `start` the traffic."""
+    """One stream's processes: `prepare` starts the server, `start` the traffic."""
 
     def __init__(self, stream: Stream, topology: Topology, number: int) -> None:
         self.stream, self.topology = stream, topology
@@ -48,13 +48,13 @@ class Running:
 
     @property
     def lead_s(self) -> float:
-        """How much before the stream's start its client is started."""
+        """How long before the stream's start its client is started."""
         if self.stream.kind == "http":
             return 0.0
-        return _IPERF_START_S + _IPERF_TRIPS * self.stream.base_rtt_s
+        return _IPERF_START_S + _IPERF_RTTS * self.stream.base_rtt_s
 
     def prepare(self) -> None:
-        """Starts the server."""
+        """Start the server."""
         stream = self.stream
         if stream.kind == "http":
             files = self.folder / "files"
@@ -70,11 +70,11 @@ class Running:
                 )
             )  # fmt: skip
             command = ["nginx", "-c", str(config), "-p", str(self.folder)]
-            self.listener = self._run(stream.source, command, "server")
+            self.listener = self.run(stream.source, command, "server")
         else:
             command = ["iperf3", "--server", "--one-off", "--json", "--interval", "0",
                        "--bind", stream.sink_address, "--port", str(IPERF_PORT)]  # fmt: skip
-            self.listener = self._run(stream.sink, command, "server")
+            self.listener = self.run(stream.sink, command, "server")
 
     @property
     def ready(self) -> bool:
@@ -83,14 +83,14 @@ class Running:
         return self._diag.listening(self.topology.family, port)
 
     def start(self) -> None:
-        """Starts the client; it runs until its size has come, or `stop`."""
+        """Start the client; it runs until its size has been received, or until `stop`."""
         stream = self.stream
         if stream.kind == "http":
             address = stream.source_address
             host = address if ":" not in address else f"[{address}]"
             command = ["curl", "--silent", "--show-error", "--globoff", "--output", "/dev/null",
                        "--write-out", "%{json}", f"http://{host}:{HTTP_PORT}/data"]  # fmt: skip
-            self.sender = self._run(stream.sink, command, "client")
+            self.sender = self.run(stream.sink, command, "client")
             return
         command = ["iperf3", "--client", stream.sink_address, "--port", str(IPERF_PORT),
                    "--cport", str(CLIENT_PORT), "--time", str(_FOREVER_S), "--json",
@@ -107,43 +107,47 @@ class Running:
                 command += ["--bitrate", f"{stream.rate_bps * self._payload_share():.0f}",
                             "--pacing-timer", "200"]  # fmt: skip
             if stream.paced:
-                command += ["--fq-rate", "100G"]  # a limit no law reaches switches pacing on
-        self.sender = self._run(stream.source, command, "client")
+                command += [
+                    "--fq-rate",
+                    "100G",
+                ]  # switches pacing on, at a rate that no law reaches
+        self.sender = self.run(stream.source, command, "client")
 
     def _payload_share(self) -> float:
         packet = self.topology.plan.mtu_bytes
         return (packet - (52 if self.topology.plan.ip_version == 4 else 72)) / packet
 
     def stop(self) -> None:
-        """Ends both processes at once."""
+        """Kill both processes."""
         for process in (self.sender, self.listener):
             if process is not None and process.poll() is None:
                 process.kill()
                 process.wait()
 
     def trouble(self) -> str | None:
-        """What the client complains of, or None; while it runs, or was killed, nothing."""
+        """Return the client's error message; None while it runs or if it was killed."""
         if self.sender is None or self.sender.poll() in (None, 0, -9):
             return None
-        said = self._said("client.err") or self._said("client.out")
+        text = self._output("client.err") or self._output("client.out")
         with suppress(ValueError, KeyError, TypeError):
-            said = json.loads(said)["error"]
-        return " ".join(str(said).split())[:300] or f"exit code {self.sender.returncode}"
+            text = json.loads(text)["error"]
+        return " ".join(str(text).split())[:300] or f"exit code {self.sender.returncode}"
 
     def transfer(self) -> tuple[float, int] | None:
-        """Of a finished download: seconds from curl's start to the last byte, and payload bytes."""
+        """Return a finished download's time (s) from curl's start, and its payload (bytes)."""
         if self.stream.kind != "http" or self.sender is None or self.sender.poll() != 0:
             return None
-        document = json.loads(self._said("client.out"))
+        document = json.loads(self._output("client.out"))
         return float(document["time_total"]), int(document["size_download"])
 
-    def _said(self, name: str) -> str:
+    def _output(self, name: str) -> str:
         try:
             return (self.folder / name).read_text(errors="replace")
         except OSError:
             return ""
 
-    def _run(self, number: int, command: list[str], name: str) -> subprocess.Popen[bytes]:
+    def run(self, number: int, command: list[str], name: str) -> subprocess.Popen[bytes]:
+        """Start a command in a namespace; its output goes to NAME.out and NAME.err."""
         environment = {"PATH": os.environ.get("PATH", "") + ":/usr/sbin:/sbin", "HOME": SCRATCH,
                        "TMPDIR": SCRATCH, "LC_ALL": "C"}  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""The front end's side of a run: starts the process tree, follows it, and makes sure it ends."""
+"""The front end's side of a run: start the process tree, follow it, make sure that it ends."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ from waterfill.errors import RunError
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Document
 
-# How long after `stop` the tree may take to answer with what it has.
+# How long after `stop` the tree may take to return its results so far.
 _STOP_S = 10.0
 
 
 class Refusal(RunError):
-    """A daemon does not take what the scenario asks of it, in the daemon's words."""
+    """A daemon refused what the scenario asks for; the text is the daemon's message."""
 
 
 def run(job: Document, duration_s: float, progress: Report | None) -> Document:
-    """Runs a job in a tree of its own and returns its answer.
+    """Run a job in its own process tree and return its answer.
 
-    Ctrl-C ends it early, with what there is; a second one kills it. Raises RunError,
-    and Refusal where the input is at fault.
+    Ctrl-C ends it early with the results so far; a second one kills it. Raises RunError, and
+    Refusal if the input is wrong.
     """
     command = [sys.executable, "-m", "waterfill.testbed.inside"]
     began = time.monotonic()
-    # A session of its own: Ctrl-C reaches us, and we tell the tree.
+    # Its own session: Ctrl-C reaches this process only, which then stops the tree.
     with subprocess.Popen(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         start_new_session=True, cwd="/",
         env=_environment(Path(__file__).parents[2]),
     ) as process:  # fmt: skip
         try:
-            _say(process, json.dumps(job))
+            _send(process, json.dumps(job))
             try:
                 return _follow(process, began, duration_s, progress)
             except KeyboardInterrupt:
-                _say(process, "stop")
+                _send(process, "stop")
                 return _follow(process, began, duration_s, None)
         finally:
-            # The init dies with its parent, and the tree with its init.
+            # The init is killed with its parent, and the tree with its init.
             process.kill()
 
 
@@ -71,16 +71,16 @@ def _follow(
     process.wait(_STOP_S)
     said = _pipe(process.stderr).read().strip()
     why = said.splitlines()[-1] if said else f"exit code {process.returncode}"
-    raise RunError(f"linux: the testbed ended before its time: {why}")
+    raise RunError(f"linux: the testbed ended early: {why}")
 
 
-def _say(process: subprocess.Popen[str], line: str) -> None:
+def _send(process: subprocess.Popen[str], line: str) -> None:
     try:
         pipe = _pipe(process.stdin)
         pipe.write(line + "\n")
         pipe.flush()
     except BrokenPipeError:
-        return  # it has ended, and its output says why
+        return  # it has ended; its output says why
 
 
 def _pipe(pipe: IO[str] | None) -> IO[str]:

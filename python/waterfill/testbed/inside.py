@@ -1,8 +1,8 @@
-"""The process tree of one run: builds the network, runs the traffic, samples, answers, ends.
+"""The process tree of one run: build the network, run the traffic, sample, answer, end.
 
-`python -m waterfill.testbed.inside`, started by `front`. Standard input: the scenario as one JSON
-line, then `stop` to end early; its end kills the tree. Standard output: JSON lines, each with one
-of the keys `progress` (seconds), `result`, `error`, `refused` (by a daemon: the input's fault).
+`python -m waterfill.testbed.inside`, started by `front`. Standard input is the job as one JSON
+line, then `stop` to end early; closing it kills the tree. Standard output is JSON lines, each with
+one of the keys `progress` (seconds), `result`, `error`, `refused` (by a daemon: wrong input).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from waterfill.testbed import isolate
 
 _READY_S = 10.0
 _PROGRESS_S = 0.2
-# Long enough that all servers and clients of time 0 are there, beyond the clients' own lead.
+# Before time 0, in addition to the clients' own lead, so that everything has started by then.
 _SETTLE_S = 0.05
 
 
 def main() -> None:
-    """Runs the job on standard input and never returns."""
+    """Run the job on standard input; never returns."""
     isolate.enter()
     output = os.fdopen(os.dup(1), "w", buffering=1)
 
@@ -37,7 +37,7 @@ def main() -> None:
     try:
         job = json.loads(_line())
         say(result=_Run(job, say).result())
-    except Exception as error:  # whatever it is, the front end tells it
+    except Exception as error:  # of any kind: the front end reports it
         from waterfill.testbed.daemon import DaemonRefusal
 
         if isinstance(error, DaemonRefusal):
@@ -46,18 +46,18 @@ def main() -> None:
             say(error=f"{type(error).__name__}: {error}", traceback=traceback.format_exc())
         code = 1
     output.close()
-    # The kernel ends what is left of the tree with its init; nobody waits for threads.
+    # The kernel kills the rest of the tree with its init; threads are not waited for.
     os._exit(code)
 
 
-def _be_punctual() -> None:
-    """Samples are taken on time, whatever else runs. What we start is as ordinary as ever."""
+def _prioritise_sampling() -> None:
+    """Take samples on time whatever else runs; child processes keep normal priority."""
     with suppress(OSError):
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(10))
 
 
 def _line() -> str:
-    """A line of standard input, read without a buffer so that `select` sees what is left."""
+    """Read a line of standard input, unbuffered, so that `select` sees what follows."""
     data = b""
     while not data.endswith(b"\n"):
         piece = os.read(0, 1 if data else 1 << 16)
@@ -119,8 +119,8 @@ class _Run:
         ]  # fmt: skip
         actions.sort(key=lambda action: action[:2])
         machine = sampling.machine()
-        _be_punctual()
-        delayline.be_beside()
+        _prioritise_sampling()
+        delayline.join_line_cpu()
         coarse_n, fine_next_s, progress_s = 0, 0.0, 0.0
         stopped_s: float | None = None
         while True:
@@ -130,13 +130,13 @@ class _Run:
             if wait_s > 0:
                 if select.select([0], [], [], wait_s)[0]:
                     if not os.read(0, 4096):
-                        os._exit(1)  # the front end has gone
+                        os._exit(1)  # the front end has ended
                     stopped_s = sampler.now_s()
                     sampler.take()
                     break
                 continue
             if actions and actions[0][0] <= now_s:
-                with delayline.among_hosts():
+                with delayline.on_hosts_cpus():
                     actions.pop(0)[2]()
             if coarse_s <= now_s:
                 sampler.take()

@@ -1,11 +1,11 @@
-"""A process tree with a network of its own, which dies with whoever started it.
+"""A process tree with its own network, which is killed with the process that started it.
 
-The tree's first process is the init of a new PID namespace, with new network and mount
-namespaces. No namespace in it has a name outside: two runs cannot meet, and once the init is gone
-the kernel kills its processes, and the last process takes namespaces, interfaces, queues and
-mounts with it. The init dies when its parent does (PR_SET_PDEATHSIG), that one when the front end
-does; both also when the pipe from the front end closes. So a normal end, an exception, Ctrl-C,
-kill -9 and a power cut leave the same: nothing.
+The tree's first process is the init of a new PID namespace, with new network and mount namespaces.
+None of them has a name outside, so two runs cannot interfere. When the init ends the kernel kills
+its processes, and with the last one go namespaces, interfaces, queues and mounts. The init is
+killed with its parent (PR_SET_PDEATHSIG), the parent with the front end; both also end when the
+pipe from the front end closes. So nothing is left after a normal end, an exception, Ctrl-C,
+kill -9 or a power cut.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PR_SET_PDEATHSIG = 1
 _LATENCY = "/dev/cpu_dma_latency"
 
 SCRATCH = "/dev/shm"
-"""A file system in memory that only the tree sees; it is there on every glibc system."""
+"""A file system in memory that only the tree sees; every glibc system has this folder."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -40,31 +40,31 @@ def _checked(result: int, what: str) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Gives this thread namespaces of its own; a new PID namespace begins with its next child."""
+    """Give this thread new namespaces; a new PID namespace begins with its next child."""
     _checked(_libc.unshare(flags), "unshare")
 
 
 def mount(source: str, target: str, kind: str | None, flags: int = 0) -> None:
-    """Mounts a file system, which only the tree sees once `enter` has been called."""
+    """Mount a file system; after `enter` only the tree sees it."""
     fields = (source.encode(), target.encode(), kind.encode() if kind else None)
     _checked(_libc.mount(*fields, flags, None), f"mount {target}")
 
 
 def unmount(target: str) -> None:
-    """Takes it away again."""
+    """Unmount a file system."""
     _checked(_libc.umount2(target.encode(), 0), f"umount {target}")
 
 
 def die_with_parent() -> None:
-    """This process is killed when the thread that started it ends; at once if it has ended."""
+    """Have this process killed when the thread that started it ends, or has ended."""
     _checked(_libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0), "prctl")
 
 
 def enter() -> None:
-    """Makes the calling process two: the caller waits, its child returns as init of the tree.
+    """Fork: the caller waits, and its child returns as the init of a new process tree.
 
-    The caller never returns: it leaves with the child's exit code. Needs CAP_SYS_ADMIN. Raises
-    OSError where the kernel refuses.
+    The caller never returns: it exits with the child's exit code. Needs CAP_SYS_ADMIN. Raises
+    OSError if the kernel refuses.
     """
     parent = os.getppid()
     die_with_parent()
@@ -73,7 +73,7 @@ def enter() -> None:
     unshare(CLONE_NEWPID | CLONE_NEWNET | CLONE_NEWNS | CLONE_NEWIPC)
     child = os.fork()
     if child:
-        # Only the child holds the pipe to the front end, so that its end is seen there.
+        # Only the child keeps the pipe to the front end, so that it notices the pipe's end.
         for fd in (0, 1):
             os.close(fd)
         _, status = os.waitpid(child, 0)
@@ -88,33 +88,33 @@ def enter() -> None:
 
 
 _awake: int | None = None
-"""Held open while processors are asked to stay awake; the kernel forgets the wish with it."""
+"""Open while CPUs are kept awake; the request ends when it is closed."""
 
 
 def _stay_awake() -> None:
-    """Asks for no latency of waking (PM QoS): idle processors poll while this process lives.
+    """Request zero wake-up latency (PM QoS): idle CPUs poll while this process lives.
 
-    A virtual machine's idle processor goes back to its host, which returns it milliseconds later
-    when others want it too: late for every packet held at that moment.
+    A VM's idle CPU goes back to its hypervisor, which may return it milliseconds later if others
+    want it: too late for every packet held at that moment.
     """
     global _awake
     try:
         _awake = os.open(_LATENCY, os.O_WRONLY | os.O_CLOEXEC)
         os.write(_awake, struct.pack("i", 0))
-    except OSError:  # no such file, or none for us: the checks tell what came of it
+    except OSError:  # missing or not permitted: the checks show the effect
         _awake = None
 
 
 def awake() -> bool:
-    """Whether the kernel was asked to keep this tree's processors awake."""
+    """Return whether the kernel was asked to keep this tree's CPUs awake."""
     return _awake is not None
 
 
 class Namespace:
-    """A network namespace without a name, held by a descriptor."""
+    """A network namespace without a name, kept by a file descriptor."""
 
     def __init__(self) -> None:
-        """Makes a new one; the calling thread stays where it was."""
+        """Make a new one; the calling thread stays in its own."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             unshare(CLONE_NEWNET)
@@ -125,14 +125,14 @@ class Namespace:
 
     @classmethod
     def current(cls) -> Namespace:
-        """The one that the calling thread is in."""
+        """Return the calling thread's namespace."""
         here = cls.__new__(cls)
         here.fd = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         return here
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """The calling thread is inside: sockets opened and processes started here belong to it."""
+        """Enter it with the calling thread: sockets and processes made inside belong to it."""
         before = os.open("/proc/thread-self/ns/net", os.O_RDONLY | os.O_CLOEXEC)
         try:
             _checked(_libc.setns(self.fd, CLONE_NEWNET), "setns")

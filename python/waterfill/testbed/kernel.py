@@ -1,4 +1,4 @@
-"""What the running kernel offers: congestion controls by the names that scenarios use."""
+"""The running kernel's congestion controls, by the names that scenarios use."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.testbed import daemon
 from waterfill.testbed.plan import Congestion
 
-# The daemon that brings laws which no kernel has: in a list of what is offered it stands for them.
+# The daemon that loads laws into the kernel; in a list of what is offered it stands for them all.
 LOADER = "waterfilld"
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
 
-# The kernel's reno is a law of the window alone: its recovery is SACK with RACK, or NewReno where
-# SACK is off. Its name in a scenario is that of the same law and recovery in the simulator; the
-# first Reno's recovery, which ends at the first new acknowledgement, no kernel has any more.
+# The kernel's reno is only a window law; its recovery is SACK with RACK, or NewReno without SACK.
+# A scenario names law and recovery as the simulator does. The first Reno's recovery, which ends at
+# the first new acknowledgement, is in no current kernel.
 PROTOCOLS: Mapping[str, Congestion] = {
     "reno": Congestion("reno", sack=False),
     "newreno": Congestion("reno", sack=False),
@@ -32,19 +32,19 @@ PROTOCOLS: Mapping[str, Congestion] = {
     "vegas": Congestion("vegas"),
     "dctcp": Congestion("dctcp"),
     "bbr": Congestion("bbr", paced=True),
-    # Beside others of its kind it has a name of its own in each run.
+    # Each run gives it a name of its own, so that runs can be concurrent.
     "maxnet": Congestion("bpf_maxnet", paced=True, loaded=True),
 }
 
 
-# Of a loaded law's parameters, those that choose a form of it, and the one form that there is.
+# Parameters that choose a variant of a loaded law, and the only variant that the kernel has.
 FORMS: Mapping[str, Mapping[str, ParamValue]] = {
     "maxnet": {"arithmetic": "kernel", "order": "xi-first"}
 }
 
 
 def available() -> list[str]:
-    """The kernel's congestion controls, by its own names; none where there is no such kernel."""
+    """Return the kernel's congestion controls by its own names; none without a Linux kernel."""
     try:
         return _AVAILABLE.read_text().split()
     except OSError:
@@ -52,16 +52,16 @@ def available() -> list[str]:
 
 
 def offered() -> list[str]:
-    """What a run can choose from: `available`, and LOADER where that daemon is installed."""
+    """Return what a run can use: `available`, and LOADER if the daemon is installed."""
     return available() + [LOADER] * (daemon.binary() is not None)
 
 
 def params(protocol: str) -> dict[str, ParamValue]:
-    """What the kernel's law has for the protocol's parameters, by the registry's names, SI units.
+    """Return the kernel's values of a protocol's parameters, by the registry's names, in SI units.
 
-    cubic's are read from its module (tcp_cubic.c: beta and bic_scale in 1024ths, C = 10 bic_scale;
-    its Reno-friendly window is RFC 8312's); the others are constants of tcp_cong.c and tcp_bbr.c.
-    Empty where nothing is known.
+    Those of cubic are read from its module (tcp_cubic.c: beta and bic_scale in 1024ths,
+    C = 10 bic_scale; its Reno-friendly window is RFC 8312's). The others are constants of
+    tcp_cong.c and tcp_bbr.c. Empty if none are known.
     """
     if protocol == "cubic":
         read = {name: _parameter("tcp_cubic", name) for name in _CUBIC}
@@ -71,18 +71,18 @@ def params(protocol: str) -> dict[str, ParamValue]:
             "fast_convergence": bool(read["fast_convergence"]),
             "reno_friendly": bool(read["tcp_friendliness"]),
             "catch_up": False,
-            "first_growth": 0.05,  # cnt is 20 at most while there is no last_max_cwnd
+            "first_growth": 0.05,  # cnt is at most 20 without a last_max_cwnd
             "hystart": "classic" if read["hystart"] else "off",
         }
     return dict(_CONSTANTS.get(protocol, {}))
 
 
-# Where a law of the simulator has a choice, and the kernel's is not the default.
+# Parameters of the simulator's laws whose default is not the kernel's choice.
 CHOICES = {"cubic": ("hystart", "catch_up", "first_growth"), "bbr": ("linux",)}
 
 
 def choices(protocol: str) -> dict[str, ParamValue]:
-    """The kernel's way in what the simulator's law leaves open; empty where it leaves nothing."""
+    """Return the parameters with which the simulator's law does what the kernel does."""
     known = params(protocol) if protocol in CHOICES else {}
     return {name: known[name] for name in CHOICES.get(protocol, ())}
 
@@ -104,7 +104,7 @@ _CONSTANTS: Mapping[str, Mapping[str, ParamValue]] = {
 
 
 def _parameter(module: str, name: str) -> int:
-    """A module's parameter; what the source has where the kernel does not show it."""
+    """Return a module's parameter, or the source's default if the kernel does not show it."""
     try:
         return int(Path(f"/sys/module/{module}/parameters/{name}").read_text())
     except (OSError, ValueError):
@@ -112,9 +112,9 @@ def _parameter(module: str, name: str) -> int:
 
 
 def congestion(offered: Iterable[str], loaded_as: str | None = None) -> dict[str, Congestion]:
-    """The protocols that this list of what is offered can run, by the scenario's names.
+    """Return the protocols that can run with what is offered, by the scenario's names.
 
-    `loaded_as` is the name that a loaded law has in the kernel for this run.
+    `loaded_as` is the name of a loaded law in the kernel for this run.
     """
     names = set(offered)
     found = {}
@@ -127,9 +127,9 @@ def congestion(offered: Iterable[str], loaded_as: str | None = None) -> dict[str
 
 
 def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
-    """The registry's protocols as the linux backend has them: those of the kernel run on it.
+    """Return the registry's protocols, with linux in `backends` for those that can run on it.
 
-    A loaded law runs only where the registry knows it too, as its parameters are given to it.
+    A loaded law runs only if the registry has it too, since it takes the registry's parameters.
     """
     result = {
         name: replace(info, backends=tuple(b for b in info.backends if b != "linux"))
@@ -138,7 +138,7 @@ def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInf
     for name, law in congestion(offered).items():
         if law.loaded and name not in result:
             continue
-        # A TCP adds no header; one that only the kernel has is known by its name alone.
+        # A TCP adds no header; of one that only the kernel has, only the name is known.
         info = result.get(name) or ProtocolInfo(name, "end-to-end", (), 0)
         result[name] = replace(info, backends=(*info.backends, "linux"))
     return result

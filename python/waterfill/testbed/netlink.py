@@ -1,4 +1,4 @@
-"""Netlink messages that are sent often, or that pyroute2 does not know: a few structs, no parser.
+"""Netlink messages that are sent often, or that pyroute2 lacks: a few structs, no parser.
 
 Layouts are those of linux/{rtnetlink,pkt_sched,inet_diag,tcp,if_link}.h.
 """
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_DUMP = 0x1, 0x4, 0x300
 _NLM_F_CREATE, _NLM_F_EXCL = 0x400, 0x200
-# Without it newer kernels (seen on 6.18) answer nothing to a question about one queue.
+# Without it newer kernels (seen on 6.18) do not answer a request for one queue.
 _NLM_F_ECHO = 0x8
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
 _RTM_NEWQDISC, _RTM_GETQDISC, _RTM_GETSTATS = 36, 38, 94
@@ -29,12 +29,12 @@ _ATTRIBUTE = struct.Struct("=HH")
 
 
 def attribute(kind: int, value: bytes) -> bytes:
-    """One attribute, padded to four bytes."""
+    """Return one attribute, padded to four bytes."""
     return _ATTRIBUTE.pack(4 + len(value), kind) + value + b"\0" * (-len(value) % 4)
 
 
 def attributes(data: bytes | memoryview) -> Iterator[tuple[int, memoryview]]:
-    """(type, value) of each attribute."""
+    """Yield (type, value) of each attribute."""
     view = memoryview(data)
     while len(view) >= 4:
         length, kind = _ATTRIBUTE.unpack_from(view)
@@ -45,7 +45,7 @@ def attributes(data: bytes | memoryview) -> Iterator[tuple[int, memoryview]]:
 
 
 class _Socket:
-    """A netlink socket of the namespace in which it was made."""
+    """A netlink socket of the namespace in which it was created."""
 
     def __init__(self, family: int) -> None:
         self._socket = socket.socket(
@@ -55,7 +55,7 @@ class _Socket:
         self._socket.settimeout(_ANSWER_S)
 
     def ask(self, kind: int, body: bytes, flags: int = 0) -> list[memoryview]:
-        """Sends one request; the bodies of its answers. Raises OSError when it is refused."""
+        """Send one request and return the bodies of its answers; raise OSError if refused."""
         dump = flags & _NLM_F_DUMP == _NLM_F_DUMP
         header = _HEADER.pack(_HEADER.size + len(body), kind, flags | _NLM_F_REQUEST, 1, 0)
         self._socket.send(header + body)
@@ -111,11 +111,11 @@ class Route(_Socket):
         self, ifindex: int, *, rate_bps: float, burst_bytes: int, limit_bytes: int,
         overhead_bytes: int, limit_packets: int | None = None,
     ) -> None:  # fmt: skip
-        """Puts a token bucket (tbf) on an interface.
+        """Attach a token bucket (tbf) to an interface.
 
         `overhead_bytes` is added to each frame's length before anything is counted: -14 makes
         rate, limit and statistics count IP bytes. With `limit_packets` the queue is bounded in
-        packets instead of bytes. Raises OSError when the kernel refuses.
+        packets instead of bytes. Raises OSError if the kernel refuses.
         """
         bytes_per_s = round(rate_bps / 8)
         rate = struct.pack("=BBHhHI", 0, _LINKLAYER_ETHERNET, 0, 0, 0, min(bytes_per_s, 0xFFFFFFFF))
@@ -139,7 +139,7 @@ class Route(_Socket):
             self.ask(_RTM_NEWQDISC, child, create)
 
     def queue(self, ifindex: int) -> QueueState:
-        """The statistics of an interface's root queue."""
+        """Return the statistics of an interface's root queue."""
         request = struct.pack("=BxxxiIII", 0, ifindex, 0, _TC_H_ROOT, 0)
         (answer,) = self.ask(_RTM_GETQDISC, request, _NLM_F_ECHO)
         statistics = dict(attributes(next(v for k, v in attributes(answer[20:]) if k == 7)))
@@ -150,14 +150,14 @@ class Route(_Socket):
         return QueueState(size, packets, waiting, backlog, drops)
 
     def counters(self, ifindex: int) -> Counters:
-        """An interface's counters."""
+        """Return an interface's counters."""
         (answer,) = self.ask(_RTM_GETSTATS, struct.pack("=BxxxII", 0, ifindex, 1))
         value = next(v for k, v in attributes(answer[12:]) if k == 1)
         return Counters(*struct.unpack_from("=8Q", value))
 
 
 class TcpInfo(NamedTuple):
-    """One socket: ports, state, and what `struct tcp_info` says of it (µs, bytes, bytes/s)."""
+    """One socket: ports, state, and fields of its `struct tcp_info` (µs, bytes, bytes/s)."""
 
     sport: int
     dport: int
@@ -187,7 +187,7 @@ _INFO = (
 )  # fmt: skip
 _STRUCTS = [(struct.Struct(form), offset) for form, offset in _INFO]
 ESTABLISHED, LISTEN = 1, 10
-# Neither TIME_WAIT nor a request has a tcp_info; everything between them may carry data.
+# The states that may carry data; TIME_WAIT and request sockets have no tcp_info.
 _OPEN = sum(1 << state for state in (1, 4, 5, 8, 9, 11))
 
 
@@ -198,7 +198,7 @@ class SockDiag(_Socket):
         super().__init__(_NETLINK_SOCK_DIAG)
 
     def sockets(self, family: int) -> list[TcpInfo]:
-        """Open connections with their tcp_info."""
+        """Return the open connections with their tcp_info."""
         found = []
         for answer in self._dump(family, _OPEN, socket.IPPROTO_TCP):
             _, state, *_ = struct.unpack_from("=BBBB", answer)
@@ -210,7 +210,7 @@ class SockDiag(_Socket):
         return found
 
     def listening(self, family: int, port: int) -> bool:
-        """Whether somebody listens on a TCP port."""
+        """Return whether a process listens on a TCP port."""
         return any(
             struct.unpack_from(">H", answer, 4)[0] == port
             for answer in self._dump(family, 1 << LISTEN, socket.IPPROTO_TCP)
