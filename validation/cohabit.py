@@ -341,7 +341,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     modes = options.modes.split(",")
     for mode in modes:
         if mode not in MODES:
-            expected = f"expected any of {', '.join(MODES)}, got {mode!r}"
+            expected = f"expected one of {', '.join(MODES)}, got {mode!r}"
             print(f"command line: modes: {expected}", file=sys.stderr)
             return 2
     wanted = [cell for cell in cells(options.short) if options.only in cell.name]

@@ -1,15 +1,14 @@
-"""One scenario under several protocols: the runs side by side, and what to compare of them.
+"""Compares the runs of one scenario under several protocols.
 
-All figures of one run stand under "compare" in its document. Those of the whole run are over the
-summary's window (`measure_s`); settling and start-up look at the whole life of every flow, which
-ends when the flow has completed, at its `stop`, or with the run. A flow's max-min share is what
-`waterfill maxmin` computes, at every instant, from the flows that live then. Where a figure says
-"worst", a flow that never gets there is worse than any that does.
+The figures of a run are under "compare" in its document. Those of the whole run cover the summary's
+window (`measure_s`). Settling and start-up times cover the whole life of every flow, until it has
+completed, its `stop`, or the end of the run. A flow's max-min share at any time is that of
+`waterfill maxmin`, from the flows active then. A "worst" flow that never gets there is worse than
+any that does.
 
-The bottleneck is one link for all runs, so that their queues compare: the busiest, which is the
-one that bounds most flows for longest in the exact max-min allocation (largest sum of flow-seconds
-over all runs, the first in the file if equal). Where demand alone bounds every flow, it is the
-link with the highest utilisation.
+The bottleneck is one link for all runs, to make their queues comparable: the link that is the
+bottleneck of most flow-seconds over all runs in the exact max-min allocation, the first in the file
+if several are equal. Where demand limits every flow, it is the link with the highest utilization.
 """
 
 from __future__ import annotations
@@ -35,13 +34,13 @@ from waterfill.runs.result import Document, Result, make_directory, to_json, wri
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load
 
-# A rate has settled within this of its share; this share of it ends the start-up.
+# Relative distance from its share within which a rate has settled; fraction that ends the start-up.
 _BAND = 0.05
 _STARTED = 0.5
-# Rates are averaged over a second, or less where the whole run has few of them.
+# Rates are averaged over 1 s, or less, so that a run has at least this many averages.
 _AVERAGE_S = 1.0
-_LEAST_AVERAGES = 20
-# Shares that differ by rounding alone are one share.
+_MIN_AVERAGES = 20
+# Relative difference below which two shares are equal.
 _SAME = 1e-9
 
 _COMMAND_LINE = "command line"
@@ -51,9 +50,9 @@ _COMMAND_LINE = "command line"
 
 
 def select(names: str | None, on: str, known: protocols.Protocols | None = None) -> list[str]:
-    """The protocols to compare: those of a list "a,b,c", else every explicit one of the backend.
+    """Return the protocols to compare: those of a list "a,b,c", by default all explicit ones.
 
-    Raises InputError for a name that is unknown or that does not run on the backend.
+    Raises InputError for a name that is unknown or does not run on the backend.
     """
     known = backends.known(on) if known is None else known
     able = [p.name for p in known.values() if on in p.backends]
@@ -62,11 +61,11 @@ def select(names: str | None, on: str, known: protocols.Protocols | None = None)
     chosen = [name.strip() for name in names.split(",")]
     for name in chosen:
         if not name:
-            message = f"expected names with a comma between them, got {shown(names)}"
+            message = f"expected names separated by commas, got {shown(names)}"
         elif name not in known:
             message = f"unknown protocol {shown(name)}{nearest(name, known)}"
         elif name not in able:
-            message = f"{shown(name)} does not run on {on}, expected any of {', '.join(able)}"
+            message = f"{shown(name)} does not run on {on}, expected one of {', '.join(able)}"
         else:
             continue
         raise InputError(_COMMAND_LINE, "protocols", message)
@@ -76,25 +75,25 @@ def select(names: str | None, on: str, known: protocols.Protocols | None = None)
 def load_each(
     path: str | os.PathLike[str], sets: Iterable[str], names: Iterable[str], on: str = "sim"
 ) -> dict[str, Scenario]:
-    """The scenario once for each protocol, as the default of the flows that name none.
+    """Load the scenario once per protocol, which the flows that name none use.
 
-    Raises InputError for whatever is wrong with any of them, before any has run, and when no flow
-    takes the default: all runs would be the same.
+    Raises InputError for any error in one of them, before any has run, and when every flow names
+    its protocol: all runs would be the same.
     """
     scenarios = {}
     for name in names:
         scenario = load(path, [*sets, f"protocol={name}"])
         if all(flow.protocol is not None for flow in scenario.flow):
-            raise scenario.error("flow", "expected a flow that names no protocol, to compare them")
+            raise scenario.error("flow", "expected a flow that names no protocol, got none")
         backends.prepare(scenario, on)
         scenarios[name] = scenario
     return scenarios
 
 
 def on_each(names: str | None, on: Sequence[str]) -> list[str]:
-    """The protocols to compare on several backends: as `select`, of those that run on all.
+    """Return the protocols to compare on several backends, as `select`, that run on all.
 
-    Raises InputError also when no names are given and none is there to choose.
+    Raises InputError as `select`, and when no protocol remains.
     """
     chosen = select(names, on[0])
     for backend in on[1:]:
@@ -110,9 +109,9 @@ def on_each(names: str | None, on: Sequence[str]) -> list[str]:
 
 
 class Spans(NamedTuple):
-    """Spans of time (from, to] with one max-min share each: s, s, bit/s, of shape (spans,).
+    """Spans of time (from, to] with one max-min share each: s, s, bit/s, shape (spans,).
 
-    Spans follow each other; their share is zero where there is none. Two neighbours differ.
+    Spans are consecutive, with a share of zero where there is none; neighbours differ.
     """
 
     from_s: Series
@@ -120,14 +119,14 @@ class Spans(NamedTuple):
     share_bps: Series
 
     def within(self, from_s: float, to_s: float) -> Spans:
-        """The same, cut to a life."""
+        """Return the spans cut to [from_s, to_s]."""
         met = (self.to_s > from_s) & (self.from_s < to_s)
         starts_s = np.maximum(self.from_s[met], from_s)
         ends_s = np.minimum(self.to_s[met], to_s)
         return Spans(starts_s, ends_s, self.share_bps[met])
 
     def at(self, time_s: Series) -> Series:
-        """The share at each of these times (ends of samples); zero outside."""
+        """Return the share at each of these times (ends of samples); zero outside."""
         if not len(self.to_s):
             return np.zeros(len(time_s))
         index = np.searchsorted(self.to_s, time_s - 1e-9)
@@ -137,11 +136,11 @@ class Spans(NamedTuple):
 
 @dataclass(frozen=True)
 class Allocation:
-    """The exact max-min allocation over a run, from the flows that were there.
+    """The exact max-min allocation over a run, for the flows active at each time.
 
-    `classes` are the shares of each class of flows, `of_flow` and `lives` the class and the life
-    [start, end) in seconds of every flow, `bound_s` for each link the flow-seconds in the
-    summary's window for which it was a flow's bottleneck.
+    `classes` are the shares of each class of flows; `of_flow` and `lives` the class and the life
+    [start, end) (s) of every flow; `bound_s` per link the flow-seconds in the summary's window
+    during which it was a bottleneck.
     """
 
     classes: list[Spans]
@@ -150,12 +149,12 @@ class Allocation:
     bound_s: list[float]
 
     def of(self, flow: int) -> Spans:
-        """The shares of a flow, by its place in the summary, over its life."""
+        """Return the shares of a flow over its life; `flow` is its index in the summary."""
         return self.classes[self.of_flow[flow]].within(*self.lives[flow])
 
 
 def allocation(result: Result) -> Allocation:
-    """The max-min allocation of a run: `maxmin.intervals` with the lives that its flows had."""
+    """Compute the max-min allocation of a run: `maxmin.intervals` over its flows' lives."""
     end_s = _end_s(result)
     lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary["flows"])]
     targets = protocols.targets(result.network.params)
@@ -187,7 +186,7 @@ def allocation(result: Result) -> Allocation:
 
 
 def bottleneck(results: Mapping[str, Result], allocations: Mapping[str, Allocation]) -> str:
-    """The busiest bottleneck of all runs (see the head of this module): a link's name."""
+    """Return the name of the common bottleneck of all runs, as the module's docstring defines."""
     first = next(iter(results.values()))
     names = [link["name"] for link in first.summary["links"]]
     weights = [math.fsum(a.bound_s[i] for a in allocations.values()) for i in range(len(names))]
@@ -203,11 +202,11 @@ def bottleneck(results: Mapping[str, Result], allocations: Mapping[str, Allocati
 
 
 def average_s(result: Result) -> float:
-    """The time over which settling averages rates: 1 s, in a run below 20 s a twentieth of it.
+    """Return the averaging time for settling: 1 s, or 1/20 of a run below 20 s.
 
     At least one sample.
     """
-    shortest = float(result.summary["duration_s"]) / _LEAST_AVERAGES
+    shortest = float(result.summary["duration_s"]) / _MIN_AVERAGES
     return max(min(_AVERAGE_S, shortest), result.network.sample_s)
 
 
@@ -220,19 +219,17 @@ def settling_s(
     packet_bytes: float = 0.0,
     completed: bool = False,
 ) -> float | None:
-    """Longest time a flow took to its max-min share: seconds, infinity for never.
+    """Return the longest time a flow took to settle at its max-min share (s; infinity: never).
 
-    `time_s` are the ends of samples, `rate_bps` their rates at the receiver (shape (samples,)),
-    `spans` the flow's shares over its life. The time counts from the flow's start, and again from
-    each later change of its share (somebody came or went), until its rate is, and stays until the
-    next change, within 5 % of the share of that time; or within one packet an average where that
-    is more, as no rate is finer. Rates are means of `average_s` wholly after the count's start,
-    and their time is their end: the answer is never below `average_s`.
+    `time_s` are the ends of samples, `rate_bps` the rates at the receiver (shape (samples,)),
+    `spans` the flow's shares over its life. Time counts from the flow's start and from each change
+    of its share, until the rate is within 5 % of the share and stays so until the next change; the
+    tolerance is at least one packet per average. Rates are means over `average_s` wholly after that
+    start, dated at their end: the result is at least `average_s`.
 
-    A span too short for one mean does not count, nor one without a share. One that a change or
-    the flow's completion cut short before the rate had settled counts in full: the wait was at
-    least so long. Infinity when the rate never settled, or had not at the flow's `stop` or the
-    end of the run; None when there was nothing to judge.
+    Spans without a share, or too short for one mean, do not count. A span that a change or the
+    flow's completion ended before the rate had settled counts in full. Infinity when the rate never
+    settled, or had not at the flow's `stop` or the end of the run; None without a span to judge.
     """
     slack_bps = 8 * packet_bytes / average_s
     waits_s: list[float] = []
@@ -261,10 +258,10 @@ def settling_s(
 def start_up_s(
     time_s: Series, rate_bps: Series, spans: Spans, *, start_s: float, completed: bool = False
 ) -> float | None:
-    """Time from a flow's SYN to the end of its first sample with half of its share, in seconds.
+    """Return the time from a flow's SYN to the end of its first sample at half its share (s).
 
-    Arguments as in `settling_s`; the share is that of the sample's end. Infinity when there was
-    no such sample; None when there was no sample to judge, or the flow had `completed` before.
+    Arguments as in `settling_s`; the share is that at the sample's end. Infinity without such a
+    sample; None without any sample, or when the flow had `completed` before.
     """
     share_bps = spans.at(time_s)
     there = share_bps > 0
@@ -277,14 +274,14 @@ def start_up_s(
 
 
 def figures(result: Result, allocated: Allocation, link: str) -> Document:
-    """What is compared of one run, `link` being the bottleneck; plain data, SI units.
+    """Return the figures to compare of one run with bottleneck `link`; plain data, SI units.
 
     `utilization`, `queue_bytes` {mean, p99, max}: of the bottleneck, in the summary's window.
     `drops`: of all links, in the window. `jain_index`: of the rates in the window.
-    `share_ratio` {worst, worst_flow, most}: least and largest rate ÷ max-min share in the window.
-    `settling_s` {worst, worst_flow, never}: see `settling_s`; `never` is how many never did, the
-    worst is then infinite. `start_up_s` {median, worst, worst_flow, never}: see `start_up_s`.
-    `flows`: share_ratio, settling_s, start_up_s of each flow. None is "nothing to judge".
+    `share_ratio` {worst, worst_flow, most}: smallest and largest rate ÷ max-min share in the
+    window. `settling_s` {worst, worst_flow, never}: see `settling_s`; `never` counts flows that
+    did not settle, the worst is then infinite. `start_up_s` {median, worst, worst_flow, never}: see
+    `start_up_s`. `flows`: share_ratio, settling_s, start_up_s of each flow. None: no samples.
     """
     flows = [
         {"name": flow["name"], **_flow_figures(result, allocated, i, *samples)}
@@ -341,7 +338,7 @@ def _flow_figures(
 
 
 def _rates_of(result: Result) -> list[tuple[Series, Series]]:
-    """Sample times and rates of every flow in the summary's order, found in one pass."""
+    """Return sample times and rates of every flow, in the summary's order, in one pass."""
     table = result.flows
     time_s, rate_bps = series.numbers(table, "time_s"), series.numbers(table, "rate_bps")
     flow = table["flow"].combine_chunks().indices.to_numpy()
@@ -354,7 +351,7 @@ def _rates_of(result: Result) -> list[tuple[Series, Series]]:
 def _extremes(
     flows: Sequence[Document], key: str
 ) -> tuple[tuple[float | None, str | None], tuple[float | None, str | None]]:
-    """(value, flow) where a figure is least and where it is largest, the first flow if equal."""
+    """Return (value, flow) of a figure's minimum and maximum; the first flow if equal."""
     there = [(flow[key], flow["name"]) for flow in flows if flow[key] is not None]
     if not there:
         return (None, None), (None, None)
@@ -382,7 +379,7 @@ class Comparison:
     bottleneck: str
 
     def document(self) -> Document:
-        """{"runs": {protocol: the run's document with its figures under "compare"}}."""
+        """Return {"runs": {protocol: the run's document with its figures under "compare"}}."""
         return {
             "runs": {
                 name: {
@@ -394,7 +391,7 @@ class Comparison:
         }
 
     def write(self, document: Document, folder: Path) -> None:
-        """Writes DIR/<protocol>/ as a single run does, compare.json, compare.png and .svg.
+        """Write DIR/<protocol>/ as for a single run, compare.json, compare.png and .svg.
 
         Raises InputError when one of them cannot be written.
         """
@@ -411,7 +408,7 @@ class Comparison:
 
 
 def of(results: Mapping[str, Result]) -> Comparison:
-    """The comparison of these runs, at least one, all of one scenario."""
+    """Return the comparison of these runs, at least one, all of one scenario."""
     allocations = {name: allocation(result) for name, result in results.items()}
     return Comparison(dict(results), allocations, bottleneck(results, allocations))
 
@@ -420,12 +417,11 @@ def of(results: Mapping[str, Result]) -> Comparison:
 
 
 def differences(runs: Mapping[str, Document]) -> list[Document]:
-    """What two backends say of one protocol: a row a figure, for every further backend.
+    """Compare each further backend with the first, one row per figure.
 
     `runs` is {"protocol@backend": run}. Rows hold protocol, what, unit, the two backends, their
-    values, and the difference: second less first, as a share of the first where `relative`.
-    None where a value is missing. Queueing delay is the mean round trip less the base, of the
-    flows; a link's own is in its queue.
+    values, and the difference: second − first, relative to the first where `relative` is set; None
+    where a value is missing. A flow's queueing delay is its mean RTT less the base RTT.
     """
     by_protocol: dict[str, dict[str, Document]] = {}
     for label, run in runs.items():
@@ -450,7 +446,7 @@ def _difference(a: float | None, b: float | None, relative: bool) -> float | Non
 
 
 def _figures_of(run: Document) -> list[tuple[str, str, bool, float | None]]:
-    """(what, unit, whether its difference is a share, value) of a run, in one order for all."""
+    """Return (what, unit, whether the difference is relative, value) in a fixed order."""
     found: list[tuple[str, str, bool, float | None]] = []
     for flow in run["flows"]:
         rtt = flow["rtt_ms"]

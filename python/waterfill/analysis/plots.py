@@ -1,8 +1,8 @@
 """Figures of runs and papers, as PNG and SVG: the same run gives the same bytes.
 
-Colours are Okabe and Ito's eight, which people with any colour vision tell apart; each line also
-has a style of its own, so that a figure survives a black-and-white printer. Nothing here touches
-pyplot: no window, no global state. matplotlib is loaded when something is drawn.
+Colours are Okabe and Ito's eight, distinguishable with any colour vision; line styles differ too,
+for black-and-white prints. pyplot is not used: no windows, no global state. matplotlib is imported
+when something is drawn.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
 _STYLES = ("-", "--", "-.", ":")
-# More lines than colours are drawn as one line and one band a group.
-_MOST_LINES = len(_COLOURS)
-# Protocols side by side: more columns leave no room for a time axis.
-_MOST_COLUMNS = 3
-# Shares are a help to the eye: where they change more often than this they would hide the rates.
-_MOST_STEPS = 200
+# More flows than colours are drawn as one line and one band per group.
+_MAX_LINES = len(_COLOURS)
+# Protocols side by side; with more columns the time axes are too short.
+_MAX_COLUMNS = 3
+# Max-min shares that change more often are not drawn: they would hide the rates.
+_MAX_STEPS = 200
 
 
 def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:
-    """Rates of flows and of other traffic, averaged over intervals of `average_s` seconds."""
+    """Plot the rates of flows and traffic, averaged over intervals of `average_s` (s)."""
     figure, (axis,) = _figure(1)
     _rates(axis, result, average_s)
     axis.set_xlabel("time (s)")
@@ -41,7 +41,7 @@ def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:
 
 
 def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | None = None) -> Figure:
-    """Queues of these links, or of those that had the largest: the peak of each `average_s`."""
+    """Plot the peaks per `average_s` of the queues of these links, by default of the largest."""
     figure, (axis,) = _figure(1)
     _queues(axis, result, average_s, links)
     axis.set_xlabel("time (s)")
@@ -49,7 +49,7 @@ def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | Non
 
 
 def overview(result: Result) -> Figure:
-    """Rates, queues and utilisation of a run, one above the other, in a hundred intervals."""
+    """Plot rates, queues and utilization of a run, one above the other, in 100 intervals."""
     average_s = result.summary["duration_s"] / 100
     figure, axes = _figure(3)
     _rates(axes[0], result, average_s)
@@ -64,14 +64,14 @@ def comparison(
     link: str,
     shares: Mapping[str, Sequence[tuple[Series, Series, Series]]],
 ) -> Figure:
-    """Rates and the queue of `link` for each protocol, side by side on common axes.
+    """Plot rates and the queue of `link` for each protocol, side by side on common axes.
 
-    `shares` are the max-min shares of each run's classes of flows: spans' from and to (s) and
-    bit/s, drawn in grey below the rates. Rates are means, queues peaks of a hundredth of the run.
+    `shares` are the max-min shares of each run's classes of flows, as (from (s), to (s), bit/s),
+    drawn in grey behind the rates. Rates are means, queues peaks, over 1 % of the run.
     """
     from matplotlib.figure import Figure
 
-    columns = min(len(results), _MOST_COLUMNS)
+    columns = min(len(results), _MAX_COLUMNS)
     rows = -(-len(results) // columns)
     figure = Figure(figsize=(2.2 + 2.7 * columns, 1.0 + 3.6 * rows), layout="constrained")
     grid = figure.subplots(
@@ -117,13 +117,13 @@ def comparison(
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:
-    """Writes `stem`.png and `stem`.svg atomically and returns their paths.
+    """Write `stem`.png and `stem`.svg atomically and return their paths.
 
     Raises InputError when they cannot be written.
     """
     import matplotlib
 
-    # Without these an SVG's ids are random and both files carry the date and the version.
+    # By default an SVG's ids are random and both files hold the date and the version.
     metadata: dict[str, dict[str, Any]] = {
         "png": {"Software": None},
         "svg": {"Date": None, "Creator": None},
@@ -160,7 +160,7 @@ def _finish(figure: Figure, result: Result, title: str = "") -> Figure:
 def _rates(axis: Any, result: Result, average_s: float) -> None:
     styles = line_styles()
     flows = result.summary["flows"]
-    if len(flows) <= _MOST_LINES:
+    if len(flows) <= _MAX_LINES:
         for flow in flows:
             rows = result.samples("flows", flow["name"])
             draw_line(axis, rows, "rate_bps", average_s, flow["name"], 1e6, next(styles))
@@ -176,7 +176,7 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
 
 
 def _shares(axis: Any, classes: Sequence[tuple[Series, Series, Series]]) -> None:
-    if len(classes) > _MOST_LINES or sum(len(spans[0]) for spans in classes) > _MOST_STEPS:
+    if len(classes) > _MAX_LINES or sum(len(spans[0]) for spans in classes) > _MAX_STEPS:
         return
     label: str | None = "max-min share"
     for from_s, to_s, share_bps in classes:
@@ -211,15 +211,15 @@ def _utilization(axis: Any, result: Result, average_s: float) -> None:
 
 
 def _busy_links(result: Result, column: str) -> list[str]:
-    """The links with the largest values of a column, in their order, no more than colours."""
+    """Return the links with the largest values of a column, up to the number of colours."""
     peaks = {}
     for link in result.summary["links"]:
         values = _numbers(result.samples("links", link["name"]), column)
         peaks[link["name"]] = float(values.max(initial=0.0))
     highest = max(peaks.values(), default=0.0)
-    # Acknowledgements put a little of everything on reverse links: not worth a line.
+    # Reverse links carry acknowledgements only: leave out the nearly idle ones.
     worth = [name for name, peak in peaks.items() if peak > 0.05 * highest]
-    kept = sorted(worth, key=lambda name: -peaks[name])[:_MOST_LINES]
+    kept = sorted(worth, key=lambda name: -peaks[name])[:_MAX_LINES]
     return [name for name in worth if name in kept]
 
 
@@ -268,7 +268,7 @@ def _band(
 def intervals(
     time_s: Series, values: Series, average_s: float, combine: np.ufunc = np.add
 ) -> tuple[Series, Series]:
-    """Means (or maxima) of intervals of `average_s`, each drawn at its interval's middle."""
+    """Return means (or maxima) over intervals of `average_s`, at the intervals' middles."""
     values = np.nan_to_num(values)
     if average_s <= 0 or not len(values):
         return time_s, values
@@ -282,7 +282,7 @@ def intervals(
 
 
 def line_styles() -> Iterator[dict[str, Any]]:
-    """Colour and style of the first line, the second …"""
+    """Yield the colour and style of the first line, the second …"""
     count = 0
     while True:
         yield {
@@ -297,6 +297,6 @@ def _numbers(table: pa.Table, column: str) -> Series:
 
 
 def _plain(label: str) -> str:
-    # matplotlib reads $…$ as mathematics and hides a label that begins with an underscore.
+    # matplotlib typesets $…$ and hides labels that start with an underscore.
     label = label.replace("$", r"\$")
     return f" {label}" if label.startswith("_") else label

@@ -1,14 +1,14 @@
-"""Response functions: the window that a TCP keeps under a given loss, against theory.
+"""Response functions: the mean window of a TCP at a given loss rate, compared with theory.
 
-A flow alone on a link that is never its bottleneck loses packets at rate p; its mean window in
-packets is throughput × RTT. Two kinds of loss, each with the theory that fits it:
+A single flow on a link that is never its bottleneck loses packets at rate p; its mean window in
+packets is throughput × RTT. There are two kinds of loss, each with its theory:
 
 - *periodic*: one packet in every 1/p. Reno's window is then Mathis's √(3/2)/√p, and CUBIC's RFC
   9438's eq. 5, or its Reno-friendly region (eq. 4 and figure 1 there) where that is larger.
 - *independent*: each packet with probability p. The window laws' own Monte-Carlo (`monte_carlo`)
-  is the reference: round trips, losses, one reduction an episode, recovery and time-outs, nothing
-  else. Padhye's formula and RFC 9438's closed form are shown beside it; both average over a
-  deterministic loss process, so independent losses give more at small p.
+  is the reference: RTTs, losses, one reduction per episode, recovery and time-outs, nothing else.
+  Padhye's formula and RFC 9438's closed form are shown too; both average over a deterministic
+  loss process, so independent losses give larger windows at small p.
 
 `waterfill response` prints both tables.
 """
@@ -32,12 +32,12 @@ Loss: TypeAlias = Literal["periodic", "independent"]
 PROBABILITIES = (1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2)
 RTTS_S = (0.010, 0.020, 0.050, 0.100, 0.200)
 PACKET_BYTES = 1500
-# Far above the largest window of the tables over the smallest round trip, so that it never queues.
+# Far above the largest window ÷ the smallest RTT, so that no queue forms.
 _RATE_BPS = 10e9
 RTO_MIN_S = 1.0
-# Where the mean window is below, whole packets and time-outs matter and the closed forms do not
-# claim to hold: the cell is shown and not judged.
-LEAST_WINDOW = 20.0
+# At smaller mean windows whole packets and time-outs matter, which the closed forms neglect: such
+# cases are shown but not judged.
+MIN_WINDOW = 20.0
 TOLERANCE = 0.10
 
 
@@ -45,20 +45,24 @@ TOLERANCE = 0.10
 
 
 def mathis_window(p: float) -> float:
-    """Reno's mean window (packets) under one loss in 1/p packets [mathis-1997:eq3], no delayed
-    acknowledgements."""
+    """Return Reno's mean window (packets) under one loss in 1/p packets [mathis-1997:eq3].
+
+    Without delayed acknowledgements.
+    """
     return math.sqrt(3 / 2) / math.sqrt(p)
 
 
 def padhye_window(p: float, rtt_s: float, rto_s: float, b: int = 1) -> float:
-    """Reno's mean window (packets) with time-outs [padhye-1998:eq30]; b packets an acknowledgement,
-    `rto_s` the first time-out."""
+    """Return Reno's mean window (packets) with time-outs [padhye-1998:eq30].
+
+    `b` is the number of packets per acknowledgement, `rto_s` the first time-out.
+    """
     timeouts = rto_s * min(1.0, 3 * math.sqrt(3 * b * p / 8)) * p * (1 + 32 * p * p)
     return rtt_s / (rtt_s * math.sqrt(2 * b * p / 3) + timeouts)
 
 
 def cubic_window(p: float, rtt_s: float, c: float = 0.4, beta: float = 0.7) -> float:
-    """CUBIC's mean window (packets) [rfc9438:eq5], or its Reno-friendly one where that is larger.
+    """Return CUBIC's mean window (packets) [rfc9438:eq5], or its Reno-friendly one if larger.
 
     The Reno-friendly estimate is AIMD(3(1 − β)/(1 + β), β), whose mean is Mathis's [rfc9438:§4.3].
     """
@@ -75,14 +79,14 @@ class _Window(Protocol):
     cwnd: float
 
     def grow(self, rtt_s: float) -> None:
-        """A round trip of congestion avoidance, every packet acknowledged."""
+        """Apply one RTT of congestion avoidance, every packet acknowledged."""
 
     def reduce(self) -> None:
-        """A loss episode begins."""
+        """Apply the reduction of a loss episode."""
 
 
 class RenoWindow:
-    """One packet a round trip; half after a loss."""
+    """Reno: one packet more per RTT; half after a loss."""
 
     def __init__(self) -> None:
         self.cwnd = 10.0
@@ -97,7 +101,7 @@ class RenoWindow:
 
 
 class CubicWindow:
-    """RFC 9438 §4.2–4.7, once a round trip."""
+    """CUBIC of RFC 9438 §4.2–4.7, updated once per RTT."""
 
     c, beta = 0.4, 0.7
 
@@ -109,7 +113,7 @@ class CubicWindow:
     def grow(self, rtt_s: float) -> None:
         """[rfc9438:eq1] to [rfc9438:eq4]"""
         self._since_s += rtt_s
-        # The target is where the curve will be a round trip from now, within half a window more.
+        # The target is the curve's value one RTT ahead, at most 1.5 times the window.
         target = self.c * (self._since_s - self._k) ** 3 + self._w_max
         alpha = 1.0 if self._w_est >= self._prior else 3 * (1 - self.beta) / (1 + self.beta)
         self._w_est += alpha
@@ -135,13 +139,13 @@ def monte_carlo(
     seed: int = 1,
     rto_min_s: float = RTO_MIN_S,
 ) -> float:
-    """Mean window (packets) of a window law under independent losses, by round trips.
+    """Return the mean window (packets) of a window law under independent losses.
 
-    An episode is: packets until the first loss; one more round trip, in which it is found; the
-    reduction; a round trip of recovery, and one more for each retransmission that is lost again.
-    Fewer than three packets that arrive after the lost one mean a time-out of max(rto_min, RTT),
-    doubled for every retransmission lost in its turn, and slow start to the threshold.
-    The first tenth of the episodes is left out.
+    Simulates RTT by RTT. An episode is: packets until the first loss; one more RTT, in which the
+    loss is detected; the reduction; one RTT of recovery, and one more per retransmission that is
+    lost. With fewer than three packets arriving after the lost one there is a time-out of
+    max(rto_min, RTT), doubled per lost retransmission, and slow start to the threshold. The first
+    tenth of the episodes is discarded.
     """
     draw = random.Random(seed)
     log_q = math.log1p(-p)
@@ -161,7 +165,7 @@ def monte_carlo(
             packets += int(law.cwnd)
             time_s += rtt_s
             law.grow(rtt_s)
-        # The lost packet leaves within this round trip; what follows it is a window more.
+        # The lost packet is sent within this RTT; one more window follows it.
         part = next_loss / law.cwnd
         packets += next_loss
         time_s += part * rtt_s
@@ -191,7 +195,7 @@ def monte_carlo(
                 next_loss = max(1, next_loss - int(slow))
                 slow *= 2
         else:
-            # Recovery: a reduced window a round trip, of which the retransmissions are a part.
+            # Recovery: one reduced window per RTT, retransmissions included.
             rounds = 1 + lost_again
             time_s += rounds * rtt_s
             packets += rounds * law.cwnd
@@ -204,7 +208,7 @@ def monte_carlo(
 
 @dataclass(frozen=True)
 class Cell:
-    """One cell of a table: what was run, the mean windows (packets), and how far they are apart."""
+    """One case of a table: what was run, and the mean windows (packets)."""
 
     protocol: str
     loss: Loss
@@ -218,21 +222,21 @@ class Cell:
 
     @property
     def judged(self) -> bool:
-        """Whether the mean window is large enough for the reference to hold."""
-        return self.loss == "independent" or self.reference >= LEAST_WINDOW
+        """Whether the mean window is large enough for the reference to be valid."""
+        return self.loss == "independent" or self.reference >= MIN_WINDOW
 
     @property
     def error(self) -> float:
-        """Relative distance from the reference."""
+        """Relative difference from the reference."""
         return self.window / self.reference - 1
 
     @property
     def within(self) -> bool:
-        """Whether it is within `TOLERANCE`, or not judged."""
+        """Whether the error is within `TOLERANCE`, or the case is not judged."""
         return not self.judged or abs(self.error) <= TOLERANCE
 
     def document(self) -> Document:
-        """The cell of `waterfill response --json`."""
+        """Return the case's entry in `waterfill response --json`."""
         return {
             "protocol": self.protocol,
             "loss": self.loss,
@@ -249,8 +253,8 @@ class Cell:
         }
 
 
-# Reno's window under periodic loss needs no more than RFC 5681; under independent loss several
-# packets of a window may go, which is SACK's to mend, so that the window law is what is seen.
+# Under periodic loss RFC 5681 suffices. Under independent loss several packets of a window may be
+# lost: SACK repairs that, so that the result shows the window law alone.
 TABLES: tuple[tuple[str, Loss], ...] = (
     ("reno", "periodic"),
     ("cubic", "periodic"),
@@ -260,16 +264,16 @@ TABLES: tuple[tuple[str, Loss], ...] = (
 
 
 def scenario(protocol: str, loss: Loss, p: float, rtt_s: float, losses: int) -> Document:
-    """The scenario of a cell, long enough for `losses` losses after a warm-up of a quarter more."""
+    """Return the scenario of a case, long enough for `losses` losses after the warm-up."""
     expected = cubic_window(p, rtt_s) if protocol == "cubic" else mathis_window(p)
-    # Losses a second; the window at small p is larger under independent losses, so this errs
-    # on the short side only below its tolerance.
+    # Losses per second. Independent losses give larger windows at small p: the run may be a
+    # little longer than needed.
     rate = p * expected / rtt_s
     if loss == "independent":
         rate = p * min(expected, padhye_window(p, rtt_s, max(RTO_MIN_S, rtt_s)) * 1.2)
         rate /= rtt_s
     measured_s = losses / rate
-    # Slow start overshoots far before the first loss: each episode takes a part of it away.
+    # Slow start overshoots before the first loss, and each episode removes part of that.
     warm_s = max(measured_s / 4, 12 / rate)
     model: Any = {"kind": "periodic", "every": round(1 / p)} if loss == "periodic" else None
     link = {
@@ -296,7 +300,7 @@ def scenario(protocol: str, loss: Loss, p: float, rtt_s: float, losses: int) -> 
 
 @dataclass(frozen=True)
 class Point:
-    """What a cell asks: a protocol, a kind of loss, its rate and the round trip."""
+    """The parameters of a case: protocol, kind of loss, loss rate, RTT."""
 
     protocol: str
     loss: Loss
@@ -308,7 +312,7 @@ class Point:
 
 
 def cell(point: Point, summary: Summary) -> Cell:
-    """The cell of a finished run."""
+    """Return the case of a finished run."""
     flow, link = summary["flows"][0], summary["links"][0]
     p, rtt_s, cubic = point.p, point.rtt_s, point.protocol == "cubic"
     closed = (
@@ -340,7 +344,7 @@ def cells(
     losses: int = 300,
     progress: Callable[[str, Tick], None] | None = None,
 ) -> list[Cell]:
-    """Every cell of the tables, in their order; runs on all cores. Ctrl-C leaves out the rest."""
+    """Run every case of the tables on all CPUs; return them in order. Ctrl-C skips the rest."""
     points = [
         Point(protocol, loss, p, rtt_s)
         for protocol, loss in tables
@@ -360,10 +364,10 @@ def cells(
 
 
 def document(found: Sequence[Cell]) -> Document:
-    """The document of `waterfill response --json`."""
+    """Return the document of `waterfill response --json`."""
     return {
         "tolerance": TOLERANCE,
-        "least_window_packets": LEAST_WINDOW,
+        "least_window_packets": MIN_WINDOW,
         "cells": [one.document() for one in found],
         "outside": sum(not one.within for one in found),
     }

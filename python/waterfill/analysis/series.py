@@ -26,13 +26,13 @@ EPSILON_S = 1e-9
 
 
 def numbers(table: pa.Table, column: str) -> Series:
-    """A column as floats, shape (rows,); NaN where it is null."""
+    """Return a column as floats, shape (rows,); NaN where it is null."""
     values: Series = table[column].to_numpy().astype(np.float64, copy=False)
     return values
 
 
 def samples(result: Result, which: Which, name: str, column: str) -> tuple[Series, Series]:
-    """Sample times (s) and one column of one flow, link or source; both of shape (samples,).
+    """Return sample times (s) and one column of one flow, link or source, shape (samples,).
 
     Raises KeyError when the run has none of that name.
     """
@@ -41,19 +41,19 @@ def samples(result: Result, which: Which, name: str, column: str) -> tuple[Serie
 
 
 def rate_series(result: Result, flow: str) -> tuple[Series, Series]:
-    """A flow's rate (bit/s) at every sample time of the run, zero where it has no sample."""
+    """Return a flow's rate (bit/s) at every sample time of the run, zero without a sample."""
     return flow_series(result, flow, "rate_bps")
 
 
 def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]:
-    """A column of a flow at every sample time of the run, zero where it has no sample.
+    """Return a column of a flow at every sample time of the run, zero without a sample.
 
     Raises KeyError when the run has no such flow or column.
     """
     time_s = np.unique(numbers(result.links, "time_s"))
     values = np.zeros(len(time_s))
     mine_s, mine = samples(result, "flows", flow, column)
-    # A flow has one more row, at its start, which need not be a sample time of the links.
+    # A flow has an extra row at its start, which may fall between sample times.
     shared = np.isin(mine_s, time_s)
     values[np.searchsorted(time_s, mine_s[shared])] = np.nan_to_num(mine[shared])
     return time_s, values
@@ -62,13 +62,13 @@ def flow_series(result: Result, flow: str, column: str) -> tuple[Series, Series]
 def between(
     time_s: Series, values: NDArray[Any], start_s: float, stop_s: float
 ) -> tuple[Series, NDArray[Any]]:
-    """The samples of a window: their times and values."""
+    """Return the samples of a window: times and values."""
     inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
     return time_s[inside], values[inside]
 
 
 def mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float | None:
-    """Mean of a column in a window, NaN counted as 0; None without a sample there."""
+    """Return the mean of a column in a window, NaN counted as 0; None without a sample."""
     _, inside = between(time_s, values, start_s, stop_s)
     return float(np.nan_to_num(inside).mean()) if len(inside) else None
 
@@ -76,13 +76,16 @@ def mean(time_s: Series, values: Series, start_s: float, stop_s: float) -> float
 def means(
     time_s: Series, values: Series, average_s: float, start_s: float, stop_s: float
 ) -> tuple[Series, Series]:
-    """The means of `average_s` (one sample if 0) that lie wholly in a window, and their ends."""
+    """Return the ends and values of the means over `average_s` that lie wholly in a window.
+
+    With `average_s` = 0 each mean is one sample.
+    """
     before_s = max(0.0, average_s - step_s(time_s))
     return between(time_s, trailing(time_s, values, average_s), start_s + before_s, stop_s)
 
 
 def trailing(time_s: Series, values: Series, average_s: float) -> Series:
-    """Mean of the last `average_s` up to each sample; over what there is before the first."""
+    """Return the mean of the last `average_s` up to each sample; of fewer samples at the start."""
     between_s = step_s(time_s)
     count = max(1, round(average_s / between_s)) if between_s > 0 else 1
     if count == 1:
@@ -95,12 +98,12 @@ def trailing(time_s: Series, values: Series, average_s: float) -> Series:
 
 
 def step_s(time_s: Series) -> float:
-    """Time between two samples; 0 with fewer than two."""
+    """Return the time between two samples (s); 0 with fewer than two."""
     return float(time_s[1] - time_s[0]) if len(time_s) > 1 else 0.0
 
 
 def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
-    """The first time from which every sample is inside; infinity when the last one is not.
+    """Return the first time from which every sample is inside; infinity if the last is not.
 
     Both arguments have the shape (samples,), at least one sample.
     """
@@ -111,7 +114,7 @@ def settled_at(time_s: Series, inside: NDArray[np.bool_]) -> float:
 
 
 def summary_of(result: Result, which: Which, name: str) -> Mapping[str, Any]:
-    """The summary's entry of one flow, link or source; KeyError without it."""
+    """Return the summary's entry of one flow, link or source; raise KeyError without it."""
     for entry in result.summary[which]:
         if entry["name"] == name:
             found: Mapping[str, Any] = entry
@@ -125,11 +128,11 @@ def _entry(result: Result, flow: str) -> FlowSpec:
 
 
 def path_of(result: Result, flow: str) -> list[str]:
-    """Names of the links that a flow's data cross."""
+    """Return the names of the links that a flow's data cross."""
     return [result.network.links[index].name for index in _entry(result, flow).forward]
 
 
 def capacity_bps(result: Result, link: str) -> float:
-    """A link's rate, in bit/s."""
+    """Return a link's rate (bit/s)."""
     rates = {entry.name: entry.rate_bps for entry in result.network.links}
     return rates[link]

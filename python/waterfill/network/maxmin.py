@@ -1,14 +1,13 @@
 """The exact weighted max-min fair allocation, by progressive filling (water-filling).
 
 All rates rise together, each in proportion to its flow's weight, until a link is full or a flow
-has what it demands; the flows concerned stop there and the others rise on. Flows with the same
-path, weight and demand have the same rate, so the work is done on classes of them.
+reaches its demand; those flows stop, the others rise on. Flows with the same path, weight and
+demand have the same rate, so the computation handles classes of flows.
 
-A link's capacity here is target × rate less the mean rate of packets offered there by traffic that
-no congestion control governs, not below zero. Its target is the scenario's, else the smallest of
-the protocols whose data cross it, else 1. Flows are greedy up to their demand while they live;
-`size` is not looked at. Flows that traffic begins (web-like) take no share here: how much of a link
-they get depends on the others.
+A link's capacity here is target × rate less the mean rate of packets without congestion control
+offered to it, but not below zero. Its target is the scenario's, else the smallest target of the
+protocols that use it, else 1. Active flows are greedy up to their demand; `size` is ignored. Flows
+that a traffic source starts (web-like) get no share: their load depends on the other flows.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from waterfill.contract.summary import CoreFlow
 
 
 class FlowClass(NamedTuple):
-    """Flows that are alike: link indexes of their path, weight, demand in bit/s (inf: none)."""
+    """Equal flows: link indexes of their path, weight, demand in bit/s (inf: none)."""
 
     path: tuple[int, ...]
     weight: float
@@ -33,14 +32,14 @@ class FlowClass(NamedTuple):
 
 
 class Share(NamedTuple):
-    """One flow's rate in bit/s and the link that bounds it; None where its demand does."""
+    """One flow's rate in bit/s and its bottleneck link; None where the demand limits it."""
 
     rate_bps: float
     bottleneck: int | None
 
 
 class Interval(NamedTuple):
-    """A time from … to (s) in which nothing changes; one share a class, None when it is idle."""
+    """A time [from, to) (s) with constant shares, one per class; None for an idle class."""
 
     from_s: float
     to_s: float
@@ -50,11 +49,11 @@ class Interval(NamedTuple):
 def solve(
     capacity_bps: Sequence[float], classes: Sequence[FlowClass], counts: Sequence[int]
 ) -> list[Share | None]:
-    """The share of one flow of each class when counts[c] flows of class c are there.
+    """Return the share of one flow of each class when counts[c] flows of class c are active.
 
-    `capacity_bps` has one entry a link; below zero counts as zero. The answer has one entry a
-    class, None where the count is zero. Equal bottlenecks: demand first, then the link named
-    first.
+    `capacity_bps` has one entry per link; negative ones count as zero. The result has one entry
+    per class, None where the count is zero. Ties between bottlenecks go to the demand, then to
+    the link with the smaller index.
     """
     shares: list[Share | None] = [None] * len(classes)
     rising: dict[int, list[int]] = {}  # link → classes on it that still rise
@@ -78,8 +77,8 @@ def solve(
                 shares[index] = Share(classes[index].demand_bps, None)
                 reached = max(reached, level)
             continue
-        # Flows that stopped at lower levels leave more to the others, so a level only grows:
-        # bring it up to date here, and put it back if it did.
+        # Flows that stopped at lower levels leave more capacity to the others, so a level only
+        # rises: update it here, and push it back if it rose.
         still: list[int] = []
         for c in rising[index]:
             share = shares[c]
@@ -95,7 +94,7 @@ def solve(
             if new > level:
                 heapq.heappush(heap, (new, 1, index))
                 continue
-        reached = max(reached, level)  # rounding must not lower the water
+        reached = max(reached, level)  # rounding must not lower the level
         for c in still:
             shares[c] = Share(min(reached * classes[c].weight, classes[c].demand_bps), index)
     return shares
@@ -108,9 +107,9 @@ def _level(
 
 
 def link_targets(network: Network, targets: Mapping[str, float]) -> list[float]:
-    """The share of its capacity that each link of a core network aims at.
+    """Return the target utilization of each link.
 
-    `targets` is {protocol: target}; a protocol that is not in it has 1.
+    `targets` is {protocol: target}; the default is 1.
     """
     found: list[float] = [1.0] * len(network.links)
     for flow in [*network.flows, *network.arriving]:
@@ -123,10 +122,10 @@ def link_targets(network: Network, targets: Mapping[str, float]) -> list[float]:
 
 
 def offered_bps(source: TrafficSpec) -> float:
-    """The mean rate of packets (bit/s) that one traffic source of a core network offers.
+    """Return the mean rate of packets (bit/s) that a traffic source offers.
 
-    Of an on–off source the rate while it is on, times the share of the time that it is. Zero for a
-    source of flows.
+    For an on–off source, the rate while on times the fraction of time on. Zero for a source of
+    flows.
     """
     rate_bps = source.rate_bps or 0.0
     if source.periods is None:
@@ -136,7 +135,7 @@ def offered_bps(source: TrafficSpec) -> float:
 
 
 def acknowledgements_bps(network: Network, rates_bps: Sequence[float]) -> list[float]:
-    """Load of acknowledgements on each link, when flows of each entry have these rates."""
+    """Return the load of acknowledgements on each link (bit/s) for these rates per flow entry."""
     load = [0.0] * len(network.links)
     for flow, rate in zip(network.flows, rates_bps, strict=True):
         each = rate * network.ack_bytes / network.packet_bytes
@@ -148,7 +147,7 @@ def acknowledgements_bps(network: Network, rates_bps: Sequence[float]) -> list[f
 
 
 def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
-    """The classes of a core network, and the class of every single flow (entries expanded)."""
+    """Return the classes of flows, and the class of every single flow (entries expanded)."""
     indexes: dict[FlowClass, int] = {}
     of_flow: list[int] = []
     for flow in network.flows:
@@ -159,7 +158,7 @@ def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
 
 
 def lives_of(network: Network) -> list[tuple[float, float]]:
-    """[start, stop) in seconds of every single flow, as scheduled, to the picosecond."""
+    """Return the scheduled [start, stop) (s) of every single flow, rounded to picoseconds."""
     return [
         (round(flow.start_s + i * flow.stagger_s, 12), flow.stop_s)
         for flow in network.flows
@@ -168,7 +167,7 @@ def lives_of(network: Network) -> list[tuple[float, float]]:
 
 
 def lives_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float]]:
-    """[start, end) in seconds of the flows of a run's summary: one that has completed is gone."""
+    """Return [start, end) (s) of the flows of a run's summary; a completed flow has ended."""
     lives = []
     for flow in flows:
         ends = (flow["stop_s"], flow["completed_s"])
@@ -188,9 +187,9 @@ def intervals(
     lives: Sequence[tuple[float, float]],
     span_s: tuple[float, float],
 ) -> Iterator[Interval]:
-    """The allocation over `span_s`, split wherever a flow or a source of packets comes or goes.
+    """Yield the allocation over `span_s`, split where a flow or packet source starts or stops.
 
-    `lives` has [start, end) in seconds of every single flow. Shares are by class (`classes_of`).
+    `lives` has [start, end) (s) of every single flow. Shares are by class (`classes_of`).
     """
     classes, of_flow = classes_of(network)
     aimed_bps = [
@@ -232,11 +231,11 @@ def mean_rates(
     active: Sequence[tuple[float, float] | None],
     lives: Sequence[tuple[float, float]],
 ) -> list[float | None]:
-    """The time mean of every single flow's max-min share, in bit/s, over its own window.
+    """Return the time mean of every single flow's max-min share (bit/s) over its own window.
 
-    `active` has each flow's window [from, to) in seconds, within its life, or None; `lives` has
-    [start, end). The answer is None where the window is None or empty. Work is one solution by
-    classes for every change, whatever the number of flows.
+    `active` has each flow's window [from, to) (s), within its [start, end) in `lives`, or None.
+    The result is None where the window is None or empty. The cost is one solution by classes per
+    change, whatever the number of flows.
     """
     windows = [a if a is not None and a[0] < a[1] else None for a in active]
     some = [window for window in windows if window is not None]
@@ -245,7 +244,9 @@ def mean_rates(
     span_s = (min(a for a, _ in some), max(b for _, b in some))
     _, of_flow = classes_of(network)
     times: list[float] = [span_s[0]]
-    volumes: dict[int, list[float]] = {c: [0.0] for c in set(of_flow)}  # bits since span's start
+    volumes: dict[int, list[float]] = {
+        c: [0.0] for c in set(of_flow)
+    }  # bits since the start of the span
     rates: dict[int, list[float]] = {c: [] for c in volumes}
     for from_s, to_s, shares in intervals(network, targets, lives, span_s):
         times.append(to_s)

@@ -1,7 +1,7 @@
-"""What Python knows of the protocols: plain data that the Rust registry publishes.
+"""The protocols as the Rust registry describes them.
 
-Nothing here names a protocol. Functions that need this knowledge take it as an argument
-(`Protocols`), so they can be tested with a literal table.
+No code here names a protocol. Functions that need the descriptions take them as an argument
+(`Protocols`), so that tests can pass a literal table.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class ParamInfo:
     source: str = ""
 
     def parse(self, value: object) -> ParamValue:
-        """The value that a scenario gives, in SI units; ValueError with what was expected."""
+        """Parse a scenario's value; return it in SI units or raise ValueError with `expected …`."""
         if self.unit == "flag":
             if not isinstance(value, bool):
                 raise ValueError(f"expected true or false, got {shown(value)}")
@@ -58,7 +58,7 @@ _NUMBERS: Mapping[str, Callable[[object], float]] = {
 
 @dataclass(frozen=True)
 class ProtocolInfo:
-    """One protocol: its name, the backends it runs on, its header's bytes, its parameters."""
+    """One protocol: its name, its backends, the size of its header, its parameters."""
 
     name: str
     kind: str
@@ -69,7 +69,7 @@ class ProtocolInfo:
     summary: str = ""
 
     def param(self, name: str) -> ParamInfo:
-        """The parameter of that name; ValueError with the nearest one when there is none."""
+        """Return the parameter of that name; raise ValueError if there is none."""
         for param in self.params:
             if param.name == name:
                 return param
@@ -82,7 +82,7 @@ Protocols: TypeAlias = Mapping[str, ProtocolInfo]
 
 
 def from_registry(entries: Iterable[ProtocolEntry]) -> dict[str, ProtocolInfo]:
-    """Reads the registry's list of protocols; by name, in the registry's order."""
+    """Read the registry's list of protocols; by name, in the registry's order."""
     return {entry["name"]: _protocol(entry) for entry in entries}
 
 
@@ -109,16 +109,16 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
 
 
 def load() -> dict[str, ProtocolInfo]:
-    """The protocols that this build of the core has."""
+    """Return the protocols of this build of the core."""
     from waterfill import _core
 
     return from_registry(_core.protocols())
 
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
-    """Each protocol's utilisation target, in (0, 1], under these parameters (SI values).
+    """Return each protocol's target utilization in (0, 1] under these parameters (SI values).
 
-    Raises ValueError with one sentence when a parameter is out of its range.
+    Raises ValueError with one sentence when a parameter is out of range.
     """
     from waterfill import _core
 
@@ -128,7 +128,7 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
 def with_defaults(
     used: Iterable[str], params: Mapping[str, Mapping[str, ParamValue]], protocols: Protocols
 ) -> dict[str, dict[str, ParamValue | None]]:
-    """Every parameter of the protocols used, in SI units: what was set, else the default."""
+    """Return every parameter of the protocols used, in SI units: the set value or the default."""
     return {
         name: {p.name: params.get(name, {}).get(p.name, p.default) for p in protocols[name].params}
         for name in dict.fromkeys(used)

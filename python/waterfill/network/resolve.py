@@ -1,7 +1,7 @@
-"""From a scenario to the network that the core runs: routes, base RTTs, buffers, parameters.
+"""Resolves a scenario to the network that the core runs: routes, RTTs, buffers, parameters.
 
-A duplex link is two directions, `link1` and `link1:rev`; the core knows directions only, by
-their index. Whatever is wrong with a route or a protocol is an `InputError`.
+A duplex link is two directions, `link1` and `link1:rev`; the core knows directions by their index.
+Errors in routes and protocols are `InputError`s.
 """
 
 from __future__ import annotations
@@ -36,15 +36,14 @@ from waterfill.scenario.units import TIME, VOLUME
 
 TCP_IP_HEADER_BYTES = 40
 
-# Sizes of web-like flows where a scenario says none: Katabi, Handley and Rohrs (SIGCOMM 2002) draw
-# transfers from a Pareto distribution of this mean, in packets, and this shape.
+# Default sizes of web-like flows: Katabi, Handley and Rohrs (SIGCOMM 2002) draw transfers from a
+# Pareto distribution with this mean, in packets, and this shape.
 WEB_PACKETS = 30
 WEB_SHAPE = 1.35
-# Shape of on- and off-periods: what ns-2's Pareto on/off source is documented with.
+# Default shape of on and off periods, from the documentation of ns-2's Pareto on/off source.
 PERIOD_SHAPE = 1.5
 
-# Routes compare hops first, then delay in whole picoseconds, as one integer: exact, so that two
-# routes tie only if they are truly equal.
+# Route lengths are hops, then delay in picoseconds, in one integer: routes tie only if equal.
 _HOP = 1 << 80
 
 
@@ -66,9 +65,9 @@ class Direction:
 
 @dataclass(frozen=True)
 class Route:
-    """A flow's way: direction indexes of data and of acknowledgements, and times in seconds.
+    """A flow's route: direction indexes of data and of acknowledgements, and times in seconds.
 
-    `pad_s` is added at the source's access in each direction; the base RTT includes it.
+    `pad_s` is the delay added at the source's access in each direction; the base RTT includes it.
     """
 
     forward: tuple[int, ...]
@@ -106,11 +105,11 @@ class Graph:
         self._before: dict[str, dict[str, list[str]]] = {}
 
     def route(self, index: int) -> Route:
-        """The route of the index-th [[flow]]; InputError when it has none, or no way back."""
+        """Return the route of the index-th [[flow]]; raise InputError if there is none."""
         return self._route(self.scenario.flow[index], self.scenario.key("flow", index))
 
     def web_route(self, index: int) -> Route | None:
-        """The route of the flows of the index-th [[traffic]]; None when it has packets only."""
+        """Return the route of the index-th [[traffic]]'s flows; None for a source of packets."""
         traffic = self.scenario.traffic[index]
         if not traffic.starts_flows:
             return None
@@ -129,7 +128,7 @@ class Graph:
             if found is None:
                 raise self.scenario.error(
                     f"{key}.path",
-                    f"expected a way back for acknowledgements, got none from {shown(end)} to "
+                    f"expected a return route for acknowledgements, got none from {shown(end)} to "
                     f"{shown(start)}",
                 )
             reverse = found
@@ -145,7 +144,7 @@ class Graph:
         return Route(forward, reverse, max(0.0, (flow.rtt - own_s) / 2), flow.rtt)
 
     def forward(self, entry: Flow | Traffic, key: str) -> tuple[int, ...]:
-        """The directions that an entry's data cross: its `path`, else the shortest route."""
+        """Return the directions that an entry's data cross: its `path`, else the shortest route."""
         if entry.from_ is not None and entry.from_ == entry.to:
             raise self.scenario.error(
                 f"{key}.to", f"expected another host than from, got {shown(entry.to)}"
@@ -159,7 +158,7 @@ class Graph:
         for host in (entry.from_, entry.to):
             if host not in self._graph:
                 raise self.scenario.error(
-                    f"{key}.path", f"expected a path, as {shown(host)} is the end of no link"
+                    f"{key}.path", f"expected a path, as no link ends at {shown(host)}"
                 )
         found = self._shortest(entry.from_, entry.to, f"{key}.path")
         if found is None:
@@ -172,9 +171,9 @@ class Graph:
     def _walk(
         self, names: list[str], start: str | None, end: str | None, key: str
     ) -> tuple[int, ...]:
-        """The directions of a path that names its links.
+        """Return the directions of a path that names its links.
 
-        A host that is no link's end stands for any node: its access joins it to the path's end.
+        A host that is no link's end is joined to the path's end by its access link.
         """
         if not names:
             raise self.scenario.error(key, "expected at least one link, got []")
@@ -186,7 +185,7 @@ class Graph:
                 raise self.scenario.error(key, f"expected each link once, got {shown(name)} twice")
         routes: list[list[int]] = []
         reached = 0
-        # The first link may be used either way, forward first; it settles all the others.
+        # The direction of the first link, forward tried first, determines all others.
         for first in self._named[names[0]]:
             route = [first]
             for name in names[1:]:
@@ -201,7 +200,7 @@ class Graph:
         if not routes:
             raise self.scenario.error(
                 key,
-                "expected links that join end to end, got "
+                "expected consecutive links to share a node, got "
                 f"{shown(names[reached - 1])} then {shown(names[reached])}",
             )
         for route in routes:
@@ -220,7 +219,7 @@ class Graph:
         )
 
     def _shortest(self, start: str, end: str, key: str) -> tuple[int, ...] | None:
-        """Fewest hops, then smallest delay; None without a route, InputError on a true tie."""
+        """Find the route with fewest hops, then smallest delay; raise InputError on a tie."""
         if start not in self._before:
             self._before[start] = nx.dijkstra_predecessor_and_distance(
                 self._graph, start, weight=lambda _u, _v, edges: min(map(_length, edges.values()))
@@ -238,8 +237,8 @@ class Graph:
             if len(before[node]) > 1 or len(equal) > 1:
                 raise self.scenario.error(
                     key,
-                    f"expected a list of links, as several routes from {shown(start)} to "
-                    f"{shown(end)} are equally short",
+                    "expected a list of links, as several shortest routes lead from "
+                    f"{shown(start)} to {shown(end)}",
                 )
             route.append(equal[0])
             node = previous
@@ -251,7 +250,7 @@ def _length(edge: Mapping[str, int]) -> int:
 
 
 def base_rtts(scenario: Scenario) -> dict[str, float]:
-    """The base RTT (s) of every [[flow]], by its name: propagation and padding, both ways."""
+    """Return the base RTT (s) of every [[flow]] by name: propagation and padding, both ways."""
     graph = Graph(scenario)
     return {flow.name: graph.route(i).base_rtt_s for i, flow in enumerate(scenario.flow)}
 
@@ -259,8 +258,8 @@ def base_rtts(scenario: Scenario) -> dict[str, float]:
 def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> Network:
     """Resolve a scenario to the network that an engine takes.
 
-    Raises InputError for a key that the backend does not support yet, an unknown protocol or
-    parameter, and for every flow or traffic without a route.
+    Raises InputError for a key that the backend does not support, an unknown protocol or
+    parameter, and a flow or traffic without a route.
     """
     for key, message in unsupported(scenario, backend):
         raise scenario.error(key, message)
@@ -303,7 +302,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
 
 
 def set_params(scenario: Scenario, protocols: Protocols) -> dict[str, dict[str, ParamValue]]:
-    """The parameters that the scenario sets, in SI units, by protocol."""
+    """Return the parameters that the scenario sets, in SI units, by protocol."""
     result: dict[str, dict[str, ParamValue]] = {}
     for protocol, values in scenario.params.items():
         key = f"params.{protocol}"

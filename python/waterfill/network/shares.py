@@ -1,4 +1,4 @@
-"""The max-min shares of a scenario over its whole run: what `waterfill maxmin` answers."""
+"""The max-min shares of a scenario over its whole run, for `waterfill maxmin`."""
 
 from __future__ import annotations
 
@@ -21,12 +21,13 @@ def document(
     protocols: Protocols | None = None,
     targets: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
-    """The allocation over the whole run: {intervals: [{from_s, to_s, flows: [{name, rate_bps,
-    bottleneck}]}]}, with the flows that live in each interval; a bottleneck is a link's name or
-    "demand". `targets` is {protocol: target}; both default to what the core has.
+    """Return {intervals: [{from_s, to_s, flows: [{name, rate_bps, bottleneck}]}]}.
 
-    Raises InputError as `network.to_core` does, for a parameter out of range, and when the
-    answer would be beyond use in size.
+    Each interval lists its active flows; a bottleneck is a link's name or "demand". `targets` is
+    {protocol: target}; `protocols` and `targets` default to the core's.
+
+    Raises InputError as `resolve.to_core` does, for a parameter out of range, and for more than
+    `MAX_ROWS` rates.
     """
     network = to_core(scenario, load() if protocols is None else protocols)
     if targets is None:
@@ -53,7 +54,7 @@ def document(
 
 
 def _flow_names(network: Network) -> list[str]:
-    """The name of every single flow: `long`, or `long[0]`, `long[1]` … of an entry of several."""
+    """Return the name of every single flow: `long`, or `long[0]`, `long[1]` … with a count."""
     return [
         flow.name if flow.count == 1 else f"{flow.name}[{i}]"
         for flow in network.flows
@@ -69,5 +70,5 @@ def _check_size(scenario: Scenario, network: Network, lives: Sequence[tuple[floa
     if rows > MAX_ROWS:
         raise scenario.error(
             "flow",
-            f"expected at most {MAX_ROWS} rates to list, one a flow and interval, got {rows}",
+            f"expected at most {MAX_ROWS} rates to list, one per flow and interval, got {rows}",
         )

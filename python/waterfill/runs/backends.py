@@ -17,8 +17,8 @@ from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import whole
 
-# Module and class of each backend, as text: loaded when first asked for, so that a simulation needs
-# nothing of the testbed, and nothing here depends on it.
+# Module and class of each backend, as text, imported on first use: a simulation does not load the
+# testbed, and this package does not depend on it.
 BACKENDS: Mapping[str, str] = {
     "sim": "waterfill.runs.engine:Sim",
     "fluid": "waterfill.runs.engine:Fluid",

@@ -1,10 +1,10 @@
-"""Runs that need not be run again: results kept by the content of scenario and code.
+"""Keeps the results of runs, keyed by the content of scenario and code.
 
-A run is a function of its scenario (seed included), the backend and the code. The key is a hash
-of all three, so an entry is never wrong, only unused. Entries are folders in the user's cache
-folder (on Linux `$XDG_CACHE_HOME/waterfill`, else `~/.cache/waterfill`), one for each version of
-the code; the two versions used last are kept. An entry is there whole or not at all: what a kill
-leaves is removed.
+A run is a function of its scenario (with the seed), the backend and the code. The key is a hash of
+all three, so an entry is never stale, only unused. Entries are folders in the user's cache
+folder (on Linux `$XDG_CACHE_HOME/waterfill`, else `~/.cache/waterfill`), grouped by version of the
+code; the two versions used last are kept. Entries appear atomically; leftovers of killed processes
+are removed.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from waterfill.scenario.document import Scenario
 
-# What resolves and runs a scenario on the simulator or as a fluid. Runs on Linux are not kept.
+# The code that resolves a scenario and runs it on sim or fluid. Runs on Linux are not kept.
 PACKAGES = ("contract", "scenario", "network", "runs")
 
 _VERSIONS_KEPT = 2
@@ -89,24 +89,24 @@ def version() -> str:
 
 
 def entry(scenario: Scenario, backend: str) -> Path:
-    """The folder of a run, there or not."""
+    """Return the folder of a run, whether it exists or not."""
     text = f"{backend}\n{scenario.to_toml()}"
     return root() / version() / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def lookup(scenario: Scenario, backend: str) -> Result | None:
-    """The run, if it is kept."""
+    """Return the run if it is kept, else None."""
     folder = entry(scenario, backend)
     if not (folder / "summary.json").exists():
         return None
     try:
         return StoredResult(folder)
     except (OSError, ValueError):
-        return None  # somebody else removes it just now
+        return None  # another process is removing it
 
 
 def store(scenario: Scenario, backend: str, result: Result) -> None:
-    """Keeps a run that came to its end; does nothing where the cache cannot be written."""
+    """Keep a completed run; do nothing where the cache cannot be written."""
     folder = entry(scenario, backend)
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +120,7 @@ def store(scenario: Scenario, backend: str, result: Result) -> None:
         (part / "network.json").write_text(network, encoding="utf-8")
         part.rename(folder)
     except OSError:
-        pass  # full, read-only, or another process was first
+        pass  # the disk is full or read-only, or another process was first
     finally:
         shutil.rmtree(part, ignore_errors=True)
 

@@ -1,4 +1,4 @@
-"""The core's two engines as backends: packets (`Sim`) and flows as a fluid (`Fluid`)."""
+"""The core's two engines as backends: the packet simulator (`Sim`) and the fluid (`Fluid`)."""
 
 from __future__ import annotations
 
@@ -18,13 +18,12 @@ from waterfill.scenario.document import Scenario
 
 Simulation: TypeAlias = "_core.Simulation | _core.Fluid"
 
-# Between two slices of a run Ctrl-C is handled and progress shown: often enough to feel immediate,
-# seldom enough to cost nothing.
+# Ctrl-C and progress are handled between slices of this wall time.
 _SLICE_WALL_S = 0.1
-# A fluid run's step is halved until that changes no rate by more, up to `_MAX_HALVINGS` times.
-_LARGEST_CHANGE = 0.01
+# A fluid run's step is halved until no rate changes by more, up to `_MAX_HALVINGS` times.
+_MAX_CHANGE = 0.01
 _MAX_HALVINGS = 5
-# Simulated time of the first slice: little work whatever the network; slices double from here.
+# Simulated time of the first slice, small for any network; slices then double.
 _FIRST_SLICE_S = 1e-3
 
 
@@ -116,20 +115,20 @@ class Fluid(Sim):
 
 
 def _advance(simulation: Simulation, duration_s: float, progress: Report | None) -> float | None:
-    """Runs to the end in slices of about `_SLICE_WALL_S`; the time reached if interrupted."""
-    began = time.perf_counter()
+    """Run to the end in slices of about `_SLICE_WALL_S`; return the time reached if interrupted."""
+    started = time.perf_counter()
     now_s, step_s = 0.0, _FIRST_SLICE_S
     try:
         while now_s < duration_s:
-            slice_began = time.perf_counter()
+            slice_started = time.perf_counter()
             now_s = min(duration_s, now_s + step_s)
             simulation.advance(now_s)
             ended = time.perf_counter()
-            took_s = max(ended - slice_began, 1e-6)
+            took_s = max(ended - slice_started, 1e-6)
             step_s *= min(2.0, max(0.5, _SLICE_WALL_S / took_s))
             if progress is not None:
                 hops = simulation.progress()["packet_hops"]
-                progress(Tick(now_s, duration_s, hops, ended - began))
+                progress(Tick(now_s, duration_s, hops, ended - started))
     except KeyboardInterrupt:
         return simulation.progress()["now_s"]
     return None
@@ -138,10 +137,10 @@ def _advance(simulation: Simulation, duration_s: float, progress: Report | None)
 def _halve(
     resolved: Network, coarse: Simulation, core: CoreSummary, progress: Report | None
 ) -> tuple[Simulation, CoreSummary, StepCheck]:
-    """Runs again with half the step until that changes rates by little: the last run that is whole.
+    """Repeat the run with half the step until rates change little; return the last complete one.
 
-    Beside it the check: the step it had, the step of the run it was compared with, the largest
-    change of a flow's rate between the two over its rate, and whether that is small enough.
+    Its check holds its step, the step of the run it was compared with, the largest relative change
+    of a flow's rate between the two, and whether that is small enough.
     """
     duration_s = resolved.duration_s
     for attempt in range(1, _MAX_HALVINGS + 1):
@@ -159,7 +158,7 @@ def _halve(
             "step_s": step_s,
             "half_step_s": step_s / 2,
             "largest_change": change,
-            "ok": change < _LARGEST_CHANGE,
+            "ok": change < _MAX_CHANGE,
         }
         if check["ok"] or attempt == _MAX_HALVINGS:
             break
@@ -168,7 +167,7 @@ def _halve(
 
 
 def largest_change(one: CoreSummary, other: CoreSummary) -> float:
-    """The largest difference of a flow's rate between two runs, over the larger rate; 0 to 1."""
+    """Return the largest difference of a flow's rate between two runs ÷ the larger rate: 0 to 1."""
     rates = [
         (a["rate_bps"] or 0.0, b["rate_bps"] or 0.0)
         for a, b in zip(one["flows"], other["flows"], strict=True)
@@ -179,9 +178,9 @@ def largest_change(one: CoreSummary, other: CoreSummary) -> float:
 def _max_min(
     resolved: Network, targets: Mapping[str, float], flows: Sequence[CoreFlow]
 ) -> list[float | None]:
-    """Each flow's mean max-min share in its own window; a flow leaves when it has completed.
+    """Return each flow's mean max-min share in its own window; completed flows have left.
 
-    An entry that stands for `count` flows counts as one of so many times the weight and demand.
+    An entry for `count` flows counts as one flow with `count` times the weight and demand.
     """
     active = maxmin.windows_in(flows)
     lives = maxmin.lives_in(flows)
@@ -196,7 +195,7 @@ def _max_min(
 
 
 def _by_class(resolved: Network) -> Network:
-    """The network with one flow for all of an entry that start together."""
+    """Return the network with one flow per entry whose flows start together."""
     flows = [
         flow
         if flow.stagger_s > 0 or flow.count == 1

@@ -71,6 +71,6 @@ def run_each(
 
 def _cpus() -> int:
     try:
-        return len(os.sched_getaffinity(0))  # what this process may use, not what the host has
+        return len(os.sched_getaffinity(0))  # CPUs that this process may use
     except AttributeError:  # not on Linux
         return os.cpu_count() or 1

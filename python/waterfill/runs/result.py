@@ -1,4 +1,4 @@
-"""What a run leaves: a summary document, time series as Arrow tables, and their files."""
+"""The result of a run: a summary document, time series as Arrow tables, and their files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 
 _NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
 
-# The order in which a reader looks for them.
+# The order of keys in the summary, most wanted first.
 _FLOW_KEYS = (
     "name", "group", "index", "protocol", "start_s", "stop_s", "active_s",
     "rate_bps", "goodput_bps", "max_min_bps", "rtt_ms",
@@ -54,8 +54,8 @@ class Result:
     `summary` is the document that `run --json` prints, plain dicts and lists. `flows`, `links`
     and `traffic` are pyarrow Tables with one row for each sample and flow, link or traffic
     source, in time order: `time_s` is the end of the sample, `flow`/`link`/`traffic` the name
-    (a dictionary column), the rest SI numbers as the column's suffix says, null where there was
-    nothing to sample. The numbers are the core's own buffers: nothing is copied.
+    (a dictionary column); the others are SI numbers with the unit in the column's name, null where
+    there was no sample. The tables use the core's buffers without copying.
     `network` is the network that the engine ran (SI units, routes as link indexes),
     `scenario_toml` the scenario as a file.
     """
@@ -78,7 +78,7 @@ class Result:
 
     @cached_property
     def flows(self) -> pa.Table:
-        """The flows' samples: rate_bps at the receiver, window_bytes, rtt_s, the laws' own."""
+        """The flows' samples: rate_bps at the receiver, window_bytes, rtt_s, the laws' signals."""
         return self._table("flows")
 
     @cached_property
@@ -88,11 +88,11 @@ class Result:
 
     @cached_property
     def traffic(self) -> pa.Table:
-        """The traffic's samples: rate_bps, and of a source of flows `flows`, those open."""
+        """The traffic's samples: rate_bps and, for sources of flows, `flows`, the open ones."""
         return self._table("traffic")
 
     def samples(self, which: Which, name: str) -> pa.Table:
-        """The rows of one flow, link or source of traffic, by its name.
+        """Return the rows of one flow, link or traffic source.
 
         Raises KeyError when the run has none of that name.
         """
@@ -108,15 +108,15 @@ class Result:
         return to_table(self._series(which), _NAME_COLUMN[which], names)
 
     def to_json(self, *, indent: int | None = 2) -> str:
-        """The summary as JSON text; what is not finite becomes null."""
+        """Return the summary as JSON text; numbers that are not finite become null."""
         return to_json(self.summary, indent=indent)
 
     def write(self, directory: str | os.PathLike[str]) -> list[Path]:
-        """Writes summary.json, scenario.toml and the series as Parquet, each file atomically.
+        """Write summary.json, scenario.toml and the series as Parquet, each file atomically.
 
-        The Parquet files carry the summary (of the run, not of each flow and link), the scenario,
-        the version and the seed in their schema's metadata; there is no traffic.parquet without
-        traffic. Returns the paths. Raises InputError when the directory cannot be made or written.
+        The metadata of the Parquet files holds the run's summary (without its lists of flows and
+        links), the scenario, the version and the seed. Without traffic there is no
+        traffic.parquet. Returns the paths. Raises InputError when the directory cannot be written.
         """
         folder = make_directory(directory)
         written = [
@@ -134,8 +134,8 @@ class Result:
 
         from waterfill._core import version
 
-        # Not the lists: readers refuse metadata of 100 MB, and many flows would come to that. Not
-        # the wall time: the same seed gives the same bytes.
+        # Without the lists: with many flows, metadata would exceed readers' limits. Without the
+        # wall time: the same seed gives the same bytes.
         run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
         engine = {k: v for k, v in self.summary["engine"].items() if k != "wall_s"}
         metadata = {
@@ -157,10 +157,10 @@ def summarise(
     max_min_bps: Sequence[float | None],
     interrupted_at_s: float | None = None,
 ) -> Summary:
-    """The document of `run --json` from the core's own summary.
+    """Build the document of `run --json` from the core's summary.
 
-    `params` are all parameters of the protocols used, `max_min_bps` one share for each of the
-    core's flows, in bit/s, null where the flow's window is empty.
+    `params` are all parameters of the protocols used; `max_min_bps` has one share (bit/s) per flow
+    of the core, None where the flow's window is empty.
     """
     document: Summary = {
         "scenario": network.name,
@@ -200,16 +200,16 @@ def _traffic(source: TrafficSummary) -> TrafficSummary:
 
 
 def _in_order(entry: Mapping[str, object], keys: Sequence[str]) -> dict[str, object]:
-    """The same entry, these keys first."""
+    """Return the same entry with these keys first."""
     return {**{key: entry[key] for key in keys if key in entry}, **entry}
 
 
 def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> list[GroupSummary]:
-    """How long the flows of each group with a size took, from SYN to last byte.
+    """Return the completion times, SYN to last byte, of each group of flows with a size.
 
     `entries` are the network's groups, `flows` the core's flows, groups expanded. Times are in
-    milliseconds, of the flows that have completed in the run, whenever they began: mean,
-    percentiles (the least value that the share of the flows does not exceed) and largest.
+    milliseconds, of all flows that completed in the run: mean, percentiles (the smallest value
+    that this fraction of the flows does not exceed) and maximum.
     """
     took_ms: dict[str, list[float]] = {}
     for flow in flows:
@@ -229,11 +229,11 @@ def finite_groups(entries: Iterable[FlowSpec], flows: Sequence[CoreFlow]) -> lis
 
 
 def completion_times(took_ms: Iterable[float]) -> Times:
-    """Number, mean, percentiles and largest of times in milliseconds; null where there are none."""
+    """Return count, mean, percentiles and maximum of times (ms); None where there are none."""
     times = sorted(took_ms)
 
     def percentile(percent: int) -> float | None:
-        # The least i with (i + 1) / n ≥ percent / 100, in whole numbers.
+        # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
         place = max(0, -(-percent * len(times) // 100) - 1)
         return times[place] if times else None
 
@@ -249,20 +249,20 @@ def completion_times(took_ms: Iterable[float]) -> Times:
 
 
 def jain_index(rates_bps: Iterable[float | None]) -> float | None:
-    """Jain's fairness index (Σx)² / (n·Σx²) of the rates that are there: 1 is all alike.
+    """Return Jain's fairness index (Σx)² / (n·Σx²) of the known rates: 1 means all equal.
 
-    None when there is no rate, or when all are zero.
+    None without a rate, or when all are zero.
     """
     rates = [rate for rate in rates_bps if rate is not None and math.isfinite(rate)]
     largest = max(rates, default=0.0)
     if largest <= 0:
         return None
-    shares = [rate / largest for rate in rates]  # squares of bit/s may leave a float's range
+    shares = [rate / largest for rate in rates]  # squares of bit/s may overflow a float
     return sum(shares) ** 2 / (len(shares) * sum(share * share for share in shares))
 
 
 def to_table(columns: Columns, name_column: str, names: Sequence[str]) -> pa.Table:
-    """A pyarrow Table over the core's buffers, `name_column` turned from indexes into names.
+    """Return a pyarrow Table over the core's buffers; `name_column` has names for indexes.
 
     Raises ValueError when the columns are not of one length or of an unknown type.
     """
@@ -271,7 +271,7 @@ def to_table(columns: Columns, name_column: str, names: Sequence[str]) -> pa.Tab
     arrays = {}
     for column, (kind, buffer) in columns.items():
         if column == name_column:
-            # Indexes read as signed: Arrow's readers (pandas) take no unsigned dictionary keys.
+            # Read indexes as signed: pandas accepts no unsigned dictionary keys.
             keys = _array("i32", buffer)
             arrays[column] = pa.DictionaryArray.from_arrays(keys, pa.array(names, pa.string()))
         else:
@@ -299,7 +299,7 @@ def _array(kind: str, buffer: bytes) -> pa.Array:
 
 
 def finite(value: Any) -> Any:
-    """A copy of plain data in which NaN and infinities are None, as JSON has neither."""
+    """Return a copy of plain data with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):
@@ -310,12 +310,12 @@ def finite(value: Any) -> Any:
 
 
 def to_json(document: Any, *, indent: int | None = 2) -> str:
-    """JSON text of plain data, valid for every reader: never NaN, never Infinity."""
+    """Return plain data as strict JSON text, without NaN and Infinity."""
     return json.dumps(finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
 
 
 def make_directory(directory: str | os.PathLike[str]) -> Path:
-    """The directory, made if need be, checked to be writable; InputError when it is not."""
+    """Create the directory if missing; raise InputError if it is not writable."""
     folder = Path(directory)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -323,21 +323,21 @@ def make_directory(directory: str | os.PathLike[str]) -> Path:
         probe.touch()
         probe.unlink()
     except (FileExistsError, NotADirectoryError):
-        raise InputError(str(folder), "", "expected a directory, found a file in its way") from None
+        raise InputError(str(folder), "", "expected a directory, found a file") from None
     except (OSError, ValueError) as error:  # ValueError: a null byte in the name
         raise InputError(str(folder), "", f"expected a writable directory: {why(error)}") from None
     return folder
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Writes a text file (UTF-8) atomically; InputError when that is impossible."""
+    """Write a text file (UTF-8) atomically; raise InputError if that fails."""
     return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Calls `write` with a temporary path beside `path`, then renames: all of it or nothing.
+    """Call `write` with a temporary path in the same folder, then rename it to `path`.
 
-    Raises InputError when the place cannot be written (a directory in the way, a full disk).
+    Raises InputError when that fails (a directory of that name, a full disk).
     """
     part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
@@ -352,5 +352,5 @@ def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
 
 
 def why(error: Exception) -> str:
-    """The operating system's reason, without its number and path."""
+    """Return the operating system's reason without error number and path."""
     return (getattr(error, "strerror", None) or str(error)).lower()

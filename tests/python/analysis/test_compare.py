@@ -197,9 +197,9 @@ def test_select_takes_every_explicit_protocol_of_the_backend():
     ("names", "message"),
     [
         ("maxnt", 'unknown protocol "maxnt", did you mean "maxnet"?'),
-        ("cubic", '"cubic" does not run on sim, expected any of maxnet, aecp'),
-        ("maxnet,", 'expected names with a comma between them, got "maxnet,"'),
-        ("", 'expected names with a comma between them, got ""'),
+        ("cubic", '"cubic" does not run on sim, expected one of maxnet, aecp'),
+        ("maxnet,", 'expected names separated by commas, got "maxnet,"'),
+        ("", 'expected names separated by commas, got ""'),
     ],
 )
 def test_select_refuses(names, message):
@@ -374,7 +374,7 @@ def test_protocols_replace_the_default_only(waterfill, tmp_path):
         (["--set", "params.maxnet.mu=7"], "command line: params.maxnet.mu: "),
         (["--set", "flow.g.stat=1"], "command line: flow.g.stat: unknown key"),
         (["--set", "flow.f.protocol=window", "--set", "flow.g.protocol=window"], "flow: expected"),
-        (["-o", "s.toml"], "s.toml: expected a directory, found a file in its way"),
+        (["-o", "s.toml"], "s.toml: expected a directory, found a file"),
     ],
 )
 def test_wrong_input_is_one_line_before_anything_runs(

@@ -89,8 +89,8 @@ def test_the_default_route_has_fewest_hops_then_least_delay():
 )
 def test_a_true_tie_is_an_error(twins):
     assert refusal(twins, {"from": "r1", "to": "r2"}) == (
-        'S.toml: flow.f0.path: expected a list of links, as several routes from "r1" to "r2" '
-        "are equally short"
+        "S.toml: flow.f0.path: expected a list of links, as several shortest routes lead from "
+        '"r1" to "r2"'
     )
 
 
@@ -120,8 +120,8 @@ def test_a_way_back_that_is_a_true_tie_can_be_named():
     up = link("up", "r1", "r2", duplex=False)
     backs = [link("b1", "r2", "r1", duplex=False), link("b2", "r2", "r1", duplex=False)]
     assert refusal([up, *backs], {"path": ["up"]}) == (
-        'S.toml: flow.f0.return_path: expected a list of links, as several routes from "r2" to '
-        '"r1" are equally short'
+        "S.toml: flow.f0.return_path: expected a list of links, as several shortest routes lead "
+        'from "r2" to "r1"'
     )
     assert ways([up, *backs], {"path": ["up"], "return_path": ["b2"]}) == ("up", "b2")
     assert refusal([up, *backs], {"path": ["up"], "return_path": ["up"]}) == (
@@ -140,7 +140,7 @@ def test_a_way_back_that_is_a_true_tie_can_be_named():
         ({"from": "r1"}, "flow.f0.path: expected a path, or both from and to, got neither"),
         (
             {"path": ["l1", "island"]},
-            'flow.f0.path: expected links that join end to end, got "l1" then "island"',
+            'flow.f0.path: expected consecutive links to share a node, got "l1" then "island"',
         ),
         (
             {"path": ["l1", "l2"], "to": "r2"},
@@ -155,7 +155,8 @@ def test_no_route(flow, line):
 def test_no_way_back_on_a_default_route():
     links = [link("l1", "r1", "r2", duplex=False)]
     assert refusal(links, {"from": "r1", "to": "r2"}) == (
-        'S.toml: flow.f0.path: expected a way back for acknowledgements, got none from "r2" to "r1"'
+        "S.toml: flow.f0.path: expected a return route for acknowledgements, got none from "
+        '"r2" to "r1"'
     )
 
 

@@ -106,7 +106,7 @@ def test_the_step_is_checked_when_asked():
 
 def test_a_step_that_is_too_long_is_halved_and_said_to_be(monkeypatch):
     # No change is small enough: every halving is tried, and the result says so.
-    monkeypatch.setattr(engine, "_LARGEST_CHANGE", 0.0)
+    monkeypatch.setattr(engine, "_MAX_CHANGE", 0.0)
     plain = backends.run(scenario(duration="2 s"), on="fluid")
     result = backends.run(scenario(duration="2 s", check_step=True), on="fluid")
     halved = plain.summary["engine"]["step_s"] / 2 ** (engine._MAX_HALVINGS - 1)

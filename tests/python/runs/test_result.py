@@ -155,7 +155,7 @@ def test_a_file_in_the_way_of_a_directory(tmp_path: Path):
     file = tmp_path / "file"
     file.write_text("")
     for folder in (file, file / "below"):
-        with pytest.raises(InputError, match="found a file in its way"):
+        with pytest.raises(InputError, match="expected a directory, found a file"):
             result.make_directory(folder)
 
 

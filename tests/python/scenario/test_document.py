@@ -194,7 +194,7 @@ ERRORS = {
     "flow without a route": (
         'path = ["link1"]',
         'from = "r1"\nto = "r9"',
-        'flow.short.path: expected a path, as "r9" is the end of no link',
+        'flow.short.path: expected a path, as no link ends at "r9"',
     ),
     "flow with nothing of a route": (
         'path = ["link1"]',
@@ -219,7 +219,7 @@ ERRORS = {
     "path that is not connected": (
         'from = "r2"',
         'from = "r4"',
-        'flow.long.path: expected links that join end to end, got "link1" then "link2"',
+        'flow.long.path: expected consecutive links to share a node, got "link1" then "link2"',
     ),
     "path that does not start at from": (
         'path = ["link1"]',
@@ -244,7 +244,7 @@ ERRORS = {
     "no way back": (
         'rate = "10 Mbit/s"',
         'rate = "10 Mbit/s"\nduplex = false',
-        'flow.long.path: expected a way back for acknowledgements, got none from "r3" to "r1"',
+        'flow.long.path: expected a return route for acknowledgements, got none from "r3" to "r1"',
     ),
     "link named twice": (
         'name = "link2"',
