@@ -4,6 +4,7 @@
 //! [`traffic`]. Out: time [`series`] and the [`summary`] document. The packet simulator, the fluid model and the Linux delay
 //! line share these types; none of them depends on another.
 
+mod builder;
 mod check;
 pub mod cohabit;
 pub mod distribution;
@@ -18,6 +19,7 @@ pub mod series;
 pub mod summary;
 pub mod traffic;
 
+pub use builder::NetworkBuilder;
 pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec};
 pub use distribution::Distribution;
 pub use flow::FlowSpec;

@@ -2,24 +2,24 @@
 
 mod common;
 
-use common::{assert_within, column, flow, link, network, run};
-use serde_json::{Value, json};
+use common::{assert_within, column, flow, link, network, run, set};
+use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
 /// A flow with a base RTT of `rtt_s` over links whose own RTT is `path_s`.
-fn padded(name: &str, forward: &[u32], path_s: f64, rtt_s: f64, stop_s: f64) -> Value {
+fn padded(name: &str, forward: &[u32], path_s: f64, rtt_s: f64, stop_s: f64) -> FlowSpec {
     let mut f = flow(name, "aecp", forward, stop_s);
-    f["pad_s"] = json!((rtt_s - path_s) / 2.0);
-    f["base_rtt_s"] = json!(rtt_s);
+    f.pad_s = (rtt_s - path_s) / 2.0;
+    f.base_rtt_s = rtt_s;
     f
 }
 
 /// One link of 1 ms with an unlimited buffer.
-fn dumbbell(rate_bps: f64, rtts_s: &[f64], duration_s: f64, params: &Value) -> Value {
+fn dumbbell(rate_bps: f64, rtts_s: &[f64], duration_s: f64, params: &[(&str, ParamValue)]) -> Network {
     let flows = rtts_s.iter().enumerate().map(|(i, &rtt)| padded(&format!("f{i}"), &[0], 0.002, rtt, duration_s));
     let mut n = network(duration_s, link("l", rate_bps, 0.001, 1 << 40).to_vec(), flows.collect());
-    n["packet_bytes"] = json!(1000); // §6
-    n["params"] = json!({"aecp": params});
+    n.packet_bytes = 1000; // §6
+    set(&mut n, "aecp", params);
     n
 }
 
@@ -36,7 +36,7 @@ fn samples(sim: &Simulation, flow: f64, name: &str) -> Vec<(f64, f64)> {
 fn the_queue_settles_at_q_0_and_rates_at_c_over_n() {
     let rtts: [&[f64]; 2] = [&[0.05, 0.1, 0.2, 0.4], &[0.05]];
     for (form, rtts) in ["printed", "exact"].iter().flat_map(|form| rtts.map(|rtts| (form, rtts))) {
-        let (_, s) = run(&dumbbell(1e8, rtts, 45.0, &json!({"form": form})));
+        let (_, s) = run(&dumbbell(1e8, rtts, 45.0, &[("form", (*form).into())]));
         let share = 1e8 / rtts.len() as f64;
         for f in &s.flows {
             assert_within(f.rate_bps.unwrap(), share, 0.02 * share, &f.name);
@@ -50,10 +50,10 @@ fn the_queue_settles_at_q_0_and_rates_at_c_over_n() {
 /// The queue settles at q₀; with a target below 1 there is no queue.
 #[test]
 fn the_queue_follows_q_0_and_the_target() {
-    let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1], 30.0, &json!({"q_0": 30})));
+    let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1], 30.0, &[("q_0", 30.0.into())]));
     assert_within(s.links[0].queue_packets.mean, 30.0, 3.0, "queue");
-    let mut n = dumbbell(1e8, &[0.05, 0.1], 30.0, &json!({}));
-    n["links"][0]["target"] = json!(0.8);
+    let mut n = dumbbell(1e8, &[0.05, 0.1], 30.0, &[]);
+    n.links[0].target = Some(0.8);
     let (_, s) = run(&n);
     assert_within(s.links[0].utilization, 0.8, 0.002, "utilisation");
     assert!(s.links[0].queue_packets.mean < 1.0, "{:?}", s.links[0].queue_packets);
@@ -67,8 +67,8 @@ fn times_to_efficiency_are_those_of_eq_6() {
     let bounds = [6.438..7.552, 8.635..10.692, 11.033..14.264];
     // Eq. 6 integrated, without delay.
     for (r_0, eq6, duration_s) in [("x_0", [6.673, 8.023, 8.598], 9.0), ("capacity", [0.506, 0.600, 0.616], 1.2)] {
-        let mut n = dumbbell(500e6, &[0.02; 10], duration_s, &json!({"r_0": r_0}));
-        n["sample_s"] = json!(0.01);
+        let mut n = dumbbell(500e6, &[0.02; 10], duration_s, &[("r_0", r_0.into())]);
+        n.sample_s = 0.01;
         let (sim, _) = run(&n);
         let flows: Vec<_> = (0..10).map(|i| samples(&sim, f64::from(i), "aecp.x")).collect();
         let load = |k: usize| flows.iter().map(|f| f[k].1).sum::<f64>();
@@ -85,9 +85,9 @@ fn times_to_efficiency_are_those_of_eq_6() {
 /// Theorem 3: a fifth flow joins four. The ratio of rates is 0.9 at the time of eq. 31, not at that of eq. 29.
 #[test]
 fn a_new_flow_reaches_the_others_at_the_time_of_eq_31() {
-    let mut n = dumbbell(1e8, &[0.05; 5], 40.0, &json!({}));
-    n["flows"][4]["start_s"] = json!(30.0);
-    n["sample_s"] = json!(0.02);
+    let mut n = dumbbell(1e8, &[0.05; 5], 40.0, &[]);
+    n.flows[4].start_s = 30.0;
+    n.sample_s = 0.02;
     let (sim, _) = run(&n);
     let (old, new) = (samples(&sim, 0.0, "aecp.x"), samples(&sim, 4.0, "aecp.x"));
     let skip = old.len() - new.len();
@@ -129,7 +129,7 @@ fn a_parking_lot_gets_max_min_shares() {
 fn stability_has_a_delay_margin() {
     for form in ["printed", "exact"] {
         for (rtt_s, stable) in [(0.4, true), (1.0, false)] {
-            let (sim, s) = run(&dumbbell(2e7, &[rtt_s; 2], 120.0, &json!({"form": form})));
+            let (sim, s) = run(&dumbbell(2e7, &[rtt_s; 2], 120.0, &[("form", form.into())]));
             let late: Vec<f64> = samples(&sim, 0.0, "aecp.x").iter().filter(|x| x.0 > 80.0).map(|x| x.1).collect();
             let (min, max) = late.iter().fold((f64::MAX, 0.0_f64), |(a, b), &x| (a.min(x), b.max(x)));
             if stable {
@@ -145,7 +145,7 @@ fn stability_has_a_delay_margin() {
 /// Four flows all start at C into an unlimited buffer: seconds of queue, r at its minimum, then recovery.
 #[test]
 fn sources_recover_from_a_long_overload() {
-    let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1, 0.2, 0.4], 60.0, &json!({"r_0": "capacity"})));
+    let (_, s) = run(&dumbbell(1e8, &[0.05, 0.1, 0.2, 0.4], 60.0, &[("r_0", "capacity".into())]));
     for f in &s.flows {
         assert_within(f.rate_bps.unwrap(), 25e6, 0.02 * 25e6, &f.name);
     }

@@ -2,53 +2,56 @@
 
 mod common;
 
-use common::{column, flow, link, network, run};
-use serde_json::{Value, json};
+use common::{column, flow, link, network, refusal, run};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::summary::Summary;
+use waterfill_network::{CohabitSpec, ControllerSpec, EstimatorSpec, Network, QueueSpec};
 use waterfill_sim::Simulation;
 
-fn exact() -> Value {
-    json!({"kind": "exact", "period_s": 2.0})
+fn exact() -> EstimatorSpec {
+    EstimatorSpec::Exact { period_s: 2.0 }
 }
 
-fn sred(replace: f64) -> Value {
-    json!({"kind": "sred", "size": 1000, "replace": replace, "shared": false})
+fn sred(replace: f64) -> EstimatorSpec {
+    EstimatorSpec::Sred { size: 1000, replace, shared: false }
 }
 
-fn nred() -> Value {
-    json!({"kind": "nred", "levels": 4, "bins": 4096, "period_s": 2.0})
+fn nred() -> EstimatorSpec {
+    EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0 }
 }
 
-fn cohabit(controller: &Value, estimator: &Value, interval_s: f64) -> Value {
-    json!({"kind": "cohabit", "controller": controller, "estimator": estimator, "inspect": 1.0,
-        "interval_s": interval_s, "explicit_weight": 1.0, "ecn": true})
+fn spec(controller: ControllerSpec, estimator: EstimatorSpec, interval_s: f64) -> CohabitSpec {
+    CohabitSpec { controller, estimator, inspect: 1.0, interval_s, explicit_weight: 1.0, ecn: true }
 }
 
-fn paper() -> Value {
-    json!({"kind": "paper", "initial": 0.001, "decrease": 0.9999, "increase": 1.0001, "threshold": 0.97})
+fn cohabit(controller: ControllerSpec, estimator: EstimatorSpec, interval_s: f64) -> QueueSpec {
+    QueueSpec::Cohabit(spec(controller, estimator, interval_s))
 }
 
-fn improved() -> Value {
-    json!({"kind": "improved", "aim": 0.9, "integral": 0.5, "proportional": 1.0, "depth_s": 0.3})
+fn paper() -> ControllerSpec {
+    ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97 }
 }
 
-fn separate() -> Value {
-    cohabit(&json!({"kind": "separate"}), &nred(), 0.02)
+fn improved() -> ControllerSpec {
+    ControllerSpec::Improved { aim: 0.9, integral: 0.5, proportional: 1.0, depth_s: 0.3 }
+}
+
+fn separate() -> QueueSpec {
+    cohabit(ControllerSpec::Separate, nred(), 0.02)
 }
 
 /// A dumbbell of 50 Mbit/s: `explicit` flows from 0 s, `tcp` flows from 5 s; measured from 25 s to 45 s.
-fn dumbbell(queue: &Value, rtt_s: f64, explicit: (&str, u32), tcp: (&str, u32)) -> Value {
+fn dumbbell(queue: &QueueSpec, rtt_s: f64, explicit: (&str, u32), tcp: (&str, u32)) -> Network {
     let rate = 50e6;
     let buffer = (rate * rtt_s / 8.0) as u64;
     let mut flows = vec![flow("explicit", explicit.0, &[0], 45.0), flow("tcp", tcp.0, &[0], 45.0)];
-    flows[0]["count"] = json!(explicit.1);
-    flows[1]["count"] = json!(tcp.1);
-    flows[1]["start_s"] = json!(5.0);
+    flows[0].count = explicit.1;
+    flows[1].count = tcp.1;
+    flows[1].start_s = 5.0;
     let mut n = network(45.0, link("l", rate, rtt_s / 2.0, buffer).to_vec(), flows);
-    n["links"][0]["queue"] = queue.clone();
-    n["measure_s"] = json!([25.0, 45.0]);
+    n.links[0].queue = queue.clone();
+    n.measure_s = [25.0, 45.0];
     n
 }
 
@@ -67,7 +70,7 @@ fn last_sample(sim: &Simulation, name: &str) -> f64 {
 
 #[test]
 fn without_the_module_tcp_takes_the_link() {
-    let (explicit, tcp) = rates(&run(&dumbbell(&json!({"kind": "droptail"}), 0.02, ("xcp", 1), ("sack", 2))).1);
+    let (explicit, tcp) = rates(&run(&dumbbell(&QueueSpec::default(), 0.02, ("xcp", 1), ("sack", 2))).1);
     assert!(explicit < 2.5 && tcp > 45.0, "{explicit} {tcp}");
 }
 
@@ -75,7 +78,7 @@ fn without_the_module_tcp_takes_the_link() {
 fn the_improved_controller_gives_both_classes_their_share() {
     for protocol in ["xcp", "rcp"] {
         let (explicit, tcp) =
-            rates(&run(&dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, (protocol, 3), ("cubic", 2))).1);
+            rates(&run(&dumbbell(&cohabit(improved(), nred(), 0.02), 0.02, (protocol, 3), ("cubic", 2))).1);
         assert!(explicit > 0.9 * 30.0, "{protocol}: {explicit}");
         assert!(tcp > 0.75 * 20.0 && tcp < 1.05 * 20.0, "{protocol}: {tcp}");
         assert!(explicit + tcp > 0.95 * 50.0, "{protocol}: {explicit} + {tcp}");
@@ -85,17 +88,17 @@ fn the_improved_controller_gives_both_classes_their_share() {
 /// The limit on the excess stops a TCP that ignores losses.
 #[test]
 fn a_tcp_that_ignores_losses_is_limited_too() {
-    let (explicit, tcp) = rates(&run(&dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 3), ("bbr", 2))).1);
+    let (explicit, tcp) = rates(&run(&dumbbell(&cohabit(improved(), nred(), 0.02), 0.02, ("xcp", 3), ("bbr", 2))).1);
     assert!(explicit > 0.9 * 30.0 && tcp < 1.05 * 20.0, "{explicit} {tcp}");
 }
 
 #[test]
 fn estimates_agree_with_the_exact_count() {
     for estimator in [sred(0.25), nred(), exact()] {
-        let sim = run(&dumbbell(&cohabit(&improved(), &estimator, 0.02), 0.02, ("xcp", 6), ("sack", 3))).0;
+        let sim = run(&dumbbell(&cohabit(improved(), estimator.clone(), 0.02), 0.02, ("xcp", 6), ("sack", 3))).0;
         let (explicit, tcp) = (last_sample(&sim, "cohabit.explicit_flows"), last_sample(&sim, "cohabit.tcp_flows"));
         // For XCP's equal rates a zombie list's estimate has a standard deviation of 2.5 %; TCP's rates are unequal.
-        assert!((explicit - 6.0).abs() < 0.75 && tcp > 2.2 && tcp < 3.3, "{estimator}: {explicit} {tcp}");
+        assert!((explicit - 6.0).abs() < 0.75 && tcp > 2.2 && tcp < 3.3, "{estimator:?}: {explicit} {tcp}");
     }
 }
 
@@ -103,9 +106,8 @@ fn estimates_agree_with_the_exact_count() {
 #[test]
 fn inspecting_half_of_the_packets_is_enough() {
     let of = |inspect: f64, replace: f64| {
-        let mut queue = cohabit(&improved(), &sred(replace), 0.02);
-        queue["inspect"] = json!(inspect);
-        let (sim, s) = run(&dumbbell(&queue, 0.02, ("xcp", 6), ("sack", 3)));
+        let queue = CohabitSpec { inspect, ..spec(improved(), sred(replace), 0.02) };
+        let (sim, s) = run(&dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 6), ("sack", 3)));
         (rates(&s).0, last_sample(&sim, "cohabit.operations"))
     };
     let (all, half) = (of(1.0, 0.25), of(0.5, 0.5));
@@ -116,17 +118,17 @@ fn inspecting_half_of_the_packets_is_enough() {
 /// The paper's p_drop changes by 0.01 % per interval: in 40 s at 20 ms, by at most a factor of e^0.2.
 #[test]
 fn the_papers_probability_changes_slowly() {
-    let sim = run(&dumbbell(&cohabit(&paper(), &exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;
+    let sim = run(&dumbbell(&cohabit(paper(), exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;
     let p = last_sample(&sim, "cohabit.drop_probability");
     assert!(p == 0.0 || (0.0008..0.001_25).contains(&p), "{p}");
 }
 
 #[test]
 fn ecn_capable_packets_are_marked_instead_of_dropped() {
-    let mut n = dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 3), ("sack", 2));
-    n["flows"][1]["ecn"] = json!(true);
+    let mut n = dumbbell(&cohabit(improved(), nred(), 0.02), 0.02, ("xcp", 3), ("sack", 2));
+    n.flows[1].ecn = Some(true);
     let marked = run(&n).1;
-    n["links"][0]["queue"]["ecn"] = json!(false);
+    n.links[0].queue = QueueSpec::Cohabit(CohabitSpec { ecn: false, ..spec(improved(), nred(), 0.02) });
     let dropped = run(&n).1;
     assert!(marked.links[0].marks > 10 && dropped.links[0].marks == 0);
     assert!(marked.links[0].drops < dropped.links[0].drops, "{} {}", marked.links[0].drops, dropped.links[0].drops);
@@ -138,17 +140,16 @@ fn ecn_capable_packets_are_marked_instead_of_dropped() {
 /// An explicit flow with weight 3 beside one TCP flow gets three quarters.
 #[test]
 fn the_explicit_weight_sets_the_shares() {
-    let mut queue = cohabit(&improved(), &nred(), 0.02);
-    queue["explicit_weight"] = json!(3.0);
-    let (explicit, tcp) = rates(&run(&dumbbell(&queue, 0.02, ("xcp", 2), ("sack", 2))).1);
+    let queue = CohabitSpec { explicit_weight: 3.0, ..spec(improved(), nred(), 0.02) };
+    let (explicit, tcp) = rates(&run(&dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 2), ("sack", 2))).1);
     assert!(explicit > 0.9 * 37.5 && tcp > 0.75 * 12.5 && tcp < 1.05 * 12.5, "{explicit} {tcp}");
 }
 
 /// Capacity that explicit flows do not use goes to TCP.
 #[test]
 fn an_unused_share_is_lent() {
-    let mut n = dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 1), ("sack", 2));
-    n["flows"][0]["demand_bps"] = json!(5e6);
+    let mut n = dumbbell(&cohabit(improved(), nred(), 0.02), 0.02, ("xcp", 1), ("sack", 2));
+    n.flows[0].demand_bps = Some(5e6);
     let (explicit, tcp) = rates(&run(&n).1);
     assert!(explicit > 4.5 && explicit + tcp > 0.85 * 50.0, "{explicit} {tcp}");
 }
@@ -156,12 +157,12 @@ fn an_unused_share_is_lent() {
 /// The module never drops explicit packets, and does nothing on a link without TCP.
 #[test]
 fn the_module_does_not_affect_explicit_flows_alone() {
-    let alone = |queue: &Value| {
+    let alone = |queue: &QueueSpec| {
         let mut n = dumbbell(queue, 0.02, ("xcp", 3), ("sack", 1));
-        n["flows"].as_array_mut().unwrap().pop();
+        n.flows.pop();
         run(&n).1
     };
-    let (with, without) = (alone(&cohabit(&improved(), &nred(), 0.02)), alone(&json!({"kind": "droptail"})));
+    let (with, without) = (alone(&cohabit(improved(), nred(), 0.02)), alone(&QueueSpec::default()));
     assert_eq!(rates(&with).0, rates(&without).0);
     assert_eq!(with.links[0].drops, without.links[0].drops);
 }
@@ -197,7 +198,7 @@ fn explicit_flows_keep_their_low_delay() {
 fn separate_queues_conserve_work() {
     for (limited, index) in [("explicit", 0), ("tcp", 1)] {
         let mut n = dumbbell(&separate(), 0.02, ("xcp", 2), ("sack", 2));
-        n["flows"][index]["demand_bps"] = json!(2.5e6);
+        n.flows[index].demand_bps = Some(2.5e6);
         let (explicit, tcp) = rates(&run(&n).1);
         let (little, much) = if index == 0 { (explicit, tcp) } else { (tcp, explicit) };
         assert!(little > 0.95 * 5.0 && much > 0.95 * 45.0, "{limited} is limited: {explicit} + {tcp}");
@@ -209,8 +210,8 @@ fn separate_queues_conserve_work() {
 fn separate_queues_do_not_limit_a_class_that_is_alone() {
     for (kept, min) in [(0, 0.89 * 50.0), (1, 0.98 * 50.0)] {
         let mut n = dumbbell(&separate(), 0.02, ("maxnet", 2), ("sack", 2));
-        let flow = n["flows"][kept].clone();
-        n["flows"] = json!([flow]);
+        let flow = n.flows[kept].clone();
+        n.flows = vec![flow];
         let (explicit, tcp) = rates(&run(&n).1);
         assert!(explicit + tcp > min, "{explicit} + {tcp}");
     }
@@ -218,22 +219,20 @@ fn separate_queues_do_not_limit_a_class_that_is_alone() {
 
 #[test]
 fn invalid_parameters_are_refused() {
-    let good = dumbbell(&cohabit(&improved(), &nred(), 0.02), 0.02, ("xcp", 1), ("sack", 1));
-    let refused = |path: &str, value: Value| {
-        let mut n = good.clone();
-        *n.pointer_mut(&format!("/links/0/queue/{path}")).unwrap() = value;
-        waterfill_network::Network::from_json(&n.to_string()).unwrap_err()
-    };
-    for (path, value, key) in [
-        ("inspect", json!(0.0), "inspect"),
-        ("interval_s", json!(0.0), "interval"),
-        ("explicit_weight", json!(-1.0), "explicit_weight"),
-        ("controller/aim", json!(1.5), "aim"),
-        ("controller/depth_s", json!(-1.0), "depth"),
-        ("estimator/bins", json!(0), "bins"),
-        ("estimator/levels", json!(65), "levels"),
+    let good = spec(improved(), nred(), 0.02);
+    let (controller, estimator) = (improved(), nred());
+    let ControllerSpec::Improved { aim, integral, proportional, depth_s } = controller else { unreachable!() };
+    let EstimatorSpec::Nred { levels, bins, period_s } = estimator else { unreachable!() };
+    for (queue, key) in [
+        (CohabitSpec { inspect: 0.0, ..good.clone() }, "inspect"),
+        (CohabitSpec { interval_s: 0.0, ..good.clone() }, "interval"),
+        (CohabitSpec { explicit_weight: -1.0, ..good.clone() }, "explicit_weight"),
+        (spec(ControllerSpec::Improved { aim: 1.5, integral, proportional, depth_s }, nred(), 0.02), "aim"),
+        (spec(ControllerSpec::Improved { aim, integral, proportional, depth_s: -1.0 }, nred(), 0.02), "depth"),
+        (spec(improved(), EstimatorSpec::Nred { levels, bins: 0, period_s }, 0.02), "bins"),
+        (spec(improved(), EstimatorSpec::Nred { levels: 65, bins, period_s }, 0.02), "levels"),
     ] {
-        let message = refused(path, value);
+        let message = refusal(dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 1), ("sack", 1)));
         assert!(message.starts_with(&format!("link.l.queue_params.{key}: expected")), "{message}");
     }
 }

@@ -4,21 +4,20 @@
 
 mod common;
 
-use common::{assert_close, column, flow, link, network, run, run_until};
-use serde_json::json;
+use common::{assert_close, cbr, column, flow, link, network, run, run_until};
 
 /// 10 Mbit/s and 20 ms: 1500 bytes take 1.2 ms, so the pipe holds 40/1.2 + 1 packets. The rest of the window waits in
 /// the queue, less the packet in service.
 #[test]
 fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
-    n["params"] = json!({"window": {"packets": 20}});
+    n.set_param("window", "packets", 20.0);
     let (_, half) = run(&n);
     // RTT = 40 ms + 1.2 ms + the acknowledgement's 32 µs; the measurement window of 2 s cuts one burst in 48.
     assert_close(half.flows[0].rate_bps.unwrap(), 20.0 * 12_000.0 / 0.041_232, 1.0 / 48.0);
     assert_eq!(half.links[0].queue_packets.max, 0.0);
 
-    n["params"] = json!({"window": {"packets": 60}});
+    n.set_param("window", "packets", 60.0);
     let (_, full) = run(&n);
     assert_close(full.flows[0].rate_bps.unwrap(), 1e7, 1e-3);
     assert_eq!(full.links[0].utilization, 1.0);
@@ -32,9 +31,10 @@ fn packets_in_flight_fill_the_pipe_and_then_the_queue() {
 /// 8 Mbit/s offered to 4 Mbit/s with a buffer of 10 packets: half of the packets are dropped.
 #[test]
 fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
-    let mut n =
-        network(3.0, vec![json!({"name": "l", "rate_bps": 4e6, "delay_s": 0.01, "buffer_packets": 10})], vec![]);
-    n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": 8e6, "start_s": 0.0, "stop_s": 3.0, "packet_bytes": 1000}]);
+    let mut n = network(3.0, link("l", 4e6, 0.01, 0).to_vec(), vec![]);
+    n.links.truncate(1);
+    (n.links[0].buffer_bytes, n.links[0].buffer_packets) = (None, Some(10));
+    n.traffic = vec![cbr("cbr", &[0], 8e6, [0.0, 3.0], 1000)];
     let (sim, summary) = run(&n);
     assert_eq!(summary.links[0].utilization, 1.0);
     assert_close(summary.traffic[0].rate_bps.unwrap(), 4e6, 2e-3);
@@ -51,8 +51,8 @@ fn an_overloaded_link_serves_its_rate_and_drops_the_rest() {
 fn one_packet_takes_the_sum_of_its_delays() {
     let links = [link("a", 1e6, 0.003, 1 << 20), link("b", 2e6, 0.005, 1 << 20)].concat();
     let mut n = network(1.0, links, vec![flow("f", "window", &[0, 2], 1.0)]);
-    n["flows"][0]["size_bytes"] = json!(1460);
-    n["flows"][0]["pad_s"] = json!(0.002);
+    n.flows[0].size_bytes = Some(1460);
+    n.flows[0].pad_s = 0.002;
     let (sim, summary) = run(&n);
     // SYN and SYN-ACK, 40 B: 0.32 + 0.16 ms of transmission and 8 ms + 2 ms of delay in each direction.
     let handshake = 2.0 * (10.0 + 0.32 + 0.16);
@@ -68,11 +68,11 @@ fn one_packet_takes_the_sum_of_its_delays() {
 #[test]
 fn pacing_spaces_packets() {
     let mut n = network(3.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 3.0)]);
-    n["params"] = json!({"window": {"packets": 100}});
-    n["measure_s"] = json!([0.0, 3.0]);
+    n.set_param("window", "packets", 100.0);
+    n.measure_s = [0.0, 3.0];
     let (_, burst) = run(&n);
     assert_eq!(burst.links[0].queue_packets.max, 99.0, "a whole window at once, one packet of it in service");
-    n["flows"][0]["pacing"] = json!(true);
+    n.flows[0].pacing = Some(true);
     let (_, paced) = run(&n);
     assert_eq!(paced.links[0].queue_packets.max, 0.0);
     assert_close(paced.flows[0].rate_bps.unwrap(), burst.flows[0].rate_bps.unwrap(), 0.01);
@@ -82,7 +82,7 @@ fn pacing_spaces_packets() {
 #[test]
 fn a_rate_without_a_window_is_always_paced() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 6.0)]);
-    n["flows"][0]["pacing"] = json!(false);
+    n.flows[0].pacing = Some(false);
     let (_, summary) = run(&n);
     assert_close(summary.flows[0].rate_bps.unwrap(), 1e7, 0.01);
 }
@@ -91,7 +91,7 @@ fn a_rate_without_a_window_is_always_paced() {
 #[test]
 fn a_demand_limits_the_rate() {
     let mut n = network(9.0, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
-    n["flows"][0]["demand_bps"] = json!(3e6);
+    n.flows[0].demand_bps = Some(3e6);
     let (_, summary) = run(&n);
     assert_close(summary.flows[0].rate_bps.unwrap(), 3e6, 5e-3);
 }
@@ -100,8 +100,8 @@ fn a_demand_limits_the_rate() {
 #[test]
 fn delayed_acknowledgements_halve_the_reverse_load() {
     let mut n = network(6.0, link("l", 1e7, 0.02, 1 << 30).to_vec(), vec![flow("f", "window", &[0], 6.0)]);
-    n["params"] = json!({"window": {"packets": 60}});
-    n["flows"][0]["delayed_ack"] = json!(true);
+    n.set_param("window", "packets", 60.0);
+    n.flows[0].delayed_ack = true;
     let (_, summary) = run(&n);
     assert_eq!(summary.links[0].utilization, 1.0);
     assert_close(summary.links[1].utilization, 20.0 / 1500.0, 1e-2);
@@ -111,7 +111,7 @@ fn delayed_acknowledgements_halve_the_reverse_load() {
 #[test]
 fn a_lost_syn_is_sent_again() {
     let mut n = network(10.0, link("l", 1e7, 0.02, 1 << 20).to_vec(), vec![flow("f", "window", &[0], 10.0)]);
-    n["links"][0]["loss"] = json!(1.0);
+    n.links[0].loss = 1.0;
     let sim = run_until(&n, 2.9);
     assert_eq!(sim.ledger().sent, 2);
     let (sim, summary) = run(&n);
@@ -125,7 +125,7 @@ fn a_lost_syn_is_sent_again() {
 #[test]
 fn a_link_is_filled_to_its_own_target() {
     let mut n = network(9.0, link("l", 1e8, 0.01, 250_000).to_vec(), vec![flow("f", "maxnet", &[0], 9.0)]);
-    n["links"][0]["target"] = json!(0.5);
+    n.links[0].target = Some(0.5);
     assert_close(run(&n).1.links[0].utilization, 0.5, 0.01);
 }
 
@@ -133,7 +133,7 @@ fn a_link_is_filled_to_its_own_target() {
 #[test]
 fn an_rtt_above_the_largest_timeout_works() {
     let mut n = network(900.0, link("l", 1e6, 50.0, 1 << 24).to_vec(), vec![flow("f", "window", &[0], 900.0)]);
-    n["sample_s"] = json!(10.0);
+    n.sample_s = 10.0;
     let (_, summary) = run(&n);
     assert_eq!(summary.flows[0].retransmissions, 0);
     assert_eq!(summary.flows[0].packets_sent, 80); // a window of ten at 100, 200 … 800 s
@@ -143,7 +143,7 @@ fn an_rtt_above_the_largest_timeout_works() {
 #[test]
 fn the_last_sample_is_at_the_end() {
     let mut n = network(1.0, link("l", 1e7, 0.01, 250_000).to_vec(), vec![flow("f", "window", &[0], 1.0)]);
-    n["sample_s"] = json!(0.3);
+    n.sample_s = 0.3;
     let (sim, _) = run(&n);
     let times = column(sim.series()[1], "time_s");
     assert_eq!(times.iter().copied().step_by(2).collect::<Vec<_>>(), [0.3, 0.6, 0.9, 1.0]);

@@ -4,7 +4,7 @@
 mod common;
 
 use common::{assert_close, flow, link, network, run};
-use serde_json::{Value, json};
+use waterfill_network::Network;
 use waterfill_network::summary::Summary;
 
 fn rates(summary: &Summary) -> Vec<f64> {
@@ -12,7 +12,7 @@ fn rates(summary: &Summary) -> Vec<f64> {
 }
 
 /// Five hops of different rates, 5 ms each: a flow over all of them and one over each, RTTs of 10 to 110 ms.
-fn parking_lot(protocol: &str, duration_s: f64) -> (Value, [f64; 5]) {
+fn parking_lot(protocol: &str, duration_s: f64) -> (Network, [f64; 5]) {
     let mbps = [100.0, 80.0, 60.0, 90.0, 70.0];
     let links = mbps
         .iter()
@@ -21,8 +21,8 @@ fn parking_lot(protocol: &str, duration_s: f64) -> (Value, [f64; 5]) {
     let mut flows = vec![flow("long", protocol, &[0, 2, 4, 6, 8], duration_s)];
     for i in 0..5u32 {
         let mut short = flow(&format!("short{i}"), protocol, &[2 * i], duration_s);
-        short["pad_s"] = json!(0.01 * f64::from(i + 1));
-        short["start_s"] = json!(0.5 * f64::from(i + 1));
+        short.pad_s = 0.01 * f64::from(i + 1);
+        short.start_s = 0.5 * f64::from(i + 1);
         flows.push(short);
     }
     (network(duration_s, links.collect(), flows), mbps)
@@ -68,7 +68,7 @@ fn the_higher_target_wins_a_shared_link() {
     assert_close(maxnet + rcp, 1e8, 0.02);
     // With one target they still measure the load differently, but the link reaches the target.
     let mut n = n;
-    n["links"][0]["target"] = json!(0.9);
+    n.links[0].target = Some(0.9);
     let (_, summary) = run(&n);
     assert_close(summary.links[0].utilization, 0.9, 0.02);
 }
@@ -80,7 +80,7 @@ fn a_missing_router_matters_only_at_the_bottleneck() {
     let build = |silent: usize| {
         let links = [link("wide", 1e8, 0.01, 250_000), link("narrow", 5e7, 0.01, 250_000)].concat();
         let mut n = network(20.0, links, vec![flow("f", "maxnet", &[0, 2], 20.0)]);
-        n["links"][silent]["routers"] = json!([]);
+        n.links[silent].routers = Some(vec![]);
         run(&n).1
     };
     let wide_is_silent = build(0);
@@ -95,7 +95,7 @@ fn a_missing_router_matters_only_at_the_bottleneck() {
 #[test]
 fn without_any_router_the_initial_window_stays() {
     let mut n = network(6.0, link("l", 1e8, 0.02, 500_000).to_vec(), vec![flow("f", "maxnet", &[0], 6.0)]);
-    n["links"][0]["routers"] = json!([]);
+    n.links[0].routers = Some(vec![]);
     // The measurement window of 2 s cuts one of 50 bursts of ten packets.
     assert_close(rates(&run(&n).1)[0], 10.0 * 12_000.0 / 0.040_12, 0.02);
 }
@@ -119,7 +119,7 @@ fn maxnet_holds_its_target_from_100_kbps_to_100_gbps() {
     ] {
         let bdp = (rate_bps * rtt_s / 8.0) as u64;
         let mut f = flow("f", "maxnet", &[0], duration_s);
-        f["pacing"] = json!(true);
+        f.pacing = Some(true);
         let (_, summary) = run(&network(duration_s, link("l", rate_bps, rtt_s / 2.0, bdp).to_vec(), vec![f]));
         println!("{rate_bps:e} bit/s, {rtt_s} s: {:.4}", summary.links[0].utilization);
         assert_close(summary.links[0].utilization, 0.9, 0.015);

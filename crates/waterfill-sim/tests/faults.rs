@@ -2,26 +2,24 @@
 
 mod common;
 
-use common::{flow, link, network, run, run_until};
+use common::{cbr, flow, link, network, refusal, run, run_until};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
+use waterfill_network::{CodelSpec, FqCodelSpec, Level, LinkSpec, LossSpec, Network, QueueSpec, RedSpec, ReorderSpec};
 
 /// One flow without congestion: a window of ten packets on a link that holds eight hundred.
-fn uncongested(faults: &[(&str, Value)]) -> Value {
+fn uncongested(faults: impl FnOnce(&mut LinkSpec)) -> Network {
     let mut n = network(60.0, link("l", 1e8, 0.05, 1_000_000).to_vec(), vec![flow("f", "window", &[0], 60.0)]);
-    n["params"] = json!({"window": {"packets": 10}});
-    n["measure_s"] = json!([0.0, 60.0]);
-    for (key, value) in faults {
-        n["links"][0][key] = value.clone();
-    }
+    n.set_param("window", "packets", 10.0);
+    n.measure_s = [0.0, 60.0];
+    faults(&mut n.links[0]);
     n
 }
 
 #[test]
 fn periodic_loss_drops_every_thousandth_packet_and_no_other() {
-    let s = run(&uncongested(&[("loss_model", json!({"kind": "periodic", "every": 1000}))])).1;
+    let s = run(&uncongested(|l| l.loss_model = Some(LossSpec::Periodic { every: 1000 }))).1;
     let sent = s.flows[0].packets_sent;
     assert!(sent > 5_000, "{sent}");
     assert_eq!(s.links[0].lost, sent / 1000);
@@ -32,22 +30,22 @@ fn periodic_loss_drops_every_thousandth_packet_and_no_other() {
 
 #[test]
 fn an_independent_loss_model_equals_the_plain_loss() {
-    let plain = run(&uncongested(&[("loss", json!(0.02))])).1;
-    assert_eq!(plain, run(&uncongested(&[("loss_model", json!({"kind": "independent", "p": 0.02}))])).1);
+    let plain = run(&uncongested(|l| l.loss = 0.02)).1;
+    assert_eq!(plain, run(&uncongested(|l| l.loss_model = Some(LossSpec::Independent { p: 0.02 }))).1);
     assert!(plain.links[0].lost > 50);
 }
 
 #[test]
 fn bursts_lose_the_same_share_and_cause_more_timeouts() {
     // p/(p + r) = 0.02 in both runs.
-    let bursts = json!({"kind": "gilbert-elliott", "p": 0.005, "r": 0.245, "loss_good": 0.0, "loss_bad": 1.0});
-    let s = run(&uncongested(&[("loss_model", bursts)])).1;
+    let bursts = LossSpec::GilbertElliott { p: 0.005, r: 0.245, loss_good: 0.0, loss_bad: 1.0 };
+    let s = run(&uncongested(|l| l.loss_model = Some(bursts))).1;
     let sent = s.flows[0].packets_sent as f64;
     let share = s.links[0].lost as f64 / sent;
     // The standard deviation of a share with bursty losses: √(π_b π_g (1 + λ)/(1 − λ)/n), λ = 1 − p − r = 0.75.
     let sigma = (0.02 * 0.98 * 7.0 / sent).sqrt();
     assert!((share - 0.02).abs() < 5.0 * sigma, "{share}");
-    let independent = run(&uncongested(&[("loss", json!(0.02))])).1;
+    let independent = run(&uncongested(|l| l.loss = 0.02)).1;
     assert!(s.flows[0].timeouts > independent.flows[0].timeouts, "bursts lose whole windows");
 }
 
@@ -55,7 +53,10 @@ fn bursts_lose_the_same_share_and_cause_more_timeouts() {
 #[test]
 fn late_packets_cause_retransmissions() {
     let late = |delay_s: f64| {
-        let n = uncongested(&[("reorder", json!({"share": 0.01, "delay_s": delay_s})), ("rate_bps", json!(1e6))]);
+        let n = uncongested(|l| {
+            l.reorder = Some(ReorderSpec { share: 0.01, delay_s });
+            l.rate_bps = 1e6;
+        });
         let (sim, s) = run(&n);
         assert_eq!((s.links[0].lost, s.links[0].drops), (0, 0));
         let l = sim.ledger();
@@ -73,8 +74,8 @@ fn late_packets_cause_retransmissions() {
 
 #[test]
 fn duplicates_arrive_twice_and_count_once() {
-    let mut n = uncongested(&[("duplicate", json!(0.1))]);
-    n["flows"][0]["size_bytes"] = json!(4_000_000);
+    let mut n = uncongested(|l| l.duplicate = 0.1);
+    n.flows[0].size_bytes = Some(4_000_000);
     let (sim, s) = run(&n);
     let (l, f) = (sim.ledger(), &s.flows[0]);
     assert_eq!(l.sent + l.duplicated, l.delivered);
@@ -89,11 +90,14 @@ fn duplicates_arrive_twice_and_count_once() {
 /// Acknowledgements of a flow in the other direction cross this one too: their blocks are duplicated with them.
 #[test]
 fn acknowledgements_with_blocks_may_be_duplicated_and_late() {
-    let mut n = uncongested(&[("duplicate", json!(0.3)), ("reorder", json!({"share": 0.3, "delay_s": 0.004}))]);
-    n["links"][1]["loss"] = json!(0.05);
-    n["flows"][0]["forward"] = json!([1]);
-    n["flows"][0]["reverse"] = json!([0]);
-    n["flows"][0]["size_bytes"] = json!(1_000_000);
+    let mut n = uncongested(|l| {
+        l.duplicate = 0.3;
+        l.reorder = Some(ReorderSpec { share: 0.3, delay_s: 0.004 });
+    });
+    n.links[1].loss = 0.05;
+    n.flows[0].forward = vec![1];
+    n.flows[0].reverse = vec![0];
+    n.flows[0].size_bytes = Some(1_000_000);
     let (sim, s) = run(&n);
     assert!(s.flows[0].completed_s.is_some() && s.flows[0].retransmissions > 10);
     assert_eq!((sim.sacks_in_use(), sim.ledger().in_transit), (0, 0));
@@ -101,73 +105,77 @@ fn acknowledgements_with_blocks_may_be_duplicated_and_late() {
 
 #[test]
 fn invalid_faults_are_refused_in_one_sentence() {
-    let refused = |key: &str, value: Value| {
-        waterfill_network::Network::from_json(&uncongested(&[(key, value)]).to_string()).unwrap_err()
-    };
+    let refused = |faults: fn(&mut LinkSpec)| refusal(uncongested(faults));
+    let independent = |p| Some(LossSpec::Independent { p });
     assert_eq!(
-        refused("loss_model", json!({"kind": "independent", "p": 1.5})),
+        refusal(uncongested(|l| l.loss_model = independent(1.5))),
         "link.l.loss_model.p: expected 0 to 1, got 1.5"
     );
-    assert!(refused("loss_model", json!({"kind": "periodic", "every": 0})).contains("above zero"));
-    assert!(refused("reorder", json!({"share": 0.1, "delay_s": 0.0})).starts_with("link.l.reorder.delay: "));
-    assert_eq!(refused("duplicate", json!(-0.1)), "link.l.duplicate: expected 0 to 1, got -0.1");
-    let mut both = uncongested(&[("loss_model", json!({"kind": "independent", "p": 0.1}))]);
-    both["links"][0]["loss"] = json!(0.1);
-    let line = waterfill_network::Network::from_json(&both.to_string()).unwrap_err();
-    assert_eq!(line, "link.l.loss_model: expected either this or loss, got both");
+    let never = refused(|l| l.loss_model = Some(LossSpec::Periodic { every: 0 }));
+    assert_eq!(never, "link.l.loss_model.every: expected an integer above zero, got 0");
+    let at_once = refused(|l| l.reorder = Some(ReorderSpec { share: 0.1, delay_s: 0.0 }));
+    assert!(at_once.starts_with("link.l.reorder.delay: "));
+    assert_eq!(refused(|l| l.duplicate = -0.1), "link.l.duplicate: expected 0 to 1, got -0.1");
+    let both = refusal(uncongested(|l| (l.loss_model, l.loss) = (independent(0.1), 0.1)));
+    assert_eq!(both, "link.l.loss_model: expected either this or loss, got both");
 }
 
 // ---------------------------------------------------------------- random faults
 
-fn loss_models() -> impl Strategy<Value = Value> {
+fn loss_models() -> impl Strategy<Value = Option<LossSpec>> {
     prop_oneof![
-        Just(Value::Null),
-        (0.0..0.2).prop_map(|p| json!({"kind": "independent", "p": p})),
-        (0.0..0.1, 0.1..1.0, 0.5..1.0).prop_map(
-            |(p, r, bad)| json!({"kind": "gilbert-elliott", "p": p, "r": r, "loss_good": 0.0, "loss_bad": bad})
-        ),
-        (2u64..200).prop_map(|every| json!({"kind": "periodic", "every": every})),
+        Just(None),
+        (0.0..0.2).prop_map(|p| Some(LossSpec::Independent { p })),
+        (0.0..0.1, 0.1..1.0, 0.5..1.0).prop_map(|(p, r, loss_bad)| Some(LossSpec::GilbertElliott {
+            p,
+            r,
+            loss_good: 0.0,
+            loss_bad
+        })),
+        (2u64..200).prop_map(|every| Some(LossSpec::Periodic { every })),
     ]
 }
 
-fn queues() -> impl Strategy<Value = Value> {
-    let codel = json!({"target_s": 0.005, "interval_s": 0.1, "ecn": true});
-    let mut alone = codel.clone();
-    alone["kind"] = json!("codel");
+fn queues() -> impl Strategy<Value = QueueSpec> {
+    let codel = CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true };
+    let packets = |n: u32| Level::Packets(f64::from(n));
     prop_oneof![
-        Just(json!({"kind": "droptail"})),
-        (0u32..20).prop_map(|k| json!({"kind": "droptail", "mark_at": {"packets": k}})),
-        (prop::sample::select(vec!["red", "choke"]), 1u32..8, 1u32..10, 0.05..1.0, any::<[bool; 2]>()).prop_map(
-            |(kind, min, more, max_p, [gentle, ecn])| json!({"kind": kind, "min_threshold": {"packets": min},
-                "max_threshold": {"packets": min + more}, "max_p": max_p, "weight": 0.1, "gentle": gentle, "ecn": ecn})
+        Just(QueueSpec::default()),
+        (0u32..20).prop_map(move |k| QueueSpec::Droptail { mark_at: Some(packets(k)) }),
+        (any::<bool>(), 1u32..8, 1u32..10, 0.05..1.0, any::<[bool; 2]>()).prop_map(
+            move |(choke, min, more, max_p, [gentle, ecn])| {
+                let (min_threshold, max_threshold) = (packets(min), packets(min + more));
+                let spec = RedSpec { min_threshold, max_threshold, max_p, weight: 0.1, gentle, ecn };
+                if choke { QueueSpec::Choke(spec) } else { QueueSpec::Red(spec) }
+            }
         ),
-        Just(alone),
-        (500u32..4000, 1u32..6).prop_map(
-            move |(quantum, flows)| json!({"kind": "fq_codel", "codel": codel, "quantum_bytes": quantum, "flows": flows})
-        ),
+        Just(QueueSpec::Codel(codel.clone())),
+        (500u32..4000, 1u32..6).prop_map(move |(quantum_bytes, flows)| {
+            QueueSpec::FqCodel(FqCodelSpec { codel: codel.clone(), quantum_bytes, flows })
+        }),
     ]
 }
 
 /// Queue, buffer and faults of one direction of a link.
 #[derive(Clone, Debug)]
 struct Impairment {
-    queue: Value,
-    loss: Value,
+    queue: QueueSpec,
+    loss: Option<LossSpec>,
     late: Option<(f64, f64)>,
     duplicate: f64,
     buffer_packets: u64,
 }
 
 impl Impairment {
-    fn apply(&self, link: &mut Value) {
-        link["queue"] = self.queue.clone();
-        link["loss_model"] = self.loss.clone();
+    fn apply(&self, link: &mut LinkSpec) {
+        link.queue = self.queue.clone();
+        link.loss_model = self.loss;
         if let Some((share, delay_s)) = self.late {
-            link["reorder"] = json!({"share": share, "delay_s": delay_s});
+            link.reorder = Some(ReorderSpec { share, delay_s });
         }
-        link["duplicate"] = json!(self.duplicate);
-        link["buffer_packets"] = json!(self.buffer_packets);
-        link["buffer_bytes"] = Value::Null;
+        link.duplicate = self.duplicate;
+        link.buffer_packets = Some(self.buffer_packets);
+        link.buffer_bytes = None;
     }
 }
 
@@ -200,18 +208,18 @@ proptest! {
     ) {
         // Timeouts double up to a minute: 50,000 s hold several hundred of them, and idle time costs nothing.
         let mut n = network(50_000.0, link("l", 1e7, 0.01, 0).to_vec(), vec![flow("f", protocol, &[0], 50_000.0)]);
-        n["sample_s"] = json!(1000.0);
-        n["measure_s"] = json!([0.0, 50_000.0]);
-        n["rto_min_s"] = json!(0.2);
-        n["seed"] = json!(seed);
-        n["flows"][0]["size_bytes"] = json!(size);
-        n["flows"][0]["delayed_ack"] = json!(delayed_ack);
-        n["flows"][0]["initial_window_packets"] = json!(initial);
-        n["flows"][0]["pacing"] = if paced { json!(true) } else { Value::Null };
+        n.sample_s = 1000.0;
+        n.measure_s = [0.0, 50_000.0];
+        n.rto_min_s = 0.2;
+        n.seed = seed;
+        n.flows[0].size_bytes = Some(size);
+        n.flows[0].delayed_ack = delayed_ack;
+        n.flows[0].initial_window_packets = f64::from(initial);
+        n.flows[0].pacing = paced.then_some(true);
         let ecn_capable = ProtocolId::by_name(protocol).unwrap().info().host.ecn != waterfill_laws::protocol::Ecn::Off;
-        n["flows"][0]["ecn"] = json!(ecn && ecn_capable);
-        out.apply(&mut n["links"][0]);
-        back.apply(&mut n["links"][1]);
+        n.flows[0].ecn = Some(ecn && ecn_capable);
+        out.apply(&mut n.links[0]);
+        back.apply(&mut n.links[1]);
         // Routers' timers continue after the flow, so the run ends when nothing is in transit.
         let (mut sim, mut at) = (run_until(&n, 0.0), 1.0);
         loop {
@@ -246,7 +254,7 @@ proptest! {
     fn packets_are_conserved(
         impairments in prop::collection::vec(impairments(), 4),
         flows in prop::collection::vec((protocols(), 0usize..4, any::<bool>()), 1..4),
-        cbr in prop::option::of(1e5..3e7),
+        cbr_bps in prop::option::of(1e5..3e7),
         seed in 0u64..1000,
         at in 0.0..3.0,
     ) {
@@ -257,14 +265,14 @@ proptest! {
         let paths: [&[u32]; 4] = [&[0], &[0, 2], &[3, 1], &[2]];
         let flows = flows.iter().enumerate().map(|(i, &(protocol, path, padded))| {
             let mut f = flow(&format!("f{i}"), protocol, paths[path], 3.0);
-            f["pad_s"] = json!(if padded { 0.004 } else { 0.0 });
-            f["count"] = json!(2);
+            f.pad_s = if padded { 0.004 } else { 0.0 };
+            f.count = 2;
             f
         });
         let mut n = network(3.0, links, flows.collect());
-        n["seed"] = json!(seed);
-        if let Some(rate) = cbr {
-            n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0, 2], "rate_bps": rate, "start_s": 0.3, "stop_s": 2.5, "packet_bytes": 700}]);
+        n.seed = seed;
+        if let Some(rate) = cbr_bps {
+            n.traffic = vec![cbr("cbr", &[0, 2], rate, [0.3, 2.5], 700)];
         }
         for mut sim in [run_until(&n, at), run(&n).0] {
             let l = sim.ledger();
@@ -284,9 +292,9 @@ proptest! {
     #[test]
     fn reruns_are_identical(out in impairments(), back in impairments(), protocol in protocols(), slice in 0.01..1.0) {
         let mut n = network(3.0, link("l", 1e7, 0.004, 0).to_vec(), vec![flow("f", protocol, &[0], 3.0)]);
-        n["flows"][0]["count"] = json!(3);
-        out.apply(&mut n["links"][0]);
-        back.apply(&mut n["links"][1]);
+        n.flows[0].count = 3;
+        out.apply(&mut n.links[0]);
+        back.apply(&mut n.links[1]);
         let print = |mut sim: waterfill_sim::Simulation| {
             let summary = serde_json::to_string(&sim.summary()).unwrap();
             let series: Vec<u64> = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
@@ -302,7 +310,7 @@ proptest! {
         }
         prop_assert!(whole == print(sliced));
         let mut fine = n.clone();
-        fine["sample_s"] = json!(0.003);
+        fine.sample_s = 0.003;
         let (mut a, mut b) = (run(&n).1, run(&fine).1);
         a.engine.events = 0;
         b.engine.events = 0;

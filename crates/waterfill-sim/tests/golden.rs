@@ -4,26 +4,25 @@ mod common;
 
 use std::fmt::Write as _;
 
-use common::{flow, link, network, run};
-use serde_json::json;
+use common::{cbr, flow, link, network, run};
 
 #[test]
 fn two_protocols_two_links() {
     let links = [link("fast", 5e7, 0.01, 125_000), link("slow", 2e7, 0.02, 60_000)].concat();
     let mut long = flow("long", "maxnet", &[0, 2], 12.0);
-    long["count"] = json!(2);
-    long["stagger_s"] = json!(1.0);
-    long["pad_s"] = json!(0.005);
-    long["base_rtt_s"] = json!(0.07);
+    long.count = 2;
+    long.stagger_s = 1.0;
+    long.pad_s = 0.005;
+    long.base_rtt_s = 0.07;
     let mut short = flow("short", "maxnet", &[0], 12.0);
-    short["base_rtt_s"] = json!(0.02);
+    short.base_rtt_s = 0.02;
     let mut file = flow("file", "window", &[2], 12.0);
-    file["size_bytes"] = json!(400_000);
-    file["start_s"] = json!(7.0);
-    file["base_rtt_s"] = json!(0.04);
+    file.size_bytes = Some(400_000);
+    file.start_s = 7.0;
+    file.base_rtt_s = 0.04;
     let mut n = network(12.0, links, vec![long, short, file]);
-    n["links"][2]["loss"] = json!(0.002);
-    n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [2], "rate_bps": 2e6, "start_s": 3.0, "stop_s": 11.0, "packet_bytes": 500}]);
+    n.links[2].loss = 0.002;
+    n.traffic = vec![cbr("cbr", &[2], 2e6, [3.0, 11.0], 500)];
     let (sim, s) = run(&n);
 
     let mut table = String::new();

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{assert_close, column, flow, link, mean, network, run};
-use serde_json::{Value, json};
+use common::{assert_close, cbr, column, flow, link, mean, network, run};
+use waterfill_network::{FlowSpec, LinkSpec};
 use waterfill_sim::Simulation;
 
 /// Default γ.
@@ -18,15 +18,15 @@ fn samples(sim: &Simulation, name: &str, flow: usize, [from, to]: [f64; 2]) -> V
 }
 
 /// A chain of links of 10 ms each, with buffers that never fill.
-fn hops(rates_mbps: &[f64]) -> Vec<Value> {
+fn hops(rates_mbps: &[f64]) -> Vec<LinkSpec> {
     rates_mbps.iter().enumerate().flat_map(|(i, rate)| link(&format!("l{i}"), rate * 1e6, 0.01, 1 << 26)).collect()
 }
 
 /// A flow over a range of hops whose access adds `pad_s` in each direction.
-fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64) -> Value {
+fn over(name: &str, hops: std::ops::RangeInclusive<u32>, pad_s: f64, stop_s: f64) -> FlowSpec {
     let forward: Vec<u32> = hops.map(|hop| 2 * hop).collect();
     let mut flow = flow(name, "jetmax", &forward, stop_s);
-    flow["pad_s"] = json!(pad_s);
+    flow.pad_s = pad_s;
     flow
 }
 
@@ -71,7 +71,7 @@ fn a_flow_follows_its_bottleneck_and_returns() {
     let mut flows = vec![over("long", 0..=1, 0.0, 15.0)];
     flows.extend([0.02, 0.045].map(|pad| over("guest", 0..=0, pad, 10.0)));
     for guest in &mut flows[1..] {
-        guest["start_s"] = json!(5.0);
+        guest.start_s = 5.0;
     }
     let (sim, summary) = run(&network(15.0, hops(&[100.0, 60.0]), flows));
     let routers = |span| samples(&sim, "jetmax.bottleneck", 0, span);
@@ -98,7 +98,7 @@ fn rates_converge_to_one_per_cent_in_six_rtts_at_any_capacity() {
         let rtt = 0.1;
         let mut n =
             network(2.5, link("l", capacity, rtt / 2.0, 1 << 26).to_vec(), vec![flow("f", "jetmax", &[0], 2.5)]);
-        n["sample_s"] = json!(0.01);
+        n.sample_s = 0.01;
         let (sim, _) = run(&n);
         let mut rates = samples(&sim, "pacing_bps", 0, [0.0, 2.5]);
         rates.retain(|rate| !rate.is_nan()); // the handshake
@@ -146,7 +146,7 @@ fn random_networks_converge_to_max_min() {
         for _ in 0..3 + below(10) {
             let (a, b) = (below(rates.len() as u32), below(rates.len() as u32));
             let mut flow = over("f", a.min(b)..=a.max(b), f64::from(below(11)) * 0.01, 36.0);
-            flow["start_s"] = json!(f64::from(below(20)) * 0.1);
+            flow.start_s = f64::from(below(20)) * 0.1;
             paths.push(a.min(b)..=a.max(b));
             flows.push(flow);
         }
@@ -165,11 +165,10 @@ fn random_networks_converge_to_max_min() {
 fn demands_weights_and_uncontrolled_traffic_enter_the_shares() {
     let mut flows =
         vec![over("plain", 0..=0, 0.0, 12.0), over("limited", 0..=0, 0.01, 12.0), over("double", 0..=0, 0.02, 12.0)];
-    flows[1]["demand_bps"] = json!(5e6);
-    flows[2]["weight"] = json!(2.0);
+    flows[1].demand_bps = Some(5e6);
+    flows[2].weight = 2.0;
     let mut n = network(12.0, hops(&[100.0]), flows);
-    n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": 20e6, "start_s": 2.0, "stop_s": 12.0,
-        "packet_bytes": 1500}]);
+    n.traffic = vec![cbr("cbr", &[0], 20e6, [2.0, 12.0], 1500)];
     let (_, summary) = run(&n);
     let share = (95e6 - 20e6 - 5e6) / 3.0;
     assert_close(summary.flows[0].rate_bps.unwrap(), share, 0.01);
@@ -182,7 +181,7 @@ fn demands_weights_and_uncontrolled_traffic_enter_the_shares() {
 #[test]
 fn fifty_flows_may_start_together() {
     let mut n = network(9.0, hops(&[100.0]), vec![over("f", 0..=0, 0.01, 9.0)]);
-    n["flows"][0]["count"] = json!(50);
+    n.flows[0].count = 50;
     let (_, summary) = run(&n);
     for flow in &summary.flows {
         assert_close(flow.rate_bps.unwrap(), GAMMA * 2e6, 0.01);
@@ -196,9 +195,9 @@ fn fifty_flows_may_start_together() {
 fn small_shares_need_a_long_interval() {
     let error = |count: u32, interval_s: f64| {
         let mut n = network(40.0, hops(&[2.0]), vec![over("f", 0..=0, 0.01, 40.0)]);
-        n["flows"][0]["count"] = json!(count);
-        n["flows"][0]["stagger_s"] = json!(0.37);
-        n["params"] = json!({"jetmax": {"interval": interval_s}});
+        n.flows[0].count = count;
+        n.flows[0].stagger_s = 0.37;
+        n.set_param("jetmax", "interval", interval_s);
         let share = GAMMA * 2e6 / f64::from(count);
         let (_, summary) = run(&n);
         summary.flows.iter().map(|f| (f.rate_bps.unwrap() / share - 1.0).abs()).fold(0.0, f64::max)
@@ -213,12 +212,12 @@ fn small_shares_need_a_long_interval() {
 #[test]
 fn unequal_rtts_overshoot_and_recover() {
     let mut flows = vec![over("far", 0..=0, 0.2, 30.0), over("near", 0..=0, 0.0, 30.0)];
-    flows[1]["start_s"] = json!(3.0);
+    flows[1].start_s = 3.0;
     let mut n = network(30.0, hops(&[50.0]), flows);
-    n["measure_s"] = json!([3.0, 8.0]);
+    n.measure_s = [3.0, 8.0];
     let (_, transient) = run(&n);
     assert!(transient.links[0].queue_packets.max > 100.0);
-    n["measure_s"] = json!([20.0, 30.0]);
+    n.measure_s = [20.0, 30.0];
     let (_, settled) = run(&n);
     assert!(settled.links[0].queue_packets.max <= 2.0);
     for flow in &settled.flows {

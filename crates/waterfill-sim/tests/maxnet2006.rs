@@ -3,7 +3,7 @@
 mod common;
 
 use common::{assert_within, column, flow, link, mean, network, run};
-use serde_json::{Value, json};
+use waterfill_network::{Network, ParamValue};
 use waterfill_sim::Simulation;
 
 /// One-way delay of the WAN-in-Lab backbone (§5).
@@ -14,7 +14,7 @@ const XI: f64 = -6.443_072;
 const ARITHMETICS: [&str; 2] = ["real", "kernel"];
 
 /// Flows of `maxnet2006`, (start, stop, padding in each direction), over one link of `rate_bps` and 14 ms.
-fn scenario(duration_s: f64, rate_bps: f64, flows: &[(f64, f64, f64)]) -> Value {
+fn scenario(duration_s: f64, rate_bps: f64, flows: &[(f64, f64, f64)]) -> Network {
     // One bandwidth-delay product of buffer (§5).
     let buffer = (rate_bps * 2.0 * DELAY_S / 8.0) as u64;
     let flows = flows
@@ -22,27 +22,26 @@ fn scenario(duration_s: f64, rate_bps: f64, flows: &[(f64, f64, f64)]) -> Value 
         .enumerate()
         .map(|(i, &(start_s, stop_s, pad_s))| {
             let mut flow = flow(&format!("f{i}"), "maxnet2006", &[0], stop_s);
-            flow["start_s"] = json!(start_s);
-            flow["pad_s"] = json!(pad_s);
-            flow["base_rtt_s"] = json!(2.0 * (DELAY_S + pad_s));
+            flow.start_s = start_s;
+            flow.pad_s = pad_s;
+            flow.base_rtt_s = 2.0 * (DELAY_S + pad_s);
             flow
         })
         .collect();
     network(duration_s, link("l", rate_bps, DELAY_S, buffer).to_vec(), flows)
 }
 
-fn set(n: &mut Value, parameter: &str, value: &Value) {
-    n["params"]["maxnet2006"][parameter] = value.clone();
+fn set(n: &mut Network, parameter: &str, value: impl Into<ParamValue>) {
+    n.set_param("maxnet2006", parameter, value);
 }
 
-fn cbr(n: &mut Value, link: u32, rate_bps: f64, packet_bytes: u32, from_s: f64, to_s: f64) {
-    n["traffic"] = json!([{"name": "udp", "kind": "cbr", "path": [link], "rate_bps": rate_bps, "start_s": from_s,
-        "stop_s": to_s, "packet_bytes": packet_bytes}]);
+fn cbr(n: &mut Network, link: u32, rate_bps: f64, packet_bytes: u16, from_s: f64, to_s: f64) {
+    n.traffic = vec![common::cbr("udp", &[link], rate_bps, [from_s, to_s], packet_bytes)];
 }
 
-fn pace(n: &mut Value, pacing: bool) {
-    for flow in n["flows"].as_array_mut().expect("flows") {
-        flow["pacing"] = json!(pacing);
+fn pace(n: &mut Network, pacing: bool) {
+    for flow in n.flows.iter_mut() {
+        flow.pacing = Some(pacing);
     }
 }
 
@@ -74,7 +73,7 @@ fn max(values: &[f64]) -> f64 {
 fn one_flow_fills_the_link_to_its_target() {
     for arithmetic in ARITHMETICS {
         let mut n = scenario(6.0, 1e9, &[(0.0, 6.0, 0.0)]);
-        set(&mut n, "arithmetic", &json!(arithmetic));
+        set(&mut n, "arithmetic", arithmetic);
         let (sim, summary) = run(&n);
         let (flow, link) = (&summary.flows[0], &summary.links[0]);
         assert_within(link.utilization, 0.94, 0.001, "utilisation");
@@ -94,8 +93,8 @@ fn one_flow_fills_the_link_to_its_target() {
 fn a_second_flow_joins_and_leaves() {
     for arithmetic in ARITHMETICS {
         let mut n = scenario(8.0, 1e9, &[(0.0, 8.0, 0.0), (2.0, 5.0, 0.0)]);
-        n["sample_s"] = json!(0.028);
-        set(&mut n, "arithmetic", &json!(arithmetic));
+        n.sample_s = 0.028;
+        set(&mut n, "arithmetic", arithmetic);
         let (sim, summary) = run(&n);
         let rate = |flow, from, to| mean(&samples(&sim, 0, flow, "rate_bps", from, to)) / 1e9;
         assert_within(rate(0, 1.0, 2.0), 0.94, 0.003, "alone");
@@ -121,7 +120,7 @@ fn fairness_does_not_depend_on_rtts() {
     for arithmetic in ARITHMETICS {
         for (pacing, tolerance) in [(false, 0.015), (true, 0.003)] {
             let mut n = scenario(9.0, 4e8, &[(0.0, 9.0, 0.014), (0.0, 9.0, 0.014), (2.0, 9.0, 0.0)]);
-            set(&mut n, "arithmetic", &json!(arithmetic));
+            set(&mut n, "arithmetic", arithmetic);
             pace(&mut n, pacing);
             let (_, summary) = run(&n);
             let share = 0.94 * 4e8 / 3.0;
@@ -141,7 +140,7 @@ fn fairness_does_not_depend_on_rtts() {
 #[test]
 fn a_flow_yields_to_udp_and_recovers() {
     let mut n = scenario(8.0, 1e9, &[(0.0, 8.0, 0.0)]);
-    n["sample_s"] = json!(0.028);
+    n.sample_s = 0.028;
     cbr(&mut n, 0, 4.7e8, 1500, 2.0, 5.0);
     let (sim, summary) = run(&n);
     let rate = |from, to| mean(&samples(&sim, 0, 0, "rate_bps", from, to)) / 1e9;
@@ -163,12 +162,12 @@ fn averaging_keeps_bursts_out_of_the_window() {
     for arithmetic in ARITHMETICS {
         let [averaged, immediate] = [true, false].map(|average| {
             let mut n = scenario(4.0, 1e9, &[(0.0, 4.0, 0.0)]);
-            n["sample_s"] = json!(0.001);
+            n.sample_s = 0.001;
             // Bursts of 1 MB: sixteen synchronised sources, since a packet has up to 65,535 bytes.
             cbr(&mut n, 0, 2.5e7, 62_500, 0.0, 4.0);
-            n["traffic"] = (0..16).map(|_| n["traffic"][0].clone()).collect();
-            set(&mut n, "average", &json!(average));
-            set(&mut n, "arithmetic", &json!(arithmetic));
+            n.traffic = (0..16).map(|_| n.traffic[0].clone()).collect();
+            set(&mut n, "average", average);
+            set(&mut n, "arithmetic", arithmetic);
             let (sim, summary) = run(&n);
             assert_within(summary.links[0].utilization, 0.94, 0.002, "utilisation");
             let price = samples(&sim, 1, 0, "maxnet2006.price", 2.0, 4.0);
@@ -187,12 +186,12 @@ fn a_shorter_rtt_is_compensated() {
     for arithmetic in ARITHMETICS {
         for compensate in [true, false] {
             let mut n = scenario(4.0, 1e9, &[(0.3, 4.0, 0.0)]);
-            n["sample_s"] = json!(0.014);
+            n.sample_s = 0.014;
             // 1 ms of buffer on the reverse link is kept full until 2 s; until then no RTT is shorter.
-            n["links"][1]["buffer_bytes"] = json!(125_000);
+            n.links[1].buffer_bytes = Some(125_000);
             cbr(&mut n, 1, 1.01e9, 1500, 0.0, 2.0);
-            set(&mut n, "compensate", &json!(compensate));
-            set(&mut n, "arithmetic", &json!(arithmetic));
+            set(&mut n, "compensate", compensate);
+            set(&mut n, "arithmetic", arithmetic);
             let (sim, _) = run(&n);
             let of = |name, from, to| samples(&sim, 0, 0, name, from, to);
             assert_within(mean(&of("rtt_s", 1.0, 2.0)), 0.029, 1e-4, "before");
@@ -219,7 +218,7 @@ fn a_shorter_rtt_is_compensated() {
 fn losses_do_not_change_the_window() {
     let mut n = scenario(6.0, 1e9, &[(0.0, 6.0, 0.0)]);
     for l in [0, 1] {
-        n["links"][l]["loss"] = json!(0.0025);
+        n.links[l].loss = 0.0025;
     }
     let (_, summary) = run(&n);
     assert!(summary.flows[0].rate_bps.unwrap() > 0.93e9, "{:?}", summary.flows[0]);
@@ -237,7 +236,7 @@ fn the_fixed_point_version_gives_the_same_rates() {
     for (rate_bps, flows) in [(1e9, alone), (1e8, alone), (1e9, halves), (4e8, thirds)] {
         let [real, kernel] = ARITHMETICS.map(|arithmetic| {
             let mut n = scenario(6.0, rate_bps, flows);
-            set(&mut n, "arithmetic", &json!(arithmetic));
+            set(&mut n, "arithmetic", arithmetic);
             pace(&mut n, true);
             run(&n).1
         });
@@ -255,10 +254,10 @@ fn the_fixed_point_version_gives_the_same_rates() {
 fn rtts_in_milliseconds_cost_fairness() {
     for (unit_s, share) in [(1e-3, 10.0 / 10.4), (1e-6, 1.0)] {
         let mut n = scenario(6.0, 4e8, &[(0.0, 6.0, 0.0), (0.0, 6.0, 0.0088)]);
-        n["links"][0]["delay_s"] = json!(0.0052);
-        n["links"][1]["delay_s"] = json!(0.0052);
-        set(&mut n, "arithmetic", &json!("kernel"));
-        set(&mut n, "rtt_unit", &json!(unit_s));
+        n.links[0].delay_s = 0.0052;
+        n.links[1].delay_s = 0.0052;
+        set(&mut n, "arithmetic", "kernel");
+        set(&mut n, "rtt_unit", unit_s);
         pace(&mut n, true);
         let (_, summary) = run(&n);
         let rate = |flow: usize| summary.flows[flow].rate_bps.unwrap();

@@ -7,8 +7,8 @@
 
 mod common;
 
-use common::{column, flow, link, network, run};
-use serde_json::{Value, json};
+use common::{cbr, column, flow, link, network, run};
+use waterfill_network::Network;
 use waterfill_network::summary::Summary;
 
 const FLOW_BOUND: f64 = 5e-3;
@@ -16,17 +16,17 @@ const LINK_BOUND: f64 = 5e-4;
 
 /// Paced flows, (name, links, padding in each direction), which start half a second apart, over links of 400 Mbit/s and
 /// 10 ms with 20 ms of buffer.
-fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Value {
+fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Network {
     let links = (0..links).flat_map(|i| link(&format!("l{i}"), 4e8, 0.010, 1_000_000)).collect();
     let flows = flows
         .iter()
         .enumerate()
         .map(|(i, &(name, path, pad_s))| {
             let mut flow = flow(name, "maxnet", path, 9.0);
-            flow["start_s"] = json!(0.5 * i as f64);
-            flow["pad_s"] = json!(pad_s);
-            flow["base_rtt_s"] = json!(2.0 * (0.010 * path.len() as f64 + pad_s));
-            flow["pacing"] = json!(true);
+            flow.start_s = 0.5 * i as f64;
+            flow.pad_s = pad_s;
+            flow.base_rtt_s = 2.0 * (0.010 * path.len() as f64 + pad_s);
+            flow.pacing = Some(true);
             flow
         })
         .collect();
@@ -34,15 +34,15 @@ fn scenario(links: usize, flows: &[(&str, &[u32], f64)]) -> Value {
 }
 
 /// Summaries of both versions.
-fn run_both(mut n: Value) -> [Summary; 2] {
+fn run_both(mut n: Network) -> [Summary; 2] {
     ["real", "kernel"].map(|arithmetic| {
-        n["params"]["maxnet"] = json!({"arithmetic": arithmetic});
+        n.set_param("maxnet", "arithmetic", arithmetic);
         run(&n).1
     })
 }
 
 /// Asserts that both versions agree within the bounds; returns the fixed-point version's summary.
-fn assert_agreement(n: Value) -> Summary {
+fn assert_agreement(n: Network) -> Summary {
     let [real, kernel] = run_both(n);
     for (a, b) in real.flows.iter().zip(&kernel.flows) {
         let off = b.rate_bps.unwrap() / a.rate_bps.unwrap() - 1.0;
@@ -96,13 +96,13 @@ fn a_parking_lot() {
 fn a_shorter_rtt_is_compensated() {
     let mut n = scenario(1, &[("a", &[0], 0.0)]);
     // 1 ms of buffer on the reverse link is kept full until 3 s; until then no RTT is shorter.
-    n["links"][1]["buffer_bytes"] = json!(50_000);
-    n["traffic"] = json!([{"name": "back", "kind": "cbr", "path": [1], "rate_bps": 4.04e8, "start_s": 0.0,
-        "stop_s": 3.0, "packet_bytes": 1500}]);
-    n["flows"][0]["start_s"] = json!(0.3);
-    n["sample_s"] = json!(0.01);
+    n.links[1].buffer_bytes = Some(50_000);
+    n.traffic = vec![cbr("back", &[1], 4.04e8, [0.0, 3.0], 1500)];
+    n.flows[0].start_s = 0.3;
+    n.sample_s = 0.01;
     let mut lowest = |arithmetic: &str, compensate: bool| {
-        n["params"]["maxnet"] = json!({"arithmetic": arithmetic, "compensate": compensate});
+        n.set_param("maxnet", "arithmetic", arithmetic);
+        n.set_param("maxnet", "compensate", compensate);
         let (sim, _) = run(&n);
         let flows = sim.series()[0];
         let windows = column(flows, "time_s").iter().zip(column(flows, "window_bytes"));

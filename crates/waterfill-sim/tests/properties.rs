@@ -2,47 +2,49 @@
 
 mod common;
 
-use common::{column, flow, link, network, run, run_until};
+use common::{cbr, column, flow, link, network, run, run_until};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use waterfill_laws::registry::ProtocolId;
+use waterfill_network::Network;
 
 /// Half a picosecond in the 16 µs that the shortest packet takes on the fastest link, with a margin.
 const ROUNDING: f64 = 1e-7;
 
 /// A random parking lot: one to four links, flows of any protocol over parts of it, losses, small buffers, traffic.
-fn networks() -> impl Strategy<Value = Value> {
+fn networks() -> impl Strategy<Value = Network> {
     let links = prop::collection::vec((1e6..2e7, 0.0..0.03, 3_000u64..60_000, prop_oneof![Just(0.0), 0.0..0.1]), 1..5);
     let flows = prop::collection::vec(
         (0usize..4, 1usize..4, 1u32..4, 0.0..1.0, (0..ProtocolId::ALL.len(), any::<[bool; 2]>()), 1u64..400_000),
         1..5,
     );
-    (links, flows, 0u64..1000, prop::option::of(1e5..2e7)).prop_map(|(links, flows, seed, cbr)| {
+    (links, flows, 0u64..1000, prop::option::of(1e5..2e7)).prop_map(|(links, flows, seed, cbr_bps)| {
         let names: Vec<String> = (0..links.len()).map(|i| format!("l{i}")).collect();
         let mut directions = Vec::new();
         for ((rate, delay, buffer, loss), name) in links.iter().zip(&names) {
             let [mut out, back] = link(name, *rate, *delay, *buffer);
-            out["loss"] = json!(loss);
+            out.loss = *loss;
             directions.extend([out, back]);
         }
-        let flows = flows.iter().enumerate().map(|(i, &(from, length, count, start_s, (protocol, [pacing, delayed_ack]), size))| {
-            let from = from % links.len();
-            let path: Vec<u32> = (from..(from + length).min(links.len())).map(|l| 2 * l as u32).collect();
-            let mut f = flow(&format!("f{i}"), ProtocolId::ALL[protocol].info().name, &path, 5.0);
-            f["count"] = json!(count);
-            f["start_s"] = json!(start_s);
-            f["stagger_s"] = json!(0.05);
-            f["pad_s"] = json!(if pacing { 0.004 } else { 0.0 });
-            f["pacing"] = json!(pacing);
-            f["delayed_ack"] = json!(delayed_ack);
-            f["size_bytes"] = if size % 2 == 0 { json!(size) } else { Value::Null };
-            f
-        });
+        let flows = flows.iter().enumerate().map(
+            |(i, &(from, length, count, start_s, (protocol, [pacing, delayed_ack]), size))| {
+                let from = from % links.len();
+                let path: Vec<u32> = (from..(from + length).min(links.len())).map(|l| 2 * l as u32).collect();
+                let mut f = flow(&format!("f{i}"), ProtocolId::ALL[protocol].info().name, &path, 5.0);
+                f.count = count;
+                f.start_s = start_s;
+                f.stagger_s = 0.05;
+                f.pad_s = if pacing { 0.004 } else { 0.0 };
+                f.pacing = Some(pacing);
+                f.delayed_ack = delayed_ack;
+                f.size_bytes = (size % 2 == 0).then_some(size);
+                f
+            },
+        );
         let mut n = network(5.0, directions.clone(), flows.collect());
-        n["seed"] = json!(seed);
-        n["params"] = json!({"window": {"packets": 30}});
-        if let Some(rate) = cbr {
-            n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": rate, "start_s": 0.3, "stop_s": 4.0, "packet_bytes": 700}]);
+        n.seed = seed;
+        n.set_param("window", "packets", 30.0);
+        if let Some(rate) = cbr_bps {
+            n.traffic = vec![cbr("cbr", &[0], rate, [0.3, 4.0], 700)];
         }
         n
     })
@@ -65,8 +67,8 @@ proptest! {
     #[test]
     fn queues_and_links_stay_within_their_limits(n in networks()) {
         let (sim, summary) = run(&n);
-        for (link, spec) in summary.links.iter().zip(n["links"].as_array().unwrap()) {
-            prop_assert!(link.queue_bytes.max <= spec["buffer_bytes"].as_f64().unwrap());
+        for (link, spec) in summary.links.iter().zip(&n.links) {
+            prop_assert!(link.queue_bytes.max <= spec.buffer_bytes.unwrap() as f64);
             prop_assert!(0.0 <= link.queue_bytes.mean && link.queue_bytes.mean <= link.queue_bytes.max);
             prop_assert!(link.queue_bytes.p99 <= link.queue_bytes.max);
             prop_assert!((0.0..=1.0 + ROUNDING).contains(&link.utilization), "{}", link.utilization);
@@ -102,14 +104,14 @@ proptest! {
     #[test]
     fn finite_flows_complete(loss in 0.0..0.2, loss_back in 0.0..0.2, buffer in 3_000u64..40_000, size in 1u64..500_000, seed in 0u64..1000, delayed_ack: bool) {
         let mut n = network(3_000.0, link("l", 1e7, 0.01, buffer).to_vec(), vec![flow("f", "window", &[0], 3_000.0)]);
-        n["sample_s"] = json!(100.0);
-        n["measure_s"] = json!([0.0, 3_000.0]);
-        n["seed"] = json!(seed);
-        n["links"][0]["loss"] = json!(loss);
-        n["links"][1]["loss"] = json!(loss_back);
-        n["flows"][0]["size_bytes"] = json!(size);
-        n["flows"][0]["delayed_ack"] = json!(delayed_ack);
-        n["params"] = json!({"window": {"packets": 30}});
+        n.sample_s = 100.0;
+        n.measure_s = [0.0, 3_000.0];
+        n.seed = seed;
+        n.links[0].loss = loss;
+        n.links[1].loss = loss_back;
+        n.flows[0].size_bytes = Some(size);
+        n.flows[0].delayed_ack = delayed_ack;
+        n.set_param("window", "packets", 30.0);
         let (sim, summary) = run(&n);
         let flow = &summary.flows[0];
         let completed = flow.completed_s;
@@ -126,9 +128,9 @@ proptest! {
 #[test]
 fn the_seed_changes_the_result() {
     let mut n = network(5.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "window", &[0], 5.0)]);
-    n["links"][0]["loss"] = json!(0.01);
+    n.links[0].loss = 0.01;
     let one = run(&n).1;
-    n["seed"] = json!(2);
+    n.seed = 2;
     assert_ne!(one, run(&n).1);
 }
 
@@ -136,7 +138,7 @@ fn the_seed_changes_the_result() {
 #[test]
 fn memory_does_not_grow_with_time() {
     let mut n = network(400.0, link("l", 1e7, 0.01, 60_000).to_vec(), vec![flow("f", "maxnet", &[0], 400.0)]);
-    n["measure_s"] = json!([1.0, 400.0]);
+    n.measure_s = [1.0, 400.0];
     let mut sim = run_until(&n, 40.0);
     let early = sim.heap_bytes();
     sim.advance(waterfill_laws::units::Instant::from_secs(400.0));

@@ -2,37 +2,47 @@
 
 mod common;
 
-use common::{column, flow, link, mean, network, run};
-use serde_json::{Value, json};
+use common::{cbr, column, flow, link, mean, network, refusal, run};
 use waterfill_network::summary::Summary;
+use waterfill_network::{CodelSpec, FqCodelSpec, Level, Network, QueueSpec, RedSpec};
 
 /// `count` flows and, if its rate is given, an unresponsive source over one bottleneck of 10 Mbit/s.
-fn bottleneck(queue: &Value, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Value {
+fn bottleneck(queue: &QueueSpec, protocol: &str, count: u32, cbr_bps: Option<f64>) -> Network {
     let mut n = network(30.0, link("l", 1e7, 0.02, 250_000).to_vec(), vec![flow("f", protocol, &[0], 30.0)]);
-    n["links"][0]["queue"] = queue.clone();
-    n["flows"][0]["count"] = json!(count);
-    n["flows"][0]["stagger_s"] = json!(0.1);
+    n.links[0].queue = queue.clone();
+    n.flows[0].count = count;
+    n.flows[0].stagger_s = 0.1;
     if let Some(rate) = cbr_bps {
-        n["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": rate, "start_s": 0.0, "stop_s": 30.0, "packet_bytes": 1500}]);
+        n.traffic = vec![cbr("cbr", &[0], rate, [0.0, 30.0], 1500)];
     }
     n
 }
 
-fn red(kind: &str, min: f64, max: f64) -> Value {
-    json!({"kind": kind, "min_threshold": {"packets": min}, "max_threshold": {"packets": max},
-        "max_p": 0.1, "weight": 0.002, "gentle": true, "ecn": true})
+fn red(min: f64, max: f64) -> RedSpec {
+    RedSpec {
+        min_threshold: Level::Packets(min),
+        max_threshold: Level::Packets(max),
+        max_p: 0.1,
+        weight: 0.002,
+        gentle: true,
+        ecn: true,
+    }
 }
 
-fn codel() -> Value {
-    json!({"kind": "codel", "target_s": 0.005, "interval_s": 0.1, "ecn": true})
+fn codel_spec() -> CodelSpec {
+    CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true }
 }
 
-fn fq_codel() -> Value {
-    json!({"kind": "fq_codel", "codel": {"target_s": 0.005, "interval_s": 0.1, "ecn": true}, "quantum_bytes": 1514, "flows": 1024})
+fn codel() -> QueueSpec {
+    QueueSpec::Codel(codel_spec())
 }
 
-fn droptail() -> Value {
-    json!({"kind": "droptail"})
+fn fq_codel() -> FqCodelSpec {
+    FqCodelSpec { codel: codel_spec(), quantum_bytes: 1514, flows: 1024 }
+}
+
+fn droptail() -> QueueSpec {
+    QueueSpec::default()
 }
 
 fn rates(s: &Summary) -> Vec<f64> {
@@ -42,7 +52,7 @@ fn rates(s: &Summary) -> Vec<f64> {
 #[test]
 fn red_holds_its_average_between_the_thresholds() {
     for protocol in ["sack", "newreno"] {
-        let s = run(&bottleneck(&red("red", 20.0, 60.0), protocol, 8, None)).1;
+        let s = run(&bottleneck(&QueueSpec::Red(red(20.0, 60.0)), protocol, 8, None)).1;
         let queue = s.links[0].queue_packets.mean;
         assert!((20.0..60.0).contains(&queue), "{protocol}: {queue} packets");
         assert!(s.links[0].utilization > 0.95, "{protocol}: {}", s.links[0].utilization);
@@ -54,9 +64,9 @@ fn red_holds_its_average_between_the_thresholds() {
 
 #[test]
 fn red_marks_ecn_capable_flows_and_drops_nothing() {
-    let mut n = bottleneck(&red("red", 20.0, 60.0), "sack", 8, None);
-    n["flows"][0]["ecn"] = json!(true);
-    n["measure_s"] = json!([10.0, 30.0]);
+    let mut n = bottleneck(&QueueSpec::Red(red(20.0, 60.0)), "sack", 8, None);
+    n.flows[0].ecn = Some(true);
+    n.measure_s = [10.0, 30.0];
     let s = run(&n).1;
     assert!(s.links[0].marks > 20, "{}", s.links[0].marks);
     assert_eq!(s.links[0].drops, 0);
@@ -79,14 +89,14 @@ fn codel_holds_its_target() {
     for (protocol, count) in [("sack", 4), ("sack", 16), ("newreno", 4)] {
         let standing = |queue| {
             let mut n = bottleneck(queue, protocol, count, None);
-            n["sample_s"] = json!(0.001);
-            n["duration_s"] = json!(35.0);
-            n["flows"][0]["stop_s"] = json!(35.0);
-            n["measure_s"] = json!([25.0, 35.0]);
+            n.sample_s = 0.001;
+            n.duration_s = 35.0;
+            n.flows[0].stop_s = 35.0;
+            n.measure_s = [25.0, 35.0];
             for l in 0..2 {
-                n["links"][l]["rate_bps"] = json!(1e8);
-                n["links"][l]["delay_s"] = json!(0.005);
-                n["links"][l]["buffer_bytes"] = json!(1_250_000);
+                n.links[l].rate_bps = 1e8;
+                n.links[l].delay_s = 0.005;
+                n.links[l].buffer_bytes = Some(1_250_000);
             }
             let (sim, s) = run(&n);
             assert!(s.links[0].utilization > 0.98, "{protocol} {count}: {}", s.links[0].utilization);
@@ -103,7 +113,7 @@ fn codel_holds_its_target() {
 #[test]
 fn codel_marks_instead_of_dropping() {
     let mut n = bottleneck(&codel(), "sack", 4, None);
-    n["flows"][0]["ecn"] = json!(true);
+    n.flows[0].ecn = Some(true);
     let s = run(&n).1;
     assert!(s.links[0].marks > 10 && s.links[0].drops == 0, "{:?}", s.links[0]);
     let full = run(&bottleneck(&droptail(), "sack", 4, None)).1;
@@ -114,7 +124,7 @@ fn codel_marks_instead_of_dropping() {
 /// others.
 #[test]
 fn fq_codel_shares_by_flow() {
-    let s = run(&bottleneck(&fq_codel(), "sack", 11, Some(1e7))).1;
+    let s = run(&bottleneck(&QueueSpec::FqCodel(fq_codel()), "sack", 11, Some(1e7))).1;
     let share = 1e7 / 12.0;
     for rate in rates(&s) {
         assert!((rate / share - 1.0).abs() < 0.06, "{rate} of {share} bit/s");
@@ -130,7 +140,7 @@ fn fq_codel_shares_by_flow() {
 /// A flow with a low rate finds its own queue empty: it loses nothing.
 #[test]
 fn fq_codel_isolates_a_low_rate_flow() {
-    let s = run(&bottleneck(&fq_codel(), "sack", 8, Some(2e5))).1;
+    let s = run(&bottleneck(&QueueSpec::FqCodel(fq_codel()), "sack", 8, Some(2e5))).1;
     let low = s.traffic[0].rate_bps.unwrap();
     assert!((low / 2e5 - 1.0).abs() < 0.01, "{low}");
     assert!(s.traffic[0].packets_sent - s.traffic[0].packets_received <= 1);
@@ -140,24 +150,24 @@ fn fq_codel_isolates_a_low_rate_flow() {
 /// buffer of 300 packets of 1 kB. The source gets nearly all of the link with RED, about a quarter with CHOKe.
 #[test]
 fn choke_limits_an_unresponsive_source() {
-    let share = |kind| {
-        let mut n = bottleneck(&red(kind, 100.0, 200.0), "sack", 32, Some(2e6));
-        n["packet_bytes"] = json!(1000);
-        n["traffic"][0]["packet_bytes"] = json!(1000);
-        n["traffic"][0]["stop_s"] = json!(200.0);
-        n["flows"][0]["stop_s"] = json!(200.0);
-        n["duration_s"] = json!(200.0);
-        n["measure_s"] = json!([50.0, 200.0]);
+    let share = |queue: fn(RedSpec) -> QueueSpec| {
+        let mut n = bottleneck(&queue(red(100.0, 200.0)), "sack", 32, Some(2e6));
+        n.packet_bytes = 1000;
+        n.traffic[0].packet_bytes = 1000;
+        n.traffic[0].stop_s = 200.0;
+        n.flows[0].stop_s = 200.0;
+        n.duration_s = 200.0;
+        n.measure_s = [50.0, 200.0];
         for l in 0..2 {
-            n["links"][l]["rate_bps"] = json!(1e6);
-            n["links"][l]["delay_s"] = json!(0.001);
-            n["links"][l]["buffer_bytes"] = json!(300_000);
+            n.links[l].rate_bps = 1e6;
+            n.links[l].delay_s = 0.001;
+            n.links[l].buffer_bytes = Some(300_000);
         }
         let s = run(&n).1;
-        assert!(s.links[0].utilization > 0.97, "{kind}: {}", s.links[0].utilization);
+        assert!(s.links[0].utilization > 0.97, "{}", s.links[0].utilization);
         s.traffic[0].rate_bps.unwrap() / 1e6
     };
-    let (under_red, under_choke) = (share("red"), share("choke"));
+    let (under_red, under_choke) = (share(QueueSpec::Red), share(QueueSpec::Choke));
     assert!(under_red > 0.9, "RED: {under_red}");
     assert!((0.2..0.3).contains(&under_choke), "CHOKe: {under_choke}");
 }
@@ -165,18 +175,18 @@ fn choke_limits_an_unresponsive_source() {
 /// A TCP reduces its window at marks above the level, and nothing is dropped. Without ECN its queue exceeds the level.
 #[test]
 fn marks_above_the_level_limit_the_queue_without_drops() {
-    let standing = |mark_at: u32, ecn: bool| {
-        let queue = json!({"kind": "droptail", "mark_at": {"packets": mark_at}});
+    let standing = |mark_at: f64, ecn: bool| {
+        let queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(mark_at)) };
         let mut n = bottleneck(&queue, "sack", 1, None);
-        n["flows"][0]["ecn"] = json!(ecn);
+        n.flows[0].ecn = Some(ecn);
         run(&n).1
     };
-    let s = standing(20, true);
+    let s = standing(20.0, true);
     assert!(s.links[0].marks > 0 && s.links[0].drops == 0);
     // After slow start the window grows by one packet per RTT until the sender learns of the mark, and then halves.
     assert!(s.links[0].queue_packets.max <= 23.0, "{:?}", s.links[0].queue_packets);
     assert!(s.links[0].queue_packets.max > 20.0, "{:?}", s.links[0].queue_packets);
-    let without_ecn = standing(20, false);
+    let without_ecn = standing(20.0, false);
     assert!(
         without_ecn.links[0].marks == 0 && without_ecn.links[0].queue_packets.mean > 60.0,
         "{:?}",
@@ -187,21 +197,21 @@ fn marks_above_the_level_limit_the_queue_without_drops() {
 /// A scheduler that only stores packets gives the same bytes as the drop-tail FIFO.
 #[test]
 fn a_passive_scheduler_equals_the_drop_tail_fifo() {
-    let passive = json!({"kind": "codel", "target_s": 1e3, "interval_s": 1e4, "ecn": false});
+    let passive = QueueSpec::Codel(CodelSpec { target_s: 1e3, interval_s: 1e4, ecn: false });
     for delay_s in [0.0, 0.003, 0.02] {
         let mut n = bottleneck(&droptail(), "sack", 3, Some(4e6));
-        n["flows"].as_array_mut().unwrap().push(flow("explicit", "xcp", &[0], 8.0));
-        n["duration_s"] = json!(8.0);
-        n["measure_s"] = json!([2.0, 8.0]);
+        n.flows.push(flow("explicit", "xcp", &[0], 8.0));
+        n.duration_s = 8.0;
+        n.measure_s = [2.0, 8.0];
         for l in 0..2 {
-            n["links"][l]["delay_s"] = json!(delay_s);
-            n["links"][l]["buffer_bytes"] = json!(20_000);
+            n.links[l].delay_s = delay_s;
+            n.links[l].buffer_bytes = Some(20_000);
         }
-        n["flows"][0]["pad_s"] = json!(0.01);
-        n["links"][0]["loss"] = json!(0.01);
+        n.flows[0].pad_s = 0.01;
+        n.links[0].loss = 0.01;
         let mut fifo = run(&n);
-        n["links"][0]["queue"] = passive.clone();
-        n["links"][1]["queue"] = passive.clone();
+        n.links[0].queue = passive.clone();
+        n.links[1].queue = passive.clone();
         let mut scheduler = run(&n);
         assert!(fifo.1.links[0].drops > 0 && fifo.1.links[0].lost > 0);
         // Losses are drawn when a packet is put on the wire, which is earlier where its departure time is known in
@@ -221,21 +231,19 @@ fn a_passive_scheduler_equals_the_drop_tail_fifo() {
 
 #[test]
 fn invalid_parameters_are_refused_in_one_sentence() {
-    let refused = |queue: Value| {
-        let n = bottleneck(&queue, "sack", 1, None);
-        let line = waterfill_network::Network::from_json(&n.to_string()).unwrap_err();
+    let refused = |queue: QueueSpec| {
+        let line = refusal(bottleneck(&queue, "sack", 1, None));
         assert!(!line.contains('\n'));
         line
     };
-    let mut mixed = red("red", 5.0, 15.0);
-    mixed["max_threshold"] = json!({"bytes": 1e5});
-    assert!(refused(mixed).starts_with("link.l.queue_params.max_threshold: expected more than min_threshold"));
-    assert!(refused(red("choke", 15.0, 15.0)).contains("more than min_threshold"));
-    let mut lazy = codel();
-    lazy["target_s"] = json!(0.2);
+    let mixed = RedSpec { max_threshold: Level::Bytes(1e5), ..red(5.0, 15.0) };
+    let line = refused(QueueSpec::Red(mixed));
+    assert!(line.starts_with("link.l.queue_params.max_threshold: expected more than min_threshold"));
+    assert!(refused(QueueSpec::Choke(red(15.0, 15.0))).contains("more than min_threshold"));
+    let lazy = QueueSpec::Codel(CodelSpec { target_s: 0.2, ..codel_spec() });
     assert_eq!(refused(lazy), "link.l.queue_params.target: expected less than interval");
-    let mut none = fq_codel();
-    none["flows"] = json!(0);
+    let none = QueueSpec::FqCodel(FqCodelSpec { flows: 0, ..fq_codel() });
     assert_eq!(refused(none), "link.l.queue_params.flows: expected 1 to 65536, got 0");
-    assert!(refused(json!({"kind": "droptail", "mark_at": {"packets": -1.0}})).contains("not below zero"));
+    let negative = QueueSpec::Droptail { mark_at: Some(Level::Packets(-1.0)) };
+    assert!(refused(negative).contains("not below zero"));
 }

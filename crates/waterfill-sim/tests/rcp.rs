@@ -3,7 +3,6 @@
 mod common;
 
 use common::{assert_within, column, flow, link, network, run};
-use serde_json::{Value, json};
 
 /// Statistics of Flow 1's rate in samples of 100 ms, in Mbit/s.
 #[derive(Debug)]
@@ -22,10 +21,10 @@ fn flow_1(protocol: &str, others: u32, from_s: f64, to_s: f64) -> RateStatistics
     let links = [("L1", 155e6, 0.001), ("L2", 622e6, 0.1), ("L3", 100e6, 0.001)];
     let links = links.map(|(name, rate, delay)| link(name, rate, delay, 1 << 40)).concat();
     let mut rest = flow("other", protocol, &[0, 4], to_s);
-    rest["count"] = json!(others);
+    rest.count = others;
     let mut flows = vec![flow("f1", protocol, &[0, 2], to_s), rest];
     for f in &mut flows {
-        f["pacing"] = json!(true); // without pacing MaxNet's bursts never disperse; this tests the law
+        f.pacing = Some(true); // without pacing MaxNet's bursts never disperse; this tests the law
     }
     let (sim, _) = run(&network(to_s, links, flows));
     let series = sim.series()[0];
@@ -93,8 +92,8 @@ fn a_parking_lot_gets_max_min_shares() {
         (&[6, 8], 0.03, 25e6),
     ];
     let specs = flows.iter().enumerate().map(|(i, &(path, pad_s, _))| {
-        let mut f: Value = flow(&format!("f{i}"), "rcp", path, 30.0);
-        f["pad_s"] = json!(pad_s);
+        let mut f = flow(&format!("f{i}"), "rcp", path, 30.0);
+        f.pad_s = pad_s;
         f
     });
     let (_, s) = run(&network(30.0, links.collect(), specs.collect()));
@@ -108,8 +107,8 @@ fn a_parking_lot_gets_max_min_shares() {
 #[test]
 fn the_syn_carries_the_request() {
     let mut n = network(0.05, link("l", 1e8, 0.02, 1 << 20).to_vec(), vec![flow("f", "rcp", &[0], 1.0)]);
-    n["sample_s"] = json!(0.001);
-    n["measure_s"] = json!([0.0, 0.05]);
+    n.sample_s = 0.001;
+    n.measure_s = [0.0, 0.05];
     let (sim, _) = run(&n);
     let series = sim.series()[0];
     let rows = column(series, "time_s").iter().zip(column(series, "pacing_bps"));

@@ -4,8 +4,8 @@
 mod common;
 
 use common::{column, flow, link, network, run};
-use serde_json::{Value, json};
 use waterfill_network::summary::Summary;
+use waterfill_network::{Level, Network, QueueSpec};
 
 const RATE_BPS: f64 = 1e8;
 /// One-way delay: the RTT is 40 ms, and the path holds 333 packets.
@@ -14,11 +14,11 @@ const BDP_PACKETS: f64 = RATE_BPS * 2.0 * DELAY_S / 12_000.0;
 
 /// `count` flows of one protocol from time 0 over a link of 100 Mbit/s and 40 ms, with this much buffer and random
 /// loss.
-fn identical_flows(protocol: &str, count: u32, duration_s: f64, buffer_packets: f64, loss: f64) -> Value {
+fn identical_flows(protocol: &str, count: u32, duration_s: f64, buffer_packets: f64, loss: f64) -> Network {
     let mut links = link("l", RATE_BPS, DELAY_S, (buffer_packets * 1500.0) as u64);
-    links[0]["loss"] = json!(loss);
+    links[0].loss = loss;
     let mut flows = flow("f", protocol, &[0], duration_s);
-    flows["count"] = json!(count);
+    flows.count = count;
     network(duration_s, links.to_vec(), vec![flows])
 }
 
@@ -43,7 +43,7 @@ fn vegas_keeps_alpha_to_beta_packets_per_flow_in_the_queue() {
 fn fast_keeps_alpha_packets_per_flow_in_the_queue_and_shares_evenly() {
     for n in [1, 4] {
         let mut network = identical_flows("fast", n, 30.0, 2.0 * BDP_PACKETS, 0.0);
-        network["params"] = json!({"fast": {"alpha": 50.0}});
+        network.set_param("fast", "alpha", 50.0);
         let (_, s) = run(&network);
         let queue = &s.links[0].queue_packets;
         let wanted = 50.0 * f64::from(n);
@@ -98,9 +98,9 @@ fn dctcp_keeps_the_queue_at_its_marks() {
     let bdp = 1e10 * 100e-6 / 12_000.0;
     for n in [1, 2, 10, 40] {
         let mut links = link("l", 1e10, 50e-6, 1500 * 1000);
-        links[0]["queue"] = json!({"kind": "droptail", "mark_at": {"packets": 40}});
+        links[0].queue = QueueSpec::Droptail { mark_at: Some(Level::Packets(40.0)) };
         let mut flows = flow("f", "dctcp", &[0], 0.3);
-        flows["count"] = json!(n);
+        flows.count = n;
         let (_, s) = run(&network(0.3, links.to_vec(), vec![flows]));
         let (n, l) = (f64::from(n), &s.links[0]);
         let (top, swing) = (K + 1.0 + n, 0.5 * (2.0 * n * (bdp + K)).sqrt());

@@ -3,29 +3,25 @@
 
 mod common;
 
-use common::{flow, link, network, run};
-use serde_json::{Value, json};
+use common::{cbr, flow, link, network, run, set};
 use waterfill_network::summary::Summary;
+use waterfill_network::{LinkSpec, ParamValue, TrafficSpec};
 
 /// All laws that react to losses only, with selective acknowledgements.
 const LAWS: [&str; 6] = ["sack", "cubic", "bic", "highspeed", "scalable", "htcp"];
 
 /// One link; its buffer as a multiple of the bandwidth-delay product at `rtt_s`.
-fn bottleneck(rate_bps: f64, rtt_s: f64, buffer_bdp: f64) -> Vec<Value> {
+fn bottleneck(rate_bps: f64, rtt_s: f64, buffer_bdp: f64) -> Vec<LinkSpec> {
     link("l", rate_bps, rtt_s / 2.0, (buffer_bdp * rate_bps * rtt_s / 8.0) as u64).to_vec()
 }
 
 /// A tenth of the link for packets of other sizes at rates that share no period with the flows. Without them phase
 /// effects decide which flow loses a packet at a full queue (Floyd and Jacobson, "On Traffic Phase Effects in
 /// Packet-Switched Gateways", 1992).
-fn cross_traffic(rate_bps: f64, stop_s: f64) -> Value {
+fn cross_traffic(rate_bps: f64, stop_s: f64) -> Vec<TrafficSpec> {
     [(300, 0.13), (700, 0.31), (1100, 0.19), (500, 0.07), (900, 0.30)]
-        .map(|(bytes, part)| {
-            json!({"name": format!("cross{bytes}"), "kind": "cbr", "path": [0], "packet_bytes": bytes,
-                "rate_bps": 0.10137 * part * rate_bps, "start_s": 0.0, "stop_s": stop_s})
-        })
+        .map(|(bytes, part)| cbr(&format!("cross{bytes}"), &[0], 0.10137 * part * rate_bps, [0.0, stop_s], bytes))
         .to_vec()
-        .into()
 }
 
 fn rates(summary: &Summary) -> Vec<f64> {
@@ -54,10 +50,10 @@ fn one_flow_fills_a_link_with_a_bandwidth_delay_product_of_buffer() {
 fn two_identical_flows_share_a_link_and_scalable_converges_last() {
     let fairness = LAWS.map(|law| {
         let mut n = network(60.0, bottleneck(1e8, 0.04, 1.0), vec![flow("f", law, &[0], 60.0)]);
-        n["flows"][0]["count"] = json!(2);
-        n["flows"][0]["stagger_s"] = json!(20.0);
-        n["measure_s"] = json!([20.0, 60.0]);
-        n["traffic"] = cross_traffic(1e8, 60.0);
+        n.flows[0].count = 2;
+        n.flows[0].stagger_s = 20.0;
+        n.measure_s = [20.0, 60.0];
+        n.traffic = cross_traffic(1e8, 60.0);
         (law, jain(&rates(&run(&n).1)))
     });
     let (scalable, others): (Vec<_>, Vec<_>) = fairness.into_iter().partition(|(law, _)| *law == "scalable");
@@ -68,14 +64,14 @@ fn two_identical_flows_share_a_link_and_scalable_converges_last() {
 }
 
 /// The exponent e of rates proportional to RTT^−e, for one flow at 40 ms and one at 160 ms.
-fn rtt_exponent(law: &str, params: &Value) -> f64 {
+fn rtt_exponent(law: &str, params: &[(&str, ParamValue)]) -> f64 {
     let duration_s = 180.0;
     let flows = vec![flow("short", law, &[0], duration_s), flow("long", law, &[0], duration_s)];
     let mut n = network(duration_s, bottleneck(1e8, 0.04, 0.2), flows);
-    n["flows"][1]["pad_s"] = json!((0.1613 - 0.04) / 2.0);
-    n["params"] = json!({ law: params });
-    n["measure_s"] = json!([60.0, duration_s]);
-    n["traffic"] = cross_traffic(1e8, duration_s);
+    n.flows[1].pad_s = (0.1613 - 0.04) / 2.0;
+    set(&mut n, law, params);
+    n.measure_s = [60.0, duration_s];
+    n.traffic = cross_traffic(1e8, duration_s);
     let (_, summary) = run(&n);
     let rates = rates(&summary);
     let rtt = |i: usize| summary.flows[i].rtt_ms.mean.expect("samples");
@@ -87,7 +83,7 @@ fn rtt_exponent(law: &str, params: &Value) -> f64 {
 /// losses.
 #[test]
 fn rtt_unfairness_is_linear_to_quadratic_for_reno_and_linear_for_cubic() {
-    let (reno, cubic) = (rtt_exponent("sack", &json!({})), rtt_exponent("cubic", &json!({})));
+    let (reno, cubic) = (rtt_exponent("sack", &[]), rtt_exponent("cubic", &[]));
     assert!((1.0..=2.2).contains(&reno), "{reno}");
     assert!((0.7..=1.3).contains(&cubic), "{cubic}");
     assert!(cubic < reno, "{cubic} {reno}");
@@ -98,7 +94,7 @@ fn rtt_unfairness_is_linear_to_quadratic_for_reno_and_linear_for_cubic() {
 #[test]
 fn rtt_unfairness_is_worse_than_quadratic_for_highspeed_and_scalable() {
     for law in ["highspeed", "scalable"] {
-        let exponent = rtt_exponent(law, &json!({}));
+        let exponent = rtt_exponent(law, &[]);
         assert!(exponent > 2.0, "{law}: {exponent}");
     }
 }
@@ -106,14 +102,14 @@ fn rtt_unfairness_is_worse_than_quadratic_for_highspeed_and_scalable() {
 /// H-TCP's increase scaled by the RTT makes shares less unequal.
 #[test]
 fn rtt_scaling_of_htcp_brings_shares_closer() {
-    let [on, off] = [true, false].map(|scaling| rtt_exponent("htcp", &json!({"rtt_scaling": scaling})));
+    let [on, off] = [true, false].map(|scaling| rtt_exponent("htcp", &[("rtt_scaling", scaling.into())]));
     assert!(on < off, "{on} with scaling, {off} without");
 }
 
 /// Packets that CUBIC's first slow start loses on 100 Mbit/s at 80 ms, a bandwidth-delay product of 667 packets.
 fn lost_at_start(hystart: &str, buffer_bdp: f64) -> u64 {
     let mut n = network(5.0, bottleneck(1e8, 0.08, buffer_bdp), vec![flow("f", "cubic", &[0], 5.0)]);
-    n["params"] = json!({"cubic": {"hystart": hystart}});
+    n.set_param("cubic", "hystart", hystart);
     run(&n).1.flows[0].retransmissions
 }
 

@@ -4,34 +4,56 @@
 
 mod common;
 
-use common::{assert_close, column, flow, link, mean, network, run, run_until};
+use common::{assert_close, cbr, column, flow, link, mean, network, refusal, run, run_until};
 use proptest::prelude::*;
-use serde_json::{Value, json};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::Network;
 use waterfill_network::summary::{Summary, WebSummary};
+use waterfill_network::{
+    ArrivalSpec, Distribution, FlowSpec, LinkSpec, Network, PeriodSpec, ReorderSpec, TrafficKind, TrafficSpec,
+};
 
-fn constant(mean: f64) -> Value {
-    json!({"distribution": "constant", "mean": mean})
+fn constant(mean: f64) -> Distribution {
+    Distribution::Constant { mean }
+}
+
+fn exponential(mean: f64) -> Distribution {
+    Distribution::Exponential { mean }
 }
 
 /// Arriving flows over links, given by the indexes of their forward directions.
-fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes: Value, stop_s: f64) -> Value {
-    json!({"name": "web", "kind": "web", "path": forward, "start_s": 0.0, "stop_s": stop_s, "packet_bytes": 1500,
-        "flows": {"arrivals_per_s": arrivals_per_s, "sizes_bytes": sizes, "flow": flow("web", protocol, forward, stop_s)}})
+fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes_bytes: Distribution, stop_s: f64) -> TrafficSpec {
+    let arrivals = ArrivalSpec { arrivals_per_s, sizes_bytes, flow: flow("web", protocol, forward, stop_s) };
+    TrafficSpec {
+        kind: TrafficKind::Web,
+        rate_bps: None,
+        flows: Some(arrivals),
+        ..cbr("web", forward, 0.0, [0.0, stop_s], 1500)
+    }
 }
 
-fn packets(kind: &str, rate_bps: f64, stop_s: f64) -> Value {
-    json!({"name": kind, "kind": kind, "path": [0], "rate_bps": rate_bps, "start_s": 0.0, "stop_s": stop_s,
-        "packet_bytes": 1500})
+fn packets(kind: TrafficKind, rate_bps: f64, stop_s: f64) -> TrafficSpec {
+    TrafficSpec { kind, ..cbr(kind.name(), &[0], rate_bps, [0.0, stop_s], 1500) }
+}
+
+fn poisson(rate_bps: f64, stop_s: f64) -> TrafficSpec {
+    packets(TrafficKind::Poisson, rate_bps, stop_s)
+}
+
+fn periods(on_s: f64, off_s: f64) -> Option<PeriodSpec> {
+    Some(PeriodSpec { on_s: constant(on_s), off_s: constant(off_s) })
+}
+
+/// What the flows of a source have in common.
+fn common_flow(source: &mut TrafficSpec) -> &mut FlowSpec {
+    &mut source.flows.as_mut().expect("a source of flows").flow
 }
 
 /// A network without scheduled flows, measured from the start.
-fn only(traffic: Vec<Value>, links: Vec<Value>, duration_s: f64) -> Value {
+fn only(traffic: Vec<TrafficSpec>, links: Vec<LinkSpec>, duration_s: f64) -> Network {
     let mut n = network(duration_s, links, vec![]);
-    n["measure_s"] = json!([0.0, duration_s]);
-    n["traffic"] = json!(traffic);
+    n.measure_s = [0.0, duration_s];
+    n.traffic = traffic;
     n
 }
 
@@ -47,9 +69,8 @@ fn flows_of(summary: &Summary) -> &WebSummary {
 fn poisson_packets_wait_as_in_an_m_d_1_queue() {
     for load in [0.5, 0.8] {
         let duration_s = 2000.0 / load;
-        let mut n =
-            only(vec![packets("poisson", load * 12e6, duration_s)], link("l", 12e6, 0.0, 1 << 40).to_vec(), duration_s);
-        n["sample_s"] = json!(duration_s);
+        let mut n = only(vec![poisson(load * 12e6, duration_s)], link("l", 12e6, 0.0, 1 << 40).to_vec(), duration_s);
+        n.sample_s = duration_s;
         let (_, summary) = run(&n);
         assert_close(summary.links[0].queue_packets.mean, load * load / (2.0 * (1.0 - load)), 0.03);
         assert_close(summary.links[0].utilization, load, 0.003); // 1/√2·10⁶ = 0.07 %
@@ -60,8 +81,8 @@ fn poisson_packets_wait_as_in_an_m_d_1_queue() {
 /// An on–off source with a duty cycle of 1/4 at 8 Mbit/s for 40 s: 0.8 Mbit per period of 0.4 s.
 #[test]
 fn an_on_off_source_offers_its_duty_cycle() {
-    let mut source = packets("onoff", 8e6, 40.0);
-    source["periods"] = json!({"on_s": constant(0.1), "off_s": constant(0.3)});
+    let mut source = packets(TrafficKind::OnOff, 8e6, 40.0);
+    source.periods = periods(0.1, 0.3);
     let (_, summary) = run(&only(vec![source], link("l", 12e6, 0.0, 1 << 40).to_vec(), 40.0));
     assert_close(summary.traffic[0].rate_bps.unwrap(), 2e6, 1e-3);
     assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, even at the ends of periods");
@@ -83,7 +104,7 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
         // About twenty flows, a thousand seconds apart.
         let source = web("newreno", &[0], 1e-3, constant(1460.0 * count), 20_000.0);
         let mut n = only(vec![source], link("l", 1e7, 0.02, 1 << 30).to_vec(), 20_000.0);
-        n["sample_s"] = json!(1000.0);
+        n.sample_s = 1000.0;
         let (_, summary) = run(&n);
         let web = flows_of(&summary);
         assert!(web.flows_started > 10 && web.flows_open_max == 1, "{web:?}");
@@ -101,9 +122,9 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
 #[test]
 fn padding_delays_arriving_flows() {
     let mut source = web("newreno", &[0], 1e-3, constant(1460.0), 9000.0);
-    source["flows"]["flow"]["pad_s"] = json!(0.03);
+    common_flow(&mut source).pad_s = 0.03;
     let mut n = only(vec![source], link("l", 1e7, 0.02, 1 << 30).to_vec(), 9000.0);
-    n["sample_s"] = json!(1000.0);
+    n.sample_s = 1000.0;
     assert_close(flows_of(&run(&n).1).flow_completion_ms.mean.unwrap(), 100.064 + 51.2, 1e-9);
 }
 
@@ -131,9 +152,9 @@ fn arriving_flows_offer_their_load() {
 /// is three of them.
 #[test]
 fn pareto_sizes_have_their_mean() {
-    let sizes = json!({"distribution": "pareto", "mean": 10_000.0, "shape": 1.35, "max": 400_000.0});
+    let sizes = Distribution::Pareto { mean: 10_000.0, shape: 1.35, max: Some(400_000.0) };
     let mut n = only(vec![web("newreno", &[0], 2000.0, sizes, 40.0)], link("l", 1e9, 1e-3, 1 << 30).to_vec(), 50.0);
-    n["measure_s"] = json!([0.0, 50.0]);
+    n.measure_s = [0.0, 50.0];
     let (_, summary) = run(&n);
     let web = flows_of(&summary);
     assert_eq!(web.flows_completed, web.flows_started, "all complete after the last has started");
@@ -144,9 +165,9 @@ fn pareto_sizes_have_their_mean() {
 /// ms and 40 bytes after its completion, with almost no queue on the reverse link.
 #[test]
 fn flows_obey_littles_law() {
-    let sizes = json!({"distribution": "exponential", "mean": 60_000.0});
+    let sizes = exponential(60_000.0);
     let mut n = only(vec![web("newreno", &[0], 150.0, sizes, 60.0)], link("l", 1e8, 0.005, 1 << 30).to_vec(), 60.0);
-    n["sample_s"] = json!(0.01);
+    n.sample_s = 0.01;
     let (sim, summary) = run(&n);
     let web = flows_of(&summary);
     let mean = mean(column(sim.series()[2], "flows"));
@@ -162,7 +183,7 @@ fn memory_does_not_grow_with_the_total_number_of_flows() {
     for (protocol, timers) in [("newreno", 1), ("maxnet", 1), ("rcp", 600)] {
         let traffic = web(protocol, &[0], 500.0, constant(3000.0), 100.0);
         let mut n = only(vec![traffic], link("l", 1e8, 0.005, 1 << 20).to_vec(), 100.0);
-        n["sample_s"] = json!(10.0);
+        n.sample_s = 10.0;
         let mut sim = run_until(&n, 10.0);
         let early = sim.heap_bytes();
         sim.advance(Instant::from_secs(100.0));
@@ -182,11 +203,11 @@ fn memory_does_not_grow_with_the_total_number_of_flows() {
 /// received.
 #[test]
 fn late_packets_of_a_finished_flow_are_ignored() {
-    let mut burst = packets("onoff", 6e7, 55.0);
-    burst["periods"] = json!({"on_s": constant(0.01), "off_s": constant(0.1)});
+    let mut burst = packets(TrafficKind::OnOff, 6e7, 55.0);
+    burst.periods = periods(0.01, 0.1);
     let traffic = vec![web("newreno", &[0], 20.0, constant(4000.0), 55.0), burst];
     let mut n = only(traffic, link("l", 1e7, 0.005, 1 << 40).to_vec(), 60.0);
-    n["rto_min_s"] = json!(0.001);
+    n.rto_min_s = 0.001;
     let (sim, summary) = run(&n);
     let web = flows_of(&summary);
     let ledger = sim.ledger();
@@ -219,15 +240,15 @@ fn open_flows_continue_after_their_source_stops() {
 /// and the distribution of sizes.
 #[test]
 fn each_source_has_its_own_draws() {
-    let started = |mut traffic: Vec<Value>, seed: u64| {
-        traffic.push(packets("poisson", 1e6, 20.0));
+    let started = |mut traffic: Vec<TrafficSpec>, seed: u64| {
+        traffic.push(poisson(1e6, 20.0));
         let mut n = only(traffic, link("l", 1e8, 0.001, 1 << 30).to_vec(), 20.0);
-        n["seed"] = json!(seed);
+        n.seed = seed;
         let (sim, summary) = run(&n);
         let sent = summary.traffic.last().unwrap().packets_sent;
         (flows_of(&summary).flows_started, sent, sim.series()[2].columns().to_vec(), summary)
     };
-    let sizes = json!({"distribution": "exponential", "mean": 9000.0});
+    let sizes = exponential(9000.0);
     let first = web("newreno", &[0], 50.0, sizes.clone(), 20.0);
     let a = started(vec![first.clone()], 1);
     let b = started(vec![first.clone()], 1);
@@ -257,7 +278,7 @@ fn arriving_flows_have_router_laws() {
 fn completion_times_count_flows_that_started_in_the_window() {
     let mut n =
         only(vec![web("newreno", &[0], 100.0, constant(1460.0), 9.0)], link("l", 1e8, 0.01, 1 << 20).to_vec(), 10.0);
-    n["measure_s"] = json!([4.0, 6.0]);
+    n.measure_s = [4.0, 6.0];
     let mut sim = run_until(&n, 3.0);
     assert_eq!(flows_of(&sim.summary()).flow_completion_ms.count, 0);
     assert_eq!(sim.summary().traffic[0].rate_bps, None);
@@ -271,46 +292,52 @@ fn completion_times_count_flows_that_started_in_the_window() {
 
 #[test]
 fn invalid_traffic_is_refused_in_one_sentence() {
-    let refused = |change: &dyn Fn(&mut Value)| {
+    let refused = |change: &dyn Fn(&mut TrafficSpec)| {
         let mut n =
             only(vec![web("newreno", &[0], 1.0, constant(1.0), 1.0)], link("l", 1e8, 0.0, 1 << 20).to_vec(), 1.0);
-        change(&mut n["traffic"][0]);
-        Network::from_json(&n.to_string()).err().unwrap_or_else(|| "nothing".into())
+        change(&mut n.traffic[0]);
+        refusal(n)
     };
     let rate = "traffic.web.rate: expected either a packet rate or flow arrivals, as";
-    let periods = "traffic.web.on: expected on- and off-periods for an on–off source only";
-    for (change, message) in [
-        (json!({"rate_bps": 1e6}), format!("{rate} web needs")),
-        (json!({"flows": null}), format!("{rate} web needs")),
-        (json!({"kind": "cbr"}), format!("{rate} cbr needs")),
-        (json!({"kind": "poisson", "flows": null}), format!("{rate} poisson needs")),
-        (json!({"kind": "poisson", "rate_bps": 1e6}), format!("{rate} poisson needs")),
-        (json!({"kind": "onoff", "flows": null, "rate_bps": 1e6}), periods.into()),
-        (json!({"periods": {"on_s": constant(1.0), "off_s": constant(1.0)}}), periods.into()),
-        (
-            json!({"kind": "onoff", "flows": null, "rate_bps": 12e6,
-                "periods": {"on_s": constant(0.0005), "off_s": constant(1.0)}}),
-            "traffic.web.on: expected a mean of at least one packet time, 0.001 s".into(),
-        ),
-        (
-            json!({"kind": "onoff", "flows": null, "rate_bps": 12e6,
-                "periods": {"on_s": constant(1.0), "off_s": constant(0.0)}}),
-            "traffic.web.off: expected a mean above zero, got 0".into(),
-        ),
-    ] {
-        let change_keys = |t: &mut Value| t.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
-        assert_eq!(refused(&change_keys), message);
-    }
-    for (path, value, message) in [
-        ("/flows/arrivals_per_s", json!(0), "traffic.web.arrival_rate: expected a number above zero, got 0"),
-        ("/flows/arrivals_per_s", json!(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows per second"),
-        ("/flows/sizes_bytes/mean", json!(-1), "traffic.web.sizes: expected a mean above zero, got -1"),
-        ("/flows/flow/protocol", json!("tcp"), "traffic.web.protocol: expected one of the registry, got \"tcp\""),
-        ("/flows/flow/reverse", json!([]), "traffic.web.path: expected at least one of the links"),
-        ("/path", json!([7]), "traffic.web.path: expected at least one of the links"),
-    ] {
-        assert_eq!(refused(&|t| *t.pointer_mut(path).unwrap() = value.clone()), message);
-    }
+    let on = "traffic.web.on: expected on- and off-periods for an on–off source only";
+    assert_eq!(refused(&|t| t.rate_bps = Some(1e6)), format!("{rate} web needs"));
+    assert_eq!(refused(&|t| t.flows = None), format!("{rate} web needs"));
+    assert_eq!(refused(&|t| t.kind = TrafficKind::Cbr), format!("{rate} cbr needs"));
+    let poisson = |t: &mut TrafficSpec| t.kind = TrafficKind::Poisson;
+    assert_eq!(
+        refused(&|t| {
+            poisson(t);
+            t.flows = None;
+        }),
+        format!("{rate} poisson needs")
+    );
+    assert_eq!(
+        refused(&|t| {
+            poisson(t);
+            t.rate_bps = Some(1e6);
+        }),
+        format!("{rate} poisson needs")
+    );
+    let on_off = |t: &mut TrafficSpec, rate_bps, between| {
+        (t.kind, t.flows, t.rate_bps, t.periods) = (TrafficKind::OnOff, None, Some(rate_bps), between);
+    };
+    assert_eq!(refused(&|t| on_off(t, 1e6, None)), on);
+    assert_eq!(refused(&|t| t.periods = periods(1.0, 1.0)), on);
+    assert_eq!(
+        refused(&|t| on_off(t, 12e6, periods(0.0005, 1.0))),
+        "traffic.web.on: expected a mean of at least one packet time, 0.001 s"
+    );
+    assert_eq!(refused(&|t| on_off(t, 12e6, periods(1.0, 0.0))), "traffic.web.off: expected a mean above zero, got 0");
+    let arrivals = |per_s: f64| refused(&|t| t.flows.as_mut().unwrap().arrivals_per_s = per_s);
+    assert_eq!(arrivals(0.0), "traffic.web.arrival_rate: expected a number above zero, got 0");
+    assert_eq!(arrivals(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows per second");
+    let sizes = refused(&|t| t.flows.as_mut().unwrap().sizes_bytes = constant(-1.0));
+    assert_eq!(sizes, "traffic.web.sizes: expected a mean above zero, got -1");
+    let unknown = refused(&|t| common_flow(t).protocol = "tcp".into());
+    assert_eq!(unknown, "traffic.web.protocol: expected one of the registry, got \"tcp\"");
+    let path = "traffic.web.path: expected at least one of the links";
+    assert_eq!(refused(&|t| common_flow(t).reverse = vec![]), path);
+    assert_eq!(refused(&|t| t.path = vec![7]), path);
 }
 
 proptest! {
@@ -329,21 +356,21 @@ proptest! {
         let links = [link("a", rate, delay, buffer), link("b", 1.3 * rate, delay, buffer)].concat();
         let mut source = web(
             ProtocolId::ALL[protocol].info().name, &[0, 2], arrivals,
-            json!({"distribution": "pareto", "mean": mean, "shape": 1.2, "max": 50.0 * mean}), 4.0,
+            Distribution::Pareto { mean, shape: 1.2, max: Some(50.0 * mean) }, 4.0,
         );
-        source["flows"]["flow"]["pad_s"] = json!(pad);
-        source["flows"]["flow"]["delayed_ack"] = json!(delayed_ack);
+        common_flow(&mut source).pad_s = pad;
+        common_flow(&mut source).delayed_ack = delayed_ack;
         let mut other = source.clone();
-        other["path"] = json!([2]);
-        other["flows"]["flow"]["forward"] = json!([2]);
-        other["flows"]["flow"]["reverse"] = json!([3]);
-        let mut n = only(vec![source, other, packets("poisson", 0.1 * rate, 4.0)], links, 5.0);
-        n["seed"] = json!(seed);
-        n["rto_min_s"] = json!(rto_min);
-        n["links"][0]["loss"] = json!(loss);
-        n["links"][3]["loss"] = json!(loss);
-        n["links"][2]["duplicate"] = json!(duplicate);
-        n["links"][2]["reorder"] = json!({"share": reorder, "delay_s": 0.02});
+        other.path = vec![2];
+        common_flow(&mut other).forward = vec![2];
+        common_flow(&mut other).reverse = vec![3];
+        let mut n = only(vec![source, other, poisson(0.1 * rate, 4.0)], links, 5.0);
+        n.seed = seed;
+        n.rto_min_s = rto_min;
+        n.links[0].loss = loss;
+        n.links[3].loss = loss;
+        n.links[2].duplicate = duplicate;
+        n.links[2].reorder = Some(ReorderSpec { share: reorder, delay_s: 0.02 });
         let (whole, summary) = run(&n);
         for sim in [&run_until(&n, at), &whole] {
             let l = sim.ledger();

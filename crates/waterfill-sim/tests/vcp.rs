@@ -3,11 +3,11 @@
 mod common;
 
 use common::{column, flow, link, network, run};
-use serde_json::{Value, json};
+use waterfill_network::LinkSpec;
 use waterfill_sim::Simulation;
 
 /// One link with a buffer of one bandwidth-delay product.
-fn bottleneck(rate_bps: f64, rtt_s: f64) -> Vec<Value> {
+fn bottleneck(rate_bps: f64, rtt_s: f64) -> Vec<LinkSpec> {
     link("l", rate_bps, rtt_s / 2.0, (rate_bps * rtt_s / 8.0) as u64).to_vec()
 }
 
@@ -41,8 +41,8 @@ fn fair_after(sim: &Simulation, flows: usize, level: f64) -> Option<f64> {
 fn one_bottleneck_is_full_and_its_queue_is_empty() {
     for (rate, flows) in [(2e7, 2), (1e8, 5), (1e8, 20)] {
         let mut n = network(60.0, bottleneck(rate, 0.08), vec![flow("f", "vcp", &[0], 60.0)]);
-        n["flows"][0]["count"] = json!(flows);
-        n["flows"][0]["stagger_s"] = json!(0.5);
+        n.flows[0].count = flows;
+        n.flows[0].stagger_s = 0.5;
         let (_, summary) = run(&n);
         let link = &summary.links[0];
         assert!((0.90..0.98).contains(&link.utilization), "{} of {rate}", link.utilization);
@@ -55,7 +55,7 @@ fn one_bottleneck_is_full_and_its_queue_is_empty() {
 #[test]
 fn a_start_takes_thirteen_seconds() {
     let mut n = network(20.0, bottleneck(1e8, 0.08), vec![flow("f", "vcp", &[0], 20.0)]);
-    n["sample_s"] = json!(0.2);
+    n.sample_s = 0.2;
     let (sim, _) = run(&n);
     let reached =
         rates(&sim, 1).iter().find(|(_, rates)| rates[0] >= 0.8 * 0.98e8).map(|&(time, _)| time).expect("a full link");
@@ -68,10 +68,10 @@ fn a_start_takes_thirteen_seconds() {
 fn convergence_to_fairness_is_slow() {
     let time = |rate_bps: f64, t_d: f64| {
         let mut n = network(120.0, bottleneck(rate_bps, 0.08), vec![flow("f", "vcp", &[0], 120.0)]);
-        n["flows"][0]["count"] = json!(2);
-        n["flows"][0]["stagger_s"] = json!(10.0);
-        n["sample_s"] = json!(1.0);
-        n["params"] = json!({"vcp": {"t_d": t_d}});
+        n.flows[0].count = 2;
+        n.flows[0].stagger_s = 10.0;
+        n.sample_s = 1.0;
+        n.set_param("vcp", "t_d", t_d);
         fair_after(&run(&n).0, 2, 0.95).map(|t| t - 10.0)
     };
     let (small, large) = (time(5e6, 0.2).expect("fair"), time(2e7, 0.2).expect("fair"));
@@ -85,8 +85,8 @@ fn convergence_to_fairness_is_slow() {
 fn near_and_far(far_s: f64, starts_s: [f64; 2]) -> [f64; 2] {
     let flows = [(0.05, starts_s[0]), (far_s, starts_s[1])].map(|(rtt_s, start_s)| {
         let mut flow = flow("f", "vcp", &[0], 120.0);
-        flow["pad_s"] = json!((rtt_s - 0.05) / 2.0);
-        flow["start_s"] = json!(start_s);
+        flow.pad_s = (rtt_s - 0.05) / 2.0;
+        flow.start_s = start_s;
         flow
     });
     let links = link("l", 5e7, 0.025, (5e7 * far_s / 8.0) as u64).to_vec();
@@ -124,7 +124,7 @@ fn several_bottlenecks_are_not_max_min() {
     let links = links.iter().flat_map(|(name, rate)| link(name, *rate, 0.02, (rate * 0.12 / 8.0) as u64)).collect();
     let flows = [&[0, 2, 4][..], &[0], &[2], &[4]].map(|path| flow("f", "vcp", path, 100.0)).to_vec();
     let mut n = network(100.0, links, flows);
-    n["packet_bytes"] = json!(1000);
+    n.packet_bytes = 1000;
     let (_, summary) = run(&n);
     let rates: Vec<f64> = summary.flows.iter().map(|f| f.rate_bps.unwrap()).collect();
     assert!(rates[0] < 0.75 * 12.25e6, "{rates:?}");

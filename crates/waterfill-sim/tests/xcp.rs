@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{assert_close, flow, link, network, run};
-use serde_json::{Value, json};
+use common::{assert_close, cbr, flow, link, network, run, set};
+use waterfill_network::ParamValue;
 use waterfill_network::summary::Summary;
 
 /// Gains of ixcp-2007 §2.1.
@@ -46,18 +46,25 @@ enum First {
 }
 
 /// Fig. 1: `n` long flows over both links in the given order, and a short flow over the first link of 155 Mbit/s.
-fn fig1(protocol: &str, params: &Value, n: u32, long_path: &[u32], first: First, duration_s: f64) -> Summary {
+fn fig1(
+    protocol: &str,
+    params: &[(&str, ParamValue)],
+    n: u32,
+    long_path: &[u32],
+    first: First,
+    duration_s: f64,
+) -> Summary {
     let buffer = (FIRST * 1e6 * 0.08 / 8.0) as u64; // one bandwidth-delay product
     let links = [link("first", FIRST * 1e6, 0.02, buffer), link("second", SECOND * 1e6, 0.02, buffer)].concat();
     let mut long = flow("long", protocol, long_path, duration_s);
-    long["count"] = json!(n);
+    long.count = n;
     if first == First::Short {
-        long["start_s"] = json!(5.0);
-        long["stagger_s"] = json!(1.0 / f64::from(n));
+        long.start_s = 5.0;
+        long.stagger_s = 1.0 / f64::from(n);
     }
     let mut network = network(duration_s, links, vec![flow("short", protocol, &[0], duration_s), long]);
-    network["packet_bytes"] = json!(1000);
-    network["params"] = json!({protocol: params});
+    network.packet_bytes = 1000;
+    set(&mut network, protocol, params);
     let (sim, summary) = run(&network);
     assert_eq!(sim.ledger().dropped, 0, "{protocol} with {n} long flows");
     summary
@@ -77,7 +84,7 @@ fn assert_long_flows_fill_the_second_link(summary: &Summary) {
 #[test]
 fn xcp_settles_at_its_equilibrium() {
     for n in [4, 8, 16, 32, 64, 128, 256, 1024] {
-        let summary = fig1("xcp", &json!({}), n, &[0, 2], First::Short, 45.0);
+        let summary = fig1("xcp", &[], n, &[0, 2], First::Short, 45.0);
         assert_close(mbps(&summary, 0), equilibrium(FIRST, SECOND, f64::from(n) + 1.0), 0.03);
         assert_long_flows_fill_the_second_link(&summary);
         assert!(summary.links[0].queue_packets.mean < 3.0);
@@ -88,7 +95,7 @@ fn xcp_settles_at_its_equilibrium() {
 #[test]
 fn xcp_settles_there_with_either_header_and_from_below() {
     let expected = equilibrium(FIRST, SECOND, 17.0);
-    for params in [json!({"header": "falk"}), json!({"feedback_at": "receiver"}), json!({})] {
+    for params in [vec![("header", "falk".into())], vec![("feedback_at", "receiver".into())], vec![]] {
         assert_close(mbps(&fig1("xcp", &params, 16, &[0, 2], First::Both, 45.0), 0), expected, 0.03);
     }
 }
@@ -100,7 +107,7 @@ fn ixcp_gives_the_short_flow_its_share() {
     for (n, first, duration_s) in
         [(4, First::Both, 30.0), (16, First::Both, 60.0), (64, First::Short, 90.0), (256, First::Both, 240.0)]
     {
-        let summary = fig1("ixcp", &json!({}), n, &[0, 2], first, duration_s);
+        let summary = fig1("ixcp", &[], n, &[0, 2], first, duration_s);
         assert!(summary.links[0].utilization >= 0.97, "{n}: {}", summary.links[0].utilization);
         assert!(mbps(&summary, 0) >= 0.9 * SHORT_SHARE, "{n}: {}", mbps(&summary, 0));
         assert_long_flows_fill_the_second_link(&summary);
@@ -111,7 +118,7 @@ fn ixcp_gives_the_short_flow_its_share() {
 /// full, and the short flow grows by ẋ = α(55 − x)/(N·d).
 #[test]
 fn ixcp_with_windows_of_one_packet_grows_slowly() {
-    let summary = fig1("ixcp", &json!({}), 1024, &[0, 2], First::Both, 90.0);
+    let summary = fig1("ixcp", &[], 1024, &[0, 2], First::Both, 90.0);
     assert_eq!(summary.links[2].utilization, 1.0);
     let d = summary.flows[1].rtt_ms.mean.unwrap() / 1e3;
     let tau = 1025.0 * d / ALPHA;
@@ -124,7 +131,7 @@ fn ixcp_with_windows_of_one_packet_grows_slowly() {
 /// alone compensates for shuffling: α(55 − x) = γ·x.
 #[test]
 fn ixcp_as_printed_misses_the_share_with_many_flows() {
-    let printed = json!({"claim": "least-feedback"});
+    let printed = [("claim", "least-feedback".into())];
     let few = fig1("ixcp", &printed, 4, &[0, 2], First::Short, 60.0);
     assert!(few.links[0].utilization >= 0.97 && mbps(&few, 0) >= 0.9 * SHORT_SHARE);
     let many = fig1("ixcp", &printed, 64, &[0, 2], First::Short, 60.0);
@@ -135,7 +142,7 @@ fn ixcp_as_printed_misses_the_share_with_many_flows() {
 #[test]
 fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
     for n in [4, 64, 256] {
-        let summary = fig1("pxcp", &json!({}), n, &[0, 2], First::Short, 45.0);
+        let summary = fig1("pxcp", &[], n, &[0, 2], First::Short, 45.0);
         assert_close(mbps(&summary, 0), equilibrium(FIRST, SECOND, f64::from(n) + 1.0), 0.03);
     }
 }
@@ -144,8 +151,8 @@ fn pxcp_does_not_help_where_the_bottleneck_is_downstream() {
 #[test]
 fn pxcp_helps_where_the_bottleneck_is_upstream() {
     for n in [16, 64] {
-        let xcp = fig1("xcp", &json!({}), n, &[2, 0], First::Short, 45.0);
-        let pxcp = fig1("pxcp", &json!({}), n, &[2, 0], First::Short, 45.0);
+        let xcp = fig1("xcp", &[], n, &[2, 0], First::Short, 45.0);
+        let pxcp = fig1("pxcp", &[], n, &[2, 0], First::Short, 45.0);
         assert!(mbps(&xcp, 0) < 0.75 * SHORT_SHARE, "{}", mbps(&xcp, 0));
         assert!(mbps(&pxcp, 0) > 0.9 * SHORT_SHARE, "{}", mbps(&pxcp, 0));
         assert!(pxcp.links[0].queue_bytes.mean > 2.0 * xcp.links[0].queue_bytes.mean);
@@ -178,7 +185,7 @@ const FIG4: [f64; 5] = [10.0, 8.0, 4.0, 3.0, 2.0];
 
 /// An instance of Fig. 4: 10, 10, 10, 20, 30 flows over the first 1, 2, 3, 4, 5 of five links. The rates make the last
 /// link of every flow its bottleneck. Returns each group's mean rate over its share, and each link's utilisation.
-fn fig4(protocol: &str, params: &Value, duration_s: f64) -> [(f64, f64); 5] {
+fn fig4(protocol: &str, params: &[(&str, ParamValue)], duration_s: f64) -> [(f64, f64); 5] {
     let counts = [10_u32, 10, 10, 20, 30];
     let (mut links, mut flows) = (Vec::new(), Vec::new());
     for i in 0..5 {
@@ -186,11 +193,11 @@ fn fig4(protocol: &str, params: &Value, duration_s: f64) -> [(f64, f64); 5] {
         links.extend(link("l", rate, 0.02, (rate * 0.2 / 8.0) as u64));
         let path: Vec<u32> = (0..=i as u32).map(|l| 2 * l).collect();
         flows.push(flow("f", protocol, &path, duration_s));
-        flows[i]["count"] = json!(counts[i]);
+        flows[i].count = counts[i];
     }
     let mut network = network(duration_s, links, flows);
-    network["packet_bytes"] = json!(1000);
-    network["params"] = json!({protocol: params});
+    network.packet_bytes = 1000;
+    set(&mut network, protocol, params);
     let (sim, summary) = run(&network);
     assert_eq!(sim.ledger().dropped, 0);
     let mut first = 0;
@@ -206,8 +213,8 @@ fn fig4(protocol: &str, params: &Value, duration_s: f64) -> [(f64, f64); 5] {
 /// in §3 it comes within 5 %; naming only full links costs some of that here.
 #[test]
 fn ixcp_on_five_links() {
-    let xcp = fig4("xcp", &json!({}), 30.0);
-    let printed = fig4("ixcp", &json!({"claim": "least-feedback"}), 60.0);
+    let xcp = fig4("xcp", &[], 30.0);
+    let printed = fig4("ixcp", &[("claim", "least-feedback".into())], 60.0);
     for i in 0..5 {
         assert!(printed[i].0 > 0.95 && printed[i].1 > 0.975, "link {}: {:?}", i + 1, printed[i]);
         assert!(i == 4 || xcp[i].1 < printed[i].1 - 0.02, "link {}: {:?}", i + 1, xcp[i]);
@@ -216,7 +223,7 @@ fn ixcp_on_five_links() {
 
 #[test]
 fn ixcp_on_five_links_naming_full_links_only() {
-    for (i, (rate, utilization)) in fig4("ixcp", &json!({}), 100.0).into_iter().enumerate() {
+    for (i, (rate, utilization)) in fig4("ixcp", &[], 100.0).into_iter().enumerate() {
         assert!(rate > 0.9 && utilization > 0.95, "link {}: {rate} of its share, {utilization}", i + 1);
     }
 }
@@ -238,7 +245,7 @@ fn ixcp_follows_a_bottleneck_that_moves() {
         (0, 20.0, 40.0),
     ] {
         let mut short = flow("s", "ixcp", &[path], stop_s);
-        short["start_s"] = json!(start_s);
+        short.start_s = start_s;
         flows.push(short);
     }
     for (measure_s, shares) in [
@@ -247,8 +254,8 @@ fn ixcp_follows_a_bottleneck_that_moves() {
         ([50.0, 60.0], &[50.0, 100.0, 50.0, 70.0]),
     ] {
         let mut network = network(measure_s[1], links.clone(), flows.clone());
-        network["packet_bytes"] = json!(1000);
-        network["measure_s"] = json!(measure_s);
+        network.packet_bytes = 1000;
+        network.measure_s = measure_s;
         let (_, summary) = run(&network);
         for (i, share) in shares.iter().enumerate() {
             assert_close(mbps(&summary, i), *share, 0.03);
@@ -263,13 +270,13 @@ fn one_bottleneck_is_full_and_shared_by_weight() {
         for header in ["katabi", "falk"] {
             let flows = (0..4).map(|i| {
                 let mut flow = flow("f", protocol, &[0], 12.0);
-                flow["pad_s"] = json!(0.005 * f64::from(i));
-                flow["start_s"] = json!(0.3 * f64::from(i));
-                flow["weight"] = json!(if i == 3 { 2.0 } else { 1.0 });
+                flow.pad_s = 0.005 * f64::from(i);
+                flow.start_s = 0.3 * f64::from(i);
+                flow.weight = if i == 3 { 2.0 } else { 1.0 };
                 flow
             });
             let mut network = network(12.0, link("l", 1e8, 0.01, 500_000).to_vec(), flows.collect());
-            network["params"] = json!({protocol: {"header": header}});
+            network.set_param(protocol, "header", header);
             let (sim, summary) = run(&network);
             assert_eq!(sim.ledger().dropped, 0);
             assert!(summary.links[0].utilization > 0.995, "{}", summary.links[0].utilization);
@@ -285,8 +292,7 @@ fn one_bottleneck_is_full_and_shared_by_weight() {
 #[test]
 fn xcp_takes_what_other_traffic_leaves() {
     let mut network = network(9.0, link("l", 1e8, 0.02, 500_000).to_vec(), vec![flow("f", "xcp", &[0], 9.0); 2]);
-    network["traffic"] = json!([{"name": "cbr", "kind": "cbr", "path": [0], "rate_bps": 4e7, "start_s": 0.0,
-        "stop_s": 9.0, "packet_bytes": 1500}]);
+    network.traffic = vec![cbr("cbr", &[0], 4e7, [0.0, 9.0], 1500)];
     let (sim, summary) = run(&network);
     assert_eq!(sim.ledger().dropped, 0);
     for i in 0..2 {
@@ -300,8 +306,8 @@ fn xcpr_survives_lost_acknowledgements() {
     let rates = |feedback_at: &str, loss: f64| {
         let flows = vec![flow("f", "xcp", &[0], 2.0); 4];
         let mut network = network(2.0, link("l", 1e8, 0.05, 1_250_000).to_vec(), flows);
-        network["links"][1]["loss"] = json!(loss);
-        network["params"] = json!({"xcp": {"feedback_at": feedback_at}});
+        network.links[1].loss = loss;
+        network.set_param("xcp", "feedback_at", feedback_at);
         let (_, summary) = run(&network);
         [0, 1, 2, 3].map(|i| mbps(&summary, i))
     };

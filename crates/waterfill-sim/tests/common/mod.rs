@@ -1,42 +1,55 @@
-//! Networks for tests, in the form that the front end passes to the core, and helpers for their results.
+//! Networks for tests, and helpers for their results.
 
 #![allow(dead_code, unreachable_pub, reason = "each test file is a crate of its own and uses a part of this")]
 #![allow(clippy::needless_pass_by_value, reason = "calls read better")]
 
-use serde_json::{Value, json};
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::summary::Summary;
-use waterfill_network::{Network, Series};
+use waterfill_network::{FlowSpec, LinkSpec, Network, ParamValue, Series, TrafficSpec};
 use waterfill_sim::Simulation;
 
 /// Returns the two directions of a duplex link.
-pub fn link(name: &str, rate_bps: f64, delay_s: f64, buffer_bytes: u64) -> [Value; 2] {
-    [name.to_string(), format!("{name}:rev")]
-        .map(|name| json!({"name": name, "rate_bps": rate_bps, "delay_s": delay_s, "buffer_bytes": buffer_bytes}))
+pub fn link(name: &str, rate_bps: f64, delay_s: f64, buffer_bytes: u64) -> [LinkSpec; 2] {
+    let (rate, delay) = (Rate::from_bps(rate_bps), Duration::from_secs(delay_s));
+    LinkSpec::duplex(name, rate, delay, Volume::from_bytes(buffer_bytes as f64))
 }
 
 /// Returns a flow over links, given by the indexes of their forward directions.
-pub fn flow(name: &str, protocol: &str, forward: &[u32], stop_s: f64) -> Value {
-    let reverse: Vec<u32> = forward.iter().rev().map(|l| l ^ 1).collect();
-    json!({"name": name, "count": 1, "protocol": protocol, "forward": forward, "reverse": reverse,
-        "start_s": 0.0, "stagger_s": 0.0, "stop_s": stop_s, "size_bytes": null, "pad_s": 0.0, "base_rtt_s": 0.0,
-        "weight": 1.0, "demand_bps": null, "initial_window_packets": 10.0, "pacing": null, "delayed_ack": false})
+pub fn flow(name: &str, protocol: &str, forward: &[u32], stop_s: f64) -> FlowSpec {
+    FlowSpec::new(name, protocol, forward, Duration::from_secs(stop_s))
+}
+
+/// Returns a source of packets at a constant rate, from one time to another.
+pub fn cbr(name: &str, path: &[u32], rate_bps: f64, span_s: [f64; 2], packet_bytes: u16) -> TrafficSpec {
+    let source = TrafficSpec::cbr(name, path, Rate::from_bps(rate_bps), span_s.map(Duration::from_secs));
+    TrafficSpec { packet_bytes, ..source }
 }
 
 /// Returns a network that is measured over its last third.
-pub fn network(duration_s: f64, links: Vec<Value>, flows: Vec<Value>) -> Value {
-    json!({"name": "test", "seed": 1, "duration_s": duration_s, "measure_s": [duration_s * 2.0 / 3.0, duration_s],
-        "sample_s": 0.1, "packet_bytes": 1500, "ack_bytes": 40, "rto_min_s": 1.0, "params": {},
-        "links": links, "flows": flows, "traffic": []})
+pub fn network(duration_s: f64, links: Vec<LinkSpec>, flows: Vec<FlowSpec>) -> Network {
+    let empty = Network::builder(Duration::from_secs(duration_s));
+    empty.with(|network| (network.links, network.flows) = (links, flows)).unchecked()
+}
+
+/// Sets parameters of a protocol.
+pub fn set(network: &mut Network, protocol: &str, params: &[(&str, ParamValue)]) {
+    for (name, value) in params {
+        network.set_param(protocol, name, value.clone());
+    }
+}
+
+/// Returns what is wrong with a network.
+pub fn refusal(network: Network) -> String {
+    network.checked().expect_err("a network that cannot run")
 }
 
 /// Builds a network's simulation.
-pub fn build(network: &Value) -> Simulation {
-    Simulation::new(Network::from_json(&network.to_string()).expect("a valid network")).expect("it builds")
+pub fn build(network: &Network) -> Simulation {
+    Simulation::new(network.clone().checked().expect("a valid network")).expect("it builds")
 }
 
 /// Runs a network to its end.
-pub fn run(network: &Value) -> (Simulation, Summary) {
+pub fn run(network: &Network) -> (Simulation, Summary) {
     let mut sim = build(network);
     let end = sim.end();
     sim.advance(end);
@@ -45,7 +58,7 @@ pub fn run(network: &Value) -> (Simulation, Summary) {
 }
 
 /// Runs a network up to a time.
-pub fn run_until(network: &Value, s: f64) -> Simulation {
+pub fn run_until(network: &Network, s: f64) -> Simulation {
     let mut sim = build(network);
     sim.advance(Instant::from_secs(s));
     sim
