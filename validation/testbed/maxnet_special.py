@@ -148,10 +148,10 @@ def goodput(on: Bed, running: Running, seconds: float, warm_s: float = _WARM_S) 
     listen(running)
     running.start()
     time.sleep(warm_s)
-    before, began, busy = _sender(on, running.stream), time.monotonic(), sampling.machine()
+    before, began, busy = _sender(on, running.stream), time.monotonic(), sampling.host_load()
     time.sleep(seconds)
     after, took_s = _sender(on, running.stream), time.monotonic() - began
-    spent = _ticks(busy, sampling.machine())
+    spent = _ticks(busy, sampling.host_load())
     running.stop()
     if before is None or after is None:
         raise RuntimeError(running.trouble() or f"{running.stream.name} does not send")
@@ -227,11 +227,11 @@ def _crowd(times: float, slower: int) -> list[Document]:
     _wait_for_flows(on, _CROWD)
     time.sleep(_SETTLE_S * times)
     before, began = _acked(on), time.monotonic()
-    sent_before, busy_before = _link_bytes(on), sampling.machine()
+    sent_before, busy_before = _link_bytes(on), sampling.host_load()
     time.sleep(seconds)
     after, took_s = _acked(on), time.monotonic() - began
     utilization = 8 * (_link_bytes(on) - sent_before) / took_s / rate_bps
-    busy = _ticks(busy_before, sampling.machine())
+    busy = _ticks(busy_before, sampling.host_load())
     modes = _modes(on)
     for process in started:
         process.kill()

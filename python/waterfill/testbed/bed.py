@@ -26,7 +26,7 @@ class Bed:
             self.laws.load()
         self.topology.build()
         if self.laws is not None:
-            self.laws.price()
+            self.laws.attach_routers()
         self.line: DelayLine | None = None
         if self.topology.holds:
             self.line = DelayLine(self.topology.holds, mtu_bytes=plan.mtu_bytes, seed=plan.seed)

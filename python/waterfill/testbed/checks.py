@@ -1,7 +1,7 @@
-"""Whether a run can be believed: what is looked at before it, and judged after it.
+"""The checks that make a run valid: before it, on the host, and after it, on its samples.
 
-A check has a name, a verdict, what was found and what was wanted. One that fails makes the
-command exit with 1; the numbers are printed all the same, so that one can see why.
+A check has a name, a verdict, what was found and what was required. A failed check makes the
+command exit with 1; the results are still printed, so that the cause can be seen.
 """
 
 from __future__ import annotations
@@ -29,25 +29,25 @@ from waterfill.testbed.topology import Topology, setting
 _CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN = 12, 13, 21
 
 # Limits, decided before the first run.
-MOST_STREAMS = 64
-LEAST_SAMPLE_S = 0.01
+MAX_STREAMS = 64
+MIN_SAMPLE_S = 0.01
 RTT_ERROR_S = 1e-3
 LATE_P99_NS = 200_000
-LEAST_IDLE = 0.05
+MIN_IDLE = 0.05
 CLOCK_STEP_S = 1e-3
 HOST_LIMITED = 0.01
-# Of a link's rate, or of the share of it that a law aims at: what counts as full.
+# Utilisation, relative to the law's target, above which a link counts as full.
 FULL = 0.9
 # Frames per second that one CPU carries over one link with its delay line
 # (docs/reference/testbed.md).
 FRAMES_PER_S = 150_000
-# Memory that frames may take of what is free.
+# The fraction of free memory that frames may take.
 _MEMORY_SHARE = 0.25
 
 
 def refuse(plan: Plan, scenario: Any) -> None:
-    """Raises InputError for whatever this machine cannot run at all."""
-    _refuse_machine(plan)
+    """Raise InputError for what this host, its kernel or the testbed cannot run."""
+    _refuse_host(plan)
     for index, link in enumerate(scenario.link):
         key = f"{scenario.key('link', index)}.rate"
         most = FRAMES_PER_S * (os.cpu_count() or 1) * 8 * plan.mtu_bytes
@@ -55,13 +55,13 @@ def refuse(plan: Plan, scenario: Any) -> None:
             raise scenario.error(
                 key,
                 f"expected at most {most / 1e9:.3g} Gbit/s of {plan.mtu_bytes}-byte packets on "
-                f"this machine, got {link.rate / 1e9:.3g} Gbit/s",
+                f"this host, got {link.rate / 1e9:.3g} Gbit/s",
             )
-    if len(plan.streams) > MOST_STREAMS:
+    if len(plan.streams) > MAX_STREAMS:
         raise scenario.error(
-            "flow", f"expected at most {MOST_STREAMS} flows on linux, got {len(plan.streams)}"
+            "flow", f"expected at most {MAX_STREAMS} flows on linux, got {len(plan.streams)}"
         )
-    if scenario.sample < LEAST_SAMPLE_S:
+    if scenario.sample < MIN_SAMPLE_S:
         raise scenario.error(
             "sample", f"expected at least 10 ms on linux, got {scenario.sample * 1e3:g} ms"
         )
@@ -93,11 +93,11 @@ def refuse(plan: Plan, scenario: Any) -> None:
         raise scenario.error(
             "link",
             f"expected queues and delays of at most {_MEMORY_SHARE * free / 1e9:.3g} GB on this "
-            f"machine, got {need / 1e9:.3g} GB",
+            f"host, got {need / 1e9:.3g} GB",
         )
 
 
-def _refuse_machine(plan: Plan) -> None:
+def _refuse_host(plan: Plan) -> None:
     def wrong(expected: str) -> InputError:
         return InputError("command line", "on", f"linux: expected {expected}")
 
@@ -111,7 +111,7 @@ def _refuse_machine(plan: Plan) -> None:
 
 
 def missing(*, http: bool = True, iperf: bool = True, held: bool = True) -> str | None:
-    """What this machine lacks to run such a scenario, or None: "root, got user 1000"."""
+    """Return what this host lacks to run such a scenario, such as "root, got user 1000"."""
     if platform.system() != "Linux":
         return f"a Linux kernel, got {platform.system()}"
     wanted = (_CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN)
@@ -146,7 +146,7 @@ def _free_bytes() -> int:
 
 
 def facts(topology: Topology) -> Document:
-    """What was set, as the kernel says it: for the reader who compares machines."""
+    """Return the settings that the kernel reports, for readers who compare hosts."""
     stream = topology.plan.streams[0]
     with topology.namespace(stream.source).entered():
         names = ("tcp_rmem", "tcp_wmem", "tcp_no_metrics_save",
@@ -192,9 +192,9 @@ def _version(program: str) -> str | None:
 
 
 def base_rtts(topology: Topology, most: int = 8) -> list[float | None]:
-    """The least of five echoes of each of the first streams, in seconds; None where none came.
+    """Return the smallest of five ping RTTs (s) of each of the first streams; None if unanswered.
 
-    Small packets over the idle network: what they take beyond the base RTT is the machine's.
+    These are small packets over the idle network: time beyond the base RTT is the host's.
     """
     found: list[float | None] = []
     for stream in topology.plan.streams[:most]:
@@ -212,7 +212,7 @@ def _ping(family: int, address: str, wait_s: float, count: int = 5) -> float | N
     with socket.socket(family, socket.SOCK_RAW, protocol) as raw:
         for number in range(count):
             body = struct.pack(">BBHHH", kind, 0, 0, ours, number)
-            if not six:  # the kernel sums ICMPv6 itself
+            if not six:  # the kernel computes ICMPv6 checksums itself
                 total = sum(struct.unpack(">4H", body))
                 body = body[:2] + struct.pack(">H", ~(total + (total >> 16)) & 0xFFFF) + body[4:]
             began = time.monotonic()
@@ -240,8 +240,10 @@ def _check(name: str, ok: bool, found: Any, wanted: str) -> Check:
 def after(
     raw: Document, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
 ) -> list[Check]:
-    """Every check of a finished run. `raw` is what the tree answered, `flows` and `links` the
-    summary's, to hold the run against itself."""
+    """Return every check of a finished run.
+
+    `raw` is the process tree's answer; `flows` and `links` are the summary's.
+    """
     checks = [
         _base_rtt(raw), _delay_line(raw), _processor(raw), _clock(raw), _elsewhere(raw),
         _offloads(raw), _hosts(raw), _traffic(raw), _sampling(raw, resolved),
@@ -290,15 +292,15 @@ def _processor(raw: Document) -> Check:
     idle, yielding = (spent["idle"] + spent["iowait"]) / total, spent["nice"] / total
     found = {"idle": idle, "yielding": yielding, "stolen": spent["steal"] / total,
              "softirq": spent["softirq"] / total}  # fmt: skip
-    # What runs at a lowered priority makes way: the time it had was there for the asking.
-    wanted = f"hosts' and routers': {LEAST_IDLE:.0%} idle, or left to processes that make way"
-    return _check("processor", idle + yielding >= LEAST_IDLE, found, wanted)
+    # CPU time of processes at a lowered priority was available: they yield.
+    wanted = f"CPUs of hosts and routers: {MIN_IDLE:.0%} idle or used at lowered priority"
+    return _check("processor", idle + yielding >= MIN_IDLE, found, wanted)
 
 
 def _clock(raw: Document) -> Check:
     before, after_ = (m["realtime_less_monotonic_s"] for m in raw["machine"])
     step = after_ - before
-    wanted = f"the clock of packets' stamps set by less than {CLOCK_STEP_S * 1e3:g} ms"
+    wanted = f"the clock of packet timestamps stepped by less than {CLOCK_STEP_S * 1e3:g} ms"
     return _check("clock", abs(step) < CLOCK_STEP_S, {"step_s": step}, wanted)
 
 
@@ -324,7 +326,7 @@ def _hosts(raw: Document) -> Check:
         share = (tcp["rwnd_limited_us"] + tcp["sndbuf_limited_us"]) / tcp["busy_us"]
         if share > HOST_LIMITED:
             worst[stream["name"]] = share
-    wanted = f"no sender held by a socket buffer for more than {HOST_LIMITED:.0%} of its time"
+    wanted = f"no sender limited by a socket buffer for more than {HOST_LIMITED:.0%} of its time"
     return _check("socket buffers", not worst, worst, wanted)
 
 
@@ -334,7 +336,7 @@ def _traffic(raw: Document) -> Check:
         for stream, trouble in zip(raw["plan"]["streams"], raw["troubles"], strict=True)
         if trouble is not None
     }
-    return _check("traffic", not found, found, "every client and server ran without complaint")
+    return _check("traffic", not found, found, "every client and server ran without an error")
 
 
 def _sampling(raw: Document, resolved: Network) -> Check:
@@ -352,14 +354,16 @@ def _sampling(raw: Document, resolved: Network) -> Check:
 def _bottleneck(
     raw: Document, resolved: Network, flows: Sequence[CoreFlow], links: Sequence[LinkSummary]
 ) -> Check:
-    """Every retransmission has its cause in a scenario's queue or loss, and greedy flows are
-    bounded by a link: losses there, or a queue, or a link that is full."""
-    resent = sum(flow["retransmissions"] for flow in flows)
+    """Check that the scenario's links explain retransmissions and limit greedy flows.
+
+    A flow is limited by a link if that has losses, a queue, or is full.
+    """
+    retransmitted = sum(flow["retransmissions"] for flow in flows)
     dropped = sum(rows[-1][2] for rows in raw["samples"]["coarse"]["queues"])
     lost = sum(entry["lost"] for entry in (raw["delay_line"] or {"lines": {}})["lines"].values())
-    # A loaded law fills a link to its target, and no queue says that it does.
-    aims = {p["direction"]: p["target"] for p in raw["plan"]["pricings"]}
-    strays = any(Faults(**h["faults"]).resend for h in raw["plan"]["holds"])
+    # A loaded law fills a link to its target without a queue.
+    targets = {p["direction"]: p["target"] for p in raw["plan"]["pricings"]}
+    reordered = any(Faults(**h["faults"]).causes_retransmissions for h in raw["plan"]["holds"])
     unbounded = []
     for index, flow in enumerate(flows):
         stream = raw["plan"]["streams"][index]
@@ -367,24 +371,29 @@ def _bottleneck(
             continue
         group = next(f for f in resolved.flows if f.name == flow["group"])
         if not any(
-            links[i]["utilization"] > FULL * aims.get(i, 1.0)
+            links[i]["utilization"] > FULL * targets.get(i, 1.0)
             or links[i]["drops"]
             or links[i]["lost"]
             or links[i]["queue_packets"]["mean"] > 1
             for i in group.forward
         ):
             unbounded.append(flow["name"])
-    found = {"retransmissions": resent, "dropped": dropped, "lost": lost, "unbounded": unbounded}
-    ok = not unbounded and (resent == 0 or dropped + lost > 0 or strays)
-    wanted = "greedy flows bounded by a link of theirs; nothing resent unless dropped or lost there"
+    found = {
+        "retransmissions": retransmitted,
+        "dropped": dropped,
+        "lost": lost,
+        "unbounded": unbounded,
+    }
+    ok = not unbounded and (retransmitted == 0 or dropped + lost > 0 or reordered)
+    wanted = "greedy flows limited by a link; no retransmission without a drop or a loss"
     return _check("bottleneck", ok, found, wanted)
 
 
 def _law(raw: Document, resolved: Network) -> Check | None:
-    """A loaded law ruled: its connections were priced to the end, and never had to do without.
+    """Check that a loaded law controlled its connections: they had a price at all times.
 
-    Judged are those whose path has a router on every link; a link that does not speak the law is
-    the scenario's wish, and what the law makes of it the run's finding.
+    Only connections with a router on every link are judged. A link without the law's router is the
+    scenario's choice, and its effect the run's result.
     """
     samples = raw["samples"].get("laws")
     if samples is None:
@@ -399,12 +408,12 @@ def _law(raw: Document, resolved: Network) -> Check | None:
         states = [s["flows"][str(index)] for s in samples if str(index) in s["flows"]]
         whole = paths[stream["group"]] <= priced
         reasons = dict.fromkeys(s["fallback_reason"] for s in states if s["fallback_reason"])
-        # A transfer may be over before anybody has asked.
+        # A transfer may end before the first sample.
         seen = bool(states) or stream["kind"] == "http"
-        ruled = seen and not reasons and (not states or states[-1]["price_s"] > 0)
-        ok &= ruled or not whole
+        controlled = seen and not reasons and (not states or states[-1]["price_s"] > 0)
+        ok &= controlled or not whole
         found.append({"flow": stream["name"], "samples": len(states), "routers": whole,
                       "mode": states[-1]["mode"] if states else None,
                       "without_price": list(reasons)})  # fmt: skip
-    wanted = "every flow whose links all speak the law was priced at its end, and at all times"
+    wanted = "every flow with the law's router on all its links had a price at all times"
     return _check("law", ok, found, wanted)

@@ -1,8 +1,8 @@
-"""Laws that no kernel has: `waterfilld` puts MaxNet into it for a run, at hosts and at routers.
+"""Laws that are loaded into the kernel: `waterfilld` adds MaxNet for a run, on hosts and routers.
 
-Nothing is pinned: what a daemon loads goes with its process. TCP's laws and control groups belong
-to the whole machine, so the law has a name of the run's own, and its programs take part in the
-connections of the run's network namespaces only, which they know by their cookies.
+Nothing is pinned: what a daemon loads is unloaded when its process ends. TCP's laws and control
+groups belong to the whole host, so the law gets a name per run, and its programs act only on
+connections of the run's network namespaces, which they know by their cookies.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ from waterfill.testbed.isolate import Namespace
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
 
 _NAME = "waterfilld"
-# How long its programs may take to be verified, on a machine that does other things.
+# How long the verifier may take for its programs, on a host with other load.
 _READY_S = 60.0
 _END_S = 5.0
 _REFUSED = 2
 _SO_NETNS_COOKIE = 71
 _DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
-# Asked more often, its answers would cost what is measured.
-LEAST_SAMPLE_S = 0.1
+# Sampling more often would disturb the measurement.
+MIN_SAMPLE_S = 0.1
 
 
 class DaemonError(RuntimeError):
-    """It did not start, or it ended before its time."""
+    """The daemon did not start, or it ended early."""
 
 
 class DaemonRefusal(DaemonError):
-    """It does not take what it was asked for, or the machine lacks what that needs."""
+    """The daemon refused its arguments, or the host lacks what they need."""
 
 
 def binary() -> str | None:
-    """Where the program is: WATERFILLD, beside this Python, or on PATH; None if nowhere."""
+    """Find the program: WATERFILLD, beside this Python, or on PATH; None if nowhere."""
     named = os.environ.get("WATERFILLD")
     beside = Path(sys.executable).parent / _NAME
     for path in (named, str(beside)):
@@ -54,7 +54,7 @@ def binary() -> str | None:
 
 
 def name_of(number: int) -> str:
-    """The law's name in the kernel for a run of this number: at most 15 characters."""
+    """Return the law's name in the kernel for a run number: up to 15 characters."""
     digits = ""
     while number:
         number, digit = divmod(number, 36)
@@ -63,24 +63,24 @@ def name_of(number: int) -> str:
 
 
 def run_name() -> str:
-    """A name for this run alone: a process number would say it in one PID namespace only."""
+    """Return a name for this run alone; a process id is unique only in its PID namespace."""
     return name_of(int.from_bytes(os.urandom(5), "big"))
 
 
 def cookie(space: Namespace) -> int:
-    """The number by which the kernel's programs know a network namespace."""
+    """Return the number by which BPF programs know a network namespace."""
     with space.entered(), socket.socket(socket.AF_INET, socket.SOCK_STREAM) as one:
         value = one.getsockopt(socket.SOL_SOCKET, _SO_NETNS_COOKIE, 8)
     return int.from_bytes(value, sys.byteorder)
 
 
-# --- arguments: a registry's parameters as the daemon names them -------------------------------
+# --- arguments: the registry's parameters as the daemon names them -------------------------------
 
 Params = Mapping[str, Any]
 
 
 def host_arguments(params: Params, name: str, cookies: Sequence[int]) -> list[str]:
-    """`waterfilld host …` for these namespaces; `params` are all of the protocol's, in SI."""
+    """Return `waterfilld host …` for these namespaces; `params` are the protocol's, in SI."""
     found = ["host", "--no-pin", "--line", "--name", name]
     for number in cookies:
         found += ["--netns-cookie", str(number)]
@@ -91,7 +91,7 @@ def host_arguments(params: Params, name: str, cookies: Sequence[int]) -> list[st
 
 
 def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:
-    """`waterfilld router …` for links of one namespace that have one target."""
+    """Return `waterfilld router …` for links of one namespace with one target."""
     found = ["router", "--no-pin", "--line"]
     for pricing in pricings:
         found += ["--dev", pricing.port.name, "--rate", _rate(pricing.rate_bps)]
@@ -101,12 +101,12 @@ def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:
     return found + ["--promise"] * bool(params["promise"])
 
 
-# Which parameter a refusal is about, where its option does not have the parameter's name.
+# The parameters of options that have another name.
 _OPTIONS = {"t0": "t_0", "target": "mu"}
 
 
 def refused(said: str, params: Params) -> tuple[str | None, str]:
-    """The parameter that a refusal names, if it names one, and what was expected of it."""
+    """Return the parameter that a refusal names, None if none, and what was expected."""
     found = re.search(r"--([a-z0-9-]+)[^:]*: (expected .*)", said)
     if found is not None:
         name = _OPTIONS.get(found[1], found[1].replace("-", "_"))
@@ -129,12 +129,12 @@ def _rate(bits_per_s: float) -> str:
 class Daemon:
     """One running `waterfilld`, in the namespace of the thread that starts it.
 
-    It answers each line with its state. `ask` and `heard` do not wait: a sampler has better to
-    do than to wait for a process that may have to wait for its turn.
+    It answers each line with its state. `ask` and `poll` do not wait, since the sampler must not
+    block on a process that may not be scheduled at once.
     """
 
     def __init__(self, arguments: Sequence[str]) -> None:
-        """Starts it; `wait` says when it is ready. Raises DaemonError when it is not installed."""
+        """Start it; `wait` returns once it is ready. Raises DaemonError if it is not installed."""
         path = binary()
         if path is None:
             raise DaemonError(f"{_NAME} is not installed")
@@ -147,20 +147,20 @@ class Daemon:
 
     @property
     def pid(self) -> int:
-        """The process."""
+        """The process id."""
         return self._process.pid
 
     def wait(self) -> Document:
-        """Waits until it is ready; what it then says. Raises DaemonError when it ends instead."""
-        return self._hear()
+        """Wait until it is ready; return its first answer. Raises DaemonError if it ends."""
+        return self._receive()
 
     def ask(self) -> None:
-        """Asks for its state, unless an answer is outstanding already."""
+        """Ask for its state, unless an answer is outstanding."""
         if self._asked == 0:
             self._write()
 
-    def heard(self) -> Document | None:
-        """The answer to `ask`, if it has come."""
+    def poll(self) -> Document | None:
+        """Return the answer to `ask`, if it has arrived."""
         if self._asked == 0:
             return None
         os.set_blocking(self._out.fileno(), False)
@@ -173,21 +173,21 @@ class Daemon:
         return None if line is None else self._answer(line)
 
     def status(self) -> Document:
-        """Its state now."""
+        """Return its state now."""
         while self._asked:
             self._answer_waited()
         self._write()
         return self._answer_waited()
 
     def close(self) -> None:
-        """Ends it, and with it what it has loaded."""
+        """End it, which unloads what it has loaded."""
         self._pipe(self._process.stdin).close()
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(_END_S)
         self.kill()
 
     def kill(self) -> None:
-        """Ends it at once."""
+        """Kill it."""
         self._process.kill()
         self._process.wait()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
@@ -204,7 +204,7 @@ class Daemon:
             pipe.write(b"status\n")
             pipe.flush()
         except BrokenPipeError:
-            self._gone()
+            self._raise_ended()
         self._asked += 1
 
     def _answer(self, line: bytes) -> Document:
@@ -213,18 +213,18 @@ class Daemon:
 
     def _answer_waited(self) -> Document:
         self._asked -= 1
-        return self._hear()
+        return self._receive()
 
-    def _hear(self) -> Document:
+    def _receive(self) -> Document:
         while True:
             line = self._line(os.read(self._out.fileno(), 1 << 20))
             if line is not None:
                 return dict(json.loads(line))
 
     def _line(self, piece: bytes) -> bytes | None:
-        """The first whole line so far, with this piece at its end."""
+        """Add a piece to the buffer; return the first whole line, if there is one."""
         if not piece:
-            self._gone()
+            self._raise_ended()
         self._buffer += piece
         line, found, rest = self._buffer.partition(b"\n")
         if not found:
@@ -232,11 +232,11 @@ class Daemon:
         self._buffer = rest
         return line
 
-    def _gone(self) -> None:
+    def _raise_ended(self) -> None:
         self._process.wait(_END_S)
         said = self._pipe(self._process.stderr).read().decode(errors="replace").strip()
         self.kill()
-        # Its exit code says whose fault it is.
+        # The exit code tells wrong input from a failure.
         error = DaemonRefusal if self._process.returncode == _REFUSED else DaemonError
         raise error(
             said.splitlines()[-1] if said else f"{_NAME} ended with {self._process.returncode}"
@@ -249,16 +249,16 @@ class Daemon:
 
 
 class Laws:
-    """The daemons of a run: one for all hosts of a law, one for the routers of a namespace.
+    """The daemons of a run: one per law for all hosts, one per namespace for its routers.
 
-    A router has one target for all its links, so links of one namespace with different targets
-    have daemons of their own.
+    A router daemon has one target, so links of one namespace with different targets have separate
+    daemons.
     """
 
     def __init__(
         self, plan: Plan, params: Mapping[str, Params], spaces: Sequence[Namespace]
     ) -> None:
-        """`params` are those of every loaded law, by its protocol; `spaces` the plan's."""
+        """`params` are those of every loaded law by protocol; `spaces` the plan's namespaces."""
         self._plan, self._params, self._spaces = plan, params, spaces
         self.hosts: list[Daemon] = []
         self.routers: list[tuple[Daemon, dict[str, int]]] = []
@@ -270,7 +270,7 @@ class Laws:
         self._sample: Document | None = None
 
     def load(self) -> None:
-        """The law into the kernel, for all hosts: first, as their routes name it."""
+        """Load the law for all hosts; this comes first, since their routes name it."""
         streams = [stream for stream in self._plan.streams if stream.loaded]
         for protocol in dict.fromkeys(stream.protocol for stream in streams):
             mine = [stream for stream in streams if stream.protocol == protocol]
@@ -281,16 +281,16 @@ class Laws:
             daemon.wait()
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
-        """The namespaces of a stream whose hosts have the daemon."""
+        """Return the namespaces of a stream whose hosts have the daemon."""
         return (stream.source, stream.sink)
 
     def start(self, namespace: int, arguments: list[str]) -> Daemon:
-        """A daemon in a namespace of the plan."""
+        """Start a daemon in a namespace of the plan."""
         with self._spaces[namespace].entered():
             return Daemon(arguments)
 
-    def price(self) -> None:
-        """Routers onto the links' interfaces, which are there by now."""
+    def attach_routers(self) -> None:
+        """Attach routers to the links' interfaces, which must exist."""
         groups: dict[tuple[int, float], list[Pricing]] = {}
         for pricing in self._plan.pricings:
             groups.setdefault((pricing.port.namespace, pricing.target), []).append(pricing)
@@ -302,10 +302,10 @@ class Laws:
             daemon.wait()
 
     def take(self, now_s: float) -> None:
-        """Collects answers that have come, and asks for the state of now."""
+        """Collect answers that have arrived, and ask for the current state."""
         self._collect()
         last = self._sample
-        if last is not None and (last["left"] or now_s < last["time_s"] + 0.99 * LEAST_SAMPLE_S):
+        if last is not None and (last["left"] or now_s < last["time_s"] + 0.99 * MIN_SAMPLE_S):
             return
         daemons = [*self.hosts, *(daemon for daemon, _ in self.routers)]
         self._sample = {"time_s": now_s, "flows": {}, "links": {}, "left": len(daemons)}
@@ -317,9 +317,9 @@ class Laws:
         if sample is None or not sample["left"]:
             return
         for daemon in self.hosts:
-            self._note(sample, daemon.heard(), None)
+            self._note(sample, daemon.poll(), None)
         for daemon, directions in self.routers:
-            self._note(sample, daemon.heard(), directions)
+            self._note(sample, daemon.poll(), directions)
         if not sample["left"]:
             self.samples.append({k: v for k, v in sample.items() if k != "left"})
 
@@ -337,14 +337,14 @@ class Laws:
                 sample["links"][str(directions[link["device"]])] = link
 
     def _flows(self, answer: Document) -> Iterator[tuple[int, Document]]:
-        """Of all connections, those that carry a stream's data."""
+        """Yield the connections that carry a stream's data, with the stream's index."""
         for flow in answer["flows"]:
             index = self._ends.get((flow["local"], flow["remote"].rpartition(":")[0]))
             if index is not None:
                 yield index, flow
 
     def finish(self, now_s: float) -> list[Document]:
-        """Every sample, and one of the end, waited for."""
+        """Return all samples, with a last one that is waited for."""
         self._collect()
         last: Document = {"time_s": now_s, "flows": {}, "links": {}, "left": 0}
         for daemon in self.hosts:
@@ -355,14 +355,14 @@ class Laws:
         return self.samples
 
     def close(self) -> None:
-        """Ends them, routers first, hosts once nobody sends any more."""
+        """End all daemons, routers first, so that hosts end when no traffic is left."""
         with ExitStack() as stack:
             for daemon in [*self.hosts, *(daemon for daemon, _ in self.routers)]:
                 stack.callback(daemon.close)
 
 
 def data_sender(stream: Stream, ip_version: int) -> tuple[str, str]:
-    """A stream's data connection in the daemon's words: local address and port, remote address."""
+    """Return a stream's data connection as the daemon names it: local address:port, remote."""
     port = HTTP_PORT if stream.kind == "http" else CLIENT_PORT
     local, remote = stream.source_address, stream.sink_address
     return (f"{local}:{port}", remote) if ip_version == 4 else (f"[{local}]:{port}", f"[{remote}]")

@@ -118,7 +118,7 @@ class _Run:
             if r.stream.stop_s < duration_s
         ]  # fmt: skip
         actions.sort(key=lambda action: action[:2])
-        machine = sampling.machine()
+        load_before = sampling.host_load()
         _prioritise_sampling()
         delayline.join_line_cpu()
         coarse_n, fine_next_s, progress_s = 0, 0.0, 0.0
@@ -149,7 +149,7 @@ class _Run:
                 if now_s > progress_s + _PROGRESS_S:
                     progress_s = now_s
                     self.say(progress=now_s)
-        machine_after = sampling.machine()
+        load_after = sampling.host_load()
         samples = sampler.finish()
         answer: Document = {
             "plan": {"namespaces": self.plan.namespaces,
@@ -162,7 +162,7 @@ class _Run:
             "transfers": [r.transfer() for r in self.running],
             "base_rtts_s": self.base_rtts,
             "facts": self.before,
-            "machine": [machine, machine_after],
+            "machine": [load_before, load_after],
             "host_drops": sampling.host_drops(self.topology),
             "delay_line": None if self.line is None else self.line.stats(),
             "interrupted_at_s": stopped_s,

@@ -1,7 +1,7 @@
-"""From a run's samples to the figures that every backend answers.
+"""Turn a run's samples into the results that every backend returns.
 
-Counters are read at times that are near, not on, the samples' grid and the window's edges: their
-values there are interpolated, so that a rate is bytes over exactly its time.
+Counters are read near, not at, the sample times and the window's boundaries. Their values there are
+interpolated, so that a rate is bytes over exactly its time.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from waterfill.testbed.plan import ETHERNET_BYTES
 from waterfill.testbed.sampling import TCP_FIELDS
 
 Array = NDArray[np.float64]
-_UNLIMITED = 2**63  # pacing rates from here on mean "none"
+_UNLIMITED = 2**63  # a pacing rate from here on means no pacing
 
 
 class Outcome:
-    """The figures of one run: `core` as the simulator's core gives it, `series` its columns."""
+    """The results of one run: `core` as the simulator's core returns it, `series` its columns."""
 
     def __init__(self, raw: Document, resolved: Network, wall_s: float) -> None:
-        """`raw` is what the process tree answered, `resolved` the network that was asked for."""
+        """`raw` is the process tree's answer, `resolved` the network of the scenario."""
         self._raw, self._resolved = raw, resolved
         coarse, fine = raw["samples"]["coarse"], raw["samples"]["fine"]
         self._time_s = np.asarray(coarse["time_s"], dtype=np.float64)
@@ -65,7 +65,7 @@ class Outcome:
         }
 
     def series(self, which: Which) -> Columns:
-        """The columns of one table, as `results.to_table` takes them."""
+        """Return the columns of one table, as `result.to_table` takes them."""
         if which == "flows":
             parts = [(i, s.rows()) for i, s in enumerate(self.flows)]
             return _interleaved(self._grid[1:], "flow", parts)
@@ -87,14 +87,14 @@ class Outcome:
         return np.asarray(rows, dtype=np.float64) if rows else np.zeros(len(self._time_s))
 
     def _waiting(self, direction: int) -> tuple[Array, Array]:
-        """Bytes and packets that wait, less the one in service, at the fine samples."""
+        """Return waiting bytes and packets, without the one in service, at the fine samples."""
         rows = self._raw["samples"]["fine"]["backlog"][self._queues[direction]]
         size, packets = np.asarray(rows, dtype=np.float64).reshape(-1, 2).T
         mean = np.divide(size, packets, out=np.zeros_like(size), where=packets > 0)
         return np.maximum(size - mean, 0.0), np.maximum(packets - 1, 0.0)
 
     def between(self, values: Array, from_s: float, to_s: float) -> float:
-        """How much a counter grew between two times."""
+        """Return how much a counter grew between two times."""
         a, b = np.interp([from_s, to_s], self._time_s, values)
         return float(b - a)
 
@@ -146,10 +146,9 @@ class Outcome:
     def law_columns(
         self, which: Literal["flows", "links"], index: int, fields: Mapping[str, str]
     ) -> dict[str, Array]:
-        """A loaded law's signals, columns as the registry calls them: {field: signal}.
+        """Return a loaded law's signals as columns by the registry's names; `fields` maps to them.
 
-        A sample of the grid has what was said in its time last; NaN where nothing was, or where
-        there was no price to say anything of.
+        A sample of the grid has the last value of its interval; NaN without one or without a price.
         """
         if not self._priced:
             return {}
@@ -167,7 +166,7 @@ class Outcome:
 
 
 class _Stream:
-    """One stream's figures."""
+    """One stream's results."""
 
     def __init__(self, outcome: Outcome, index: int) -> None:
         self._of, self._index = outcome, index
@@ -209,7 +208,7 @@ class _Stream:
         return float(8 * (b - a) / (active[1] - active[0]))
 
     def flow(self) -> CoreFlow:
-        """What the summary says of it."""
+        """Return its entry in the summary."""
         entry, active = self.entry, self._active()
         goodput = None
         if active is not None:
@@ -218,7 +217,7 @@ class _Stream:
         tcp = self._totals["tcp"]
         sent = 0 if tcp is None else tcp["data_segs_out"]
         if self._completed_s is not None and tcp is not None:
-            # The socket was gone before its last sample.
+            # The socket was closed before its last sample.
             least = math.ceil(entry["size_bytes"] / max(1, tcp["mss_bytes"]))
             sent = max(sent, least + self._totals["retransmissions"])
         return {
@@ -231,7 +230,7 @@ class _Stream:
         }  # fmt: skip
 
     def cbr(self) -> TrafficSummary:
-        """What the summary says of a source of traffic."""
+        """Return the summary's entry of a source of traffic."""
         return {
             "name": self.entry["name"], "kind": "cbr", "rate_bps": self._rate(self._active()),
             "packets_sent": self._totals["udp_sent"],
@@ -256,7 +255,7 @@ class _Stream:
         return found
 
     def rates(self) -> Array:
-        """Bit/s received in each sample; NaN outside the stream's life."""
+        """Return bit/s received in each sample; NaN outside the stream's lifetime."""
         grid = self._of._grid
         rates = np.asarray(8 * np.diff(np.interp(grid, self._at_s, self._bytes)) / np.diff(grid))
         end_s = self.entry["stop_s"] if self._completed_s is None else self._completed_s
@@ -264,7 +263,7 @@ class _Stream:
         return rates
 
     def rows(self) -> dict[str, Array]:
-        """The flow's columns."""
+        """Return the flow's columns."""
         grid, packet = self._of._grid[1:], self._of._resolved.packet_bytes
         place = np.clip(np.searchsorted(self._at_s, grid + 1e-3) - 1, 0, None)
         columns = {name: np.full(len(grid), np.nan) for name in TCP_FIELDS}
@@ -288,7 +287,7 @@ class _Stream:
 
 
 def _distribution(time_s: Array, values: Array) -> Spread:
-    """Mean, 99th percentile and maximum, each sample standing until the next."""
+    """Return mean, 99th percentile and maximum; each sample holds until the next."""
     if not len(values):
         return {"mean": 0.0, "p99": 0.0, "max": 0.0}
     weights = np.diff(time_s, append=time_s[-1] + (np.median(np.diff(time_s)) if len(time_s) > 1
@@ -305,7 +304,7 @@ def _distribution(time_s: Array, values: Array) -> Spread:
 def _interleaved(
     grid: Array, name_column: str, parts: Sequence[tuple[int, Mapping[str, Array]]]
 ) -> Columns:
-    """Rows in time order, at each time in the parts' order."""
+    """Return rows in time order, at each time in the parts' order."""
     count = len(parts)
     columns: dict[str, tuple[str, bytes]] = {"time_s": ("f64", np.repeat(grid, count).tobytes())}
     numbers = np.tile(np.asarray([i for i, _ in parts], dtype=np.int32), len(grid))

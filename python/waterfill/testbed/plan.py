@@ -1,10 +1,10 @@
 """What to build for a scenario: namespaces, cables, queues, delays, addresses, routes. No I/O.
 
-A node of the scenario is a router with a namespace of its own. Each end of each flow has one too,
-behind a veth without a rate: also where the scenario's host is a link's end, because a queue in
-the sender's own namespace would hold the sender back (TCP small queues) and so be another one than
-the scenario's. A cable with a delay or with loss is cut in two, and the delay line carries frames
-between its halves: padding of a flow's RTT sits on its sender's access.
+A node of the scenario is a router in a namespace of its own. Each end of each flow also has its own
+namespace, behind a veth without a rate limit, even if the scenario's host is a link's end: a queue
+in the sender's namespace would limit the sender (TCP small queues) and so differ from the
+scenario's. A cable with delay or loss is cut in two, and the delay line carries frames between its
+halves. The padding of a flow's RTT is on its sender's access cable.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from waterfill.scenario.document import Scenario
 
 ETHERNET_BYTES = 14
 HTTP_PORT, IPERF_PORT, CLIENT_PORT = 80, 5201, 5301
-# A timer that comes late must not cost a queue its rate: what its bucket can make up for.
+# How late a timer may fire before a queue loses rate: the depth of its token bucket.
 _LATE_TIMER_S = 250e-6
-# Frames that a delay line has room for beyond those of its delay: a queue's burst, a late round.
+# Room of a delay line for frames beyond those of its delay: a queue's burst, a late iteration.
 _SLACK_S, _SLACK_BYTES = 0.05, 1 << 20
-# The delay line's process owns the first namespace.
+# The namespace of the delay line's process is the first one.
 WIRES = 0
 
 
@@ -41,8 +41,8 @@ class Port:
 class Shaper:
     """The queue of one link direction: a token bucket. Bytes are IP bytes.
 
-    The limits count the packet in service, which waits in the bucket's queue for its tokens and
-    which the scenario's buffer excludes: they are the buffer and one packet.
+    The limits are the scenario's buffer plus one packet: they include the packet in service, which
+    waits in the bucket's queue for its tokens.
     """
 
     direction: int
@@ -54,7 +54,7 @@ class Shaper:
 
 @dataclass(frozen=True)
 class Faults:
-    """What goes wrong on a wire by chance, as the delay line's configuration names it."""
+    """Random faults of a wire, as the delay line's configuration names them."""
 
     loss: float = 0.0
     loss_model: LossSpec | None = None
@@ -64,8 +64,8 @@ class Faults:
     duplicate: float = 0.0
 
     @property
-    def resend(self) -> bool:
-        """Whether a sender may send again what neither a queue dropped nor the wire lost."""
+    def causes_retransmissions(self) -> bool:
+        """Whether a sender may retransmit packets that were neither dropped nor lost."""
         return self.reorder > 0 or self.duplicate > 0
 
 
@@ -78,12 +78,12 @@ class Hold:
     faults: Faults
     hold_bytes: int
     direction: int | None
-    """The link direction whose losses these are; none for the padding of an RTT."""
+    """The link direction that has these losses; None for the padding of an RTT."""
 
 
 @dataclass(frozen=True)
 class Cable:
-    """Two ports joined; `there` and `back` are held, or both are none and the cable is direct."""
+    """Two connected ports; direct if `there` and `back` are None, else through the delay line."""
 
     a: Port
     b: Port
@@ -95,7 +95,7 @@ class Cable:
 
 @dataclass(frozen=True)
 class Pricing:
-    """A link direction that an explicit law's router runs on; rates count IP bytes."""
+    """A link direction with an explicit law's router; rates count IP bytes."""
 
     direction: int
     port: Port
@@ -106,7 +106,7 @@ class Pricing:
 
 @dataclass(frozen=True)
 class Route:
-    """In a namespace, the way to an address: out of an interface, to the neighbour's MAC."""
+    """A namespace's route to an address: its interface and the neighbour's MAC."""
 
     namespace: int
     destination: str
@@ -133,22 +133,22 @@ class Stream:
     stop_s: float
     size_bytes: int | None
     rate_bps: float | None
-    """Offered: of cbr, or a flow's demand; counts whole packets."""
+    """Rate of cbr, or a flow's demand; counts whole packets."""
     base_rtt_s: float
     window_bytes: int
-    """Room that each socket's buffers need: four bandwidth-delay products and the queues."""
+    """Size of each socket buffer: four bandwidth-delay products and the queues."""
     initial_window_packets: int
     delayed_ack: bool
     paced: bool
-    """Whether it is to be paced where its law alone would not be."""
+    """Whether to pace it although its law does not."""
     loaded: bool
-    """Whether its law is one that a daemon loads for the run."""
+    """Whether a daemon loads its law for the run."""
     ecn: bool
 
 
 @dataclass
 class Plan:
-    """All that `topology` builds and `flows` starts. Namespaces are numbers, 0 the wires'."""
+    """What `topology` builds and `flows` starts. Namespaces are numbers; 0 is the delay line's."""
 
     ip_version: int
     mtu_bytes: int
@@ -160,33 +160,32 @@ class Plan:
     pricings: list[Pricing] = field(default_factory=list)
     rto_min_s: float = 1.0
     offloads: bool = False
-    """Whether frames may be longer than the wire's between hosts: no packet is then itself."""
+    """Whether hosts may exchange frames longer than the MTU; a frame is then several packets."""
 
     @property
     def address_bits(self) -> int:
-        """Length of an address."""
+        """Length of an address in bits."""
         return 32 if self.ip_version == 4 else 128
 
     def holds(self) -> list[Hold]:
-        """Everything that the delay line holds, in the cables' order."""
+        """Return what the delay line does, in the cables' order."""
         return [hold for c in self.cables for hold in (c.there, c.back) if hold is not None]
 
     def shapers(self) -> list[tuple[Port, Shaper]]:
-        """Every queue and where it is."""
+        """Return every queue and its port."""
         pairs = [(p, s) for c in self.cables for p, s in ((c.a, c.shaper_a), (c.b, c.shaper_b))]
         return [(port, shaper) for port, shaper in pairs if shaper is not None]
 
     def hosts(self) -> set[int]:
-        """The namespaces of the flows' ends."""
+        """Return the namespaces of the flows' ends."""
         return {end for s in self.streams for end in (s.source, s.sink)}
 
 
 @dataclass(frozen=True)
 class Congestion:
-    """How the kernel runs a protocol: its name there, whether with SACK, and whether always paced.
+    """How the kernel runs a protocol: its name there, whether with SACK, whether always paced.
 
-    A law that is `loaded` is not the kernel's: a daemon puts it there for the run, on hosts and
-    routers.
+    A `loaded` law is not the kernel's own: a daemon loads it for the run, on hosts and routers.
     """
 
     name: str
@@ -201,9 +200,9 @@ def of(
     congestion: Mapping[str, Congestion],
     targets: Mapping[str, float] | None = None,
 ) -> Plan:
-    """The plan of a scenario that has been resolved; `congestion` says how protocols are run.
+    """Return the plan of a resolved scenario; `congestion` says how protocols are run.
 
-    `targets` are the shares of a link's rate that loaded laws aim at where the link has none.
+    `targets` are the target utilisations of loaded laws, for links without one of their own.
     """
     return _Planner(scenario, resolved, congestion, targets or {}).plan
 
@@ -270,7 +269,7 @@ class _Planner:
         if there is None and returning is None:
             held: tuple[Hold | None, Hold | None] = (None, None)
         else:
-            # The line carries both ways of a cable or neither.
+            # The delay line carries both directions of a cable or none.
             nothing = Hold(f"{direction.name}:back", 0.0, Faults(), _SLACK_BYTES, None)
             at_once = Hold(direction.name, 0.0, Faults(), self._room(i), i)
             held = (there or at_once, returning or nothing)
@@ -294,7 +293,7 @@ class _Planner:
 
     def _room(self, i: int) -> int:
         link = self.directions[i].link
-        # Small packets take more room than their bytes: a slot's alignment, the Ethernet header.
+        # Small packets need more room than their bytes: slot alignment and the Ethernet header.
         return round(1.25 * link.rate / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
 
     def _shaper(self, i: int) -> Shaper:
@@ -306,7 +305,7 @@ class _Planner:
             direction=i,
             rate_bps=link.rate_bps,
             burst_bytes=burst,
-            # A queue in packets has a queue of its own inside the bucket, which takes no limit.
+            # A queue in packets is a child queue of the bucket, which then needs no limit.
             limit_bytes=(link.buffer_bytes or 0) + packet,
             limit_packets=None if in_packets is None else in_packets + 1,
         )
@@ -318,7 +317,7 @@ class _Planner:
         return (link.buffer_packets or 0) * self.plan.mtu_bytes
 
     def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
-        """Four times what can be under way and waiting on a path."""
+        """Return four times what can be in flight and waiting on a path."""
         rate_bps = min(self.resolved.links[i].rate_bps for i in forward)
         waiting = sum(self._queue_bytes(i) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
@@ -345,7 +344,7 @@ class _Planner:
 
     def _cbr(self, source: TrafficSpec) -> None:
         forward = source.path
-        # iperf3 asks the sink over TCP before it sends: that needs a way back.
+        # iperf3 connects to the sink over TCP before it sends, which needs a route back.
         reverse = [self.directions[i].back for i in reversed(forward)]
         ends = self._ends(source.name, forward, [i for i in reverse if i is not None], 0.0, 0)
         self.plan.streams.append(
@@ -360,7 +359,7 @@ class _Planner:
         )  # fmt: skip
 
     def _pricings(self, congestion: Mapping[str, Congestion], targets: Mapping[str, float]) -> None:
-        """Each direction that a loaded law's data cross and whose link speaks it, once."""
+        """Add each direction that a loaded law's data cross and whose link has its router."""
         crossed = dict.fromkeys(
             (i, flow.protocol)
             for flow in self.resolved.flows

@@ -1,8 +1,7 @@
-"""What is measured while a run lasts: kernel counters, at two paces, on the run's own clock.
+"""Sample kernel counters during a run, at two intervals, on the run's own clock.
 
-Every `sample` the counters of hosts, queues and the delay line; in between, at a finer pace, how
-long the queues are and what round trip the senders see. Counters only grow, so that a value at
-any time between two samples is found by interpolation.
+Every `sample` it reads the counters of hosts, queues and the delay line; more often, the queue
+lengths and the senders' RTTs. Counters only grow, so values between two samples are interpolated.
 """
 
 from __future__ import annotations
@@ -18,11 +17,11 @@ from waterfill.testbed.delayline import DelayLine, hosts_cpus
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, Port, Stream
 from waterfill.testbed.topology import Topology
 
-FINEST_S = 0.01
-# Between two coarse samples, so many fine ones; and of the time, no more than this share.
-_FINER = 20
-_MOST_OF_TIME = 0.05
-# What is kept of a sender's socket at each sample, by tcp_info's names.
+MIN_FINE_S = 0.01
+# Fine samples per coarse one, and the largest fraction of CPU time that they may take.
+_FINE_PER_COARSE = 20
+_MAX_CPU_SHARE = 0.05
+# The fields of a sender's tcp_info that each sample keeps.
 TCP_FIELDS = (
     "rtt_us", "cwnd_packets", "mss_bytes", "pacing_bytes_per_s", "total_retrans", "data_segs_out",
     "bytes_acked", "min_rtt_us", "busy_us", "rwnd_limited_us", "sndbuf_limited_us", "bytes_sent",
@@ -31,7 +30,7 @@ TCP_FIELDS = (
 
 
 class Sampler:
-    """Collects a run's samples; times are seconds since `start_s` (monotonic)."""
+    """Collects a run's samples; times are in seconds since `start_s` (monotonic)."""
 
     def __init__(
         self, topology: Topology, line: DelayLine | None, laws: Laws | None = None, *,
@@ -39,7 +38,7 @@ class Sampler:
     ) -> None:  # fmt: skip
         self._topology, self._line, self._laws = topology, line, laws
         self._start_s = start_s
-        self.fine_s = max(FINEST_S, sample_s / _FINER)
+        self.fine_s = max(MIN_FINE_S, sample_s / _FINE_PER_COARSE)
         self._streams = [_Probe(stream, topology) for stream in topology.plan.streams]
         self._queues = topology.plan.shapers()
         self.coarse: Document = {
@@ -56,11 +55,11 @@ class Sampler:
         self._fine_cost_s = 0.0
 
     def now_s(self) -> float:
-        """The run's time."""
+        """Return the run's time (s)."""
         return time.monotonic() - self._start_s
 
     def take_fine(self) -> None:
-        """Queues and round trips."""
+        """Sample queue lengths and RTTs."""
         began = time.thread_time()
         self.fine["time_s"].append(self.now_s())
         for (port, _), rows in zip(self._queues, self.fine["backlog"], strict=True):
@@ -71,10 +70,10 @@ class Sampler:
             rows.append(None if info is None else info.rtt_us)
         cost_s = time.thread_time() - began
         self._fine_cost_s += 0.1 * (cost_s - self._fine_cost_s)
-        self.fine_s = max(self.fine_s, self._fine_cost_s / _MOST_OF_TIME)
+        self.fine_s = max(self.fine_s, self._fine_cost_s / _MAX_CPU_SHARE)
 
     def take(self) -> None:
-        """Everything."""
+        """Sample all counters."""
         rows = self.coarse
         rows["time_s"].append(self.now_s())
         for (port, _), mine in zip(self._queues, rows["queues"], strict=True):
@@ -94,7 +93,7 @@ class Sampler:
             self._laws.take(rows["time_s"][-1])
 
     def finish(self) -> Document:
-        """What was sampled, and the streams' totals."""
+        """Return all samples, and the streams' totals."""
         return {
             "coarse": self.coarse,
             "fine": self.fine,
@@ -108,7 +107,7 @@ class Sampler:
 
 
 class _Probe:
-    """One stream's two hosts. Both namespaces are its own, so their counters are the stream's."""
+    """One stream's two hosts; their namespaces are its own, so their counters are the stream's."""
 
     def __init__(self, stream: Stream, topology: Topology) -> None:
         self._stream, self._topology = stream, topology
@@ -119,7 +118,7 @@ class _Probe:
         self._last: netlink.TcpInfo | None = None
 
     def sender(self) -> netlink.TcpInfo | None:
-        """The sending socket, if it is there."""
+        """Return the sending socket, if it exists."""
         if self._stream.kind == "cbr":
             return None
         port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT
@@ -130,7 +129,7 @@ class _Probe:
         return None
 
     def payload(self) -> int | None:
-        """New payload in order at the receiver so far (bytes), if its socket is there."""
+        """Return the receiver's in-order payload so far (bytes), if its socket exists."""
         if self._stream.kind == "cbr":
             return None
         port = HTTP_PORT if self._stream.kind == "http" else CLIENT_PORT
@@ -140,12 +139,12 @@ class _Probe:
         return None
 
     def received(self) -> tuple[int, int]:
-        """Ethernet bytes and frames that have reached the sink."""
+        """Return Ethernet bytes and frames that have reached the sink."""
         counters = self._counters(self._stream.sink)
         return counters.rx_bytes, counters.rx_packets
 
     def totals(self) -> Document:
-        """At the end: the sender's last tcp_info, and its namespace's own counters."""
+        """Return, at the end, the sender's last tcp_info and its namespace's counters."""
         stream = self._stream
         with self._topology.namespace(stream.source).entered():
             snmp = _table("/proc/thread-self/net/snmp") | _table("/proc/thread-self/net/netstat")
@@ -168,7 +167,7 @@ class _Probe:
 
 
 def _table(path: str) -> dict[str, int]:
-    """`Tcp: A B` over `Tcp: 1 2` as {"Tcp.A": 1, "Tcp.B": 2}."""
+    """Return the lines `Tcp: A B` and `Tcp: 1 2` as {"Tcp.A": 1, "Tcp.B": 2}."""
     found: dict[str, int] = {}
     with open(path) as file:
         lines = file.read().splitlines()
@@ -180,7 +179,7 @@ def _table(path: str) -> dict[str, int]:
 
 
 def _pairs(path: str) -> dict[str, int]:
-    """`Udp6InDatagrams 3` as {"Udp6.InDatagrams": 3}; nothing without IPv6."""
+    """Return `Udp6InDatagrams 3` as {"Udp6.InDatagrams": 3}; empty without IPv6."""
     found: dict[str, int] = {}
     with suppress(OSError), open(path) as file:
         for line in file:
@@ -192,10 +191,10 @@ def _pairs(path: str) -> dict[str, int]:
 _TICKS = ("user", "nice", "system", "idle", "iowait", "irq", "softirq", "steal")
 
 
-def machine() -> Document:
-    """What the machine has done so far: processor time by kind in ticks, packets it dropped.
+def host_load() -> Document:
+    """Return the host's counters so far: CPU time by kind in ticks, packets it dropped.
 
-    `cpu_ticks` are of all processors, `hosts_ticks` of those that hosts and routers run on.
+    `cpu_ticks` are of all CPUs, `hosts_ticks` of those that the run's hosts and routers use.
     """
     ticks: dict[str, list[int]] = {}
     with open("/proc/stat") as file:
@@ -217,7 +216,7 @@ def machine() -> Document:
 
 
 def host_drops(topology: Topology) -> dict[str, Any]:
-    """Frames that any interface dropped or refused, by the place; empty when there were none."""
+    """Return frames that interfaces dropped or refused, by interface; empty if none."""
     found = {}
     for cable in topology.plan.cables:
         for port in (cable.a, cable.b):

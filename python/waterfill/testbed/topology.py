@@ -1,4 +1,4 @@
-"""Builds a plan: namespaces, veth pairs, addresses, routes, queues, settings. Inside the tree."""
+"""Build a plan inside the process tree: namespaces, veth pairs, addresses, routes, queues."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from waterfill.testbed.delayline import LINE_CPU
 from waterfill.testbed.isolate import SCRATCH, Namespace, mount, unmount
 from waterfill.testbed.plan import ETHERNET_BYTES, WIRES, Plan, Port, Stream
 
-# A namespace's table of sockets; the machine's own, which it would share, is walked to its end, a
-# quarter of a million places, each time its sockets are looked at: 3 % of a processor.
-_SOCKETS = 1024
+# The size of a namespace's own socket table. The host's shared table has a quarter of a million
+# slots, all visited whenever sockets are listed: 3 % of a CPU.
+_SOCKET_SLOTS = 1024
 _ONLINK = 4
 _PERMANENT = 0x80
 _RTAX_RTO_MIN = 13
 _SIOCETHTOOL = 0x8946
-# Set (to off) and read: whatever would make frames longer than the wire's, or leave a checksum to
-# a network card that is not there.
+# ethtool's commands to set (to off) and get each offload that makes frames longer than the MTU or
+# leaves checksums to a network card.
 OFFLOADS = {
     "tx_checksum": (0x17, 0x16),
     "tso": (0x1F, 0x1E),
@@ -39,16 +39,16 @@ OFFLOADS = {
 class Topology:
     """The network: namespaces, and for each a netlink socket and its interfaces' indexes.
 
-    Namespaces come first, empty; `build` fills them. In between a law can be loaded for them,
-    which the hosts' routes then name.
+    Namespaces are made first, empty; `build` fills them. In between a law can be loaded, which the
+    hosts' routes then name.
     """
 
     def __init__(self, plan: Plan) -> None:
-        """Makes the namespaces. Raises OSError where the kernel refuses."""
+        """Make the namespaces; raise OSError if the kernel refuses."""
         self.plan = plan
         self.family = AF_INET if plan.ip_version == 4 else AF_INET6
         with suppress(OSError):  # since Linux 6.2
-            _set("ipv4/tcp_child_ehash_entries", _SOCKETS)
+            _set("ipv4/tcp_child_ehash_entries", _SOCKET_SLOTS)
         self.spaces = [Namespace.current()]
         self.spaces += [Namespace() for _ in plan.namespaces[1:]]
         self.routes: list[netlink.Route] = []
@@ -62,7 +62,7 @@ class Topology:
         self._index: dict[tuple[int, str], int] = {}
 
     def build(self) -> None:
-        """Fills the namespaces, once. Raises OSError where the kernel refuses."""
+        """Fill the namespaces, once; raise OSError if the kernel refuses."""
         try:
             self._build()
         finally:
@@ -70,15 +70,15 @@ class Topology:
                 ip.close()
 
     def index(self, port: Port) -> int:
-        """The kernel's number of an interface, in its namespace."""
+        """Return an interface's index in its namespace."""
         return self._index[port.namespace, port.name]
 
     def namespace(self, number: int) -> Namespace:
-        """A namespace by its number in the plan."""
+        """Return a namespace by its number in the plan."""
         return self.spaces[number]
 
     def offloads(self) -> dict[str, bool]:
-        """The hosts' offloads as the kernel has them now: on where any of them is on."""
+        """Return the offloads of the run's hosts: true if any host has one on."""
         found = dict.fromkeys(OFFLOADS, False)
         for number in sorted(self.plan.hosts()):
             with self.spaces[number].entered():
@@ -89,7 +89,7 @@ class Topology:
     # --- building
 
     def _settings(self) -> None:
-        """Settings that interfaces inherit when they come: first."""
+        """Apply settings that interfaces inherit when they are created."""
         if self.plan.ip_version == 4:
             _set("ipv6/conf/all/disable_ipv6", 1)
             _set("ipv6/conf/default/disable_ipv6", 1)
@@ -129,8 +129,7 @@ class Topology:
                 )  # fmt: skip
         self._steer()
         for ip in self._ip:
-            # An address, if only 127.0.0.1: before it a namespace has no table of them, and takes
-            # no route by a neighbour.
+            # Without any address, here 127.0.0.1, a namespace accepts no route via a neighbour.
             ip.link("set", index=1, state="up")
         hosts = self.plan.hosts()
         for number, space in enumerate(self.spaces):
@@ -153,11 +152,10 @@ class Topology:
                 self._route(route.namespace, route.destination, route.interface, route.neighbour)
 
     def _steer(self) -> None:
-        """What the delay line sends is received on the other processors.
+        """Make the other CPUs receive what the delay line sends.
 
-        Otherwise the receiving network's work, up to the acknowledgement that TCP sends, runs
-        inside the line's own system call: at 1 Gbit/s that is a whole processor, and frames
-        leave late.
+        Otherwise the receiver's work, up to TCP's acknowledgement, runs inside the line's own
+        system call: at 1 Gbit/s that takes a whole CPU, and frames leave late.
         """
         others = [cpu for cpu in sorted(os.sched_getaffinity(0)) if cpu != LINE_CPU]
         if not others:
@@ -171,7 +169,7 @@ class Topology:
         folder = f"{SCRATCH}/sys"
         os.mkdir(folder)
         for number, names in ports.items():
-            # A mount of sysfs shows the interfaces of the namespace that it was mounted in.
+            # sysfs shows the interfaces of the namespace in which it was mounted.
             with self.spaces[number].entered():
                 mount("sysfs", folder, "sysfs")
             try:
@@ -193,7 +191,7 @@ class Topology:
                 fields["address"] = port.mac
             return fields
 
-        # One segment at a time, also from TCP, which otherwise relies on software for GSO.
+        # One segment per frame, also from TCP, which otherwise uses software GSO.
         single = {} if self.plan.offloads else {"gso_max_segs": 1}
         self._ip[WIRES].link("add", kind="veth", **end(a), **single, peer=end(b))
         for port in (a, b):
@@ -213,7 +211,7 @@ class Topology:
         ip.addr("add", index=index, address=address, prefixlen=self.plan.address_bits,
                 **({} if self.plan.ip_version == 4 else {"flags": 0x02}))  # fmt: skip
         metrics: dict[str, int | str] = {
-            # By the route: a namespace's own default may only be one that is allowed to everybody.
+            # Set on the route: a namespace's default must be a law that every user may choose.
             "cc_algo": stream.congestion,
             "initcwnd": stream.initial_window_packets,
             "rto_min": max(1, round(self.plan.rto_min_s * 1e3)),
@@ -229,7 +227,7 @@ class Topology:
                 )  # fmt: skip
 
     def _route(self, number: int, destination: str, interface: str, mac: str, **more: Any) -> None:
-        """A host route by a neighbour whose MAC is known: nobody asks by ARP over a slow wire."""
+        """Add a host route via a neighbour with a known MAC, so that no ARP is needed."""
         ip, index = self._ip[number], self._index[number, interface]
         gateway = "169.254.1.1" if self.plan.ip_version == 4 else "fe80::1"
         ip.neigh("replace", dst=gateway, lladdr=mac, ifindex=index, state=_PERMANENT,
@@ -241,15 +239,15 @@ class Topology:
 
 
 def host_settings(stream: Stream) -> None:
-    """What TCP shall do in the calling thread's namespace: a host of this stream."""
-    room = 2 * stream.window_bytes  # half of a buffer is for the kernel's own book-keeping
+    """Set TCP's options in the calling thread's namespace, for a host of this stream."""
+    room = 2 * stream.window_bytes  # the kernel uses half of a buffer for its own overhead
     _set("ipv4/tcp_rmem", f"4096 {room} {room}")
     _set("ipv4/tcp_wmem", f"4096 {room} {room}")
     _set("ipv4/tcp_no_metrics_save", 1)
     _set("ipv4/tcp_timestamps", 1)
     _set("ipv4/tcp_sack", int(stream.sack))
     _set("ipv4/tcp_ecn", int(stream.ecn))
-    # What waits in the sender's socket beyond its window is sent after its stop, too.
+    # Data beyond the window that waits in the sender's socket is also sent after its stop.
     _set("ipv4/tcp_notsent_lowat", 1 << 23)
 
 
@@ -259,7 +257,7 @@ def _set(name: str, value: int | str) -> None:
 
 
 def setting(name: str) -> str:
-    """A setting of the calling thread's namespace, as text; empty where there is none."""
+    """Return a setting of the calling thread's namespace; empty if there is none."""
     try:
         with open(f"/proc/sys/net/{name}") as file:
             return file.read().strip()
@@ -274,7 +272,7 @@ def _control() -> Iterator[socket]:
 
 
 def _ethtool(interface: str, command: int, value: int = 0) -> int:
-    """One of ethtool's old commands, which take or give one number."""
+    """Run one of ethtool's old commands, which take or return one number."""
     data = array.array("B", struct.pack("=II", command, value))
     address, _ = data.buffer_info()
     request = struct.pack("=16sQ8x", interface.encode(), address)

@@ -177,16 +177,16 @@ def test_a_daemon_is_asked_without_waiting_and_answers_when_it_can(fake):
     process = Daemon(["router", "--dev", "l0"])
     try:
         assert process.wait()["arguments"] == ["router", "--dev", "l0"]
-        assert process.heard() is None  # nothing was asked
+        assert process.poll() is None  # nothing was asked
         process.ask()
         process.ask()  # one question at a time
         end = time.monotonic() + 20
-        while (answer := process.heard()) is None and time.monotonic() < end:
+        while (answer := process.poll()) is None and time.monotonic() < end:
             time.sleep(0.005)
         assert answer["links"][0]["device"] == "l0"
         process.ask()
         assert process.status()["links"][0]["price_s"] == 6.5
-        assert process.heard() is None  # the question before was answered on the way
+        assert process.poll() is None  # the question before was answered on the way
     finally:
         process.close()
 
@@ -222,7 +222,7 @@ def test_hosts_come_before_routers_and_samples_are_by_stream_and_direction(fake,
     built = planned(loaded_as="bpf_mx7")
     laws = Laws(built, {"maxnet": params()}, [Here()] * len(built.namespaces))
     laws.load()
-    laws.price()
+    laws.attach_routers()
     try:
         assert len(laws.hosts) == 1
         assert len(laws.routers) == 2  # links of two namespaces
@@ -230,7 +230,7 @@ def test_hosts_come_before_routers_and_samples_are_by_stream_and_direction(fake,
         now_s = 0.0
         while not laws.samples and time.monotonic() < end:
             laws.take(now_s)
-            now_s += daemon.LEAST_SAMPLE_S
+            now_s += daemon.MIN_SAMPLE_S
             time.sleep(0.01)
         found = laws.finish(7.0)
     finally:
@@ -248,7 +248,7 @@ def test_samples_come_no_more_often_than_a_tenth_of_a_second(fake, monkeypatch):
     built = planned()
     laws = Laws(built, {"maxnet": params()}, [Here()] * len(built.namespaces))
     laws.load()
-    laws.price()
+    laws.attach_routers()
     try:
         for step in range(20):
             laws.take(step * 0.01)
@@ -269,7 +269,7 @@ def test_a_link_with_a_target_of_its_own_has_a_daemon_of_its_own(fake, monkeypat
     flows = [{"name": n, "path": [n]} for n in ("l1", "l2", "l3")]
     built = planned(link=links, flow=flows)
     laws = Laws(built, {"maxnet": params()}, [Here()] * len(built.namespaces))
-    laws.price()
+    laws.attach_routers()
     laws.close()
     assert sorted(len(directions) for _, directions in laws.routers) == [1, 2]
 

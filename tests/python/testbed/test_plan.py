@@ -80,8 +80,8 @@ def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
         duplicate=0.03,
     )
     assert holds["l:rev"] == plan.Faults(loss=0.01)
-    assert holds["l"].resend
-    assert not holds["l:rev"].resend
+    assert holds["l"].causes_retransmissions
+    assert not holds["l:rev"].causes_retransmissions
 
 
 def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():
@@ -164,7 +164,7 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
         (
             {"link": [{"name": "l1", "from": "r1", "to": "r2", "rate": "400 Gbit/s"}],
              "flow": [{"name": "f", "path": ["l1"]}]},
-            "link.l1.rate", "on this machine, got 400 Gbit/s",
+            "link.l1.rate", "on this host, got 400 Gbit/s",
         ),
         (
             {"flow": [{"name": "f", "path": ["l1"], "count": 65}]},
