@@ -5,8 +5,8 @@ use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
 use waterfill_fluid::Fluid;
-use waterfill_laws::units::Instant;
-use waterfill_network::Network;
+use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::{FlowSpec, LinkSpec, Network};
 
 /// A random network with random routes.
 pub(crate) struct Case {
@@ -34,8 +34,7 @@ pub(crate) const CASES: &[Case] = &[
 
 /// Runs a case; returns its figures.
 pub(crate) fn run(case: &Case) -> Value {
-    let network = Network::from_json(&network(case).to_string()).expect("a valid network");
-    let mut fluid = Fluid::new(network, None).expect("a valid network");
+    let mut fluid = Fluid::new(network(case), None).expect("a valid network");
     let started = WallInstant::now();
     fluid.advance(Instant::from_secs(case.duration_s));
     let wall_s = started.elapsed().as_secs_f64();
@@ -69,7 +68,7 @@ impl Dice {
 }
 
 /// Builds a tree over all nodes, and links between random nodes; 1 to 40 Gbit/s, 1 to 10 ms; RTTs of 50 to 250 ms.
-fn network(case: &Case) -> Value {
+fn network(case: &Case) -> Network {
     let mut dice = Dice(7);
     let (mut ends, mut delays, mut links) = (Vec::new(), Vec::new(), Vec::new());
     for i in 0..case.links {
@@ -79,33 +78,37 @@ fn network(case: &Case) -> Value {
             to = (to + 1) % case.nodes;
         }
         let (rate_bps, delay_s) = (1e9 * dice.between(0.0, 40f64.ln()).exp(), dice.between(0.001, 0.01));
-        for (name, ends_of) in [(format!("l{i}"), (from, to)), (format!("l{i}:rev"), (to, from))] {
-            ends.push(ends_of);
-            delays.push(delay_s);
-            links.push(json!({"name": name, "rate_bps": rate_bps, "delay_s": delay_s, "buffer_bytes": (rate_bps * 0.1 / 8.0) as u64}));
-        }
+        ends.extend([(from, to), (to, from)]);
+        delays.extend([delay_s; 2]);
+        let (rate, delay) = (Rate::from_bps(rate_bps), Duration::from_secs(delay_s));
+        links.extend(LinkSpec::duplex(&format!("l{i}"), rate, delay, rate * Duration::from_millis(100)));
     }
     let mut out = vec![Vec::new(); case.nodes as usize];
     for (l, &(from, to)) in ends.iter().enumerate() {
         out[from as usize].push((l as u32, to));
     }
-    let flows: Vec<Value> = (0..case.classes)
+    let stop = Duration::from_secs(case.duration_s);
+    let flows: Vec<FlowSpec> = (0..case.classes)
         .map(|c| {
             let from = dice.below(case.nodes);
             let to = (from + 1 + dice.below(case.nodes - 1)) % case.nodes;
             let forward = route(&out, from, to);
-            let reverse: Vec<u32> = forward.iter().rev().map(|l| l ^ 1).collect();
             let path_s: f64 = 2.0 * forward.iter().map(|&l| delays[l as usize]).sum::<f64>();
             let rtt_s = path_s.max(dice.between(0.05, 0.25));
-            json!({"name": format!("f{c}"), "count": case.flows_per_class, "protocol": "maxnet", "forward": forward,
-                "reverse": reverse, "start_s": dice.between(0.0, 5.0), "stagger_s": 0.0, "stop_s": case.duration_s,
-                "size_bytes": null, "pad_s": (rtt_s - path_s) / 2.0, "base_rtt_s": rtt_s, "weight": 1.0,
-                "demand_bps": null, "initial_window_packets": 10.0, "pacing": null, "delayed_ack": false})
+            FlowSpec {
+                count: case.flows_per_class,
+                start_s: dice.between(0.0, 5.0),
+                pad_s: (rtt_s - path_s) / 2.0,
+                base_rtt_s: rtt_s,
+                ..FlowSpec::new(&format!("f{c}"), "maxnet", &forward, stop)
+            }
         })
         .collect();
-    json!({"name": case.name, "seed": 1, "duration_s": case.duration_s,
-        "measure_s": [case.duration_s * 2.0 / 3.0, case.duration_s], "sample_s": 1.0, "packet_bytes": 1500,
-        "ack_bytes": 40, "rto_min_s": 1.0, "params": {}, "links": links, "flows": flows})
+    let empty = Network::builder(stop).with(|network| {
+        network.sample_s = 1.0;
+        (network.links, network.flows) = (links, flows);
+    });
+    empty.build().expect("a valid network")
 }
 
 /// Returns a route with the fewest links.

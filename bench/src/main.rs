@@ -9,7 +9,7 @@ mod fluid;
 use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::Network;
 use waterfill_sim::Simulation;
 
@@ -73,29 +73,29 @@ fn main() {
     println!("{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "runs": runs }));
 }
 
-/// Returns the case's network in the form that the front end passes to the core.
-fn network(case: &Case) -> Value {
-    let bdp_bytes = case.rate_bps * case.rtt_s / 8.0;
+fn network(case: &Case) -> Network {
+    let (rate, rtt) = (Rate::from_bps(case.rate_bps), Duration::from_secs(case.rtt_s));
+    let bdp = rate * rtt;
     // The windows add up to one bandwidth-delay product; a few packets wait, so the pipe is full.
-    let packets = (bdp_bytes / 1500.0 / f64::from(case.flows)).floor().max(1.0);
-    let link = |name: &str| json!({"name": name, "rate_bps": case.rate_bps, "delay_s": case.rtt_s / 2.0, "buffer_bytes": bdp_bytes as u64});
-    json!({
-        "name": case.name, "seed": 1, "duration_s": case.duration_s, "measure_s": [case.duration_s * 2.0 / 3.0, case.duration_s],
-        "sample_s": 1.0, "packet_bytes": 1500, "ack_bytes": 40, "rto_min_s": 1.0,
+    let packets = (bdp.as_bytes() / 1500.0 / f64::from(case.flows)).floor().max(1.0);
+    Network::builder(Duration::from_secs(case.duration_s))
+        .link("bottleneck", rate, Duration::from_secs(case.rtt_s / 2.0), bdp)
+        .flow("flow", case.protocol, &["bottleneck"])
+        .param("window", "packets", packets)
         // With 1,000 starts per second, `promise` keeps MaxNet from granting each of them the whole link.
-        "params": {"window": {"packets": packets}, "maxnet": {"promise": true}},
-        "links": [link("bottleneck"), link("bottleneck:rev")],
-        "flows": [{"name": "flow", "count": case.flows, "protocol": case.protocol, "forward": [0], "reverse": [1],
-            "start_s": 0.0, "stagger_s": case.stagger_s, "stop_s": case.duration_s,
-            "size_bytes": null, "pad_s": 0.0, "base_rtt_s": case.rtt_s, "weight": 1.0, "demand_bps": null,
-            "initial_window_packets": 10.0, "pacing": null, "delayed_ack": false}],
-    })
+        .param("maxnet", "promise", true)
+        .with(|network| {
+            network.sample_s = 1.0;
+            let flow = &mut network.flows[0];
+            (flow.count, flow.stagger_s, flow.base_rtt_s) = (case.flows, case.stagger_s, case.rtt_s);
+        })
+        .build()
+        .expect("a valid network")
 }
 
 /// Runs a case; returns its figures.
 fn run(case: &Case) -> Value {
-    let network = Network::from_json(&network(case).to_string()).expect("a valid network");
-    let mut sim = Simulation::new(network).expect("a valid network");
+    let mut sim = Simulation::new(network(case)).expect("a valid network");
     let started = WallInstant::now();
     sim.advance(Instant::from_secs(case.duration_s));
     let wall_s = started.elapsed().as_secs_f64();

@@ -1,12 +1,13 @@
 //! What a fluid has to get right to the last digit: delays, volumes, classes.
 
 mod common;
-use common::{close, flows, link, network, of_flows, run, run_until, with};
+use common::{assert_close, flows, link, network, rates, run, run_until};
 use proptest::prelude::*;
-use serde_json::{Value, json};
+use waterfill_network::summary::Summary;
+use waterfill_network::{FlowSpec, LinkSpec, Network};
 
 /// Links of 10.3 and 4.7 ms, neither a multiple of the step: 30 ms and the time that packets take to be sent.
-fn two_links(protocol: &str) -> Value {
+fn two_links(protocol: &str) -> Network {
     let links = [link("a", 1e9, 0.0103, 1_000_000), link("b", 1e8, 0.0047, 1_000_000)].concat();
     network(3.0, links, vec![flows("f", 1, protocol, &[0, 2], 3.0)])
 }
@@ -18,72 +19,72 @@ fn a_round_trip_is_its_delays() {
     for step_s in [None, Some(0.0013), Some(0.0071)] {
         let (fluid, summary) = run(&two_links("window"), step_s);
         assert_eq!(fluid.delay_added().as_ps(), 0);
-        close("round trip", summary["flows"][0]["rtt_ms"]["mean"].as_f64().unwrap(), rtt_s * 1e3, 1e-9);
+        assert_close("round trip", summary.flows[0].rtt_ms.mean.unwrap(), rtt_s * 1e3, 1e-9);
         // A window is all that is under way: ten packets a round trip. It goes round as the burst that it began as, so the
         // 33 round trips of the summary's window hold one more or less.
-        close("rate", of_flows(&summary, "rate_bps")[0], 10.0 * 12_000.0 / rtt_s, 1.0 / 33.0);
+        assert_close("rate", rates(&summary)[0], 10.0 * 12_000.0 / rtt_s, 1.0 / 33.0);
         let in_flight = fluid.series()[0].columns()[6].last().copied();
-        close("in flight", in_flight.unwrap(), 15_000.0, 1e-9);
+        assert_close("in flight", in_flight.unwrap(), 15_000.0, 1e-9);
     }
 }
 
 #[test]
 fn padding_is_delay_like_any_other() {
     let links = |delay_s| link("a", 1e9, delay_s, 1_000_000).to_vec();
-    let flow = |pad_s: f64| with(flows("f", 3, "rcp", &[0], 12.0), "pad_s", json!(pad_s));
+    let flow = |pad_s: f64| FlowSpec { pad_s, ..flows("f", 3, "rcp", &[0], 12.0) };
     let own = network(12.0, links(0.02), vec![flow(0.0)]);
     let padded = network(12.0, links(0.005), vec![flow(0.015)]);
     let (_, own) = run(&own, Some(0.0017));
     let (_, padded) = run(&padded, Some(0.0017));
-    let rtt = |summary: &Value| summary["flows"][0]["rtt_ms"]["mean"].as_f64().unwrap();
-    close("round trip", rtt(&padded), rtt(&own), 1e-6);
-    close("rate", of_flows(&padded, "rate_bps")[0], of_flows(&own, "rate_bps")[0], 1e-3);
+    let rtt = |summary: &Summary| summary.flows[0].rtt_ms.mean.unwrap();
+    assert_close("round trip", rtt(&padded), rtt(&own), 1e-6);
+    assert_close("rate", rates(&padded)[0], rates(&own)[0], 1e-3);
 }
 
 #[test]
 fn a_transfer_ends_when_its_last_byte_has_come() {
     // 1 MB is 685 packets of 1460 B (no header of its own): 1,027,400 B on the wire at 8 Mbit/s, after a handshake.
     let mut net = network(5.0, link("a", 1e9, 0.05, 1_000_000).to_vec(), vec![]);
-    let flow = with(flows("f", 2, "window", &[0], 5.0), "size_bytes", json!(1_000_000));
-    net["flows"] = json!([with(flow, "demand_bps", json!(8e6))]);
-    net["params"] = json!({"window": {"packets": 1000.0}});
+    let flow = flows("f", 2, "window", &[0], 5.0);
+    net.flows = vec![FlowSpec { size_bytes: Some(1_000_000), demand_bps: Some(8e6), ..flow }];
+    net.set_param("window", "packets", 1000.0);
     let (fluid, summary) = run(&net, None);
     let completed = 0.1 + 2.0 * 40.0 * 8e-9 + 1_027_400.0 / 1e6 + 0.05 + 12e-6;
     // The last parcel is spread over the step in which it is sent, and over the one in which it comes.
-    let late = of_flows(&summary, "completed_s")[1] - completed;
+    let late = summary.flows[1].completed_s.unwrap() - completed;
     assert!((-1e-9..2.0 * fluid.step().as_secs()).contains(&late), "{late}");
-    close("sent", summary["flows"][0]["packets_sent"].as_f64().unwrap(), 685.0, 2e-3);
+    assert_close("sent", summary.flows[0].packets_sent as f64, 685.0, 2e-3);
 }
 
 #[test]
 fn what_does_not_fit_is_dropped_and_the_rest_goes_at_capacity() {
     // 200 packets in a pipe of 10 Mbit/s × 40 ms = 33 packets, with room for 50 more.
     let mut net = network(6.0, link("a", 1e7, 0.02, 75_000).to_vec(), vec![flows("f", 4, "window", &[0], 6.0)]);
-    net["params"] = json!({"window": {"packets": 50.0}});
+    net.set_param("window", "packets", 50.0);
     let (fluid, summary) = run(&net, None);
-    let bottleneck = &summary["links"][0];
-    close("utilization", bottleneck["utilization"].as_f64().unwrap(), 1.0, 1e-9);
-    close("queue", bottleneck["queue_bytes"]["max"].as_f64().unwrap(), 75_000.0, 1e-9);
-    assert!(bottleneck["drops"].as_u64().unwrap() > 0);
+    let bottleneck = &summary.links[0];
+    assert_close("utilization", bottleneck.utilization, 1.0, 1e-9);
+    assert_close("queue", bottleneck.queue_bytes.max, 75_000.0, 1e-9);
+    assert!(bottleneck.drops > 0);
     assert!(fluid.ledger().dropped > 0.0);
-    close("rate", of_flows(&summary, "rate_bps").iter().sum(), 1e7, 1e-3);
+    assert_close("rate", rates(&summary).iter().sum(), 1e7, 1e-3);
 }
 
 #[test]
 fn a_thousand_flows_cost_as_one_and_are_a_thousand() {
     for (protocol, share) in [("maxnet", 1e-3), ("aecp", 1e-3), ("rcp", 1e-3), ("xcp", 1e-3), ("jetmax", 1e-3)] {
         let net = |stagger_s: f64| {
-            let flow = with(flows("f", 1000, protocol, &[0], 8.0), "stagger_s", json!(stagger_s));
+            let flow = FlowSpec { stagger_s, ..flows("f", 1000, protocol, &[0], 8.0) };
             network(8.0, link("a", 1e10, 0.025, 60_000_000).to_vec(), vec![flow])
         };
         let (one, together) = run(&net(0.0), None);
         // Starts that are a picosecond apart make a class of each flow.
         let (many, apart) = run(&net(1e-12), None);
         assert_eq!((one.classes(), many.classes()), (1, 1000));
-        let (together, apart) = (of_flows(&together, "rate_bps"), of_flows(&apart, "rate_bps"));
+        let (together, apart) = (rates(&together), rates(&apart));
         assert_eq!(together.len(), 1000);
         for rate in apart {
-            close(protocol, rate, together[0], share);
+            assert_close(protocol, rate, together[0], share);
         }
     }
 }
@@ -91,11 +92,11 @@ fn a_thousand_flows_cost_as_one_and_are_a_thousand() {
 #[test]
 fn entries_that_are_alike_are_one_class() {
     let entry = |name| flows(name, 5, "maxnet", &[0], 2.0);
-    let other = with(entry("c"), "weight", json!(2.0));
+    let other = FlowSpec { weight: 2.0, ..entry("c") };
     let net = network(2.0, link("a", 1e9, 0.01, 1_000_000).to_vec(), vec![entry("a"), entry("b"), other]);
     let (fluid, summary) = run(&net, None);
     assert_eq!(fluid.classes(), 2);
-    let names: Vec<&str> = summary["flows"].as_array().unwrap().iter().map(|f| f["name"].as_str().unwrap()).collect();
+    let names: Vec<&str> = summary.flows.iter().map(|f| f.name.as_str()).collect();
     assert_eq!((names.len(), names[4], names[5], names[14]), (15, "a[4]", "b[0]", "c[4]"));
 }
 
@@ -103,22 +104,21 @@ fn entries_that_are_alike_are_one_class() {
 fn many_flows_are_reported_by_class() {
     let net = network(1.0, link("a", 1e11, 0.01, 1_000_000).to_vec(), vec![flows("f", 20_000, "maxnet", &[0], 1.0)]);
     let (_, summary) = run(&net, None);
-    assert_eq!(summary["flows"].as_array().unwrap().len(), 1);
-    assert_eq!(summary["flows"][0]["count"], json!(20_000));
+    assert_eq!(summary.flows.len(), 1);
+    assert_eq!(summary.flows[0].count, Some(20_000));
 }
 
 #[test]
 fn acknowledgements_load_the_way_back() {
     let net = network(5.0, link("a", 1e8, 0.01, 1_000_000).to_vec(), vec![flows("f", 2, "rcp", &[0], 5.0)]);
     let (_, summary) = run(&net, None);
-    let used = |i: usize| summary["links"][i]["utilization"].as_f64().unwrap();
-    close("acknowledgements", used(1), used(0) * 40.0 / 1500.0, 1e-3);
+    let used = |i: usize| summary.links[i].utilization;
+    assert_close("acknowledgements", used(1), used(0) * 40.0 / 1500.0, 1e-3);
 }
 
 #[test]
 fn the_same_network_gives_the_same_bytes() {
-    let one = run(&two_links("maxnet"), None).1.to_string();
-    assert_eq!(one, run(&two_links("maxnet"), None).1.to_string());
+    assert_eq!(run(&two_links("maxnet"), None).1, run(&two_links("maxnet"), None).1);
 }
 
 #[test]
@@ -128,17 +128,17 @@ fn slices_of_time_change_nothing() {
     for s in [0.9, 0.9001, 2.0, 9.0] {
         sliced.advance(waterfill_laws::units::Instant::from_secs(s));
     }
-    assert_eq!(json!(sliced.summary()).to_string(), run(&net, None).1.to_string());
+    assert_eq!(sliced.summary(), run(&net, None).1);
 }
 
 /// A chain of links with flows of any protocol over any part of it, some with small buffers.
-fn any_network() -> impl Strategy<Value = (Value, f64)> {
+fn any_network() -> impl Strategy<Value = (Network, f64)> {
     let links = prop::collection::vec((1e7..1e9f64, 0.0..0.03f64, 3_000u64..300_000), 1..5);
     let flow = (0usize..9, 0usize..5, 1usize..5, 1u32..20, 0.0..1.0f64, 0.0..0.05f64);
     (links, prop::collection::vec(flow, 1..5), 0.3..1.5f64).prop_map(|(links, specs, duration_s)| {
         let names = ["maxnet", "maxnet2006", "aecp", "rcp", "xcp", "ixcp", "jetmax", "vcp", "window"];
         let count = links.len();
-        let both: Vec<Value> = (0..)
+        let both: Vec<LinkSpec> = (0..)
             .zip(links)
             .flat_map(|(i, (rate, delay, buffer))| link(&format!("l{i}"), rate, delay + 1e-4, buffer))
             .collect();
@@ -149,7 +149,7 @@ fn any_network() -> impl Strategy<Value = (Value, f64)> {
                 let first = first % count;
                 let path: Vec<u32> = (first..(first + hops).min(count)).map(|l| 2 * l as u32).collect();
                 let entry = flows(&format!("f{i}"), n, names[name], &path, duration_s * 0.8);
-                with(with(entry, "start_s", json!(start_s * duration_s * 0.5)), "pad_s", json!(pad_s))
+                FlowSpec { start_s: start_s * duration_s * 0.5, pad_s, ..entry }
             })
             .collect();
         (network(duration_s, both, entries), duration_s)
@@ -168,11 +168,10 @@ proptest! {
             let found = ledger.delivered + ledger.dropped + ledger.in_transit;
             prop_assert!((ledger.sent - found).abs() <= 1e-9 * ledger.sent.max(1.0), "{ledger:?}");
         }
-        let summary = json!(fluid.summary());
-        for (i, link) in summary["links"].as_array().unwrap().iter().enumerate() {
-            let (used, queue) = (link["utilization"].as_f64().unwrap(), link["queue_bytes"]["max"].as_f64().unwrap());
+        for (link, spec) in fluid.summary().links.iter().zip(&net.links) {
+            let (used, queue) = (link.utilization, link.queue_bytes.max);
             prop_assert!((0.0..=1.0 + 1e-9).contains(&used), "{used}");
-            prop_assert!(queue <= net["links"][i]["buffer_bytes"].as_f64().unwrap(), "{queue}");
+            prop_assert!(queue <= spec.buffer_bytes.unwrap() as f64, "{queue}");
         }
     }
 }

@@ -1,9 +1,9 @@
 //! The laws as fluids: where they settle, and what the step does to that.
 
 mod common;
-use common::{close, flows, link, network, of_flows, run, with};
-use serde_json::{Value, json};
+use common::{assert_close, flows, link, network, rates, run};
 use waterfill_laws::registry::ProtocolId;
+use waterfill_network::{FlowSpec, Network};
 
 /// Every protocol that a fluid runs, and the share of a link that ten flows fill in the end.
 const FILLS: [(&str, f64, f64); 9] = [
@@ -33,15 +33,15 @@ fn the_table_has_every_law_that_routers_speak_in() {
 fn one_bottleneck_is_filled_and_parted_equally() {
     for (protocol, fill, share) in FILLS {
         // Two halves that start apart are two classes: that they come together is the law's doing.
-        let late = with(flows("late", 5, protocol, &[0], 60.0), "start_s", json!(1.0));
+        let late = FlowSpec { start_s: 1.0, ..flows("late", 5, protocol, &[0], 60.0) };
         let net =
             network(60.0, link("a", 1e8, 0.025, 600_000).to_vec(), vec![flows("early", 5, protocol, &[0], 60.0), late]);
         let (_, summary) = run(&net, None);
-        let rates = of_flows(&summary, "rate_bps");
-        close(protocol, rates.iter().sum(), fill * 1e8, share);
+        let rates = rates(&summary);
+        assert_close(protocol, rates.iter().sum(), fill * 1e8, share);
         // VCP's flows become equal over minutes, in packets too.
         if protocol != "vcp" {
-            close(protocol, rates[9], rates[0], 0.01);
+            assert_close(protocol, rates[9], rates[0], 0.01);
         }
     }
 }
@@ -57,10 +57,10 @@ fn several_bottlenecks_are_filled_max_min() {
             flows("b", 1, protocol, &[2], 60.0),
         ];
         let (_, summary) = run(&network(60.0, links, entries), None);
-        let rates = of_flows(&summary, "rate_bps");
+        let rates = rates(&summary);
         let share = target * 1e8 / 3.0;
         for (i, wanted) in [share, share, share, target * 2e8 - share].into_iter().enumerate() {
-            close(&format!("{protocol}, flow {i}"), rates[i], wanted, 0.01);
+            assert_close(&format!("{protocol}, flow {i}"), rates[i], wanted, 0.01);
         }
     }
 }
@@ -70,20 +70,20 @@ fn several_bottlenecks_are_filled_max_min() {
 #[test]
 fn a_handshake_finds_the_busy_link() {
     let links = [link("idle", 1e8, 0.01, 900_000), link("busy", 1.1e8, 0.02, 900_000)].concat();
-    let long = with(flows("long", 1, "jetmax", &[0, 2], 6.0), "start_s", json!(2.0));
+    let long = FlowSpec { start_s: 2.0, ..flows("long", 1, "jetmax", &[0, 2], 6.0) };
     let (_, summary) = run(&network(6.0, links, vec![flows("short", 1, "jetmax", &[2], 6.0), long]), None);
-    let queue = summary["links"][2]["queue_bytes"]["max"].as_f64().expect("a queue");
+    let queue = summary.links[2].queue_bytes.max;
     assert!(queue < 50_000.0, "both joined the busy link, and yet it had a queue of {queue} bytes");
 }
 
 #[test]
 fn weights_are_shares() {
     for protocol in ["maxnet", "rcp", "aecp", "jetmax", "xcp"] {
-        let heavy = with(flows("heavy", 2, protocol, &[0], 60.0), "weight", json!(3.0));
+        let heavy = FlowSpec { weight: 3.0, ..flows("heavy", 2, protocol, &[0], 60.0) };
         let net =
             network(60.0, link("a", 1e8, 0.02, 600_000).to_vec(), vec![flows("light", 2, protocol, &[0], 60.0), heavy]);
-        let rates = of_flows(&run(&net, None).1, "rate_bps");
-        close(protocol, rates[2], 3.0 * rates[0], 0.01);
+        let rates = rates(&run(&net, None).1);
+        assert_close(protocol, rates[2], 3.0 * rates[0], 0.01);
     }
 }
 
@@ -92,7 +92,7 @@ fn weights_are_shares() {
 #[test]
 fn half_the_step_changes_little() {
     for (protocol, ..) in FILLS {
-        let late = with(flows("late", 5, protocol, &[0, 2], 40.0), "start_s", json!(1.5));
+        let late = FlowSpec { start_s: 1.5, ..flows("late", 5, protocol, &[0, 2], 40.0) };
         let links = [link("a", 2e8, 0.01, 600_000), link("b", 1e8, 0.015, 600_000)].concat();
         let net = network(40.0, links, vec![flows("early", 5, protocol, &[2], 40.0), late]);
         let (fluid, first) = run(&net, None);
@@ -102,14 +102,14 @@ fn half_the_step_changes_little() {
         }
         let whole = if protocol == "maxnet" { run(&net, Some(step_s)).1 } else { first };
         let (_, half) = run(&net, Some(step_s / 2.0));
-        for (whole, half) in of_flows(&whole, "rate_bps").into_iter().zip(of_flows(&half, "rate_bps")) {
-            close(protocol, whole, half, 0.01);
+        for (whole, half) in rates(&whole).into_iter().zip(rates(&half)) {
+            assert_close(protocol, whole, half, 0.01);
         }
     }
 }
 
 /// Late peak-to-peak of all sources' rates together, over the capacity.
-fn late_swing(net: &Value) -> f64 {
+fn late_swing(net: &Network) -> f64 {
     let (fluid, _) = run(net, None);
     let series = fluid.series()[0];
     let column = |name: &str| &series.columns()[series.names().iter().position(|n| n == name).unwrap()];
@@ -123,21 +123,23 @@ fn late_swing(net: &Value) -> f64 {
 /// aecp-2010 §6's link, and the round trips of eq. 38's delay margin (0.6435 s): well to both sides.
 #[test]
 fn aecp_is_stable_below_its_delay_margin_and_not_above() {
-    for params in
-        [json!({"form": "exact", "step": "acknowledgement"}), json!({"form": "exact"}), json!({"form": "printed"})]
-    {
+    let [exact, printed] = ["exact", "printed"].map(|form| ("form", form));
+    for params in [vec![exact, ("step", "acknowledgement")], vec![exact], vec![printed]] {
         let net = |rtt_s: f64| {
             let mut net = network(
                 200.0,
                 link("a", 5e8, rtt_s / 2.0, 30_000_000).to_vec(),
                 vec![flows("f", 10, "aecp", &[0], 200.0)],
             );
-            (net["packet_bytes"], net["params"]) = (json!(1000), json!({"aecp": params.clone()}));
+            net.packet_bytes = 1000;
+            for &(name, value) in &params {
+                net.set_param("aecp", name, value);
+            }
             net
         };
         let (below, above) = (late_swing(&net(0.4)), late_swing(&net(1.0)));
-        assert!(below < 0.01, "{params}: {below}");
-        assert!(above > 0.1, "{params}: {above}");
+        assert!(below < 0.01, "{params:?}: {below}");
+        assert!(above > 0.1, "{params:?}: {above}");
     }
 }
 
@@ -147,9 +149,9 @@ fn maxnet_is_steady_at_small_round_trips() {
     for rtt_s in [0.12e-3, 1e-3, 5e-3] {
         let mut net =
             network(6.0, link("a", 1e10, rtt_s / 2.0, 3_000_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 6.0)]);
-        net["sample_s"] = json!(0.01);
+        net.sample_s = 0.01;
         let (fluid, summary) = run(&net, None);
-        close("utilization", summary["links"][0]["utilization"].as_f64().unwrap(), 0.9, 0.002);
+        assert_close("utilization", summary.links[0].utilization, 0.9, 0.002);
         let series = fluid.series()[1];
         let rows = series.columns()[0].iter().zip(&series.columns()[1]).zip(&series.columns()[2]);
         let late: Vec<f64> = rows.filter(|((t, link), _)| **t > 4.0 && **link == 0.0).map(|(_, &used)| used).collect();
@@ -161,9 +163,9 @@ fn maxnet_is_steady_at_small_round_trips() {
 #[test]
 fn what_a_fluid_is_not_is_refused() {
     let net = || network(1.0, link("a", 1e8, 0.01, 600_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 1.0)]);
-    let refused = |net: &Value, step_s| common::fluid(net, step_s).err().unwrap_or_default();
+    let refused = |net: &Network, step_s| common::fluid(net, step_s).err().unwrap_or_default();
     let mut lossy = net();
-    lossy["links"][0]["loss"] = json!(0.1);
+    lossy.links[0].loss = 0.1;
     assert_eq!(refused(&lossy, None), "link.a.loss: expected none, as a fluid has no random loss");
     assert!(refused(&net(), Some(0.01)).starts_with("step: expected a time above zero and at most 5.0"));
     assert!(refused(&net(), Some(0.0)).starts_with("step: "));

@@ -25,7 +25,6 @@ pub enum Distribution {
         /// Tail index; without a bound the variance is infinite up to 2, the mean up to 1.
         shape: f64,
         /// Bound: the distribution is conditioned on not exceeding it.
-        #[serde(default)]
         max: Option<f64>,
     },
     /// A cumulative distribution, linear between points.

@@ -43,7 +43,6 @@ pub struct FlowSpec {
     /// Whether only every second packet is acknowledged.
     pub delayed_ack: bool,
     /// Whether packets may be marked (ECN); none means as the law asks.
-    #[serde(default)]
     pub ecn: Option<bool>,
 }
 

@@ -17,31 +17,22 @@ pub struct LinkSpec {
     /// Propagation delay.
     pub delay_s: f64,
     /// Maximum number of waiting bytes; none means no limit in bytes.
-    #[serde(default)]
     pub buffer_bytes: Option<u64>,
     /// Maximum number of waiting packets; none means no limit in packets.
-    #[serde(default)]
     pub buffer_packets: Option<u64>,
     /// Queue discipline.
-    #[serde(default)]
     pub queue: QueueSpec,
     /// Probability that a packet is lost on the wire; zero if there is a `loss_model`.
-    #[serde(default)]
     pub loss: f64,
     /// Loss model of the wire.
-    #[serde(default)]
     pub loss_model: Option<LossSpec>,
     /// Reordering.
-    #[serde(default)]
     pub reorder: Option<ReorderSpec>,
     /// Probability that a packet arrives twice.
-    #[serde(default)]
     pub duplicate: f64,
     /// Target utilization; none means the protocols' own.
-    #[serde(default)]
     pub target: Option<f64>,
     /// Protocols whose router law runs here; none means every protocol whose data crosses the link.
-    #[serde(default)]
     pub routers: Option<Vec<String>>,
 }
 

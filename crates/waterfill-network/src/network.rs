@@ -35,14 +35,12 @@ pub struct Network {
     /// Minimum retransmission timeout.
     pub rto_min_s: f64,
     /// Parameters set by the user, by protocol and name.
-    #[serde(default)]
     pub params: Params,
     /// One entry per direction.
     pub links: Vec<LinkSpec>,
     /// Groups of flows.
     pub flows: Vec<FlowSpec>,
     /// Load beside the flows.
-    #[serde(default)]
     pub traffic: Vec<TrafficSpec>,
 }
 
@@ -68,15 +66,6 @@ pub const MAX_FLOWS: u64 = 10_000_000;
 pub const TCP_IP_BYTES: u16 = 40;
 
 impl Network {
-    /// Reads and checks a resolved scenario.
-    ///
-    /// # Errors
-    /// One sentence: what is missing or out of range.
-    pub fn from_json(json: &str) -> Result<Self, String> {
-        let network: Self = serde_json::from_str(json).map_err(|e| e.to_string())?;
-        network.checked()
-    }
-
     /// Returns the network if every value is in its range.
     ///
     /// # Errors

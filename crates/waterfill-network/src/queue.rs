@@ -31,7 +31,6 @@ pub enum QueueSpec {
     /// First in, first out; a packet that finds the buffer full is dropped.
     Droptail {
         /// A packet that can be marked is marked if it finds more than this waiting.
-        #[serde(default)]
         mark_at: Option<Level>,
     },
     /// Random early detection.

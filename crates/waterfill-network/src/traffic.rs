@@ -18,7 +18,6 @@ pub struct TrafficSpec {
     /// Links that its packets, or its flows' data, cross in order.
     pub path: Vec<u32>,
     /// Rate of an uncontrolled source while it is on.
-    #[serde(default)]
     pub rate_bps: Option<f64>,
     /// Start time.
     pub start_s: f64,
@@ -27,10 +26,8 @@ pub struct TrafficSpec {
     /// Size of its packets.
     pub packet_bytes: u16,
     /// Periods of an on–off source.
-    #[serde(default)]
     pub periods: Option<PeriodSpec>,
     /// Arrivals of a source of flows.
-    #[serde(default)]
     pub flows: Option<ArrivalSpec>,
 }
 

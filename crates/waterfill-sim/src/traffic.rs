@@ -254,26 +254,25 @@ fn draw_time(from: &Sampler, rng: &mut Pcg64) -> Duration {
 }
 
 #[cfg(test)]
-#[expect(clippy::needless_pass_by_value, reason = "calls read better")]
 mod tests {
     use super::*;
     use crate::testing::assert_close;
-    use serde_json::{Value, json};
+    use waterfill_network::{Distribution, PeriodSpec};
 
     /// 8 Mbit/s in packets of 1000 bytes: one a millisecond.
-    fn source(kind: &str, index: u32, set: Value) -> Traffic {
-        let mut spec = json!({"name": "t", "kind": kind, "path": [0], "rate_bps": 8e6, "start_s": 1.0, "stop_s": 1e6,
-            "packet_bytes": 1000});
-        spec.as_object_mut().unwrap().extend(set.as_object().unwrap().clone());
-        Traffic::new(serde_json::from_value(spec).unwrap(), index, 1, (Instant::ZERO, Instant::NEVER))
+    fn source(kind: TrafficKind, index: u32, periods: Option<PeriodSpec>) -> Traffic {
+        let span = [1, 1_000_000].map(|s| Duration::from_millis(1000 * s));
+        let cbr = TrafficSpec::cbr("t", &[0], Rate::from_bps(8e6), span);
+        let spec = TrafficSpec { kind, packet_bytes: 1000, periods, ..cbr };
+        Traffic::new(spec, index, 1, (Instant::ZERO, Instant::NEVER))
     }
 
-    fn on_off(on: Value, off: Value) -> Traffic {
-        source("onoff", 0, json!({"periods": {"on_s": on, "off_s": off}}))
+    fn on_off(on_s: Distribution, off_s: Distribution) -> Traffic {
+        source(TrafficKind::OnOff, 0, Some(PeriodSpec { on_s, off_s }))
     }
 
-    fn constant(mean: f64) -> Value {
-        json!({"distribution": "constant", "mean": mean})
+    fn constant(mean: f64) -> Distribution {
+        Distribution::Constant { mean }
     }
 
     fn times(traffic: &mut Traffic, count: usize) -> Vec<f64> {
@@ -288,7 +287,7 @@ mod tests {
     #[test]
     fn poisson_gaps_have_the_mean_and_variance_of_an_exponential() {
         let n = 1_000_000;
-        let at = times(&mut source("poisson", 0, json!({})), n + 1);
+        let at = times(&mut source(TrafficKind::Poisson, 0, None), n + 1);
         let gaps: Vec<f64> = at.windows(2).map(|w| w[1] - w[0]).collect();
         let mean = gaps.iter().sum::<f64>() / n as f64;
         let variance = gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / n as f64;
@@ -305,7 +304,7 @@ mod tests {
     fn poisson_sources_are_independent() {
         let counts = |index| {
             let mut counts = vec![0.0; 2000];
-            for at in times(&mut source("poisson", index, json!({})), 2_100_000) {
+            for at in times(&mut source(TrafficKind::Poisson, index, None), 2_100_000) {
                 if let Some(count) = counts.get_mut(at as usize - 1) {
                     *count += 1.0;
                 }
@@ -325,7 +324,7 @@ mod tests {
 
     #[test]
     fn a_constant_source_sends_at_its_interval() {
-        assert_eq!(times(&mut source("cbr", 0, json!({})), 3), [1.0, 1.001, 1.002]);
+        assert_eq!(times(&mut source(TrafficKind::Cbr, 0, None), 3), [1.0, 1.001, 1.002]);
     }
 
     /// On for 2.5 ms, off for 7.5 ms: packets at 0, 1 and 2 ms of the first period. Half a millisecond of the third
@@ -341,8 +340,8 @@ mod tests {
     /// The mean rate is duty × rate, even where a period is hardly longer than a packet.
     #[test]
     fn an_on_off_source_sends_at_its_duty_cycle() {
-        let exponential = |mean: f64| json!({"distribution": "exponential", "mean": mean});
-        let pareto = |mean: f64| json!({"distribution": "pareto", "mean": mean, "shape": 1.5, "max": 100.0 * mean});
+        let exponential = |mean: f64| Distribution::Exponential { mean };
+        let pareto = |mean: f64| Distribution::Pareto { mean, shape: 1.5, max: Some(100.0 * mean) };
         let n = 400_000;
         for (on, off, duty, within) in [
             (constant(0.1), constant(0.3), 0.25, 1e-3),
@@ -360,7 +359,7 @@ mod tests {
 
     #[test]
     fn an_on_off_source_stops_at_the_end_of_the_clock() {
-        let mut traffic = on_off(constant(0.001), json!({"distribution": "pareto", "mean": 9e5, "shape": 1.01}));
+        let mut traffic = on_off(constant(0.001), Distribution::Pareto { mean: 9e5, shape: 1.01, max: None });
         let at = times(&mut traffic, 50);
         assert!(!traffic.is_on(), "{at:?}");
     }
