@@ -6,7 +6,7 @@ them is not random. For the others the table shows how far the values lie apart 
 nearest of them comes to the place where the verdict would be another one:
 
 - spread: the largest less the smallest value, beside the tolerance;
-- room: the smallest distance of a value from where its verdict would change, in spreads. Below
+- margin: the smallest distance of a value from where its verdict would change, in spreads. Below
   one, another seed may well change it;
 - single runs: where they lie, for a claim whose values are means.
 
@@ -42,7 +42,7 @@ _ASTRAY = 0.5
 _PARTED = "on both sides of where the verdict changes, and no over_seeds on record says so"
 
 _COLUMNS = (
-    *("claim", "paper", "tolerance", "least", "most", "spread / tolerance", "room"),
+    *("claim", "paper", "tolerance", "least", "most", "spread / tolerance", "margin"),
     *("single runs", "verdict"),
 )
 
@@ -88,7 +88,7 @@ class Row:
         return self.spread / float(self.claim["tolerance"])
 
     @property
-    def room(self) -> float | None:
+    def margin(self) -> float | None:
         """Least distance from where the verdict changes, in spreads.
 
         None where verdicts change, where nothing is random and where there is nothing to compare.
@@ -147,7 +147,7 @@ class Row:
             "least": min(values, default=None),
             "most": max(values, default=None),
             "spread_over_tolerance": self.spread_over_tolerance,
-            "room": self.room,
+            "margin": self.margin,
         }
 
 
@@ -183,7 +183,7 @@ def table(found: Iterable[Row]) -> str:
     """A Markdown table of the random claims, those nearest to another verdict first."""
 
     def order(row: Row) -> tuple[bool, float]:
-        return row.complaint is None, math.inf if row.room is None else row.room
+        return row.complaint is None, math.inf if row.margin is None else row.margin
 
     lines = [f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS)]
     for row in sorted((row for row in found if row.random), key=order):
@@ -201,7 +201,7 @@ def table(found: Iterable[Row]) -> str:
             _number(entry["least"]),
             _number(entry["most"]) + never,
             _number(row.spread_over_tolerance),
-            _number(row.room),
+            _number(row.margin),
             "–" if single is None else f"{single.least:.4g} to {single.most:.4g}",
             verdict,
         ]

@@ -30,7 +30,7 @@ HERE = Path(__file__).resolve().parent
 OUT = HERE.parent.parent / "target" / "ns3"
 
 TOLERANCE = 0.10
-LEAST_LOSSES = 300  # on either side, for a cell to be judged
+MIN_LOSSES = 300  # on either side, for a cell to be judged
 SEEDS = 16  # of Waterfill, each as long as ns-3's one run
 BATCHES = 10  # of ns-3's run, for its standard error
 
@@ -44,11 +44,11 @@ RTTS_S = (0.05, 0.2)
 # Not 200 ms: the two would differ by 250 packet times exactly. The order of events would decide
 # which of two packets is dropped at the full queue, not a law (docs/validation/ns3.md).
 SHARED_RTTS_S = (0.05, 0.2002)
-DELAY_S = 0.001  # of the bottleneck, one way; the rest of the round trip is at the access
-ALONE_BPS = 1e9  # nothing but random loss and the round trip limits a flow
+DELAY_S = 0.001  # of the bottleneck, one way; the rest of the RTT is at the access
+ALONE_BPS = 1e9  # only random loss and the RTT limit a flow
 SHARED_BPS = 20e6  # four flows fill it
 
-# ns-3's settings that are the twin of a law of Waterfill. Its NewReno is by default what Waterfill
+# ns-3 settings that correspond to a law of Waterfill. Its NewReno is by default what Waterfill
 # calls sack: NewReno's window over selective acknowledgements.
 NS3 = {
     "sack": {"law": "newreno", "sack": "true", "recovery": "prr"},
@@ -90,7 +90,7 @@ class Cell:
 
     @property
     def buffer_packets(self) -> int:
-        """One bandwidth-delay product of the longest round trip."""
+        """One bandwidth-delay product of the longest RTT."""
         return round(self.rate_bps * max(self.rtts_s) / 8 / PACKET_BYTES)
 
     @property
@@ -113,7 +113,7 @@ def expected_window(law: str, loss: float, rtt_s: float) -> float:
 
 
 def cells(laws: Iterable[str], losses: int, loss_rates: Sequence[float] = LOSSES) -> list[Cell]:
-    """For each law a flow alone at every round trip and loss, then four on a full link.
+    """For each law a flow alone at every RTT and loss, then four on a full link.
 
     `losses` are the random losses that a flow is to have in its measured time; on a full link at
     the highest rate of loss, below it the queue sees to them.
@@ -135,7 +135,7 @@ class Side:
     """What one simulator measured."""
 
     packets_per_s: list[list[float]]
-    """Packets delivered in order: a row for each sample, a column for each round trip."""
+    """Packets delivered in order: one row per sample, one column per RTT."""
     lost: int
     """Data packets lost at random."""
     dropped: int
@@ -203,7 +203,7 @@ class Pair:
     judged: bool = True
 
     def figures(self) -> list[Figure]:
-        """Throughput, and on a shared link what part of it the flows of each round trip get."""
+        """Throughput, and on a shared link what part of it the flows of each RTT get."""
 
         def throughput(side: Side) -> Estimate:
             return Estimate.of([sum(row) for row in side.packets_per_s])
@@ -239,7 +239,7 @@ class Pair:
         """`within`, `off`, `few losses`, or `shown` for what is not judged."""
         if not self.judged:
             return "shown"
-        if min(self.ns3.losses, self.ours.losses) < LEAST_LOSSES:
+        if min(self.ns3.losses, self.ours.losses) < MIN_LOSSES:
             return "few losses"
         return "within" if abs(figure.ratio_at_equal_loss - 1) <= TOLERANCE else "off"
 
@@ -277,7 +277,7 @@ HEADER = (
 
 
 def by_rtt(cell: Cell, flows: Sequence[float]) -> list[float]:
-    """Sums over the flows of each round trip; flows of one round trip stand together."""
+    """Sums over the flows of each RTT; flows of one RTT are adjacent."""
     n = cell.count
     return [math.fsum(flows[i * n : (i + 1) * n]) for i in range(len(cell.rtts_s))]
 
@@ -352,7 +352,7 @@ def run(command: Sequence[str], text: str = "") -> subprocess.CompletedProcess[s
 
 
 def scenario(cell: Cell, params: Mapping[str, Any]) -> Document:
-    """The cell as a scenario of Waterfill, everything that ns-3 is told said aloud."""
+    """The cell as a scenario of Waterfill, with every option that ns-3 is given written out."""
     start_s, end_s = cell.measure_s
     link = {
         "name": "bottleneck",

@@ -12,7 +12,7 @@
 //   host 0 ──┐
 //   host 1 ──┤ access: no limit to speak of,      bottleneck: rate, delay, queue,
 //     …      ├─ router ───────────────────────────────────────────────────────── sink
-//   host n ──┘ delay that pads the round trip      random loss, forward only
+//   host n ──┘ delay that pads the RTT             random loss, forward only
 //
 // Prints one JSON document. Why each setting is what it is: README.md.
 
@@ -183,7 +183,7 @@ OnCongestionState(Flow* flow,
     }
 }
 
-/// Builds the network; fills `flows` (one is there for each round trip) and connects `counts`.
+/// Builds the network; fills `flows` (one per RTT) and connects `counts`.
 void
 Build(const Options& options, std::vector<std::unique_ptr<Flow>>& flows, Counts& counts)
 {
@@ -318,7 +318,7 @@ main(int argc, char* argv[])
     command.AddValue("law", "newreno, linuxreno or cubic", options.law);
     command.AddValue("recovery", "prr or classic", options.recovery);
     command.AddValue("sack", "selective acknowledgements", options.sack);
-    command.AddValue("rtt", "base round trips in seconds, one a flow", options.rtt_s);
+    command.AddValue("rtt", "base RTTs in seconds, one per flow", options.rtt_s);
     command.AddValue("rate", "bottleneck in bit/s of IP packets", options.rate_bps);
     command.AddValue("delay", "bottleneck's delay one way in seconds", options.delay_s);
     command.AddValue("loss", "probability of a loss, data only", options.loss);

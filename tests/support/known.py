@@ -1,4 +1,4 @@
-"""What the tests of the scenario's rooms share: a literal table of protocols, and the files."""
+"""A literal table of protocols, and paths, for the tests of scenario and network."""
 
 from pathlib import Path
 

@@ -63,7 +63,7 @@ def test_a_flow_alone_is_compared_at_equal_loss(compare, law, factor):
     assert figure.ratio_at_equal_loss == pytest.approx(0.5 * factor)
 
 
-def test_shares_are_of_the_flows_of_one_round_trip(compare):
+def test_shares_are_of_the_flows_of_one_rtt(compare):
     (cell,) = [c for c in compare.cells(["cubic"], 350) if not c.is_alone and c.loss == 1e-3]
     document = {
         "flows": [{"packets_per_s": [r, r]} for r in (30.0, 30.0, 25.0, 15.0)],
@@ -81,15 +81,15 @@ def test_shares_are_of_the_flows_of_one_round_trip(compare):
 
 def test_both_sides_are_told_the_same(compare):
     for cell in compare.cells(compare.NS3, 350):
-        told = dict(a.removeprefix("--").split("=") for a in compare.arguments(cell))
-        rtts_s = [float(rtt_s) for rtt_s in told["rtt"].split(",")]
+        given = dict(a.removeprefix("--").split("=") for a in compare.arguments(cell))
+        rtts_s = [float(rtt_s) for rtt_s in given["rtt"].split(",")]
         assert len(rtts_s) == cell.count * len(cell.rtts_s)
         run = compare.scenario(cell, {})
-        assert f"{float(told['duration'])} s" == run["duration"]
-        assert [f"{float(told['from'])} s", run["duration"]] == run["measure"]
+        assert f"{float(given['duration'])} s" == run["duration"]
+        assert [f"{float(given['from'])} s", run["duration"]] == run["measure"]
         (link,) = run["link"]
-        assert float(told["loss"]) == link["loss"]
-        assert f"{told['buffer']} packets" == link["buffer"]
+        assert float(given["loss"]) == link["loss"]
+        assert f"{given['buffer']} packets" == link["buffer"]
         from_dict(run)  # and Waterfill takes it
 
 

@@ -1,4 +1,4 @@
-"""The comparison of seeds: what is random, how much room it has, and when a verdict changes."""
+"""The comparison of seeds: what is random, how much margin it has, and when a verdict changes."""
 
 from __future__ import annotations
 
@@ -56,25 +56,25 @@ def test_spread_and_room_of_a_value():
     assert found.same
     assert found.spread == pytest.approx(1.5)
     assert found.spread_over_tolerance == pytest.approx(0.75)
-    assert found.room == pytest.approx(1.0 / 1.5)
+    assert found.margin == pytest.approx(1.0 / 1.5)
 
 
 @pytest.mark.parametrize(("relation", "edge"), [("<", 12.0), (">", 8.0)])
 def test_room_of_a_bound_counts_its_tolerance(relation, edge):
     found = row((9.0, 9.5), relation=relation)
     nearest = min(abs(9.0 - edge), abs(9.5 - edge))
-    assert found.room == pytest.approx(nearest / 0.5)
+    assert found.margin == pytest.approx(nearest / 0.5)
 
 
 def test_what_has_no_spread_and_no_room():
     assert not row((3.0, 3.0)).random
-    assert row((3.0, 3.0)).room is None
+    assert row((3.0, 3.0)).margin is None
     never = row((3.0, None))
     assert never.random
-    assert (never.spread, never.room) == (None, None)
-    assert row((3.0, 4.0), paper_value=None, tolerance=None).room is None
+    assert (never.spread, never.margin) == (None, None)
+    assert row((3.0, 4.0), paper_value=None, tolerance=None).margin is None
     assert row((9.0, 9.1), tolerance=0.0).spread_over_tolerance is None
-    assert row((9.0, 13.0), ("reproduced", "differs")).room is None
+    assert row((9.0, 13.0), ("reproduced", "differs")).margin is None
 
 
 def test_the_table_has_what_is_nearest_to_another_verdict_first():
@@ -90,9 +90,9 @@ def test_the_table_has_what_is_nearest_to_another_verdict_first():
     assert order == ["changed", "near", "safe", "never"]
     assert "**1 reproduced, 1 differs**" in lines[2]
     assert "| 8.5 | 10.5 | 1 | 0.25 |" in lines[3]
-    told = seeds.summary(found, range(1, 3))
-    assert told.splitlines()[0].startswith("5 claims, seeds 1 to 2: 4 of them")
-    assert told.splitlines()[1:] == ["p/e/changed: 1 reproduced, 1 differs"]
+    shown = seeds.summary(found, range(1, 3))
+    assert shown.splitlines()[0].startswith("5 claims, seeds 1 to 2: 4 of them")
+    assert shown.splitlines()[1:] == ["p/e/changed: 1 reproduced, 1 differs"]
 
 
 SINGLES = (7.5, 8.5, 9.0, 9.5, 9.0, 8.6)  # two means of three; in 10 ± 2 an edge is at 8
@@ -178,8 +178,8 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     out = tmp_path / "out"
     assert seeds.main(["--seeds", "3", "--json", "-o", str(out)]) == 0
-    told = capsys.readouterr()
-    found = json.loads(told.out)
+    shown = capsys.readouterr()
+    found = json.loads(shown.out)
     assert found == json.loads((out / "seeds.json").read_text())
     (claim,) = found["claims"]
     assert claim["random"]
@@ -188,21 +188,21 @@ def test_seeds_of_a_run_with_losses(tmp_path, monkeypatch, capsys):
     assert claim["least"] == min(claim["measured"]) > 1.0
     assert found["counts"] == {"claims": 1, "random": 1, "changed": 0, "complaints": 0}
     assert claim["singles"] == claim["measured"]
-    assert [f"seed {seed}" in told.err for seed in (1, 2, 3)] == [True] * 3
+    assert [f"seed {seed}" in shown.err for seed in (1, 2, 3)] == [True] * 3
     # Kept: the same again begins no run.
     assert seeds.main(["--seeds", "3", "--json"]) == 0
-    told = capsys.readouterr()
-    assert json.loads(told.out) == found
-    assert "simulated in" not in told.err
+    shown = capsys.readouterr()
+    assert json.loads(shown.out) == found
+    assert "simulated in" not in shown.err
 
     middle = sorted(claim["measured"])[1]
     (root / "paper" / "one" / "claims.toml").write_text(
         f'title = "x"\n{rate("amid", "<", f"{middle}")}'
     )
     assert seeds.main(["paper/one", "--seeds", "3"]) == 1
-    told = capsys.readouterr()
-    assert "1 a verdict that does" in told.out
-    assert "paper/one/amid: " in told.out
+    shown = capsys.readouterr()
+    assert "1 a verdict that does" in shown.out
+    assert "paper/one/amid: " in shown.out
 
 
 @pytest.mark.parametrize("arguments", [["--seeds", "1"], ["no-such-paper"]])

@@ -219,8 +219,8 @@ def _crowd(times: float, slower: int) -> list[Document]:
         for end in (stream.source, stream.sink):
             with on.topology.namespace(end).entered():
                 # Buffers for small windows, not for 500 windows of the whole path.
-                for name, room in (("tcp_rmem", 1 << 21), ("tcp_wmem", 1 << 19)):
-                    _setting(name, f"4096 131072 {room}")
+                for name, default_bytes in (("tcp_rmem", 1 << 21), ("tcp_wmem", 1 << 19)):
+                    _setting(name, f"4096 131072 {default_bytes}")
                 _setting("tcp_notsent_lowat", str(1 << 15))
     started = [process for r in streams(on) for process in _clients(r)]
     seconds = 30 * times

@@ -20,7 +20,7 @@ static long (*skb_load_bytes)(const void *skb, __u32 offset, void *to, __u32 len
 #define KIND_EXPERIMENT 253
 #define KIND_PAPER 42
 #define NOP 1
-#define MOST_OPTIONS 40
+#define MAX_OPTIONS 40
 
 /* Between the network's order of bytes and ours. */
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
@@ -51,7 +51,7 @@ static __attribute__((noinline)) int find(struct __sk_buff *skb, struct option *
 	o->flags = tcp[13];
 	at = o->tcp + TCP_HEADER;
 	end = o->tcp + (tcp[12] >> 4) * 4;
-	for (int i = 0; i < MOST_OPTIONS && at + 1 < end; i++) {
+	for (int i = 0; i < MAX_OPTIONS && at + 1 < end; i++) {
 		if (skb_load_bytes(skb, at, field, sizeof(field)) || field[0] == 0)
 			return 0;
 		if (field[0] == NOP) {

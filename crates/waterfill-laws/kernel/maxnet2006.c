@@ -122,7 +122,7 @@ const struct waterfill_field *waterfill_maxnet2006_source_fields(void)
 		FIELD(maxnet2006_source, start_rate),
 		FIELD(maxnet2006_source, average),
 		FIELD(maxnet2006_source, xi),
-		FIELD(maxnet2006_source, heard),
+		FIELD(maxnet2006_source, price_at),
 		FIELD(maxnet2006_source, updated),
 		FIELD(maxnet2006_source, raised),
 		FIELD(maxnet2006_source, last_price),

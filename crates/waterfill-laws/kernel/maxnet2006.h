@@ -105,7 +105,7 @@ struct maxnet2006_source {
 	__u64 start_rate;  /* bit/s: QSrate */
 	__u64 average;     /* 2^-34 s: q */
 	__s64 xi;          /* 2^-34 */
-	__u64 heard;       /* us: time of the last price */
+	__u64 price_at;    /* us: time of the last price */
 	__u64 updated;     /* us: time of the last step 3 */
 	__u64 raised;      /* us: time of the last step 4 */
 	__u32 last_price;  /* 2^-18 s: lastq */
@@ -340,7 +340,7 @@ static inline void maxnet2006_first_price(const struct maxnet2006_params *p, str
 	s->average = (__u64)code << FIXED_EXTRA_BITS;
 	s->xi = maxnet2006_xi_rest(s->average, p->alpha, base_rtt, p->t);
 	s->last_price = code;
-	s->heard = now;
+	s->price_at = now;
 	s->raised = now;
 	if (s->mode == MAXNET2006_ASKING)
 		s->mode = MAXNET2006_PRICED;
@@ -358,8 +358,8 @@ static inline int maxnet2006_next_price(const struct maxnet2006_params *p, struc
 			s->xi = maxnet2006_compensated(s->xi, s->average, p->alpha, base_rtt, s->base_rtt);
 		s->base_rtt = base_rtt;
 	}
-	s->average = p->average ? maxnet2006_averaged(s->average, price, now - s->heard, base_rtt) : price;
-	s->heard = now;
+	s->average = p->average ? maxnet2006_averaged(s->average, price, now - s->price_at, base_rtt) : price;
+	s->price_at = now;
 	s->acks++;
 	dt = now - s->updated;
 	if (s->acks < p->wnd_update_freq || dt < p->dt)

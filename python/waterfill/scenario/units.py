@@ -147,7 +147,7 @@ class Quantity:
         return replace(self, zero=True)
 
 
-# Times become integer picoseconds in 63 bits; eleven days leave room for sums of times.
+# Times become integer picoseconds in 63 bits; eleven days leave headroom for sums of times.
 MAX_TIME_S = 1e6
 
 RATE = Quantity("a rate", "622 Mbit/s", _RATE_UNITS)

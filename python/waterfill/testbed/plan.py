@@ -293,7 +293,7 @@ class _Planner:
 
     def _room(self, i: int) -> int:
         link = self.directions[i].link
-        # Small packets need more room than their bytes: slot alignment and the Ethernet header.
+        # Small packets need more memory than their bytes: slot alignment and the Ethernet header.
         return round(1.25 * link.rate / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
 
     def _shaper(self, i: int) -> Shaper:
@@ -382,9 +382,9 @@ class _Planner:
         out, into = self._port(source, "eth0"), self._port(first, f"h{source}")
         hold = returning = None
         if pad_s > 0:
-            room = 2 * window + _SLACK_BYTES
-            hold = Hold(f"rtt {name}", pad_s, Faults(), room, None)
-            returning = Hold(f"rtt {name}:back", pad_s, Faults(), room, None)
+            limit_bytes = 2 * window + _SLACK_BYTES
+            hold = Hold(f"rtt {name}", pad_s, Faults(), limit_bytes, None)
+            returning = Hold(f"rtt {name}:back", pad_s, Faults(), limit_bytes, None)
         self.plan.cables.append(Cable(out, into, there=hold, back=returning))
         away, home = self._port(last, f"h{sink}"), self._port(sink, "eth0")
         self.plan.cables.append(Cable(away, home))

@@ -240,9 +240,9 @@ class Topology:
 
 def host_settings(stream: Stream) -> None:
     """Set TCP's options in the calling thread's namespace, for a host of this stream."""
-    room = 2 * stream.window_bytes  # the kernel uses half of a buffer for its own overhead
-    _set("ipv4/tcp_rmem", f"4096 {room} {room}")
-    _set("ipv4/tcp_wmem", f"4096 {room} {room}")
+    buffer_bytes = 2 * stream.window_bytes  # the kernel uses half of a buffer for its own overhead
+    _set("ipv4/tcp_rmem", f"4096 {buffer_bytes} {buffer_bytes}")
+    _set("ipv4/tcp_wmem", f"4096 {buffer_bytes} {buffer_bytes}")
     _set("ipv4/tcp_no_metrics_save", 1)
     _set("ipv4/tcp_timestamps", 1)
     _set("ipv4/tcp_sack", int(stream.sack))

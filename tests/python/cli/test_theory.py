@@ -88,7 +88,7 @@ def test_tuning_returns_parameters_margin_and_certificate(waterfill):
     assert again["implemented"]["alpha_max"] == pytest.approx(document["alpha_max"], rel=1e-6)
 
 
-def test_a_networks_stability_is_lemma_1_of_its_round_trips(waterfill, scenario):
+def test_a_networks_stability_is_lemma_1_of_its_rtts(waterfill, scenario):
     document = waterfill("theory", "stability", scenario, "--json").document
     assert document["rtts_s"] == pytest.approx([0.002, 0.202])
     assert document["stable"] is True

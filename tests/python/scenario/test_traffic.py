@@ -367,7 +367,7 @@ def test_the_example_runs(waterfill):
     # 20 a second of 45 kB: a squared coefficient of variation of some 13 over 300 flows, so a
     # standard deviation of 21 %; three of them.
     assert pages["goodput_bps"] == pytest.approx(20 * 45e3 * 8, rel=0.63)
-    # A handshake of 20 ms, half a round trip of 10 ms, and a packet.
+    # A handshake of 20 ms, half an RTT of 10 ms, and a packet.
     assert answers["flow_completion_ms"]["p50"] > 30
     assert 0 < call["rate_bps"] < 2e6
     (file,) = document["groups"]

@@ -68,15 +68,15 @@ def brute_force(source: str, tau: float, duration: float) -> tuple[np.ndarray, n
     period, trip = round(T_2 / dt), round(tau / dt)
     u, w, v, arrived = 0.01, 0.0, 0.0, 0.0
     factors, rates = [0.0], []
-    heard = 0.0
+    received = 0.0
     for k in range(1, round(duration / dt) + 1):
         late = factors[k - 1 - trip] if k > trip else 0.0
         if source == "continuous":
             u += dt * PAPER.alpha * (late - u)
         elif k % trip == 0:
             weight = sampled.WEIGHTS[source](PAPER.alpha * tau)
-            u += weight * (heard - u)
-            heard = v
+            u += weight * (received - u)
+            received = v
         arrived += u * dt
         w += u * dt
         if k % period == 0:

@@ -62,7 +62,7 @@ def test_margins_agree_with_python_control(name):
 
 @pytest.mark.parametrize(("alpha", "beta", "stable"), [(0.4, 0.226, True), (0.4, 0.6, False)])
 def test_poles_of_a_pade_approximation_agree(alpha, beta, stable):
-    # XCP's loop in units of its round trip, the delay as a rational function of order 8.
+    # XCP's loop in units of its RTT, the delay as a rational function of order 8.
     control = pytest.importorskip("control")
     delay = control.tf(*control.pade(1.0, 8))
     closed = control.feedback(control.tf([alpha, beta], [1, 0, 0]) * delay)

@@ -73,7 +73,7 @@ def test_proposition_2_cuts_where_the_tail_has_the_lines_direction():
 
 
 def test_proposition_2_does_not_hold_as_it_is_worded():
-    """It leaves out round trips below τ′; at τ̄ = 1000 s the tail is back above y = γx at 10 s."""
+    """It leaves out RTTs below τ′; at τ̄ = 1000 s the tail is back above y = γx at 10 s."""
     built = maxnet.construct(PAPER, 1000.0)
     assert not certificate.truncation(PAPER, built).holds
     assert certificate.truncation(FIG_10, maxnet.construct(FIG_10, 3.0)).holds
@@ -95,7 +95,7 @@ def test_lemma_2_on_a_grid():
         values = maxnet.response(PAPER, phi / taus, taus)
         assert np.all(np.diff(np.unwrap(np.angle(values))) < 1e-12)
         assert np.all(np.diff(np.abs(values)) > 0)
-    # 3: of two round trips the longer has the larger |F| where both have the same θ < −π/2.
+    # 3: of two RTTs the longer has the larger |F| where both have the same θ < −π/2.
     for theta in (-1.8, -2.5, -3.1, -4.0):
         sizes = []
         for tau in (0.01, 0.1, 1.0, 10.0):
@@ -119,7 +119,7 @@ def test_the_default_parameters_are_certified(certificates):
     assert printed.certified
     assert real.certified
     assert all(check.holds for proof in (printed, real) for check in proof.checks)
-    # Averaging and the hold cost a good part of the room, but α = 0.66 is within it.
+    # Averaging and the hold cost a good part of the margin, but α = 0.66 is within it.
     assert 0.66 < real.built.alpha_max < printed.built.alpha_max
     # Any one line proves less than Lemma 1 itself allows.
     for proof in (printed, real):

@@ -48,7 +48,7 @@ mirror! {
         start_rate: u64,
         average: u64,
         xi: i64,
-        heard: u64,
+        price_at: u64,
         updated: u64,
         raised: u64,
         last_price: u32,
