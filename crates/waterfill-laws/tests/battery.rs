@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use waterfill_laws::params::{Unit, Value};
-use waterfill_laws::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use waterfill_laws::protocol::{
+    Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending,
+};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
@@ -41,6 +43,12 @@ impl Probe for Finite {
     fn record(&mut self, signal: &'static str, value: f64) {
         assert!(value.is_finite(), "{signal} is {value}");
     }
+}
+
+/// Checks that a source may send a finite amount that is not negative.
+fn check_limit(id: ProtocolId, limit: Limit) {
+    assert!(limit.window.is_none_or(|w| w.as_bytes().is_finite() && w.as_bytes() >= 0.0), "{id:?}: {limit:?}");
+    assert!(limit.pacing.is_none_or(|r| r.as_bps().is_finite() && r.as_bps() >= 0.0), "{id:?}: {limit:?}");
 }
 
 /// Runs a sequence through one protocol and returns all of its output.
@@ -129,8 +137,7 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
             }
         }
         let limit = source.limit();
-        assert!(limit.window.is_none_or(|w| w.as_bytes().is_finite() && w.as_bytes() >= 0.0), "{limit:?}");
-        assert!(limit.pacing.is_none_or(|r| r.as_bps().is_finite() && r.as_bps() >= 0.0), "{limit:?}");
+        check_limit(id, limit);
         source.observe(&mut Finite);
         router.observe(&mut Finite);
         seen.push(format!("{limit:?}"));
@@ -168,6 +175,65 @@ proptest! {
             prop_assert!(bytes.len() >= id.echo_bytes() || id.decode_echo(&bytes).is_none());
         }
     }
+}
+
+/// 64 bytes of words that are NaN, infinite or negative as single-precision numbers; then valid headers (`start`) whose end
+/// is such bytes, for formats with a kind or version in front.
+fn invalid_numbers(start: &[u8]) -> Vec<Vec<u8>> {
+    let words = [0x7f80_0001_u32, 0x7fc0_0000, 0xff80_0000, 0xbf80_0000, 0xffff_ffff];
+    let repeated = words.map(|word| word.to_be_bytes().repeat(16));
+    let ends = repeated.iter().flat_map(|bytes| (1..start.len()).map(|i| [&start[..i], &bytes[..]].concat()));
+    ends.chain(repeated.iter().cloned()).collect()
+}
+
+/// Headers and echoes that decode from such bytes are still numbers, and no such echo breaks a source.
+#[test]
+fn wire_formats_refuse_invalid_numbers() {
+    let packet = Volume::from_bytes(1500.0);
+    let (link, rtt) = (LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO }, 0.01);
+    for &id in ProtocolId::ALL {
+        let params = id.params();
+        let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 };
+        let sending = Sending::new(Instant::ZERO, PacketKind::Data, packet);
+        let mut header = params.source(&connection).stamp(&sending);
+        let mut passing = Passing {
+            now: Instant::ZERO,
+            volume: packet,
+            packets: 1.0,
+            kind: PacketKind::Data,
+            header: Some(&mut header),
+        };
+        params.router(&link).on_arrival(&link, &mut passing);
+        for bytes in invalid_numbers(&header.encode()) {
+            let Some(decoded) = id.decode_header(&bytes) else { continue };
+            assert!(is_equal_to_itself(&decoded), "{}", not_a_number(id, &bytes, &decoded));
+        }
+        let mut receiver = params.receiver();
+        receiver.on_data(&Received { now: Instant::ZERO, kind: PacketKind::Data, header: &header, rtt: None });
+        for bytes in invalid_numbers(&receiver.echo(Instant::ZERO).encode()) {
+            let Some(decoded) = id.decode_echo(&bytes) else { continue };
+            assert!(is_equal_to_itself(&decoded), "{}", not_a_number(id, &bytes, &decoded));
+            let mut source = params.source(&connection);
+            for i in 1..10 {
+                let now = Instant::from_secs(rtt * f64::from(i));
+                source.stamp(&Sending { now, ..sending });
+                let ack = Ack::new(now, &decoded, Duration::from_secs(rtt));
+                source.on_ack(&Ack { acked: packet, in_flight: packet, ..ack });
+                check_limit(id, source.limit());
+                source.observe(&mut Finite);
+            }
+        }
+    }
+}
+
+/// NaN differs from itself; a header or echo with NaN does too.
+#[expect(clippy::eq_op, reason = "this is the property that is tested")]
+fn is_equal_to_itself<T: PartialEq>(decoded: &T) -> bool {
+    decoded == decoded
+}
+
+fn not_a_number(id: ProtocolId, bytes: &[u8], decoded: &impl std::fmt::Debug) -> String {
+    format!("{id:?} decodes {bytes:02x?} to {decoded:?}, which is not equal to itself: decode must return None for NaN")
 }
 
 #[test]
