@@ -137,7 +137,7 @@ pub trait Wire: Copy + Default + std::fmt::Debug + PartialEq {
     const BYTES: usize;
     /// Encodes it into the first [`Wire::BYTES`] bytes of `out`.
     fn encode(&self, out: &mut [u8]);
-    /// Decodes it; `None` if these bytes are not valid.
+    /// Decodes it; `None` if these bytes are not valid: too few, NaN, or a negative rate.
     fn decode(bytes: &[u8]) -> Option<Self>;
 
     /// Whether a field is a sum over packets (XCP's feedback), so that a parcel of fluid carries the sum over its packets.
