@@ -93,6 +93,16 @@ fn listed_equations(text: &str) -> BTreeSet<String> {
     listed.map(|label| label.trim_matches(['[', ']']).to_string()).collect()
 }
 
+/// Whether an equation that the module doc in `place` lists has its tag: a whole tag anywhere, a bare label in the same file
+/// or folder, for other papers have an `eq1` too.
+fn is_tagged(tags: &Tags, place: &str, listed: &str) -> bool {
+    let folder = place.strip_suffix("mod.rs").map_or(place.replace(".rs", "/"), String::from);
+    let is_near = |tagged: &String| tagged.starts_with(place) || tagged.starts_with(&folder);
+    tags.iter().any(|(tag, Places { code, tests })| {
+        tag == listed || (tag.split(':').nth(1) == Some(listed) && code.iter().chain(tests).any(is_near))
+    })
+}
+
 /// All files below `folder` that end in `extension`, as (path from the crate's root, text).
 fn files(folder: &str, extension: &str) -> Vec<(String, String)> {
     fn walk(folder: &Path, extension: &str, found: &mut Vec<PathBuf>) {
@@ -138,12 +148,30 @@ fn every_equation_tag_has_code_and_a_test() {
 #[test]
 fn every_equation_of_a_law_has_its_tag() {
     let tags = all_tags();
-    let is_tag = |listed: &str| tags.keys().any(|tag| tag == listed || tag.split(':').nth(1) == Some(listed));
     let mut missing = Vec::new();
     for (place, text) in files("src/protocols", "rs") {
-        missing.extend(listed_equations(&text).into_iter().filter(|e| !is_tag(e)).map(|e| format!("{place}: {e}")));
+        let listed = listed_equations(&text).into_iter();
+        missing.extend(listed.filter(|e| !is_tagged(&tags, &place, e)).map(|e| format!("{place}: {e}")));
     }
     assert!(missing.is_empty(), "listed under # Law, but no tag: {}", missing.join(", "));
+}
+
+#[test]
+fn a_label_counts_only_in_its_own_protocol() {
+    let mut tags = Tags::new();
+    for place in ["src/protocols/a/router.rs", "src/protocols/b.rs", "src/protocols/ab.rs"] {
+        let label = if place.contains("/a/") { "p-1999:eq1" } else { "q-2001:eq2" };
+        add_rust(&mut tags, place, &format!("/// `[{label}]`\nfn f() {{}}\n"));
+    }
+    for (place, label, expected) in [
+        ("src/protocols/a/mod.rs", "eq1", true),
+        ("src/protocols/a/mod.rs", "eq2", false),
+        ("src/protocols/a/mod.rs", "q-2001:eq2", true),
+        ("src/protocols/b.rs", "eq2", true),
+        ("src/protocols/b.rs", "eq1", false),
+    ] {
+        assert_eq!(is_tagged(&tags, place, label), expected, "{label} in {place}");
+    }
 }
 
 #[test]

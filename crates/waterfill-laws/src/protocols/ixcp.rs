@@ -379,7 +379,7 @@ mod tests {
         assert_eq!((Echo::decode(&out), Echo::decode(&out[..23])), (Some(echo), None));
     }
 
-    /// `[ixcp-2007:eq3]` 96 Mbit/s fill the link, so φ = 0 and h = γ·72: the local flow gains and loses
+    /// `[ixcp-2007:eq1, eq3]` 96 Mbit/s of all packets fill the link, so φ = 0 and h = γ·72: the local flow gains and loses
     /// all of it, the other flow neither.
     #[test]
     fn eq3_shuffles_local_flows_only() {

@@ -119,7 +119,7 @@ mod tests {
         }
     }
 
-    /// `[ixcp-2007:5]` 8 Mbit/s over ten flows and 100 packets each are 8 kbit/s, in 100 ms 100 bytes;
+    /// `[ixcp-2007:eq1, 5]` 8 Mbit/s over ten flows and 100 packets each are 8 kbit/s, in 100 ms 100 bytes;
     /// times N/N_b where the others are bottlenecked upstream, once where they seem to be bottlenecked here.
     #[test]
     fn spare_bandwidth_is_scaled() {
