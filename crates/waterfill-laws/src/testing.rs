@@ -1,6 +1,6 @@
 //! What the unit tests of several laws share.
 
-use crate::protocol::{Connection, LinkView, PacketKind, Protocol, Received, Receiver as _};
+use crate::protocol::{Connection, LinkView, PacketKind, Passing, Protocol, Received, Receiver as _, Router};
 use crate::units::{Instant, Rate, Volume};
 
 /// Asserts that `a` is `b` within `relative` of it.
@@ -18,6 +18,19 @@ pub(crate) const fn link(bps: f64, queue_bytes: f64) -> LinkView {
 pub(crate) const fn connection() -> Connection {
     let (packet, initial_window) = (Volume::from_bytes(1500.0), Volume::from_bytes(15_000.0));
     Connection { weight: 1.0, packet, initial_window, seed: 0 }
+}
+
+/// Passes a data packet of `bytes` through a router on its arrival; returns the header that it leaves with.
+pub(crate) fn pass<P: Protocol>(
+    router: &mut impl Router<P>,
+    link: &LinkView,
+    header: P::Header,
+    bytes: f64,
+) -> P::Header {
+    let (mut header, volume) = (header, Volume::from_bytes(bytes));
+    let (now, kind) = (Instant::ZERO, PacketKind::Data);
+    router.on_arrival(link, &mut Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) });
+    header
 }
 
 /// Returns the echo of `P`'s receiver after data packets with these headers.

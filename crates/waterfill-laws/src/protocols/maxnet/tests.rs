@@ -4,8 +4,8 @@ use super::receiver::averaged;
 use super::router::{price_next, spare_capacity, with_queue};
 use super::source::{Start, clipped, compensated, rate, start_rise, xi_equilibrium, xi_next};
 use super::*;
-use crate::protocol::{Ack, Connection, PacketKind, Passing, Received, Receiver as _, Router as _, Source as _};
-use crate::testing::{close, connection};
+use crate::protocol::{Ack, Connection, PacketKind, Received, Receiver as _, Router as _, Source as _};
+use crate::testing::{self, close, connection};
 use crate::units::{Duration, Instant, Volume};
 
 fn link(bps: f64) -> LinkView {
@@ -162,20 +162,7 @@ fn vi_average_over_one_rtt() {
 #[test]
 fn a_router_raises_prices_and_lowers_start_rates() {
     let mut router = Router::new(&Params::default(), &link(1e9));
-    let pass = |router: &mut Router, price| {
-        let mut header = Header { price };
-        router.on_arrival(
-            &link(1e9),
-            &mut Passing {
-                now: Instant::ZERO,
-                volume: Volume::from_bytes(1500.0),
-                packets: 1.0,
-                kind: PacketKind::Data,
-                header: Some(&mut header),
-            },
-        );
-        header.price
-    };
+    let pass = |router: &mut Router, price| pass(router, 1500.0, price);
     let p_min = quantise(0.4 * 1e6_f64.ln());
     assert_eq!(pass(&mut router, Field::Price(0)), Field::Price(p_min));
     assert_eq!(pass(&mut router, Field::Price(p_min + 1)), Field::Price(p_min + 1));
@@ -200,12 +187,7 @@ fn a_router_that_promises_grants_the_spare_capacity_once() {
 }
 
 fn pass(router: &mut Router, bytes: f64, price: Field) -> Field {
-    let mut header = Header { price };
-    let volume = Volume::from_bytes(bytes);
-    let passing =
-        &mut Passing { now: Instant::ZERO, volume, packets: 1.0, kind: PacketKind::Data, header: Some(&mut header) };
-    router.on_arrival(&link(1e9), passing);
-    header.price
+    testing::pass::<MaxNet>(router, &link(1e9), Header { price }, bytes).price
 }
 
 /// Fig. 3 over two intervals, with a queue and a target of the link's own; then the start rate.

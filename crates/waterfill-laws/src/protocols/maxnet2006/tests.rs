@@ -4,9 +4,9 @@ use super::router::granted;
 use super::source::{compensated, rises_slowly, xi_next};
 use super::*;
 use crate::arithmetic::Arithmetic;
-use crate::protocol::{Ack, Passing, Probe, Router as _, Source as _};
+use crate::protocol::{Ack, Probe, Router as _, Source as _};
 use crate::protocols::maxnet::{demand_inverse, quantise, rate, real, xi_equilibrium};
-use crate::testing::{close, connection, echo_after};
+use crate::testing::{close, connection, echo_after, pass};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 const GIGABIT: Rate = Rate::from_bps(1e9);
@@ -19,15 +19,7 @@ fn eq11_p_min_of_one_gigabit() {
     for arithmetic in [Arithmetic::Real, Arithmetic::Kernel] {
         let params = Params { arithmetic, ..Params::default() };
         let mut router = Router::new(&params, &link);
-        let mut header = Header::default();
-        let mut passing = Passing {
-            now: Instant::ZERO,
-            volume: Volume::from_bytes(1500.0),
-            packets: 1.0,
-            kind: PacketKind::Data,
-            header: Some(&mut header),
-        };
-        router.on_arrival(&link, &mut passing);
+        let header = pass::<MaxNet2006>(&mut router, &link, Header::default(), 1500.0);
         assert_eq!(header.price, Field::Price(181_083));
     }
 }

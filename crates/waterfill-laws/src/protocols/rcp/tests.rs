@@ -1,6 +1,6 @@
 //! Tests: equations by hand, the header on the wire, the law by calls.
 
-use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Sending, Wire};
+use crate::protocol::{Ack, Connection, Limit, LinkView, Sending, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Average, Params};
@@ -9,7 +9,7 @@ use super::source::Source;
 use super::{Echo, HEADER_BYTES, Header, Rcp, WireRate};
 use crate::params::Params as _;
 use crate::protocol::{PacketKind, Router as _, Source as _};
-use crate::testing::{close, connection, echo_after};
+use crate::testing::{self, close, connection, echo_after};
 
 fn bps(rate: f64) -> Rate {
     Rate::from_bps(rate)
@@ -62,18 +62,7 @@ fn header_on_the_wire() {
 }
 
 fn pass(router: &mut Router, rate: WireRate, rtt_us: u32, bytes: f64) -> WireRate {
-    let mut header = Header { rate, rtt_us };
-    router.on_arrival(
-        &link(0.0),
-        &mut Passing {
-            now: Instant::ZERO,
-            volume: Volume::from_bytes(bytes),
-            packets: 1.0,
-            kind: PacketKind::Data,
-            header: Some(&mut header),
-        },
-    );
-    header.rate
+    testing::pass::<Rcp>(router, &link(0.0), Header { rate, rtt_us }, bytes).rate
 }
 
 /// `[rcp-2006:path]`
