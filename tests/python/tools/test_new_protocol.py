@@ -94,5 +94,6 @@ def test_it_compiles_and_one_test_fails():
         text=True,
     )
     assert "test protocols::foo::tests::eq1_rate_step ... FAILED" in ran.stdout
-    assert "0 passed; 1 failed" in ran.stdout
+    assert "test protocols::foo::tests::a_router_lowers_the_header_to_its_rate ... ok" in ran.stdout
+    assert "1 passed; 1 failed" in ran.stdout
     assert "write the paper's equations and symbols into the module doc" in ran.stdout
