@@ -2,8 +2,9 @@
 
     make new-protocol NAME=foo
 
-The file compiles, passes what every protocol must pass, and has one equation test that fails and
-says what to do next. A name that cannot be used is one line, exit code 2, and changes nothing.
+The file compiles, passes what every protocol must pass, and has two tests: the router's passes, the
+equation's fails and says what to do next. A name that cannot be used is one line, exit code 2, and
+changes nothing.
 """
 
 from __future__ import annotations
