@@ -1,18 +1,19 @@
-"""`make seeds`: does a verdict hang on the seed, and how wide is a tolerance beside the spread?
+"""Repeat the papers' verdicts with other seeds: `make seeds`.
 
-Every experiment runs once for each seed, from 1 on; one that takes a mean over several seeds
-(`seeds` in its claims.toml) runs so often for each. A claim whose value is the same for all of
-them is not random. For the others the table shows how far the values lie apart and how near the
-nearest of them comes to the place where the verdict would be another one:
+    python -m validation.seeds [--seeds N] [--short] [--json] [-o DIR] [PAPER[/EXPERIMENT] …]
 
-- spread: the largest less the smallest value, beside the tolerance;
-- margin: the smallest distance of a value from where its verdict would change, in spreads. Below
-  one, another seed may well change it;
-- single runs: where they lie, for a claim whose values are means.
+Every experiment runs once per seed, from seed 1 on. An experiment that takes means over several
+seeds (`seeds` in its claims.toml) runs that many times per seed. A claim with the same value for
+all seeds is not random. For the others the table shows
 
-Runs are kept (`waterfill.runs.cache`), so that an interrupted table goes on where it was. It
-exits with 1 when a verdict changes from seed to seed, when single runs lie on both sides of a
-tolerance's edge and the claim has no `over_seeds`, and when they lie elsewhere than it says.
+- spread / tolerance: the largest value less the smallest, over the tolerance;
+- margin / spread: the smallest distance of a value from a tolerance boundary, over the spread.
+  Below 1, another seed may well change the verdict;
+- single runs: their range, for a claim whose values are means.
+
+Runs are kept in the cache (`waterfill.runs.cache`), so an interrupted table continues. Exits with 1
+if a verdict depends on the seed, if single runs fall on both sides of a tolerance boundary and the
+claim has no `over_seeds`, or if that record is wrong.
 """
 
 from __future__ import annotations
@@ -27,42 +28,37 @@ from pathlib import Path
 from waterfill.cli.live import LiveList
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
-from waterfill.papers.claims.chance import OverSeeds
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.verdict import edges
+from waterfill.papers.claims.schema import OverSeeds
+from waterfill.papers.claims.verdict import Judged, Statement
 from waterfill.papers.reproduce import Reproduction, reproduce
 from waterfill.runs.result import Document, make_directory, to_json, write_text
 
 SEEDS = 5
-INTERRUPTED = 130  # as `waterfill reproduce` after Ctrl-C
+INTERRUPTED = 130  # the exit code of `waterfill reproduce` after Ctrl-C
 
-# Another sample's extremes differ by chance: by this share of the range on record they may.
-_ASTRAY = 0.5
+# The extremes of another sample are random: they may differ by this fraction of the recorded range.
+_RANGE_TOLERANCE = 0.5
 
-_PARTED = "on both sides of where the verdict changes, and no over_seeds on record says so"
+_UNRECORDED = "on both sides of a tolerance boundary, and no over_seeds on record says so"
 
 _COLUMNS = (
-    *("claim", "paper", "tolerance", "least", "most", "spread / tolerance", "margin"),
-    *("single runs", "verdict"),
+    *("claim", "paper", "tolerance", "minimum", "maximum", "spread / tolerance"),
+    *("margin / spread", "single runs", "verdict"),
 )
 
 
 @dataclass(frozen=True)
 class Row:
-    """One claim over all seeds; `measured` and `verdicts` in their order, None not measured.
+    """One claim over all seeds; `measured` and `verdicts` in the seeds' order, None not measured.
 
-    `singles` are the values of all runs, where a value measured is a mean over several.
+    `singles` are the values of all runs, if the measured values are means.
     """
 
-    claim: Document
+    claim: Statement
     measured: tuple[float | None, ...]
     verdicts: tuple[str, ...]
     singles: tuple[float | None, ...] = ()
-
-    @property
-    def path(self) -> str:
-        """PAPER/EXPERIMENT/CLAIM."""
-        return f"{self.claim['paper']}/{self.claim['experiment']}/{self.claim['id']}"
 
     @property
     def same(self) -> bool:
@@ -71,37 +67,38 @@ class Row:
 
     @property
     def random(self) -> bool:
-        """Whether the seed matters to the value at all."""
+        """Whether the value depends on the seed."""
         return len(set(self.measured)) > 1
 
     @property
     def spread(self) -> float | None:
-        """Largest less smallest value, in the claim's unit; None where a seed has none."""
+        """Largest less smallest value, in the claim's unit; None if a seed has no value."""
         values = [value for value in self.measured if value is not None]
         return max(values) - min(values) if len(values) == len(self.measured) else None
 
     @property
     def spread_over_tolerance(self) -> float | None:
-        """None without a spread or without a tolerance."""
-        if self.spread is None or not self.claim["tolerance"]:
+        """Spread over tolerance; None without one of them."""
+        if self.spread is None or not self.claim.tolerance:
             return None
-        return self.spread / float(self.claim["tolerance"])
+        return self.spread / float(self.claim.tolerance)
 
     @property
     def margin(self) -> float | None:
-        """Least distance from where the verdict changes, in spreads.
+        """Smallest distance of a value from a tolerance boundary, in spreads.
 
-        None where verdicts change, where nothing is random and where there is nothing to compare.
+        None if verdicts change, if nothing is random, or if there is no boundary.
         """
-        if not self.same or not self.spread or not self._edges:
+        boundaries = self.claim.boundaries
+        if not self.same or not self.spread or not boundaries:
             return None
         values = [measured for measured in self.measured if measured is not None]
-        least = min(abs(measured - edge) for measured in values for edge in self._edges)
-        return float(least) / self.spread
+        smallest = min(abs(value - boundary) for value in values for boundary in boundaries)
+        return float(smallest) / self.spread
 
     @property
     def single_runs(self) -> OverSeeds | None:
-        """Where single runs lie; None where values are of one run, or one has none."""
+        """The range of single runs; None if values are of one run, or one has no value."""
         values = [value for value in self.singles if value is not None]
         if len(self.singles) == len(self.measured) or len(values) < max(2, len(self.singles)):
             return None
@@ -109,35 +106,36 @@ class Row:
 
     @property
     def complaint(self) -> str | None:
-        """What is wrong with the verdicts or with what is on record of single runs."""
+        """What is wrong with the verdicts or with the recorded range; None if nothing."""
         if not self.same:
             return _tally(self.verdicts)
-        found, record = self.single_runs, self.claim["over_seeds"]
+        found, record = self.single_runs, self.claim.over_seeds
         if found is None:
             return None
-        lie = f"single runs lie from {found.least:.4g} to {found.most:.4g}"
+        span = f"single runs are from {found.least:.4g} to {found.most:.4g}"
         if record is None:
-            return f"{lie}, {_PARTED}" if found.parted_by(self._edges) else None
-        slack = _ASTRAY * (record["most"] - record["least"])
-        off = [found.least - record["least"], found.most - record["most"]]
+            return f"{span}, {_UNRECORDED}" if found.spans(self.claim.boundaries) else None
+        tolerance = _RANGE_TOLERANCE * (record.most - record.least)
+        off = [found.least - record.least, found.most - record.most]
         # Fewer runs than the record's need not reach as far.
-        off = off if found.runs >= record["runs"] else [min(off[0], 0.0), max(off[1], 0.0)]
-        if max(map(abs, off)) <= slack:
+        off = off if found.runs >= record.runs else [min(off[0], 0.0), max(off[1], 0.0)]
+        if max(map(abs, off)) <= tolerance:
             return None
-        return f"{lie}, on record is {record['least']:.4g} to {record['most']:.4g}"
-
-    @property
-    def _edges(self) -> tuple[float, ...]:
-        value = self.claim["paper_value"]
-        if value is None:
-            return ()
-        return edges(self.claim["relation"], value, self.claim["tolerance"])
+        return f"{span}, on record is {record.least:.4g} to {record.most:.4g}"
 
     def document(self) -> Document:
-        """The claim's entry in the document of `--json`."""
-        keys = ("id", "paper", "experiment", "relation", "paper_value", "tolerance", "unit")
+        """Return the claim's entry in the document of `--json`."""
+        claim = self.claim
         values = [value for value in self.measured if value is not None]
-        return {key: self.claim[key] for key in (*keys, "expect")} | {
+        return {
+            "id": claim.id,
+            "paper": claim.paper,
+            "experiment": claim.experiment,
+            "relation": claim.relation,
+            "paper_value": claim.paper_value,
+            "tolerance": claim.tolerance,
+            "unit": claim.unit,
+            "expect": claim.expect,
             "measured": list(self.measured),
             "verdicts": list(self.verdicts),
             "same": self.same,
@@ -147,18 +145,18 @@ class Row:
             "least": min(values, default=None),
             "most": max(values, default=None),
             "spread_over_tolerance": self.spread_over_tolerance,
-            "margin": self.margin,
+            "room": self.margin,
         }
 
 
-def rows(judged: Sequence[Mapping[str, Sequence[Document]]]) -> list[Row]:
-    """One row a claim, from what each seed gave: {experiment: its claims as judged}."""
+def rows(judged: Sequence[Mapping[str, Sequence[Judged]]]) -> list[Row]:
+    """Return one row per claim from what each seed gave, {experiment: its judged claims}."""
     return [
         Row(
             claim,
-            tuple(seed[path][number]["measured"] for seed in judged),
-            tuple(seed[path][number]["verdict"] for seed in judged),
-            tuple(value for seed in judged for value in seed[path][number]["values"]),
+            tuple(seed[path][number].measured for seed in judged),
+            tuple(seed[path][number].verdict for seed in judged),
+            tuple(value for seed in judged for value in seed[path][number].values),
         )
         for path, listed in judged[0].items()
         for number, claim in enumerate(listed)
@@ -166,7 +164,7 @@ def rows(judged: Sequence[Mapping[str, Sequence[Document]]]) -> list[Row]:
 
 
 def document(found: Sequence[Row], seeds: Sequence[int]) -> Document:
-    """{"seeds": …, "claims": […], "counts": {"claims", "random", "changed", "complaints"}}."""
+    """Return {"seeds", "claims", "counts": {"claims", "random", "changed", "complaints"}}."""
     return {
         "seeds": list(seeds),
         "claims": [row.document() for row in found],
@@ -180,26 +178,27 @@ def document(found: Sequence[Row], seeds: Sequence[int]) -> Document:
 
 
 def table(found: Iterable[Row]) -> str:
-    """A Markdown table of the random claims, those nearest to another verdict first."""
+    """Return a Markdown table of the random claims, the smallest margins first."""
 
     def order(row: Row) -> tuple[bool, float]:
         return row.complaint is None, math.inf if row.margin is None else row.margin
 
     lines = [f"| {' | '.join(_COLUMNS)} |", "|" + "---|" * len(_COLUMNS)]
     for row in sorted((row for row in found if row.random), key=order):
-        claim, entry = row.claim, row.document()
-        sign = "" if claim["relation"] == "=" else f"{claim['relation']} "
-        unit = "" if claim["unit"] in (None, "ratio") else f" {claim['unit']}"
-        paper = "–" if claim["paper_value"] is None else f"{sign}{claim['paper_value']:.4g}{unit}"
+        claim = row.claim
+        values = [value for value in row.measured if value is not None]
+        sign = "" if claim.relation == "=" else f"{claim.relation} "
+        unit = "" if claim.unit in (None, "ratio") else f" {claim.unit}"
+        paper = "–" if claim.paper_value is None else f"{sign}{claim.paper_value:.4g}{unit}"
         verdict = row.verdicts[0] if row.same else f"**{_tally(row.verdicts)}**"
-        never = " (or never)" if row.spread is None and entry["most"] is not None else ""
+        never = " (or never)" if row.spread is None and values else ""
         single = row.single_runs
         cells = [
-            row.path,
+            claim.path,
             paper,
-            _number(claim["tolerance"]),
-            _number(entry["least"]),
-            _number(entry["most"]) + never,
+            _number(claim.tolerance),
+            _number(min(values, default=None)),
+            _number(max(values, default=None)) + never,
             _number(row.spread_over_tolerance),
             _number(row.margin),
             "–" if single is None else f"{single.least:.4g} to {single.most:.4g}",
@@ -218,20 +217,21 @@ def _tally(verdicts: Sequence[str]) -> str:
 
 
 def summary(found: Sequence[Row], seeds: Sequence[int]) -> str:
-    """How many claims there are, how many are random, and what is wrong with which."""
-    counts = document(found, seeds)["counts"]
-    wrong = [f"{row.path}: {row.complaint}" for row in found if row.complaint is not None]
+    """Return how many claims there are, how many are random, and every complaint."""
+    random = sum(row.random for row in found)
+    changed = sum(not row.same for row in found)
     head = (
-        f"{counts['claims']} claims, seeds {seeds[0]} to {seeds[-1]}: {counts['random']} of them "
-        f"have a value that depends on the seed, {counts['changed']} a verdict that does"
+        f"{len(found)} claims, seeds {seeds[0]} to {seeds[-1]}: {random} of them have a value "
+        f"that depends on the seed, {changed} a verdict that does"
     )
+    wrong = [f"{row.claim.path}: {row.complaint}" for row in found if row.complaint is not None]
     return "\n".join([head, *wrong])
 
 
 def judge(
     chosen: Sequence[Experiment], seeds: Sequence[int], short: bool = False
-) -> list[dict[str, list[Document]]] | None:
-    """What each seed gives, {experiment: its claims as judged}; None after Ctrl-C."""
+) -> list[dict[str, list[Judged]]] | None:
+    """Return what each seed gives, {experiment: its judged claims}; None after Ctrl-C."""
     found = []
     for seed in seeds:
         print(f"seed {seed}", file=sys.stderr, flush=True)
@@ -245,8 +245,8 @@ def judge(
 def _judge_one(chosen: Sequence[Experiment], seed: int, short: bool) -> Reproduction:
     with LiveList(len(chosen)) as live:
 
-        def done(experiment: Experiment, judged: list[Document], _: list[Path]) -> None:
-            live.done(experiment.path, judged)
+        def done(experiment: Experiment, judged: list[Judged], _: list[Path]) -> None:
+            live.done(experiment.path, [claim.verdict for claim in judged])
 
         return reproduce(
             chosen,
@@ -260,18 +260,18 @@ def _judge_one(chosen: Sequence[Experiment], seed: int, short: bool) -> Reproduc
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; exit 0 when nothing is to be complained of, else 1."""
+    """Run the command; return 0 if there is no complaint, else 1."""
     parser = argparse.ArgumentParser(prog="python -m validation.seeds", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("names", nargs="*", metavar="PAPER[/EXPERIMENT]", help="all by default")
-    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="1 to N")
+    parser.add_argument("names", nargs="*", metavar="PAPER[/EXPERIMENT]", help="default: all")
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="use seeds 1 to N")
     parser.add_argument("--short", action="store_true", help="shorter runs of fewer points")
-    parser.add_argument("--json", action="store_true", help="one JSON document")
-    parser.add_argument("-o", metavar="DIR", type=Path, help="writes seeds.json and seeds.md there")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/seeds.json and seeds.md")
     options = parser.parse_args(arguments)
     try:
         if options.seeds < 2:
-            expected = f"expected 2 or more, there is nothing to compare in {options.seeds}"
+            expected = f"expected 2 or more seeds to compare, got {options.seeds}"
             raise InputError("command line", "--seeds", expected)
         known = loading.experiments()
         chosen = loading.select(options.names, known) if options.names else known

@@ -1,4 +1,4 @@
-"""The comparison of seeds: what is random, how much margin it has, and when a verdict changes."""
+"""The comparison of seeds: what is random, its margin, and when a verdict changes."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ import pytest
 from validation import seeds
 from waterfill.cli.live import LiveList
 from waterfill.papers.claims import loading
+from waterfill.papers.claims.schema import OverSeeds
+from waterfill.papers.claims.verdict import Statement
 from waterfill.runs.progress import Tick
 
 SCENARIO = """
@@ -41,16 +43,19 @@ expect = "reproduced"
 
 
 def row(measured: tuple[float | None, ...], verdicts: tuple[str, ...] = (), **claim: Any):
+    record = claim.pop("over_seeds", None)
     entry = {
         **{"paper": "p", "experiment": "e", "id": "c", "unit": "s", "expect": "reproduced"},
-        **{"relation": "=", "paper_value": 10.0, "tolerance": 2.0, "over_seeds": None},
+        **{"relation": "=", "paper_value": 10.0, "tolerance": 2.0, "source": "§1"},
+        **{"statement": "s", "why": None},
+        **{"over_seeds": None if record is None else OverSeeds(**record)},
         **claim,
     }
-    return seeds.Row(entry, measured, verdicts or ("reproduced",) * len(measured))
+    return seeds.Row(Statement(**entry), measured, verdicts or ("reproduced",) * len(measured))
 
 
-def test_spread_and_room_of_a_value():
-    """9 to 10.5 in 10 ± 2: a spread of 1.5, and 1 from 9 to the edge at 8."""
+def test_spread_and_margin_of_a_value():
+    """9 to 10.5 in 10 ± 2: a spread of 1.5, and 1 from 9 to the boundary at 8."""
     found = row((9.0, 10.5, 10.0))
     assert found.random
     assert found.same
@@ -60,13 +65,13 @@ def test_spread_and_room_of_a_value():
 
 
 @pytest.mark.parametrize(("relation", "edge"), [("<", 12.0), (">", 8.0)])
-def test_room_of_a_bound_counts_its_tolerance(relation, edge):
+def test_margin_of_a_bound_includes_its_tolerance(relation, edge):
     found = row((9.0, 9.5), relation=relation)
     nearest = min(abs(9.0 - edge), abs(9.5 - edge))
     assert found.margin == pytest.approx(nearest / 0.5)
 
 
-def test_what_has_no_spread_and_no_room():
+def test_what_has_no_spread_and_no_margin():
     assert not row((3.0, 3.0)).random
     assert row((3.0, 3.0)).margin is None
     never = row((3.0, None))
@@ -77,7 +82,7 @@ def test_what_has_no_spread_and_no_room():
     assert row((9.0, 13.0), ("reproduced", "differs")).margin is None
 
 
-def test_the_table_has_what_is_nearest_to_another_verdict_first():
+def test_the_table_starts_with_the_smallest_margins():
     found = [
         row((9.9, 10.0), id="safe"),
         row((8.5, 10.5), id="near"),
@@ -90,12 +95,12 @@ def test_the_table_has_what_is_nearest_to_another_verdict_first():
     assert order == ["changed", "near", "safe", "never"]
     assert "**1 reproduced, 1 differs**" in lines[2]
     assert "| 8.5 | 10.5 | 1 | 0.25 |" in lines[3]
-    shown = seeds.summary(found, range(1, 3))
-    assert shown.splitlines()[0].startswith("5 claims, seeds 1 to 2: 4 of them")
-    assert shown.splitlines()[1:] == ["p/e/changed: 1 reproduced, 1 differs"]
+    text = seeds.summary(found, range(1, 3))
+    assert text.splitlines()[0].startswith("5 claims, seeds 1 to 2: 4 of them")
+    assert text.splitlines()[1:] == ["p/e/changed: 1 reproduced, 1 differs"]
 
 
-SINGLES = (7.5, 8.5, 9.0, 9.5, 9.0, 8.6)  # two means of three; in 10 ± 2 an edge is at 8
+SINGLES = (7.5, 8.5, 9.0, 9.5, 9.0, 8.6)  # two means of three; 10 ± 2 has a boundary at 8
 
 
 def means(singles: tuple[float | None, ...] = SINGLES, **claim: Any) -> seeds.Row:
@@ -103,12 +108,12 @@ def means(singles: tuple[float | None, ...] = SINGLES, **claim: Any) -> seeds.Ro
     return seeds.Row(entry.claim, entry.measured, entry.verdicts, singles)
 
 
-def test_single_runs_on_both_sides_are_complained_of_unless_on_record():
+def test_single_runs_on_both_sides_are_a_complaint_unless_recorded():
     assert "7.5 to 9.5, on both sides" in str(means().complaint)
     record = {"runs": 6, "least": 7.5, "most": 9.5}
     assert means(over_seeds=record).complaint is None
     assert means((8.5, *SINGLES[1:])).complaint is None
-    assert row((7.5, 9.5)).complaint is None  # one run a seed: the verdicts themselves say it
+    assert row((7.5, 9.5)).complaint is None  # one run per seed: the verdicts show it
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,7 @@ def test_single_runs_on_both_sides_are_complained_of_unless_on_record():
         ({"runs": 60, "least": 9.0, "most": 9.5}, True),
     ],
 )
-def test_single_runs_that_are_not_where_the_record_says(record, complaint):
+def test_single_runs_outside_the_record_are_a_complaint(record, complaint):
     found = means(over_seeds=record)
     assert (found.complaint is not None) == complaint
     if complaint:
@@ -129,13 +134,13 @@ def test_single_runs_that_are_not_where_the_record_says(record, complaint):
         assert seeds.document([found], range(1, 3))["counts"]["complaints"] == 1
 
 
-def test_the_table_says_where_single_runs_lie():
+def test_the_table_has_the_range_of_single_runs():
     assert "| 7.5 to 9.5 |" in seeds.table([means()])
     assert means((None, *SINGLES[1:])).single_runs is None
 
 
 def test_an_experiment_of_several_seeds(tmp_path, monkeypatch, capsys):
-    """Six runs for two seeds; an edge amid them is complained of until it is on record."""
+    """Six runs for two seeds; a boundary among them is a complaint until it is recorded."""
     root = written(tmp_path, rate("mean", ">", "1.0"))
     monkeypatch.setattr(loading, "papers_folder", lambda: root)
     file = root / "paper" / "one" / "claims.toml"
@@ -219,13 +224,13 @@ def ticks(live: LiveList, run: str) -> None:
     live.show(run, Tick(2.0, 2.0, 40, 0.4))
 
 
-def test_plain_lines_say_what_has_begun_and_what_is_done(capsys):
+def test_plain_lines_report_started_and_finished_runs(capsys):
     with LiveList(2) as live:
         live.planned({"p/a x": "p/a", "p/a y": "p/a"}, 3)
         live.show("p/a x", Tick(0.5, 2.0, 10, 0.1))
         ticks(live, "p/a y")
         live.show("p/a x", Tick(2.0, 2.0, 40, 0.4))
-        live.done("p/a", [{"verdict": "differs"}, {"verdict": "differs"}])
+        live.done("p/a", ["differs", "differs"])
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "2 experiments, 2 runs to do, 3 from the cache"
     assert lines[1:3] == ["started p/a x", "started p/a y"]
@@ -235,16 +240,16 @@ def test_plain_lines_say_what_has_begun_and_what_is_done(capsys):
     assert lines[5:] == ["finished p/a: 2 differs (1 of 2 experiments)"]
 
 
-def test_one_run_leaves_its_closing_line_alone(capsys):
+def test_a_single_run_prints_only_its_closing_line(capsys):
     with LiveList(1) as live:
         live.planned({"p/a": "p/a"}, 0)
         ticks(live, "p/a")
-        live.done("p/a", [{"verdict": "reproduced"}])
+        live.done("p/a", ["reproduced"])
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("p/a: simulated 2 s in 0.4 s")
 
 
-def test_a_terminal_shows_what_is_under_way_and_what_is_done():
+def test_a_terminal_shows_runs_in_progress_and_finished_ones():
     code = """
 from waterfill.cli.live import LiveList
 from waterfill.runs.progress import Tick
@@ -253,7 +258,7 @@ with LiveList(2) as live:
     live.show("p/a x", Tick(0.5, 2.0, 10, 0.1))
     live.show("p/b", Tick(1.0, 2.0, 10, 0.1))
     live.show("p/b", Tick(2.0, 2.0, 10, 0.1))
-    live.done("p/b", [{"verdict": "reproduced"}])
+    live.done("p/b", ["reproduced"])
     live._progress.refresh()
 """
     leader, follower = pty.openpty()

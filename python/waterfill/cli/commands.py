@@ -22,7 +22,7 @@ from waterfill.errors import InputError, RunError, one_line
 if TYPE_CHECKING:
     from waterfill.contract.summary import Summary
     from waterfill.papers.claims.experiment import Experiment
-    from waterfill.runs.result import Document
+    from waterfill.papers.claims.verdict import Judged
 
 # Commands import what they need themselves, so that --help starts quickly.
 app = typer.Typer(
@@ -283,9 +283,9 @@ def reproduce(
     """
     from waterfill.cli import tables
     from waterfill.cli.live import LiveList
+    from waterfill.papers import output as written
     from waterfill.papers import report
-    from waterfill.papers.claims import loading, verdict
-    from waterfill.papers.claims.experiment import claim_list
+    from waterfill.papers.claims import loading
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.runs.result import make_directory
 
@@ -297,14 +297,14 @@ def reproduce(
     chosen = loading.select(names, known) if names and not every else known
     if listing:
         lines = [f"{e.path}/{c.id}  {c.statement}" for e in chosen for c in e.claims]
-        print_json(claim_list(chosen)) if json else print_text("\n".join(lines))
+        print_json(written.claim_list(chosen)) if json else print_text("\n".join(lines))
         return
     alone = len(chosen) == 1 and names == [chosen[0].path]
     flat, base = alone and output is not None, output or Path("out")
     folders = {e.path: make_directory(base if flat else base / e.path) for e in chosen}
 
-    def finished(experiment: Experiment, judged: list[Document], figures: list[Path]) -> None:
-        live.done(experiment.path, judged)
+    def finished(experiment: Experiment, judged: list[Judged], figures: list[Path]) -> None:
+        live.done(experiment.path, [claim.verdict for claim in judged])
         if not json:
             show(*tables.claims(f"{experiment.path}: {experiment.title}", judged))
             for figure in figures:
@@ -323,7 +323,7 @@ def reproduce(
             done=finished,
         )
     judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
-    document = verdict.document(judged)
+    document = written.document(judged)
     if json and not (found.interrupted and not judged):
         print_json(document)
     elif judged:
@@ -355,12 +355,11 @@ def report(
         print_text(f"written to {path}")
 
 
-def _unexpected(judged: list[Document]) -> bool:
+def _unexpected(judged: list[Judged]) -> bool:
     """Print the claims without their expected verdict; return whether there are any."""
-    changed = [claim for claim in judged if claim["verdict"] != claim["expect"]]
+    changed = [claim for claim in judged if claim.verdict != claim.expect]
     for claim in changed:
-        path = f"{claim['paper']}/{claim['experiment']}/{claim['id']}"
-        print(f"{path}: {claim['verdict']}, expected {claim['expect']}", file=sys.stderr)
+        print(f"{claim.path}: {claim.verdict}, expected {claim.expect}", file=sys.stderr)
     return bool(changed)
 
 

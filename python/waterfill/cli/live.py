@@ -14,7 +14,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from waterfill.runs.progress import Tick, closing_line
-from waterfill.runs.result import Document
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -80,15 +79,15 @@ class LiveList:
             if ended:
                 self._end(run, tick)
 
-    def done(self, path: str, judged: Iterable[Document]) -> None:
-        """Report a finished experiment and its verdicts."""
+    def done(self, path: str, verdicts: Iterable[str]) -> None:
+        """Report a finished experiment and its claims' verdicts."""
         with self._lock:
             self._experiments_done += 1
             if self._experiments > 1:
-                counts = Counter(claim["verdict"] for claim in judged)
-                verdicts = ", ".join(f"{number} {verdict}" for verdict, number in counts.items())
+                counts = Counter(verdicts).items()
+                tally = ", ".join(f"{number} {verdict}" for verdict, number in counts)
                 place = f"{self._experiments_done} of {self._experiments} experiments"
-                self._print(f"finished {path}: {verdicts} ({place})")
+                self._print(f"finished {path}: {tally} ({place})")
             self._count_up()
 
     def __exit__(

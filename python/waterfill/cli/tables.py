@@ -20,6 +20,7 @@ from waterfill.contract.summary import (
 )
 from waterfill.errors import one_line
 from waterfill.papers.claims.text import measured_value, paper_value, remark
+from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.result import Document
 
 if TYPE_CHECKING:
@@ -334,7 +335,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
     ]
 
 
-def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
+def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
     """Return one experiment's claims: the paper's value, ours, the verdict; then remarks."""
     table = _table()
     table.add_column("claim", overflow="fold", ratio=1)
@@ -343,11 +344,11 @@ def claims(title: str, judged: Sequence[Document]) -> list[Table | Text]:
     table.add_column("verdict", max_width=12)
     table.expand = True
     for claim in judged:
-        verdict = Text(claim["verdict"], style=_VERDICT_STYLES[claim["verdict"]])
-        if claim["verdict"] != claim["expect"]:
-            verdict.append(f" (expected: {claim['expect']})")
-        table.add_row(claim["statement"], paper_value(claim), measured_value(claim), verdict)
-    notes = [Text(f"{claim['id']}: {text}") for claim in judged if (text := remark(claim))]
+        verdict = Text(claim.verdict, style=_VERDICT_STYLES[claim.verdict])
+        if claim.verdict != claim.expect:
+            verdict.append(f" (expected: {claim.expect})")
+        table.add_row(claim.statement, paper_value(claim), measured_value(claim), verdict)
+    notes = [Text(f"{claim.id}: {text}") for claim in judged if (text := remark(claim))]
     return [Text(title, style="bold"), table, *notes]
 
 

@@ -1,5 +1,6 @@
 """The papers' experiments: claims, the measures they use, verdicts and the report.
 
-Reading order: `measures` (what a claim can measure), `figures` (what it can draw), `claims` (the
-file, its verdicts), `reproduce` (runs them), `report` (one page of all).
+Reading order: `measures` (what a claim can measure), `figures` (what an experiment can draw),
+`claims` (the file, and its verdicts), `reproduce` (runs everything), `output` (what is written),
+`report` (one page with all results).
 """

@@ -1,7 +1,7 @@
-"""One page with all that was reproduced: verdicts, figures, and the scenario behind each.
+"""One page with every reproduced experiment: verdicts, figures, and the scenario behind each.
 
-`write` makes `report.html`, which needs no other file and no network, and `report.md`, which
-links to the figures beside it, from the folders that `reproduce` leaves: DIR/PAPER/EXPERIMENT with
+`write` makes `report.html`, which needs no other file and no network, and `report.md`, which links
+to the figures beside it. Both read the folders that `reproduce` writes: DIR/PAPER/EXPERIMENT with
 claims.json, figures and runs.
 """
 
@@ -20,7 +20,8 @@ from waterfill.errors import InputError
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS
 from waterfill.papers.claims.text import claim_cells, remark
-from waterfill.runs.result import Document, write_text
+from waterfill.papers.claims.verdict import Judged
+from waterfill.runs.result import write_text
 
 _STYLE = """
 :root { color-scheme: light; }
@@ -49,17 +50,17 @@ _CLASSES = {"reproduced": "reproduced", "differs": "differs", "cannot be checked
 
 @dataclass(frozen=True)
 class Entry:
-    """One experiment as found on disk: its claims as judged, its figures, its folder."""
+    """One experiment as found on disk: its judged claims and its figures."""
 
     experiment: Experiment
-    claims: list[Document]
+    claims: list[Judged]
     figures: list[Path]
 
 
 def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
-    """The experiments that have been reproduced below `root`, in the given order.
+    """Return the experiments that have been reproduced below `root`, in the given order.
 
-    Raises InputError when there is none, or a claims.json is not one of ours.
+    Raises InputError if there is none, or if a claims.json was not written by `reproduce`.
     """
     found = []
     for experiment in experiments:
@@ -67,8 +68,9 @@ def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
         if not file.is_file():
             continue
         try:
-            claims = json.loads(file.read_text(encoding="utf-8"))["claims"]
-        except (OSError, ValueError, KeyError, TypeError):
+            document = json.loads(file.read_text(encoding="utf-8"))
+            claims = [Judged.of(claim) for claim in document["claims"]]
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             raise InputError(str(file), "", "expected the claims.json of a reproduction") from None
         figures = [
             path
@@ -84,7 +86,7 @@ def collect(root: Path, experiments: Iterable[Experiment]) -> list[Entry]:
 
 
 def write(root: Path, entries: Sequence[Entry]) -> list[Path]:
-    """Writes report.html and report.md into `root` and returns their paths."""
+    """Write report.html and report.md into `root` and return their paths."""
     return [
         write_text(root / "report.html", page(entries)),
         write_text(root / "report.md", markdown(root, entries)),
@@ -92,8 +94,8 @@ def write(root: Path, entries: Sequence[Entry]) -> list[Path]:
 
 
 def counts(entries: Sequence[Entry]) -> Counter[str]:
-    """How many claims have each verdict."""
-    return Counter(claim["verdict"] for entry in entries for claim in entry.claims)
+    """Count the claims with each verdict."""
+    return Counter(claim.verdict for entry in entries for claim in entry.claims)
 
 
 def _summary(entries: Sequence[Entry]) -> str:
@@ -114,7 +116,7 @@ def _papers(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
 
 
 def page(entries: Sequence[Entry]) -> str:
-    """The HTML page."""
+    """Return the HTML page."""
     papers = _papers(entries)
     text = [
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>",
@@ -135,7 +137,7 @@ def page(entries: Sequence[Entry]) -> str:
 
 
 def _overview(entries: Sequence[Entry]) -> list[str]:
-    """A line an experiment: how many claims have each verdict."""
+    """Return a table with one row per experiment: how many claims have each verdict."""
     heads = "".join(f"<th class='number'>{verdict}</th>" for verdict in VERDICTS)
     text = [f"<table><thead><tr><th>experiment</th><th></th>{heads}</tr></thead><tbody>"]
     for entry in entries:
@@ -176,16 +178,16 @@ def _section(entry: Entry) -> list[str]:
     )
     for claim in entry.claims:
         paper, measured = map(html.escape, claim_cells(claim))
-        kind = _CLASSES[claim["verdict"]]
-        told = remark(claim)
-        why = f"<div class='why'>{html.escape(told)}</div>" if told else ""
+        kind = _CLASSES[claim.verdict]
+        note = remark(claim)
+        why = f"<div class='why'>{html.escape(note)}</div>" if note else ""
         text.append(
-            f"<tr id='{anchor}-{claim['id']}'><td>{html.escape(claim['statement'])}{why}</td>"
-            f"<td>{html.escape(claim['source'])}</td><td class='number'>{paper}</td>"
-            f"<td class='number'>{measured}</td><td class='{kind}'>{claim['verdict']}</td></tr>"
+            f"<tr id='{anchor}-{claim.id}'><td>{html.escape(claim.statement)}{why}</td>"
+            f"<td>{html.escape(claim.source)}</td><td class='number'>{paper}</td>"
+            f"<td class='number'>{measured}</td><td class='{kind}'>{claim.verdict}</td></tr>"
         )
     text.append("</tbody></table>")
-    # What the claims call "README": readings, parameters, findings.
+    # The README that claims refer to: readings, parameters, findings.
     files = ["README.md", *sorted({run.scenario for run in experiment.runs})]
     for path in [experiment.folder / name for name in files]:
         if path.is_file():
@@ -198,7 +200,7 @@ def _section(entry: Entry) -> list[str]:
 
 
 def markdown(root: Path, entries: Sequence[Entry]) -> str:
-    """The Markdown page; figures are links relative to `root`."""
+    """Return the Markdown page; figures are links relative to `root`."""
     text = ["# What the papers say, and whether it holds", "", f"{_summary(entries)}.", ""]
     for paper, group in _papers(entries).items():
         text += [f"## {paper}", ""]
@@ -213,12 +215,10 @@ def markdown(root: Path, entries: Sequence[Entry]) -> str:
                 text += [f"![{figure.stem}](<{path}>)", ""]
             text += ["| claim | source | paper | measured | verdict |", "|---|---|---|---|---|"]
             for claim in entry.claims:
-                cells = [claim["statement"], claim["source"], *claim_cells(claim)]
-                verdict = claim["verdict"]
-                if verdict == "differs":
-                    verdict = f"**{verdict}**"
+                cells = [claim.statement, claim.source, *claim_cells(claim)]
+                verdict = f"**{claim.verdict}**" if claim.verdict == "differs" else claim.verdict
                 row = " | ".join(cell.replace("|", "\\|") for cell in [*cells, verdict])
                 text.append(f"| {row} |")
-            notes = [f"- {c['id']}: {remark(c)}" for c in entry.claims if remark(c)]
+            notes = [f"- {c.id}: {remark(c)}" for c in entry.claims if remark(c)]
             text += ["", *notes, ""] if notes else [""]
     return "\n".join(text)

@@ -1,7 +1,7 @@
-"""Running papers' experiments: all runs of all experiments side by side, each one once.
+"""Run papers' experiments: all runs of all experiments concurrently, each one once.
 
-Runs are independent, so the longest are begun first and the cores are kept busy until the end.
-A run that is in the cache is not run again; one that was under way at a kill is.
+Runs are independent, so the longest start first and all CPUs are busy until the end. Runs in the
+cache are not repeated. An experiment is judged and written as soon as its last run ends.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
+from waterfill.papers import output
 from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.verdict import Judged, judge
 from waterfill.runs import cache
 from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
-from waterfill.runs.result import Document, Result
+from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 
 # Experiment, place of the seed among the experiment's own, run.
@@ -24,15 +26,15 @@ _Key: TypeAlias = tuple[str, int, str]
 
 @dataclass
 class Reproduction:
-    """What became of the experiments: their claims as judged, and their figures."""
+    """The finished experiments by path: their judged claims and the paths of their figures."""
 
-    claims: dict[str, list[Document]] = field(default_factory=dict)
+    claims: dict[str, list[Judged]] = field(default_factory=dict)
     figures: dict[str, list[Path]] = field(default_factory=dict)
     interrupted: bool = False
 
 
 def title(experiment: Experiment, run: str, seed: int | None = None) -> str:
-    """How a run is called in progress and messages; with its seed where there are several."""
+    """Return a run's name in progress and messages, with its seed if there are several."""
     name = experiment.path if len(experiment.runs) == 1 else f"{experiment.path} {run}"
     return name if seed is None else f"{name} seed {seed}"
 
@@ -46,18 +48,18 @@ def reproduce(
     cached: bool = True,
     planned: Callable[[Mapping[str, str], int], None] | None = None,
     progress: Callable[[str, Tick], None] | None = None,
-    done: Callable[[Experiment, list[Document], list[Path]], None] | None = None,
+    done: Callable[[Experiment, list[Judged], list[Path]], None] | None = None,
 ) -> Reproduction:
-    """Runs the experiments, judges their claims and writes data and figures (no folders: neither).
+    """Run the experiments, judge their claims, and write data and figures to their folders.
 
-    `planned` is told the runs to come as {title: experiment}, and how many are there already;
-    `progress` hears of each as (title, tick), from threads. `done` is called for each experiment
-    once all its runs are there, in the order in which they finish. `seed` replaces every
-    scenario's own; an experiment of several seeds makes them from it. Ctrl-C leaves the
-    experiments that are done.
+    Without `folder_of` nothing is written. `seed` replaces every scenario's own; an experiment of
+    several seeds derives them from it. `planned` is called once with the runs to do, as
+    {title: experiment}, and the number of cached runs; `progress` for each report of a run, from
+    threads; `done` for each experiment, in the order in which they finish. After Ctrl-C the result
+    has the experiments that have finished.
     """
     samples = {experiment.path: experiment.samples(short, seed) for experiment in chosen}
-    wanted = {
+    wanted: dict[_Key, Scenario] = {
         (path, place, name): scenario
         for path, listed in samples.items()
         for place, sample in enumerate(listed)
@@ -68,26 +70,6 @@ def reproduce(
         kept = cache.lookup(scenario, "sim") if cached else None
         if kept is not None:
             results[key] = kept
-    found = Reproduction()
-
-    def finish(experiments: Iterable[Experiment]) -> None:
-        for experiment in experiments:
-            if experiment.path in found.claims:
-                continue
-            own = [key for key in wanted if key[0] == experiment.path]
-            if all(key in results for key in own):
-                runs: list[dict[str, Result]] = [{} for _ in samples[experiment.path]]
-                for key in own:
-                    runs[key[1]][key[2]] = results.pop(key)
-                judged = experiment.evaluate(*runs, short=short)
-                figures: list[Path] = []
-                if folder_of is not None:
-                    figures = experiment.write(runs, judged, folder_of(experiment))
-                found.claims[experiment.path] = judged
-                found.figures[experiment.path] = figures
-                if done is not None:
-                    done(experiment, judged, figures)
-
     by_path = {experiment.path: experiment for experiment in chosen}
     titles = {
         title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
@@ -96,7 +78,25 @@ def reproduce(
     missing = {label: wanted[key] for label, key in titles.items() if key not in results}
     if planned is not None:
         planned({label: titles[label][0] for label in missing}, len(results))
-    finish(chosen)
+    found = Reproduction()
+
+    def finish(experiments: Iterable[Experiment]) -> None:
+        """Judge and write the experiments whose runs are all there."""
+        for experiment in experiments:
+            own = [key for key in wanted if key[0] == experiment.path]
+            if experiment.path in found.claims or not all(key in results for key in own):
+                continue
+            runs: list[dict[str, Result]] = [{} for _ in samples[experiment.path]]
+            for key in own:
+                runs[key[1]][key[2]] = results.pop(key)
+            judged = judge(experiment, runs, short)
+            figures: list[Path] = []
+            if folder_of is not None:
+                figures = output.write(experiment, runs, judged, folder_of(experiment))
+            found.claims[experiment.path] = judged
+            found.figures[experiment.path] = figures
+            if done is not None:
+                done(experiment, judged, figures)
 
     def keep(label: str, result: Result) -> None:
         if "interrupted_at_s" in result.summary:
@@ -106,13 +106,14 @@ def reproduce(
         results[titles[label]] = result
         finish([by_path[titles[label][0]]])
 
+    finish(chosen)
     run_each(_longest_first(missing), progress=progress, done=keep)
     found.interrupted = len(found.claims) < len(chosen)
     return found
 
 
 def _longest_first(scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
-    """Largest amount of work first: seconds × bits a second of the links."""
+    """Sort by the amount of work, largest first: seconds × bit/s of the links."""
 
     def work(scenario: Scenario) -> float:
         return scenario.duration * sum(link.rate for link in scenario.link)

@@ -1,4 +1,4 @@
-"""Claims of random scenarios: means over seeds, and what single runs cannot tell."""
+"""Claims of random scenarios: means over seeds, and the recorded range of single runs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pytest
 import synthetic
 from waterfill.errors import InputError
 from waterfill.papers import reproduce
-from waterfill.papers.claims import chance, loading
+from waterfill.papers.claims import loading
 from waterfill.papers.claims import text as claim_text
 from waterfill.papers.claims import verdict as verdicts
-from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.verdict import edges
+from waterfill.papers.claims.experiment import Experiment, seeds
+from waterfill.papers.claims.schema import boundaries
+from waterfill.papers.claims.verdict import judge, mean
 
 SCENARIO = """
 duration = "2 s"
@@ -60,41 +61,41 @@ def rates(*mbit: float) -> list[dict[str, object]]:
 
 @pytest.mark.parametrize("count", [1, 2, 3, 5])
 def test_seeds_of_two_seeds_have_none_in_common(count):
-    assert chance.seeds(1, count) == list(range(1, count + 1))
-    used = [one for seed in range(8) for one in chance.seeds(seed, count)]
+    assert seeds(1, count) == list(range(1, count + 1))
+    used = [one for seed in range(8) for one in seeds(seed, count)]
     assert len(set(used)) == len(used)
     assert min(used) >= 0
-    assert max(chance.seeds(2**63 - 1, count) + used) < 2**63
+    assert max(seeds(2**63 - 1, count) + used) < 2**63
 
 
 def test_a_mean_is_of_all_runs():
-    assert chance.mean([1.0, 2.0, 6.0]) == 3.0
-    assert chance.mean([1.0, None]) is None
-    assert chance.mean([1.0, math.inf]) == math.inf
-    assert chance.mean([]) is None
+    assert mean([1.0, 2.0, 6.0]) == 3.0
+    assert mean([1.0, None]) is None
+    assert mean([1.0, math.inf]) == math.inf
+    assert mean([]) is None
 
 
 def test_a_claim_is_judged_by_its_mean(tmp_path):
     """8, 9.6 and 10 Mbit/s: the first alone is outside 10 ± 1, their mean, 9.2, is inside."""
-    (judged,) = experiment(tmp_path).evaluate(*rates(8.0, 9.6, 10.0))
-    assert judged["measured"] == pytest.approx(9.2)
-    assert judged["values"] == pytest.approx([8.0, 9.6, 10.0])
-    assert judged["verdict"] == "reproduced"
+    (judged,) = judge(experiment(tmp_path), rates(8.0, 9.6, 10.0))
+    assert judged.measured == pytest.approx(9.2)
+    assert judged.values == pytest.approx([8.0, 9.6, 10.0])
+    assert judged.verdict == "reproduced"
 
 
 @pytest.mark.parametrize(
     ("record", "measured", "verdict"),
     [
-        # 10 ± 1: an edge is at 9, another at 11.
+        # 10 ± 1 has boundaries at 9 and at 11.
         ((8.5, 9.5), 9.2, "cannot be checked"),
         ((8.5, 9.5), 8.6, "cannot be checked"),
         ((10.5, 11.5), 10.6, "cannot be checked"),
         ((8.5, 11.5), 10.0, "cannot be checked"),
-        # What has left the record is judged by its value.
+        # A value outside the record is judged by itself.
         ((8.5, 9.5), 9.6, "reproduced"),
         ((8.5, 9.5), 8.4, "differs"),
         ((8.5, 9.5), math.inf, "differs"),
-        # Single runs that are all on one side say what the mean says.
+        # Single runs that are all on one side agree with the mean.
         ((9.1, 10.9), 9.2, "reproduced"),
         ((7.0, 8.9), 8.8, "differs"),
         ((9.0, 9.0), 9.0, "reproduced"),
@@ -108,7 +109,7 @@ def test_the_verdict_where_single_runs_fall_on_both_sides(tmp_path, record, meas
 
 
 @pytest.mark.parametrize(("relation", "edge"), [("<", 11.0), (">", 9.0)])
-def test_a_bound_has_one_edge(tmp_path, relation, edge):
+def test_a_bound_has_one_boundary(tmp_path, relation, edge):
     around = f"over_seeds = {{ runs = 15, least = {edge - 0.5}, most = {edge + 0.5} }}\n"
     text = FILE.replace("paper_value", f'relation = "{relation}"\npaper_value') + around
     (claim,) = experiment(tmp_path, text).claims
@@ -126,10 +127,10 @@ def test_a_bound_has_one_edge(tmp_path, relation, edge):
 def test_a_short_version_has_one_run_and_no_record(tmp_path):
     found = experiment(tmp_path, FILE + RECORD)
     assert [len(found.samples(short)) for short in (False, True)] == [3, 1]
-    (judged,) = found.evaluate(*rates(9.2), short=True)
-    assert judged["verdict"] == "reproduced"
-    (judged,) = found.evaluate(*rates(9.2, 9.2, 9.2))
-    assert judged["verdict"] == "cannot be checked"
+    (judged,) = judge(found, rates(9.2), short=True)
+    assert judged.verdict == "reproduced"
+    (judged,) = judge(found, rates(9.2, 9.2, 9.2))
+    assert judged.verdict == "cannot be checked"
 
 
 def test_the_scenarios_of_a_seed(tmp_path):
@@ -148,8 +149,8 @@ def test_every_run_of_every_seed_is_run_and_written(tmp_path):
     )
     assert ran == {f"paper/experiment seed {seed}" for seed in (4, 5, 6)}
     (judged,) = done.claims[found.path]
-    assert len(set(judged["values"])) == 3
-    assert judged["measured"] == pytest.approx(sum(judged["values"]) / 3)
+    assert len(set(judged.values)) == 3
+    assert judged.measured == pytest.approx(sum(judged.values) / 3)
     folders = {path.parent.name for path in (tmp_path / "out").glob("*/flows.parquet")}
     assert folders == {"run", "run seed 5", "run seed 6"}
 
@@ -175,22 +176,22 @@ def test_seeds_is_one_or_more(tmp_path):
         experiment(tmp_path, FILE.replace("seeds = 3", "seeds = 0"))
 
 
-def test_what_is_said_of_a_random_claim(tmp_path):
+def test_the_remark_on_a_random_claim(tmp_path):
     text = FILE.replace('"reproduced"', '"cannot be checked"\nwhy = "Chance decides."') + RECORD
-    (judged,) = experiment(tmp_path, text).evaluate(*rates(9.2))
-    told = "Chance decides. 15 single runs, each with its own seed: 8.5 to 9.5 Mbit/s."
-    assert claim_text.remark(judged) == told
+    (judged,) = judge(experiment(tmp_path, text), rates(9.2))
+    note = "Chance decides. 15 single runs, each with its own seed: 8.5 to 9.5 Mbit/s."
+    assert claim_text.remark(judged) == note
 
 
 def test_the_repositorys_random_claims_are_on_record():
-    """Where an experiment takes means, every claim says where single runs lie, and expects it."""
+    """Where an experiment takes means, every claim records the range of single runs."""
     for found in loading.experiments():
         if found.seeds == 1:
             continue
         for claim in found.claims:
-            record, slack = claim.over_seeds, claim.tolerance_in_unit
+            record, tolerance = claim.over_seeds, claim.tolerance_in_unit
             assert record is not None, f"{found.path}/{claim.id}"
             assert claim.paper_value is not None
-            assert slack is not None
-            parted = record.parted_by(edges(claim.relation, claim.paper_value, slack))
-            assert parted == (claim.expect == "cannot be checked"), claim.id
+            assert tolerance is not None
+            around = boundaries(claim.relation, claim.paper_value, tolerance)
+            assert record.spans(around) == (claim.expect == "cannot be checked"), claim.id

@@ -17,7 +17,8 @@ from waterfill.papers.claims import loading
 from waterfill.papers.claims import verdict as verdicts
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim
-from waterfill.papers.claims.verdict import document
+from waterfill.papers.claims.verdict import Judged, judge
+from waterfill.papers.output import document, write
 from waterfill.runs import cache
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import load
@@ -83,14 +84,14 @@ def test_verdicts(changed, measured, verdict):
     assert verdicts.verdict(claim(**changed), measured) == verdict
 
 
-def test_expect_does_not_enter_into_the_verdict():
+def test_expect_does_not_affect_the_verdict():
     for expect in VERDICTS:
         assert verdicts.verdict(claim(expect=expect, why="w"), 10.0) == "reproduced"
 
 
 def test_document_of_a_claim(tmp_path, run):
-    judged = experiment(tmp_path).evaluate({"run": run})
-    assert judged == [
+    judged = judge(experiment(tmp_path), [{"run": run}])
+    claims = [
         {
             "id": "mean",
             "paper": "paper",
@@ -110,31 +111,34 @@ def test_document_of_a_claim(tmp_path, run):
         }
     ]
     counts = {"reproduced": 1, "differs": 0, "cannot be checked": 0}
-    assert document(judged) == {"claims": judged, "counts": counts}
+    found = document(judged)
+    assert found == {"claims": claims, "counts": counts}
+    assert list(found["claims"][0]) == list(claims[0])
+    assert [Judged.of(claim) for claim in found["claims"]] == judged
 
 
 def test_never_is_null_and_differs(tmp_path, run):
     text = FILE.replace('"rate_over"', '"rise_time"').replace('"Mbit/s"', '"s"')
     text = text.replace("start_s = 0.0, stop_s = 1", "at_s = 0.0, target_bps = 1e9")
-    (judged,) = experiment(tmp_path, text).evaluate({"run": run})
-    assert (judged["measured"], judged["verdict"]) == (None, "differs")
+    (judged,) = judge(experiment(tmp_path, text), [{"run": run}])
+    assert (judged.measured, judged.verdict) == (None, "differs")
 
 
-def test_a_claim_that_nothing_measures_cannot_be_checked(tmp_path, run):
+def test_a_claim_without_a_measure_cannot_be_checked(tmp_path, run):
     text = re.sub(r"(measure|args|unit|tolerance) = (?!.*average).*\n", "", FILE)
     text = text.replace('"reproduced"', '"cannot be checked"\nwhy = "not in the text"')
-    (judged,) = experiment(tmp_path, text).evaluate({"run": run})
-    assert judged["verdict"] == "cannot be checked"
+    (judged,) = judge(experiment(tmp_path, text), [{"run": run}])
+    assert judged.verdict == "cannot be checked"
 
 
 def test_write_leaves_data_figures_and_claims(tmp_path, run):
     found = experiment(tmp_path)
-    figures = found.write([{"run": run}], found.evaluate({"run": run}), tmp_path / "out")
+    figures = write(found, [{"run": run}], judge(found, [{"run": run}]), tmp_path / "out")
     assert [path.name for path in figures] == ["rates.png", "rates.svg"]
     assert json.loads((tmp_path / "out" / "claims.json").read_text())["counts"]["reproduced"] == 1
     first = {path: path.read_bytes() for path in figures}
     assert b"<dc:date>" not in first[figures[1]]
-    found.write([{"run": run}], found.evaluate({"run": run}), tmp_path / "out")
+    write(found, [{"run": run}], judge(found, [{"run": run}]), tmp_path / "out")
     assert {path: path.read_bytes() for path in figures} == first
 
 
@@ -173,14 +177,14 @@ def test_a_wrong_file_is_one_line(tmp_path, old, new, message):
 
 def test_an_id_used_twice(tmp_path):
     twice = FILE + FILE[FILE.index("[[claim]]") :]
-    with pytest.raises(InputError, match=r"claim\.mean: expected a name of its own"):
+    with pytest.raises(InputError, match=r"claim\.mean: expected a unique name"):
         experiment(tmp_path, twice)
 
 
 def test_a_flow_that_the_run_lacks(tmp_path, run):
     found = experiment(tmp_path, FILE.replace('flow = "f"', 'flow = "g"'))
     with pytest.raises(InputError, match=r'mean\.args: expected a name of its run, got "g"'):
-        found.evaluate({"run": run})
+        judge(found, [{"run": run}])
 
 
 def test_select(tmp_path):
@@ -286,7 +290,7 @@ def test_a_grid_names_its_runs_by_their_values(tmp_path):
     [
         ('run = "xcp 20 Mbit/s"\n', "", "run: expected the name of a run, got nothing"),
         ("xcp 20 Mbit/s", "xcp 20 Mbits", "unknown run"),
-        ('"slow"', '"xcp 10 Mbit/s"', "run.xcp 10 Mbit/s: expected a name of its own"),
+        ('"slow"', '"xcp 10 Mbit/s"', "run.xcp 10 Mbit/s: expected a unique name"),
         ("short_args = { start_s", "short_args = { begin_s", "short_args.begin_s: unknown"),
     ],
 )
@@ -309,7 +313,7 @@ def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
         return done.claims[found.path], sorted(set(ran))
 
     first, ran = judge("first")
-    assert [claim["verdict"] for claim in first] == ["reproduced"]
+    assert [claim.verdict for claim in first] == ["reproduced"]
     assert len(ran) == 5
     second, ran = judge("second")
     assert (second, ran) == (first, [])
@@ -321,6 +325,6 @@ def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     _, ran = judge("fresh", cached=False)
     assert len(ran) == 5
     short, ran = judge("short", short=True)
-    assert (short[0]["verdict"], len(ran)) == ("reproduced", 3)
+    assert (short[0].verdict, len(ran)) == ("reproduced", 3)
     monkeypatch.setattr(cache, "version", lambda: "another")
     assert len(judge("other")[1]) == 5

@@ -21,6 +21,6 @@ EXPERIMENTS = loading.experiments()
 def test_a_short_version_has_the_verdicts_on_record(experiment: Experiment, tmp_path: Path):
     found = reproduce([experiment], lambda _: tmp_path, short=True, cached=False)
     judged = found.claims[experiment.path]
-    differing = {c["id"]: c["verdict"] for c in judged if c["verdict"] != c["expect"]}
+    differing = {c.id: c.verdict for c in judged if c.verdict != c.expect}
     assert differing == {}
     assert [path for path in found.figures[experiment.path] if not path.is_file()] == []

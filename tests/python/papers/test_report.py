@@ -1,4 +1,4 @@
-"""The page of all that was reproduced: what it says of each claim, and that it stands alone."""
+"""The page of all reproduced experiments: what it says of each claim, and that it stands alone."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 import synthetic
 from waterfill.errors import InputError
-from waterfill.papers import report
+from waterfill.papers import output, report
 from waterfill.papers.claims import loading
+from waterfill.papers.claims.verdict import judge
 
 CLAIM = """
 [[claim]]
@@ -30,7 +31,7 @@ FIGURE = '[[figure]]\nname = "rates"\nplot = "rates"\nargs = { title = "Rates" }
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
-    """Where an experiment of three claims has been reproduced."""
+    """A folder in which an experiment of three claims has been reproduced."""
     home = tmp_path / "papers" / "paper" / "one"
     home.mkdir(parents=True)
     text = 'title = "One & only"\n' + FIGURE
@@ -44,7 +45,8 @@ def root(tmp_path: Path) -> Path:
     links = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
     run = synthetic.result({"f": [10.0e6] * 10}, links)
     out = tmp_path / "out"
-    experiment.write([{"run": run}], experiment.evaluate({"run": run}), out / "paper" / "one")
+    sample = [{"run": run}]
+    output.write(experiment, sample, judge(experiment, sample), out / "paper" / "one")
     return tmp_path
 
 
@@ -58,7 +60,7 @@ def test_the_page_counts_and_explains(root):
     assert "<a href='#paper-one'>paper/one</a>" in page
     assert "<h3 id='paper-one'>One &amp; only</h3>" in page
     why = re.findall(r"<div class='why'>(.*?)</div>", page)
-    # A verdict that holds is explained only where there is a doubt on record.
+    # A reproduced claim is explained only if a doubt is recorded.
     assert why == ["seed 4 differs", "half &lt;b&gt;"]
 
 
@@ -78,6 +80,13 @@ def test_the_markdown_page_links_to_the_figures_beside_it(root):
     assert (out / link).is_file()
     assert "- barely: seed 4 differs" in text
     assert "- holds" not in text
+
+
+def test_a_claims_file_of_another_program_is_refused(root):
+    file = root / "out" / "paper" / "one" / "claims.json"
+    file.write_text('{"claims": [{"id": "holds"}]}', encoding="utf-8")
+    with pytest.raises(InputError, match=r"expected the claims\.json of a reproduction"):
+        entries(root)
 
 
 def test_nothing_reproduced_is_one_line(root):

@@ -1,10 +1,10 @@
-"""What papers say, held against what a run measures.
+"""What papers claim, compared with what runs measure.
 
 Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a claims.toml:
 
     title = "Two hops"
 
-    [[figure]]                       # waterfill.papers.figures.PLOTS, with its arguments
+    [[figure]]                       # a plot of waterfill.papers.figures.PLOTS, its arguments
     name = "figure-7"                # figure-7.png and figure-7.svg
     plot = "rates"
     args = { average_s = 1.0 }
@@ -16,40 +16,40 @@ Each experiment is a folder papers/PAPER/EXPERIMENT with a scenario.toml and a c
     measure = "rise_time"            # a measure of waterfill.papers.measures, its arguments
     args = { flow = "red-blue", at_s = 0.0, target_bps = 559.8e6 }
     unit = "s"
-    relation = "<"                   # measured =, < or > the paper's value; = by default
+    relation = "<"                   # measured =, < or > the paper's value; default =
     paper_value = 1.0
-    tolerance = "5 %"                # of the paper's value, or a number in `unit`; 0 by default
-    expect = "reproduced"            # the verdict of the last look; else `why` is needed too
+    tolerance = "5 %"                # of the paper's value, or a number in `unit`; default 0
+    expect = "reproduced"            # the recorded verdict; any other needs `why` too
 
-An experiment of several runs names them, and its figures and claims say which they mean:
+An experiment of several runs names them, and its figures and claims say which they use:
 
-    [grid]                           # a run for each combination, named by its values: "xcp 64"
+    [grid]                           # one run per combination, named by its values: "xcp 64"
     protocol = ["xcp", "ixcp"]
     "flow.long.count" = [4, 64]      # "a, b" = […] gives both keys the same value
 
-    [[run]]                          # and single ones
+    [[run]]                          # a single run
     name = "small buffer"
-    scenario = "other.toml"          # scenario.toml by default
+    scenario = "other.toml"          # default scenario.toml
     set = ["link.l.buffer=100 packets"]
 
     [short]                          # what `make test` runs: these overrides, these grid points
     set = ["duration=10 s"]
     grid = { "flow.long.count" = [4] }
 
-    seeds = 3                        # a random scenario: runs with so many seeds, and means
-                                     # over them; short versions have one run all the same
+    seeds = 3                        # for random scenarios: run with 3 seeds and take means;
+                                     # short versions always have one seed
 
     [[claim]]
-    run = "xcp 64"                   # for measures of one run; others take all, or compute
-    short_args = { stop_s = 10.0 }   # where the short version needs other arguments
-    short = false                    # where a short version says nothing
-    over_seeds = { runs = 15, least = 0.8, most = 1.1 }  # single runs: see `chance`
+    run = "xcp 64"                   # for measures of one run
+    short_args = { stop_s = 10.0 }   # arguments that the short version replaces
+    short = false                    # the short version does not check this claim
+    over_seeds = { runs = 15, least = 0.8, most = 1.1 }  # recorded range of single runs
 
-The verdict is *reproduced* when the relation holds within the tolerance, *differs* when it does
-not, *cannot be checked* when the paper gives no value, the run no sample, or chance decides on
-which side of the tolerance a single run like the paper's lies (`chance`).
-`expect` never enters into it: a verdict that is not the one expected makes `reproduce`
-fail, in either direction.
+The verdict is *reproduced* if the relation holds within the tolerance, and *differs* if it does
+not. It is *cannot be checked* if the paper gives no value, the run has no sample, or single runs
+fall on both sides of the tolerance (see `verdict`). `expect` does not affect the verdict:
+`reproduce` fails if the two are not the same.
 
-Reading order: `chance`, `schema` (the file's keys), `verdict`, `experiment`, `loading`, `text`.
+Reading order: `schema` (the file's keys), `loading` (reads and checks it), `experiment` (its
+scenarios), `verdict` (measures and judges), `text` (a judged claim for people).
 """

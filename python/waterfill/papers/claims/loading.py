@@ -1,4 +1,4 @@
-"""Finds the experiments and reads their claims.toml; errors in it are InputErrors."""
+"""Find the experiments and read their claims.toml; errors in it are InputErrors."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ else:
 
 
 def papers_folder() -> Path:
-    """Where the experiments are: `papers/` of the source checkout.
+    """Return the folder of the experiments: `papers/` of the source checkout.
 
-    Raises InputError where there is none.
+    Raises InputError if there is none.
     """
     folder = Path(__file__).resolve().parents[4] / "papers"
     if not folder.is_dir():
@@ -38,16 +38,16 @@ def papers_folder() -> Path:
 
 
 def experiments(root: Path | None = None) -> list[Experiment]:
-    """Every experiment below `root` (default: `papers_folder()`), sorted by path.
+    """Load every experiment below `root` (default: `papers_folder()`), sorted by path.
 
-    Raises InputError when a claims.toml is wrong.
+    Raises InputError if a claims.toml is wrong.
     """
     folder = papers_folder() if root is None else root
     return [load(file) for file in sorted(folder.glob("*/*/claims.toml"))]
 
 
 def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment]:
-    """The experiments that PAPER or PAPER/EXPERIMENT names, in the order of `known`.
+    """Return the experiments that PAPER or PAPER/EXPERIMENT names, in the order of `known`.
 
     Raises InputError for a name that is neither.
     """
@@ -60,10 +60,10 @@ def select(names: Iterable[str], known: Sequence[Experiment]) -> list[Experiment
 
 
 def load(file: Path) -> Experiment:
-    """One experiment from its claims.toml.
+    """Load one experiment from its claims.toml.
 
-    Raises InputError when the file cannot be read, is not TOML, or says something wrong: unknown
-    keys, an unknown measure, arguments that it does not take, a unit of another dimension.
+    Raises InputError if the file cannot be read, is not TOML or has an error: an unknown key or
+    measure, wrong arguments, a unit of another dimension.
     """
     try:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -86,7 +86,7 @@ def load(file: Path) -> Experiment:
     names = [run.name for run in runs]
     for name, count in Counter(names).items():
         if count > 1:
-            message = "expected a name of its own, got one used twice"
+            message = "expected a unique name, got one that is used twice"
             raise InputError(str(file), f"run.{name}", message)
     figures = [_checked_figure(figure, names, file) for figure in content.figure]
     claims = [_checked_claim(claim, names, file) for claim in content.claim]
@@ -106,7 +106,7 @@ def load(file: Path) -> Experiment:
 def _runs(
     grid: Mapping[str, Sequence[object]], single: Sequence[Run], sets: Sequence[str] = ()
 ) -> list[Run]:
-    """The grid's runs, then the single ones; the scenario as it is when there are neither."""
+    """Return the grid's runs, then the single ones; the plain scenario if there are neither."""
     found = []
     if grid:
         for values in itertools.product(*grid.values()):
@@ -136,7 +136,7 @@ def _contradictions(content: File) -> Iterable[tuple[str, str]]:
     ):
         for name, count in Counter(names).items():
             if count > 1:
-                yield f"{section}.{name}", "expected a name of its own, got one used twice"
+                yield f"{section}.{name}", "expected a unique name, got one that is used twice"
     for claim in content.claim:
         key = f"claim.{claim.id}"
         if claim.expect != "reproduced" and claim.why is None:
@@ -198,7 +198,7 @@ def _checked_claim(claim: Claim, runs: Sequence[str], file: Path) -> Claim:
 def _checked_args(
     function: Callable[..., Any], of: str, args: Mapping[str, Any], file: str, key: str
 ) -> dict[str, Any]:
-    """The arguments, converted to the types that the function's signature asks for."""
+    """Return the arguments, converted to the types of the function's signature."""
     parameters = list(inspect.signature(function).parameters.values())[of != "nothing" :]
     known = {parameter.name: parameter for parameter in parameters}
     for name in args:
@@ -207,7 +207,7 @@ def _checked_args(
     for name, parameter in known.items():
         if name not in args and parameter.default is parameter.empty:
             raise InputError(file, f"{key}.{name}", "expected a value, got nothing")
-    # These two names are imported for type checkers only.
+    # These two names are imported only for type checking.
     hints = get_type_hints(function, localns={"Result": object, "Figure": object})
     checked = {}
     for name, value in args.items():
@@ -220,7 +220,7 @@ def _checked_args(
 
 
 def _key(raw: Mapping[str, Any], location: Sequence[str | int]) -> str:
-    """`claim.rise.unit` for ("claim", 0, "unit"): an entry goes by its id or name."""
+    """Return `claim.rise.unit` for ("claim", 0, "unit"): entries are named by id or name."""
     steps: list[str] = []
     node: Any = raw
     for step in location:

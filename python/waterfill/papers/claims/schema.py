@@ -1,16 +1,19 @@
-"""The keys of a claims.toml: figures, runs, the short version, claims."""
+"""The keys of a claims.toml: figures, runs, the short version, claims with their tolerances."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from waterfill.errors import shown
-from waterfill.papers.claims.chance import OverSeeds
 from waterfill.papers.measures.base import Dimension
 
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+Relation: TypeAlias = Literal["=", "<", ">"]
 Verdict: TypeAlias = Literal["reproduced", "differs", "cannot be checked"]
 VERDICTS: tuple[Verdict, ...] = ("reproduced", "differs", "cannot be checked")
 
@@ -49,7 +52,7 @@ class _Table(BaseModel):
 
 
 class Figure(_Table):
-    """One [[figure]]: a plot of the run, NAME.png and NAME.svg."""
+    """One [[figure]]: a plot, written to NAME.png and NAME.svg."""
 
     name: _Id
     plot: str
@@ -58,7 +61,7 @@ class Figure(_Table):
 
 
 class Run(_Table):
-    """One [[run]]: a scenario file of the folder with overrides."""
+    """One [[run]]: a scenario file of the folder, with overrides."""
 
     name: _Text
     scenario: _Text = "scenario.toml"
@@ -66,14 +69,45 @@ class Run(_Table):
 
 
 class Short(_Table):
-    """[short]: what the short version overrides, and which grid points it keeps."""
+    """[short]: overrides of the short version, and the grid points that it keeps."""
 
     set: list[str] = []
     grid: dict[str, list[str | int | float | bool]] = {}
 
 
+class OverSeeds(_Table):
+    """The recorded range of single runs, each with its own seed, in the claim's unit."""
+
+    runs: int = Field(ge=2)
+    least: float
+    most: float
+
+    @model_validator(mode="after")
+    def _ordered(self) -> Self:
+        if self.most < self.least:
+            raise ValueError(f"expected most to be {self.least:g} or more, got {self.most:g}")
+        return self
+
+    def spans(self, boundaries: Iterable[float]) -> bool:
+        """Return whether one of these boundaries lies within the range."""
+        return any(self.least < boundary < self.most for boundary in boundaries)
+
+    def contains(self, value: float) -> bool:
+        """Return whether a value lies within the range, its limits included."""
+        return self.least <= value <= self.most
+
+
+def boundaries(relation: Relation, value: float, tolerance: float) -> tuple[float, ...]:
+    """Return the measured values at which the verdict changes."""
+    return {
+        "=": (value - tolerance, value + tolerance),
+        "<": (value + tolerance,),
+        ">": (value - tolerance,),
+    }[relation]
+
+
 class Claim(_Table):
-    """One [[claim]]; the package's text has its keys."""
+    """One [[claim]]; its keys are explained in the package's docstring."""
 
     id: _Id
     source: _Text
@@ -84,7 +118,7 @@ class Claim(_Table):
     short: bool = True
     short_args: dict[str, Any] = {}
     unit: str | None = None
-    relation: Literal["=", "<", ">"] = "="
+    relation: Relation = "="
     paper_value: float | None = None
     tolerance: float | str = 0.0
     over_seeds: OverSeeds | None = None
@@ -93,7 +127,7 @@ class Claim(_Table):
 
     @property
     def tolerance_in_unit(self) -> float | None:
-        """How far from the paper's value still counts, in `unit`; None without a value."""
+        """The largest accepted distance from the paper's value, in `unit`; None without one."""
         if self.paper_value is None:
             return None
         if isinstance(self.tolerance, str):

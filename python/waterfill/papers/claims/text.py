@@ -1,45 +1,45 @@
-"""A judged claim as text: its two values and what is to be said about its verdict."""
+"""A judged claim as text: its two values, and a remark on its verdict."""
 
 from __future__ import annotations
 
-from waterfill.runs.result import Document
+from waterfill.papers.claims.verdict import Judged
 
 
-def remark(claim: Document) -> str:
-    """What is to be said about a verdict: why it is not the paper's, or why it might not be.
+def remark(claim: Judged) -> str:
+    """Return why a verdict is not the paper's, or why it is in doubt; empty if neither.
 
-    And where single runs lie, when chance has a part in it.
+    For a random claim it adds the range of single runs.
     """
-    told = claim["verdict"] != "reproduced" or claim["expect"] == "reproduced"
-    record = claim["over_seeds"]
-    parts = [claim["why"]] if told and claim["why"] else []
-    if record and record["least"] < record["most"]:
+    explained = claim.verdict != "reproduced" or claim.expect == "reproduced"
+    record = claim.over_seeds
+    parts = [claim.why] if explained and claim.why else []
+    if record and record.least < record.most:
         unit = f" {_unit(claim)}".rstrip()
-        lie = f"{record['least']:.4g} to {record['most']:.4g}{unit}"
-        parts.append(f"{record['runs']} single runs, each with its own seed: {lie}.")
+        span = f"{record.least:.4g} to {record.most:.4g}{unit}"
+        parts.append(f"{record.runs} single runs, each with its own seed: {span}.")
     return " ".join(parts)
 
 
-def claim_cells(claim: Document) -> tuple[str, str]:
-    """The paper's value and the measured one, as text."""
+def claim_cells(claim: Judged) -> tuple[str, str]:
+    """Return the paper's value and the measured one as text."""
     return paper_value(claim).strip(), measured_value(claim).strip()
 
 
-def paper_value(claim: Document) -> str:
-    """The paper's value with its relation, tolerance and unit; a dash without one."""
-    if claim["paper_value"] is None:
+def paper_value(claim: Judged) -> str:
+    """Return the paper's value with relation, tolerance and unit; a dash without one."""
+    if claim.paper_value is None:
         return "–"
-    sign = "" if claim["relation"] == "=" else f"{claim['relation']} "
-    slack = f" ± {claim['tolerance']:.3g}" if claim["tolerance"] else ""
-    return f"{sign}{claim['paper_value']:.4g}{slack} {_unit(claim)}"
+    sign = "" if claim.relation == "=" else f"{claim.relation} "
+    tolerance = f" ± {claim.tolerance:.3g}" if claim.tolerance else ""
+    return f"{sign}{claim.paper_value:.4g}{tolerance} {_unit(claim)}"
 
 
-def measured_value(claim: Document) -> str:
-    """The measured value with its unit; "never" or a dash without one."""
-    if claim["measured"] is None:
-        return "never" if claim["verdict"] == "differs" else "–"
-    return f"{claim['measured']:.4g} {_unit(claim)}"
+def measured_value(claim: Judged) -> str:
+    """Return the measured value with its unit; "never" or a dash without one."""
+    if claim.measured is None:
+        return "never" if claim.verdict == "differs" else "–"
+    return f"{claim.measured:.4g} {_unit(claim)}"
 
 
-def _unit(claim: Document) -> str:
-    return "" if claim["unit"] in (None, "ratio") else str(claim["unit"])
+def _unit(claim: Judged) -> str:
+    return "" if claim.unit in (None, "ratio") else str(claim.unit)

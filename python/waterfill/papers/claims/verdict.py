@@ -1,66 +1,177 @@
-"""A claim's value from its runs, and the verdict on it."""
+"""Measure a claim on its runs and judge it.
+
+For a random scenario an experiment runs with several seeds, and a claim's value is the mean over
+them. A paper prints the value of one run, without its seed. If single runs of one scenario fall on
+both sides of a tolerance boundary, the printed value says nothing about the scenario. Such a claim
+records the range of single runs (`over_seeds`), and its verdict is *cannot be checked* if
+
+- a tolerance boundary lies within the recorded range, and
+- the measured value does too: a value outside the record is judged by itself.
+
+Tolerances are set before the runs; the record never widens one. `make seeds` measures the records
+again and fails if they are wrong.
+"""
 
 from __future__ import annotations
 
 import math
-from collections import Counter
+import statistics
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
-from waterfill.papers.claims.schema import UNITS, VERDICTS, Claim, Verdict
+from waterfill.errors import InputError, shown
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import UNITS, Claim, OverSeeds, Relation, Verdict, boundaries
 from waterfill.papers.measures.registry import MEASURES
 from waterfill.runs.result import Document, Result
 
 
-def edges(relation: str, value: float, slack: float) -> tuple[float, ...]:
-    """Where a verdict changes: the value less or plus the tolerance, as the relation has it."""
-    return {
-        "=": (value - slack, value + slack),
-        "<": (value + slack,),
-        ">": (value - slack,),
-    }[relation]
+@dataclass(frozen=True)
+class Statement:
+    """What is known of a claim before the run; values are in `unit`."""
+
+    id: str
+    paper: str
+    experiment: str
+    source: str
+    statement: str
+    relation: Relation
+    paper_value: float | None
+    tolerance: float | None
+    unit: str | None
+    over_seeds: OverSeeds | None
+    expect: Verdict
+    why: str | None
+
+    @property
+    def path(self) -> str:
+        """PAPER/EXPERIMENT/CLAIM."""
+        return f"{self.paper}/{self.experiment}/{self.id}"
+
+    @property
+    def boundaries(self) -> tuple[float, ...]:
+        """The measured values at which the verdict changes; none without a paper's value."""
+        if self.paper_value is None or self.tolerance is None:
+            return ()
+        return boundaries(self.relation, self.paper_value, self.tolerance)
+
+    def document(self) -> Document:
+        """Return the claim as an entry of `reproduce --json`."""
+        record = None if self.over_seeds is None else self.over_seeds.model_dump()
+        found = {field.name: getattr(self, field.name) for field in fields(self)}
+        return found | {"over_seeds": record}
+
+
+@dataclass(frozen=True)
+class Judged(Statement):
+    """A claim with its verdict.
+
+    `measured` is the mean of `values`, which has one value per seed. None is not measured, or never
+    reached if the verdict is *differs*.
+    """
+
+    measured: float | None
+    values: Sequence[float | None]
+    verdict: Verdict
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> Judged:
+        """Return a claim from its document; raise ValueError or TypeError if it is not one."""
+        record = document.get("over_seeds")
+        known = None if record is None else OverSeeds.model_validate(record)
+        return cls(**{**document, "over_seeds": known})
+
+
+def judge(
+    experiment: Experiment, samples: Sequence[Mapping[str, Result]], short: bool = False
+) -> list[Judged]:
+    """Judge an experiment's claims, in the file's order.
+
+    Each sample holds all runs by name, one sample per seed. Raises InputError if a claim names a
+    flow or link that its run does not have.
+    """
+    wanted = [claim for claim in experiment.claims if claim.short or not short]
+    return [_judge_one(experiment, claim, samples, short) for claim in wanted]
+
+
+def _judge_one(
+    experiment: Experiment, claim: Claim, samples: Sequence[Mapping[str, Result]], short: bool
+) -> Judged:
+    try:
+        values = [measure(claim, runs, short) for runs in samples]
+    except KeyError as error:
+        file, key = str(experiment.folder / "claims.toml"), f"claim.{claim.id}.args"
+        message = f"expected a name of its run, got {shown(error.args[0])}"
+        raise InputError(file, key, message) from None
+    value = mean(values)
+    return Judged(
+        **vars(state(experiment, claim)),
+        measured=_finite(value),
+        values=[_finite(each) for each in values],
+        verdict=verdict(claim, value, recorded=not short),
+    )
+
+
+def state(experiment: Experiment, claim: Claim) -> Statement:
+    """Return what is known of a claim before the run."""
+    return Statement(
+        id=claim.id,
+        paper=experiment.paper,
+        experiment=experiment.name,
+        source=claim.source,
+        statement=claim.statement,
+        relation=claim.relation,
+        paper_value=claim.paper_value,
+        tolerance=claim.tolerance_in_unit,
+        unit=claim.unit,
+        over_seeds=claim.over_seeds,
+        expect=claim.expect,
+        why=claim.why,
+    )
+
+
+def measure(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> float | None:
+    """Measure a claim on one sample, in `unit`; None if it cannot be measured, inf for never."""
+    if claim.measure is None or claim.unit is None:
+        return None
+    chosen = MEASURES[claim.measure]
+    args = claim.args | (claim.short_args if short else {})
+    if chosen.of == "nothing":
+        value = chosen.function(**args)
+    elif chosen.of == "runs":
+        value = chosen.function(runs, **args)
+    else:
+        value = chosen.function(runs[claim.run or next(iter(runs))], **args)
+    return None if value is None else value / UNITS[claim.unit][1]
+
+
+def mean(values: Sequence[float | None]) -> float | None:
+    """Return the mean over seeds, which may be infinite; None if a value is missing."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known and len(known) == len(values) else None
 
 
 def verdict(claim: Claim, measured: float | None, recorded: bool = True) -> Verdict:
-    """The verdict on a value in `unit`: infinite means never, None not measured.
+    """Return the verdict on a value in `unit`; inf means never reached, None not measured.
 
-    `recorded` is whether what is on record of single runs is of these; of short ones it is not.
+    `recorded` is whether `over_seeds` applies: the record is of full-length runs, not short ones.
     """
-    slack = claim.tolerance_in_unit
-    if measured is None or claim.paper_value is None or slack is None:
+    tolerance = claim.tolerance_in_unit
+    if measured is None or claim.paper_value is None or tolerance is None:
         return "cannot be checked"
     record = claim.over_seeds if recorded else None
-    around = edges(claim.relation, claim.paper_value, slack)
-    if record and record.parted_by(around) and record.holds(measured):
+    around = boundaries(claim.relation, claim.paper_value, tolerance)
+    if record and record.spans(around) and record.contains(measured):
         return "cannot be checked"
     holds = {
-        "=": abs(measured - claim.paper_value) <= slack,
-        "<": measured < claim.paper_value + slack,
-        ">": measured > claim.paper_value - slack,
+        "=": abs(measured - claim.paper_value) <= tolerance,
+        "<": measured < claim.paper_value + tolerance,
+        ">": measured > claim.paper_value - tolerance,
     }
     return "reproduced" if holds[claim.relation] else "differs"
 
 
-def measured(claim: Claim, runs: Mapping[str, Result], short: bool = False) -> float | None:
-    """What the runs measure, in `unit`; None when they cannot."""
-    if claim.measure is None or claim.unit is None:
-        return None
-    measure = MEASURES[claim.measure]
-    args = claim.args | (claim.short_args if short else {})
-    if measure.of == "nothing":
-        value = measure.function(**args)
-    elif measure.of == "runs":
-        value = measure.function(runs, **args)
-    else:
-        value = measure.function(runs[claim.run or next(iter(runs))], **args)
-    return None if value is None else value / UNITS[claim.unit][1]
-
-
-def finite(value: float | None) -> float | None:
-    """The value where JSON has it; None for infinity."""
+def _finite(value: float | None) -> float | None:
+    """Return None for infinity, which JSON lacks."""
     return value if value is not None and math.isfinite(value) else None
-
-
-def document(claims: Sequence[Document]) -> Document:
-    """The document of `reproduce --json`: the claims, and how many have each verdict."""
-    counts = Counter(claim["verdict"] for claim in claims)
-    return {"claims": list(claims), "counts": {verdict: counts[verdict] for verdict in VERDICTS}}

@@ -1,0 +1,63 @@
+"""What `reproduce` writes and prints: runs, claims.json and figures, the document of `--json`."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from waterfill.analysis import plots
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import VERDICTS, Figure
+from waterfill.papers.claims.verdict import Judged, state
+from waterfill.papers.figures import PLOTS
+from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+
+
+def document(judged: Iterable[Judged]) -> Document:
+    """Return the document of `reproduce --json`: the claims, and how many have each verdict."""
+    claims = list(judged)
+    counts = Counter(claim.verdict for claim in claims)
+    return {
+        "claims": [claim.document() for claim in claims],
+        "counts": {verdict: counts[verdict] for verdict in VERDICTS},
+    }
+
+
+def claim_list(chosen: Iterable[Experiment]) -> Document:
+    """Return the document of `reproduce --list --json`: the claims, not measured."""
+    return {"claims": [state(e, claim).document() for e in chosen for claim in e.claims]}
+
+
+def write(
+    experiment: Experiment,
+    samples: Sequence[Mapping[str, Result]],
+    judged: Iterable[Judged],
+    folder: Path,
+) -> list[Path]:
+    """Write an experiment's runs, claims.json and figures; return the figures' paths.
+
+    A single run is written into `folder` itself, several into folders of their names, with the seed
+    after those of the first sample. Figures show the first sample.
+    """
+    runs = samples[0]
+    for place, sample in enumerate(samples):
+        for name, result in sample.items():
+            label = f"{name} seed {result.summary['seed']}" if place else name
+            alone = len(runs) == len(samples) == 1
+            result.write(folder if alone else folder / label.replace("/", "-"))
+    write_text(make_directory(folder) / "claims.json", to_json(document(judged)) + "\n")
+    figures = []
+    for figure in experiment.figures:
+        figures += plots.save(_draw(figure, runs), folder / figure.name)
+    return figures
+
+
+def _draw(figure: Figure, runs: Mapping[str, Result]) -> Any:
+    plot = PLOTS[figure.plot]
+    if plot.of == "runs":
+        return plot.function(runs, **figure.args)
+    if plot.of == "nothing":
+        return plot.function(**figure.args)
+    return plot.function(runs[figure.run or next(iter(runs))], **figure.args)
