@@ -28,7 +28,7 @@ X = float | int | str
 
 @dataclass(frozen=True)
 class Plot:
-    """One plot of the experiments' list: the function, and what its first argument is.
+    """One plot that claims.toml can name: the function, and what its first argument is.
 
     As for `Measure`: one run, all runs by name, or nothing.
     """
@@ -46,7 +46,7 @@ def rates_of(
     average_s: float = 1.0,
     most_bps: float = 0.0,
 ) -> Figure:
-    """Rates of these flows in means of `average_s`, up to `most_bps` on the axis if given."""
+    """Draw the rates of these flows as means of `average_s`; `most_bps` limits the axis."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 3.4), layout="constrained")
@@ -67,7 +67,7 @@ def rates_of(
 def utilizations(
     result: Result, *, links: list[str], title: str = "", average_s: float = 1.0
 ) -> Figure:
-    """Utilisation of these links in means of `average_s`."""
+    """Draw the utilisation of these links as means of `average_s`."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(7.0, 3.4), layout="constrained")
@@ -94,10 +94,10 @@ def signals(
     start_s: float = 0.0,
     stop_s: float | None = None,
 ) -> Figure:
-    """Columns against time, a panel each, `columns` side by side, as a paper lays them out.
+    """Draw columns against time, one panel each, `columns` side by side.
 
-    A panel has `y_label`, `unit` (what one on the axis is, 1 by default), optionally `y_min` and
-    `y_max`, and `lines`: each with `which`, `name`, `column`, `label`, and `run` where there are
+    A panel has `y_label`, `unit` (the value of 1 on the axis, default 1), optionally `y_min` and
+    `y_max`, and `lines`: each with `which`, `name`, `column`, `label`, and `run` if there are
     several; `average_s` draws means. `start_s` and `stop_s` (default: the run's end) bound it.
     """
     from matplotlib.figure import Figure
@@ -124,7 +124,7 @@ def signals(
         axis.set_xlim(start_s, end_s)
         axis.set_ylim(panel.get("y_min"), panel.get("y_max"))
         if "y_min" in panel and "y_max" not in panel and axis.lines:
-            # The margin above a line is of the whole axis, not of what the line covers.
+            # The margin above a line is relative to the whole axis.
             low, high = axis.get_ylim()
             axis.set_ylim(low, high + 0.04 * (high - low))
         axis.grid(alpha=0.3)
@@ -134,7 +134,7 @@ def signals(
             axis.legend(frameon=False, fontsize="small", loc=panel.get("legend", "best"))
     for axis in grid[-1]:
         axis.set_xlabel("time (s)")
-        axis.locator_params(axis="x", nbins=6)  # more would run into each other past 100,000 s
+        axis.locator_params(axis="x", nbins=6)  # more labels would overlap past 100,000 s
     for axis in list(grid.flat)[len(panels) :]:
         axis.remove()
     if title:
@@ -154,7 +154,7 @@ def _drawn(time_s: Series, values: Series, average_s: float) -> tuple[Series, Se
 
 
 def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Figure:
-    """A flow's window in packets over time, a line a run."""
+    """Draw a flow's window in packets over time, one line per run."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(8.0, 3.4), layout="constrained")
@@ -163,7 +163,7 @@ def windows(runs: Mapping[str, Result], *, flow: str, packet_bytes: float) -> Fi
         rows = result.samples("flows", flow)
         window = numbers(rows, "window_bytes") / packet_bytes
         axis.plot(numbers(rows, "time_s"), window, label=name, **style)
-    # The overshoot of slow start would flatten what the figure is about.
+    # The overshoot of slow start would flatten the part that matters.
     late = [numbers(r.samples("flows", flow), "window_bytes")[-1000:] for r in runs.values()]
     axis.set_ylim(0, 1.6 * max(float(w.max(initial=0.0)) for w in late) / packet_bytes)
     axis.set_xlabel("time (s)")
@@ -190,10 +190,10 @@ def sweep(
     log_y: bool = False,
     title: str = "",
 ) -> Figure:
-    """A measure against what is varied, a line a template; computed lines are drawn thin.
+    """Draw a measure against what is varied, one line per template; computed lines are thin.
 
-    `computed` names measures that need no run: {label: {measure = …, args = …}}, called with
-    `x` besides; `marks` such ones that answer with an x, drawn upright. Values are divided by
+    `computed` names measures that need no run: {label: {measure = …, args = …}}, called with `x`
+    too. `marks` names measures whose value is an x, drawn as vertical lines. Values are divided by
     `y_unit`, and `x`, which names the runs, by `x_unit`.
     """
     from matplotlib.figure import Figure
@@ -255,7 +255,7 @@ def bars(
     args: Mapping[str, Any] | None = None,
     paper: Mapping[str, float] | None = None,
 ) -> Figure:
-    """A measure of one run as a bar for each of `names` (label: run), the paper's values beside."""
+    """Draw a measure as one bar per entry of `names` (label: run), beside the paper's values."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 3.4), layout="constrained")
@@ -285,7 +285,7 @@ def by_place(
     y_label: str,
     y_unit: float = 1.0,
 ) -> Figure:
-    """A measure of one run at several places, a line a run: {label: run}.
+    """Draw a measure at several places, one line per run: {label: run}.
 
     `places` are the measure's arguments at each `x`.
     """
@@ -310,7 +310,7 @@ def by_place(
 
 
 def maxnet_construction(*, alpha_t_s: float, eta: float, max_rtt_s: float, title: str) -> Figure:
-    """`[maxnet-2007:fig10]` Spiral, tail and line."""
+    """`[maxnet-2007:fig10]` Draw spiral, tail and line."""
     return theory_plots.construction({title: Gains(alpha_t_s, eta)}, max_rtt_s)
 
 

@@ -1,4 +1,4 @@
-"""One measure: the function, the dimension of its answer, and what it is given."""
+"""One measure: the function, its dimension, and what it is given."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Window: TypeAlias = tuple[float, float]
 
 @dataclass(frozen=True)
 class Measure:
-    """One measure: the function, the dimension of what it returns, and what its first argument is.
+    """One measure: the function, the dimension of its value, and what its first argument is.
 
     `of` is "run" for one run, "runs" for all runs of the experiment by name, and "nothing" for a
     computation, whose arguments are all keywords.
@@ -25,13 +25,13 @@ class Measure:
 
     @property
     def name(self) -> str:
-        """What claims.toml calls it: the function's name."""
+        """The function's name, which claims.toml uses."""
         return self.function.__name__
 
 
 def by_name(*measures: Measure) -> dict[str, Measure]:
-    """The measures by their names. Raises ValueError when two have the same."""
+    """Return the measures by name; raise ValueError if two have the same."""
     named = {measure.name: measure for measure in measures}
     if len(named) != len(measures):
-        raise ValueError("two measures of one name")
+        raise ValueError("expected unique names, got two measures of one name")
     return named

@@ -1,4 +1,4 @@
-"""Computed claims of AECP's paper: its theorems, its choice of parameters, its loop's delay margin.
+"""Measures of AECP's equations: its theorems, its choice of parameters, its delay margin.
 
 Arguments α and β are in 1/s, T in s, rates in packets/s; the equations are in
 `waterfill.theory.aecp`.
@@ -21,7 +21,7 @@ def efficiency_excess(
     side: Literal["lower", "upper"],
     q_0: float = 100.0,
 ) -> float:
-    """How far eq. 6's time to θ-efficiency is inside a bound of Theorem 2; negative outside.
+    """Return how far eq. 6's time to θ-efficiency is inside a bound of Theorem 2; negative outside.
 
     Without delay, with §4.3's parameters.
     """
@@ -34,7 +34,7 @@ def efficiency_excess(
 
 
 def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "follows"]) -> float:
-    """A closed form of Theorem 3's time less eq. 30's, integrated; `ratio` = C/(N·x₀)."""
+    """Return a closed form of Theorem 3's time less eq. 30's, integrated; `ratio` = C/(N·x₀)."""
     from waterfill.theory import aecp
 
     gains = aecp.tuned(2.0)
@@ -43,7 +43,7 @@ def fairness_excess(*, ratio: float, epsilon: float, form: Literal["printed", "f
 
 
 def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
-    """`[aecp-2010:eq42]` β (1/s) or T (s) that eq. 38 has with the PI controller for T₀ = 1/α.
+    """`[aecp-2010:eq42]` Return eq. 38's β (1/s) or T (s) with the PI controller for T₀ = 1/α.
 
     Eq. 38 is K₀/T_i · (1 + τs)/(s²(1 + T₀s)) with K₀ = 1, so T = τ and β = τ/T_i.
     """
@@ -54,7 +54,7 @@ def tuned_gain(*, alpha: float, gain: Literal["beta", "t"]) -> float:
 
 
 def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
-    """Largest phase margin over β, for this α and T, less that at `beta`; as a part of 180°."""
+    """Return the largest phase margin over all β, less that at `beta`, as a fraction of 180°."""
     from waterfill.theory import aecp
 
     margins = [
@@ -66,7 +66,7 @@ def tuning_loss(*, alpha: float, t: float, beta: float) -> float:
 
 
 def delay_margin(*, alpha: float, beta: float, t: float) -> float:
-    """`[aecp-2010:eq38]` the round trip at which the loop, with its delay, becomes unstable."""
+    """`[aecp-2010:eq38]` Return the RTT at which the loop, with its delay, becomes unstable."""
     from waterfill.theory import aecp
 
     return aecp.loop_margins(aecp.Gains(alpha, beta, t)).delay_margin_s
@@ -80,8 +80,9 @@ def sampled_delay_margin(
     t_2: float,
     source: Literal["continuous", "exact", "printed", "clamped"],
 ) -> float:
-    """`[aecp-2010:eq49]` the same of the loop with its sampling times, T₁ = τ: the round trip up to
-    which it is stable, with a source of `waterfill.theory.sampled`.
+    """`[aecp-2010:eq49]` Return the RTT up to which the loop with its sampling times is stable.
+
+    T₁ = τ; `source` is one of `waterfill.theory.sampled`.
     """
     from waterfill.theory import sampled
     from waterfill.theory.aecp import Gains

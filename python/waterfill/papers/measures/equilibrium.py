@@ -1,4 +1,4 @@
-"""Measures of where a network rests: beside its fixed point, and how alike its flows are."""
+"""Measures of a network's equilibrium: against its fixed point, and how equal its flows are."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def rest_utilization(
     alpha: float = 0.4,
     gamma: float = 0.1,
 ) -> float:
-    """Utilisation of the first link at rest, `x` long flows over all links and a short one."""
+    """Return the first link's utilisation with `x` long flows over all links and a short one."""
     return _rest(x, capacity_bps, protocol, alpha, gamma)[1] / capacity_bps[0]
 
 
@@ -38,7 +38,7 @@ def rest_rate(
     alpha: float = 0.4,
     gamma: float = 0.1,
 ) -> float:
-    """Rate of the short flow there."""
+    """Return the rate of the short flow there."""
     return _rest(x, capacity_bps, protocol, alpha, gamma)[0]
 
 
@@ -50,7 +50,7 @@ def rest_share(
     alpha: float = 0.4,
     gamma: float = 0.1,
 ) -> float:
-    """Rate of the short flow there over its max-min share, for a first link wider than the rest."""
+    """Return the short flow's rate over its max-min share, for a first link wider than others."""
     share_bps = capacity_bps[0] - min(capacity_bps[1:])
     return _rest(x, capacity_bps, protocol, alpha, gamma)[0] / share_bps
 
@@ -58,7 +58,7 @@ def rest_share(
 def _rest(
     count: float, capacity_bps: list[float], protocol: str, alpha: float, gamma: float
 ) -> tuple[float, float]:
-    """The short flow's rate and the first link's input at rest, in bit/s."""
+    """Return the short flow's rate and the first link's input in equilibrium, in bit/s."""
     from waterfill.theory.equilibrium import FlowClass, Gains, solve
 
     flows = [
@@ -73,7 +73,7 @@ def _rest(
 
 
 def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
-    """`rate_bps` of a flow in the summary over its rate at the network's fixed point."""
+    """Return `rate_bps` of a flow in the summary over its rate at the network's fixed point."""
     from waterfill.theory.equilibrium import Gains, of_network
 
     entries = [entry.name for entry in result.network.flows]
@@ -86,19 +86,19 @@ def rate_over_rest(result: Result, *, flow: str, protocol: str) -> float | None:
 
 
 def group_share(result: Result, *, group: str, share_bps: float) -> float | None:
-    """Mean rate of a group's flows in the summary, over their share."""
+    """Return the mean rate of a group's flows in the summary, over their share."""
     rates = _rates(result, group)
     return None if rates is None else float(rates.mean()) / share_bps
 
 
 def group_error(result: Result, *, group: str, share_bps: float) -> float | None:
-    """Largest |rate − share| / share of a group's flows in the summary."""
+    """Return the largest |rate − share| / share of a group's flows in the summary."""
     rates = _rates(result, group)
     return None if rates is None else float(np.abs(rates - share_bps).max()) / share_bps
 
 
 def group_spread(result: Result, *, group: str) -> float | None:
-    """Standard deviation over mean of the rates of a group's flows in the summary."""
+    """Return standard deviation over mean of the rates of a group's flows in the summary."""
     rates = _rates(result, group)
     return None if rates is None else float(rates.std() / rates.mean())
 
@@ -106,7 +106,7 @@ def group_spread(result: Result, *, group: str) -> float | None:
 def rate_variation(
     result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
 ) -> float | None:
-    """Standard deviation over mean of a flow's rate in a window, means of `average_s`."""
+    """Return standard deviation over mean of a flow's rate in a window, means of `average_s`."""
     rows = result.samples("flows", flow)
     time_s, rate_bps = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
     _, inside = series.means(time_s, rate_bps, average_s, start_s, stop_s)
@@ -116,9 +116,10 @@ def rate_variation(
 def rest_time(
     result: Result, *, flow: str, at_s: float, stop_s: float, average_s: float, fraction: float
 ) -> float | None:
-    """Time from `at_s` until a rate first is `fraction` of where it rests.
+    """Return the time from `at_s` until a rate first reaches `fraction` of its final value.
 
-    That is its mean over the last quarter of the window; means of `average_s`, at their ends.
+    That is its mean over the last quarter of the window; rates are means of `average_s`, at their
+    ends.
     """
     rest_bps = flows.rate_over(
         result, flow=flow, start_s=stop_s - (stop_s - at_s) / 4, stop_s=stop_s
@@ -133,7 +134,7 @@ def rest_time(
 
 
 def queue_packets_of(result: Result, *, link: str) -> float | None:
-    """Mean of `queue_packets` of a link in the summary: waiting packets, without the one served."""
+    """Return the mean of `queue_packets` of a link in the summary, without the one in service."""
     for entry in result.summary["links"]:
         if entry["name"] == link:
             return float(entry["queue_packets"]["mean"])
@@ -141,7 +142,7 @@ def queue_packets_of(result: Result, *, link: str) -> float | None:
 
 
 def queue_share_of(result: Result, *, link: str, rtt_s: float) -> float | None:
-    """Mean queue of a link in the summary as a share of its rate × `rtt_s`."""
+    """Return the mean queue of a link in the summary as a fraction of its rate × `rtt_s`."""
     for entry in result.summary["links"]:
         if entry["name"] == link:
             mean_bytes = float(entry["queue_bytes"]["mean"])
@@ -150,7 +151,7 @@ def queue_share_of(result: Result, *, link: str, rtt_s: float) -> float | None:
 
 
 def loss_of(result: Result, *, link: str, packet_bytes: float) -> float | None:
-    """Packets dropped at a link over those that came to it, in the summary's window.
+    """Return packets dropped at a link over those that arrived, in the summary's window.
 
     What it carried counts in packets of `packet_bytes`, acknowledgements by their size.
     """
@@ -176,12 +177,12 @@ def _rates(result: Result, group: str) -> series.Series | None:
 
 
 def header_growth(*, protocol: str, over: str, where: list[str]) -> float:
-    """Bytes by which a protocol's headers are longer than another's: of "data", of "ack"."""
+    """Return the bytes by which a protocol's headers exceed another's: of "data", of "ack"."""
     return _header_growth(protocol, over, where)
 
 
 def header_growth_share(*, protocol: str, over: str, packet_bytes: float) -> float:
-    """Both headers' growth over the size of a packet."""
+    """Return both headers' growth over the size of a packet."""
     return _header_growth(protocol, over, ["data", "ack"]) / packet_bytes
 
 

@@ -1,4 +1,4 @@
-"""Measures of flows: rates, how soon they are reached, RTT, windows."""
+"""Measures of flows: rates, rise and settling times, RTTs, windows."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def rate_over(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Mean rate of a flow in a window."""
+    """Return the mean rate of a flow in a window."""
     return mean(*rate_series(result, flow), start_s, stop_s)
 
 
 def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float) -> float | None:
-    """Sum of the mean rates of a group's flows in a window."""
+    """Return the sum of the mean rates of a group's flows in a window."""
     names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
     if not names:
         raise KeyError(group)
@@ -43,7 +43,7 @@ def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float
 def class_rate_over(
     result: Result, *, groups: list[str], start_s: float, stop_s: float
 ) -> float | None:
-    """Sum of `group_rate_over` of these groups."""
+    """Return the sum of `group_rate_over` of these groups."""
     rates = [group_rate_over(result, group=g, start_s=start_s, stop_s=stop_s) for g in groups]
     known = [rate for rate in rates if rate is not None]
     return sum(known) if len(known) == len(rates) else None
@@ -52,7 +52,7 @@ def class_rate_over(
 def share_error(
     result: Result, *, shares_bps: Mapping[str, float], start_s: float, stop_s: float
 ) -> float | None:
-    """Largest |mean rate − share| / share of the flows in a window."""
+    """Return the largest |mean rate − share| / share of the flows in a window."""
     errors = []
     for flow, share_bps in shares_bps.items():
         mean_bps = rate_over(result, flow=flow, start_s=start_s, stop_s=stop_s)
@@ -72,11 +72,10 @@ def rise_time(
     fraction: float = 0.9,
     average_s: float = 0.0,
 ) -> float | None:
-    """Time from `at_s` until the rate first has gone `fraction` of the way to its target.
+    """Return the time from `at_s` until the rate has first covered `fraction` of a step.
 
-    The way is from `before_bps` to `target_bps`, upwards or downwards. The rate is one sample,
-    its time the sample's end; with `average_s` it is a mean over so long a time, centred, so that
-    averaging does not delay it.
+    The step is from `before_bps` to `target_bps`, up or down. The rate is one sample, at the
+    sample's end. With `average_s` it is a centred mean over that time, which adds no delay.
     """
     time_s, rate_bps = rate_series(result, flow)
     rate_bps = trailing(time_s, rate_bps, average_s)
@@ -98,9 +97,9 @@ def step_time(
     after_s: Window,
     fraction: float = 0.9,
 ) -> float | None:
-    """`rise_time` between two levels that the run itself has: the flow's mean rates in two windows.
+    """Return `rise_time` between two levels of the run itself: the mean rates in two windows.
 
-    So how fast a flow is does not depend on whether its levels are somebody else's.
+    So the time does not depend on whether the levels are those of the paper.
     """
     levels = [rate_over(result, flow=flow, start_s=a, stop_s=b) for a, b in (before_s, after_s)]
     before_bps, after_bps = levels
@@ -121,10 +120,10 @@ def take_up_time(
     average_s: float,
     before_s: float = 2.0,
 ) -> float | None:
-    """Time from `at_s` after which `flow` always has `fraction` of what `giver` has freed by then.
+    """Return the time from `at_s` after which `flow` uses `fraction` of what `giver` has freed.
 
-    What is freed and taken counts from the mean rates in the `before_s` up to `at_s`; rates are
-    centred means over `average_s`. Infinity if the flow has less at the last mean before `stop_s`.
+    Both are relative to the mean rates in the `before_s` up to `at_s`; rates are centred means over
+    `average_s`. Infinity if the flow uses less in the last mean before `stop_s`.
     """
     time_s, rate_bps = rate_series(result, flow)
     giver_bps = rate_series(result, giver)[1]
@@ -156,7 +155,7 @@ def reclaimed_fraction(
     average_s: float,
     before_s: float = 1.0,
 ) -> float | None:
-    """Share of freed capacity that a flow has taken `after_s` after it became free.
+    """Return the fraction of freed capacity that a flow uses `after_s` after it became free.
 
     (rate − before) / (target − before), where `before` is the mean rate in the `before_s` up to
     `at_s` and `rate` the mean over `average_s` centred on `at_s + after_s`.
@@ -179,10 +178,10 @@ def settle_time(
     band: float,
     average_s: float,
 ) -> float | None:
-    """Time from `start_s` after which every flow stays within `band` of its share.
+    """Return the time from `start_s` after which every flow stays within `band` of its share.
 
-    `band` is relative. Rates are means of `average_s` wholly inside the window, their time is
-    their end: the answer is never below `average_s`. Infinity when a flow ends outside.
+    `band` is relative. Rates are means of `average_s` wholly inside the window, at their end, so
+    the value is at least `average_s`. Infinity if a flow ends outside.
     """
     latest_s = 0.0
     for flow, share_bps in shares_bps.items():
@@ -204,10 +203,10 @@ def rate_swings(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """How often a rate goes from above its share's band to below it, or back.
+    """Count how often a rate goes from above its share's band to below it, or back.
 
     The band is share × (1 ± `band`), the rate a mean of `average_s` inside the window. A rate that
-    settles, from whichever side, has none; each full oscillation between bottlenecks has two.
+    settles has none; each full oscillation between bottlenecks has two.
     """
     _, rate_bps = means(*rate_series(result, flow), average_s, start_s, stop_s)
     if not len(rate_bps):
@@ -217,13 +216,13 @@ def rate_swings(
 
 
 def rate_of(result: Result, *, flow: str) -> float | None:
-    """`rate_bps` of a flow in the summary: full packets received in the measure window."""
+    """Return `rate_bps` of a flow in the summary: full packets received in the measure window."""
     rate: float | None = summary_of(result, "flows", flow)["rate_bps"]
     return rate
 
 
 def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> float | None:
-    """Sum of the rates (or goodputs) of these groups of flows in the summary."""
+    """Return the sum of the rates (or goodputs) of these groups of flows in the summary."""
     key: Literal["goodput_bps", "rate_bps"] = "goodput_bps" if goodput else "rate_bps"
     known = {entry["group"] for entry in result.summary["flows"]}
     for group in flows:
@@ -234,7 +233,7 @@ def group_rate(result: Result, *, flows: list[str], goodput: bool = False) -> fl
 
 
 def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None:
-    """`base`, `mean`, `p50` or `p99` of a flow's round trips in the measure window."""
+    """Return `base`, `mean`, `p50` or `p99` of a flow's RTT in the measure window."""
     rtt: float | None = summary_of(result, "flows", flow)["rtt_ms"][quantile]
     return None if rtt is None else rtt / 1e3
 
@@ -242,7 +241,7 @@ def rtt_of(result: Result, *, flow: str, quantile: str = "mean") -> float | None
 def mean_window_packets(
     result: Result, *, flow: str, packet_bytes: float, rtt_s: float
 ) -> float | None:
-    """A flow's mean window in packets of `packet_bytes`, as rate × round trip."""
+    """Return a flow's mean window in packets of `packet_bytes`, as rate × RTT."""
     rate_bps = rate_of(result, flow=flow)
     return None if rate_bps is None else rate_bps * rtt_s / (8 * packet_bytes)
 
@@ -250,16 +249,16 @@ def mean_window_packets(
 def window_max_packets(
     result: Result, *, flow: str, packet_bytes: float, start_s: float, stop_s: float
 ) -> float | None:
-    """Largest sample of a flow's window, in packets of `packet_bytes`, in a time window."""
+    """Return the largest sample of a flow's window in a time window, in packets."""
     time_s, window_bytes = samples(result, "flows", flow, "window_bytes")
     _, inside = between(time_s, window_bytes, start_s, stop_s)
     return float(np.nanmax(inside)) / packet_bytes if len(inside) else None
 
 
 def reduction_interval(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Mean time between two reductions of a flow's window by a fifth or more, in a time window.
+    """Return the mean time between reductions of a flow's window by a fifth or more.
 
-    None with fewer than two of them.
+    None with fewer than two reductions in the time window.
     """
     time_s, window_bytes = samples(result, "flows", flow, "window_bytes")
     time_s, window_bytes = between(time_s, window_bytes, start_s, stop_s)

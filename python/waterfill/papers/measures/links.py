@@ -1,4 +1,4 @@
-"""Measures of links: queues, utilisation, drops, which of them is the bottleneck."""
+"""Measures of links: queues, utilisation, drops, changes of the bottleneck."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 def queue_mean(result: Result, *, link: str, windows_s: list[Window]) -> float | None:
-    """Mean queue of a link in each window; the largest of these means."""
+    """Return the largest of a link's mean queues in these windows."""
     series = samples(result, "links", link, "queue_bytes")
     means = [mean(*series, *window) for window in windows_s]
     known = [mean for mean in means if mean is not None]
@@ -37,20 +37,20 @@ def queue_mean(result: Result, *, link: str, windows_s: list[Window]) -> float |
 def queue_share(
     result: Result, *, link: str, rtt_s: float, windows_s: list[Window]
 ) -> float | None:
-    """`queue_mean` as a share of the link's rate × `rtt_s`."""
+    """Return `queue_mean` as a fraction of the link's rate × `rtt_s`."""
     mean_bytes = queue_mean(result, link=link, windows_s=windows_s)
     return None if mean_bytes is None else mean_bytes * 8 / (capacity_bps(result, link) * rtt_s)
 
 
 def queue_max(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Largest queue of a link in a window, the packet in service excluded."""
+    """Return the largest queue of a link in a window, without the packet in service."""
     time_s, queue_bytes = samples(result, "links", link, "queue_max_bytes")
     _, queue_bytes = between(time_s, queue_bytes, start_s, stop_s)
     return float(queue_bytes.max()) if len(queue_bytes) else None
 
 
 def peak_prominence(result: Result, *, start_s: float, stop_s: float) -> float | None:
-    """Largest queue of any link in a window ÷ largest queue of any link outside it."""
+    """Return the largest queue of any link in a window ÷ the largest outside it."""
     table = result.links
     time_s = numbers(table, "time_s")
     queue_bytes = numbers(table, "queue_max_bytes")
@@ -62,14 +62,14 @@ def peak_prominence(result: Result, *, start_s: float, stop_s: float) -> float |
 
 
 def utilization_over(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Bits serialised in a window ÷ (rate × window): everything that the link carries."""
+    """Return bits serialised in a window ÷ (rate × window), of all packets on the link."""
     return mean(*samples(result, "links", link, "utilization"), start_s, stop_s)
 
 
 def fill_time(
     result: Result, *, link: str, at_s: float, utilization: float, average_s: float = 0.0
 ) -> float | None:
-    """Time from `at_s` until a link's utilisation, a mean of `average_s`, first reaches this."""
+    """Return the time from `at_s` until a link's mean utilisation first reaches `utilization`."""
     time_s, used = samples(result, "links", link, "utilization")
     time_s, used = between(time_s, trailing(time_s, used, average_s), at_s, math.inf)
     if not len(time_s):
@@ -81,7 +81,7 @@ def fill_time(
 def utilization_error(
     result: Result, *, link: str, target: float, windows_s: list[Window], average_s: float
 ) -> float | None:
-    """Largest |utilisation − target| / target of a link in the windows, means of `average_s`.
+    """Return the largest |utilisation − target| / target of a link, means of `average_s`.
 
     Each mean lies wholly inside a window.
     """
@@ -104,10 +104,10 @@ def bottleneck_switches(
     average_s: float,
     signal: str = "maxnet.price",
 ) -> float | None:
-    """How often the bottleneck of a flow changes: the link of its path with the highest price.
+    """Count the changes of a flow's bottleneck, the link of its path with the highest price.
 
-    `signal` is the links' column to compare, a mean of the last `average_s`, so that two links
-    whose prices touch for a few packets do not count. None without that column.
+    `signal` is the links' column to compare, as a mean of the last `average_s`, so that prices that
+    are equal for a few packets do not count. None without that column.
     """
     if signal not in result.links.column_names:
         return None
@@ -121,13 +121,13 @@ def bottleneck_switches(
 
 
 def utilization_of(result: Result, *, link: str) -> float | None:
-    """`utilization` of a link in the summary."""
+    """Return `utilization` of a link in the summary."""
     used: float = summary_of(result, "links", link)["utilization"]
     return used
 
 
 def last_sample(result: Result, *, link: str, column: str) -> float | None:
-    """The last sample of a link's column: of a counter, what it has come to. None without it."""
+    """Return the last sample of a link's column, of a counter its total; None without it."""
     if column not in result.links.column_names:
         return None
     values = samples(result, "links", link, column)[1]
@@ -135,5 +135,5 @@ def last_sample(result: Result, *, link: str, column: str) -> float | None:
 
 
 def drops_of(result: Result, *, link: str) -> float | None:
-    """Packets that found a link's buffer full in the measure window."""
+    """Return the packets that found a link's buffer full in the measure window."""
     return float(summary_of(result, "links", link)["drops"])

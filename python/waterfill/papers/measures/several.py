@@ -24,7 +24,7 @@ def ratio(
     args: dict[str, Any],
     to_args: dict[str, Any] | None = None,
 ) -> float | None:
-    """A measure of the run `of` over the same measure of the run `to`."""
+    """Return a measure of the run `of` over the same measure of the run `to`."""
     function = SINGLE[measure].function
     above = function(runs[of], **args)
     below = function(runs[to], **(args if to_args is None else to_args))
@@ -36,7 +36,7 @@ def ratio(
 def largest_of(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
-    """The largest value of a measure of a ratio over several runs."""
+    """Return the largest value of a measure of a ratio over several runs."""
     values = _each(runs, measure, of, args)
     return max(values) if values else None
 
@@ -44,7 +44,7 @@ def largest_of(
 def smallest_of(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
-    """The smallest value of a measure of a ratio over several runs."""
+    """Return the smallest value of a measure of a ratio over several runs."""
     values = _each(runs, measure, of, args)
     return min(values) if values else None
 
@@ -52,7 +52,7 @@ def smallest_of(
 def _each(
     runs: Mapping[str, Result], measure: str, of: list[str], args: dict[str, Any]
 ) -> list[float]:
-    """A measure of each of these runs; nothing when one of them cannot be measured."""
+    """Return a measure of each of these runs; empty if one of them cannot be measured."""
     values = [SINGLE[measure].function(runs[name], **args) for name in of]
     known = [value for value in values if value is not None]
     return known if len(known) == len(values) else []
@@ -61,21 +61,21 @@ def _each(
 def ratio_difference(
     runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
 ) -> float | None:
-    """A measure of a ratio in the run `of` less the same in the run `to`."""
+    """Return a measure of a ratio in the run `of` less the same in the run `to`."""
     return _difference(runs, measure, of, to, args)
 
 
 def time_difference(
     runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
 ) -> float | None:
-    """A measure of a time in the run `of` less the same in the run `to`."""
+    """Return a measure of a time in the run `of` less the same in the run `to`."""
     return _difference(runs, measure, of, to, args)
 
 
 def largest_rise(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:
-    """Largest rise of a measure of a ratio from one run to the next; negative when it falls."""
+    """Return the largest rise of a ratio from one run to the next; negative if it falls."""
     function = SINGLE[measure].function
     values = [function(runs[name], **args) for name in of]
     known = [value for value in values if value is not None]
@@ -83,7 +83,7 @@ def largest_rise(
 
 
 def drops_in_runs(runs: Mapping[str, Result], *, of: list[str] | None = None) -> float | None:
-    """Packets that queues dropped in the whole of these runs (all by default), over all links."""
+    """Return the packets that all queues dropped in these runs (default: all), start to end."""
     tables = [runs[name].links for name in (of or runs)]
     return sum(float(np.nansum(numbers(table, "drops"))) for table in tables)
 

@@ -1,4 +1,4 @@
-"""Measures of the columns that a run samples: prices, ξ, windows, round trips.
+"""Measures of the columns that a run samples: prices, ξ, windows, RTTs.
 
 `which` says whose column it is: "flows" or "links". Values are taken as sampled; what has no
 sample (a flow before its start) is left out. A column that the run does not have (another
@@ -32,21 +32,21 @@ Whose: TypeAlias = Literal["flows", "links"]
 def price_mean(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Mean of a column of prices, which are times, in a window."""
+    """Return the mean of a column of prices, which are times, in a window."""
     return _mean(result, which, name, column, start_s, stop_s)
 
 
 def signal_mean(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Mean of a column without a unit, such as ξ, in a window."""
+    """Return the mean of a column without a unit, such as ξ, in a window."""
     return _mean(result, which, name, column, start_s, stop_s)
 
 
 def signal_spread(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:
-    """Standard deviation of a column over its mean, in a window."""
+    """Return the standard deviation of a column over its mean, in a window."""
     _, values = sampled(result, which, name, column, start_s, stop_s)
     return float(values.std() / abs(values.mean())) if len(values) and values.mean() else None
 
@@ -61,7 +61,7 @@ def signal_dip(
     stop_s: float,
     before_s: float = 1.0,
 ) -> float | None:
-    """The least sample after `at_s` over the mean of the `before_s` before it."""
+    """Return the smallest sample after `at_s` over the mean of the `before_s` before it."""
     before = _mean(result, which, name, column, at_s - before_s, at_s)
     _, values = sampled(result, which, name, column, at_s, stop_s)
     return float(values.min()) / before if before and len(values) else None
@@ -78,7 +78,7 @@ def signal_settle(
     at_s: float,
     stop_s: float,
 ) -> float | None:
-    """Time from `at_s` after which a column stays within `band` (a share) of a value until a time.
+    """Return the time from `at_s` after which a column stays within `band` (relative) of a value.
 
     Infinity when the last sample is outside.
     """
@@ -91,7 +91,7 @@ def signal_settle(
 def queue_clears(
     result: Result, *, link: str, at_s: float, stop_s: float, most_bytes: float
 ) -> float | None:
-    """Time from `at_s` after which a link's queue stays at or below `most_bytes` until a time."""
+    """Return the time from `at_s` after which a link's queue stays at or below `most_bytes`."""
     time_s, peak_bytes = sampled(result, "links", link, "queue_max_bytes", at_s, stop_s)
     if not len(peak_bytes):
         return None
@@ -99,7 +99,7 @@ def queue_clears(
 
 
 def rtt_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> float | None:
-    """Largest sample of a flow's round trip in a window."""
+    """Return the largest sample of a flow's RTT in a window."""
     _, rtt_s = sampled(result, "flows", flow, "rtt_s", start_s, stop_s)
     return float(rtt_s.max()) if len(rtt_s) else None
 
@@ -107,7 +107,7 @@ def rtt_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> floa
 def rate_max(
     result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
 ) -> float | None:
-    """Largest mean of `average_s` of a flow's rate that lies wholly in a window."""
+    """Return the largest mean of `average_s` of a flow's rate that lies wholly in a window."""
     rates = _means(result, flow, average_s, start_s, stop_s)
     return float(rates.max()) if len(rates) else None
 
@@ -115,7 +115,7 @@ def rate_max(
 def rate_min(
     result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
 ) -> float | None:
-    """Least mean of `average_s` of a flow's rate that lies wholly in a window."""
+    """Return the smallest mean of `average_s` of a flow's rate that lies wholly in a window."""
     rates = _means(result, flow, average_s, start_s, stop_s)
     return float(rates.min()) if len(rates) else None
 
@@ -129,7 +129,7 @@ def rate_excess(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """How far the largest mean of `average_s` of a rate is above a share, as a part of it."""
+    """Return how far the largest mean of `average_s` of a rate exceeds a share, relative to it."""
     most_bps = rate_max(result, flow=flow, start_s=start_s, stop_s=stop_s, average_s=average_s)
     return None if most_bps is None else most_bps / share_bps - 1
 
@@ -143,7 +143,7 @@ def rate_span(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """Largest less least mean of `average_s` of a rate in a window, as a part of `of_bps`."""
+    """Return the range of the means of `average_s` of a rate in a window, relative to `of_bps`."""
     rates = _means(result, flow, average_s, start_s, stop_s)
     return float(rates.max() - rates.min()) / of_bps if len(rates) else None
 
@@ -157,13 +157,13 @@ def rate_error(
     stop_s: float,
     average_s: float,
 ) -> float | None:
-    """Largest |rate − share| / share of means of `average_s` that lie wholly in a window."""
+    """Return the largest |rate − share| / share of means of `average_s` wholly in a window."""
     rates = _means(result, flow, average_s, start_s, stop_s)
     return float(np.abs(rates - share_bps).max()) / share_bps if len(rates) else None
 
 
 def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> float | None:
-    """Largest less least sum of the pacing rates of all flows over a link, over the link's rate.
+    """Return the range of the summed pacing rates of a link's flows, relative to the link's rate.
 
     What sources ask for, before queues round it off; a flow without a pacing rate asks for none.
     """
@@ -181,7 +181,7 @@ def asked_span(result: Result, *, link: str, start_s: float, stop_s: float) -> f
 def start_overload(
     result: Result, *, link: str, rtt_s: float, at_s: float, stop_s: float
 ) -> float | None:
-    """Overload that would have left the largest queue of a window in one round trip.
+    """Return the overload that would leave the largest queue of a window in one RTT.
 
     As a part of the link's rate: the growth of the queue's largest sample from its mean in the
     second before `at_s`, over rate × `rtt_s`.
@@ -195,7 +195,7 @@ def start_overload(
 
 
 def header_bytes(result: Result, *, flow: str, packet_bytes: int = 1500) -> float | None:
-    """Bytes of a full packet that are neither payload nor the 40 B of TCP/IP.
+    """Return the bytes of a full packet that are neither payload nor the 40 B of TCP/IP.
 
     From the flow's goodput over its rate, so in a window without losses.
     """
@@ -208,7 +208,7 @@ def header_bytes(result: Result, *, flow: str, packet_bytes: int = 1500) -> floa
 
 
 def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
-    """Sample times and values of a column where it has one; empty when the run lacks the column."""
+    """Return times and values of a column's samples; empty if the run lacks the column."""
     rows = result.samples(which, name)
     if column not in rows.column_names:
         return np.empty(0), np.empty(0)
@@ -220,7 +220,7 @@ def sampled_column(result: Result, which: Whose, name: str, column: str) -> tupl
 def sampled(
     result: Result, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> tuple[Series, Series]:
-    """`sampled_column` in a window."""
+    """Return `sampled_column` in a window."""
     time_s, values = sampled_column(result, which, name, column)
     inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)
     return time_s[inside], values[inside]

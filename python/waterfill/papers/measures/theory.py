@@ -1,4 +1,4 @@
-"""Claims that need no run: what the theory and the wire formats say, for papers' parameters.
+"""Measures that need no run: the theory and the wire formats, for papers' parameters.
 
 Every argument is a keyword. Rates are in bit/s, times in s; angular frequencies come out as a
 phase ω·τ or as 1/ω where the claim is about one.
@@ -21,31 +21,31 @@ def _built(alpha_t_s: float, eta: float, max_rtt_s: float, slope: float | None) 
 
 
 def maxnet_threshold(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """`[maxnet-2007:eq14]` ω̲ = ω₀(τ̄), rad/s, below which every Nyquist curve is below the axis."""
+    """`[maxnet-2007:eq14]` Return ω̲ = ω₀(τ̄), rad/s: below it Nyquist curves are below the axis."""
     return maxnet.omega_0(Gains(alpha_t_s, eta), max_rtt_s)
 
 
 def maxnet_threshold_phase(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """ω̲·τ̄: 1 where the threshold is the 1/τ̄ of a common zero's proof."""
+    """Return ω̲·τ̄: 1 where the threshold is the 1/τ̄ of a common zero's proof."""
     return max_rtt_s * maxnet.omega_0(Gains(alpha_t_s, eta), max_rtt_s)
 
 
 def maxnet_slope(*, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """`[maxnet-2007:alg3]` Slope γ of the line that maximises α_max."""
+    """`[maxnet-2007:alg3]` Return the slope γ of the line that maximises α_max."""
     return _built(alpha_t_s, eta, max_rtt_s, None).line.slope
 
 
 def maxnet_alpha_max(
     *, alpha_t_s: float, eta: float, max_rtt_s: float, slope: float | None = None
 ) -> float:
-    """`[maxnet-2007:alg3]` α_max of the line that maximises it, or of a line of this slope."""
+    """`[maxnet-2007:alg3]` Return α_max of the best line, or of a line of this slope."""
     return _built(alpha_t_s, eta, max_rtt_s, slope).alpha_max
 
 
 def maxnet_hull_limit(
     *, alpha_t_s: float, eta: float, max_rtt_s: float, common_rtt_s: float | None = None
 ) -> float:
-    """`[maxnet-2007:lemma1]` The largest stable α for mixtures of round trips up to τ̄.
+    """`[maxnet-2007:lemma1]` Return the largest stable α for mixtures of RTTs up to τ̄.
 
     With `common_rtt_s` the zero z = η/`common_rtt_s` is common to all flows (eq. 11), otherwise
     each flow has z = η/τ of its own (eq. 13).
@@ -61,19 +61,19 @@ def _common_zero(alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -
 
 
 def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """The largest zero z common to all flows, rad/s, that Lemma 1 allows up to τ̄."""
+    """Return the largest zero z common to all flows, rad/s, that Lemma 1 allows up to τ̄."""
     return _common_zero(alpha, alpha_t_s, eta, max_rtt_s)
 
 
 def maxnet_common_fairness(
     *, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float
 ) -> float:
-    """The time constant 1/z in which flows become fair under the largest common zero."""
+    """Return the time constant of fairness, 1/z, under the largest common zero."""
     return 1 / _common_zero(alpha, alpha_t_s, eta, max_rtt_s)
 
 
 def maxnet_fairness(*, eta: float, rtt_s: float) -> float:
-    """The time constant τ/η in which a flow becomes fair with z = η/τ."""
+    """Return the time constant of fairness, τ/η, with z = η/τ."""
     return rtt_s / eta
 
 
@@ -81,7 +81,7 @@ def maxnet_fairness(*, eta: float, rtt_s: float) -> float:
 
 
 def maxstart_bound(*, x: float, mu: float) -> float:
-    """((1 + 1/N)μ − 1), not below 0, for N = `x`: overload when one more flow starts."""
+    """Return max(0, (1 + 1/N)μ − 1) for N = `x`: the overload when one more flow starts."""
     return max(0.0, (1 + 1 / x) * mu - 1)
 
 
@@ -89,22 +89,22 @@ def maxstart_bound(*, x: float, mu: float) -> float:
 
 
 def price_integer_bits(*, x_max_bps: float, x_min_bps: float, t_s: float = 1.0) -> float:
-    """`[maxnet-2007:V]` Bits before the point for this range of rates."""
+    """`[maxnet-2007:V]` Return the bits before the point for this range of rates."""
     return encoding.bits_needed(t_s, x_max_bps, x_min_bps, 1e-5).integer
 
 
 def price_fraction_bits(*, epsilon: float, t_s: float = 1.0) -> float:
-    """`[maxnet-2007:V]` Bits behind the point for steps of a rate of at most 1 + ε."""
+    """`[maxnet-2007:V]` Return the bits after the point for rate steps of at most 1 + ε."""
     return encoding.bits_needed(t_s, 1e15, 32.0, epsilon).fraction
 
 
 def rate_bits(*, x_max_bps: float) -> float:
-    """Bits of a whole number of bit/s up to x_max."""
+    """Return the bits of a whole number of bit/s up to x_max."""
     return math.ceil(math.log2(x_max_bps))
 
 
 def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
-    """`[maxnet-2007:eq7]` The smallest or largest rate a price field says: codes 2²³ − 1 and 1.
+    """`[maxnet-2007:eq7]` Return a price field's smallest or largest rate: codes 2²³ − 1, 1.
 
     Code 0 is what no router wrote.
     """
@@ -113,19 +113,19 @@ def price_field_rate(*, t_s: float, x_max_bps: float, end: str) -> float:
 
 
 def price_rate_step(*, slope_per_s: float) -> float:
-    """Step of a rate that goes as e^(−slope·q) between two codes: 1/T at rest, α/τ at once."""
+    """Return the step of a rate ∝ e^(−slope·q) per code: 1/T in equilibrium, α/τ before."""
     return encoding.rate_step(slope_per_s)
 
 
 def least_price_code(*, t_s: float, x_max_bps: float, rate_bps: float) -> float:
-    """`[tcp-maxnet-2006:eq11]` p_min of a link in units of 2⁻¹⁸ s, rounded to the nearest."""
+    """`[tcp-maxnet-2006:eq11]` Return p_min of a link in units of 2⁻¹⁸ s, rounded."""
     return round(encoding.price_of(rate_bps, t_s, x_max_bps) / encoding.PRICE_STEP_S)
 
 
 def exponential_table_error(
     *, entries: int, x_max_bps: float, x_min_bps: float, interpolated: bool = False
 ) -> float:
-    """Largest relative error of e^(−u) from a table of evenly spaced u over a range of rates.
+    """Return the largest relative error of e^(−u) from a table of evenly spaced u.
 
     The nearest entry is off by half a step; between two entries a chord is above the curve by
     at most step²/8 of its value.
