@@ -1,7 +1,7 @@
-//! A class: flows that are alike in everything, stepped as one flow whose volume counts many times.
+//! A class: identical flows, stepped as one flow whose volume counts several times.
 //!
-//! The source's law hears what has come back by the end of a step, and then says what is sent in it. Amounts here are
-//! those of one flow; only pipes carry the whole class.
+//! The source's law first receives the feedback that arrives by the end of a step, and then decides what is sent in it.
+//! Amounts here are those of one flow; only pipes carry the volume of the whole class.
 
 use std::collections::VecDeque;
 
@@ -17,49 +17,49 @@ use crate::pipe::{Inbox, Parcel, Plain, Step};
 pub(crate) struct ClassSpec {
     pub(crate) protocol: ProtocolId,
     pub(crate) count: f64,
-    /// When it begins and ends to send, at the entrance of its first link: later by the padding.
+    /// Times of its first and last transmission at the entrance of its first link, after the padding.
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
-    /// Padding of a round trip, all of it on the way back.
+    /// Padding of the RTT, all of it on the reverse path.
     ///
-    /// A source behind a delay p on both ways is one without it that acts p later and hears 2p later.
+    /// A source with a delay p in each direction equals one that acts p later and receives its feedback 2p later.
     pub(crate) pad: Duration,
     pub(crate) packet_bytes: f64,
-    /// Bytes of acknowledgement for a byte of data.
+    /// Bytes of acknowledgements per byte of data.
     pub(crate) ack_share: f64,
-    /// Bytes on the wire, headers included; infinite without end.
+    /// Bytes on the wire, headers included; infinite for an unlimited flow.
     pub(crate) wire_bytes: f64,
-    /// Payload in a byte on the wire.
+    /// Payload bytes per byte on the wire.
     pub(crate) payload_share: f64,
     /// Rate at which the application writes.
     pub(crate) demand: Option<Rate>,
     pub(crate) paced: bool,
     pub(crate) base_rtt: Duration,
-    /// The summary's window, and the part of it in which the class lives.
+    /// The measurement window, and the part of it in which the class is active.
     pub(crate) measure: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
 }
 
-/// Where a class is joined to the network: the places of the inbox that it writes and reads.
+/// The places of the inbox that a class writes and reads.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Joints {
+pub(crate) struct Places {
     pub(crate) data_out: usize,
     pub(crate) data_in: usize,
     pub(crate) acks_out: usize,
     pub(crate) acks_in: usize,
 }
 
-/// What a receiver answered in one step.
+/// The feedback that a receiver sent in one step.
 #[derive(Clone, Copy, Debug)]
-struct Answer {
+struct Feedback {
     step: u64,
     echo: AnyEcho,
-    /// Received up to its end, bytes.
+    /// Bytes received by the end of the step.
     received: f64,
-    /// Age of the data that it answers, s.
+    /// Age of the data that it acknowledges, in seconds.
     age_s: f64,
-    /// Whether the source's law has heard it.
-    heard: bool,
+    /// Whether the source's law has received it.
+    processed: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,70 +69,69 @@ enum Phase {
     Open,
 }
 
-/// Flows that are alike.
+/// The state of a class.
 #[derive(Debug)]
 pub(crate) struct Class {
     pub(crate) spec: ClassSpec,
-    pub(crate) joints: Joints,
+    pub(crate) places: Places,
     source: AnySource,
     receiver: AnyReceiver,
     phase: Phase,
     opened: Instant,
     pub(crate) sent: f64,
     acked: f64,
-    /// Received before the oldest answer that is not acknowledged whole.
-    answer_start: f64,
-    /// Of `acked`, what the law has been told of.
-    told: f64,
+    /// Bytes received before the oldest feedback that is not completely acknowledged.
+    feedback_start: f64,
+    /// The part of `acked` that the law has received.
+    reported: f64,
     /// Known lost.
     pub(crate) lost: f64,
-    /// When the source finds losses: three duplicate acknowledgements later, a round trip in a fluid.
+    /// When the source detects losses: after three duplicate acknowledgements, which in a fluid is one RTT.
     losses: VecDeque<(Instant, f64)>,
-    /// Lost since the last recovery, and what had been sent when the present one began.
+    /// Bytes lost since the last recovery, and the bytes sent when the present one began.
     loss_debt: f64,
     recovery: Option<f64>,
     base_rtt: Duration,
     latest_rtt: Duration,
     smoothed_rtt: Duration,
-    answers: VecDeque<Answer>,
-    /// How long the acknowledgements of a step had been under way when the padding began; NaN for none. One a step, the
-    /// latest round.
+    feedback: VecDeque<Feedback>,
+    /// The age of each step's acknowledgements when they enter the padding; NaN for none. A ring, one entry per step.
     ack_ages: Box<[f64]>,
     /// The padding in steps.
     pad_steps: f64,
-    /// When the newest acknowledgement had been sent, by step of sending data.
+    /// The time at which the newest acknowledgement had been sent, by the step in which data was sent.
     echoed: VecDeque<(u64, Instant)>,
     newest_echo: Instant,
     pub(crate) received: f64,
-    /// Of it in the summary's window.
+    /// The part of `received` in the measurement window.
     pub(crate) counted: f64,
     sampled: f64,
     pub(crate) completed: Option<Instant>,
     pub(crate) rtt: RttSamples,
 }
 
-/// Round trips in the summary's window, weighted by what was acknowledged.
+/// RTT samples in the measurement window, weighted by acknowledged bytes.
 #[derive(Debug, Default)]
 pub(crate) struct RttSamples {
     sum: f64,
     weight: f64,
-    /// Above the base round trip, in ticks of 2¹⁶ ps.
+    /// The part above the base RTT, in ticks of 2¹⁶ ps.
     above_base: Histogram,
 }
 
-/// A tick of the histogram of round trips is 2¹⁶ ps, as in the packet simulator.
+/// A tick of the RTT histogram is 2¹⁶ ps, as in the packet simulator.
 const RTT_TICK_BITS: u32 = 16;
-/// Linux's tcp_pacing_ca_ratio: a paced law that names no rate sends its window in a little less than a round trip.
+/// Linux's tcp_pacing_ca_ratio: a paced law without a rate of its own sends its window in a little less than one RTT.
 const PACING_GAIN: f64 = 1.2;
-/// RFC 6298's weight of the newest round trip.
+/// RFC 6298's weight of a new RTT sample.
 const RTT_GAIN: f64 = 1.0 / 8.0;
-/// What rounding may leave of a transfer.
+/// A transfer is complete at this fraction; rounding may leave the rest.
 const COMPLETE: f64 = 1.0 - 1e-9;
 
 impl Class {
     pub(crate) fn new(
         spec: ClassSpec,
-        joints: Joints,
+        places: Places,
         params: &AnyParams,
         connection: &Connection,
         step: Duration,
@@ -147,8 +146,8 @@ impl Class {
             opened: Instant::NEVER,
             sent: 0.0,
             acked: 0.0,
-            answer_start: 0.0,
-            told: 0.0,
+            feedback_start: 0.0,
+            reported: 0.0,
             lost: 0.0,
             losses: VecDeque::new(),
             loss_debt: 0.0,
@@ -156,7 +155,7 @@ impl Class {
             base_rtt: Duration::MAX,
             latest_rtt: Duration::ZERO,
             smoothed_rtt: Duration::ZERO,
-            answers: VecDeque::new(),
+            feedback: VecDeque::new(),
             echoed: VecDeque::new(),
             newest_echo: Instant::ZERO,
             received: 0.0,
@@ -165,57 +164,57 @@ impl Class {
             completed: None,
             rtt: RttSamples::default(),
             spec,
-            joints,
+            places,
         }
     }
 
     // ------------------------------------------------------------------ the handshake
 
-    /// The header of the SYN, a packet of so many bytes, when the class starts.
+    /// Starts the class; returns the header of its SYN, a packet of `bytes` bytes.
     pub(crate) fn open(&mut self, now: Instant, bytes: f64) -> AnyHeader {
         self.phase = Phase::Opening;
         self.source.stamp(&Sending::new(now, PacketKind::Syn, Volume::from_bytes(bytes)))
     }
 
-    /// Whether it starts before `until`.
+    /// Returns whether the class starts before `until`.
     pub(crate) fn starts(&self, until: Instant) -> bool {
         self.phase == Phase::Closed && self.spec.start < until
     }
 
-    /// The SYN is at the receiver; its answer.
-    pub(crate) fn answer_syn(&mut self, now: Instant, header: &AnyHeader) -> AnyEcho {
+    /// Handles the SYN at the receiver; returns the echo of the SYN-ACK.
+    pub(crate) fn on_syn(&mut self, now: Instant, header: &AnyHeader) -> AnyEcho {
         self.receiver.on_data(&Received { now, kind: PacketKind::Syn, header, rtt: None });
         self.receiver.echo(now)
     }
 
-    /// The answer, sent at `sent`, is at the source.
-    pub(crate) fn opened(&mut self, now: Instant, sent: Instant, echo: &AnyEcho) {
+    /// Handles the SYN-ACK, sent at `sent`, at the source.
+    pub(crate) fn on_syn_ack(&mut self, now: Instant, sent: Instant, echo: &AnyEcho) {
         self.phase = Phase::Open;
         self.opened = now;
         self.newest_echo = sent;
-        self.hear(now, PacketKind::Syn, now.since(self.spec.start), 0.0, echo);
+        self.on_feedback(now, PacketKind::Syn, now.since(self.spec.start), 0.0, echo);
     }
 
     fn sending(&self, now: Instant) -> Sending {
-        // A header is that of one packet, however much fluid goes under it.
+        // A header is that of one packet, however large the parcel.
         let packet = Volume::from_bytes(self.spec.packet_bytes);
         Sending { in_flight: self.in_flight(), ..Sending::new(now, PacketKind::Data, packet) }
     }
 
     // ------------------------------------------------------------------ the source
 
-    /// What the source hears and sends in a step.
+    /// Steps the source: receives feedback, detects losses, sends.
     pub(crate) fn send(&mut self, step: &Step, inbox: &mut Inbox) {
-        let out = &mut inbox.data[self.joints.data_out];
+        let out = &mut inbox.data[self.places.data_out];
         out.bytes = 0.0;
         if self.phase != Phase::Open {
             return;
         }
-        if let Some(age_s) = self.padded(step, inbox.plain[self.joints.acks_in]) {
-            self.hear_answers(step, age_s);
+        if let Some(age_s) = self.padded_age(step, inbox.plain[self.places.acks_in]) {
+            self.receive_acks(step, age_s);
         }
-        self.find_losses(step.to);
-        let bytes = self.may_send(step);
+        self.detect_losses(step.to);
+        let bytes = self.bytes_to_send(step);
         if bytes > 0.0 {
             let header = self.source.stamp(&self.sending(step.middle));
             self.sent += bytes;
@@ -224,8 +223,8 @@ impl Class {
         }
     }
 
-    /// The age of the acknowledgements that come out of the padding in the middle of a step, when these went into it.
-    fn padded(&mut self, step: &Step, acks: Plain) -> Option<f64> {
+    /// Puts a step's acknowledgements into the padding; returns the age of those that leave it in the middle of the step.
+    fn padded_age(&mut self, step: &Step, acks: Plain) -> Option<f64> {
         let mask = self.ack_ages.len() - 1;
         self.ack_ages[step.index as usize & mask] = if acks.bytes > 0.0 { acks.age_s } else { f64::NAN };
         // Between the middles of two steps.
@@ -245,36 +244,39 @@ impl Class {
         (!age_s.is_nan()).then(|| age_s + self.spec.pad.as_secs())
     }
 
-    /// The acknowledgements that come in a step.
-    fn hear_answers(&mut self, step: &Step, age_s: f64) {
-        // Where in the receiver's steps the acknowledgements at the middle and the end of this one were sent.
+    /// Processes the acknowledgements that arrive in a step.
+    fn receive_acks(&mut self, step: &Step, age_s: f64) {
+        // The receiver's steps in which the acknowledgements at the middle and the end of this step were sent.
         let middle = (step.middle.as_secs() - age_s) / step.length_s;
         let end = middle + 0.5;
         self.newest_echo = step.middle.before(Duration::from_secs(age_s));
-        while let Some(&answer) = self.answers.front() {
-            let begun = answer.step as f64;
-            if end <= begun {
+        while let Some(&oldest) = self.feedback.front() {
+            let start = oldest.step as f64;
+            if end <= start {
                 break;
             }
             let before = self.acked;
-            let part = end - begun;
-            // A row that the end is past by less than rounding has come whole.
+            let part = end - start;
+            // Within rounding, a row has arrived completely.
             let whole = part > 1.0 - 1e-9;
-            let acked =
-                if whole { answer.received } else { self.answer_start + part * (answer.received - self.answer_start) };
+            let acked = if whole {
+                oldest.received
+            } else {
+                self.feedback_start + part * (oldest.received - self.feedback_start)
+            };
             self.acked = acked.max(before);
-            if !answer.heard && middle >= begun {
-                self.answers[0].heard = true;
-                let rtt = Duration::from_secs(age_s + answer.age_s);
-                let told = std::mem::replace(&mut self.told, self.acked);
-                self.hear(step.middle, PacketKind::Ack, rtt, self.acked - told, &answer.echo);
-                self.rtt.add(step, self.spec.measure, rtt, self.acked - told, self.spec.base_rtt);
+            if !oldest.processed && middle >= start {
+                self.feedback[0].processed = true;
+                let rtt = Duration::from_secs(age_s + oldest.age_s);
+                let reported = std::mem::replace(&mut self.reported, self.acked);
+                self.on_feedback(step.middle, PacketKind::Ack, rtt, self.acked - reported, &oldest.echo);
+                self.rtt.add(step, self.spec.measure, rtt, self.acked - reported, self.spec.base_rtt);
             }
             if !whole {
                 break;
             }
-            self.answer_start = answer.received;
-            self.answers.pop_front();
+            self.feedback_start = oldest.received;
+            self.feedback.pop_front();
         }
         if self.recovery.is_some_and(|sent| self.acked + self.lost >= sent) {
             (self.recovery, self.loss_debt) = (None, 0.0);
@@ -282,15 +284,15 @@ impl Class {
         }
     }
 
-    /// Tells the law.
-    fn hear(&mut self, now: Instant, kind: PacketKind, rtt: Duration, acked: f64, echo: &AnyEcho) {
+    /// Passes an acknowledgement to the law.
+    fn on_feedback(&mut self, now: Instant, kind: PacketKind, rtt: Duration, acked: f64, echo: &AnyEcho) {
         let rtt = rtt.max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
         self.base_rtt = self.base_rtt.min(rtt);
         self.smoothed_rtt = if kind == PacketKind::Syn {
             rtt
         } else {
-            // As many steps of RFC 6298 as packets are acknowledged.
+            // One step of RFC 6298 per acknowledged packet.
             let kept = (1.0 - RTT_GAIN).powf(acked / self.spec.packet_bytes);
             Duration::from_secs(rtt.as_secs() + kept * (self.smoothed_rtt.as_secs() - rtt.as_secs()))
         };
@@ -309,12 +311,12 @@ impl Class {
         });
     }
 
-    /// A loss of the whole class, found at `at`.
-    pub(crate) fn lose(&mut self, at: Instant, class_bytes: f64) {
+    /// Notes a loss of the whole class, which the source detects at `at`.
+    pub(crate) fn add_loss(&mut self, at: Instant, class_bytes: f64) {
         self.losses.push_back((at, class_bytes / self.spec.count));
     }
 
-    fn find_losses(&mut self, until: Instant) {
+    fn detect_losses(&mut self, until: Instant) {
         while let Some(&(at, bytes)) = self.losses.front() {
             if at >= until {
                 break;
@@ -323,15 +325,15 @@ impl Class {
             self.lost += bytes;
             self.loss_debt += bytes;
         }
-        // Each flow of the class has lost a packet: before that, most have not.
+        // Signals one loss event per recovery, after each flow of the class has lost a packet.
         if self.loss_debt >= self.spec.packet_bytes && self.recovery.is_none() {
             self.recovery = Some(self.sent);
             self.source.on_event(until, Event::Loss);
         }
     }
 
-    /// Bytes that one flow sends in a step.
-    fn may_send(&self, step: &Step) -> f64 {
+    /// Returns the bytes that one flow sends in a step.
+    fn bytes_to_send(&self, step: &Step) -> f64 {
         let share = step.overlap((self.opened, self.spec.stop));
         if share <= 0.0 {
             return 0.0;
@@ -339,7 +341,7 @@ impl Class {
         let limit = self.source.limit();
         let mut bytes = f64::INFINITY;
         if let Some(window) = limit.window {
-            // A host may always have one packet out, or it would never hear again.
+            // A host may always have one packet in flight, or it would never receive feedback again.
             bytes = window.as_bytes().max(self.spec.packet_bytes) - self.in_flight().as_bytes();
         }
         if self.spec.paced || limit.window.is_none() {
@@ -360,10 +362,10 @@ impl Class {
 
     // ------------------------------------------------------------------ the receiver
 
-    /// What the receiver hears and answers in a step.
+    /// Steps the receiver: takes in data, sends acknowledgements.
     pub(crate) fn receive(&mut self, step: &Step, inbox: &mut Inbox) {
-        let Parcel { bytes: class_bytes, age_s, header } = inbox.data[self.joints.data_in];
-        inbox.plain[self.joints.acks_out] = Plain { bytes: class_bytes * self.spec.ack_share, age_s: 0.0 };
+        let Parcel { bytes: class_bytes, age_s, header } = inbox.data[self.places.data_in];
+        inbox.plain[self.places.acks_out] = Plain { bytes: class_bytes * self.spec.ack_share, age_s: 0.0 };
         if class_bytes <= 0.0 {
             return;
         }
@@ -384,17 +386,17 @@ impl Class {
             self.completed = Some(step.from + Duration::from_secs(step.length_s * part));
         }
         self.counted += bytes * step.overlap(self.spec.counted);
-        self.answers.push_back(Answer { step: step.index, echo, received: self.received, age_s, heard: false });
+        self.feedback.push_back(Feedback { step: step.index, echo, received: self.received, age_s, processed: false });
     }
 
-    // ------------------------------------------------------------------ looking
+    // ------------------------------------------------------------------ observation
 
-    /// Sent and neither acknowledged nor known lost.
+    /// Returns the bytes sent and neither acknowledged nor detected as lost.
     pub(crate) fn in_flight(&self) -> Volume {
         Volume::from_bytes((self.sent - self.acked - self.lost).max(0.0))
     }
 
-    /// Whether it has started and has, or may get, something to do.
+    /// Returns whether the class has started and is not finished.
     pub(crate) fn is_live(&self, now: Instant) -> bool {
         match self.phase {
             Phase::Closed => false,
@@ -406,7 +408,7 @@ impl Class {
         }
     }
 
-    /// Bytes received since the last [`Class::sampled`].
+    /// Returns the bytes received since the last [`Class::sampled`].
     pub(crate) fn fresh_bytes(&self) -> f64 {
         self.received - self.sampled
     }
@@ -420,8 +422,8 @@ impl Class {
     }
 
     pub(crate) fn pacing(&self) -> Option<Rate> {
-        let spaced = self.spec.paced || self.source.limit().window.is_none();
-        (self.phase == Phase::Open && spaced).then(|| self.pacing_rate()).flatten()
+        let paced = self.spec.paced || self.source.limit().window.is_none();
+        (self.phase == Phase::Open && paced).then(|| self.pacing_rate()).flatten()
     }
 
     pub(crate) fn latest_rtt(&self) -> Option<Duration> {
@@ -447,7 +449,7 @@ impl RttSamples {
         (self.weight > 0.0).then(|| self.sum / self.weight)
     }
 
-    /// A quantile in seconds above the base round trip.
+    /// Returns a quantile in seconds above the base RTT.
     pub(crate) fn quantile_above_base_s(&self, q: f64) -> Option<f64> {
         self.above_base.quantile(q).map(|ticks| Duration::from_ps((ticks as u64) << RTT_TICK_BITS).as_secs())
     }

@@ -1,24 +1,22 @@
-//! The steps: who is joined to whom, and what happens in one.
+//! The fluid model: builds a network and advances it in steps.
 
 use waterfill_laws::protocol::{Connection, Kind, LinkView};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::Network;
-use waterfill_network::QueueSpec;
 use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
-use waterfill_network::{FlowSpec, LinkSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
+use waterfill_network::{FlowSpec, LinkSpec, Network, QueueSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
 
 use crate::class::{Class, ClassSpec};
-use crate::joining::{Joining, Onward};
 use crate::link::{Dropped, Link, LinkParts, Streams};
 use crate::meter::Meter;
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
 use crate::plan::{self, ClassPlan, Edge, Member};
+use crate::wiring::{Destinations, Wiring};
 
-/// The backend's name, as [`waterfill_laws::protocol::Info::backends`] has it.
+/// The backend's name in [`waterfill_laws::protocol::Info::backends`].
 pub const BACKEND: &str = "fluid";
 
-/// One thing to do in a step.
+/// One task of a step.
 #[derive(Clone, Copy, Debug)]
 enum Task {
     Source(u32),
@@ -26,18 +24,18 @@ enum Task {
     Link(u32),
 }
 
-/// The links of a class's path, for its SYN and for the time until a loss is found.
+/// The links of a class's path, for its SYN and for the time until a loss is detected.
 #[derive(Debug)]
 struct Path {
     forward: Box<[u32]>,
     reverse: Box<[u32]>,
 }
 
-/// A handshake on its way.
+/// A handshake in transit.
 #[derive(Clone, Copy, Debug)]
 struct Syn {
     class: u32,
-    /// Links already crossed, both ways.
+    /// Links already crossed in the present direction.
     hop: usize,
     at: Instant,
     cargo: SynCargo,
@@ -56,7 +54,7 @@ pub(crate) struct Traffic {
     rate_bps: f64,
     life: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
-    /// Where it is put in, and where it comes out.
+    /// The places of the inbox that it writes and reads.
     places: (usize, usize),
     pub(crate) sent_bytes: f64,
     pub(crate) received_bytes: f64,
@@ -79,8 +77,8 @@ pub struct Fluid {
     paths: Vec<Path>,
     inbox: Inbox,
     tasks: Vec<Task>,
-    /// Links whose data, and whose other streams, are read no earlier than a step after they are written.
-    slow: (Vec<u32>, Vec<u32>),
+    /// Links whose data, and whose other streams, arrive a step or more after they leave.
+    delayed: (Vec<u32>, Vec<u32>),
     syns: Vec<Syn>,
     dropped: Vec<Dropped>,
     dropped_bytes: f64,
@@ -98,21 +96,21 @@ pub struct Fluid {
 /// Where every byte of data went: `sent` is the sum of the others at all times.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Ledger {
-    /// Put into the network by sources, bytes.
+    /// Bytes sent by sources.
     pub sent: f64,
-    /// Taken out by receivers, bytes.
+    /// Bytes delivered to receivers.
     pub delivered: f64,
-    /// Did not fit a buffer, bytes.
+    /// Bytes dropped at full buffers.
     pub dropped: f64,
-    /// In queues and on wires, bytes.
+    /// Bytes in queues and on wires.
     pub in_transit: f64,
 }
 
 impl Fluid {
-    /// Builds the network; `step_s` is the step in seconds, or none for the one that fits it.
+    /// Builds the model of a network; `step_s` is the step in seconds, or none for a step that fits the network.
     ///
     /// # Errors
-    /// One sentence: what of the network is missing, out of range, or not for a fluid.
+    /// One sentence: what is out of range, or what the fluid model does not have.
     pub fn new(network: Network, step_s: Option<f64>) -> Result<Self, String> {
         check(&network)?;
         let step = plan::step(&network, step_s)?;
@@ -130,7 +128,7 @@ impl Fluid {
             paths: Vec::new(),
             inbox: Inbox::default(),
             tasks: Vec::new(),
-            slow: (Vec::new(), Vec::new()),
+            delayed: (Vec::new(), Vec::new()),
             syns: Vec::new(),
             dropped: Vec::new(),
             dropped_bytes: 0.0,
@@ -155,7 +153,7 @@ impl Fluid {
         let network = self.network.clone();
         let (plans, members) = plan::classes(&network);
         self.members = members;
-        let mut joining = Joining::new(&network, plans.len());
+        let mut wiring = Wiring::new(&network, plans.len());
         let mut protocols = Vec::new();
         let mut routers: Vec<Vec<(ProtocolId, AnyRouter)>> = network.links.iter().map(|_| Vec::new()).collect();
         for (c, plan) in (0u32..).zip(&plans) {
@@ -165,15 +163,15 @@ impl Fluid {
                 protocols.push(id);
             }
             add_routers(&network, flow, id, &mut routers)?;
-            joining.add_class(c, flow, f64::from(network.ack_bytes));
+            wiring.add_class(c, flow, f64::from(network.ack_bytes));
         }
         for traffic in &network.traffic {
-            joining.add_traffic(&traffic.path, f64::from(traffic.packet_bytes));
+            wiring.add_traffic(&traffic.path, f64::from(traffic.packet_bytes));
         }
-        let joined = joining.joined();
-        self.inbox.data.resize(joined.data, Parcel::default());
-        self.inbox.plain.resize(joined.plain, Plain::default());
-        for (plan, joints) in plans.iter().zip(joined.classes) {
+        let wired = wiring.finish();
+        self.inbox.data.resize(wired.data, Parcel::default());
+        self.inbox.plain.resize(wired.plain, Plain::default());
+        for (plan, places) in plans.iter().zip(wired.classes) {
             let flow = &network.flows[plan.group as usize];
             let id = Network::protocol_of(&flow.name, flow)?;
             let packet = Volume::from_bytes(f64::from(network.packet_bytes));
@@ -184,28 +182,34 @@ impl Fluid {
                 seed: network.seed,
             };
             let spec = self.class_spec(flow, id, plan);
-            self.classes.push(Class::new(spec, joints, &network.params_of(id)?, &connection, self.step));
+            self.classes.push(Class::new(spec, places, &network.params_of(id)?, &connection, self.step));
             self.paths.push(Path { forward: flow.forward.clone().into(), reverse: flow.reverse.clone().into() });
         }
-        for (spec, places) in network.traffic.iter().zip(joined.traffic) {
+        for (spec, places) in network.traffic.iter().zip(wired.traffic) {
             self.traffic.push(Traffic::new(spec.clone(), places, self.measure));
         }
-        for (i, ((streams, onward), routers)) in joined.links.into_iter().zip(routers).enumerate() {
-            self.links.push(Link::new(self.link_parts(i as u32, streams, onward, routers)));
+        for (i, ((streams, destinations), routers)) in wired.links.into_iter().zip(routers).enumerate() {
+            self.links.push(Link::new(self.link_parts(i as u32, streams, destinations, routers)));
         }
-        self.arrange(joined.edges);
+        self.order_tasks(wired.edges);
         self.flow_series = Series::new(&FLOW_COLUMNS, &protocols);
         self.link_series = Series::new(&LINK_COLUMNS, &protocols);
         self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
         Ok(())
     }
 
-    fn link_parts(&self, i: u32, streams: Streams, onward: Onward, routers: Vec<(ProtocolId, AnyRouter)>) -> LinkParts {
+    fn link_parts(
+        &self,
+        i: u32,
+        streams: Streams,
+        destinations: Destinations,
+        routers: Vec<(ProtocolId, AnyRouter)>,
+    ) -> LinkParts {
         let spec = &self.network.links[i as usize];
         let (packet_bytes, ack_bytes) = (f64::from(self.network.packet_bytes), f64::from(self.network.ack_bytes));
         let capacity = Rate::from_bps(spec.rate_bps);
         let delay = Duration::from_secs(spec.delay_s);
-        // A packet is passed on when all of it has come: what a fluid would not wait for.
+        // A packet is forwarded after its last bit has arrived; a fluid has to add that time.
         let latency = |bytes: f64| delay + Duration::from_secs(bytes * 8.0 / spec.rate_bps);
         let bytes = spec.buffer_bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
         let packets = spec.buffer_packets.map_or(f64::INFINITY, |packets| packets as f64 * packet_bytes);
@@ -214,7 +218,12 @@ impl Fluid {
             delay,
             buffer_bytes: bytes.min(packets),
             packet_bytes,
-            pipe: Pipe::new(self.step, (latency(packet_bytes), latency(ack_bytes)), onward.data, onward.plain),
+            pipe: Pipe::new(
+                self.step,
+                (latency(packet_bytes), latency(ack_bytes)),
+                destinations.data,
+                destinations.plain,
+            ),
             streams,
             routers,
             meter: Meter::new(capacity, self.measure),
@@ -251,8 +260,8 @@ impl Fluid {
         }
     }
 
-    /// Puts the tasks into an order in which what is written in a step is written before it is read.
-    fn arrange(&mut self, mut edges: Vec<Edge>) {
+    /// Orders the tasks so that every place of the inbox is written before it is read.
+    fn order_tasks(&mut self, mut edges: Vec<Edge>) {
         let latency = |pipe: Option<u32>| {
             pipe.map_or(Duration::ZERO, |lane| {
                 let (data, plain) = self.links[lane as usize / 2].pipe.latencies();
@@ -263,7 +272,7 @@ impl Fluid {
         let (classes, links) = (self.classes.len() as u32, self.links.len() as u32);
         let (order, late) = plan::order((2 * classes + links) as usize, edges, |pipe| latency(Some(pipe)));
         for lane in late {
-            self.delay_added = self.delay_added.max(self.links[lane as usize / 2].pipe.make_late(lane % 2 == 0));
+            self.delay_added = self.delay_added.max(self.links[lane as usize / 2].pipe.delay_by_a_step(lane % 2 == 0));
         }
         let task = |node: u32| {
             if node < classes {
@@ -279,10 +288,10 @@ impl Fluid {
         for (l, link) in (0u32..).zip(&self.links) {
             let (data, plain) = link.pipe.latencies();
             if data >= self.step {
-                self.slow.0.push(l);
+                self.delayed.0.push(l);
             }
             if plain >= self.step {
-                self.slow.1.push(l);
+                self.delayed.1.push(l);
             }
         }
         let streams = self.links.iter().map(|link| link.streams.data.len() + link.streams.plain.len());
@@ -291,16 +300,16 @@ impl Fluid {
 
     // ------------------------------------------------------------------ time
 
-    /// Steps up to `until`, or to the end of the run if that is earlier.
+    /// Advances to `until`, or to the end of the run if that is earlier.
     pub fn advance(&mut self, until: Instant) {
         let until = until.min(self.end);
         loop {
             let step = Step::at(self.next, self.step);
-            // The last step may reach past the end of the run.
+            // The last step may end after the run.
             if step.from >= self.end || (step.to > until && until < self.end) {
                 return;
             }
-            self.take(&step);
+            self.run_step(&step);
             self.next += 1;
             let over = step.to >= self.end;
             if step.to >= self.next_sample || over {
@@ -312,15 +321,15 @@ impl Fluid {
         }
     }
 
-    fn take(&mut self, step: &Step) {
-        for &l in &self.slow.0 {
+    fn run_step(&mut self, step: &Step) {
+        for &l in &self.delayed.0 {
             self.links[l as usize].pipe.push_data(step, &mut self.inbox.data);
         }
-        for &l in &self.slow.1 {
+        for &l in &self.delayed.1 {
             self.links[l as usize].pipe.push_plain(step, &mut self.inbox.plain);
         }
         self.send_traffic(step);
-        self.shake_hands(step);
+        self.advance_handshakes(step);
         for i in 0..self.tasks.len() {
             match self.tasks[i] {
                 Task::Source(c) => self.classes[c as usize].send(step, &mut self.inbox),
@@ -344,13 +353,13 @@ impl Fluid {
         }
         while let Some(Dropped { class, bytes }) = self.dropped.pop() {
             self.dropped_bytes += bytes;
-            let found = step.middle + self.rest_of_round_trip(class, l);
-            self.classes[class as usize].lose(found, bytes);
+            let detected = step.middle + self.remaining_rtt(class, l);
+            self.classes[class as usize].add_loss(detected, bytes);
         }
     }
 
-    /// From a link of a path to the source again, without queues.
-    fn rest_of_round_trip(&self, class: u32, from: u32) -> Duration {
+    /// Returns the time from a link of a path back to the source, without queueing.
+    fn remaining_rtt(&self, class: u32, from: u32) -> Duration {
         let path = &self.paths[class as usize];
         let crossed = path.forward.iter().position(|&l| l == from).unwrap_or(0);
         let out = path.forward[crossed..].iter().map(|&l| self.links[l as usize].pipe.latencies().0);
@@ -360,8 +369,8 @@ impl Fluid {
 
     // ------------------------------------------------------------------ handshakes
 
-    /// Starts flows, and brings handshakes on: they are single packets, at their own times.
-    fn shake_hands(&mut self, step: &Step) {
+    /// Starts flows and advances handshakes, which are single packets at exact times.
+    fn advance_handshakes(&mut self, step: &Step) {
         for (c, class) in (0u32..).zip(&mut self.classes) {
             if class.starts(step.to) {
                 let at = class.spec.start;
@@ -371,7 +380,7 @@ impl Fluid {
         }
         let mut i = 0;
         while i < self.syns.len() {
-            if self.carry(i, step.to) {
+            if self.advance_handshake(i, step.to) {
                 self.syns.swap_remove(i);
             } else {
                 i += 1;
@@ -379,8 +388,8 @@ impl Fluid {
         }
     }
 
-    /// Brings a handshake as far as it comes before `until`; whether that is its end.
-    fn carry(&mut self, i: usize, until: Instant) -> bool {
+    /// Advances a handshake up to `until`; returns whether it is complete.
+    fn advance_handshake(&mut self, i: usize, until: Instant) -> bool {
         let syn = &mut self.syns[i];
         let class = &mut self.classes[syn.class as usize];
         let path = &self.paths[syn.class as usize];
@@ -389,23 +398,23 @@ impl Fluid {
             match &mut syn.cargo {
                 SynCargo::Out(header) => {
                     if let Some(&l) = path.forward.get(syn.hop) {
-                        syn.at = self.links[l as usize].pass_syn(syn.at, bytes, count, Some(header));
+                        syn.at = self.links[l as usize].forward_syn(syn.at, bytes, count, Some(header));
                         syn.hop += 1;
                     } else {
-                        let echo = class.answer_syn(syn.at, header);
+                        let echo = class.on_syn(syn.at, header);
                         syn.cargo = SynCargo::Back { echo, sent: syn.at };
                         syn.hop = 0;
                     }
                 }
                 SynCargo::Back { echo, sent } => {
                     if let Some(&l) = path.reverse.get(syn.hop) {
-                        syn.at = self.links[l as usize].pass_syn(syn.at, bytes, count, None);
+                        syn.at = self.links[l as usize].forward_syn(syn.at, bytes, count, None);
                         syn.hop += 1;
                         if syn.hop == path.reverse.len() {
                             syn.at += class.spec.pad;
                         }
                     } else {
-                        class.opened(syn.at, *sent, echo);
+                        class.on_syn_ack(syn.at, *sent, echo);
                         return true;
                     }
                 }
@@ -432,7 +441,7 @@ impl Fluid {
         }
     }
 
-    // ------------------------------------------------------------------ looking
+    // ------------------------------------------------------------------ observation
 
     fn take_sample(&mut self, now: Instant) {
         let (time, lasted) = (now.as_secs(), now.since(self.sampled).as_secs());
@@ -481,61 +490,61 @@ impl Fluid {
         }
     }
 
-    /// Simulated time.
+    /// Returns the simulated time.
     #[must_use]
     pub fn now(&self) -> Instant {
         (Instant::ZERO + self.step * self.next).min(self.end)
     }
 
-    /// Length of the run.
+    /// Returns the end of the run.
     #[must_use]
     pub const fn end(&self) -> Instant {
         self.end
     }
 
-    /// The step.
+    /// Returns the length of a step.
     #[must_use]
     pub const fn step(&self) -> Duration {
         self.step
     }
 
-    /// Steps taken so far.
+    /// Returns the steps taken so far.
     #[must_use]
     pub const fn steps(&self) -> u64 {
         self.next
     }
 
-    /// Classes that are stepped.
+    /// Returns the number of classes.
     #[must_use]
     pub fn classes(&self) -> usize {
         self.classes.len()
     }
 
-    /// What the longest of the delays that a step is too long for has grown by; zero where all are exact.
+    /// Returns the largest increase of a delay that is shorter than a step allows; zero if all delays are exact.
     #[must_use]
     pub const fn delay_added(&self) -> Duration {
         self.delay_added
     }
 
-    /// Parcels handled so far: one a step for each class at its source, its receiver and every link on its way.
+    /// Returns the parcels handled so far: one per step and class at its source, its receiver and every link of its path.
     #[must_use]
     pub const fn events(&self) -> u64 {
         self.events
     }
 
-    /// Packets that links have sent so far, were the fluid packets.
+    /// Returns the volume that links have sent so far, in packets.
     #[must_use]
     pub fn packet_hops(&self) -> u64 {
         self.links.iter().map(|link| link.packets_passed).sum::<f64>() as u64
     }
 
-    /// Series of flows, links and traffic, one row a sample and entity.
+    /// Returns the series of flows, links and traffic, with one row per sample and entity.
     #[must_use]
     pub const fn series(&self) -> [&Series; 3] {
         [&self.flow_series, &self.link_series, &self.traffic_series]
     }
 
-    /// Where every byte of data went so far.
+    /// Returns where every byte of data went so far.
     #[must_use]
     pub fn ledger(&self) -> Ledger {
         let sum = |of: fn(&Class) -> f64| self.classes.iter().map(|class| of(class) * class.spec.count).sum();
@@ -550,7 +559,7 @@ impl Fluid {
         Ledger { sent: sum(|c| c.sent), delivered: sum(|c| c.received), dropped: self.dropped_bytes, in_transit }
     }
 
-    /// Heap memory of what is under way, in bytes.
+    /// Returns the heap memory of the fluid in transit, in bytes.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
         self.links.iter().map(|link| link.pipe.heap_bytes()).sum()
@@ -578,7 +587,7 @@ fn view(i: u32, spec: &LinkSpec) -> LinkView {
     LinkView { id: i, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO }
 }
 
-/// The routers of a protocol on the links that its data cross.
+/// Adds the routers of a protocol to the links that its data cross.
 fn add_routers(
     network: &Network,
     flow: &FlowSpec,
@@ -591,8 +600,8 @@ fn add_routers(
     let name = id.info().name;
     for &l in &flow.forward {
         let (spec, routers) = (&network.links[l as usize], &mut routers[l as usize]);
-        let speaks = spec.routers.as_ref().is_none_or(|names| names.iter().any(|n| n == name));
-        if speaks && !routers.iter().any(|&(known, _)| known == id) {
+        let runs = spec.routers.as_ref().is_none_or(|names| names.iter().any(|n| n == name));
+        if runs && !routers.iter().any(|&(known, _)| known == id) {
             let (params, view) = (network.params_of(id)?, view(l, spec));
             params.check_link(&view).map_err(|e| format!("params.{name}.{e} (for link {})", spec.name))?;
             routers.push((id, params.router(&view)));
@@ -601,7 +610,7 @@ fn add_routers(
     Ok(())
 }
 
-/// What a fluid cannot be made of.
+/// Refuses what the fluid model does not have.
 fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
         let id = Network::protocol_of(&flow.name, flow)?;
@@ -615,10 +624,10 @@ fn check(network: &Network) -> Result<(), String> {
     for link in &network.links {
         let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: expected {why}", link.name));
         if link.loss > 0.0 || link.loss_model.is_some() {
-            return refused("loss", "none, as a fluid has no random loss");
+            return refused("loss", "none: the fluid model has no random loss");
         }
         if link.reorder.is_some() || link.duplicate > 0.0 {
-            return refused("reorder", "none, nor duplicates: a fluid has no packets");
+            return refused("reorder", "neither reordering nor duplicates: the fluid model has no packets");
         }
         if link.queue != (QueueSpec::Droptail { mark_at: None }) {
             return refused("queue", "droptail without marks");

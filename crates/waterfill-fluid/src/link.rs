@@ -1,7 +1,7 @@
-//! One direction of a link: a fluid queue, its routers, and the pipe of what has passed it.
+//! One direction of a link: a fluid queue, its routers, and the pipe behind it.
 //!
-//! Within a step fluid comes at a constant rate, so the queue is a straight line, bent where it is empty or full. The step
-//! is cut at the routers' timers: a router sees the load and the queue of each part by itself.
+//! Within a step fluid arrives at a constant rate, so the queue is piecewise linear, with a corner where it becomes empty or
+//! full. The step is cut at the routers' timers; a router sees the load and the queue of each part separately.
 
 use std::ops::Range;
 
@@ -9,24 +9,24 @@ use waterfill_laws::protocol::{LinkView, PacketKind, Passing};
 use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Volume};
 
-use crate::meter::{Done, Meter};
+use crate::meter::{Meter, StepRecord};
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
 
-/// Data of a class that did not fit the buffer.
+/// Data of a class that was dropped at a full buffer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Dropped {
     pub(crate) class: u32,
     pub(crate) bytes: f64,
 }
 
-/// What a stream without headers is made of.
+/// The packets of a stream without headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PlainKind {
     pub(crate) kind: PacketKind,
     pub(crate) packet_bytes: f64,
 }
 
-/// The streams of a link: where they stand in the inbox, and whose they are.
+/// The streams of a link: their places in the inbox, and their classes.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     pub(crate) data: Range<usize>,
@@ -48,12 +48,12 @@ pub(crate) struct Link {
     routers: Vec<(ProtocolId, AnyRouter)>,
     departures: bool,
     next_timer: Instant,
-    /// Packets that came and were not dropped, were the fluid packets.
+    /// The volume that arrived and was not dropped, in packets.
     pub(crate) packets_passed: f64,
     pub(crate) meter: Meter,
 }
 
-/// What a link direction is.
+/// What a [`Link`] is built from.
 #[derive(Debug)]
 pub(crate) struct LinkParts {
     pub(crate) view: LinkView,
@@ -88,17 +88,17 @@ impl Link {
         &self.routers
     }
 
-    /// Whether anything ever crosses it.
+    /// Returns whether any stream crosses the link.
     pub(crate) fn is_used(&self) -> bool {
         !self.streams.data.is_empty() || !self.streams.plain.is_empty()
     }
 
-    /// Waiting, bytes.
+    /// Returns the waiting bytes.
     fn queue_bytes(&self) -> f64 {
         self.view.queue.as_bytes()
     }
 
-    /// How long what comes now would wait.
+    /// Returns the queueing delay of an arrival now.
     fn wait(&self) -> Duration {
         if self.view.queue > Volume::ZERO {
             Duration::from_secs(self.view.queue / self.view.capacity)
@@ -107,8 +107,8 @@ impl Link {
         }
     }
 
-    /// A SYN of each of `count` flows, or its answer, comes; when it is at the far end.
-    pub(crate) fn pass_syn(
+    /// Forwards a SYN of each of `count` flows, or its SYN-ACK; returns when it reaches the far end.
+    pub(crate) fn forward_syn(
         &mut self,
         now: Instant,
         bytes: f64,
@@ -127,32 +127,32 @@ impl Link {
         now + self.wait() + Duration::from_secs(bytes * 8.0 / self.view.capacity.as_bps()) + self.delay
     }
 
-    /// Takes in what comes in a step, and passes it on to its pipe.
+    /// Queues the arrivals of a step and forwards them to the pipe.
     pub(crate) fn step(&mut self, step: &Step, inbox: &mut Inbox, dropped: &mut Vec<Dropped>) {
         let data = &mut inbox.data[self.streams.data.clone()];
         let plain = &inbox.plain[self.streams.plain.clone()];
         let data_bytes: f64 = data.iter().map(|parcel| parcel.bytes).sum();
         let others = self.others(plain);
-        let came = data_bytes + others.bytes();
+        let arrived = data_bytes + others.bytes();
 
         let queue_before = self.queue_bytes();
-        let overflow = self.fill(step, came, data, &others);
+        let overflow = self.fill(step, arrived, data, &others);
         let mut kept = 1.0;
         if overflow > 0.0 {
-            kept = 1.0 - overflow / came;
-            let losers = data.iter().zip(&self.streams.classes).filter(|(parcel, _)| parcel.bytes > 0.0);
-            dropped.extend(losers.map(|(p, &class)| Dropped { class, bytes: p.bytes - p.bytes * kept }));
+            kept = 1.0 - overflow / arrived;
+            let dropping = data.iter().zip(&self.streams.classes).filter(|(parcel, _)| parcel.bytes > 0.0);
+            dropped.extend(dropping.map(|(p, &class)| Dropped { class, bytes: p.bytes - p.bytes * kept }));
         }
         self.pipe.write(data, plain, kept, step.to + self.wait());
 
         let queue = self.queue_bytes();
-        let served_bytes = (queue_before + came - overflow - queue).max(0.0);
+        let served_bytes = (queue_before + arrived - overflow - queue).max(0.0);
         let dropped_packets = overflow / self.packet_bytes;
         self.packets_passed += data_bytes / self.packet_bytes + others.acks.1 + others.other.1 - dropped_packets;
-        self.meter.add(step, &Done { queue: (queue_before, queue), served_bytes, dropped_packets });
+        self.meter.add(step, &StepRecord { queue: (queue_before, queue), served_bytes, dropped_packets });
     }
 
-    /// What comes besides data.
+    /// Sums up the arrivals besides data.
     fn others(&self, plain: &[Plain]) -> Others {
         let mut others = Others::default();
         for (parcel, of) in plain.iter().zip(&self.streams.kinds) {
@@ -163,24 +163,24 @@ impl Link {
         others
     }
 
-    /// The queue over a step in which `came` bytes come, and what its routers make of it; what did not fit.
-    fn fill(&mut self, step: &Step, came: f64, data: &mut [Parcel], others: &Others) -> f64 {
+    /// Advances queue and routers over a step with `arrived` bytes; returns the bytes that did not fit the buffer.
+    fn fill(&mut self, step: &Step, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
         let served = self.view.capacity.as_bps() / 8.0 * step.length_s;
-        let (mut at, mut overflow, mut spoken) = (step.from, 0.0, false);
+        let (mut at, mut overflow, mut written) = (step.from, 0.0, false);
         loop {
             let until = self.next_timer.min(step.to);
             if until > at {
                 let share = if until == step.to && at == step.from { 1.0 } else { until.since(at) / step.length };
                 // A header is written once, by the router as it is in the middle of the step.
-                let speaks = !spoken && step.middle < until;
-                if came > 0.0 {
-                    self.arrive(at, share, speaks, data, others);
+                let writes = !written && step.middle < until;
+                if arrived > 0.0 {
+                    self.arrive(at, share, writes, data, others);
                 }
-                let queue = self.queue_bytes() + share * (came - served);
+                let queue = self.queue_bytes() + share * (arrived - served);
                 overflow += (queue - self.buffer_bytes).max(0.0);
                 self.view.queue = Volume::from_bytes(queue.clamp(0.0, self.buffer_bytes));
-                if speaks {
-                    spoken = true;
+                if writes {
+                    written = true;
                     if self.departures {
                         self.depart(step, data);
                     }
@@ -194,15 +194,15 @@ impl Link {
         }
     }
 
-    /// The routers see a share of a step's arrivals.
-    fn arrive(&mut self, now: Instant, share: f64, speaks: bool, data: &mut [Parcel], others: &Others) {
+    /// Shows the routers a share of a step's arrivals; with `writes` they may change headers.
+    fn arrive(&mut self, now: Instant, share: f64, writes: bool, data: &mut [Parcel], others: &Others) {
         for (_, router) in &mut self.routers {
             for parcel in data.iter_mut() {
                 if parcel.bytes > 0.0 {
                     let bytes = parcel.bytes * share;
                     let (volume, packets) = (Volume::from_bytes(bytes), bytes / self.packet_bytes);
-                    let mut unheard = parcel.header;
-                    let header = Some(if speaks { &mut parcel.header } else { &mut unheard });
+                    let mut copy = parcel.header;
+                    let header = Some(if writes { &mut parcel.header } else { &mut copy });
                     let mut passing = Passing { now, volume, packets, kind: PacketKind::Data, header };
                     router.on_arrival(&self.view, &mut passing);
                 }
@@ -216,7 +216,7 @@ impl Link {
         }
     }
 
-    /// Routers that want to see departures see every row once, when its first byte leaves.
+    /// Shows every row to the routers once, when its first byte leaves.
     fn depart(&mut self, step: &Step, data: &mut [Parcel]) {
         let (view, packet_bytes, now) = (&self.view, self.packet_bytes, step.middle);
         let leave = |router: &mut AnyRouter, bytes: f64, header: &mut AnyHeader| {
@@ -258,7 +258,7 @@ fn next_timer(routers: &[(ProtocolId, AnyRouter)]) -> Instant {
     routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER)
 }
 
-/// What comes in a step besides data: bytes and packets.
+/// The arrivals of a step besides data: bytes and packets.
 #[derive(Clone, Copy, Debug, Default)]
 struct Others {
     acks: (f64, f64),

@@ -1,4 +1,4 @@
-//! What a link direction is measured by: the queue over time, what was sent, what was dropped.
+//! Measures a link direction: the queue over time, bytes served, packets dropped.
 
 use waterfill_laws::units::{Instant, Rate};
 use waterfill_network::histogram::Histogram;
@@ -16,10 +16,10 @@ struct Sums {
     dropped_packets: f64,
 }
 
-/// What a link has done in a step.
+/// What a link did in a step.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Done {
-    /// Waiting at the step's two ends, bytes.
+pub(crate) struct StepRecord {
+    /// Waiting bytes at the beginning and the end of the step.
     pub(crate) queue: (f64, f64),
     pub(crate) served_bytes: f64,
     pub(crate) dropped_packets: f64,
@@ -40,7 +40,7 @@ pub(crate) struct Meter {
     all: Sums,
     sampled: Sums,
     sample_max_bytes: f64,
-    /// The summary's window and what was in it.
+    /// The measurement window and the sums over it.
     measure: (Instant, Instant),
     window: Sums,
     window_max_bytes: f64,
@@ -61,7 +61,7 @@ impl Meter {
         }
     }
 
-    pub(crate) fn add(&mut self, step: &Step, done: &Done) {
+    pub(crate) fn add(&mut self, step: &Step, done: &StepRecord) {
         let seconds = step.length.as_secs();
         let queue = 0.5 * (done.queue.0 + done.queue.1);
         let largest = done.queue.0.max(done.queue.1);
@@ -75,7 +75,7 @@ impl Meter {
         }
     }
 
-    /// What has been since the last sample.
+    /// Returns the means since the last sample, and the largest queue.
     pub(crate) fn sample(&mut self) -> (Span, f64) {
         let before = std::mem::replace(&mut self.sampled, self.all);
         let now = &self.all;
@@ -88,7 +88,7 @@ impl Meter {
         (self.span(&since), std::mem::take(&mut self.sample_max_bytes))
     }
 
-    /// The summary of the window so far: means, and the queue in bytes.
+    /// Returns the means over the measurement window so far, and the queue in bytes.
     pub(crate) fn result(&self) -> (Span, QueueSummary) {
         let span = self.span(&self.window);
         let p99 = self.histogram.quantile(0.99).unwrap_or(0.0).min(self.window_max_bytes);
@@ -108,7 +108,7 @@ impl Meter {
 }
 
 impl Sums {
-    fn add(&mut self, done: &Done, queue: f64, seconds: f64, share: f64) {
+    fn add(&mut self, done: &StepRecord, queue: f64, seconds: f64, share: f64) {
         self.seconds += share * seconds;
         self.queue += share * queue * seconds;
         self.served_bytes += share * done.served_bytes;

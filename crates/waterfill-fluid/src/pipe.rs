@@ -1,8 +1,8 @@
-//! What is under way behind a queue: one row of parcels a step, read again after the wait and the delay.
+//! Fluid in transit behind a queue: one row of parcels per step, read after the queueing delay and the link's latency.
 //!
-//! Row n holds, stream by stream, what joined in step n. It leaves the queue between two times, `starts[n]` and
-//! `starts[n + 1]`, the same for all streams, because a queue is first-in-first-out; and it comes out a fixed latency
-//! later. So where a step of the reader cuts the rows is worked out once a step and not for every stream.
+//! Row n holds, stream by stream, what entered the queue in step n. It leaves the queue between two times, `starts[n]` and
+//! `starts[n + 1]`, the same for all streams, because the queue is first-in-first-out. It arrives a fixed latency later. So
+//! the cuts of the rows by a step of the reader are computed once per step, not per stream.
 
 use waterfill_laws::registry::AnyHeader;
 use waterfill_laws::units::{Duration, Instant};
@@ -20,13 +20,13 @@ pub(crate) struct Step {
 }
 
 impl Step {
-    /// The step of this index on a grid of `length`.
+    /// Returns the step of this index on a grid of `length`.
     pub(crate) fn at(index: u64, length: Duration) -> Self {
         let from = Instant::ZERO + length * index;
         Self { index, from, to: from + length, middle: from + length / 2, length, length_s: length.as_secs() }
     }
 
-    /// The part of the step that lies in [from, to).
+    /// Returns the fraction of the step that lies in [from, to).
     pub(crate) fn overlap(&self, (from, to): (Instant, Instant)) -> f64 {
         if from <= self.from && self.to <= to {
             return 1.0;
@@ -39,7 +39,7 @@ impl Step {
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Parcel {
     pub(crate) bytes: f64,
-    /// From sending to the middle of the step.
+    /// Time from sending to the middle of the step.
     pub(crate) age_s: f64,
     pub(crate) header: AnyHeader,
 }
@@ -51,40 +51,40 @@ pub(crate) struct Plain {
     pub(crate) age_s: f64,
 }
 
-/// What comes to everybody in a step: each stream's writer fills in its place, zero included, before its reader looks.
+/// The arrivals of a step: each stream's writer fills in its place, also with zero, before its reader reads it.
 #[derive(Debug, Default)]
 pub(crate) struct Inbox {
     pub(crate) data: Vec<Parcel>,
     pub(crate) plain: Vec<Plain>,
 }
 
-/// A part of a row that comes out in the reader's step.
+/// The part of a row that arrives in the reader's step.
 #[derive(Clone, Copy, Debug)]
 struct Piece {
-    /// Where its row stands in the columns.
+    /// Index of its row in the columns.
     base: usize,
-    /// Its share of the row.
+    /// Its fraction of the row.
     share: f64,
-    /// From joining to the middle of the reader's step, s.
+    /// Time from entering the queue to the middle of the reader's step, in seconds.
     age_s: f64,
 }
 
-/// What stands for a stream in a step: a place in the columns, and its age in the middle of the step.
+/// The representative of a stream in a step: an index in the columns, and its age in the middle of the step.
 #[derive(Clone, Copy, Debug)]
 struct Out {
     place: usize,
     age_s: f64,
 }
 
-/// Streams of one latency: their rows, and how far these have been read.
+/// Streams of one latency: their rows, and how far they have been read.
 #[derive(Debug, Default)]
 struct Lane {
     latency: Duration,
-    /// The place in the inbox that each stream goes to.
+    /// The place in the inbox that each stream is delivered to.
     to: Vec<u32>,
     volumes: Vec<f64>,
     ages: Vec<f64>,
-    /// The first row not yet read to its end, and the share of it that has been.
+    /// The first row that is not completely read, and the fraction of it that is.
     read: u64,
     consumed: f64,
     pieces: Vec<Piece>,
@@ -92,11 +92,11 @@ struct Lane {
     middle: usize,
 }
 
-/// Rows under way behind one queue: data with headers, and all else.
+/// Rows in transit behind one queue: data with headers, and all else.
 #[derive(Debug)]
 pub(crate) struct Pipe {
     step: Duration,
-    /// Rows that the columns have room for: a power of two.
+    /// Capacity of the columns in rows, a power of two.
     slots: usize,
     starts: Vec<Instant>,
     data: Lane,
@@ -108,11 +108,11 @@ pub(crate) struct Pipe {
     left: u64,
 }
 
-/// Rows of a pipe at first.
+/// Initial capacity in rows.
 const SLOTS: usize = 4;
 
 impl Pipe {
-    /// A pipe with these latencies of data and of all else, and the places in the inbox that streams go to.
+    /// Creates a pipe with these latencies of data and of all else, and the streams' places in the inbox.
     pub(crate) fn new(step: Duration, latencies: (Duration, Duration), data: Vec<u32>, plain: Vec<u32>) -> Self {
         let slots = SLOTS;
         Self {
@@ -127,13 +127,13 @@ impl Pipe {
         }
     }
 
-    /// Latencies of data and of all else.
+    /// Returns the latencies of data and of all else.
     pub(crate) const fn latencies(&self) -> (Duration, Duration) {
         (self.data.latency, self.plain.latency)
     }
 
-    /// Makes the latency of data, or of all else, a step, where a reader comes before the writer; what it grew by.
-    pub(crate) fn make_late(&mut self, data: bool) -> Duration {
+    /// Raises the latency of data, or of all else, to one step, for a reader that comes before the writer; returns the increase.
+    pub(crate) fn delay_by_a_step(&mut self, data: bool) -> Duration {
         let lane = if data { &mut self.data } else { &mut self.plain };
         let grew = self.step - lane.latency;
         lane.latency = lane.latency.max(self.step);
@@ -148,7 +148,7 @@ impl Pipe {
         self.starts[self.slot(row)]
     }
 
-    /// Writes the row of this step: `kept` of all that is in the inbox. Its last byte leaves at `end`.
+    /// Writes the row of this step: the fraction `kept` of the arrivals. Its last byte leaves at `end`.
     pub(crate) fn write(&mut self, data: &[Parcel], plain: &[Plain], kept: f64, end: Instant) {
         let base = self.slot(self.written) * data.len();
         let columns = self.data.volumes[base..].iter_mut().zip(&mut self.data.ages[base..]);
@@ -168,7 +168,7 @@ impl Pipe {
         self.starts[slot] = end;
     }
 
-    /// The next row that was written before and whose first byte leaves the queue before `until`; each comes once.
+    /// Returns the next earlier row whose first byte leaves the queue before `until`; each row is returned once.
     pub(crate) fn leaving(&mut self, until: Instant) -> Option<u64> {
         let leaves = self.left < self.written && self.start(self.left) < until;
         leaves.then(|| {
@@ -177,27 +177,27 @@ impl Pipe {
         })
     }
 
-    /// Whether the first byte of the row being written leaves before `until`; if so it counts as left.
+    /// Returns whether the first byte of the row being written leaves before `until`; if so, the row counts as left.
     pub(crate) fn leaves_at_once(&mut self, until: Instant) -> bool {
         let leaves = self.left == self.written && self.start(self.left) < until;
         self.left += u64::from(leaves);
         leaves
     }
 
-    /// Volumes and headers of a row of data.
+    /// Returns the volumes and headers of a row of data.
     pub(crate) fn row(&mut self, row: u64) -> (&[f64], &mut [AnyHeader]) {
         let streams = self.data.to.len();
         let base = self.slot(row) * streams;
         (&self.data.volumes[base..base + streams], &mut self.headers[base..base + streams])
     }
 
-    /// The oldest row not read to its end. A lane without streams is never read.
+    /// Returns the oldest row that is not completely read. A lane without streams is never read.
     fn oldest(&self) -> u64 {
         let lanes = [&self.data, &self.plain].into_iter().filter(|lane| !lane.to.is_empty());
         lanes.map(|lane| lane.read).min().unwrap_or(self.written)
     }
 
-    /// Twice the room. Happens while queues grow to what they come to, and never again.
+    /// Doubles the capacity. This happens only while queues grow to their largest length.
     fn grow(&mut self) {
         let (before, after) = (self.slots, self.slots * 2);
         let rows = self.oldest()..self.written;
@@ -206,41 +206,41 @@ impl Pipe {
             self.starts[row as usize & (after - 1)] = old[row as usize & (before - 1)];
         }
         let streams = self.data.to.len();
-        self.headers = moved(&self.headers, streams, rows.clone(), after);
+        self.headers = resized(&self.headers, streams, rows.clone(), after);
         for lane in [&mut self.data, &mut self.plain] {
-            lane.volumes = moved(&lane.volumes, lane.to.len(), rows.clone(), after);
-            lane.ages = moved(&lane.ages, lane.to.len(), rows.clone(), after);
+            lane.volumes = resized(&lane.volumes, lane.to.len(), rows.clone(), after);
+            lane.ages = resized(&lane.ages, lane.to.len(), rows.clone(), after);
         }
         self.slots = after;
     }
 
-    /// Brings the data that come out in a step to their readers; to be called once a step.
+    /// Delivers the data that arrive in a step; to be called once per step.
     pub(crate) fn push_data(&mut self, step: &Step, inbox: &mut [Parcel]) {
         if self.data.to.is_empty() {
             return;
         }
-        self.data.open(step, &self.starts, self.written, self.step);
+        self.data.cut(step, &self.starts, self.written, self.step);
         let (lane, headers) = (&self.data, &self.headers);
-        lane.each(|stream, to, bytes, out| {
+        lane.for_each(|stream, to, bytes, out| {
             let parcel = &mut inbox[to];
             parcel.bytes = bytes;
             if let Some(out) = out {
                 parcel.age_s = out.age_s;
                 parcel.header = headers[out.place];
                 if parcel.header.is_extensive() {
-                    parcel.header = lane.joined(stream, headers);
+                    parcel.header = lane.merged(stream, headers);
                 }
             }
         });
     }
 
-    /// Brings all else that comes out in a step to its readers; to be called once a step.
+    /// Delivers all else that arrives in a step; to be called once per step.
     pub(crate) fn push_plain(&mut self, step: &Step, inbox: &mut [Plain]) {
         if self.plain.to.is_empty() {
             return;
         }
-        self.plain.open(step, &self.starts, self.written, self.step);
-        self.plain.each(|_, to, bytes, out| {
+        self.plain.cut(step, &self.starts, self.written, self.step);
+        self.plain.for_each(|_, to, bytes, out| {
             let parcel = &mut inbox[to];
             parcel.bytes = bytes;
             if let Some(out) = out {
@@ -249,7 +249,7 @@ impl Pipe {
         });
     }
 
-    /// Bytes of data that have not come out.
+    /// Returns the bytes of a stream's data in transit.
     pub(crate) fn data_bytes(&self, stream: usize) -> f64 {
         let lane = &self.data;
         (lane.read..self.written)
@@ -266,8 +266,8 @@ impl Pipe {
     }
 }
 
-/// Columns of `streams` entries a row, laid out anew for more rows.
-fn moved<T: Copy + Default>(old: &[T], streams: usize, rows: std::ops::Range<u64>, slots: usize) -> Vec<T> {
+/// Copies columns of `streams` entries per row to columns of `slots` rows.
+fn resized<T: Copy + Default>(old: &[T], streams: usize, rows: std::ops::Range<u64>, slots: usize) -> Vec<T> {
     let mut new = vec![T::default(); slots * streams];
     let before = slots / 2;
     for row in rows {
@@ -292,8 +292,8 @@ impl Lane {
         }
     }
 
-    /// Works out what comes out in a step.
-    fn open(&mut self, step: &Step, starts: &[Instant], written: u64, row_length: Duration) {
+    /// Computes the pieces of rows that arrive in a step.
+    fn cut(&mut self, step: &Step, starts: &[Instant], written: u64, row_length: Duration) {
         self.pieces.clear();
         self.middle = 0;
         let slot = |row: u64| row as usize & (starts.len() - 1);
@@ -308,12 +308,12 @@ impl Lane {
             let upto = if whole { 1.0 } else { until.since(start) / end.since(start) };
             let share = upto - self.consumed;
             if share > 0.0 || whole {
-                // When the fluid at the middle of the step joined; for a row elsewhere, that at the piece's own middle.
+                // When the fluid in the middle of the step entered the queue; for another row, that in the piece's own middle.
                 let in_middle = start <= middle && middle < end;
                 let place =
                     if in_middle { middle.since(start) / end.since(start) } else { self.consumed + share / 2.0 };
-                let joined = Instant::ZERO + row_length * self.read;
-                let age_s = step.middle.since(joined).as_secs() - place * step.length_s;
+                let entered = Instant::ZERO + row_length * self.read;
+                let age_s = step.middle.since(entered).as_secs() - place * step.length_s;
                 if in_middle {
                     self.middle = self.pieces.len();
                 }
@@ -328,19 +328,18 @@ impl Lane {
         }
     }
 
-    /// Every stream: its number, where it goes, its bytes that come out in the step and, unless there are none, what stands
-    /// for them.
+    /// Visits every stream: its index, its place in the inbox, the bytes that arrive and, unless zero, their representative.
     #[inline]
-    fn each(&self, mut give: impl FnMut(usize, usize, f64, Option<Out>)) {
+    fn for_each(&self, mut visit: impl FnMut(usize, usize, f64, Option<Out>)) {
         let streams = self.to.len();
-        // Nearly always the end of one row and the beginning of the next.
+        // Nearly always these are the end of one row and the beginning of the next.
         let (one, two) = match self.pieces.as_slice() {
             &[one] => (one, Piece { share: 0.0, ..one }),
             &[one, two] => (one, two),
             pieces => {
                 for (stream, &to) in self.to.iter().enumerate() {
                     let bytes = pieces.iter().map(|p| self.amount(p, stream)).sum();
-                    give(stream, to as usize, bytes, (bytes > 0.0).then(|| self.largest(stream)));
+                    visit(stream, to as usize, bytes, (bytes > 0.0).then(|| self.largest(stream)));
                 }
                 return;
             }
@@ -358,7 +357,7 @@ impl Lane {
                     self.largest(stream)
                 }
             });
-            give(stream, to as usize, bytes, out);
+            visit(stream, to as usize, bytes, out);
         }
     }
 
@@ -366,7 +365,7 @@ impl Lane {
         piece.share * self.volumes[piece.base + stream]
     }
 
-    /// What stands for a stream that begins or ends within the step: its largest piece.
+    /// Returns the representative of a stream that begins or ends within the step: its largest piece.
     #[cold]
     fn largest(&self, stream: usize) -> Out {
         let amounts = self.pieces.iter().max_by(|a, b| self.amount(a, stream).total_cmp(&self.amount(b, stream)));
@@ -375,8 +374,8 @@ impl Lane {
         Out { place, age_s: piece.age_s + self.ages[place] }
     }
 
-    /// The header of all that a stream has in the step, where headers are sums over packets.
-    fn joined(&self, stream: usize, headers: &[AnyHeader]) -> AnyHeader {
+    /// Returns the header of all of a stream's arrivals, for headers that are sums over packets.
+    fn merged(&self, stream: usize, headers: &[AnyHeader]) -> AnyHeader {
         let places = self.pieces.iter().map(|p| (p.share, p.base + stream));
         let parts = places.filter(|&(_, place)| self.volumes[place] > 0.0);
         let parts = parts.map(|(share, place)| headers[place].part(share));

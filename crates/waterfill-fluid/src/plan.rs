@@ -1,27 +1,27 @@
-//! From a network to what is stepped: classes of flows, the step, and who comes before whom within one.
+//! Classes of identical flows, the length of a step, and the order of tasks within a step.
 
 use std::collections::HashMap;
 
 use waterfill_laws::units::Duration;
 use waterfill_network::{FlowSpec, Network};
 
-/// Steps in the shortest round trip, unless the user says otherwise: halving such a step changes rates by about 1 % at most on
-/// the networks of the tests.
+/// Steps per shortest RTT, unless the user sets the step. Halving such a step changes rates by up to about 1 % on the
+/// networks of the tests.
 const STEPS_PER_RTT: f64 = 20.0;
-/// Fewest steps in the shortest round trip: with fewer, an acknowledgement would come in the step of its data.
-const STEPS_PER_RTT_MIN: f64 = 4.0;
+/// Minimum steps per shortest RTT: with fewer, an acknowledgement would arrive in the step of its data.
+const MIN_STEPS_PER_RTT: f64 = 4.0;
 
-/// Flows of one entry of the scenario, and the class they belong to.
+/// Flows of one group and the class that they belong to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Member {
     pub(crate) class: u32,
     pub(crate) group: u32,
-    /// Place of the first of them in the entry.
+    /// Index of the first of them in the group.
     pub(crate) index: u32,
     pub(crate) count: u32,
 }
 
-/// A class to be: an entry it is like, when it starts, how many flows it has.
+/// A class to build: a group that it equals, its start time, its number of flows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassPlan {
     pub(crate) group: u32,
@@ -29,17 +29,17 @@ pub(crate) struct ClassPlan {
     pub(crate) count: u32,
 }
 
-/// All that makes two flows alike.
+/// Everything that two identical flows have in common.
 #[derive(PartialEq, Eq, Hash)]
-struct Likeness<'a> {
+struct ClassKey<'a> {
     protocol: &'a str,
     path: (&'a [u32], &'a [u32]),
     numbers: [u64; 6],
     limits: (Option<u64>, Option<u64>),
-    habits: (Option<bool>, bool),
+    flags: (Option<bool>, bool),
 }
 
-impl<'a> Likeness<'a> {
+impl<'a> ClassKey<'a> {
     fn of(flow: &'a FlowSpec, start_s: f64) -> Self {
         let numbers = [start_s, flow.stop_s, flow.pad_s, flow.base_rtt_s, flow.weight, flow.initial_window_packets];
         Self {
@@ -47,21 +47,21 @@ impl<'a> Likeness<'a> {
             path: (&flow.forward, &flow.reverse),
             numbers: numbers.map(f64::to_bits),
             limits: (flow.size_bytes, flow.demand_bps.map(f64::to_bits)),
-            habits: (flow.pacing, flow.delayed_ack),
+            flags: (flow.pacing, flow.delayed_ack),
         }
     }
 }
 
-/// The classes of a network, and its flows in the scenario's order.
+/// Returns the classes of a network, and its flows in the scenario's order.
 pub(crate) fn classes(network: &Network) -> (Vec<ClassPlan>, Vec<Member>) {
-    let mut known: HashMap<Likeness<'_>, u32> = HashMap::new();
+    let mut known: HashMap<ClassKey<'_>, u32> = HashMap::new();
     let (mut plans, mut members) = (Vec::<ClassPlan>::new(), Vec::new());
     for (group, flow) in (0u32..).zip(&network.flows) {
-        // Flows that start one after another are a class each.
+        // Flows with different start times are separate classes.
         let (parts, count) = if flow.stagger_s > 0.0 { (flow.count, 1) } else { (1, flow.count) };
         for index in 0..parts {
             let start_s = flow.start_s + f64::from(index) * flow.stagger_s;
-            let class = *known.entry(Likeness::of(flow, start_s)).or_insert_with(|| {
+            let class = *known.entry(ClassKey::of(flow, start_s)).or_insert_with(|| {
                 plans.push(ClassPlan { group, start_s, count: 0 });
                 plans.len() as u32 - 1
             });
@@ -72,7 +72,7 @@ pub(crate) fn classes(network: &Network) -> (Vec<ClassPlan>, Vec<Member>) {
     (plans, members)
 }
 
-/// The shortest round trip of a network: propagation, padding, and the time that packets take to be sent.
+/// Returns the shortest RTT of a network: propagation, padding and serialization.
 fn shortest_rtt_s(network: &Network) -> f64 {
     let sending = |l: &u32, bytes: f64| bytes * 8.0 / network.links[*l as usize].rate_bps;
     let rtt = |flow: &FlowSpec| {
@@ -84,7 +84,7 @@ fn shortest_rtt_s(network: &Network) -> f64 {
     network.flows.iter().map(rtt).fold(f64::INFINITY, f64::min)
 }
 
-/// The step of a run: the user's, else a part of the shortest round trip that divides the sampling interval.
+/// Returns the step of a run: the user's, else a part of the shortest RTT that divides the sampling interval.
 ///
 /// # Errors
 /// One sentence: the step is too long for this network, or there is none.
@@ -93,10 +93,10 @@ pub(crate) fn step(network: &Network, wanted_s: Option<f64>) -> Result<Duration,
     let interval_s = network.sample_s.min(network.duration_s);
     let step_s = match wanted_s {
         Some(step_s) => {
-            let longest_s = shortest_s / STEPS_PER_RTT_MIN;
+            let longest_s = shortest_s / MIN_STEPS_PER_RTT;
             if !(step_s > 0.0 && step_s <= longest_s) {
                 return Err(format!(
-                    "step: expected a time above zero and at most {longest_s:.3e} s, a quarter of the shortest round trip, \
+                    "step: expected a time above zero and at most {longest_s:.3e} s, a quarter of the shortest RTT, \
                      got {step_s:e} s"
                 ));
             }
@@ -106,22 +106,22 @@ pub(crate) fn step(network: &Network, wanted_s: Option<f64>) -> Result<Duration,
     };
     let step = Duration::from_secs(step_s);
     if step.is_zero() {
-        return Err(format!("step: expected round trips of at least 100 ps, got {shortest_s:e} s"));
+        return Err(format!("step: expected RTTs of at least 100 ps, got {shortest_s:e} s"));
     }
     Ok(step)
 }
 
-/// What is read in the same step as it is written: its writer comes before its reader.
+/// A place that is read in the step in which it is written: the writer comes before the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Edge {
     pub(crate) from: u32,
     pub(crate) to: u32,
-    /// Through this pipe; none is straight from a host.
+    /// The pipe between them; none if the writer is a host.
     pub(crate) pipe: Option<u32>,
 }
 
-/// An order of the nodes in which every edge goes forward, and the pipes whose edges had to be left out because they close a
-/// circle: of the pipes on circles, those of the longest latency.
+/// Orders the nodes so that every edge goes forward. Also returns the pipes whose edges had to be left out because they
+/// close a cycle: of the pipes on cycles, those of the longest latency.
 pub(crate) fn order(nodes: usize, mut edges: Vec<Edge>, latency: impl Fn(u32) -> Duration) -> (Vec<u32>, Vec<u32>) {
     edges.sort_unstable();
     edges.dedup();
@@ -151,16 +151,16 @@ pub(crate) fn order(nodes: usize, mut edges: Vec<Edge>, latency: impl Fn(u32) ->
             return (placed, late);
         }
         edges.retain(|e| !done[e.from as usize]);
-        let circle = on_circles(&edges);
-        let pipe = circle.iter().filter_map(|e| e.pipe).max_by_key(|&p| (latency(p), std::cmp::Reverse(p)));
-        let pipe = pipe.expect("what cannot be placed lies on or behind a circle");
+        let cycle = on_cycles(&edges);
+        let pipe = cycle.iter().filter_map(|e| e.pipe).max_by_key(|&p| (latency(p), std::cmp::Reverse(p)));
+        let pipe = pipe.expect("what cannot be placed lies on or behind a cycle");
         edges.retain(|e| e.pipe != Some(pipe));
         late.push(pipe);
     }
 }
 
-/// The edges that have others before and behind them without end.
-fn on_circles(edges: &[Edge]) -> Vec<Edge> {
+/// Returns the edges on cycles, or on paths from a cycle to another.
+fn on_cycles(edges: &[Edge]) -> Vec<Edge> {
     let mut left = edges.to_vec();
     loop {
         let starts: std::collections::HashSet<u32> = left.iter().map(|e| e.from).collect();
@@ -188,8 +188,8 @@ mod tests {
     }
 
     #[test]
-    fn a_circle_is_cut_at_its_longest_pipe() {
-        // 0 → 1 → 2 → 0 and 2 → 3: pipe 1 (from 1 to 2) is the longest on the circle, pipe 3 longer but not on it.
+    fn a_cycle_is_cut_at_its_longest_pipe() {
+        // 0 → 1 → 2 → 0 and 2 → 3: pipe 1 (from 1 to 2) is the longest on the cycle, pipe 3 longer but not on it.
         let edges = vec![edge(0, 1, 0), edge(1, 2, 1), edge(2, 0, 2), edge(2, 3, 3)];
         let (order, late) = order(4, edges, |pipe| Duration::from_micros([1, 5, 2, 9][pipe as usize]));
         assert_eq!((order, late), (vec![2, 0, 3, 1], vec![1]));

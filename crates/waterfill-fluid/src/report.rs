@@ -1,4 +1,4 @@
-//! The figures of a run, in the packet simulator's form.
+//! Computes the summary of a run, in the same format as the packet simulator's.
 
 use waterfill_laws::units::Instant;
 use waterfill_network::summary::{
@@ -12,7 +12,7 @@ use crate::plan::Member;
 pub const MAX_EXPANDED: u64 = 10_000;
 
 impl Fluid {
-    /// Whether every flow has an entry of its own.
+    /// Returns whether every flow has its own entry.
     pub(crate) fn is_expanded(&self) -> bool {
         self.network.flows.iter().map(|flow| u64::from(flow.count)).sum::<u64>() <= MAX_EXPANDED
     }
@@ -54,7 +54,7 @@ impl Fluid {
         let name = if whole { spec.name.clone() } else { format!("{}[{index}]", spec.name) };
         let start_s = spec.start_s + f64::from(index) * spec.stagger_s;
         let until = class.completed.unwrap_or(Instant::NEVER).min(class.spec.stop).min(now);
-        let active_s = meeting([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
+        let active_s = intersection([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
         let rate = |bytes: f64| active_s.map(|[from, to]| bytes * 8.0 / (to - from));
         let base_ms = spec.base_rtt_s * 1e3;
         let packets = |bytes: f64| (bytes / class.spec.packet_bytes).round() as u64;
@@ -122,8 +122,8 @@ impl Fluid {
     }
 }
 
-/// Where two spans of time meet; none if they do not, or only touch.
-fn meeting(window: [f64; 2], life: [f64; 2]) -> Option<[f64; 2]> {
+/// Returns the intersection of two spans of time; none if it is empty.
+fn intersection(window: [f64; 2], life: [f64; 2]) -> Option<[f64; 2]> {
     let both = [window[0].max(life[0]), window[1].min(life[1])];
     (both[0] < both[1]).then_some(both)
 }

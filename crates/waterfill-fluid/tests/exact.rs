@@ -1,4 +1,4 @@
-//! What a fluid has to get right to the last digit: delays, volumes, classes.
+//! What the fluid model computes exactly: delays, volumes, classes.
 
 mod common;
 use common::{assert_close, flows, link, network, rates, run, run_until};
@@ -6,22 +6,22 @@ use proptest::prelude::*;
 use waterfill_network::summary::Summary;
 use waterfill_network::{FlowSpec, LinkSpec, Network};
 
-/// Links of 10.3 and 4.7 ms, neither a multiple of the step: 30 ms and the time that packets take to be sent.
+/// Links of 10.3 and 4.7 ms, neither a multiple of the step: an RTT of 30 ms and serialization.
 fn two_links(protocol: &str) -> Network {
     let links = [link("a", 1e9, 0.0103, 1_000_000), link("b", 1e8, 0.0047, 1_000_000)].concat();
     network(3.0, links, vec![flows("f", 1, protocol, &[0, 2], 3.0)])
 }
 
 #[test]
-fn a_round_trip_is_its_delays() {
+fn the_rtt_is_the_sum_of_its_delays() {
     // 1500 B last 12 µs and 120 µs, 40 B 0.32 and 3.2 µs.
     let rtt_s = 0.030 + 132e-6 + 3.52e-6;
     for step_s in [None, Some(0.0013), Some(0.0071)] {
         let (fluid, summary) = run(&two_links("window"), step_s);
         assert_eq!(fluid.delay_added().as_ps(), 0);
-        assert_close("round trip", summary.flows[0].rtt_ms.mean.unwrap(), rtt_s * 1e3, 1e-9);
-        // A window is all that is under way: ten packets a round trip. It goes round as the burst that it began as, so the
-        // 33 round trips of the summary's window hold one more or less.
+        assert_close("RTT", summary.flows[0].rtt_ms.mean.unwrap(), rtt_s * 1e3, 1e-9);
+        // The window is ten packets per RTT. They stay in the burst in which they were first sent, so the measurement window
+        // of 33 RTTs holds one burst more or less.
         assert_close("rate", rates(&summary)[0], 10.0 * 12_000.0 / rtt_s, 1.0 / 33.0);
         let in_flight = fluid.series()[0].columns()[6].last().copied();
         assert_close("in flight", in_flight.unwrap(), 15_000.0, 1e-9);
@@ -29,7 +29,7 @@ fn a_round_trip_is_its_delays() {
 }
 
 #[test]
-fn padding_is_delay_like_any_other() {
+fn padding_equals_propagation_delay() {
     let links = |delay_s| link("a", 1e9, delay_s, 1_000_000).to_vec();
     let flow = |pad_s: f64| FlowSpec { pad_s, ..flows("f", 3, "rcp", &[0], 12.0) };
     let own = network(12.0, links(0.02), vec![flow(0.0)]);
@@ -37,12 +37,12 @@ fn padding_is_delay_like_any_other() {
     let (_, own) = run(&own, Some(0.0017));
     let (_, padded) = run(&padded, Some(0.0017));
     let rtt = |summary: &Summary| summary.flows[0].rtt_ms.mean.unwrap();
-    assert_close("round trip", rtt(&padded), rtt(&own), 1e-6);
+    assert_close("RTT", rtt(&padded), rtt(&own), 1e-6);
     assert_close("rate", rates(&padded)[0], rates(&own)[0], 1e-3);
 }
 
 #[test]
-fn a_transfer_ends_when_its_last_byte_has_come() {
+fn a_transfer_ends_when_its_last_byte_arrives() {
     // 1 MB is 685 packets of 1460 B (no header of its own): 1,027,400 B on the wire at 8 Mbit/s, after a handshake.
     let mut net = network(5.0, link("a", 1e9, 0.05, 1_000_000).to_vec(), vec![]);
     let flow = flows("f", 2, "window", &[0], 5.0);
@@ -50,15 +50,15 @@ fn a_transfer_ends_when_its_last_byte_has_come() {
     net.set_param("window", "packets", 1000.0);
     let (fluid, summary) = run(&net, None);
     let completed = 0.1 + 2.0 * 40.0 * 8e-9 + 1_027_400.0 / 1e6 + 0.05 + 12e-6;
-    // The last parcel is spread over the step in which it is sent, and over the one in which it comes.
+    // The last parcel is spread over the step in which it is sent and the step in which it arrives.
     let late = summary.flows[1].completed_s.unwrap() - completed;
     assert!((-1e-9..2.0 * fluid.step().as_secs()).contains(&late), "{late}");
     assert_close("sent", summary.flows[0].packets_sent as f64, 685.0, 2e-3);
 }
 
 #[test]
-fn what_does_not_fit_is_dropped_and_the_rest_goes_at_capacity() {
-    // 200 packets in a pipe of 10 Mbit/s × 40 ms = 33 packets, with room for 50 more.
+fn excess_is_dropped_and_the_link_runs_at_capacity() {
+    // Windows of 200 packets in a pipe of 10 Mbit/s × 40 ms = 33 packets with a buffer of 50.
     let mut net = network(6.0, link("a", 1e7, 0.02, 75_000).to_vec(), vec![flows("f", 4, "window", &[0], 6.0)]);
     net.set_param("window", "packets", 50.0);
     let (fluid, summary) = run(&net, None);
@@ -71,14 +71,14 @@ fn what_does_not_fit_is_dropped_and_the_rest_goes_at_capacity() {
 }
 
 #[test]
-fn a_thousand_flows_cost_as_one_and_are_a_thousand() {
+fn identical_flows_are_one_class_with_the_same_rates() {
     for (protocol, share) in [("maxnet", 1e-3), ("aecp", 1e-3), ("rcp", 1e-3), ("xcp", 1e-3), ("jetmax", 1e-3)] {
         let net = |stagger_s: f64| {
             let flow = FlowSpec { stagger_s, ..flows("f", 1000, protocol, &[0], 8.0) };
             network(8.0, link("a", 1e10, 0.025, 60_000_000).to_vec(), vec![flow])
         };
         let (one, together) = run(&net(0.0), None);
-        // Starts that are a picosecond apart make a class of each flow.
+        // With starts one picosecond apart each flow is a class.
         let (many, apart) = run(&net(1e-12), None);
         assert_eq!((one.classes(), many.classes()), (1, 1000));
         let (together, apart) = (rates(&together), rates(&apart));
@@ -90,7 +90,7 @@ fn a_thousand_flows_cost_as_one_and_are_a_thousand() {
 }
 
 #[test]
-fn entries_that_are_alike_are_one_class() {
+fn identical_groups_are_one_class() {
     let entry = |name| flows(name, 5, "maxnet", &[0], 2.0);
     let other = FlowSpec { weight: 2.0, ..entry("c") };
     let net = network(2.0, link("a", 1e9, 0.01, 1_000_000).to_vec(), vec![entry("a"), entry("b"), other]);
@@ -109,7 +109,7 @@ fn many_flows_are_reported_by_class() {
 }
 
 #[test]
-fn acknowledgements_load_the_way_back() {
+fn acknowledgements_load_the_reverse_path() {
     let net = network(5.0, link("a", 1e8, 0.01, 1_000_000).to_vec(), vec![flows("f", 2, "rcp", &[0], 5.0)]);
     let (_, summary) = run(&net, None);
     let used = |i: usize| summary.links[i].utilization;
@@ -117,12 +117,12 @@ fn acknowledgements_load_the_way_back() {
 }
 
 #[test]
-fn the_same_network_gives_the_same_bytes() {
+fn reruns_are_identical() {
     assert_eq!(run(&two_links("maxnet"), None).1, run(&two_links("maxnet"), None).1);
 }
 
 #[test]
-fn slices_of_time_change_nothing() {
+fn runs_in_slices_are_identical() {
     let net = two_links("aecp");
     let mut sliced = run_until(&net, 0.3217);
     for s in [0.9, 0.9001, 2.0, 9.0] {
@@ -131,7 +131,7 @@ fn slices_of_time_change_nothing() {
     assert_eq!(sliced.summary(), run(&net, None).1);
 }
 
-/// A chain of links with flows of any protocol over any part of it, some with small buffers.
+/// A chain of links, some with small buffers, with flows of any protocol over any part of it.
 fn any_network() -> impl Strategy<Value = (Network, f64)> {
     let links = prop::collection::vec((1e7..1e9f64, 0.0..0.03f64, 3_000u64..300_000), 1..5);
     let flow = (0usize..9, 0usize..5, 1usize..5, 1u32..20, 0.0..1.0f64, 0.0..0.05f64);
@@ -160,7 +160,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn what_goes_in_comes_out_or_is_dropped_or_is_under_way((net, duration_s) in any_network()) {
+    fn volume_is_conserved((net, duration_s) in any_network()) {
         let mut fluid = common::fluid(&net, None).expect("a valid network");
         for part in 1..=4 {
             fluid.advance(waterfill_laws::units::Instant::from_secs(duration_s * f64::from(part) / 4.0));

@@ -1,11 +1,11 @@
-//! The laws as fluids: where they settle, and what the step does to that.
+//! The laws in the fluid model: their equilibria, and the influence of the step.
 
 mod common;
 use common::{assert_close, flows, link, network, rates, run};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::{FlowSpec, Network};
 
-/// Every protocol that a fluid runs, and the share of a link that ten flows fill in the end.
+/// Every protocol of the fluid model, the final utilization of a link with ten flows, and the tolerance.
 const FILLS: [(&str, f64, f64); 9] = [
     ("maxnet", 0.90, 0.002),
     ("maxnet2006", 0.94, 0.002),
@@ -15,31 +15,31 @@ const FILLS: [(&str, f64, f64); 9] = [
     ("aecp", 1.0, 0.002),
     ("rcp", 1.0, 0.002),
     ("jetmax", 0.95, 0.002),
-    // MI below 80 %, MD above 98 % of γ: it goes up and down between (aecp-2010 Table 1: 93.06 %).
+    // MI below 80 %, MD above 98 % of γ: it oscillates between them (aecp-2010 Table 1: 93.06 %).
     ("vcp", 0.93, 0.05),
 ];
 
 #[test]
-fn the_table_has_every_law_that_routers_speak_in() {
+fn the_table_lists_every_law_of_the_fluid_model() {
     let fluid = |id: &&ProtocolId| id.info().backends.contains(&waterfill_fluid::engine::BACKEND);
     let names: Vec<&str> = ProtocolId::ALL.iter().filter(fluid).map(|id| id.info().name).collect();
     let mut table: Vec<&str> = FILLS.iter().map(|&(name, ..)| name).collect();
-    table.push("window"); // no law at all
+    table.push("window"); // a constant window
     table.sort_by_key(|name| names.iter().position(|known| known == name));
     assert_eq!(names, table);
 }
 
 #[test]
-fn one_bottleneck_is_filled_and_parted_equally() {
+fn one_bottleneck_is_filled_and_shared_equally() {
     for (protocol, fill, share) in FILLS {
-        // Two halves that start apart are two classes: that they come together is the law's doing.
+        // Two halves with different starts are two classes, so only the law makes their rates equal.
         let late = FlowSpec { start_s: 1.0, ..flows("late", 5, protocol, &[0], 60.0) };
         let net =
             network(60.0, link("a", 1e8, 0.025, 600_000).to_vec(), vec![flows("early", 5, protocol, &[0], 60.0), late]);
         let (_, summary) = run(&net, None);
         let rates = rates(&summary);
         assert_close(protocol, rates.iter().sum(), fill * 1e8, share);
-        // VCP's flows become equal over minutes, in packets too.
+        // VCP's flows take minutes to become equal, in the packet simulator too.
         if protocol != "vcp" {
             assert_close(protocol, rates[9], rates[0], 0.01);
         }
@@ -48,7 +48,7 @@ fn one_bottleneck_is_filled_and_parted_equally() {
 
 #[test]
 fn several_bottlenecks_are_filled_max_min() {
-    // 90 of 100 Mbit/s to three flows of the first link; of the second link's 180 Mbit/s what is left of the long one.
+    // Three flows share 90 of the first link's 100 Mbit/s; the last one gets what the long one leaves of the second link.
     for (protocol, target) in [("maxnet", 0.9), ("rcp", 1.0), ("aecp", 1.0), ("jetmax", 0.95), ("ixcp", 1.0)] {
         let links = [link("a", 1e8, 0.01, 600_000), link("b", 2e8, 0.02, 1_500_000)].concat();
         let entries = vec![
@@ -65,19 +65,19 @@ fn several_bottlenecks_are_filled_max_min() {
     }
 }
 
-/// A handshake is a packet of its own size: taken for a full one, JetMax's would ask for 37 flows' worth, and find the idle
-/// link the tighter one.
+/// A SYN counts with its own size. If it counted as a full packet, JetMax's would request the rate of 37 flows, and take the
+/// idle link for the bottleneck.
 #[test]
-fn a_handshake_finds_the_busy_link() {
+fn a_syn_finds_the_busy_link() {
     let links = [link("idle", 1e8, 0.01, 900_000), link("busy", 1.1e8, 0.02, 900_000)].concat();
     let long = FlowSpec { start_s: 2.0, ..flows("long", 1, "jetmax", &[0, 2], 6.0) };
     let (_, summary) = run(&network(6.0, links, vec![flows("short", 1, "jetmax", &[2], 6.0), long]), None);
     let queue = summary.links[2].queue_bytes.max;
-    assert!(queue < 50_000.0, "both joined the busy link, and yet it had a queue of {queue} bytes");
+    assert!(queue < 50_000.0, "both flows share the busy link, which has a queue of {queue} bytes");
 }
 
 #[test]
-fn weights_are_shares() {
+fn rates_are_proportional_to_weights() {
     for protocol in ["maxnet", "rcp", "aecp", "jetmax", "xcp"] {
         let heavy = FlowSpec { weight: 3.0, ..flows("heavy", 2, protocol, &[0], 60.0) };
         let net =
@@ -87,10 +87,10 @@ fn weights_are_shares() {
     }
 }
 
-/// What `check_step` does: halves the step until that changes no rate by 1 %. MaxNet needs it once, for two round trips are
-/// 1.1 % from their common share at the default step (and 0.9 % in packets); the others do not.
+/// As `check_step` does: halves the step until that changes no rate by 1 %. MaxNet needs this once, because flows with two
+/// RTTs are 1.1 % from their common share at the default step (0.9 % in the packet simulator); the others do not.
 #[test]
-fn half_the_step_changes_little() {
+fn half_the_step_changes_no_rate_by_one_percent() {
     for (protocol, ..) in FILLS {
         let late = FlowSpec { start_s: 1.5, ..flows("late", 5, protocol, &[0, 2], 40.0) };
         let links = [link("a", 2e8, 0.01, 600_000), link("b", 1e8, 0.015, 600_000)].concat();
@@ -108,7 +108,7 @@ fn half_the_step_changes_little() {
     }
 }
 
-/// Late peak-to-peak of all sources' rates together, over the capacity.
+/// Peak-to-peak amplitude of all sources' total rate after 150 s, over the capacity.
 fn late_swing(net: &Network) -> f64 {
     let (fluid, _) = run(net, None);
     let series = fluid.series()[0];
@@ -116,13 +116,13 @@ fn late_swing(net: &Network) -> f64 {
     let late = |(&t, &x): (&f64, &f64)| (t > 150.0).then_some(x);
     let rates: Vec<f64> = column("time_s").iter().zip(column("aecp.x")).filter_map(late).collect();
     let ends = rates.iter().fold((f64::INFINITY, 0.0f64), |(low, high), &x| (low.min(x), high.max(x)));
-    // One class of ten flows: any row stands for all. 62,500 packets/s in all.
+    // One class of ten flows: any row represents all. The capacity is 62,500 packets/s.
     10.0 * (ends.1 - ends.0) / 62_500.0
 }
 
-/// aecp-2010 §6's link, and the round trips of eq. 38's delay margin (0.6435 s): well to both sides.
+/// The link of aecp-2010 §6, with RTTs well below and above the delay margin of eq. 38 (0.6435 s).
 #[test]
-fn aecp_is_stable_below_its_delay_margin_and_not_above() {
+fn aecp_is_stable_below_its_delay_margin_only() {
     let [exact, printed] = ["exact", "printed"].map(|form| ("form", form));
     for params in [vec![exact, ("step", "acknowledgement")], vec![exact], vec![printed]] {
         let net = |rtt_s: f64| {
@@ -143,9 +143,9 @@ fn aecp_is_stable_below_its_delay_margin_and_not_above() {
     }
 }
 
-/// maxnet-2007's parameters down to 0.12 ms: on target, with hardly a ripple.
+/// The parameters of maxnet-2007 with RTTs down to 0.12 ms: on target, with a ripple below 0.4 %.
 #[test]
-fn maxnet_is_steady_at_small_round_trips() {
+fn maxnet_is_steady_at_small_rtts() {
     for rtt_s in [0.12e-3, 1e-3, 5e-3] {
         let mut net =
             network(6.0, link("a", 1e10, rtt_s / 2.0, 3_000_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 6.0)]);
@@ -161,12 +161,12 @@ fn maxnet_is_steady_at_small_round_trips() {
 }
 
 #[test]
-fn what_a_fluid_is_not_is_refused() {
+fn networks_that_the_fluid_model_cannot_run_are_refused() {
     let net = || network(1.0, link("a", 1e8, 0.01, 600_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 1.0)]);
     let refused = |net: &Network, step_s| common::fluid(net, step_s).err().unwrap_or_default();
     let mut lossy = net();
     lossy.links[0].loss = 0.1;
-    assert_eq!(refused(&lossy, None), "link.a.loss: expected none, as a fluid has no random loss");
+    assert_eq!(refused(&lossy, None), "link.a.loss: expected none: the fluid model has no random loss");
     assert!(refused(&net(), Some(0.01)).starts_with("step: expected a time above zero and at most 5.0"));
     assert!(refused(&net(), Some(0.0)).starts_with("step: "));
     assert!(refused(&net(), Some(f64::NAN)).starts_with("step: "));

@@ -40,14 +40,14 @@ impl PySimulation {
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
 
-    /// Simulates up to `until_s` seconds, without the interpreter's lock.
+    /// Simulates up to `until_s` seconds; releases the GIL.
     fn advance(&mut self, py: Python<'_>, until_s: f64) {
-        let begun = WallInstant::now();
+        let started = WallInstant::now();
         py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
-        self.wall += begun.elapsed();
+        self.wall += started.elapsed();
     }
 
-    /// Simulated time and work done so far.
+    /// Returns the simulated time and the work done so far.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("now_s", self.inner.now().as_secs())?;
@@ -61,7 +61,7 @@ impl PySimulation {
         summary(py, self.inner.summary(), self.wall)
     }
 
-    /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
+    /// Returns the series `flows`, `links` or `traffic`: column → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
         columns(py, self.inner.series(), which)
     }
@@ -85,14 +85,14 @@ impl PyFluid {
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
 
-    /// Steps up to `until_s` seconds, without the interpreter's lock.
+    /// Advances to `until_s` seconds; releases the GIL.
     fn advance(&mut self, py: Python<'_>, until_s: f64) {
-        let begun = WallInstant::now();
+        let started = WallInstant::now();
         py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
-        self.wall += begun.elapsed();
+        self.wall += started.elapsed();
     }
 
-    /// Simulated time and work done so far.
+    /// Returns the simulated time and the work done so far.
     fn progress<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let dict = PyDict::new(py);
         dict.set_item("now_s", self.inner.now().as_secs())?;
@@ -106,7 +106,7 @@ impl PyFluid {
         summary(py, self.inner.summary(), self.wall)
     }
 
-    /// Columns of the time series `flows`, `links` or `traffic`: name → (dtype, little-endian bytes).
+    /// Returns the series `flows`, `links` or `traffic`: column → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
         columns(py, self.inner.series(), which)
     }
@@ -121,7 +121,7 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     to_python(py, &summary)
 }
 
-/// One of three tables as name → (dtype, little-endian bytes).
+/// Returns one of three tables as column → (dtype, little-endian bytes).
 fn columns<'py>(py: Python<'py>, series: [&Series; 3], which: &str) -> PyResult<Bound<'py, PyDict>> {
     let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
     let place = place.ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))?;
@@ -137,7 +137,7 @@ fn columns<'py>(py: Python<'py>, series: [&Series; 3], which: &str) -> PyResult<
     Ok(dict)
 }
 
-/// A column as one buffer of `N`-byte numbers.
+/// Converts a column to one buffer of `N`-byte numbers.
 fn buffer<'py, const N: usize>(
     py: Python<'py>,
     column: &[f64],
@@ -197,7 +197,7 @@ fn targets<'py>(py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'
     Ok(targets)
 }
 
-/// Version of the core.
+/// Returns the version of the core.
 #[pyfunction]
 fn version() -> &'static str {
     env!("CARGO_PKG_VERSION")

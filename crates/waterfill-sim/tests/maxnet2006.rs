@@ -40,7 +40,7 @@ fn cbr(n: &mut Network, link: u32, rate_bps: f64, packet_bytes: u16, from_s: f64
 }
 
 fn pace(n: &mut Network, pacing: bool) {
-    for flow in n.flows.iter_mut() {
+    for flow in &mut n.flows {
         flow.pacing = Some(pacing);
     }
 }

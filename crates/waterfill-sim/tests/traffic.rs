@@ -1,7 +1,5 @@
 //! Traffic sources: queueing theory, results by arithmetic, and flows that start and finish.
 
-#![expect(clippy::needless_pass_by_value, reason = "calls read better")]
-
 mod common;
 
 use common::{assert_close, cbr, column, flow, link, mean, network, refusal, run, run_until};
@@ -40,8 +38,8 @@ fn poisson(rate_bps: f64, stop_s: f64) -> TrafficSpec {
     packets(TrafficKind::Poisson, rate_bps, stop_s)
 }
 
-fn periods(on_s: f64, off_s: f64) -> Option<PeriodSpec> {
-    Some(PeriodSpec { on_s: constant(on_s), off_s: constant(off_s) })
+fn periods(on_s: f64, off_s: f64) -> PeriodSpec {
+    PeriodSpec { on_s: constant(on_s), off_s: constant(off_s) }
 }
 
 /// What the flows of a source have in common.
@@ -82,7 +80,7 @@ fn poisson_packets_wait_as_in_an_m_d_1_queue() {
 #[test]
 fn an_on_off_source_offers_its_duty_cycle() {
     let mut source = packets(TrafficKind::OnOff, 8e6, 40.0);
-    source.periods = periods(0.1, 0.3);
+    source.periods = Some(periods(0.1, 0.3));
     let (_, summary) = run(&only(vec![source], link("l", 12e6, 0.0, 1 << 40).to_vec(), 40.0));
     assert_close(summary.traffic[0].rate_bps.unwrap(), 2e6, 1e-3);
     assert_eq!(summary.links[0].queue_packets.max, 0.0, "one packet at a time, even at the ends of periods");
@@ -204,7 +202,7 @@ fn memory_does_not_grow_with_the_total_number_of_flows() {
 #[test]
 fn late_packets_of_a_finished_flow_are_ignored() {
     let mut burst = packets(TrafficKind::OnOff, 6e7, 55.0);
-    burst.periods = periods(0.01, 0.1);
+    burst.periods = Some(periods(0.01, 0.1));
     let traffic = vec![web("newreno", &[0], 20.0, constant(4000.0), 55.0), burst];
     let mut n = only(traffic, link("l", 1e7, 0.005, 1 << 40).to_vec(), 60.0);
     n.rto_min_s = 0.001;
@@ -322,12 +320,15 @@ fn invalid_traffic_is_refused_in_one_sentence() {
         (t.kind, t.flows, t.rate_bps, t.periods) = (TrafficKind::OnOff, None, Some(rate_bps), between);
     };
     assert_eq!(refused(&|t| on_off(t, 1e6, None)), on);
-    assert_eq!(refused(&|t| t.periods = periods(1.0, 1.0)), on);
+    assert_eq!(refused(&|t| t.periods = Some(periods(1.0, 1.0))), on);
     assert_eq!(
-        refused(&|t| on_off(t, 12e6, periods(0.0005, 1.0))),
+        refused(&|t| on_off(t, 12e6, Some(periods(0.0005, 1.0)))),
         "traffic.web.on: expected a mean of at least one packet time, 0.001 s"
     );
-    assert_eq!(refused(&|t| on_off(t, 12e6, periods(1.0, 0.0))), "traffic.web.off: expected a mean above zero, got 0");
+    assert_eq!(
+        refused(&|t| on_off(t, 12e6, Some(periods(1.0, 0.0)))),
+        "traffic.web.off: expected a mean above zero, got 0"
+    );
     let arrivals = |per_s: f64| refused(&|t| t.flows.as_mut().unwrap().arrivals_per_s = per_s);
     assert_eq!(arrivals(0.0), "traffic.web.arrival_rate: expected a number above zero, got 0");
     assert_eq!(arrivals(1e10), "traffic.web.arrival_rate: expected at most 1e9 flows per second");

@@ -1,21 +1,21 @@
-//! Who is joined to whom: every stream's places in the inbox, from its source over the links of its path to its end.
+//! Which stream feeds which: every stream's places in the inbox, from its source over the links of its path to its end.
 
 use waterfill_laws::protocol::PacketKind;
-use waterfill_network::FlowSpec;
-use waterfill_network::Network;
+use waterfill_network::{FlowSpec, Network};
 
-use crate::class::Joints;
+use crate::class::Places;
 use crate::link::{PlainKind, Streams};
 use crate::plan::Edge;
 
-/// A network being joined.
+/// Collects the streams of a network and assigns their places in the inbox.
 ///
-/// Links have the first places of the inbox, each all of its own one after another; then come the ends of streams.
-pub(crate) struct Joining {
+/// The first places are the links', each link's next to each other; the ends of streams follow.
+pub(crate) struct Wiring {
     classes: u32,
     links: Vec<Streams>,
-    /// Links that each class crosses with data and with acknowledgements, and its place among the streams of each.
+    /// Links that each class crosses with its data, and the index of its stream on each.
     data: Vec<Vec<Hop>>,
+    /// The same for acknowledgements and uncontrolled traffic.
     plain: Vec<Vec<Hop>>,
     edges: Vec<Edge>,
 }
@@ -26,32 +26,34 @@ struct Hop {
     stream: u32,
 }
 
-/// The places of the inbox that a link's data, and its other streams, go to.
+/// The places in the inbox that a link's streams are delivered to.
 #[derive(Clone, Debug)]
-pub(crate) struct Onward {
+pub(crate) struct Destinations {
     pub(crate) data: Vec<u32>,
     pub(crate) plain: Vec<u32>,
 }
 
-/// A network joined.
-pub(crate) struct Joined {
-    /// Places of the inbox.
+/// The result: the size of the inbox, and everybody's places in it.
+pub(crate) struct Wired {
+    /// Number of places for data.
     pub(crate) data: usize,
+    /// Number of places for all else.
     pub(crate) plain: usize,
-    pub(crate) classes: Vec<Joints>,
-    /// Where traffic is put in, and where it comes out.
+    pub(crate) classes: Vec<Places>,
+    /// The places that each source of traffic writes and reads.
     pub(crate) traffic: Vec<(usize, usize)>,
-    pub(crate) links: Vec<(Streams, Onward)>,
+    pub(crate) links: Vec<(Streams, Destinations)>,
     pub(crate) edges: Vec<Edge>,
 }
 
-impl Joining {
+impl Wiring {
     pub(crate) fn new(network: &Network, classes: usize) -> Self {
         let links = network.links.iter().map(|_| Streams::default()).collect();
         Self { classes: classes as u32, links, data: Vec::new(), plain: Vec::new(), edges: Vec::new() }
     }
 
-    /// The next class; the pipes of link l are 2l for data and 2l + 1 for all else, its node comes after two a class.
+    /// Adds the next class. The pipes of link l are 2l for data and 2l + 1 for all else. Nodes are two per class, then one
+    /// per link.
     pub(crate) fn add_class(&mut self, class: u32, flow: &FlowSpec, ack_bytes: f64) {
         let (source, receiver) = (class, self.classes + class);
         let mut hops = Vec::with_capacity(flow.forward.len());
@@ -66,7 +68,7 @@ impl Joining {
         self.add_edges(receiver, &flow.reverse, source, 1);
     }
 
-    /// The next uncontrolled source, after all classes. It is there before a step and is looked at after it.
+    /// Adds the next uncontrolled source, after all classes. It writes before the tasks of a step and reads after them.
     pub(crate) fn add_traffic(&mut self, path: &[u32], packet_bytes: f64) {
         self.add_plain(path, PlainKind { kind: PacketKind::Other, packet_bytes });
         for pair in path.windows(2) {
@@ -99,21 +101,22 @@ impl Joining {
         self.edges.push(Edge { from: before, to, pipe });
     }
 
-    pub(crate) fn joined(mut self) -> Joined {
+    /// Assigns all places.
+    pub(crate) fn finish(mut self) -> Wired {
         let (mut data, mut plain) = (0, 0);
         for streams in &mut self.links {
             streams.data = data..data + streams.classes.len();
             streams.plain = plain..plain + streams.kinds.len();
             (data, plain) = (streams.data.end, streams.plain.end);
         }
-        let places = |s: &Streams| Onward { data: vec![0; s.data.len()], plain: vec![0; s.plain.len()] };
-        let mut onward: Vec<Onward> = self.links.iter().map(places).collect();
+        let empty = |s: &Streams| Destinations { data: vec![0; s.data.len()], plain: vec![0; s.plain.len()] };
+        let mut destinations: Vec<Destinations> = self.links.iter().map(empty).collect();
         let mut ends = Vec::new();
         for (c, hops) in self.data.iter().enumerate() {
             let place = |hop: &Hop| self.links[hop.link as usize].data.start + hop.stream as usize;
             let end = data + c;
             for (i, hop) in hops.iter().enumerate() {
-                onward[hop.link as usize].data[hop.stream as usize] = hops.get(i + 1).map_or(end, place) as u32;
+                destinations[hop.link as usize].data[hop.stream as usize] = hops.get(i + 1).map_or(end, place) as u32;
             }
             ends.push((hops.first().map_or(end, place), end));
         }
@@ -122,7 +125,7 @@ impl Joining {
             let place = |hop: &Hop| self.links[hop.link as usize].plain.start + hop.stream as usize;
             let end = plain + s;
             for (i, hop) in hops.iter().enumerate() {
-                onward[hop.link as usize].plain[hop.stream as usize] = hops.get(i + 1).map_or(end, place) as u32;
+                destinations[hop.link as usize].plain[hop.stream as usize] = hops.get(i + 1).map_or(end, place) as u32;
             }
             plain_ends.push((hops.first().map_or(end, place), end));
         }
@@ -130,10 +133,10 @@ impl Joining {
         let classes = ends
             .into_iter()
             .zip(plain_ends)
-            .map(|((data_out, data_in), (acks_out, acks_in))| Joints { data_out, data_in, acks_out, acks_in })
+            .map(|((data_out, data_in), (acks_out, acks_in))| Places { data_out, data_in, acks_out, acks_in })
             .collect();
         let inbox = (data + self.data.len(), plain + self.plain.len());
-        let links = self.links.into_iter().zip(onward).collect();
-        Joined { data: inbox.0, plain: inbox.1, classes, traffic, links, edges: self.edges }
+        let links = self.links.into_iter().zip(destinations).collect();
+        Wired { data: inbox.0, plain: inbox.1, classes, traffic, links, edges: self.edges }
     }
 }
