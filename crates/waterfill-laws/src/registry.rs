@@ -1,7 +1,8 @@
 //! The list of all protocols, and what is generated from it: dispatch by `match` on the packet path (no allocation, no
 //! virtual call, always inlined) and the lists that the command line prints.
 //!
-//! To add a protocol, add its file and one line at the end of this one.
+//! To add a protocol, add its file, its line in `protocols/mod.rs` and its line at the end of this file;
+//! `make new-protocol` writes all three.
 
 use crate::params::{ParamError, ParamInfo, Params as _, Value};
 use crate::protocol::{

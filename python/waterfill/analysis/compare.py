@@ -100,7 +100,7 @@ def on_each(names: str | None, on: Sequence[str]) -> list[str]:
         able = select(names, backend)
         chosen = [name for name in chosen if name in able]
     if not chosen:
-        message = f"expected names, as no explicit protocol runs on {' and '.join(on)}"
+        message = f"expected protocols that run on {' and '.join(on)}, got none"
         raise InputError(_COMMAND_LINE, "protocols", message)
     return chosen
 

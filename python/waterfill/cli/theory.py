@@ -52,7 +52,9 @@ def stability(
     max_rtt: Annotated[
         str, typer.Option(metavar="TIME", help="Largest RTT to be stable at.")
     ] = "1 s",
-    tune: Annotated[bool, typer.Option("--tune", help="MaxNet: find parameters for it.")] = False,
+    tune: Annotated[
+        bool, typer.Option("--tune", help="MaxNet only: find parameters stable up to --max-rtt.")
+    ] = False,
     verify_rtt: Annotated[
         str, typer.Option(metavar="TIME", help="With --tune: largest RTT of the certificate.")
     ] = "1000 s",

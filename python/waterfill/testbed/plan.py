@@ -22,7 +22,7 @@ ETHERNET_BYTES = 14
 HTTP_PORT, IPERF_PORT, CLIENT_PORT = 80, 5201, 5301
 # How late a timer may fire before a queue loses rate: the depth of its token bucket.
 _LATE_TIMER_S = 250e-6
-# Room of a delay line for frames beyond those of its delay: a queue's burst, a late iteration.
+# What a delay line holds beyond the frames of its delay: a queue's burst, a late iteration.
 _SLACK_S, _SLACK_BYTES = 0.05, 1 << 20
 # The namespace of the delay line's process is the first one.
 WIRES = 0

@@ -38,7 +38,7 @@ crate::params! {
         average: bool = true, "maxnet-2007 §VI";
         /// Order of the two steps of eq. 10.
         order: Order = Order::XiFirst, "maxnet-2007 Fig. 2";
-        /// Whether a router remembers the start rates that it promised, for T_0.
+        /// Whether a router remembers the start rates that it granted, for T_0.
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
         /// Whether ξ is corrected when the base RTT changes.
         compensate: bool = false, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
