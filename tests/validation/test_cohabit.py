@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
 import pytest
 
+import synthetic
 from validation import cohabit
 from waterfill.network import protocols
 from waterfill.runs.pool import run_each
@@ -70,3 +72,48 @@ def test_cells_meet_the_requirements(cell: cohabit.Cell) -> None:
     else:
         assert improved.good, improved
     assert separate.good, separate
+
+
+def test_the_smallest_mean_is_over_whole_windows() -> None:
+    """Means of 20 s: a dip of 5 s to 0.4 costs 0.15; at the window's very end it does not count."""
+    time_s = np.arange(1, 201) * cohabit.SAMPLE_S
+    values = np.ones(200)
+    values[60:70] = 0.4
+    assert math.isclose(cohabit.smallest_mean(time_s, values, 20.0, 100.0), 0.85)
+    assert math.isclose(cohabit.smallest_mean(time_s, values, 40.0, 100.0), 1.0)
+
+
+def measured(explicit: float, utilization: float, tcp_bps: float = 1e6):
+    """A run of 100 s: the explicit flow's share of its 2 Mbit/s, the link's use, TCP's rate."""
+    links = {"bottleneck": {"utilization": [utilization] * 1000, "queue_max_bytes": [0.0] * 1000}}
+    result = synthetic.result({"explicit": [explicit * 2e6] * 1000, "tcp": [1e6] * 1000}, links)
+    result.summary["flows"][1]["rate_bps"] = tcp_bps
+    return result
+
+
+@pytest.mark.parametrize(
+    ("explicit", "utilization", "tcp_bps", "good"),
+    [
+        (0.91, 0.96, 0.76e6, True),
+        (0.89, 0.96, 0.76e6, False),
+        (0.91, 0.94, 0.76e6, False),
+        (0.91, 0.96, 0.74e6, False),
+    ],
+)
+def test_a_cell_passes_only_if_all_three_requirements_are_met(
+    explicit: float, utilization: float, tcp_bps: float, good: bool
+) -> None:
+    cell = cohabit.Cell("xcp", "reno", 20, 1, 1)
+    alone = measured(1.0, 1.0)
+    verdict = cohabit.judge(cell, measured(explicit, utilization, tcp_bps), alone)
+    assert verdict.good is good
+    assert math.isclose(verdict.explicit_share, explicit)
+    assert math.isclose(verdict.utilization, utilization)
+    assert math.isclose(verdict.tcp_share, tcp_bps / 1e6)
+
+
+def test_the_drop_rate_counts_arrived_and_dropped_packets() -> None:
+    result = measured(1.0, 1.0)
+    # 1 Mbit/s for 100 s are 8333.3 packets of 1500 bytes.
+    result.summary["links"][0]["drops"] = 100
+    assert math.isclose(cohabit.drop_rate(result), 100 / (100 + 1e8 / 12000))

@@ -142,3 +142,31 @@ def test_the_command_fails_where_the_fluid_differs(monkeypatch, capsys):
     monkeypatch.setattr(stability_vs_fluid, "run", lambda scenario: other)
     assert stability_vs_fluid.main(["--draws", "1", "--seed", str(seed)]) == 1
     assert "differs" in capsys.readouterr().err
+
+
+def comparison(protocol, linear, fluid, *, thin=False, paper=None):
+    verdict = stability_vs_fluid.LinearVerdict(linear, thin, {})
+    other = stability_vs_fluid.LinearVerdict(paper or linear, False, {})
+    run = stability_vs_fluid.FluidVerdict(fluid, 0.0, 0.0, {})
+    return stability_vs_fluid.Comparison("draw", protocol, 1, verdict, other, run)
+
+
+def test_the_table_counts_clear_verdicts_and_agreements():
+    found = [
+        comparison("rcp", "stable", "stable"),
+        comparison("rcp", "stable", "unstable"),
+        comparison("rcp", "unstable", "unstable", paper="stable"),
+        comparison("rcp", "stable", "unstable", thin=True),
+        comparison("rcp", "split", "stable"),
+        comparison("xcp", "unstable", "unstable"),
+    ]
+    rcp, xcp = stability_vs_fluid.table(found)
+    assert (rcp["protocol"], rcp["draws"]) == ("rcp", 5)
+    assert (rcp["linear_stable"], rcp["linear_unstable"], rcp["linear_split"]) == (
+        [1, 2],
+        [1, 1],
+        1,
+    )
+    # The paper's verdict is never thin here, and stable in four of the five.
+    assert (rcp["paper_stable"], rcp["paper_unstable"], rcp["paper_split"]) == ([1, 4], [0, 0], 1)
+    assert (xcp["linear_stable"], xcp["linear_unstable"]) == ([0, 0], [1, 1])

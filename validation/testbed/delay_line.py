@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from typing import Any
 
 from waterfill.errors import RunError
@@ -62,6 +63,30 @@ def _inside(way: str, answer: Any) -> None:
         document = {"error": f"{type(error).__name__}: {error}"}
     multiprocessing.connection.Connection(kept, readable=False).send(document)
     os._exit(0)
+
+
+def carried(report: Document, frames_per_s: int) -> bool:
+    """Return whether a path carried a rate, by the probe's report of `_STEP_NS`."""
+    frames = frames_per_s * _STEP_NS * 1e-9
+    return bool(
+        report["sent"] >= _MIN_RECEIVED * frames
+        and report["received"] >= _MIN_RECEIVED * report["sent"]
+        and report["receiving_s"] <= _MAX_SLOWDOWN * report["sending_s"]
+    )
+
+
+def highest_rate(probe: Callable[[int], Document]) -> Document:
+    """Probe rising rates; return the last one that was carried and the first that was not.
+
+    They are the keys `ceiling` (None if there is none) and `fails_at` (absent if all were carried).
+    """
+    ceiling = None
+    for rate in _LADDER:
+        report = probe(rate)
+        if not carried(report, rate):
+            return {"fails_at": {"frames_per_s": rate} | report, "ceiling": ceiling}
+        ceiling = {"frames_per_s": rate, "bits_per_s": rate * 8 * (FRAME_BYTES - 14)} | report
+    return {"ceiling": ceiling}
 
 
 class _Bench:
@@ -114,20 +139,7 @@ class _Bench:
             "machine_busy": _busy_between(host_before, _busy()),
             "line": self._line_stats(),
         }
-        ceiling = None
-        for rate in _LADDER:
-            report = self._probe(rate, _STEP_NS)
-            sent = rate * _STEP_NS * 1e-9
-            carried = (
-                report["sent"] >= _MIN_RECEIVED * sent
-                and report["received"] >= _MIN_RECEIVED * report["sent"]
-                and report["receiving_s"] <= _MAX_SLOWDOWN * report["sending_s"]
-            )
-            if not carried:
-                found["fails_at"] = {"frames_per_s": rate} | report
-                break
-            ceiling = {"frames_per_s": rate, "bits_per_s": rate * 8 * (FRAME_BYTES - 14)} | report
-        return found | {"ceiling": ceiling}
+        return found | highest_rate(lambda rate: self._probe(rate, _STEP_NS))
 
     def _probe(self, rate: int, send_ns: int) -> Document:
         program = binary()
