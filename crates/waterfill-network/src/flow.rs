@@ -1,10 +1,6 @@
 //! A group of congestion-controlled flows.
 
 use serde::Deserialize;
-use waterfill_laws::protocol::Ecn;
-
-use crate::check::{positive, time};
-use crate::network::{Network, TCP_IP_BYTES};
 
 /// A group of `count` flows that differ only in their start time.
 #[derive(Clone, Debug, Deserialize)]
@@ -45,42 +41,3 @@ pub struct FlowSpec {
     /// Whether packets may be marked (ECN); none means as the law asks.
     pub ecn: Option<bool>,
 }
-
-impl FlowSpec {
-    /// Checks the flow against the network that it is part of; `at` names it in the error.
-    pub(crate) fn check(&self, at: &str, network: &Network) -> Result<(), String> {
-        network.check_path(at, &self.forward)?;
-        network.check_path(at, &self.reverse)?;
-        for (key, s) in
-            [("start", self.start_s), ("stagger", self.stagger_s), ("stop", self.stop_s), ("rtt", self.pad_s)]
-        {
-            time(&format!("{at}.{key}"), s)?;
-        }
-        positive(&format!("{at}.weight"), self.weight)?;
-        if self.weight > MAX_WEIGHT {
-            return Err(format!("{at}.weight: expected at most {MAX_WEIGHT:e}, got {:e}", self.weight));
-        }
-        positive(&format!("{at}.initial_window"), self.initial_window_packets)?;
-        if let Some(demand) = self.demand_bps {
-            positive(&format!("{at}.demand"), demand)?;
-        }
-        if self.size_bytes == Some(0) {
-            return Err(format!("{at}.size: expected a volume above zero"));
-        }
-        let id = Network::protocol_of(at, self)?;
-        let headers = TCP_IP_BYTES + id.header_bytes() as u16;
-        if network.packet_bytes <= headers {
-            return Err(format!(
-                "packet_size: expected more than the {headers} B of headers of {}, got {} B",
-                self.protocol, network.packet_bytes
-            ));
-        }
-        if self.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
-            return Err(format!("{at}.ecn: expected false, as {} does not react to marks", self.protocol));
-        }
-        network.params_of(id).map(drop)
-    }
-}
-
-/// Beyond this weight one flow's share is the link.
-const MAX_WEIGHT: f64 = 1e6;

@@ -18,6 +18,7 @@ pub mod random;
 pub mod series;
 pub mod summary;
 pub mod traffic;
+mod validate;
 
 pub use builder::NetworkBuilder;
 pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec};

@@ -9,7 +9,6 @@ use serde::Deserialize;
 use waterfill_laws::params::Value;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
-use crate::check::{positive, time};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
 use crate::traffic::TrafficSpec;
@@ -90,49 +89,6 @@ impl Network {
     pub fn protocol_of(at: &str, flow: &FlowSpec) -> Result<ProtocolId, String> {
         ProtocolId::by_name(&flow.protocol)
             .ok_or_else(|| format!("{at}.protocol: expected one of the registry, got {:?}", flow.protocol))
-    }
-
-    fn check(&self) -> Result<(), String> {
-        time("duration", self.duration_s)?;
-        positive("duration", self.duration_s)?;
-        positive("sample", self.sample_s)?;
-        time("rto_min", self.rto_min_s)?;
-        let [from, to] = self.measure_s;
-        if !(0.0 <= from && from < to && to <= self.duration_s) {
-            return Err(format!("measure: expected a window within the run, got {from} to {to} s"));
-        }
-        if self.links.is_empty() {
-            return Err("link: expected at least one".into());
-        }
-        for link in &self.links {
-            link.check()?;
-        }
-        let mut flows = 0;
-        for flow in &self.flows {
-            let at = format!("flow.{}", flow.name);
-            flows += u64::from(flow.count);
-            if flows > MAX_FLOWS {
-                return Err(format!("{at}.count: expected at most {MAX_FLOWS} flows in all"));
-            }
-            flow.check(&at, self)?;
-        }
-        for traffic in &self.traffic {
-            traffic.check(&format!("traffic.{}", traffic.name), self)?;
-        }
-        if self.ack_bytes == 0 {
-            return Err("ack_size: expected a volume above zero".into());
-        }
-        Ok(())
-    }
-
-    /// Checks that a path is not empty and consists of links of this network.
-    pub(crate) fn check_path(&self, at: &str, path: &[u32]) -> Result<(), String> {
-        let known = path.iter().all(|&l| (l as usize) < self.links.len());
-        if !path.is_empty() && path.len() < usize::from(u16::MAX) && known {
-            Ok(())
-        } else {
-            Err(format!("{at}.path: expected at least one of the links"))
-        }
     }
 }
 

@@ -2,10 +2,8 @@
 
 use serde::Deserialize;
 
-use crate::check::{positive, time};
 use crate::distribution::Distribution;
 use crate::flow::FlowSpec;
-use crate::network::Network;
 
 /// A source of uncontrolled packets, or of finite flows.
 #[derive(Clone, Debug, Deserialize)]
@@ -77,47 +75,5 @@ impl TrafficKind {
             Self::OnOff => "onoff",
             Self::Web => "web",
         }
-    }
-}
-
-/// Maximum arrivals per second of one source: a thousand per packet time at 10 Gbit/s.
-const MAX_ARRIVALS: f64 = 1e9;
-
-impl TrafficSpec {
-    /// Checks the source against the network that it is part of; `at` names it in the error.
-    pub(crate) fn check(&self, at: &str, network: &Network) -> Result<(), String> {
-        network.check_path(at, &self.path)?;
-        positive(&format!("{at}.packet_size"), f64::from(self.packet_bytes))?;
-        time(&format!("{at}.start"), self.start_s)?;
-        time(&format!("{at}.stop"), self.stop_s)?;
-        let kind = self.kind;
-        let of_flows = kind == TrafficKind::Web || (kind == TrafficKind::Poisson && self.rate_bps.is_none());
-        if self.rate_bps.is_none() != of_flows || self.flows.is_some() != of_flows {
-            let name = kind.name();
-            return Err(format!("{at}.rate: expected either a packet rate or flow arrivals, as {name} needs"));
-        }
-        if self.periods.is_some() != (kind == TrafficKind::OnOff) {
-            return Err(format!("{at}.on: expected on- and off-periods for an on–off source only"));
-        }
-        if let Some(rate_bps) = self.rate_bps {
-            positive(&format!("{at}.rate"), rate_bps)?;
-            if let Some(PeriodSpec { on_s, off_s }) = &self.periods {
-                on_s.check().map_err(|e| format!("{at}.on: {e}"))?;
-                off_s.check().map_err(|e| format!("{at}.off: {e}"))?;
-                let packet_s = f64::from(self.packet_bytes) * 8.0 / rate_bps;
-                if on_s.mean() < packet_s {
-                    return Err(format!("{at}.on: expected a mean of at least one packet time, {packet_s} s"));
-                }
-            }
-        }
-        if let Some(flows) = &self.flows {
-            positive(&format!("{at}.arrival_rate"), flows.arrivals_per_s)?;
-            if flows.arrivals_per_s > MAX_ARRIVALS {
-                return Err(format!("{at}.arrival_rate: expected at most {MAX_ARRIVALS:e} flows per second"));
-            }
-            flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
-            flows.flow.check(at, network)?;
-        }
-        Ok(())
     }
 }

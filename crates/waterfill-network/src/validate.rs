@@ -1,0 +1,130 @@
+//! Checks of a whole network. Every error is one sentence, `KEY: expected …`.
+
+use waterfill_laws::protocol::Ecn;
+
+use crate::check::{positive, time};
+use crate::flow::FlowSpec;
+use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
+use crate::traffic::{PeriodSpec, TrafficKind, TrafficSpec};
+
+/// Beyond this weight one flow's share is the link.
+const MAX_WEIGHT: f64 = 1e6;
+/// Maximum arrivals per second of one source: a thousand per packet time at 10 Gbit/s.
+const MAX_ARRIVALS: f64 = 1e9;
+
+impl Network {
+    /// Checks every value of the network, and what flows and traffic refer to.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        time("duration", self.duration_s)?;
+        positive("duration", self.duration_s)?;
+        positive("sample", self.sample_s)?;
+        time("rto_min", self.rto_min_s)?;
+        let [from, to] = self.measure_s;
+        if !(0.0 <= from && from < to && to <= self.duration_s) {
+            return Err(format!("measure: expected a window within the run, got {from} to {to} s"));
+        }
+        if self.links.is_empty() {
+            return Err("link: expected at least one".into());
+        }
+        for link in &self.links {
+            link.check()?;
+        }
+        let mut flows = 0;
+        for flow in &self.flows {
+            let at = format!("flow.{}", flow.name);
+            flows += u64::from(flow.count);
+            if flows > MAX_FLOWS {
+                return Err(format!("{at}.count: expected at most {MAX_FLOWS} flows in all"));
+            }
+            self.check_flow(&at, flow)?;
+        }
+        for traffic in &self.traffic {
+            self.check_traffic(&format!("traffic.{}", traffic.name), traffic)?;
+        }
+        if self.ack_bytes == 0 {
+            return Err("ack_size: expected a volume above zero".into());
+        }
+        Ok(())
+    }
+
+    /// Checks that a path is not empty and consists of links of this network.
+    fn check_path(&self, at: &str, path: &[u32]) -> Result<(), String> {
+        let known = path.iter().all(|&l| (l as usize) < self.links.len());
+        if !path.is_empty() && path.len() < usize::from(u16::MAX) && known {
+            Ok(())
+        } else {
+            Err(format!("{at}.path: expected at least one of the links"))
+        }
+    }
+
+    /// Checks a flow; `at` names it in the error.
+    fn check_flow(&self, at: &str, flow: &FlowSpec) -> Result<(), String> {
+        self.check_path(at, &flow.forward)?;
+        self.check_path(at, &flow.reverse)?;
+        for (key, s) in
+            [("start", flow.start_s), ("stagger", flow.stagger_s), ("stop", flow.stop_s), ("rtt", flow.pad_s)]
+        {
+            time(&format!("{at}.{key}"), s)?;
+        }
+        positive(&format!("{at}.weight"), flow.weight)?;
+        if flow.weight > MAX_WEIGHT {
+            return Err(format!("{at}.weight: expected at most {MAX_WEIGHT:e}, got {:e}", flow.weight));
+        }
+        positive(&format!("{at}.initial_window"), flow.initial_window_packets)?;
+        if let Some(demand) = flow.demand_bps {
+            positive(&format!("{at}.demand"), demand)?;
+        }
+        if flow.size_bytes == Some(0) {
+            return Err(format!("{at}.size: expected a volume above zero"));
+        }
+        let id = Self::protocol_of(at, flow)?;
+        let headers = TCP_IP_BYTES + id.header_bytes() as u16;
+        if self.packet_bytes <= headers {
+            return Err(format!(
+                "packet_size: expected more than the {headers} B of headers of {}, got {} B",
+                flow.protocol, self.packet_bytes
+            ));
+        }
+        if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
+            return Err(format!("{at}.ecn: expected false, as {} does not react to marks", flow.protocol));
+        }
+        self.params_of(id).map(drop)
+    }
+
+    /// Checks a traffic source; `at` names it in the error.
+    fn check_traffic(&self, at: &str, traffic: &TrafficSpec) -> Result<(), String> {
+        self.check_path(at, &traffic.path)?;
+        positive(&format!("{at}.packet_size"), f64::from(traffic.packet_bytes))?;
+        time(&format!("{at}.start"), traffic.start_s)?;
+        time(&format!("{at}.stop"), traffic.stop_s)?;
+        let kind = traffic.kind;
+        let of_flows = kind == TrafficKind::Web || (kind == TrafficKind::Poisson && traffic.rate_bps.is_none());
+        if traffic.rate_bps.is_none() != of_flows || traffic.flows.is_some() != of_flows {
+            let name = kind.name();
+            return Err(format!("{at}.rate: expected either a packet rate or flow arrivals, as {name} needs"));
+        }
+        if traffic.periods.is_some() != (kind == TrafficKind::OnOff) {
+            return Err(format!("{at}.on: expected on- and off-periods for an on–off source only"));
+        }
+        if let Some(rate_bps) = traffic.rate_bps {
+            positive(&format!("{at}.rate"), rate_bps)?;
+            if let Some(PeriodSpec { on_s, off_s }) = &traffic.periods {
+                on_s.check().map_err(|e| format!("{at}.on: {e}"))?;
+                off_s.check().map_err(|e| format!("{at}.off: {e}"))?;
+                let packet_s = f64::from(traffic.packet_bytes) * 8.0 / rate_bps;
+                if on_s.mean() < packet_s {
+                    return Err(format!("{at}.on: expected a mean of at least one packet time, {packet_s} s"));
+                }
+            }
+        }
+        if let Some(flows) = &traffic.flows {
+            positive(&format!("{at}.arrival_rate"), flows.arrivals_per_s)?;
+            if flows.arrivals_per_s > MAX_ARRIVALS {
+                return Err(format!("{at}.arrival_rate: expected at most {MAX_ARRIVALS:e} flows per second"));
+            }
+            flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
+            self.check_flow(at, &flows.flow)?;
+        }
+        Ok(())
+    }
+}
