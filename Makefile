@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds ns3 lint audit new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds readings ns3 lint audit new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -41,6 +41,9 @@ cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 6
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes
 	@$(VENV)/python -m validation.seeds -o out/seeds
+
+readings: build ## judge the papers' claims under every reading of what the papers leave open; resumes
+	@$(VENV)/python -m validation.readings -o out/readings
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
 	@$(VENV)/python -m validation.equilibria

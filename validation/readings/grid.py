@@ -1,0 +1,179 @@
+"""A grid of readings: its cells, and their claims judged."""
+
+from __future__ import annotations
+
+import fnmatch
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from waterfill.errors import InputError, nearest
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import VERDICTS, Run
+from waterfill.papers.claims.verdict import Judged
+from waterfill.runs.result import Document
+
+
+@dataclass(frozen=True)
+class Change:
+    """One option's change to the runs that `run` and `experiment` match (shell patterns).
+
+    `sets` are overrides as in `waterfill run --set`; `scenario` replaces the scenario file, by its
+    path in the experiment's folder.
+    """
+
+    sets: tuple[str, ...] = ()
+    run: str = "*"
+    experiment: str = "*"
+    scenario: str | None = None
+
+    def applied(self, experiment: str, run: Run) -> Run:
+        """Return the run with this change, or as it is if the patterns do not match."""
+        if not fnmatch.fnmatchcase(experiment, self.experiment):
+            return run
+        if not fnmatch.fnmatchcase(run.name, self.run):
+            return run
+        scenario = run.scenario if self.scenario is None else self.scenario
+        return run.model_copy(update={"scenario": scenario, "set": [*run.set, *self.sets]})
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Readings of one paper's open questions, and the experiments that judge them.
+
+    `axes` is {question: {reading: changes}}. `adopted` names the reading of each axis that the
+    experiments have without changes; None if it is none of the axis's options.
+    """
+
+    name: str
+    paper: str
+    question: str
+    experiments: tuple[str, ...]
+    axes: Mapping[str, Mapping[str, Sequence[Change]]]
+    adopted: Mapping[str, str | None]
+    errata: tuple[str, ...] = ()
+
+    def cells(self) -> list[dict[str, str]]:
+        """Return every combination of one reading per axis, as {question: reading}."""
+        return [
+            dict(zip(self.axes, readings, strict=True))
+            for readings in itertools.product(*self.axes.values())
+        ]
+
+    def is_adopted(self, cell: Mapping[str, str]) -> bool:
+        """Return whether this cell is what the experiments run without changes."""
+        return all(self.adopted.get(axis) == reading for axis, reading in cell.items())
+
+    def variants(self, known: Mapping[str, Experiment]) -> list[tuple[dict[str, str], Experiment]]:
+        """Return (cell, experiment as this cell reads it), each experiment with its own name.
+
+        Raises InputError for an unknown experiment.
+        """
+        found = []
+        for cell in self.cells():
+            changes = [change for axis, name in cell.items() for change in self.axes[axis][name]]
+            for path in self.experiments:
+                if path not in known:
+                    message = f"unknown experiment {path}{nearest(path, known)}"
+                    raise InputError("readings", self.name, message)
+                name = f"{self.name}: {title(cell)}"
+                found.append((cell, _changed(known[path], changes, name)))
+        return found
+
+
+def title(cell: Mapping[str, str]) -> str:
+    """Return a cell's name: "period=packet, table=shared"."""
+    return ", ".join(f"{axis}={reading}" for axis, reading in cell.items())
+
+
+def _changed(experiment: Experiment, changes: Iterable[Change], name: str) -> Experiment:
+    runs = experiment.runs
+    for change in changes:
+        runs = tuple(change.applied(experiment.path, run) for run in runs)
+    return replace(experiment, name=f"{experiment.name} [{name}]", runs=runs)
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One cell of a grid with the claims of its experiments, judged."""
+
+    grid: Grid
+    readings: Mapping[str, str]
+    claims: Sequence[Judged]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims have each verdict."""
+        return {
+            verdict: sum(claim.verdict == verdict for claim in self.claims) for verdict in VERDICTS
+        }
+
+    @property
+    def changed(self) -> list[Judged]:
+        """The claims whose verdict is not the one on record."""
+        return [claim for claim in self.claims if claim.verdict != claim.expect]
+
+    def document(self) -> Document:
+        """Return the cell as an entry of `--json`."""
+        return {
+            "readings": dict(self.readings),
+            "adopted": self.grid.is_adopted(self.readings),
+            "counts": self.counts,
+            "claims": [
+                {
+                    "claim": _own_path(claim),
+                    "measured": claim.measured,
+                    "paper_value": claim.paper_value,
+                    "unit": claim.unit,
+                    "verdict": claim.verdict,
+                    "expect": claim.expect,
+                }
+                for claim in self.claims
+            ],
+        }
+
+
+def _own_path(claim: Judged) -> str:
+    """Return a claim's path without the cell's name."""
+    return f"{claim.paper}/{claim.experiment.split(' [')[0]}/{claim.id}"
+
+
+def table(cells: Sequence[Cell]) -> str:
+    """Return one Markdown table of a grid: a row per cell, naming what changes or differs."""
+    axes = list(cells[0].grid.axes)
+    head = [
+        *axes,
+        "reproduced",
+        "differs",
+        "cannot be checked",
+        "verdicts that change",
+        "differs as before",
+    ]
+    lines = [f"| {' | '.join(head)} |", "|" + "---|" * len(axes) + "--:|" * 3 + "---|" * 2]
+    for cell in cells:
+        star = " (adopted)" if cell.grid.is_adopted(cell.readings) else ""
+        readings = [*cell.readings.values()]
+        readings[0] += star
+        counts = [str(count) for count in cell.counts.values()]
+        changed = "; ".join(
+            f"{verdict}: {_named(claim for claim in cell.changed if claim.verdict == verdict)}"
+            for verdict in VERDICTS
+            if any(claim.verdict == verdict for claim in cell.changed)
+        )
+        still = _named(claim for claim in cell.claims if claim.verdict == claim.expect == "differs")
+        lines.append(f"| {' | '.join([*readings, *counts, changed or '–', still or '–'])} |")
+    return "\n".join(lines)
+
+
+def _named(claims: Iterable[Judged]) -> str:
+    """Return "experiment/claim 1.2 s, experiment/other 3"."""
+    return ", ".join(
+        f"{'/'.join(_own_path(claim).split('/')[1:])} {_value(claim)}" for claim in claims
+    )
+
+
+def _value(claim: Judged) -> str:
+    if claim.measured is None:
+        return "never"
+    unit = "" if claim.unit in (None, "ratio") else f" {claim.unit}"
+    return f"{claim.measured:.4g}{unit}"
