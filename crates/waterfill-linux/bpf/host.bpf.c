@@ -97,7 +97,7 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.mode = c->source.mode;
 	record.flags = c->flags;
 	record.reason = c->reason;
-	record.restart_window = c->restart_window;
+	record.restart_window = c->host.restart_window;
 	record.rtt = tp->srtt_us >> 3;
 	record.base_rtt = host_base_rtt(tp);
 	record.window_packets = tp->snd_cwnd;

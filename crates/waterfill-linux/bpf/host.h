@@ -9,7 +9,7 @@
 #include <linux/types.h>
 
 #include "wire.h"
-#include "maxnet.h"
+#include "maxnet_host.h"
 
 #define CONGESTION_NAME_BYTES 16 /* the kernel's TCP_CA_NAME_MAX */
 
@@ -68,6 +68,7 @@ struct host_round {
 /* A connection, stored with its socket. */
 struct host_connection {
 	struct maxnet_source source;
+	struct maxnet_host host;
 	struct maxnet_receiver receiver;
 	__u64 requested_us; /* when the peer's last forward value arrived; 0: never */
 	__u64 last_ack_us;
@@ -76,17 +77,12 @@ struct host_connection {
 	__u32 flags;	      /* enum host_flag */
 	__u32 reason;	      /* enum host_reason */
 	__u32 echo_field;     /* the latest echo */
-	__u32 restart_window; /* packets: upper limit of the window while restarting; 0: not restarting */
 	__u32 delivered;      /* packets since the connection began, at the last ACK */
 	__u32 reserved_bytes; /* option space that the present segment size leaves */
 	__u32 option_type;    /* of the packet being built: enum waterfill_option_type, or 0 */
 	__u32 echoes;	      /* received since the law started */
 	__u32 timeouts;
-	__u32 syn_retries;     /* TCP_SYNCNT as we set it; 0: not set */
-	__u32 pacing_boost;    /* 2^-10: pacing rate over the law's rate, which makes up for late timers */
-	__u32 boost_delivered; /* when the boost was last updated: packets delivered since the connection began, */
-	__u64 boost_rate;      /* the law's rate, bit/s, */
-	__u64 boost_since_us;  /* and the time */
+	__u32 syn_retries; /* TCP_SYNCNT as we set it; 0: not set */
 };
 
 /* A connection as the daemon reads it, without padding. Addresses are IPv6, or IPv4-mapped. */

@@ -8,28 +8,9 @@
 
 #include "host_maps.h"
 
-/* Limits of the RTT that the law gets. Half a second is the time of two packets at 48 kbit/s. */
-#define TAU_MIN_US 1000
-#define TAU_MAX_US 500000
-/* At the slowest rate. With fewer packets, the source would learn too late that the price has fallen. */
-#define MAX_PACKET_INTERVAL_US 200000
 #define INFINITE_SSTHRESH 0x7fffffff
 #define NO_RTT (~0u)
 #define NO_DELAY 0x7fffffff
-/* TCP sizes its send buffer as an int: 2 windows, with up to 2.9 times of overhead. */
-#define WINDOW_MAX_BYTES (256u << 20)
-/* Largest super-packet. */
-#define BURST_MAX_BYTES 65536
-/* Bursts that would be more frequent are clocked by ACKs: 14000 timers per second took a seventh of a VM's CPU. */
-#define MIN_TIMER_INTERVAL_US 100
-/* Windows of this many bursts can be clocked by ACKs: the margin of three bursts is then below 2.4 %. */
-#define ACK_CLOCK_MIN_BURSTS 128
-/* Limits of the pacing boost, 2^-10. TCP itself makes up for half a burst. */
-#define BOOST_ONE 1024
-#define BOOST_MAX (8 * BOOST_ONE)
-/* Packets and time for one measurement of the rate: a burst more or less, of 43 packets of 1500 bytes, is 4 %. */
-#define BOOST_PACKETS 1024
-#define BOOST_INTERVAL_US 1000
 /* RFC 6928's initial window, packets. */
 #define INITIAL_WINDOW 10
 /* How long destinations that lose the option are remembered. */
@@ -97,37 +78,6 @@ static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
 	return rtt == NO_RTT ? 0 : rtt;
 }
 
-/* Returns the slowest rate, bit/s, for packets of this size. */
-static __always_inline __u64 host_min_rate(__u32 packet)
-{
-	return (__u64)packet * 8000000 / MAX_PACKET_INTERVAL_US;
-}
-
-/* Returns the RTT of the law's control loop, tau, in us; 0: not known. It is the path's RTT, or twice the time of two
- * packets if that is longer, and changes in factors of two.
- */
-static __always_inline __u32 host_loop_rtt(const struct tcp_sock *tp, const struct host_connection *c)
-{
-	__u32 rtt = host_base_rtt(tp);
-	__u32 tau = c->source.base_rtt;
-	__u64 pair;
-
-	if (!rtt)
-		return 0;
-	if (rtt < TAU_MIN_US)
-		rtt = TAU_MIN_US;
-	if (!c->source.rate || tau <= rtt)
-		tau = rtt;
-	if (!c->source.rate)
-		return tau;
-	pair = 2ull * c->source.packet * 8000000 / c->source.rate; /* us */
-	if (pair > TAU_MAX_US)
-		pair = TAU_MAX_US;
-	if (tau < pair || tau > 4 * pair)
-		return 2 * pair > rtt ? 2 * pair : rtt;
-	return tau;
-}
-
 static __always_inline void host_get_destination(struct host_destination *destination, const struct tcp_sock *tp,
 						 __u64 netns)
 {
@@ -162,106 +112,54 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	c->round.lost = tp->lost;
 	c->delivered = tp->delivered;
 	c->last_ack_us = tp->tcp_mstamp;
-	c->restart_window = 0;
 	c->echoes = 0;
-	c->pacing_boost = BOOST_ONE;
+	maxnet_host_init(&c->host);
 	c->reason = HOST_NO_REASON;
 	c->flags |= HOST_LAW_STARTED;
 	if (c->flags & HOST_ECHO_PENDING) {
 		c->flags &= ~HOST_ECHO_PENDING;
-		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, host_loop_rtt(tp, c), c->echo_field);
+		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, maxnet_host_tau(&c->source, host_base_rtt(tp)),
+			   c->echo_field);
 	}
 }
 
-/* Updates the pacing boost from the delivered rate, to make up for late timers. `usual` is false during recovery, a
- * restart or a start, when the rates are not comparable.
- */
-static __always_inline void host_update_pacing_boost(const struct tcp_sock *tp, struct host_connection *c, bool usual)
+/* What TCP knows of a connection, as the law's additions want it. */
+static __always_inline void host_read_tcp(const struct tcp_sock *tp, const struct host_connection *c, bool recovering,
+					  struct maxnet_host_tcp *tcp)
 {
-	__u64 took = tp->tcp_mstamp - c->boost_since_us;
-	__u32 packets = tp->delivered - c->boost_delivered;
-	__u64 meant = c->boost_rate < c->source.rate ? c->boost_rate : c->source.rate;
-	__u64 got, share;
+	const struct sock *sk = &tp->inet_conn.icsk_inet.sk;
 
-	if (usual && (packets < BOOST_PACKETS || took < BOOST_INTERVAL_US || took < tp->srtt_us >> 2)) /* two RTTs */
-		return;
-	if (usual && tp->app_limited) {
-		c->pacing_boost -= (c->pacing_boost - BOOST_ONE) / 4;
-	} else if (usual && meant) {
-		/* 29 + 23 bits, as both ends' windows bound it */
-		got = (__u64)packets * c->source.packet * 8000000 / took;
-		if (got < meant - meant / 32 && !BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited)) {
-			share = (meant - got) * BOOST_ONE / (got + 1);
-			share = share < BOOST_ONE ? share : BOOST_ONE;
-			c->pacing_boost += c->pacing_boost * share / (2 * BOOST_ONE);
-		} else if (got > meant) {
-			share = (got - meant) * BOOST_ONE / got;
-			c->pacing_boost -= c->pacing_boost * share / (2 * BOOST_ONE);
-		}
-		c->pacing_boost = c->pacing_boost < BOOST_MAX ? c->pacing_boost : BOOST_MAX;
-		c->pacing_boost = c->pacing_boost > BOOST_ONE ? c->pacing_boost : BOOST_ONE;
-	}
-	c->boost_since_us = tp->tcp_mstamp;
-	c->boost_rate = c->source.rate;
-	c->boost_delivered = tp->delivered;
+	tcp->now_us = tp->tcp_mstamp;
+	tcp->srtt_us = tp->srtt_us;
+	tcp->delivered = tp->delivered;
+	tcp->packet = host_packet_bytes(tp);
+	tcp->payload = host_payload_bytes(tp, c);
+	tcp->max_segments = sk->sk_gso_max_segs;
+	tcp->recovering = recovering;
+	tcp->app_limited = !!tp->app_limited;
+	tcp->window_limited = BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited);
+	tcp->unlimited = sk->sk_max_pacing_rate == ~0ul;
 }
 
-/* Sets window and pacing rate from the law's. Pacing sets the rate, and the window has a margin of three super-packets;
- * where pacing would need too many timers and the window is large, ACKs are the clock and the window has no margin.
- */
-static __always_inline void host_set_window_and_pacing(struct tcp_sock *tp, struct host_connection *c)
+/* Gives TCP the law's window and pacing rate. */
+static __always_inline void host_apply_limit(struct tcp_sock *tp, struct host_connection *c,
+					     const struct maxnet_host_limit *limit)
 {
 	struct sock *sk = &tp->inet_conn.icsk_inet.sk;
-	__u32 payload = host_payload_bytes(tp, c);
-	__u32 packet = host_packet_bytes(tp);
-	__u64 rate, burst, window;
-	int large, ack_clocked;
+	__u32 window = limit->window;
+	__u64 rate = limit->rate;
 
-	c->source.packet = packet;
-	rate = c->source.rate;
-	if (!rate)
-		return;
-	if (rate < host_min_rate(packet))
-		rate = host_min_rate(packet);
-	/* TCP paces bytes of payload. */
-	rate = fixed_scale(rate / 8, payload, packet); /* 54 bits */
-	window = c->source.window < WINDOW_MAX_BYTES ? c->source.window : WINDOW_MAX_BYTES;
-	window = (window + packet - 1) / packet;
-	burst = rate >> 10; /* TCP makes super-packets of about a millisecond */
-	if (burst > BURST_MAX_BYTES)
-		burst = BURST_MAX_BYTES;
-	burst = burst / payload;
-	if (burst > sk->sk_gso_max_segs)
-		burst = sk->sk_gso_max_segs;
-	if (!burst)
-		burst = 1;
-	large = window >= ACK_CLOCK_MIN_BURSTS * burst;
-	ack_clocked = large && c->source.mode == MAXNET_PRICED && sk->sk_max_pacing_rate == ~0ul &&
-		      burst * payload * (1000000 / MIN_TIMER_INTERVAL_US) < rate; /* 16 + 15 bits */
-	if (!ack_clocked) {
-		if (large)
-			rate += rate / 4;
-		else
-			rate = rate * c->pacing_boost / BOOST_ONE; /* 47 + 13 bits */
-		window += 3 * burst;
-	}
 	if (rate > sk->sk_max_pacing_rate)
 		rate = sk->sk_max_pacing_rate;
 	sk->sk_pacing_rate = rate;
-	if (ack_clocked && c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED) {
+	if (limit->ack_clocked && c->flags & HOST_PACED && sk->sk_pacing_status == SK_PACING_NEEDED) {
 		sk->sk_pacing_status = SK_PACING_NONE;
 		c->flags &= ~HOST_PACED;
-	} else if (!ack_clocked && sk->sk_pacing_status == SK_PACING_NONE) {
+	} else if (!limit->ack_clocked && sk->sk_pacing_status == SK_PACING_NONE) {
 		sk->sk_pacing_status = SK_PACING_NEEDED;
 		c->flags |= HOST_PACED;
 	}
 
-	if (c->restart_window) {
-		if (window <= c->restart_window)
-			c->restart_window = 0;
-		else
-			window = c->restart_window;
-	}
 	if (window > tp->snd_cwnd_clamp)
 		window = tp->snd_cwnd_clamp;
 	tp->snd_cwnd = window ? window : 1;
@@ -288,7 +186,7 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	__u32 delivered = tp->delivered - c->round.delivered;
 
 	c->reason = reason;
-	c->restart_window = 0;
+	c->host.restart_window = 0;
 	if (c->flags & HOST_WAS_PRICED) {
 		if (reason == HOST_STANDING_QUEUE && c->round.rtt != NO_RTT && c->round.rtt > base)
 			window = window * base / c->round.rtt; /* without the queue; 32 + 24 bits */
@@ -438,22 +336,17 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	bool recovering = state >= TCP_CA_Recovery;
 	__u32 acked = tp->delivered - c->delivered;
 	__u32 rtt = tp->rack.rtt_us;
+	bool has_echo = c->flags & HOST_ECHO_PENDING;
+	struct maxnet_host_limit limit = {};
+	struct maxnet_host_tcp tcp;
 	__u32 reason = HOST_NO_REASON;
-	__u32 tau;
 
 	c->delivered = tp->delivered;
 	c->last_ack_us = tp->tcp_mstamp;
-	tau = host_loop_rtt(tp, c);
-	if (tau >= 2 * c->source.base_rtt || c->source.rate < host_min_rate(c->source.packet))
-		c->source.has_price = 0;
-	if (c->flags & HOST_ECHO_PENDING) {
-		c->flags &= ~HOST_ECHO_PENDING;
-		if (c->echo_field & FIXED_CODE_MAX)
-			c->round.rounds_without_echo = 0;
-		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, tau, c->echo_field);
-	} else {
-		maxnet_base_rtt(&p->law, &c->source, tau);
-	}
+	c->flags &= ~HOST_ECHO_PENDING;
+	if (has_echo && c->echo_field & FIXED_CODE_MAX)
+		c->round.rounds_without_echo = 0;
+	maxnet_host_echo(&p->law, &c->source, tp->tcp_mstamp, host_base_rtt(tp), has_echo, c->echo_field);
 	if (c->source.has_price)
 		c->flags |= HOST_WAS_PRICED;
 
@@ -469,16 +362,13 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 		return;
 	}
 
-	if (!c->source.rate) {
-		/* No router has answered yet: slow start, until one does or it is clear that none will. */
-		tp->snd_cwnd += acked;
-		return;
-	}
-	host_update_pacing_boost(tp, c, !recovering && !c->restart_window && c->source.mode == MAXNET_PRICED);
-	/* After a time-out: double per RTT, as long as echoes arrive. */
-	if (c->restart_window && c->round.rounds_without_echo < 2)
-		c->restart_window += acked;
-	host_set_window_and_pacing(tp, c);
+	limit.window = tp->snd_cwnd;
+	host_read_tcp(tp, c, recovering, &tcp);
+	maxnet_host_control(&c->host, &c->source, &tcp, acked, c->round.rounds_without_echo < 2, &limit);
+	if (limit.rate)
+		host_apply_limit(tp, c, &limit);
+	else
+		tp->snd_cwnd = limit.window;
 }
 
 /* ------------------------------------------------------------------ TCP's callbacks */
@@ -492,6 +382,8 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 {
 	const struct host_params *p = host_parameters();
 	struct host_connection *c = host_connection_of(sk);
+	struct maxnet_host_limit limit = {};
+	struct maxnet_host_tcp tcp;
 
 	if (!p)
 		return;
@@ -507,7 +399,10 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 		return;
 	}
 	host_init_source(p, tcp_sk(sk), c);
-	host_set_window_and_pacing(tcp_sk(sk), c);
+	host_read_tcp(tcp_sk(sk), c, false, &tcp);
+	maxnet_host_set_limit(&c->host, &c->source, &tcp, &limit);
+	if (limit.rate)
+		host_apply_limit(tcp_sk(sk), c, &limit);
 }
 
 SEC("struct_ops")
@@ -576,14 +471,15 @@ void BPF_PROG(waterfill_law_event, struct sock *sk, enum tcp_ca_event event)
 	if (!c || !(c->flags & HOST_LAW_STARTED))
 		return;
 	if (event == CA_EVENT_LOSS) {
-		c->restart_window = 1;
+		maxnet_host_time_out(&c->host);
 		c->timeouts++;
 	}
 	if (event == CA_EVENT_TX_START && c->source.rate && tp->tcp_mstamp > c->last_ack_us) {
 		/* The price is as old as the silence. */
 		idle = tp->tcp_mstamp - c->last_ack_us;
-		if (idle > 200000 && idle > tp->srtt_us / 2 && !c->restart_window && tp->snd_cwnd > INITIAL_WINDOW) {
-			c->restart_window = INITIAL_WINDOW;
+		if (idle > 200000 && idle > tp->srtt_us / 2 && !c->host.restart_window &&
+		    tp->snd_cwnd > INITIAL_WINDOW) {
+			c->host.restart_window = INITIAL_WINDOW;
 			tp->snd_cwnd = INITIAL_WINDOW;
 		}
 	}

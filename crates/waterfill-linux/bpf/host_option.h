@@ -356,10 +356,8 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 		/* Of the handshake, with the kernel clock's resolution; or estimated from data that our ACKs clock. */
 		if (!rtt)
 			rtt = tp->rcv_rtt_est.rtt_us >> 3;
-		if (rtt && rtt < TAU_MIN_US)
-			rtt = TAU_MIN_US; /* like the other end */
 		c->requested_us = tp->tcp_mstamp;
-		maxnet_receive(&p->law, &c->receiver, tp->tcp_mstamp, rtt, option->forward);
+		maxnet_host_receive(&p->law, &c->receiver, tp->tcp_mstamp, rtt, option->forward);
 	}
 	if (option->type & WATERFILL_ECHO) {
 		c->echo_field = option->echo;
