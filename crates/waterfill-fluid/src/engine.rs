@@ -174,6 +174,7 @@ impl Fluid {
         for (plan, places) in plans.iter().zip(wired.classes) {
             let flow = &network.flows[plan.group as usize];
             let id = Network::protocol_of(&flow.name, flow)?;
+            let params = network.params_of(id)?;
             let packet = Volume::from_bytes(f64::from(network.packet_bytes));
             let connection = Connection {
                 weight: flow.weight,
@@ -181,8 +182,8 @@ impl Fluid {
                 initial_window: flow.initial_window_packets * packet,
                 seed: network.seed,
             };
-            let spec = self.class_spec(flow, id, plan);
-            self.classes.push(Class::new(spec, places, &network.params_of(id)?, &connection, self.step));
+            let spec = self.class_spec(flow, (id, params.paced()), plan);
+            self.classes.push(Class::new(spec, places, &params, &connection, self.step));
             self.paths.push(Path { forward: flow.forward.clone().into(), reverse: flow.reverse.clone().into() });
         }
         for (spec, places) in network.traffic.iter().zip(wired.traffic) {
@@ -230,7 +231,9 @@ impl Fluid {
         }
     }
 
-    fn class_spec(&self, flow: &FlowSpec, id: ProtocolId, plan: &ClassPlan) -> ClassSpec {
+    /// `law` is the flow's protocol, and whether its packets are paced unless the flow says otherwise.
+    fn class_spec(&self, flow: &FlowSpec, law: (ProtocolId, bool), plan: &ClassPlan) -> ClassSpec {
+        let (id, paced) = law;
         let packet_bytes = f64::from(self.network.packet_bytes);
         let headers = f64::from(TCP_IP_BYTES) + id.header_bytes() as f64;
         let payload = packet_bytes - headers;
@@ -253,7 +256,7 @@ impl Fluid {
             wire_bytes,
             payload_share,
             demand: flow.demand_bps.map(Rate::from_bps),
-            paced: flow.pacing.unwrap_or(id.info().paced),
+            paced: flow.pacing.unwrap_or(paced),
             base_rtt: Duration::from_secs(flow.base_rtt_s),
             measure: self.measure,
             counted: (self.measure.0.max(start), self.measure.1.min(stop)),

@@ -46,6 +46,20 @@ fn one_bottleneck_is_filled_and_shared_equally() {
     }
 }
 
+/// AECP's sources with a window of x·τ, at two RTTs: the same shares, and q₀ of queue.
+#[test]
+fn aecp_windows_fill_one_bottleneck_too() {
+    let far = FlowSpec { pad_s: 0.05, base_rtt_s: 0.15, ..flows("far", 5, "aecp", &[0], 60.0) };
+    let mut net =
+        network(60.0, link("a", 1e8, 0.025, 600_000).to_vec(), vec![flows("near", 5, "aecp", &[0], 60.0), far]);
+    net.set_param("aecp", "source", "window");
+    let (_, summary) = run(&net, None);
+    let rates = rates(&summary);
+    assert_close("aecp", rates.iter().sum(), 1e8, 0.002);
+    assert_close("aecp", rates[9], rates[0], 0.01);
+    assert_close("queue", summary.links[0].queue_packets.mean, 100.0, 0.1);
+}
+
 #[test]
 fn several_bottlenecks_are_filled_max_min() {
     // Three flows share 90 of the first link's 100 Mbit/s; the last one gets what the long one leaves of the second link.

@@ -129,6 +129,10 @@ pub trait Protocol: Sized {
     }
     /// Returns the target utilisation of a link, in (0, 1].
     fn target(params: &Self::Params) -> f64;
+    /// Returns whether packets are paced with these parameters, unless the scenario says otherwise.
+    fn paced(_params: &Self::Params) -> bool {
+        Self::INFO.paced
+    }
 }
 
 /// A header or echo and its bytes on the wire: what is simulated is what would be sent.

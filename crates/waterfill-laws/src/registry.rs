@@ -97,6 +97,11 @@ macro_rules! registry {
             pub fn target(&self) -> f64 {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::target(p),)* }
             }
+            /// Returns whether packets are paced unless the scenario says otherwise.
+            #[must_use]
+            pub fn paced(&self) -> bool {
+                match self { $(Self::$variant(p) => <$protocol as Protocol>::paced(p),)* }
+            }
             /// Checks that these parameters can control this link.
             ///
             /// # Errors

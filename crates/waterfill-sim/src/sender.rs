@@ -4,11 +4,12 @@
 //! [`Sender::poll_transmit`].
 
 use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
-use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
+use waterfill_laws::registry::{AnyParams, AnySource};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
+use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
 use crate::recovery::Recovery;
@@ -60,7 +61,8 @@ pub(crate) struct SenderSpec {
 }
 
 impl SenderSpec {
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, id: ProtocolId, place: Place) -> Self {
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &Law, place: Place) -> Self {
+        let id = law.protocol;
         let Place { flow: flow_id, index } = place;
         let headers = TCP_IP_BYTES + id.header_bytes() as u16;
         let payload_bytes = network.packet_bytes - headers;
@@ -83,7 +85,7 @@ impl SenderSpec {
             start: Instant::from_secs(flow.start_s + f64::from(index) * flow.stagger_s),
             stop: Instant::from_secs(flow.stop_s),
             demand: flow.demand_bps.map(Rate::from_bps),
-            paced: flow.pacing.unwrap_or(id.info().paced),
+            paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
             rto_min: Duration::from_secs(network.rto_min_s),
             base_rtt: Duration::from_secs(flow.base_rtt_s),

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{assert_within, column, flow, link, network, run, set};
+use common::{assert_within, cbr, column, flow, link, network, run, set};
 use waterfill_network::{FlowSpec, Network, ParamValue};
 use waterfill_sim::Simulation;
 
@@ -45,6 +45,42 @@ fn the_queue_settles_at_q_0_and_rates_at_c_over_n() {
         assert!(s.links[0].queue_packets.max < 120.0, "{:?}", s.links[0].queue_packets);
         assert_within(s.links[0].utilization, 1.0, 1e-3, "utilisation");
     }
+}
+
+/// A window of x·τ has the same equilibrium, and its packets leave with acknowledgements.
+#[test]
+fn windows_settle_where_rates_do() {
+    let n = dumbbell(1e8, &[0.05, 0.1, 0.2, 0.4], 60.0, &[("source", "window".into())]);
+    let (sim, s) = run(&n);
+    for f in &s.flows {
+        assert_within(f.rate_bps.unwrap(), 25e6, 0.5e6, &f.name);
+    }
+    assert_within(s.links[0].queue_packets.mean, 100.0, 15.0, "queue");
+    // x·τ is the window of the last sample, its queueing delay included: 8 ms of 100 packets.
+    let last = |flow, name| samples(&sim, flow, name).last().unwrap().1;
+    for (flow, rtt_s) in [(0.0, 0.058), (3.0, 0.408)] {
+        assert_within(
+            last(flow, "window_bytes"),
+            last(flow, "aecp.x") * 1000.0 * rtt_s,
+            0.02 * 25e6 / 8.0 * rtt_s,
+            "W",
+        );
+        assert!(samples(&sim, flow, "pacing_bps").iter().all(|(_, rate)| *rate == 0.0), "not paced");
+    }
+}
+
+/// A burst takes half of the link at once: rates go on until r has fallen, windows slow down as the queue grows.
+#[test]
+fn windows_leave_a_burst_a_shorter_queue_than_rates() {
+    let queue = |params: &[(&str, ParamValue)]| {
+        let mut n = dumbbell(1e8, &[0.05; 4], 45.0, params);
+        n.traffic = vec![cbr("burst", &[0], 5e7, [30.0, 45.0], 1000)];
+        run(&n).1.links[0].queue_packets.max
+    };
+    let rate = queue(&[]);
+    let latest = queue(&[("source", "window".into())]);
+    let base = queue(&[("source", "window".into()), ("window_rtt", "base".into())]);
+    assert!(rate > 5000.0 && latest < 0.8 * rate && base < 0.2 * latest, "{rate}, {latest}, {base} packets");
 }
 
 /// The queue settles at q₀; with a target below 1 there is no queue.

@@ -58,7 +58,7 @@ impl Simulation {
         web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
         let f = web.free.pop().unwrap_or(self.flows.len() as u32);
-        let mut sender = SenderSpec::new(&self.network, &web.flow, web.law.protocol, Place { flow: f, index: 0 });
+        let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, Place { flow: f, index: 0 });
         sender.start = self.now;
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
         let before = self.flows.get(f as usize);

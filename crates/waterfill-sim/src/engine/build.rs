@@ -40,7 +40,7 @@ impl Simulation {
             let route = self.build_route(spec);
             for index in 0..spec.count {
                 let flow = self.flows.len() as u32;
-                let sender = SenderSpec::new(&network, spec, law.protocol, Place { flow, index });
+                let sender = SenderSpec::new(&network, spec, &law, Place { flow, index });
                 let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
                 let setup = FlowSetup { owner: Owner::Group(group), law: &law, spec, sender, counted, route: &route };
                 self.flows.push(Flow::new(&network, setup));

@@ -36,7 +36,8 @@
 //! [`Router`]: one addition, one rounding and one comparison a packet; one exponential and one logarithm every T₂.
 //!
 //! # Source
-//! [`Source`]: two powers per RTT; paced, without a window.
+//! [`Source`]: two powers per RTT. Paced and without a window, or with `source = "window"` a window that no pacing
+//! spreads.
 //!
 //! # Parameters
 //! [`Params`]: §4.3's α, β, T, §5's T₂ and q₀.
@@ -50,6 +51,12 @@
 //!   an RTT it is longer than τ, as eq. 44 has it.
 //! - Eq. 47 to 48 print 2τ and 1 − 2τ for αT₁ and 1 − αT₁: weights only while τ < 0.5 s. `form = "printed"` keeps
 //!   that form and stops the weight at 1, where x becomes r; `form = "exact"` is eq. 3's own solution, 1 − e^(−αT₁).
+//! - §5.2 adjusts "the sending rate" of a sender that replaces TCP's. `source = "rate"` paces packets at x, whatever is
+//!   in flight. `source = "window"` bounds the data in flight by W = x·τ, as a TCP sender of ns-2 would. W is set with x,
+//!   from that acknowledgement's RTT, or with `window_rtt = "base"` from the smallest. Packets leave when
+//!   acknowledgements arrive, so a queue that grows slows the source before r does: within an RTT, with the base RTT as
+//!   long as it stands. The host always allows one packet: W cannot hold x below 1/τ. Such a source is not paced unless
+//!   the flow says `pacing = true`.
 //! - Theorem 1 leaves the delay out of its proof. With T₁ = τ and T₂ = 0.1 s the simulator's loop is stable up to a
 //!   RTT of about 0.65 s in the printed form, 0.55 s in the exact one (the printed form beyond a weight of 1
 //!   would reach 0.85 s).
@@ -94,7 +101,7 @@ mod params;
 mod router;
 mod source;
 
-pub use params::{Ceiling, First, Form, Params, Rounding, SourceStep};
+pub use params::{Ceiling, First, Form, Params, Rounding, SourceKind, SourceStep, WindowRtt};
 pub use router::Router;
 pub use source::Source;
 
@@ -130,6 +137,10 @@ impl Protocol for Aecp {
 
     fn target(_: &Params) -> f64 {
         1.0
+    }
+
+    fn paced(params: &Params) -> bool {
+        params.source == SourceKind::Rate
     }
 }
 

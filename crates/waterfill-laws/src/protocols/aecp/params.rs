@@ -26,6 +26,26 @@ crate::choice! {
 }
 
 crate::choice! {
+    /// What a source's rate x bounds.
+    pub enum SourceKind {
+        /// The rate at which packets leave: they are paced, without a window.
+        Rate = "rate",
+        /// The data in flight: a window of x·τ, sent as acknowledgements allow.
+        Window = "window",
+    }
+}
+
+crate::choice! {
+    /// Which RTT is the τ of a window x·τ.
+    pub enum WindowRtt {
+        /// That of the acknowledgement that set x: a queue's delay adds to the window.
+        Latest = "latest",
+        /// The smallest so far.
+        Base = "base",
+    }
+}
+
+crate::choice! {
     /// Where a link's factor starts.
     pub enum First {
         /// At x_0.
@@ -76,6 +96,10 @@ crate::params! {
         form: Form = Form::Printed, "aecp-2010 eq. 48";
         /// When a source steps.
         step: SourceStep = SourceStep::RoundTrip, "aecp-2010 §5.2, T_1 = τ";
+        /// What x bounds: the rate of the packets, or a window of x·τ.
+        source: SourceKind = SourceKind::Rate, "aecp-2010 §5.2 adjusts \"the sending rate\"; the window is a TCP sender's";
+        /// With `source = "window"`, the RTT of x·τ.
+        window_rtt: WindowRtt = WindowRtt::Latest, "aecp-2010 §5.2: \"tracks the RTT\"";
         /// Largest factor of a link.
         ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest";
         /// Rounding of the factor.

@@ -1,9 +1,9 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
-use crate::units::{Instant, Rate, Volume};
+use crate::units::{Duration, Instant, Rate, Volume};
 
-use super::params::{Form, Params, SourceStep};
+use super::params::{Form, Params, SourceKind, SourceStep, WindowRtt};
 use super::{Aecp, Factor, Header};
 
 /// The source: its rate moves towards the factor once per RTT.
@@ -14,8 +14,12 @@ pub struct Source {
     alpha: f64,
     form: Form,
     step: SourceStep,
+    source: SourceKind,
+    window_rtt: WindowRtt,
     /// x, in packets/s.
     x: f64,
+    /// τ of the window, from when x was last set; zero before the first RTT.
+    tau: Duration,
     /// The factor last heard.
     pub(super) r: Option<f64>,
     /// When x was last updated; none before the first factor.
@@ -30,7 +34,10 @@ impl crate::protocol::Source<Aecp> for Source {
             alpha: params.alpha,
             form: params.form,
             step: params.step,
+            source: params.source,
+            window_rtt: params.window_rtt,
             x: params.x_0,
+            tau: Duration::ZERO,
             r: None,
             updated: None,
         }
@@ -42,10 +49,15 @@ impl crate::protocol::Source<Aecp> for Source {
 
     /// §5.2.
     fn on_ack(&mut self, ack: &Ack<Header>) {
+        let tau = ack.rtt.unwrap_or(ack.base_rtt);
+        let of_window = if self.window_rtt == WindowRtt::Base { ack.base_rtt } else { tau };
+        if self.tau.is_zero() {
+            self.tau = of_window;
+        }
         let Some(r) = ack.echo.factor.rate() else { return };
         self.r = Some(r);
         let t_1 = ack.now.since(*self.updated.get_or_insert(ack.now));
-        if self.step == SourceStep::RoundTrip && t_1 < ack.rtt.unwrap_or(ack.base_rtt) {
+        if self.step == SourceStep::RoundTrip && t_1 < tau {
             return;
         }
         let weight = match self.form {
@@ -53,11 +65,16 @@ impl crate::protocol::Source<Aecp> for Source {
             Form::Exact => weight_exact(self.alpha, t_1.as_secs()),
         };
         self.x = x_next(self.x, r, weight);
+        self.tau = of_window;
         self.updated = Some(ack.now);
     }
 
     fn limit(&self) -> Limit {
-        Limit { window: None, pacing: Some(Rate::from_bps(self.weight * self.x * self.packet.as_bits())) }
+        let rate = Rate::from_bps(self.weight * self.x * self.packet.as_bits());
+        match self.source {
+            SourceKind::Rate => Limit { window: None, pacing: Some(rate) },
+            SourceKind::Window => Limit { window: Some(rate * self.tau), pacing: Some(rate) },
+        }
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

@@ -1,9 +1,9 @@
 //! Tests: equations by hand, the header on the wire, the law by calls.
 
-use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Wire};
+use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Protocol, Wire};
 use crate::units::{Duration, Instant, Volume};
 
-use super::params::{Ceiling, First, Params, Rounding};
+use super::params::{Ceiling, First, Params, Rounding, SourceKind, WindowRtt};
 use super::router::{Router, queue_as_load, r_next, resting_load};
 use super::source::{Source, weight_exact, weight_printed, x_next};
 use super::{Aecp, Factor, Header, place_of};
@@ -170,6 +170,33 @@ fn a_source_steps_once_per_rtt() {
     close(ack(200, factor), 10.0_f64.powf(0.8) * r.powf(0.2), 1e-12);
     close(ack(299, factor), 10.0_f64.powf(0.8) * r.powf(0.2), 1e-12);
     close(ack(1300, factor), r, 1e-12); // silent for 1.1 s: αT₁ is past 1
+}
+
+/// W = x·τ in bytes, with the RTT of the step; between steps neither changes.
+#[test]
+fn a_window_is_the_rate_times_the_rtt() {
+    let params = Params { source: SourceKind::Window, ..Params::default() };
+    let mut source = Source::new(&params, &Connection { weight: 2.0, ..connection() });
+    assert_eq!(source.limit().window, Some(Volume::ZERO), "no RTT yet: the host's one packet");
+    let factor = Factor::nearest(place_of(1000.0)).0;
+    let mut ack = |ms, rtt_ms, factor| {
+        let now = Instant::ZERO + Duration::from_millis(ms);
+        source.on_ack(&Ack::new(now, Header { factor }, Duration::from_millis(rtt_ms)));
+        source.limit().window.unwrap().as_bytes() / 3000.0 // weight 2, 1500 B a packet
+    };
+    close(ack(0, 100, Factor::UNWRITTEN), 10.0 * 0.1, 1e-12);
+    close(ack(100, 120, factor), 10.0 * 0.1, 1e-12); // the clock starts
+    close(ack(219, 125, factor), 10.0 * 0.1, 1e-12);
+    let x = 10.0_f64.powf(0.72) * factor.rate().unwrap().powf(0.28); // αT₁ = 2·0.14
+    close(ack(240, 140, factor), x * 0.14, 1e-12);
+    close(ack(250, 400, factor), x * 0.14, 1e-12);
+    let base = Params { window_rtt: WindowRtt::Base, ..params };
+    let mut source = Source::new(&base, &connection());
+    let smallest = Duration::from_millis(100);
+    source
+        .on_ack(&Ack { base_rtt: smallest, ..Ack::new(Instant::ZERO, Header { factor }, Duration::from_millis(400)) });
+    close(source.limit().window.unwrap().as_bytes(), 10.0 * 0.1 * 1500.0, 1e-12);
+    assert!(!<Aecp as Protocol>::paced(&params) && <Aecp as Protocol>::paced(&Params::default()));
 }
 
 #[test]
