@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from waterfill.runs.progress import Tick, closing_line
+from waterfill.runs.progress import BAR_CHARS, Tick, closing_line, title_column, whole_column
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
@@ -42,12 +42,13 @@ class LiveList:
             from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
             self._progress = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=20),
-                TextColumn("{task.fields[state]}", markup=False),
-                TimeElapsedColumn(),
+                TextColumn("{task.description}", markup=False, table_column=title_column()),
+                BarColumn(bar_width=BAR_CHARS),
+                TextColumn("{task.fields[state]}", markup=False, table_column=whole_column()),
+                TimeElapsedColumn(table_column=whole_column()),
                 console=Console(stderr=True, highlight=False),
                 transient=True,
+                expand=True,
             )
             self._progress.start()
         return self

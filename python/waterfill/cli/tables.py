@@ -19,7 +19,13 @@ from waterfill.contract.summary import (
     TrafficSummary,
 )
 from waterfill.errors import one_line
-from waterfill.papers.claims.text import measured_value, paper_value, remark
+from waterfill.papers.claims.text import (
+    SHORT_TITLE,
+    is_short,
+    measured_value,
+    paper_value,
+    remark,
+)
 from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.result import Document
 
@@ -274,6 +280,74 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
     return [*parts, *map(Text, notes)]
 
 
+def effective(document: Document) -> list[Table | Text]:
+    """Return a checked scenario: backends, links, flows, traffic, parameters in force."""
+    start_s, stop_s = document["measure_s"]
+    parts: list[Table | Text] = [
+        Text(
+            f"{one_line(document['file'])}: {one_line(document['scenario'])}, "
+            f"{document['duration_s']:g} s, measured from {start_s:g} s to {stop_s:g} s, "
+            f"seed {document['seed']}",
+            style="bold",
+        )
+    ]
+    for backend, refusal in document["backends"].items():
+        text = f"{backend}: can run it" if refusal is None else f"{backend}: {refusal}"
+        parts.append(Text(text, style="" if refusal is None else "yellow"))
+    links = _table("link")
+    for header in ("rate\nMbit/s", "delay\nms", "buffer", "target\n%"):
+        links.add_column(header, justify="right")
+    links.add_column("queue")
+    for link in document["links"]:
+        packets = link["buffer_packets"]
+        size = f"{link['buffer_bytes'] / 1e3:g} kB" if packets is None else f"{packets} packets"
+        links.add_row(
+            one_line(link["name"]),
+            f"{link['rate_bps'] / 1e6:g}",
+            f"{link['delay_s'] * 1e3:g}",
+            size,
+            f"{link['target'] * 100:g}",
+            link["queue"]["kind"],
+        )
+    parts.append(links)
+    if document["flows"]:
+        parts.append(_effective_flows(document["flows"]))
+    if document["traffic"]:
+        traffic = _table("traffic", "kind")
+        for header in ("rate\nMbit/s", "from\ns", "to\ns"):
+            traffic.add_column(header, justify="right")
+        traffic.add_column("path", overflow="fold")
+        for source in document["traffic"]:
+            times = (f"{source['start_s']:g}", f"{source['stop_s']:g}")
+            path = one_line(", ".join(source["path"]))
+            rate = _mega(source["rate_bps"])
+            traffic.add_row(one_line(source["name"]), source["kind"], rate, *times, path)
+        parts.append(traffic)
+    for protocol, values in document["params"].items():
+        if values:
+            listed = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
+            parts.append(Text(f"{protocol}: {listed}"))
+    return parts
+
+
+def _effective_flows(flows: Sequence[Document]) -> Table:
+    table = _table("flow", "protocol")
+    for header in ("count", "base RTT\nms", "from\ns", "to\ns"):
+        table.add_column(header, justify="right")
+    table.add_column("path", overflow="fold")
+    for flow in flows:
+        table.add_row(
+            one_line(flow["name"]),
+            flow["protocol"],
+            str(flow["count"]),
+            f"{flow['base_rtt_s'] * 1e3:g}",
+            f"{flow['start_s']:g}",
+            f"{flow['stop_s']:g}",
+            one_line(", ".join(flow["forward"])),
+        )
+    return table
+
+
 def maxmin(document: Document) -> list[Table | Text]:
     """Return one table: interval, flow, exact max-min rate, bottleneck link."""
     table = _table("from s", "to s", "flow")
@@ -286,6 +360,23 @@ def maxmin(document: Document) -> list[Table | Text]:
             table.add_row(*times, name, _mega(flow["rate_bps"]), one_line(bottleneck or "–"))
             times = ["", ""]
     return [table]
+
+
+def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
+    """Return one line per protocol, and where to find its parameters."""
+    table = _table("protocol", "kind")
+    table.add_column("header\nB", justify="right")
+    table.add_column("backends")
+    table.add_column("summary", overflow="fold")
+    for protocol in known:
+        table.add_row(
+            protocol.name,
+            protocol.kind,
+            str(protocol.header_bytes),
+            ", ".join(protocol.backends),
+            protocol.summary,
+        )
+    return [table, Text("waterfill protocols PROTOCOL shows parameters, defaults and sources.")]
 
 
 def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
@@ -349,7 +440,10 @@ def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
             verdict.append(f" (expected: {claim.expect})")
         table.add_row(claim.statement, paper_value(claim), measured_value(claim), verdict)
     notes = [Text(f"{claim.id}: {text}") for claim in judged if (text := remark(claim))]
-    return [Text(title, style="bold"), table, *notes]
+    head = [Text(title, style="bold")]
+    if is_short(judged):
+        head.append(Text(SHORT_TITLE, style="yellow"))
+    return [*head, table, *notes]
 
 
 def _table(*columns: str) -> Table:

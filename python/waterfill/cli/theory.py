@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -46,7 +47,12 @@ Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='RTT, such as "80 
 _MIN_STEP_RTT_S = 1e-3
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "waterfill theory stability maxnet --max-rtt 1000s",
+        "waterfill theory stability maxnet --tune --max-rtt 250ms",
+    )
+)
 def stability(
     what: What,
     max_rtt: Annotated[
@@ -100,7 +106,11 @@ def stability(
     )
 
 
-@app.command()
+@app.command(
+    epilog=examples(
+        "waterfill theory margin aecp", "waterfill theory margin aecp --set params.aecp.alpha=4"
+    )
+)
 def margin(
     what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
@@ -114,7 +124,7 @@ def margin(
     _answer(document, theory_tables.rows(document), json, output, _margin_figures(about, document))
 
 
-@app.command()
+@app.command(epilog=examples("waterfill theory equilibrium S.toml --protocol xcp"))
 def equilibrium(
     scenario: ScenarioFile,
     protocol: Protocol = None,
@@ -138,7 +148,7 @@ def equilibrium(
     )  # fmt: skip
 
 
-@app.command()
+@app.command(epilog=examples("waterfill theory convergence aecp"))
 def convergence(
     what: Law, rtt: Rtt = None, sets: Sets = None, json: Json = False, output: Output = None
 ) -> None:
@@ -157,7 +167,7 @@ def convergence(
     )
 
 
-@app.command()
+@app.command(epilog=examples("waterfill theory encoding maxnet"))
 def encoding(what: Law, sets: Sets = None, json: Json = False, output: Output = None) -> None:
     """Compute range and precision of a law's header field."""
     from waterfill.cli import theory_tables

@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from waterfill.analysis import plots
+from waterfill.errors import InputError, nearest
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import VERDICTS, Figure
+from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
 from waterfill.papers.claims.verdict import Judged, state
 from waterfill.papers.figures import PLOTS
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
@@ -25,9 +26,33 @@ def document(judged: Iterable[Judged]) -> Document:
     }
 
 
-def claim_list(chosen: Iterable[Experiment]) -> Document:
+def matching(
+    chosen: Iterable[Experiment], verdict: str | None = None, text: str | None = None
+) -> list[tuple[Experiment, Claim]]:
+    """Return the claims with this expected verdict and this text in their line, in any case.
+
+    Raises InputError for an unknown verdict.
+    """
+    if verdict is not None and verdict not in VERDICTS:
+        message = f"unknown verdict{nearest(verdict, VERDICTS)}"
+        raise InputError("command line", "--verdict", message)
+    return [
+        (experiment, claim)
+        for experiment in chosen
+        for claim in experiment.claims
+        if verdict in (None, claim.expect)
+        and (text is None or text.casefold() in line(experiment, claim).casefold())
+    ]
+
+
+def line(experiment: Experiment, claim: Claim) -> str:
+    """Return a claim's line of `reproduce --list`."""
+    return f"{experiment.path}/{claim.id}  {claim.statement}"
+
+
+def claim_list(chosen: Iterable[tuple[Experiment, Claim]]) -> Document:
     """Return the document of `reproduce --list --json`: the claims, not measured."""
-    return {"claims": [state(e, claim).document() for e in chosen for claim in e.claims]}
+    return {"claims": [state(experiment, claim).document() for experiment, claim in chosen]}
 
 
 def write(

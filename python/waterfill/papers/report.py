@@ -19,7 +19,7 @@ from waterfill._core import version
 from waterfill.errors import InputError
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS
-from waterfill.papers.claims.text import claim_cells, remark
+from waterfill.papers.claims.text import SHORT_TITLE, claim_cells, is_short, remark
 from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.result import write_text
 
@@ -108,6 +108,12 @@ def _summary(entries: Sequence[Entry]) -> str:
     return f"{total} claims of {len(entries)} experiment{'s' * (len(entries) != 1)}: {parts}{share}"
 
 
+def _short_note(entries: Sequence[Entry]) -> list[str]:
+    """Return a sentence that names the experiments whose verdicts are of short versions."""
+    named = [entry.experiment.path for entry in entries if is_short(entry.claims)]
+    return [f"{', '.join(named)}: {SHORT_TITLE}."] if named else []
+
+
 def _papers(entries: Sequence[Entry]) -> dict[str, list[Entry]]:
     papers: dict[str, list[Entry]] = {}
     for entry in entries:
@@ -123,7 +129,9 @@ def page(entries: Sequence[Entry]) -> str:
         "<meta name='viewport' content='width=device-width, initial-scale=1'>",
         f"<title>Waterfill: what reproduces</title><style>{_STYLE}</style></head><body>",
         "<h1>What the papers say, and whether it holds</h1>",
-        f"<p>{_summary(entries)}. Waterfill {html.escape(version())}.</p><nav>",
+        f"<p>{_summary(entries)}. Waterfill {html.escape(version())}.</p>",
+        *(f"<p class='differs'>{html.escape(note)}</p>" for note in _short_note(entries)),
+        "<nav>",
     ]
     text += [f"<a href='#{paper}'>{paper}</a>" for paper in papers]
     text.append("</nav>")
@@ -202,6 +210,7 @@ def _section(entry: Entry) -> list[str]:
 def markdown(root: Path, entries: Sequence[Entry]) -> str:
     """Return the Markdown page; figures are links relative to `root`."""
     text = ["# What the papers say, and whether it holds", "", f"{_summary(entries)}.", ""]
+    text += [line for note in _short_note(entries) for line in (f"**{note}**", "")]
     for paper, group in _papers(entries).items():
         text += [f"## {paper}", ""]
         for entry in group:

@@ -10,7 +10,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
+    from rich.table import Column
     from typing_extensions import Self
+
+
+# Short enough for title, time and speed beside it in 80 columns.
+BAR_CHARS = 12
 
 
 @dataclass(frozen=True)
@@ -34,6 +39,20 @@ class Tick:
 Report = Callable[[Tick], None]
 
 
+def title_column() -> Column:
+    """Return the column of titles: it takes what the others leave, and cuts at its end."""
+    from rich.table import Column
+
+    return Column(ratio=1, no_wrap=True, overflow="ellipsis")
+
+
+def whole_column() -> Column:
+    """Return a column whose text is never cut or wrapped."""
+    from rich.table import Column
+
+    return Column(no_wrap=True)
+
+
 class Bars:
     """One progress bar per run; a context manager, safe to use from several threads.
 
@@ -54,13 +73,14 @@ class Bars:
             from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
             self._progress = Progress(
-                TextColumn("{task.description}", markup=False),
-                BarColumn(bar_width=20),
-                TextColumn("{task.fields[state]}", markup=False),
-                TimeRemainingColumn(),
-                TextColumn("left"),
+                TextColumn("{task.description}", markup=False, table_column=title_column()),
+                BarColumn(bar_width=BAR_CHARS),
+                TextColumn("{task.fields[state]}", markup=False, table_column=whole_column()),
+                TimeRemainingColumn(table_column=whole_column()),
+                TextColumn("left", table_column=whole_column()),
                 console=Console(stderr=True),
                 transient=True,
+                expand=True,
             )
             for title in self._titles:
                 self._tasks[title] = self._progress.add_task(title, total=None, state="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -32,6 +33,9 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
     try:
         with open(source, "rb") as file:
             data = file.read(_MAX_FILE_BYTES + 1)
+    except FileNotFoundError:
+        message = "no such file; `waterfill new` lists scenarios to start from"
+        raise InputError(source, "", message) from None
     except (OSError, ValueError) as error:
         reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise InputError(source, "", f"expected a readable scenario file, got: {reason}") from None
@@ -51,8 +55,16 @@ def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Sc
     try:
         document = tomllib.loads(text.replace("\r\n", "\n"))
     except (ValueError, RecursionError) as error:
-        raise InputError(source, "", f"expected TOML, got: {error}") from None
+        raise InputError(source, "", f"expected TOML, got: {error}{_hint(text)}") from None
     return from_dict(document, source, sets)
+
+
+def _hint(text: str) -> str:
+    """Return what to write where a section is a table, not a list of tables."""
+    for section in SECTIONS:
+        if re.search(rf"(?m)^\s*\[{section}\]", text):
+            return f"; each {section} starts with [[{section}]], not [{section}]"
+    return ""
 
 
 def from_dict(

@@ -72,7 +72,9 @@ class Quantity:
         """
         number = self._number(value)
         if number is None:
-            raise ValueError(f"expected {self.expectation}, got {shown(value)}")
+            hint = self.hint(value)
+            meant = f', did you mean "{hint}"?' if hint else ""
+            raise ValueError(f"expected {self.expectation}, got {shown(value)}{meant}")
         if number < 0 or (number == 0 and not self.zero):
             bound = "not below zero" if self.zero else "above zero"
             raise ValueError(f"expected {self.name} {bound}, got {shown(value)}")
@@ -96,6 +98,21 @@ class Quantity:
         rounded = float(number)
         # A number too small for a float must not become zero.
         return rounded if rounded != 0 or number == 0 else None
+
+    def hint(self, value: object) -> str | None:
+        """Return the text that was probably meant: "60 Mbit/s" for "60 Mbps"; None if unknown."""
+        match = re.fullmatch(rf"\s*({_NUMBER})\s*([a-zA-Zµμ/]*)\s*", str(value))
+        if match is None or isinstance(value, bool):
+            return None
+        if match[4] in self.units:
+            return None  # the number is wrong, not the unit
+        # A small b in "Mb/s" is a bit; the other rules ignore case.
+        written = re.sub(r"b/s$", "bit/s", match[4])
+        written = re.sub(r"(?i)(bps|bits?/sec|b/sec)$", "bit/s", written)
+        written = re.sub(r"(?i)(seconds?|secs?)$", "s", re.sub(r"(?i)bytes?$", "B", written))
+        alike = [unit for unit in self.units if unit == written]
+        alike += [unit for unit in self.units if unit.casefold() == written.casefold()]
+        return f"{match[1]} {alike[0]}" if alike else None
 
     def matches(self, text: str) -> bool:
         """Return whether a text is a number with a unit of this kind, in range or not."""
@@ -174,8 +191,11 @@ class Buffer:
         for unit, quantity in _BUFFER_KINDS.items():
             if isinstance(value, str) and quantity.matches(value):
                 return cls(quantity.parse(value), unit)
+        hints = (quantity.hint(value) for quantity in _BUFFER_KINDS.values())
+        hint = next((found for found in hints if found), None)
+        meant = f', did you mean "{hint}"?' if hint else ""
         raise ValueError(
-            f'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got {shown(value)}'
+            f'expected a buffer such as "1 bdp", "500 packets" or "2 MB", got {shown(value)}{meant}'
         )
 
     def __str__(self) -> str:

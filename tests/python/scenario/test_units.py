@@ -46,9 +46,13 @@ RATE_WANTED = 'expected a rate such as "622 Mbit/s", got '
         (RATE, 622e6, RATE_WANTED + "622000000.0"),
         (RATE, "622", RATE_WANTED + '"622"'),
         (RATE, "622 ms", RATE_WANTED + '"622 ms"'),
-        (RATE, "622 Mbps", RATE_WANTED + '"622 Mbps"'),
-        (RATE, "1 mbit/s", RATE_WANTED + '"1 mbit/s"'),  # a millibit is nobody's rate
-        (RATE, "1 Mb/s", RATE_WANTED + '"1 Mb/s"'),
+        (RATE, "622 Mbps", RATE_WANTED + '"622 Mbps", did you mean "622 Mbit/s"?'),
+        (
+            RATE,
+            "1 mbit/s",
+            RATE_WANTED + '"1 mbit/s", did you mean "1 Mbit/s"?',
+        ),  # a millibit is nobody's rate
+        (RATE, "1 Mb/s", RATE_WANTED + '"1 Mb/s", did you mean "1 Mbit/s"?'),
         (RATE, "nan Mbit/s", RATE_WANTED + '"nan Mbit/s"'),
         (RATE, "inf bit/s", RATE_WANTED + '"inf bit/s"'),
         (RATE, math.nan, RATE_WANTED + "NaN"),
@@ -152,3 +156,34 @@ def test_ratios_refused(value):
 def test_whole_numbers_refused(value):
     with pytest.raises(ValueError, match="expected a whole number"):
         whole(value)
+
+
+@pytest.mark.parametrize(
+    ("kind", "written", "meant"),
+    [
+        (RATE, "60 Mbps", "60 Mbit/s"),
+        (RATE, "1Gbps", "1 Gbit/s"),
+        (RATE, "100 kbits/sec", "100 kbit/s"),
+        (RATE, "60 mbit/s", "60 Mbit/s"),
+        (TIME, "20 MS", "20 ms"),
+        (TIME, "3 seconds", "3 s"),
+        (VOLUME, "10 megabytes", None),
+        (VOLUME, "10 KB", "10 kB"),
+        (VOLUME, "500 bytes", "500 B"),
+        (RATE, "60 MB", None),
+        (RATE, "fast", None),
+        (TIME, 60, None),
+    ],
+)
+def test_a_unit_that_is_nearly_right_gets_a_suggestion(kind, written, meant):
+    with pytest.raises(ValueError, match="expected a") as error:
+        kind.parse(written)
+    assert str(error.value).partition(", did you mean ")[2] == (f'"{meant}"?' if meant else "")
+    assert kind.hint(written) == meant
+    if meant is not None:
+        assert kind.parse(meant) > 0
+
+
+def test_a_buffer_gets_a_suggestion_too():
+    with pytest.raises(ValueError, match='got "1 BDP", did you mean "1 bdp"'):
+        Buffer.parse("1 BDP")

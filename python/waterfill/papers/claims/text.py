@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from waterfill.papers.claims.verdict import Judged
 
 
 def remark(claim: Judged) -> str:
     """Return why a verdict is not the paper's, or why it is in doubt; empty if neither.
 
-    For a random claim it adds the range of single runs.
+    For a random claim it adds the range of single runs, for a short version what it changed.
     """
     explained = claim.verdict != "reproduced" or claim.expect == "reproduced"
     record = claim.over_seeds
@@ -17,7 +19,17 @@ def remark(claim: Judged) -> str:
         unit = f" {_unit(claim)}".rstrip()
         span = f"{record.least:.4g} to {record.most:.4g}{unit}"
         parts.append(f"{record.runs} single runs, each with its own seed: {span}.")
+    if claim.short:
+        parts.append(f"Short version: {', '.join(claim.short)}.")
     return " ".join(parts)
+
+
+SHORT_TITLE = "short version: shorter runs of fewer cases, not the paper's experiment"
+
+
+def is_short(claims: Iterable[Judged]) -> bool:
+    """Return whether any of these verdicts is of a short version."""
+    return any(claim.short is not None for claim in claims)
 
 
 def claim_cells(claim: Judged) -> tuple[str, str]:

@@ -68,12 +68,14 @@ class Judged(Statement):
     """A claim with its verdict.
 
     `measured` is the mean of `values`, which has one value per seed. None is not measured, or never
-    reached if the verdict is *differs*.
+    reached if the verdict is *differs*. `short` lists what a short version changed, as
+    "duration=15 s"; None if it changed nothing, and for the full experiment.
     """
 
     measured: float | None
     values: Sequence[float | None]
     verdict: Verdict
+    short: Sequence[str] | None = None
 
     @classmethod
     def of(cls, document: Mapping[str, Any]) -> Judged:
@@ -110,7 +112,16 @@ def _judge_one(
         measured=_finite(value),
         values=[_finite(each) for each in values],
         verdict=verdict(claim, value, recorded=not short),
+        short=(_shortened(experiment, claim) or None) if short else None,
     )
+
+
+def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
+    """Return the keys and arguments that the short version replaces, as "key=value"."""
+    full = {run.name: run.set for run in experiment.runs}
+    chosen = [run for run in experiment.short_runs if claim.run in (None, run.name)]
+    keys = [key for run in chosen for key in run.set if key not in full.get(run.name, ())]
+    return [*dict.fromkeys(keys), *(f"{name}={value}" for name, value in claim.short_args.items())]
 
 
 def state(experiment: Experiment, claim: Claim) -> Statement:

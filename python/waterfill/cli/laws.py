@@ -1,0 +1,71 @@
+"""Commands about the protocols themselves: `protocols` and `response`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from waterfill.cli.arguments import INTERRUPTED, Json, complete_protocol
+from waterfill.cli.console import print_json, show
+from waterfill.errors import InputError, nearest
+
+
+def protocols(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PROTOCOL",
+            help="Protocols to show with their parameters.",
+            autocompletion=complete_protocol,
+        ),
+    ] = None,
+    json: Json = False,
+) -> None:
+    """List the protocols; show the parameters, defaults and sources of those named."""
+    from waterfill.cli import tables
+    from waterfill.runs import backends
+
+    # This host's list: the protocols that its kernel has run on linux, too.
+    known = backends.known("linux" if sys.platform == "linux" else "sim")
+    for name in names or []:
+        if name not in known:
+            raise InputError("protocols", name, f"unknown protocol{nearest(name, known)}")
+    chosen = [known[name] for name in dict.fromkeys(names or known)]
+    if json:
+        print_json(tables.protocols_document(chosen))
+    elif names:
+        show(*tables.protocols(chosen))
+    else:
+        show(*tables.protocol_list(chosen))
+
+
+def response(
+    losses: Annotated[
+        int, typer.Option(min=20, metavar="N", help="Losses per case after the warm-up.")
+    ] = 300,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Only loss rates of 1e-3 and above.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Compare Reno's and CUBIC's windows under loss with theory.
+
+    Takes minutes, with --quick seconds.
+    """
+    from waterfill.analysis import response
+    from waterfill.cli import tables
+    from waterfill.runs.progress import Bars
+
+    chosen = [p for p in response.PROBABILITIES if p >= 1e-3 or not quick]
+    with Bars([]) as bars:
+        found = response.cells(probabilities=chosen, losses=losses, progress=bars.show)
+    document = response.document(found)
+    if json:
+        print_json(document)
+    else:
+        show(*tables.response(document))
+    planned = len(response.TABLES) * len(chosen) * len(response.RTTS_S)
+    if len(found) < planned:
+        raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,141 @@
+"""Commands about the papers: `reproduce` and `report`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed, complete_experiment
+from waterfill.cli.console import print_json, print_text, show
+from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    from waterfill.papers.claims.experiment import Experiment
+    from waterfill.papers.claims.verdict import Judged
+
+
+def reproduce(
+    experiments: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="PAPER[/EXPERIMENT]",
+            help="Papers or experiments.",
+            autocompletion=complete_experiment,
+        ),
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,
+    listing: Annotated[
+        bool, typer.Option("--list", help="List the claims without running.")
+    ] = False,
+    verdict: Annotated[
+        str | None,
+        typer.Option(metavar="V", help="With --list: only claims with this expected verdict."),
+    ] = None,
+    match: Annotated[
+        str | None,
+        typer.Option(metavar="TEXT", help="With --list: only lines with this text, in any case."),
+    ] = None,
+    short: Annotated[bool, typer.Option("--short", help="Shorter runs and fewer cases.")] = False,
+    seed: Seed = None,
+    fresh: Annotated[
+        bool, typer.Option("--fresh", help="Neither read nor write the cache.")
+    ] = False,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run the papers' experiments and check their claims.
+
+    Runs are cached until their scenario or the code changes. Data and figures go to
+    out/PAPER/EXPERIMENT (--short: out/short), with -o to DIR/PAPER/EXPERIMENT, or to DIR itself
+    for a single experiment named in full.
+    """
+    from waterfill.cli import tables
+    from waterfill.cli.live import LiveList
+    from waterfill.papers import output as written
+    from waterfill.papers import report
+    from waterfill.papers.claims import loading
+    from waterfill.papers.reproduce import reproduce as run_all
+    from waterfill.runs.result import make_directory
+
+    names = experiments or []
+    known = loading.experiments()
+    if not names and not every and not listing:
+        expected = "expected PAPER, PAPER/EXPERIMENT or --all (--list shows them), got nothing"
+        raise InputError("reproduce", "", expected)
+    chosen = loading.select(names, known) if names and not every else known
+    if listing:
+        kept = written.matching(chosen, verdict, match)
+        if json:
+            print_json(written.claim_list(kept))
+        else:
+            print_text("\n".join(written.line(experiment, claim) for experiment, claim in kept))
+        return
+    if verdict is not None or match is not None:
+        option = "--verdict" if verdict is not None else "--match"
+        raise InputError("reproduce", option, "expected --list beside it, got a run")
+    alone = len(chosen) == 1 and names == [chosen[0].path]
+    # Short verdicts never overwrite those of the full experiments.
+    flat, base = alone and output is not None, output or Path("out/short" if short else "out")
+    folders = {e.path: make_directory(base if flat else base / e.path) for e in chosen}
+
+    def finished(experiment: Experiment, judged: list[Judged], figures: list[Path]) -> None:
+        live.done(experiment.path, [claim.verdict for claim in judged])
+        if not json:
+            show(*tables.claims(f"{experiment.path}: {experiment.title}", judged))
+            for figure in figures:
+                print_text(f"figure: {figure}")
+            print_text("")
+
+    with LiveList(len(chosen)) as live:
+        found = run_all(
+            chosen,
+            lambda e: folders[e.path],
+            short=short,
+            seed=seed,
+            cached=not fresh,
+            planned=live.planned,
+            progress=live.show,
+            done=finished,
+        )
+    judged = [claim for e in chosen for claim in found.claims.get(e.path, [])]
+    document = written.document(judged)
+    if json and not (found.interrupted and not judged):
+        print_json(document)
+    elif judged:
+        counts = document["counts"].items()
+        tally = ", ".join(f"{name}: {count}" for name, count in counts)
+        print_text(f"{tally} (short version)" if short else tally)
+    if every and not found.interrupted:
+        for page in report.write(base, report.collect(base, chosen)):
+            print(f"written to {page}", file=sys.stderr)
+    if found.interrupted:
+        done = f"{len(found.claims)} of {len(chosen)} experiments finished"
+        print(f"interrupted: {done}; their results are in {base}", file=sys.stderr)
+        raise typer.Exit(INTERRUPTED)
+    if _unexpected(judged):
+        raise typer.Exit(1)
+
+
+def report(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Output directory of reproduce.")
+    ],
+) -> None:
+    """Write report.html and report.md with all verdicts and figures."""
+    from waterfill.papers import report
+    from waterfill.papers.claims import loading
+
+    entries = report.collect(directory, loading.experiments())
+    for path in report.write(directory, entries):
+        print_text(f"written to {path}")
+
+
+def _unexpected(judged: list[Judged]) -> bool:
+    """Print the claims without their expected verdict; return whether there are any."""
+    changed = [claim for claim in judged if claim.verdict != claim.expect]
+    for claim in changed:
+        print(f"{claim.path}: {claim.verdict}, expected {claim.expect}", file=sys.stderr)
+    return bool(changed)

@@ -1,0 +1,146 @@
+"""Commands that run a scenario: `run` and `compare`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from waterfill.cli.arguments import (
+    INTERRUPTED,
+    Json,
+    Output,
+    Protocol,
+    ScenarioFile,
+    Seed,
+    Sets,
+    overrides,
+)
+from waterfill.cli.console import print_json, print_text, show
+from waterfill.errors import one_line
+
+if TYPE_CHECKING:
+    from waterfill.contract.summary import Summary
+
+
+def run(
+    scenario: ScenarioFile,
+    on: Annotated[
+        str, typer.Option(metavar="BACKEND", help="Backend: sim, fluid or linux.")
+    ] = "sim",
+    protocol: Protocol = None,
+    sets: Sets = None,
+    seed: Seed = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run a scenario; print its flows' rates and its links' queues."""
+    from waterfill.cli import tables
+    from waterfill.runs import backends
+    from waterfill.runs.progress import Bar
+    from waterfill.runs.result import make_directory
+    from waterfill.scenario.loading import load
+
+    backends.check(on)
+    loaded = load(scenario, overrides(protocol, sets, seed))
+    if output is not None:
+        make_directory(output)  # before the run, so that a typo fails at once
+    with Bar(one_line(loaded.name)) as bar:
+        result = backends.run(loaded, on=on, progress=bar)
+    if output is not None:
+        from waterfill.analysis import plots
+
+        result.write(output)
+        plots.save(plots.overview(result), output / "figure")
+    if json:
+        print_text(result.to_json())
+    else:
+        show(*tables.run(result.summary))
+        if output is not None:
+            print_text(f"written to {output}")
+    if "interrupted_at_s" in result.summary:
+        raise typer.Exit(INTERRUPTED)
+    if _failed(result.summary):
+        raise typer.Exit(1)
+
+
+def compare(
+    scenario: ScenarioFile,
+    names: Annotated[
+        str | None,
+        typer.Option(
+            "--protocols",
+            metavar="A,B,C",
+            help="Protocols for the flows that name none. Default: all explicit ones.",
+        ),
+    ] = None,
+    on: Annotated[
+        str, typer.Option(metavar="BACKENDS", help="Backends, one or several: sim, or sim,linux.")
+    ] = "sim",
+    sets: Sets = None,
+    seed: Seed = None,
+    json: Json = False,
+    output: Output = None,
+) -> None:
+    """Run a scenario under several protocols; print one table."""
+    from waterfill.analysis import compare
+    from waterfill.cli import tables
+    from waterfill.runs import backends, pool
+    from waterfill.runs.progress import Bars
+    from waterfill.runs.result import make_directory
+
+    places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
+    for backend in places:
+        backends.check(backend)
+    chosen = compare.on_each(names, places)
+    loaded = {
+        backend: compare.load_each(scenario, overrides(None, sets, seed), chosen, backend)
+        for backend in places
+    }
+    scenarios, where = {}, {}
+    for name in chosen:
+        for backend in places:
+            label = f"{name}@{backend}" if len(places) > 1 else name
+            scenarios[label], where[label] = loaded[backend][name], backend
+    if output is not None:
+        make_directory(output)  # before the runs, as in `run`
+        for name in scenarios:
+            make_directory(output / name)
+    with Bars(scenarios) as bars:
+        results = pool.run_each(scenarios, on=where, progress=bars.show)
+    if not results:
+        raise typer.Exit(INTERRUPTED)
+    comparison = compare.of(results)
+    document = comparison.document()
+    if len(places) > 1:
+        document["differences"] = compare.differences(document["runs"])
+    if output is not None:
+        comparison.write(document, output)
+    if json:
+        print_json(document)
+    else:
+        show(*tables.compare(document["runs"]))
+        if len(places) > 1:
+            show(*tables.differences(document["differences"]))
+        if output is not None:
+            print_text(f"written to {output}")
+    if len(results) < len(scenarios) or any(
+        "interrupted_at_s" in r.summary for r in results.values()
+    ):
+        raise typer.Exit(INTERRUPTED)
+    if _failed(*(result.summary for result in results.values())):
+        raise typer.Exit(1)
+
+
+def _failed(*summaries: Summary) -> bool:
+    """Print the failed checks of these runs on standard error; return whether there are any."""
+    failed = False
+    for summary in summaries:
+        for check in summary.get("checks", ()):
+            if not check["ok"]:
+                failed = True
+                title = one_line(summary["scenario"])
+                expected = f"expected {check['wanted']}"
+                print(f"{title}: check failed: {check['name']}: {expected}", file=sys.stderr)
+    return failed

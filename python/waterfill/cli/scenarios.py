@@ -1,0 +1,107 @@
+"""Commands about scenario files: `new`, `check` and `maxmin`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from waterfill.cli.arguments import (
+    Json,
+    Protocol,
+    ScenarioFile,
+    Seed,
+    Sets,
+    complete_template,
+    overrides,
+)
+from waterfill.cli.console import print_json, print_text, show
+from waterfill.errors import InputError
+
+
+def new(
+    template: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TEMPLATE",
+            help="Template; without one, list them.",
+            autocompletion=complete_template,
+        ),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="S.toml", help="File; default: standard output."),
+    ] = None,
+) -> None:
+    """Write a commented scenario to start from."""
+    from waterfill.scenario import templates
+
+    if template is None:
+        if output is not None:
+            known = ", ".join(templates.names())
+            raise InputError("new", "TEMPLATE", f"expected one of {known}, got nothing")
+        width = max(map(len, templates.names()))
+        for name in templates.names():
+            print_text(f"{name:<{width}}  {templates.title(name)}")
+        return
+    text = templates.text(template)
+    if output is None:
+        print_text(text.rstrip("\n"))
+        return
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError:
+        message = "expected a new file, got one that exists"
+        raise InputError(str(output), "", message) from None
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(str(output), "", f"cannot be written: {reason}") from None
+    print_text(f"written to {output}; run it: waterfill run {output}")
+
+
+def check(
+    scenario: ScenarioFile,
+    on: Annotated[
+        str, typer.Option(metavar="BACKEND", help="Backend that must accept it.")
+    ] = "sim",
+    protocol: Protocol = None,
+    sets: Sets = None,
+    seed: Seed = None,
+    toml: Annotated[
+        bool, typer.Option("--toml", help="Print the scenario with every default written out.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Check a scenario without running it; print every value in force."""
+    from waterfill.cli import tables
+    from waterfill.runs import backends, effective
+    from waterfill.scenario.loading import load
+
+    backends.check(on)
+    if toml and json:
+        raise InputError("command line", "--toml", "expected one of --toml and --json, got both")
+    loaded = load(scenario, overrides(protocol, sets, seed))
+    document = effective.document(loaded, on)
+    if json:
+        print_json(document)
+    elif toml:
+        print_text(loaded.to_toml().rstrip("\n"))
+    else:
+        show(*tables.effective(document))
+
+
+def maxmin(
+    scenario: ScenarioFile, protocol: Protocol = None, sets: Sets = None, json: Json = False
+) -> None:
+    """Print the exact max-min rates of a scenario over time."""
+    from waterfill.cli import tables
+    from waterfill.network import shares
+    from waterfill.scenario.loading import load
+
+    document = shares.document(load(scenario, overrides(protocol, sets)))
+    if json:
+        print_json(document)
+    else:
+        show(*tables.maxmin(document))

@@ -1,0 +1,72 @@
+"""A scenario's effective configuration: every value in force, defaults included, without a run."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from waterfill.contract.network import Network
+from waterfill.errors import InputError
+from waterfill.network import maxmin, protocols, resolve
+from waterfill.runs.backends import BACKENDS, prepare
+from waterfill.scenario.document import Scenario
+
+
+def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
+    """Return what a run of this scenario would use, in SI units.
+
+    `backends` is {backend: why it cannot run this scenario here, or None}. `links` has one entry
+    per direction, with its buffer, target and queue; `flows` one per [[flow]], with its route and
+    base RTT; `params` every parameter of the protocols used.
+
+    Raises InputError for what the backend `on` cannot run.
+    """
+    known = protocols.load()
+    prepare(scenario, on)
+    refusals = {backend: _refusal(scenario, backend) for backend in BACKENDS}
+    # Every backend runs a subset of the simulator's scenarios and resolves them alike.
+    network = resolve.to_core(scenario, known)
+    used = [flow.protocol for flow in [*network.flows, *network.arriving]]
+    return {
+        "scenario": scenario.name,
+        "file": scenario.source,
+        "seed": scenario.seed,
+        "duration_s": scenario.duration,
+        "measure_s": list(scenario.measure_s),
+        "packet_bytes": network.packet_bytes,
+        "backends": refusals,
+        "links": _links(network),
+        "flows": _flows(network),
+        "traffic": [_with_names(network, asdict(source)) for source in network.traffic],
+        "params": protocols.with_defaults(used, network.params, known),
+    }
+
+
+def _refusal(scenario: Scenario, backend: str) -> str | None:
+    try:
+        prepare(scenario, backend)
+    except InputError as error:
+        return f"{error.key}: {error.message}" if error.key else error.message
+    return None
+
+
+def _links(network: Network) -> list[dict[str, Any]]:
+    targets = maxmin.link_targets(network, protocols.targets(network.params))
+    return [
+        asdict(link) | {"target": target}
+        for link, target in zip(network.links, targets, strict=True)
+    ]
+
+
+def _flows(network: Network) -> list[dict[str, Any]]:
+    return [_with_names(network, asdict(flow)) for flow in network.flows]
+
+
+def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
+    """Return an entry with the names of its links in place of their indexes."""
+    for key in ("forward", "reverse", "path"):
+        if entry.get(key) is not None:
+            entry[key] = [network.links[index].name for index in entry[key]]
+    if isinstance(entry.get("flows"), dict):
+        entry["flows"]["flow"] = _with_names(network, entry["flows"]["flow"])
+    return entry

@@ -1,0 +1,27 @@
+"""Commented scenarios to start from, one TOML file each beside this module."""
+
+from __future__ import annotations
+
+from importlib import resources
+
+from waterfill.errors import InputError, nearest
+
+SUFFIX = ".toml"
+
+
+def names() -> list[str]:
+    """Return the names of the templates, sorted."""
+    files = resources.files(__name__).iterdir()
+    return sorted(f.name.removesuffix(SUFFIX) for f in files if f.name.endswith(SUFFIX))
+
+
+def text(name: str) -> str:
+    """Return a template's text; raise InputError for an unknown name."""
+    if name not in names():
+        raise InputError("new", name, f"unknown template{nearest(name, names())}")
+    return (resources.files(__name__) / f"{name}{SUFFIX}").read_text(encoding="utf-8")
+
+
+def title(name: str) -> str:
+    """Return a template's first line without its comment sign."""
+    return text(name).partition("\n")[0].lstrip("# ")
