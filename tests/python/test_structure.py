@@ -27,6 +27,7 @@ ORDER = (
     "papers",
     "testbed",
     "cli",
+    "__main__",
 )
 
 

@@ -1,12 +1,13 @@
 """Figures of runs and papers, as PNG and SVG: the same run gives the same bytes.
 
-Colours are Okabe and Ito's eight, distinguishable with any colour vision; line styles differ too,
-for black-and-white prints. pyplot is not used: no windows, no global state. matplotlib is imported
-when something is drawn.
+Colours are Okabe and Ito's without yellow, which white paper hides: distinguishable with any colour
+vision. Line styles differ too, for black-and-white prints. pyplot is not used: no windows, no
+global state. matplotlib is imported when something is drawn.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,12 @@ if TYPE_CHECKING:
 
     from waterfill.runs.result import Result
 
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8A8A00")
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", "-.", ":")
-# More flows than colours are drawn as one line and one band per group.
-_MAX_LINES = len(_COLOURS)
+# More flows than this are drawn as one line and one band per group.
+_MAX_LINES = 8
+# A legend with more entries would be longer than its panel.
+_MAX_LEGEND = 14
 # Protocols side by side; with more columns the time axes are too short.
 _MAX_COLUMNS = 3
 # Max-min shares that change more often are not drawn: they would hide the rates.
@@ -49,14 +52,42 @@ def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | Non
 
 
 def overview(result: Result) -> Figure:
-    """Plot rates, queues and utilization of a run, one above the other, in 100 intervals."""
+    """Plot rates, queues, utilization and the routers' signals of a run, in 100 intervals.
+
+    Each explicit protocol has a panel with what its routers announce: a price, a rate, a load.
+    """
     average_s = result.summary["duration_s"] / 100
-    figure, axes = _figure(3)
+    signals = _router_signals(result)
+    figure, axes = _figure(3 + len(signals))
     _rates(axes[0], result, average_s)
     _queues(axes[1], result, average_s)
     _utilization(axes[2], result, average_s)
-    axes[2].set_xlabel("time (s)")
-    return _finish(figure, result)
+    for axis, signal in zip(axes[3:], signals, strict=True):
+        styles = line_styles()
+        for name in _links_with(result, signal):
+            rows = result.samples("links", name)
+            draw_line(axis, rows, signal, average_s, name, 1.0, next(styles))
+        axis.set_ylabel(signal)
+    axes[-1].set_xlabel("time (s)")
+    return _finish(figure, result, free=axes[3:])
+
+
+def _router_signals(result: Result) -> list[str]:
+    """Return one column of the links' table per protocol: its first signal that routers have."""
+    found: dict[str, str] = {}
+    for column in result.links.column_names:
+        protocol, dot, _ = column.partition(".")
+        if dot and protocol not in found and _links_with(result, column):
+            found[protocol] = column
+    return list(found.values())
+
+
+def _links_with(result: Result, column: str) -> list[str]:
+    """Return the links of a run that have values in a column, up to the number of lines."""
+    values = _numbers(result.links, column)
+    there = result.links["link"].filter(np.isfinite(values))
+    known = set(there.unique().to_pylist())
+    return [link["name"] for link in result.summary["links"] if link["name"] in known][:_MAX_LINES]
 
 
 def comparison(
@@ -96,7 +127,7 @@ def comparison(
         rows_of_link = result.samples("links", link)
         style = {"color": "#000000", "linestyle": "-"}
         draw_line(queue, rows_of_link, "queue_max_bytes", average_s, link, unit, style, np.maximum)
-        queue.set_ylabel(f"queue ({prefix})")
+        queue.set_ylabel(f"peak queue ({prefix})")
         for axis in (rate, queue):
             axis.set_xlim(0, duration_s)
             axis.grid(alpha=0.3)
@@ -132,7 +163,8 @@ def save(figure: Figure, stem: Path) -> list[Path]:
     for kind, extra in metadata.items():
 
         def write(path: Path, kind: str = kind, extra: dict[str, Any] = extra) -> None:
-            with matplotlib.rc_context({"svg.hashsalt": "waterfill"}):
+            # fonttype none: text stays text, which readers can search and editors change.
+            with matplotlib.rc_context({"svg.hashsalt": "waterfill", "svg.fonttype": "none"}):
                 figure.savefig(path, format=kind, dpi=150, metadata=extra)
 
         written.append(write_atomically(stem.with_name(f"{stem.name}.{kind}"), write))
@@ -146,15 +178,31 @@ def _figure(rows: int) -> tuple[Figure, list[Any]]:
     return figure, list(figure.subplots(rows, 1, sharex=True, squeeze=False)[:, 0])
 
 
-def _finish(figure: Figure, result: Result, title: str = "") -> Figure:
+def _finish(figure: Figure, result: Result, title: str = "", free: Sequence[Any] = ()) -> Figure:
+    """Add title, limits and legends; the vertical axes begin at zero, but for those in `free`."""
     figure.axes[0].set_title(title or result.summary["scenario"], loc="left", parse_math=False)
     for axis in figure.axes:
         axis.set_xlim(0, result.summary["duration_s"])
-        axis.set_ylim(bottom=0)
+        if axis not in free:
+            axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
-        if axis.lines:
-            axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
+        handles, labels = axis.get_legend_handles_labels()
+        if len(handles) > _MAX_LEGEND:
+            rest = len(handles) - _MAX_LEGEND + 1
+            labels = [*labels[: _MAX_LEGEND - 1], f"and {rest} others"]
+            handles = [*handles[: _MAX_LEGEND - 1], _nothing()]
+        if handles:
+            axis.legend(
+                handles, labels, loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False
+            )
     return figure
+
+
+def _nothing() -> Any:
+    """Return a legend's handle without a line."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none")
 
 
 def _rates(axis: Any, result: Result, average_s: float) -> None:
@@ -167,12 +215,12 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
     else:
         for group in dict.fromkeys(flow["group"] for flow in flows):
             names = [flow["name"] for flow in flows if flow["group"] == group]
-            label = group if len(names) == 1 else f"{group} (mean of {len(names)})"
+            label = group if len(names) == 1 else f"{group} (mean, range of {len(names)})"
             _band(axis, result.flows, names, average_s, label, next(styles))
     for source in result.summary.get("traffic", []):
         rows = result.samples("traffic", source["name"])
         draw_line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
-    axis.set_ylabel("rate (Mbit/s)")
+    axis.set_ylabel(f"rate (Mbit/s)\nmeans of {average_s:.3g} s" if average_s else "rate (Mbit/s)")
 
 
 def _shares(axis: Any, classes: Sequence[tuple[Series, Series, Series]]) -> None:
@@ -199,7 +247,7 @@ def _queues(
     for name in links or _busy_links(result, "queue_max_bytes"):
         rows = result.samples("links", name)
         draw_line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
-    axis.set_ylabel("queue (MB)")
+    axis.set_ylabel("peak queue (MB)")
 
 
 def _utilization(axis: Any, result: Result, average_s: float) -> None:
@@ -250,19 +298,21 @@ def _band(
     import pyarrow.compute as pc
 
     rows = table.filter(pc.is_in(table["flow"].cast("string"), pa.array(names)))
-    statistics = rows.group_by("time_s").aggregate(
-        [("rate_bps", "mean"), ("rate_bps", "min"), ("rate_bps", "max")]
+    time_s, rate_bps = _numbers(rows, "time_s"), np.nan_to_num(_numbers(rows, "rate_bps"))
+    # The range is of each flow's means: of samples it would show single packets.
+    number = np.ceil(time_s / average_s - 1e-6) if average_s > 0 else time_s
+    samples = pa.table({"flow": rows["flow"], "number": number, "rate": rate_bps})
+    means = samples.group_by(["number", "flow"]).aggregate([("rate", "mean")])
+    statistics = means.group_by("number").aggregate(
+        [("rate_mean", kind) for kind in ("mean", "min", "max")]
     )
-    statistics = statistics.sort_by("time_s")
-    series = {}
-    for kind in ("mean", "min", "max"):
-        time_s, series[kind] = intervals(
-            _numbers(statistics, "time_s"), _numbers(statistics, f"rate_bps_{kind}"), average_s
-        )
-    axis.plot(time_s, series["mean"] / 1e6, label=_plain(label), linewidth=1.4, **style)
-    axis.fill_between(
-        time_s, series["min"] / 1e6, series["max"] / 1e6, color=style["color"], alpha=0.2
+    statistics = statistics.sort_by("number")
+    middle_s = (_numbers(statistics, "number") - 0.5) * average_s if average_s > 0 else number
+    mean, low, high = (
+        _numbers(statistics, f"rate_mean_{kind}") / 1e6 for kind in ("mean", "min", "max")
     )
+    axis.plot(middle_s, mean, label=_plain(label), linewidth=1.4, **style)
+    axis.fill_between(middle_s, low, high, color=style["color"], alpha=0.2)
 
 
 def intervals(
@@ -282,14 +332,10 @@ def intervals(
 
 
 def line_styles() -> Iterator[dict[str, Any]]:
-    """Yield the colour and style of the first line, the second …"""
-    count = 0
-    while True:
-        yield {
-            "color": _COLOURS[count % len(_COLOURS)],
-            "linestyle": _STYLES[count % len(_STYLES)],
-        }
-        count += 1
+    """Yield the colour and style of the first line, the second …; 28 differ from each other."""
+    for count in itertools.count():
+        turn, place = divmod(count, len(_COLOURS))
+        yield {"color": _COLOURS[place], "linestyle": _STYLES[(place + turn) % len(_STYLES)]}
 
 
 def _numbers(table: pa.Table, column: str) -> Series:

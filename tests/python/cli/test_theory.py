@@ -180,7 +180,7 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
     ("arguments", "message"),
     [
         (("stability", "cubic"), "cubic: expected a protocol or a scenario's file"),
-        (("stability", "none.toml"), "none.toml: expected a readable scenario file"),
+        (("stability", "none.toml"), "none.toml: no such file"),
         (("stability", "maxnet", "--max-rtt", "5"), "max-rtt: expected a time such as"),
         (
             ("stability", "maxnet", "--set", "params.xcp.beta=1"),

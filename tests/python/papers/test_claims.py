@@ -108,6 +108,7 @@ def test_document_of_a_claim(tmp_path, run):
             "measured": pytest.approx(10.4),
             "values": [pytest.approx(10.4)],
             "verdict": "reproduced",
+            "short": None,
         }
     ]
     counts = {"reproduced": 1, "differs": 0, "cannot be checked": 0}

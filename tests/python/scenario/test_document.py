@@ -555,7 +555,7 @@ def test_a_file_that_is_missing_a_directory_not_text_or_not_toml(tmp_path):
         return str(refused.value).removeprefix(f"{path}: ")
 
     can = "expected a readable scenario file, got: "
-    assert refusal(tmp_path / "none.toml") == can + "No such file or directory"
+    assert refusal(tmp_path / "none.toml").startswith("no such file; `waterfill new` lists")
     assert refusal(tmp_path) == can + "Is a directory"
     assert refusal(f"{tmp_path}/\0").endswith("embedded null byte")
     binary = tmp_path / "binary.toml"
@@ -565,6 +565,8 @@ def test_a_file_that_is_missing_a_directory_not_text_or_not_toml(tmp_path):
     assert refusal(tmp_path / "bad.toml").startswith("expected TOML, got: ")
     (tmp_path / "twice.toml").write_text("seed = 1\nseed = 2\n")
     assert "overwrite a value (at line 2" in refusal(tmp_path / "twice.toml")
+    (tmp_path / "single.toml").write_text("[flow]\n[flow]\n")
+    assert refusal(tmp_path / "single.toml").endswith("each flow starts with [[flow]], not [flow]")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)
     assert refusal(tmp_path / "deep.toml").startswith("expected TOML, got: ")
     (tmp_path / "digits.toml").write_text("seed = " + "9" * 10_000)

@@ -1,0 +1,84 @@
+"""Figures: what a reader can tell apart, what is labelled, what is drawn."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import waterfill
+from waterfill.analysis import plots
+
+SCENARIO = {
+    "name": "two groups",
+    "duration": "4 s",
+    "protocol": "maxnet",
+    "link": [{"name": "l", "from": "a", "to": "b", "rate": "20 Mbit/s", "delay": "5 ms"}],
+    "flow": [
+        {"name": "near", "path": ["l"], "count": 6},
+        {"name": "far", "path": ["l"], "count": 6, "rtt": "40 ms"},
+    ],
+}
+
+
+@pytest.fixture(scope="module")
+def result() -> waterfill.Result:
+    return waterfill.run(SCENARIO)
+
+
+def test_28_lines_differ_in_colour_or_style():
+    styles = list(itertools.islice(plots.line_styles(), 28))
+    assert len({(style["color"], style["linestyle"]) for style in styles}) == 28
+    # Neighbours differ in both, for prints without colour.
+    for one, other in itertools.pairwise(styles[:7]):
+        assert one["color"] != other["color"]
+        assert one["linestyle"] != other["linestyle"]
+
+
+def test_a_band_is_the_range_of_the_flows_means(result):
+    axis = plots.overview(result).axes[0]
+    band = axis.collections[0].get_paths()[0].vertices
+    average_s = result.summary["duration_s"] / 100
+    means = []
+    for flow in result.summary["flows"][:6]:
+        rows = result.samples("flows", flow["name"])
+        time_s, rate_bps = (rows[name].to_numpy() for name in ("time_s", "rate_bps"))
+        _, own = plots.intervals(time_s, rate_bps, average_s)
+        means.append(own / 1e6)
+    assert band[:, 1].max() == pytest.approx(np.max(means))
+    assert axis.get_legend().get_texts()[0].get_text() == "near (mean, range of 6)"
+
+
+def test_axes_say_what_they_show(result):
+    labels = [axis.get_ylabel() for axis in plots.overview(result).axes]
+    assert labels[0] == "rate (Mbit/s)\nmeans of 0.04 s"
+    assert labels[1:3] == ["peak queue (MB)", "utilisation (%)"]
+    assert labels[3] == "maxnet.price"
+
+
+def test_a_signal_may_be_negative():
+    """XCP's spare bandwidth is below zero while a queue drains: its axis must show that."""
+    run = waterfill.run({**SCENARIO, "protocol": "xcp"})
+    axis = plots.overview(run).axes[3]
+    assert axis.get_ylabel() == "xcp.spare"
+    lowest = min(line.get_ydata().min() for line in axis.lines)
+    assert lowest < 0
+    assert axis.get_ylim()[0] <= lowest
+
+
+def test_a_long_legend_says_how_many_it_leaves_out(result):
+    figure = plots.rates(result)
+    axis = figure.axes[0]
+    for number in range(30):
+        axis.plot([0, 1], [0, 1], label=f"line {number}")
+    plots._finish(figure, result)
+    texts = [text.get_text() for text in axis.get_legend().get_texts()]
+    assert len(texts) == 14
+    assert texts[-1] == "and 19 others"
+
+
+def test_text_in_svg_is_text(result, tmp_path: Path):
+    plots.save(plots.overview(result), tmp_path / "figure")
+    assert ">utilisation (%)<" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
