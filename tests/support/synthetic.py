@@ -95,6 +95,7 @@ def flow_spec(name: str, links: int, stop_s: float) -> FlowSpec:
         stop_s=stop_s,
         size_bytes=None,
         pad_s=0.0,
+        access_bps=None,
         base_rtt_s=0.01,
         weight=1.0,
         demand_bps=None,

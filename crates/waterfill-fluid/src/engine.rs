@@ -623,6 +623,12 @@ fn check(network: &Network) -> Result<(), String> {
                 flow.name, flow.protocol
             ));
         }
+        if flow.access_bps.is_some() {
+            return Err(format!(
+                "flow.{}.access_rate: expected none: in a fluid no burst waits at a host, use demand to cap a rate",
+                flow.name
+            ));
+        }
     }
     for link in &network.links {
         let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: expected {why}", link.name));
@@ -635,6 +641,12 @@ fn check(network: &Network) -> Result<(), String> {
         if link.queue != (QueueSpec::Droptail { mark_at: None }) {
             return refused("queue", "droptail without marks");
         }
+    }
+    if let Some(traffic) = network.traffic.iter().find(|traffic| traffic.access_bps.is_some()) {
+        return Err(format!(
+            "traffic.{}.access_rate: expected none: in a fluid no packet waits at a host",
+            traffic.name
+        ));
     }
     if let Some(traffic) = network.traffic.iter().find(|traffic| traffic.kind != TrafficKind::Cbr) {
         return Err(format!("traffic.{}.kind: expected cbr, got {}", traffic.name, traffic.kind.name()));

@@ -26,6 +26,8 @@ pub struct FlowSpec {
     pub size_bytes: Option<u64>,
     /// One-way delay at the source's access, in each direction, in addition to the links'.
     pub pad_s: f64,
+    /// Rate of each source host's own link to its first router; none means an ideal access.
+    pub access_bps: Option<f64>,
     /// Base RTT, for the summary.
     pub base_rtt_s: f64,
     /// Weight in weighted fairness.

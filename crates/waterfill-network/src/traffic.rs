@@ -17,6 +17,8 @@ pub struct TrafficSpec {
     pub path: Vec<u32>,
     /// Rate of an uncontrolled source while it is on.
     pub rate_bps: Option<f64>,
+    /// Rate of the host's own link to its first router, of a source of packets; none means an ideal access.
+    pub access_bps: Option<f64>,
     /// Start time.
     pub start_s: f64,
     /// Time of its last packet, or of its last new flow.

@@ -74,6 +74,9 @@ impl Network {
         if let Some(demand) = flow.demand_bps {
             positive(&format!("{at}.demand"), demand)?;
         }
+        if let Some(access) = flow.access_bps {
+            positive(&format!("{at}.access_rate"), access)?;
+        }
         if flow.size_bytes == Some(0) {
             return Err(format!("{at}.size: expected a volume above zero"));
         }
@@ -103,11 +106,17 @@ impl Network {
             let name = kind.name();
             return Err(format!("{at}.rate: expected either a packet rate or flow arrivals, as {name} needs"));
         }
+        if of_flows && traffic.access_bps.is_some() {
+            return Err(format!("{at}.access_rate: expected that of its flows only"));
+        }
         if traffic.periods.is_some() != (kind == TrafficKind::OnOff) {
             return Err(format!("{at}.on: expected on- and off-periods for an on–off source only"));
         }
         if let Some(rate_bps) = traffic.rate_bps {
             positive(&format!("{at}.rate"), rate_bps)?;
+            if let Some(access) = traffic.access_bps.filter(|&access| !(access >= rate_bps && access.is_finite())) {
+                return Err(format!("{at}.access_rate: expected at least the rate, {rate_bps} bit/s, got {access}"));
+            }
             if let Some(PeriodSpec { on_s, off_s }) = &traffic.periods {
                 on_s.check().map_err(|e| format!("{at}.on: {e}"))?;
                 off_s.check().map_err(|e| format!("{at}.off: {e}"))?;

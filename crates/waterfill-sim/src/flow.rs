@@ -9,13 +9,25 @@ use waterfill_network::{FlowSpec, Network};
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
-/// Link indexes in both directions, and the padding at the source's access.
+/// Link indexes in both directions, and what is between the source and its first router.
 #[derive(Debug)]
 pub(crate) struct Route {
     pub(crate) forward: Box<[u32]>,
     pub(crate) reverse: Box<[u32]>,
-    /// Indexes of the delay lines out and back.
-    pub(crate) pad: Option<(u32, u32)>,
+    pub(crate) entry: Entry,
+    /// Index of the delay line that returns acknowledgements.
+    pub(crate) back: Option<u32>,
+}
+
+/// What a source's packets cross before the first link.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Entry {
+    /// Nothing.
+    Ideal,
+    /// A delay line, by its index.
+    DelayLine(u32),
+    /// The flow's own access link.
+    Access,
 }
 
 /// What a flow belongs to.
@@ -44,6 +56,8 @@ pub(crate) struct Flow {
     pub(crate) sender: Sender,
     pub(crate) receiver: Receiver,
     pub(crate) route: Arc<Route>,
+    /// Index of its access link; 0 without one.
+    pub(crate) access: u32,
     /// Time of the heap's live entry for the sender; entries of other times are stale.
     pub(crate) sender_due: Instant,
     /// The same for the receiver.
@@ -62,12 +76,13 @@ pub(crate) struct FlowSetup<'a> {
     /// The summary's window, cut to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
     pub(crate) route: &'a Arc<Route>,
+    pub(crate) access: u32,
 }
 
 impl Flow {
     /// Builds a connection before its SYN.
     pub(crate) fn new(network: &Network, setup: FlowSetup<'_>) -> Self {
-        let FlowSetup { owner, law, spec, sender, counted, route } = setup;
+        let FlowSetup { owner, law, spec, sender, counted, route, access } = setup;
         let receiver = ReceiverSpec {
             flow: sender.flow,
             incarnation: sender.incarnation,
@@ -84,6 +99,7 @@ impl Flow {
             sender: Sender::new(sender, &law.params, spec, network.seed),
             receiver: Receiver::new(receiver, &law.params),
             route: Arc::clone(route),
+            access,
             sender_due: Instant::NEVER,
             receiver_due: Instant::NEVER,
             sampled_bytes: 0,

@@ -45,6 +45,8 @@ pub(crate) struct Traffic {
     pub(crate) sampled_bytes: u64,
     /// State of a source of flows.
     pub(crate) web: Option<Box<WebFlows>>,
+    /// Index of the access link of a source of packets.
+    pub(crate) access: Option<u32>,
 }
 
 /// Times of packets or flows.
@@ -112,6 +114,7 @@ impl Traffic {
             bytes_total: 0,
             sampled_bytes: 0,
             web: None,
+            access: None,
             spec,
         };
         match &mut traffic.process {

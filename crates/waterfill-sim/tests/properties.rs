@@ -5,7 +5,7 @@ mod common;
 use common::{cbr, column, flow, link, network, run, run_until};
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
-use waterfill_network::Network;
+use waterfill_network::{Network, TrafficSpec};
 
 /// Half a picosecond in the 16 µs that the shortest packet takes on the fastest link, with a margin.
 const ROUNDING: f64 = 1e-7;
@@ -37,6 +37,7 @@ fn networks() -> impl Strategy<Value = Network> {
                 f.pacing = Some(pacing);
                 f.delayed_ack = delayed_ack;
                 f.size_bytes = (size % 2 == 0).then_some(size);
+                f.access_bps = (size % 3 == 0).then_some(3e6); // slower and faster than links
                 f
             },
         );
@@ -44,7 +45,8 @@ fn networks() -> impl Strategy<Value = Network> {
         n.seed = seed;
         n.set_param("window", "packets", 30.0);
         if let Some(rate) = cbr_bps {
-            n.traffic = vec![cbr("cbr", &[0], rate, [0.3, 4.0], 700)];
+            let access_bps = (seed % 2 == 0).then_some(2.0 * rate);
+            n.traffic = vec![TrafficSpec { access_bps, ..cbr("cbr", &[0], rate, [0.3, 4.0], 700) }];
         }
         n
     })

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache
+from math import inf
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
@@ -282,6 +283,7 @@ class FlowSpec:
     stop_s: float
     size_bytes: int | None
     pad_s: float
+    access_bps: float | None
     base_rtt_s: float
     weight: float
     demand_bps: float | None
@@ -289,6 +291,11 @@ class FlowSpec:
     pacing: bool | None
     delayed_ack: bool
     ecn: bool | None
+
+    @property
+    def limit_bps(self) -> float:
+        """The most that one flow can send (bit/s): its demand or its access; inf without either."""
+        return min((r for r in (self.demand_bps, self.access_bps) if r is not None), default=inf)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -316,6 +323,7 @@ class TrafficSpec:
     kind: Literal["cbr", "poisson", "onoff", "web"]
     path: tuple[int, ...]
     rate_bps: float | None
+    access_bps: float | None
     start_s: float
     stop_s: float
     packet_bytes: int

@@ -1,8 +1,8 @@
 """The exact weighted max-min fair allocation, by progressive filling (water-filling).
 
 All rates rise together, each in proportion to its flow's weight, until a link is full or a flow
-reaches its demand; those flows stop, the others rise on. Flows with the same path, weight and
-demand have the same rate, so the computation handles classes of flows.
+reaches its demand, or the rate of its access; those flows stop, the others rise on. Flows with the
+same path, weight and demand have the same rate, so the computation handles classes of flows.
 
 A link's capacity here is target × rate less the mean rate of packets without congestion control
 offered to it, but not below zero. Its target is the scenario's, else the smallest target of the
@@ -24,7 +24,7 @@ from waterfill.contract.summary import CoreFlow
 
 
 class FlowClass(NamedTuple):
-    """Equal flows: link indexes of their path, weight, demand in bit/s (inf: none)."""
+    """Equal flows: link indexes of their path, weight, demand or access in bit/s (inf: none)."""
 
     path: tuple[int, ...]
     weight: float
@@ -151,8 +151,7 @@ def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
     indexes: dict[FlowClass, int] = {}
     of_flow: list[int] = []
     for flow in network.flows:
-        demand_bps = math.inf if flow.demand_bps is None else flow.demand_bps
-        kind = FlowClass(flow.forward, flow.weight, demand_bps)
+        kind = FlowClass(flow.forward, flow.weight, flow.limit_bps)
         of_flow.extend([indexes.setdefault(kind, len(indexes))] * flow.count)
     return list(indexes), of_flow
 

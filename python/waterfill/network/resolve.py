@@ -7,8 +7,8 @@ Errors in routes and protocols are `InputError`s.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import networkx as nx
 
@@ -278,8 +278,9 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     graph = Graph(scenario)
     routes = [graph.route(i) for i in range(len(scenario.flow))]
     traffic = [
-        _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
+        source
         for i in range(len(scenario.traffic))
+        for source in _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
     ]
     web_routes = [graph.web_route(i) for i in of_traffic]
     return Network(
@@ -409,6 +410,7 @@ def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> FlowSpe
         stop_s=_stop_s(flow, duration_s),
         size_bytes=None if flow.size is None else int(flow.size),
         pad_s=route.pad_s,
+        access_bps=flow.access_rate,
         base_rtt_s=route.base_rtt_s,
         weight=flow.weight,
         demand_bps=flow.demand,
@@ -419,7 +421,8 @@ def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> FlowSpe
     )
 
 
-def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> TrafficSpec:
+def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterator[TrafficSpec]:
+    """Yield the sources of one entry: `count` of them, named NAME[0], NAME[1] …"""
     scenario = graph.scenario
     traffic, key = scenario.traffic[index], scenario.key("traffic", index)
     name = scenario.traffic_name(index)
@@ -435,17 +438,22 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Traffic
             sizes_bytes=_distribution(sizes),
             flow=_web_flow(traffic, name, protocol.name, route, scenario.duration),
         )
-    return TrafficSpec(
+    source = TrafficSpec(
         name=name,
         kind=traffic.kind,
         path=graph.forward(traffic, key),
         rate_bps=traffic.rate,
+        access_bps=None if traffic.starts_flows else traffic.access_rate,
         start_s=traffic.start,
         stop_s=_stop_s(traffic, scenario.duration),
         packet_bytes=int(scenario.packet_size),
         periods=periods,
         flows=arrivals,
     )
+    if traffic.count is None or traffic.count == 1:
+        yield source
+    else:
+        yield from (replace(source, name=f"{name}[{i}]") for i in range(traffic.count))
 
 
 def _period(traffic: Traffic, mean_s: float) -> Constant | Exponential | Pareto:
@@ -474,6 +482,7 @@ def _web_flow(
         delayed_ack=bool(traffic.delayed_ack),
         pacing=traffic.pacing,
         ecn=traffic.ecn,
+        access_rate=traffic.access_rate,
     )
     return _flow(like, protocol, route, duration_s)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from math import isinf
 from typing import ClassVar, TypeAlias
 
 from waterfill import _core
@@ -203,7 +204,8 @@ def _by_class(resolved: Network) -> Network:
             flow,
             count=1,
             weight=flow.weight * flow.count,
-            demand_bps=None if flow.demand_bps is None else flow.demand_bps * flow.count,
+            demand_bps=None if isinf(flow.limit_bps) else flow.limit_bps * flow.count,
+            access_bps=None,
         )
         for flow in resolved.flows
     ]

@@ -57,6 +57,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.reorder": (),
         "link.duplicate": (0.0,),
         "flow.ecn": (False,),
+        "flow.access_rate": (),
+        "traffic.access_rate": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.sizes": (),
@@ -65,6 +67,9 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.queue": ("droptail",),
         "link.queue_params": (),
         "link.mark_at": (),
+        "flow.access_rate": (),
+        "traffic.access_rate": (),
+        "traffic.count": (1,),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.sizes": (),
@@ -216,6 +221,8 @@ class _Routed(Table):
     """Whether the flows are paced; default: what the protocol asks for."""
     ecn: bool | None = None
     """Whether the flows' packets are ECN-capable: marked instead of dropped."""
+    access_rate: Annotated[float, RATE] | None = None
+    """Rate of each source host's own link to its first router (bit/s); default: no limit."""
 
 
 class Flow(_Routed):
@@ -251,6 +258,15 @@ class Traffic(_Routed):
     kind: Literal["cbr", "poisson", "onoff", "web"]
     """cbr: a packet every packet_size / rate; onoff: cbr in random periods; poisson: packets at a
     mean rate, or flows at an arrival_rate; web: flows."""
+    count: (
+        Annotated[
+            int,
+            Field(ge=1, le=MAX_FLOWS),
+            BeforeValidator(lambda v: whole(v, least=1, most=MAX_FLOWS)),
+        ]
+        | None
+    ) = None
+    """Number of equal sources of packets, each with the rate and its own chance; default: 1."""
     rate: Annotated[float, RATE] | None = None
     """Offered rate of packets (bit/s); for onoff, the rate while it is on."""
     on: Annotated[float, replace(SPAN, example="500 ms")] | None = None

@@ -88,9 +88,10 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     yield from _names(scenario)
     for index, link in enumerate(scenario.link):
         yield from _link(scenario, scenario.key("link", index), link)
-    total = sum(flow.count for flow in scenario.flow)
-    if total > MAX_FLOWS:
-        yield "flow", f"expected a count of at most {MAX_FLOWS} over all flows, got {total}"
+    for section, what in (("flow", "all flows"), ("traffic", "all traffic")):
+        total = sum(entry.count or 1 for entry in getattr(scenario, section))
+        if total > MAX_FLOWS:
+            yield section, f"expected a count of at most {MAX_FLOWS} over {what}, got {total}"
     for index, flow in enumerate(scenario.flow):
         key = scenario.key("flow", index)
         yield from _times(scenario, key, flow, (flow.count - 1) * flow.stagger)
@@ -138,6 +139,7 @@ _FLOW_KEYS = (
     *("arrival_rate", "sizes", "protocol", "rtt", "initial_window", "delayed_ack", "ecn"),
     *("pacing", "return_path"),
 )
+_PACKET_KEYS = ("rate", "count")
 _PERIOD_KEYS = ("on", "off", "distribution", "shape")
 
 
@@ -148,8 +150,8 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
         got = "neither" if traffic.rate is None else "both"
         wanted = "a rate of packets, or an arrival_rate of flows"
         yield f"{key}.rate", f"expected {wanted}, got {got}"
-    allowed = {*(_FLOW_KEYS if flows else ("rate",)), *(_PERIOD_KEYS if kind == "onoff" else ())}
-    for name in ("rate", *_PERIOD_KEYS, *_FLOW_KEYS):
+    allowed = {*(_FLOW_KEYS if flows else _PACKET_KEYS), *(_PERIOD_KEYS if kind == "onoff" else ())}
+    for name in (*_PACKET_KEYS, *_PERIOD_KEYS, *_FLOW_KEYS):
         value = getattr(traffic, name)
         if name not in allowed and value is not None:
             what = f'kind = "{kind}"' + (" and a rate" if kind == "poisson" and not flows else "")
@@ -160,6 +162,13 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
     for name, quantity in needed.items():
         if getattr(traffic, name) is None:
             yield f"{key}.{name}", f"expected {quantity.expectation}, got nothing"
+    if (
+        traffic.access_rate is not None
+        and traffic.rate is not None
+        and traffic.access_rate < traffic.rate
+    ):
+        got, least = RATE.format(traffic.access_rate), RATE.format(traffic.rate)
+        yield f"{key}.access_rate", f"expected at least the rate of {least}, got {got}"
     if traffic.shape is not None and traffic.distribution != "pareto":
         yield f"{key}.shape", 'expected none without distribution = "pareto"'
     if flows and traffic.protocol is None and scenario.protocol is None:

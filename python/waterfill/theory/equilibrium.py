@@ -265,8 +265,7 @@ def classes_of(network: Network) -> list[FlowClass]:
     """Return one class per entry of a network."""
     return [
         FlowClass(
-            flow.forward, flow.weight,
-            math.inf if flow.demand_bps is None else flow.demand_bps, flow.count,
+            flow.forward, flow.weight, flow.limit_bps, flow.count,
         )
         for flow in network.flows
     ]  # fmt: skip

@@ -79,7 +79,7 @@ def everything() -> Network:
     flow = replace(
         synthetic.flow_spec("f", 1, 1.0),
         forward=tuple(range(len(links))), reverse=(0,), size_bytes=10**6, demand_bps=1e6,
-        pacing=True, ecn=False,
+        pacing=True, ecn=False, access_bps=1e9,
     )  # fmt: skip
     web = [
         spec.TrafficSpec(
@@ -87,6 +87,7 @@ def everything() -> Network:
             kind="web",
             path=(0,),
             rate_bps=None,
+            access_bps=None,
             start_s=0.0,
             stop_s=1.0,
             packet_bytes=1500,
@@ -97,6 +98,7 @@ def everything() -> Network:
     ]
     periods = spec.PeriodSpec(on_s=spec.Constant(mean=0.1), off_s=spec.Exponential(mean=0.1))
     on_off = replace(web[0], name="onoff", kind="onoff", rate_bps=1e6, periods=periods, flows=None)
+    on_off = replace(on_off, access_bps=2e6)
     return replace(
         synthetic.network([], [flow]),
         links=tuple(links),

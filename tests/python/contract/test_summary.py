@@ -15,8 +15,8 @@ from waterfill.contract.network import ArrivalSpec, Constant, TrafficSpec
 def network():
     flow = replace(synthetic.flow_spec("f", 1, 1.0), stop_s=1.0)
     cbr = TrafficSpec(
-        name="cbr", kind="cbr", path=(0,), rate_bps=1e6, start_s=0.0, stop_s=1.0,
-        packet_bytes=1500, periods=None, flows=None,
+        name="cbr", kind="cbr", path=(0,), rate_bps=1e6, access_bps=None, start_s=0.0,
+        stop_s=1.0, packet_bytes=1500, periods=None, flows=None,
     )  # fmt: skip
     arrivals = ArrivalSpec(arrivals_per_s=9.0, sizes_bytes=Constant(mean=3e4), flow=flow)
     web = replace(cbr, name="web", kind="web", rate_bps=None, flows=arrivals)

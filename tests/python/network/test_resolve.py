@@ -169,6 +169,7 @@ def test_traffic_needs_no_way_back():
             kind="cbr",
             path=(2,),
             rate_bps=1e6,
+            access_bps=None,
             start_s=1.0,
             stop_s=10.0,
             packet_bytes=1500,
@@ -183,6 +184,15 @@ def test_base_rtt_is_twice_the_propagation_and_rtt_pads_it():
     assert resolve.base_rtts(found) == {"f0": 0.04, "f1": 0.08}
     pads = [flow.pad_s for flow in resolve.to_core(found, PROTOCOLS).flows]
     assert pads == [0.0, pytest.approx(0.03, abs=1e-15)]
+
+
+def test_an_access_rate_adds_nothing_to_the_base_rtt_or_to_a_buffer():
+    paths = [{"path": ["l1"], "access_rate": "1 Gbit/s"}, {"path": ["l1"]}]
+    found = core(LINE, paths)
+    assert [flow.access_bps for flow in found.flows] == [1e9, None]
+    assert [flow.base_rtt_s for flow in found.flows] == [0.02, 0.02]
+    assert [flow.pad_s for flow in found.flows] == [0.0, 0.0]
+    assert found.links == core(LINE, [{"path": ["l1"]}]).links
 
 
 def test_a_way_back_of_another_length_counts():
@@ -346,6 +356,7 @@ def test_the_whole_document():
         "stagger_s": 0.01,
         "stop_s": 60.0,  # no flow outlives the run
         "size_bytes": 10_000_000,
+        "access_bps": None,
         "base_rtt_s": 0.08,
         "weight": 2.0,
         "demand_bps": 5e6,

@@ -87,6 +87,46 @@ def test_web_flows_take_a_flow_s_keys():
     assert (flow.pacing, flow.ecn, flow.reverse) == (True, False, (1,))
 
 
+def test_a_count_is_so_many_sources_with_names_of_their_own():
+    found = resolve.to_core(from_toml(f"{HEAD}{ON_OFF}count = 3\n"), PROTOCOLS).traffic
+    assert [entry.name for entry in found] == ["onoff[0]", "onoff[1]", "onoff[2]"]
+    assert all(replace(entry, name="onoff") == source(ON_OFF) for entry in found)
+    assert source(f"{ON_OFF}count = 1\n") == source(ON_OFF)
+
+
+def test_sources_of_a_count_are_independent_and_reported_one_by_one():
+    found = from_toml(f'{HEAD}{ON_OFF}count = 3\naccess_rate = "5 Mbit/s"\n')
+    entries = backends.run(found).summary["traffic"]
+    assert [entry["name"] for entry in entries] == ["onoff[0]", "onoff[1]", "onoff[2]"]
+    assert len({entry["packets_sent"] for entry in entries}) == 3
+
+
+def test_an_access_rate_is_of_the_source_or_of_its_flows():
+    assert source(f'{ON_OFF}access_rate = "3 Mbit/s"').access_bps == 3e6
+    web = source(f'{WEB}access_rate = "3 Mbit/s"')
+    assert (web.access_bps, web.flows.flow.access_bps) == (None, 3e6)
+
+
+def test_an_access_rate_limits_a_share_as_a_demand_does():
+    flow = '[[flow]]\nname = "f"\npath = ["l"]\n'
+    rate = lambda keys: document(HEAD + ON_OFF + flow + keys)[0]["flows"][0]["rate_bps"]  # noqa: E731
+    assert rate("") == 9e6 - 0.3 * 2e6
+    assert rate('access_rate = "2 Mbit/s"') == 2e6
+    assert rate('access_rate = "2 Mbit/s"\ndemand = "1 Mbit/s"') == 1e6
+    assert rate('access_rate = "2 Mbit/s"\ndemand = "3 Mbit/s"') == 2e6
+
+
+@pytest.mark.parametrize("backend", ["fluid", "linux"])
+def test_only_the_simulator_has_access_links(backend):
+    flow = '[[flow]]\nname = "f"\npath = ["l"]\naccess_rate = "1 Gbit/s"\n'
+    found = from_toml(HEAD + 'kind = "cbr"\nrate = "1 Mbit/s"\n' + flow, "S.toml")
+    with pytest.raises(InputError) as error:
+        resolve.to_core(found, PROTOCOLS, backend)
+    assert str(error.value) == (
+        f"S.toml: flow.f.access_rate: 1000000000.0 is not supported by the {backend} backend"
+    )
+
+
 def test_poisson_with_an_arrival_rate_is_web():
     web = source(WEB)
     poisson = source(WEB.replace("web", "poisson"))
@@ -217,6 +257,17 @@ ERRORS = {
     ),
     WEB + 'rtt = "19 ms"': "web.rtt: expected at least the path's own 20 ms, got 19 ms",
     WEB + 'stop = "0 s"': "web.stop: expected a stop after the start at 0 s, got 0 s",
+    WEB + "count = 2": 'web.count: expected none with kind = "web"',
+    ON_OFF + "count = 0": "onoff.count: expected a whole number from 1 to 10000000, got 0",
+    ON_OFF + 'access_rate = "0 bit/s"': (
+        'onoff.access_rate: expected a rate above zero, got "0 bit/s"'
+    ),
+    ON_OFF + 'access_rate = "1.9 Mbit/s"': (
+        "onoff.access_rate: expected at least the rate of 2 Mbit/s, got 1.9 Mbit/s"
+    ),
+    ON_OFF + "access_rate = 2e6": (
+        'onoff.access_rate: expected a rate such as "622 Mbit/s", got 2000000.0'
+    ),
     WEB + "size = 3": 'web.size: unknown key, did you mean "sizes"?',
 }
 

@@ -4,6 +4,7 @@ use waterfill_laws::registry::AnyHeader;
 use waterfill_laws::units::Instant;
 
 use super::Simulation;
+use super::build::add_access;
 use super::event::Event;
 use crate::flow::{Flow, FlowSetup, Owner};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
@@ -44,7 +45,10 @@ impl Simulation {
             cargo: Cargo::Header(AnyHeader::None),
         };
         self.ledger.sent += 1;
-        self.enqueue(first, packet);
+        match traffic.access {
+            None => self.enqueue(first, packet),
+            Some(access) => self.enqueue_access(access, packet),
+        }
     }
 
     /// Starts a flow of a traffic source, in the slot of a finished one or in a new one.
@@ -66,7 +70,9 @@ impl Simulation {
         // The heap's entries for the slot's previous flow serve this one.
         let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
         let owner = Owner::Traffic(t);
-        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route: &web.route };
+        // A slot is a host: its next flow sends over the same access link.
+        let access = before.map_or_else(|| add_access(&mut self.access_links, &web.flow), |flow| flow.access);
+        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route: &web.route, access };
         let mut flow = Flow::new(&self.network, setup);
         (flow.sender_due, flow.receiver_due) = due;
         if (f as usize) < self.flows.len() {

@@ -3,14 +3,15 @@
 use std::sync::Arc;
 
 use waterfill_laws::protocol::Kind;
-use waterfill_laws::units::{Duration, Instant};
+use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
 use waterfill_network::{FlowSpec, Network};
 
 use super::Simulation;
 use super::event::Event;
+use crate::access::AccessLink;
 use crate::delay_line::DelayLine;
-use crate::flow::{Flow, FlowSetup, Law, Owner, Route};
+use crate::flow::{Entry, Flow, FlowSetup, Law, Owner, Route};
 use crate::sender::{Place, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
 
@@ -42,7 +43,8 @@ impl Simulation {
                 let flow = self.flows.len() as u32;
                 let sender = SenderSpec::new(&network, spec, &law, Place { flow, index });
                 let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
-                let setup = FlowSetup { owner: Owner::Group(group), law: &law, spec, sender, counted, route: &route };
+                let (owner, access) = (Owner::Group(group), add_access(&mut self.access_links, spec));
+                let setup = FlowSetup { owner, law: &law, spec, sender, counted, route: &route, access };
                 self.flows.push(Flow::new(&network, setup));
                 self.schedule_sender(flow);
             }
@@ -69,8 +71,14 @@ impl Simulation {
 
     fn build_route(&mut self, spec: &FlowSpec) -> Arc<Route> {
         let pad = Duration::from_secs(spec.pad_s);
-        let pad = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
-        Arc::new(Route { forward: spec.forward.clone().into(), reverse: spec.reverse.clone().into(), pad })
+        let lines = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
+        let entry = match (spec.access_bps, lines) {
+            (Some(_), _) => Entry::Access, // it has the padding's delay
+            (None, Some((out, _))) => Entry::DelayLine(out),
+            (None, None) => Entry::Ideal,
+        };
+        let (forward, reverse) = (spec.forward.clone().into(), spec.reverse.clone().into());
+        Arc::new(Route { forward, reverse, entry, back: lines.map(|(_, back)| back) })
     }
 
     /// Returns the index of the delay line with this delay; flows of one delay share it, since it keeps their order.
@@ -96,6 +104,10 @@ impl Simulation {
                 let route = self.build_route(&spec.flow);
                 traffic.web = Some(Box::new(WebFlows::new(spec, law, route, self.end)));
             }
+            traffic.access = traffic.spec.access_bps.map(|bps| {
+                self.access_links.push(AccessLink::new(Rate::from_bps(bps), Duration::ZERO));
+                self.access_links.len() as u32 - 1
+            });
             self.schedule(traffic.next, Event::Traffic(i));
             self.traffic.push(traffic);
         }
@@ -111,6 +123,13 @@ impl Simulation {
         self.link_series = Series::new(&[&LINK_COLUMNS[..], &self.queue_columns].concat(), &all);
         self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
     }
+}
+
+/// Adds the access link of a flow's host; returns its index, 0 if the flow has none.
+pub(super) fn add_access(links: &mut Vec<AccessLink>, spec: &FlowSpec) -> u32 {
+    let Some(bps) = spec.access_bps else { return 0 };
+    links.push(AccessLink::new(Rate::from_bps(bps), Duration::from_secs(spec.pad_s)));
+    links.len() as u32 - 1
 }
 
 /// Returns each item once, in order of first appearance.

@@ -14,6 +14,8 @@ pub(super) enum Event {
     Reordered(u32),
     /// The head of a delay line arrives at its end.
     DelayLine(u32),
+    /// The head of an access link arrives at its router.
+    Access(u32),
     /// A sender's timer.
     Sender(u32),
     /// A receiver's timer.

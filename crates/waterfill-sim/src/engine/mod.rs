@@ -1,8 +1,8 @@
 //! The simulation: links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
-//! sources), `sample`, `summary`. The heap holds at most one entry per link direction, delay line, flow timer and
-//! traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of order. Entries
+//! sources), `sample`, `summary`. The heap holds at most one entry per link direction, delay line, access
+//! link, flow timer and traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of order. Entries
 //! of one time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and
 //! arenas grow to what the network holds and keep that size.
 
@@ -11,6 +11,7 @@ use std::collections::BinaryHeap;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::{Network, Series};
 
+use crate::access::AccessLink;
 use crate::delay_line::DelayLine;
 use crate::flow::Flow;
 use crate::link::Link;
@@ -40,6 +41,7 @@ pub struct Simulation {
     order: u64,
     links: Vec<Link>,
     delay_lines: Vec<DelayLine>,
+    access_links: Vec<AccessLink>,
     flows: Vec<Flow>,
     traffic: Vec<Traffic>,
     sacks: Sacks,
@@ -93,6 +95,7 @@ impl Simulation {
             link_readings: vec![Reading::default(); links.len()],
             links,
             delay_lines: Vec::new(),
+            access_links: Vec::new(),
             flows: Vec::new(),
             traffic: Vec::new(),
             sacks: Sacks::default(),
@@ -146,10 +149,11 @@ impl Simulation {
     pub fn ledger(&self) -> Ledger {
         let links = self.links.iter().map(Link::packets);
         let lines = self.delay_lines.iter().map(DelayLine::packets);
+        let access = self.access_links.iter().map(AccessLink::packets);
         let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
         Ledger {
             dropped: self.ledger.dropped + discarded as u64,
-            in_transit: links.chain(lines).sum::<usize>() as u64,
+            in_transit: links.chain(lines).chain(access).sum::<usize>() as u64,
             ..self.ledger
         }
     }
@@ -174,6 +178,7 @@ impl Simulation {
         let hosts: usize = self.flows.iter().map(|f| f.sender.heap_bytes()).sum();
         let links: usize = self.links.iter().map(Link::heap_bytes).sum();
         let lines: usize = self.delay_lines.iter().map(DelayLine::heap_bytes).sum();
-        (flows + hosts, links + lines)
+        let access: usize = self.access_links.iter().map(AccessLink::heap_bytes).sum();
+        (flows + hosts, links + lines + access)
     }
 }

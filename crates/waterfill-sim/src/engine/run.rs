@@ -6,7 +6,7 @@ use waterfill_laws::units::{Duration, Instant};
 
 use super::Simulation;
 use super::event::{Event, Timed, replace_top};
-use crate::flow::Owner;
+use crate::flow::{Entry, Owner};
 use crate::link::Enqueued;
 use crate::packet::{Flags, Packet, Role};
 
@@ -61,6 +61,12 @@ impl Simulation {
                     let packet = line.deliver();
                     replace_top(top, event, line.head());
                     self.leave_delay_line(packet);
+                }
+                Event::Access(a) => {
+                    let access = &mut self.access_links[a as usize];
+                    let packet = access.deliver();
+                    replace_top(top, event, access.head());
+                    self.leave_access(packet);
                 }
                 Event::Sender(f) => {
                     PeekMut::pop(top);
@@ -174,9 +180,9 @@ impl Simulation {
             },
             Role::SynAck | Role::Ack => {
                 let route = &self.flows[packet.flow as usize].route;
-                match (route.reverse.get(hop), route.pad) {
+                match (route.reverse.get(hop), route.back) {
                     (Some(&l), _) => self.enqueue(l, packet),
-                    (None, Some((_, back))) => self.enqueue_delay_line(back, packet),
+                    (None, Some(back)) => self.enqueue_delay_line(back, packet),
                     (None, None) => self.receive_ack(&packet),
                 }
             }
@@ -214,6 +220,23 @@ impl Simulation {
                 self.enqueue(first, packet);
             }
         }
+    }
+
+    /// Hands a packet to its host's access link.
+    pub(super) fn enqueue_access(&mut self, a: u32, packet: Packet) {
+        let order = self.next_order();
+        if let Some(time) = self.access_links[a as usize].enqueue(self.now, packet, order) {
+            self.heap.push(Timed { time, order, event: Event::Access(a) });
+        }
+    }
+
+    /// Hands a packet from an access link to its first link.
+    fn leave_access(&mut self, packet: Packet) {
+        let first = match packet.role {
+            Role::Traffic => self.traffic[packet.flow as usize].path[0],
+            Role::Syn | Role::Data | Role::SynAck | Role::Ack => self.flows[packet.flow as usize].route.forward[0],
+        };
+        self.enqueue(first, packet);
     }
 
     // ------------------------------------------------------------------ hosts
@@ -274,12 +297,17 @@ impl Simulation {
     pub(super) fn transmit(&mut self, f: u32) {
         while let Some(packet) = self.flows[f as usize].sender.poll_transmit(self.now) {
             self.ledger.sent += 1;
-            let route = &self.flows[f as usize].route;
-            if let Some((out, _)) = route.pad {
-                self.enqueue_delay_line(out, packet);
-            } else {
-                let first = route.forward[0];
-                self.enqueue(first, packet);
+            let flow = &self.flows[f as usize];
+            match flow.route.entry {
+                Entry::Ideal => {
+                    let first = flow.route.forward[0];
+                    self.enqueue(first, packet);
+                }
+                Entry::DelayLine(out) => self.enqueue_delay_line(out, packet),
+                Entry::Access => {
+                    let access = flow.access;
+                    self.enqueue_access(access, packet);
+                }
             }
         }
         self.schedule_sender(f);
