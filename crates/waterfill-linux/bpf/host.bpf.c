@@ -103,6 +103,8 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.window_packets = tp->snd_cwnd;
 	record.echoes = c->echoes;
 	record.timeouts = c->timeouts;
+	record.ca_initialized = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized);
+	record.controls_without_init = c->controls_without_init;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
 	return 0;
 }

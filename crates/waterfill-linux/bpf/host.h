@@ -33,6 +33,7 @@ enum host_flag {
 	HOST_ECHO_TURN = 1 << 7,    /* the next option is an echo, where forward value and echo share 8 bytes */
 	HOST_WAS_PRICED = 1 << 8,   /* the law has applied at least one price */
 	HOST_LAW_SELECTED = 1 << 9, /* TCP has run our law at some time */
+	HOST_INIT_UNSEEN = 1 << 10, /* TCP has run our law, although HOST_LAW_ACTIVE was not set */
 };
 
 /* Why a connection uses the fallback. The daemon has the texts. */
@@ -45,6 +46,18 @@ enum host_reason {
 	HOST_NO_ECHO,	       /* no echo for several rounds */
 	HOST_STANDING_QUEUE,   /* the queue does not drain while the price does not rise */
 	HOST_HEAVY_LOSS,       /* heavy loss while the price does not rise */
+	HOST_REASONS,	       /* how many there are */
+};
+
+/* Counts of all connections since the maps were created. */
+struct host_counters {
+	__u64 started;		    /* connections that our law began to control */
+	__u64 priced;		    /* of these, those that got a price */
+	__u64 control_without_init; /* cong_control() ran although no init() had set HOST_LAW_ACTIVE */
+	__u64 init_unrecorded;	    /* of these, those for which the kernel had run an init() */
+	__u64 without_state;	    /* init() or cong_control() ran for a socket without our state */
+	__u64 no_memory;	    /* the kernel had no memory for our state */
+	__u64 fallbacks[HOST_REASONS];
 };
 
 /* One RTT by the clock in which something was delivered. By sequence numbers, it would last as long as a recovery. */
@@ -82,7 +95,8 @@ struct host_connection {
 	__u32 option_type;    /* of the packet being built: enum waterfill_option_type, or 0 */
 	__u32 echoes;	      /* received since the law started */
 	__u32 timeouts;
-	__u32 syn_retries; /* TCP_SYNCNT as we set it; 0: not set */
+	__u32 syn_retries;	     /* TCP_SYNCNT as we set it; 0: not set */
+	__u32 controls_without_init; /* runs of cong_control() with HOST_LAW_ACTIVE not set */
 };
 
 /* A connection as the daemon reads it, without padding. Addresses are IPv6, or IPv4-mapped. */
@@ -103,7 +117,9 @@ struct host_record {
 	__u32 window_packets; /* TCP's snd_cwnd */
 	__u32 echoes;
 	__u32 timeouts;
-	__u32 state; /* TCP's */
+	__u32 state;	      /* TCP's */
+	__u32 ca_initialized; /* TCP's icsk_ca_initialized */
+	__u32 controls_without_init;
 	__u16 local_port;
 	__u16 remote_port;
 };
@@ -121,6 +137,6 @@ struct host_backoff {
 	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct host_record) == 2 * 16 + 4 * 8 + 11 * 4 + 2 * 2, "host_record has padding");
+_Static_assert(sizeof(struct host_record) == 2 * 16 + 4 * 8 + 13 * 4 + 2 * 2, "host_record has padding");
 
 #endif

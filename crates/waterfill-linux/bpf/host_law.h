@@ -116,6 +116,7 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	maxnet_host_init(&c->host);
 	c->reason = HOST_NO_REASON;
 	c->flags |= HOST_LAW_STARTED;
+	HOST_COUNT(started);
 	if (c->flags & HOST_ECHO_PENDING) {
 		c->flags &= ~HOST_ECHO_PENDING;
 		maxnet_ack(&p->law, &c->source, tp->tcp_mstamp, maxnet_host_tau(&c->source, host_base_rtt(tp)),
@@ -206,8 +207,10 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 		host_get_destination(&destination, tp, c->netns);
 		bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
 	}
-	if (host_use_kernel_law(tp, p))
+	if (host_use_kernel_law(tp, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
+		host_count_fallback(reason);
+	}
 }
 
 /* Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning.
@@ -347,8 +350,10 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	if (has_echo && c->echo_field & FIXED_CODE_MAX)
 		c->round.rounds_without_echo = 0;
 	maxnet_host_echo(&p->law, &c->source, tp->tcp_mstamp, host_base_rtt(tp), has_echo, c->echo_field);
-	if (c->source.has_price)
+	if (c->source.has_price && !(c->flags & HOST_WAS_PRICED)) {
 		c->flags |= HOST_WAS_PRICED;
+		HOST_COUNT(priced);
+	}
 
 	if (rtt && rtt < c->round.rtt)
 		c->round.rtt = rtt;
@@ -388,6 +393,7 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 	if (!p)
 		return;
 	if (!c) { /* in another cgroup or namespace, or older than the programs */
+		HOST_COUNT(without_state);
 		host_use_kernel_law(sk, p);
 		return;
 	}
@@ -417,6 +423,16 @@ void BPF_PROG(waterfill_law_release, struct sock *sk)
 	c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED | HOST_PACED);
 }
 
+/* Counts a run of cong_control() without an init() before it that our state knows of. */
+static __always_inline void host_init_unseen(const struct tcp_sock *tp, struct host_connection *c)
+{
+	c->flags |= HOST_INIT_UNSEEN;
+	c->controls_without_init++;
+	HOST_COUNT(control_without_init);
+	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized))
+		HOST_COUNT(init_unrecorded);
+}
+
 /* Kernels before 6.10 pass (sk, rs), later ones (sk, ack, flag, rs): only the common first argument is used. */
 SEC("struct_ops")
 void BPF_PROG(waterfill_law_control, struct sock *sk)
@@ -427,15 +443,15 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 	if (!p)
 		return;
 	if (!c) { /* the programs were replaced by a version with another state */
+		HOST_COUNT(without_state);
 		host_use_kernel_law(sk, p);
 		return;
 	}
 	if (!(c->flags & HOST_ESTABLISHED))
 		return; /* the SYN-ACK, before init() */
-	/*
-	 * init() sets these too. In about 1 of 100 connections they were lost, for an unknown reason, and data did not
-	 * request a price.
-	 */
+	/* init() sets these. That they can be missing here was seen once, and is counted. */
+	if (!(c->flags & HOST_LAW_ACTIVE))
+		host_init_unseen(tcp_sk(sk), c);
 	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 	if (!(c->flags & HOST_LAW_STARTED))
 		host_init_source(p, tcp_sk(sk), c);

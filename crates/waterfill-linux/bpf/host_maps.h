@@ -30,6 +30,13 @@ struct {
 	__type(value, struct host_backoff);
 } places SEC(".maps");
 
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, __u32);
+	__type(value, struct host_counters);
+} counters SEC(".maps");
+
 /* Cookies of the network namespaces whose connections use the option; all do unless `filter_netns` is set. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
@@ -45,6 +52,27 @@ static __always_inline const struct host_params *host_parameters(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&parameters, &zero);
+}
+
+static __always_inline struct host_counters *host_counters(void)
+{
+	__u32 zero = 0;
+
+	return bpf_map_lookup_elem(&counters, &zero);
+}
+
+/* Adds one to a counter of `struct host_counters`. Several CPUs may count at once. */
+#define HOST_COUNT(counter)                                            \
+	do {                                                           \
+		struct host_counters *all = host_counters();           \
+		if (all)                                               \
+			__sync_fetch_and_add(&all->counter, 1);        \
+	} while (0)
+
+static __always_inline void host_count_fallback(__u32 reason)
+{
+	if (reason < HOST_REASONS)
+		HOST_COUNT(fallbacks[reason]);
 }
 
 #endif

@@ -203,6 +203,8 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c)
+		HOST_COUNT(no_memory);
 	if (!c || !tp)
 		return;
 	own_retries = c->syn_retries;
@@ -399,6 +401,8 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
 	c = bpf_sk_storage_get(&connections, sk, 0, active ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c && !active)
+		HOST_COUNT(no_memory);
 	if (!c || !tp)
 		return;
 	c->flags |= HOST_ESTABLISHED;
@@ -420,8 +424,10 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 		host_update_backoff(tp, c, true);
 	}
 	host_disable_callbacks(ops);
-	if (c->flags & HOST_LAW_ACTIVE && host_use_kernel_law(ops, p))
+	if (c->flags & HOST_LAW_ACTIVE && host_use_kernel_law(ops, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
+		host_count_fallback(c->reason);
+	}
 }
 
 static __always_inline void host_parse_packet_option(struct bpf_sock_ops *ops, const struct host_params *p)

@@ -40,6 +40,7 @@ struct inet_connection_sock {
 	struct inet_sock icsk_inet;
 	__u32 icsk_rto; /* jiffies */
 	__u8 icsk_ca_state : 5;
+	__u8 icsk_ca_initialized : 1; /* from the congestion control's init() to its release() */
 	__u16 icsk_ext_hdr_len; /* of IP's options or IPv6's extension headers */
 };
 

@@ -213,6 +213,19 @@ fn a_price_sets_the_rate_in_both_directions_over_ipv4_and_ipv6() {
     assert_priced(&flow);
     let echoed = number(&back.expect("b is in the cgroup"), "echoed_price_s");
     assert!((echoed - number(&flow, "price_s")).abs() < 1e-5, "b echoes {echoed}");
+
+    assert_eq!((&flow["state"], &flow["ca_initialized"]), (&"established".into(), &true.into()), "{flow}");
+    let flags: Vec<&str> = flow["flags"].as_array().unwrap().iter().filter_map(Value::as_str).collect();
+    for flag in ["option sent", "negotiated", "established", "law active", "law started", "was priced"] {
+        assert!(flags.contains(&flag), "{flag}: {flow}");
+    }
+    assert!(!flags.contains(&"init unseen"), "{flow}");
+    let counters = &daemon.status()["counters"];
+    // Three connections with two ends each, of which the last one sends no data.
+    assert_eq!((number(counters, "started"), number(counters, "priced")), (6.0, 5.0), "{counters}");
+    for fault in ["control_without_init", "init_unrecorded", "no_memory"] {
+        assert_eq!(number(counters, fault), 0.0, "{counters}");
+    }
 }
 
 #[test]
@@ -249,6 +262,10 @@ fn connections_on_paths_without_a_price_fall_back() {
     falls_back("drop_syn", true, "a SYN with the option got no answer");
     falls_back("drop_syn", true, "a SYN with the option got no answer");
     falls_back("drop_syn", true, "earlier connections to this address lost the option");
+    let fallbacks = &daemon.status()["counters"]["fallbacks"];
+    assert_eq!(number(fallbacks, "a SYN with the option got no answer"), 2.0, "{fallbacks}");
+    assert_eq!(number(fallbacks, "earlier connections to this address lost the option"), 1.0, "{fallbacks}");
+    assert_eq!(number(fallbacks, "no echo arrives"), 0.0, "{fallbacks}");
 }
 
 #[test]

@@ -8,10 +8,11 @@ use std::ptr;
 use std::slice;
 
 pub(super) use super::skeleton::interface::types::{
-    host_flag as HostFlag, host_params as HostParams, host_reason as HostReason, host_record as HostRecord,
-    maxnet_mode as Mode, maxnet_params as LawParams, waterfill_attachment as Attachment, waterfill_command as Command,
-    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout, waterfill_link as Link,
-    waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
+    host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_reason as HostReason,
+    host_record as HostRecord, maxnet_mode as Mode, maxnet_params as LawParams, waterfill_attachment as Attachment,
+    waterfill_command as Command, waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
+    waterfill_link as Link, waterfill_option_kind as OptionKind, waterfill_request as Request,
+    waterfill_result as CommandResult,
 };
 
 /// A C structure that crosses to the kernel as bytes.
@@ -49,6 +50,8 @@ unsafe impl Bytes for Request {}
 unsafe impl Bytes for HostParams {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostRecord {}
+// SAFETY: integers of one size.
+unsafe impl Bytes for HostCounters {}
 
 /// Copies a name into a C string of fixed size, truncated before its final zero.
 pub(super) fn write_name(into: &mut [i8], name: &str) {

@@ -13,6 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
+use super::host::CounterStatus;
 use super::http::{Request, Response};
 use super::pins::Role;
 use super::router::LinkStatus;
@@ -54,6 +55,12 @@ struct ModeLabel {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RoleLabel {
     role: &'static str,
+}
+
+/// Why connections fell back.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FallbackLabel {
+    reason: &'static str,
 }
 
 /// Which quantile of a distribution.
@@ -141,6 +148,9 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
         count.get_or_create(&mode).inc();
         rate.get_or_create(&mode).inc_by(flow.rate_bps as f64 / 8.0);
     }
+    if let Some(counters) = &now.counters {
+        register_counters(registry, counters);
+    }
     registry.register("flows", "Connections that use MaxNet", count);
     let unit = Unit::Other("bytes_per_second".into());
     registry.register_with_unit("flows_rate", "Sum of the connections' rates, bytes per second", unit, rate);
@@ -155,6 +165,35 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
         }
     }
     registry.register_with_unit("flows_price", "Path prices of the present connections", Unit::Seconds, price);
+}
+
+fn register_counters(registry: &mut Registry, counters: &CounterStatus) {
+    let plain: [(&str, &str, u64); 6] = [
+        ("flows_started", "Connections that the law began to control", counters.started),
+        ("flows_priced", "Connections that got a price", counters.priced),
+        (
+            "flows_control_without_init",
+            "Runs of the law's cong_control without a recorded init: a fault",
+            counters.control_without_init,
+        ),
+        (
+            "flows_init_unrecorded",
+            "Runs of the law's cong_control after an init that was not recorded: a fault",
+            counters.init_unrecorded,
+        ),
+        ("flows_without_state", "Runs of the law for sockets that have no state", counters.without_state),
+        ("flows_no_memory", "Connections for whose state the kernel had no memory", counters.no_memory),
+    ];
+    for (name, help, value) in plain {
+        let counter = Counter::<u64>::default();
+        counter.inc_by(value);
+        registry.register(name, help, counter);
+    }
+    let fallbacks = Family::<FallbackLabel, Counter>::default();
+    for (reason, n) in &counters.fallbacks {
+        fallbacks.get_or_create(&FallbackLabel { reason }).inc_by(*n);
+    }
+    registry.register("flows_fallbacks", "Connections that fell back, by reason", fallbacks);
 }
 
 /// Converts OpenMetrics text to Prometheus' older format, in which a counter's family has the name of its samples.
@@ -238,6 +277,31 @@ waterfill_link_packets_total{device=\"a\"} 3
             "waterfill_flows_price_seconds{at=\"least\"} 0.0",
             "waterfill_flows_price_seconds{at=\"median\"} 1.0",
             "waterfill_flows_price_seconds{at=\"most\"} 2.0",
+        ] {
+            assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn connections_that_have_ended_stay_in_the_counters() {
+        let counters = CounterStatus {
+            started: 9,
+            priced: 8,
+            control_without_init: 2,
+            init_unrecorded: 1,
+            without_state: 3,
+            no_memory: 4,
+            fallbacks: [("no echo arrives", 5)].into(),
+        };
+        let text = text(&Snapshot { counters: Some(counters), ..Snapshot::of(Role::Host) });
+        for line in [
+            "waterfill_flows_started_total 9",
+            "waterfill_flows_priced_total 8",
+            "waterfill_flows_control_without_init_total 2",
+            "waterfill_flows_init_unrecorded_total 1",
+            "waterfill_flows_without_state_total 3",
+            "waterfill_flows_no_memory_total 4",
+            "waterfill_flows_fallbacks_total{reason=\"no echo arrives\"} 5",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
         }

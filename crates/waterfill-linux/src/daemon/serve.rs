@@ -43,7 +43,9 @@ enum Loaded {
 impl Loaded {
     fn snapshot(&self) -> Result<Snapshot> {
         Ok(match self {
-            Self::Host(host) => Snapshot { flows: host.flows()?, ..Snapshot::of(Role::Host) },
+            Self::Host(host) => {
+                Snapshot { flows: host.flows()?, counters: Some(host.counters()?), ..Snapshot::of(Role::Host) }
+            }
             Self::Router(router) => Snapshot { links: router.links()?, ..Snapshot::of(Role::Router) },
         })
     }

@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::host::{self, FlowStatus};
+use super::host::{self, CounterStatus, FlowStatus};
 use super::pins::{Pins, Role};
 use super::router::{self, LinkStatus};
 
@@ -14,6 +14,9 @@ pub(super) struct Snapshot {
     pub(super) roles: Vec<&'static str>,
     pub(super) links: Vec<LinkStatus>,
     pub(super) flows: Vec<FlowStatus>,
+    /// Counts of all connections, also those that have ended; `None` without the host role.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) counters: Option<CounterStatus>,
 }
 
 impl Snapshot {
@@ -34,6 +37,7 @@ impl Snapshot {
             if let Some(flows) = host::pinned_flows(pins)? {
                 out.roles.push(Role::Host.name());
                 out.flows = flows;
+                out.counters = host::pinned_counters(pins)?;
             }
         }
         Ok(out)

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::cli::StatusCommand;
-use super::host::FlowStatus;
+use super::host::{CounterStatus, FlowStatus};
 use super::pins::{Pins, Role};
 use super::privileges;
 use super::quantity::{show_rate, show_time, show_volume};
@@ -68,6 +68,9 @@ fn tables(snapshot: &Snapshot, pins: &Pins) -> String {
             out.push('\n');
         }
         out.push_str(&flow_table(&snapshot.flows));
+        if let Some(counters) = &snapshot.counters {
+            out.push_str(&counter_lines(counters));
+        }
     }
     out
 }
@@ -114,12 +117,33 @@ fn flow_table(flows: &[FlowStatus]) -> String {
             show_volume(flow.window_bytes),
             microseconds(flow.rtt_us),
             microseconds(flow.base_rtt_us),
+            flow.state.into(),
+            if flow.ca_initialized { "yes" } else { "no" }.into(),
+            format!("{:#05x}", flow.flag_bits),
         ]
     };
-    let head = ["local", "remote", "mode", "price", "xi", "rate", "window", "RTT", "base RTT"];
-    let head =
-        head.map(|name| (name, if matches!(name, "local" | "remote" | "mode") { Align::Left } else { Align::Right }));
+    let head = ["local", "remote", "mode", "price", "xi", "rate", "window", "RTT", "base RTT", "TCP", "init", "flags"];
+    let head = head.map(|name| {
+        (name, if matches!(name, "local" | "remote" | "mode" | "TCP" | "init") { Align::Left } else { Align::Right })
+    });
     table(head, &flows.iter().map(row).collect::<Vec<_>>())
+}
+
+/// The counts of all connections; faults only where there are any.
+fn counter_lines(counters: &CounterStatus) -> String {
+    let mut out = format!("{} connections started, {} priced", counters.started, counters.priced);
+    for (reason, n) in counters.fallbacks.iter().filter(|(_, n)| **n > 0) {
+        let _ = write!(out, ", {n} fell back: {reason}");
+    }
+    out.push('\n');
+    if counters.control_without_init > 0 {
+        let (all, after_init) = (counters.control_without_init, counters.init_unrecorded);
+        let _ = writeln!(out, "fault: control without init: {all}, after an init that was not recorded: {after_init}");
+    }
+    if counters.no_memory > 0 {
+        let _ = writeln!(out, "fault: no memory for a connection's state: {}", counters.no_memory);
+    }
+    out
 }
 
 fn percent(fraction: f64) -> String {
@@ -154,9 +178,21 @@ mod tests {
             mode: "fallen back".into(),
             fallback_reason: Some("no echo arrives".into()),
             rtt_us: 28_500,
+            state: "close-wait",
+            flag_bits: 0x21e,
+            ca_initialized: true,
             ..FlowStatus::default()
         };
-        let both = Snapshot { roles: vec!["router", "host"], links: vec![link], flows: vec![flow] };
+        let counters = CounterStatus {
+            started: 3,
+            priced: 2,
+            control_without_init: 4,
+            init_unrecorded: 1,
+            fallbacks: [("no echo arrives", 1), ("no router on the path writes a price", 0)].into(),
+            ..CounterStatus::default()
+        };
+        let roles = vec!["router", "host"];
+        let both = Snapshot { roles, links: vec![link], flows: vec![flow], counters: Some(counters) };
         let text = tables(&both, &Pins::none());
         for part in [
             "1 Gbit/s",
@@ -167,10 +203,15 @@ mod tests {
             "10.0.0.1:80",
             "fallen back (no echo arrives)",
             "28.5 ms",
+            "close-wait  yes   0x21e",
+            "3 connections started, 2 priced, 1 fell back: no echo arrives\n",
+            "control without init: 4, after an init that was not recorded: 1\n",
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }
-        assert!(!text.contains("0 fragment"), "{text}");
+        for absent in ["0 fragment", "0 fell back", "no memory"] {
+            assert!(!text.contains(absent), "{text}");
+        }
     }
 
     #[test]

@@ -19,13 +19,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result};
 use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Iter, Link, MapCore as _, MapFlags, MapHandle, OpenMapMut};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, OpenMapMut};
 
-use super::interface::{Bytes as _, HostParams, LawParams, OptionKind, write_name};
+use super::interface::{Bytes as _, HostCounters, HostParams, LawParams, OptionKind, write_name};
 use super::pins::Pins;
 use super::skeleton::host::{HostSkel, HostSkelBuilder};
 
-pub(super) use status::FlowStatus;
+pub(super) use status::{CounterStatus, FlowStatus};
 
 /// The option's kind on the wire (`bpf/wire.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,13 +66,14 @@ const OPTIONS: &str = "host/options";
 const FLOWS: &str = "host/flows";
 const PARAMETERS: &str = "host/parameters";
 const CONNECTIONS: &str = "host/connections";
+const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
 
 /// The loaded programs.
 pub(super) struct Host {
     /// Owns what is not pinned.
-    _skeleton: Box<HostSkel<'static>>,
+    skeleton: Box<HostSkel<'static>>,
     _law: Link,
     _options: Link,
     flows: Link,
@@ -101,6 +102,7 @@ impl Host {
         }
         reuse_or_pin(pins, PARAMETERS, &mut open.maps.parameters)?;
         reuse_or_pin(pins, CONNECTIONS, &mut open.maps.connections)?;
+        reuse_or_pin(pins, COUNTERS, &mut open.maps.counters)?;
         reuse_or_pin(pins, PLACES, &mut open.maps.places)?;
         reuse_or_pin(pins, NAMESPACES, &mut open.maps.namespaces)?;
         let mut skeleton = Box::new(open.load().context("the kernel refused the host programs")?);
@@ -116,7 +118,7 @@ impl Host {
         let options_link = attach_options(pins, &options.cgroup, &skeleton)?;
         let law = attach_law(pins, &options.name, &mut skeleton, linked)?;
         let flows = attach_flows(pins, &skeleton)?;
-        Ok(Self { _skeleton: skeleton, _law: law, _options: options_link, flows })
+        Ok(Self { skeleton, _law: law, _options: options_link, flows })
     }
 
     /// Lists the connections that use MaxNet.
@@ -124,6 +126,11 @@ impl Host {
         let mut bytes = Vec::new();
         Iter::new(&self.flows)?.read_to_end(&mut bytes).context("cannot list connections")?;
         status::parse_records(&bytes)
+    }
+
+    /// Reads the counts of all connections.
+    pub(super) fn counters(&self) -> Result<CounterStatus> {
+        counters(&self.skeleton.maps.counters)
     }
 }
 
@@ -137,9 +144,22 @@ pub(super) fn pinned_flows(pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
     status::parse_records(&bytes).map(Some)
 }
 
+/// Reads the counts of a pinned host's connections; `None` if nothing is pinned.
+pub(super) fn pinned_counters(pins: &Pins) -> Result<Option<CounterStatus>> {
+    let Some(path) = pins.path(COUNTERS).filter(|path| path.exists()) else { return Ok(None) };
+    let map = MapHandle::from_pinned_path(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    counters(&map).map(Some)
+}
+
+fn counters(map: &impl MapCore) -> Result<CounterStatus> {
+    let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.context("no counters")?;
+    let counters = HostCounters::from_prefix(&bytes).context("the counters are from another version of waterfilld")?;
+    Ok(CounterStatus::new(&counters))
+}
+
 /// Removes the programs from the kernel, with their pins. The caller removes the folder of pins.
 pub(super) fn unload(pins: &Pins) -> Result<()> {
-    for name in [LAW, OPTIONS, FLOWS, PARAMETERS, CONNECTIONS, PLACES, NAMESPACES] {
+    for name in [LAW, OPTIONS, FLOWS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES] {
         let Some(path) = pins.path(name).filter(|path| path.exists()) else { continue };
         remove(name, &path)?;
     }

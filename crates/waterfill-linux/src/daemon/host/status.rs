@@ -1,11 +1,12 @@
 //! Connections as the kernel program lists them.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::daemon::interface::{Bytes as _, HostFlag, HostReason, HostRecord, Mode};
+use crate::daemon::interface::{Bytes as _, HostCounters, HostFlag, HostReason, HostRecord, Mode};
 
 /// The state of a connection.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -26,7 +27,85 @@ pub(crate) struct FlowStatus {
     pub(crate) echoed_price_s: f64,
     pub(crate) echoes: u32,
     pub(crate) timeouts: u32,
+    /// TCP's state, as in `ss`.
+    pub(crate) state: &'static str,
+    /// The flags of the connection's state (`enum host_flag`) that are set.
+    pub(crate) flags: Vec<&'static str>,
+    /// The same as bits, for the table.
+    #[serde(skip)]
+    pub(crate) flag_bits: u32,
+    /// TCP's `icsk_ca_initialized`: whether the present congestion control's `init()` has run.
+    pub(crate) ca_initialized: bool,
+    /// Runs of `cong_control()` although no `init()` had been recorded: a fault.
+    pub(crate) controls_without_init: u32,
 }
+
+/// Counts of all connections since the programs' maps were created.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct CounterStatus {
+    /// Connections that the law began to control.
+    pub(crate) started: u64,
+    /// Of these, those that got a price.
+    pub(crate) priced: u64,
+    /// Runs of `cong_control()` although no `init()` had been recorded.
+    pub(crate) control_without_init: u64,
+    /// Of these, those for which the kernel had run an `init()`.
+    pub(crate) init_unrecorded: u64,
+    /// Runs of the law for a socket without state: in another namespace or cgroup, or older than the programs.
+    pub(crate) without_state: u64,
+    /// Connections for whose state the kernel had no memory.
+    pub(crate) no_memory: u64,
+    /// Connections that fell back, by reason.
+    pub(crate) fallbacks: BTreeMap<&'static str, u64>,
+}
+
+impl CounterStatus {
+    pub(super) fn new(counters: &HostCounters) -> Self {
+        let named = |(n, count): (usize, &u64)| Some((reason(HostReason(u32::try_from(n).ok()?))?, *count));
+        Self {
+            started: counters.started,
+            priced: counters.priced,
+            control_without_init: counters.control_without_init,
+            init_unrecorded: counters.init_unrecorded,
+            without_state: counters.without_state,
+            no_memory: counters.no_memory,
+            fallbacks: counters.fallbacks.iter().enumerate().filter_map(named).collect(),
+        }
+    }
+}
+
+/// Names of the flags, in the order of their bits.
+const FLAGS: [(HostFlag, &str); 11] = [
+    (HostFlag::HOST_OPTION_SENT, "option sent"),
+    (HostFlag::HOST_NEGOTIATED, "negotiated"),
+    (HostFlag::HOST_ESTABLISHED, "established"),
+    (HostFlag::HOST_LAW_ACTIVE, "law active"),
+    (HostFlag::HOST_LAW_STARTED, "law started"),
+    (HostFlag::HOST_PACED, "paced"),
+    (HostFlag::HOST_ECHO_PENDING, "echo pending"),
+    (HostFlag::HOST_ECHO_TURN, "echo turn"),
+    (HostFlag::HOST_WAS_PRICED, "was priced"),
+    (HostFlag::HOST_LAW_SELECTED, "law selected"),
+    (HostFlag::HOST_INIT_UNSEEN, "init unseen"),
+];
+
+/// TCP's states by their numbers (include/net/tcp_states.h).
+const STATES: [&str; 14] = [
+    "unknown",
+    "established",
+    "syn-sent",
+    "syn-received",
+    "fin-wait-1",
+    "fin-wait-2",
+    "time-wait",
+    "closed",
+    "close-wait",
+    "last-ack",
+    "listening",
+    "closing",
+    "new-syn-received",
+    "bound",
+];
 
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
 pub(super) fn parse_records(bytes: &[u8]) -> Result<Vec<FlowStatus>> {
@@ -71,6 +150,11 @@ fn status(record: &HostRecord) -> Option<FlowStatus> {
         echoed_price_s: record.echoed_price as f64 / 2_f64.powi(58),
         echoes: record.echoes,
         timeouts: record.timeouts,
+        state: usize::try_from(record.state).ok().and_then(|n| STATES.get(n)).copied().unwrap_or(STATES[0]),
+        flags: FLAGS.iter().filter(|(flag, _)| has(*flag)).map(|(_, name)| *name).collect(),
+        flag_bits: record.flags.0,
+        ca_initialized: record.ca_initialized != 0,
+        controls_without_init: record.controls_without_init,
     })
 }
 
@@ -117,6 +201,9 @@ mod tests {
             window_packets: 9,
             echoes: 10,
             timeouts: 11,
+            state: 8,
+            ca_initialized: 1,
+            controls_without_init: 12,
             ..HostRecord::default()
         }
     }
@@ -136,6 +223,36 @@ mod tests {
         assert_eq!((flow.rate_bps, flow.window_bytes, flow.rtt_us, flow.base_rtt_us), (5, 6, 7, 8));
         assert_eq!((flow.window_packets, flow.echoes, flow.timeouts), (9, 10, 11));
         assert_eq!(flow.fallback_reason, None);
+        assert_eq!((flow.state, flow.ca_initialized, flow.controls_without_init), ("close-wait", true, 12));
+        assert_eq!(flow.flags, ["law active", "law started", "was priced", "law selected"]);
+    }
+
+    #[test]
+    fn every_bit_of_the_flags_has_a_name() {
+        let all: u32 = FLAGS.iter().map(|(flag, _)| flag.0).sum();
+        assert_eq!(all, (1 << FLAGS.len()) - 1);
+        let [flow] = &parse_records(HostRecord { flags: HostFlag(all), ..record(&[]) }.as_bytes()).unwrap()[..] else {
+            panic!("one record")
+        };
+        assert_eq!(flow.flags.len(), FLAGS.len());
+    }
+
+    #[test]
+    fn every_reason_has_its_counter() {
+        let mut counters = HostCounters { started: 1, priced: 2, control_without_init: 3, ..Default::default() };
+        (counters.init_unrecorded, counters.without_state, counters.no_memory) = (4, 5, 6);
+        for (n, count) in counters.fallbacks.iter_mut().enumerate() {
+            *count = 10 * n as u64;
+        }
+        let found = CounterStatus::new(&counters);
+        assert_eq!((found.started, found.priced, found.control_without_init), (1, 2, 3));
+        assert_eq!((found.init_unrecorded, found.without_state, found.no_memory), (4, 5, 6));
+        // All but "no reason" have a text, and each text its own count.
+        assert_eq!(found.fallbacks.len(), counters.fallbacks.len() - 1);
+        assert_eq!(
+            found.fallbacks[reason(HostReason::HOST_NO_ECHO).unwrap()],
+            10 * u64::from(HostReason::HOST_NO_ECHO.0)
+        );
     }
 
     #[test]
