@@ -7,13 +7,22 @@ use std::hint::black_box;
 use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
-use waterfill_network::{CohabitSpec, ControllerSpec, EstimatorSpec};
+use waterfill_network::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, Trials};
 use waterfill_sim::ModuleBench;
 
 const FLOWS: [u32; 5] = [10, 100, 1_000, 10_000, 100_000];
 
 fn spec(controller: ControllerSpec, estimator: EstimatorSpec, inspect: f64) -> CohabitSpec {
-    CohabitSpec { controller, estimator, inspect, interval_s: 0.02, explicit_weight: 1.0, ecn: true }
+    CohabitSpec {
+        controller,
+        estimator,
+        inspect,
+        interval_s: 0.02,
+        interval_of_law: false,
+        count_drops: CountDrops::Never,
+        explicit_weight: 1.0,
+        ecn: true,
+    }
 }
 
 fn improved() -> ControllerSpec {
@@ -21,11 +30,11 @@ fn improved() -> ControllerSpec {
 }
 
 fn sred(size: u32, replace: f64) -> EstimatorSpec {
-    EstimatorSpec::Sred { size, replace, shared: false }
+    EstimatorSpec::Sred { size, replace, delta: replace / f64::from(size), shared: false, trials: Trials::Class }
 }
 
 fn nred(levels: u32, bins: u32) -> EstimatorSpec {
-    EstimatorSpec::Nred { levels, bins, period_s: 2.0 }
+    EstimatorSpec::Nred { levels, bins, period_s: 2.0, hash: HashKey::Flow }
 }
 
 /// Measures nanoseconds per packet and bytes of state.

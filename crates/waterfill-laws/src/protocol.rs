@@ -237,6 +237,10 @@ pub trait Router<P: Protocol> {
     }
     /// Called at the time of [`Router::poll_at`], in order with arrivals and departures.
     fn on_timer(&mut self, _link: &LinkView, _now: Instant) {}
+    /// Returns the law's control interval, if it follows the RTTs that packets state.
+    fn interval(&self) -> Option<Duration> {
+        None
+    }
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
 }

@@ -11,7 +11,7 @@ use crate::protocol::{
 };
 #[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
 use crate::protocols::*;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
 macro_rules! registry {
     ($($variant:ident : $protocol:ty,)*) => {
@@ -212,6 +212,11 @@ macro_rules! registry {
             /// See [`Router::on_timer`].
             pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* }
+            }
+            /// See [`Router::interval`].
+            #[must_use]
+            pub fn interval(&self) -> Option<Duration> {
+                match self { $(Self::$variant(r) => Router::<$protocol>::interval(r),)* }
             }
             /// See [`Router::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {

@@ -14,6 +14,10 @@ pub struct CohabitSpec {
     pub inspect: f64,
     /// Length of a control interval.
     pub interval_s: f64,
+    /// Whether the control interval follows that of an explicit law on the link, where one has any.
+    pub interval_of_law: bool,
+    /// Who counts the packets that the module drops as input.
+    pub count_drops: CountDrops,
     /// Weight of an explicit flow; that of a TCP flow is 1.
     pub explicit_weight: f64,
     /// Whether TCP packets that can be marked are marked instead of dropped.
@@ -36,6 +40,8 @@ pub enum ControllerSpec {
         increase: f64,
         /// Fraction γ of the usable capacity above which the module acts.
         threshold: f64,
+        /// How often a factor is applied.
+        update: UpdateSpec,
     },
     /// The improved controller: a factor that follows the error, and a limit on bursts.
     Improved {
@@ -50,6 +56,68 @@ pub enum ControllerSpec {
     },
     /// One queue per class, served in proportion to the classes' shares; nothing is dropped at random.
     Separate,
+}
+
+/// How often the paper's controller applies its factor. Which factor is decided once per control interval.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "snake_case", deny_unknown_fields)]
+pub enum UpdateSpec {
+    /// Once per control interval, at its end.
+    Interval,
+    /// For each packet that arrives.
+    Packet {
+        /// Which packets.
+        packets: PacketClass,
+    },
+    /// Once per period of time.
+    Period {
+        /// Length of a period.
+        period_s: f64,
+    },
+}
+
+/// Packets that a rule counts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum PacketClass {
+    /// All packets, also of traffic without congestion control.
+    All,
+    /// Packets of explicit flows.
+    Explicit,
+    /// Packets of TCP flows.
+    Tcp,
+}
+
+/// Who counts the packets that the module drops as input.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum CountDrops {
+    /// Nobody.
+    Never,
+    /// The module.
+    Module,
+    /// The module and the explicit laws of the link.
+    Router,
+}
+
+/// The packets that a class's hit probability is an average over.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum Trials {
+    /// Those of the class.
+    Class,
+    /// Those of both classes; one of the other class is a miss.
+    All,
+}
+
+/// What a Bloom filter hashes.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub enum HashKey {
+    /// Addresses and ports: each connection counts.
+    Flow,
+    /// Source and destination address: connections between the same two hosts count once.
+    Pair,
 }
 
 /// A counter of active flows.
@@ -67,8 +135,12 @@ pub enum EstimatorSpec {
         size: u32,
         /// Probability that a packet that misses takes the entry's place.
         replace: f64,
+        /// Weight δ of a comparison in the average.
+        delta: f64,
         /// Whether both classes share one table, a possible reading of the paper.
         shared: bool,
+        /// Packets that a class's average is over.
+        trials: Trials,
     },
     /// NRED's Bloom filter.
     Nred {
@@ -78,6 +150,8 @@ pub enum EstimatorSpec {
         bins: u32,
         /// Length of a measurement interval.
         period_s: f64,
+        /// What is hashed.
+        hash: HashKey,
     },
 }
 
@@ -102,11 +176,14 @@ impl CohabitSpec {
         above("explicit_weight", self.explicit_weight)?;
         match self.controller {
             ControllerSpec::Off | ControllerSpec::Separate => {}
-            ControllerSpec::Paper { initial, decrease, increase, threshold } => {
+            ControllerSpec::Paper { initial, decrease, increase, threshold, update } => {
                 share("initial", initial)?;
                 at("decrease", decrease > 0.0 && decrease < 1.0, "a number in (0, 1)", decrease)?;
                 at("increase", increase > 1.0 && increase.is_finite(), "a number above 1", increase)?;
                 share("threshold", threshold)?;
+                if let UpdateSpec::Period { period_s } = update {
+                    time("update", period_s)?;
+                }
             }
             ControllerSpec::Improved { aim, integral, proportional, depth_s } => {
                 share("aim", aim)?;
@@ -120,11 +197,12 @@ impl CohabitSpec {
             |name: &str, n: u32, most: u32| at(name, (1..=most).contains(&n), &format!("1 to {most}"), f64::from(n));
         match self.estimator {
             EstimatorSpec::Exact { period_s } => time("period", period_s),
-            EstimatorSpec::Sred { size, replace, .. } => {
+            EstimatorSpec::Sred { size, replace, delta, .. } => {
                 whole("size", size, MAX_SIZE)?;
-                share("replace", replace)
+                share("replace", replace)?;
+                share("delta", delta)
             }
-            EstimatorSpec::Nred { levels, bins, period_s } => {
+            EstimatorSpec::Nred { levels, bins, period_s, .. } => {
                 whole("levels", levels, MAX_LEVELS)?;
                 whole("bins", bins, MAX_SIZE)?;
                 time("period", period_s)

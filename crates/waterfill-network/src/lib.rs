@@ -21,7 +21,7 @@ pub mod traffic;
 mod validate;
 
 pub use builder::NetworkBuilder;
-pub use cohabit::{CohabitSpec, ControllerSpec, EstimatorSpec};
+pub use cohabit::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, PacketClass, Trials, UpdateSpec};
 pub use distribution::Distribution;
 pub use flow::FlowSpec;
 pub use link::{LinkSpec, ReorderSpec};

@@ -246,6 +246,9 @@ impl Link {
         for (_, router) in &mut self.routers {
             if router.poll_at() <= due {
                 router.on_timer(&self.view, due);
+                if let Some(interval) = router.interval() {
+                    self.queue.notify_interval(interval);
+                }
             }
         }
         self.next_timer = self.routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER);
@@ -296,6 +299,13 @@ impl Link {
     fn screen(&mut self, now: Instant, packet: &mut Packet) -> Option<bool> {
         match self.queue.screen(now, packet) {
             Screening::Drop => {
+                self.meter.count_drops(1);
+                None
+            }
+            Screening::DropVisible => {
+                for (_, router) in &mut self.routers {
+                    router.on_arrival(&self.view, &mut passing(now, packet));
+                }
                 self.meter.count_drops(1);
                 None
             }

@@ -6,7 +6,10 @@ use common::{column, flow, link, network, refusal, run};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_network::summary::Summary;
-use waterfill_network::{CohabitSpec, ControllerSpec, EstimatorSpec, Network, QueueSpec};
+use waterfill_network::{
+    CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, Network, PacketClass, QueueSpec, Trials,
+    UpdateSpec,
+};
 use waterfill_sim::Simulation;
 
 fn exact() -> EstimatorSpec {
@@ -14,15 +17,28 @@ fn exact() -> EstimatorSpec {
 }
 
 fn sred(replace: f64) -> EstimatorSpec {
-    EstimatorSpec::Sred { size: 1000, replace, shared: false }
+    EstimatorSpec::Sred { size: 1000, replace, delta: replace / 1000.0, shared: false, trials: Trials::Class }
+}
+
+fn sred_delta(delta: f64) -> EstimatorSpec {
+    EstimatorSpec::Sred { size: 1000, replace: 0.25, delta, shared: false, trials: Trials::Class }
 }
 
 fn nred() -> EstimatorSpec {
-    EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0 }
+    EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0, hash: HashKey::Flow }
 }
 
 fn spec(controller: ControllerSpec, estimator: EstimatorSpec, interval_s: f64) -> CohabitSpec {
-    CohabitSpec { controller, estimator, inspect: 1.0, interval_s, explicit_weight: 1.0, ecn: true }
+    CohabitSpec {
+        controller,
+        estimator,
+        inspect: 1.0,
+        interval_s,
+        interval_of_law: false,
+        count_drops: CountDrops::Never,
+        explicit_weight: 1.0,
+        ecn: true,
+    }
 }
 
 fn cohabit(controller: ControllerSpec, estimator: EstimatorSpec, interval_s: f64) -> QueueSpec {
@@ -30,7 +46,11 @@ fn cohabit(controller: ControllerSpec, estimator: EstimatorSpec, interval_s: f64
 }
 
 fn paper() -> ControllerSpec {
-    ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97 }
+    paper_updated(UpdateSpec::Interval)
+}
+
+fn paper_updated(update: UpdateSpec) -> ControllerSpec {
+    ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97, update }
 }
 
 fn improved() -> ControllerSpec {
@@ -121,6 +141,65 @@ fn the_papers_probability_changes_slowly() {
     let sim = run(&dumbbell(&cohabit(paper(), exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).0;
     let p = last_sample(&sim, "cohabit.drop_probability");
     assert!(p == 0.0 || (0.0008..0.001_25).contains(&p), "{p}");
+}
+
+/// With the factor applied for each packet p_drop follows TCP's share within seconds.
+#[test]
+fn a_factor_for_each_packet_holds_tcp_to_its_share() {
+    let tcp = |update| {
+        let controller =
+            ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.5, update };
+        rates(&run(&dumbbell(&cohabit(controller, exact(), 0.02), 0.02, ("xcp", 10), ("sack", 3))).1).1
+    };
+    let (slow, quick) = (tcp(UpdateSpec::Interval), tcp(UpdateSpec::Packet { packets: PacketClass::All }));
+    let share = 50.0 * 3.0 / 13.0;
+    assert!(slow > 1.3 * share && (quick / share - 1.0).abs() < 0.2, "{slow} {quick} {share}");
+}
+
+/// XCP's mean RTT is about the flows' 20 ms, not the 500 ms that are given for the time before it is known.
+#[test]
+fn the_control_interval_may_follow_the_laws() {
+    // At this probability one TCP has less than its share, so that p_drop shrinks in every interval.
+    let shrinking = ControllerSpec::Paper {
+        initial: 0.1,
+        decrease: 0.9999,
+        increase: 1.0001,
+        threshold: 0.01,
+        update: UpdateSpec::Interval,
+    };
+    let updates = |interval_s, interval_of_law| {
+        let queue = CohabitSpec { interval_of_law, ..spec(shrinking.clone(), exact(), interval_s) };
+        let sim = run(&dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 10), ("sack", 1))).0;
+        let found = column(sim.series()[1], "cohabit.drop_probability");
+        // Zero where the module does not act: one class sent nothing.
+        let smallest = found.iter().copied().filter(|&p| p > 0.0).fold(0.1, f64::min);
+        (0.1 / smallest).ln() / 0.0001
+    };
+    let (followed, given) = (updates(0.5, true), updates(0.5, false));
+    // From 5 s to 45 s: 80 intervals of 500 ms, and up to 2000 of 20 ms; those without TCP's packets do not count.
+    assert!(given > 40.0 && given < 80.5 && followed > 500.0 && followed < 2001.0, "{given} {followed}");
+}
+
+/// A tenth of TCP's packets is dropped: it is input of TCP's, of the module's and of XCP's by choice.
+#[test]
+fn dropped_packets_may_count_as_input() {
+    let drop = ControllerSpec::Paper {
+        initial: 0.1,
+        decrease: 0.999_999,
+        increase: 1.000_001,
+        threshold: 0.5,
+        update: UpdateSpec::Interval,
+    };
+    let found = [CountDrops::Never, CountDrops::Module, CountDrops::Router].map(|count_drops| {
+        let queue = CohabitSpec { count_drops, ..spec(drop.clone(), exact(), 0.02) };
+        let mut n = dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 3), ("bbr", 2));
+        n.flows[1].demand_bps = Some(15e6);
+        rates(&run(&n).1)
+    });
+    let [never, module, router] = found;
+    // XCP fills what TCP leaves of the link, unless it takes the dropped packets for load.
+    assert!(never.0 + never.1 > 0.97 * 50.0 && module.0 + module.1 > 0.97 * 50.0, "{found:?}");
+    assert!(router.0 + router.1 < never.0 + never.1 - 1.0, "{found:?}");
 }
 
 #[test]
@@ -222,15 +301,17 @@ fn invalid_parameters_are_refused() {
     let good = spec(improved(), nred(), 0.02);
     let (controller, estimator) = (improved(), nred());
     let ControllerSpec::Improved { aim, integral, proportional, depth_s } = controller else { unreachable!() };
-    let EstimatorSpec::Nred { levels, bins, period_s } = estimator else { unreachable!() };
+    let EstimatorSpec::Nred { levels, bins, period_s, hash } = estimator else { unreachable!() };
     for (queue, key) in [
         (CohabitSpec { inspect: 0.0, ..good.clone() }, "inspect"),
         (CohabitSpec { interval_s: 0.0, ..good.clone() }, "interval"),
         (CohabitSpec { explicit_weight: -1.0, ..good.clone() }, "explicit_weight"),
         (spec(ControllerSpec::Improved { aim: 1.5, integral, proportional, depth_s }, nred(), 0.02), "aim"),
         (spec(ControllerSpec::Improved { aim, integral, proportional, depth_s: -1.0 }, nred(), 0.02), "depth"),
-        (spec(improved(), EstimatorSpec::Nred { levels, bins: 0, period_s }, 0.02), "bins"),
-        (spec(improved(), EstimatorSpec::Nred { levels: 65, bins, period_s }, 0.02), "levels"),
+        (spec(improved(), EstimatorSpec::Nred { levels, bins: 0, period_s, hash }, 0.02), "bins"),
+        (spec(paper_updated(UpdateSpec::Period { period_s: 0.0 }), nred(), 0.02), "update"),
+        (spec(paper(), sred_delta(0.0), 0.02), "delta"),
+        (spec(improved(), EstimatorSpec::Nred { levels: 65, bins, period_s, hash }, 0.02), "levels"),
     ] {
         let message = refusal(dumbbell(&QueueSpec::Cohabit(queue), 0.02, ("xcp", 1), ("sack", 1)));
         assert!(message.starts_with(&format!("link.l.queue_params.{key}: expected")), "{message}");

@@ -132,6 +132,32 @@ class Off:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EachInterval:
+    """The factor is applied once per control interval."""
+
+    kind: Literal["interval"] = "interval"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EachPacket:
+    """The factor is applied for each packet of a class."""
+
+    kind: Literal["packet"] = "packet"
+    packets: Literal["all", "explicit", "tcp"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EachPeriod:
+    """The factor is applied once per period of time."""
+
+    kind: Literal["period"] = "period"
+    period_s: float
+
+
+Update: TypeAlias = EachInterval | EachPacket | EachPeriod
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Paper:
     """The paper's controller: two fixed factors."""
 
@@ -140,6 +166,7 @@ class Paper:
     decrease: float
     increase: float
     threshold: float
+    update: Update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +202,9 @@ class Sred:
     kind: Literal["sred"] = "sred"
     size: int
     replace: float
+    delta: float
     shared: bool
+    trials: Literal["class", "all"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -186,6 +215,7 @@ class Nred:
     levels: int
     bins: int
     period_s: float
+    hash: Literal["flow", "pair"]
 
 
 Controller: TypeAlias = Off | Paper | Improved | Separate
@@ -201,6 +231,8 @@ class Cohabit:
     estimator: Estimator
     inspect: float
     interval_s: float
+    interval_of_law: bool
+    count_drops: Literal["never", "module", "router"]
     explicit_weight: float
     ecn: bool
 

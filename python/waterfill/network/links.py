@@ -19,6 +19,12 @@ _CONTROLLERS: Mapping[str, type[spec.Controller]] = {
 _ESTIMATORS: Mapping[str, type[spec.Estimator]] = {
     "exact": spec.Exact, "sred": spec.Sred, "nred": spec.Nred,
 }  # fmt: skip
+_UPDATES: Mapping[str, spec.Update] = {
+    "interval": spec.EachInterval(),
+    "packet": spec.EachPacket(packets="all"),
+    "explicit-packet": spec.EachPacket(packets="explicit"),
+    "tcp-packet": spec.EachPacket(packets="tcp"),
+}
 _LOSSES: Mapping[str, type[spec.LossSpec]] = {
     "independent": spec.Independent,
     "gilbert-elliott": spec.GilbertElliott,
@@ -52,15 +58,26 @@ def queue(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
 
 def _cohabit(read: queue_params.Cohabit, largest_rtt_s: float) -> spec.Cohabit:
     common = read.common
-    if common["interval_s"] is None:
+    of_law = common["interval_s"] == queue_params.LAW_INTERVAL
+    if of_law or common["interval_s"] is None:
         common = common | {"interval_s": largest_rtt_s}
     if common["ecn"] is None:
         common = common | {"ecn": read.controller == "improved"}
+    controller = read.controller_params
+    if "update" in controller:
+        controller = controller | {"update": _update(controller["update"])}
     return spec.Cohabit(
-        controller=_CONTROLLERS[read.controller](**read.controller_params),
+        controller=_CONTROLLERS[read.controller](**controller),
         estimator=_ESTIMATORS[read.estimator](**read.estimator_params),
+        interval_of_law=of_law,
         **common,
     )
+
+
+def _update(value: str | float) -> spec.Update:
+    if isinstance(value, float):
+        return spec.EachPeriod(period_s=value)
+    return _UPDATES[value]
 
 
 def loss_model(link: Link) -> spec.LossSpec | None:

@@ -75,7 +75,13 @@ def reproduce(
         title(by_path[key[0]], key[2], scenario.seed if len(samples[key[0]]) > 1 else None): key
         for key, scenario in wanted.items()
     }
-    missing = {label: wanted[key] for label, key in titles.items() if key not in results}
+    # Readings repeat runs: the first title of equal scenarios stands for all of them.
+    equal: dict[str, list[_Key]] = {}
+    for key in titles.values():
+        if key not in results:
+            equal.setdefault(wanted[key].to_toml(), []).append(key)
+    first = {keys[0]: keys for keys in equal.values()}
+    missing = {label: wanted[key] for label, key in titles.items() if key in first}
     if planned is not None:
         planned({label: titles[label][0] for label in missing}, len(results))
     found = Reproduction()
@@ -103,8 +109,9 @@ def reproduce(
             return
         if cached:
             cache.store(missing[label], "sim", result)
-        results[titles[label]] = result
-        finish([by_path[titles[label][0]]])
+        same = first[titles[label]]
+        results.update(dict.fromkeys(same, result))
+        finish([by_path[path] for path in dict.fromkeys(key[0] for key in same)])
 
     finish(chosen)
     run_each(_longest_first(missing), progress=progress, done=keep)

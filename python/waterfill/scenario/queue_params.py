@@ -7,7 +7,7 @@ own. docs/reference/cohabitation.md explains them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -28,6 +28,27 @@ def _flag(value: object) -> bool:
     return value
 
 
+def _word(*words: str) -> Parse:
+    return partial(_one_of, words)
+
+
+def _one_of(words: Sequence[str], value: object) -> str:
+    if not isinstance(value, str) or value not in words:
+        wanted = " or ".join(f'"{word}"' for word in words)
+        raise ValueError(f"expected {wanted}, got {shown(value)}")
+    return value
+
+
+def _word_or_time(words: Sequence[str], value: object) -> str | float:
+    if isinstance(value, str) and value in words:
+        return value
+    try:
+        return SPAN.parse(value)
+    except ValueError as error:
+        wanted = ", ".join(f'"{word}"' for word in words)
+        raise ValueError(f"{error}; or {wanted}") from None
+
+
 def _between(low: float, high: float) -> Parse:
     def parse(value: object) -> float:
         result = number(value)
@@ -38,6 +59,10 @@ def _between(low: float, high: float) -> Parse:
     return parse
 
 
+# When the paper's factor is applied: at the end of an interval, or for each packet of a class.
+UPDATES = ("interval", "packet", "explicit-packet", "tcp-packet")
+# `interval` with this value follows XCP's mean RTT.
+LAW_INTERVAL = "xcp"
 # For each choice its keys: (parser, default). In the core, keys of times end in _s.
 CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     "improved": {
@@ -51,6 +76,7 @@ CONTROLLERS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
         "decrease": (_between(0, 1), 0.9999),
         "increase": (partial(number, above=1), 1.0001),
         "threshold": (_SHARE, 0.97),
+        "update": (partial(_word_or_time, UPDATES), "interval"),
     },
     "off": {},
 }
@@ -58,12 +84,15 @@ ESTIMATORS: Mapping[str, Mapping[str, tuple[Parse, object]]] = {
     "sred": {
         "size": (partial(whole, least=1, most=_MAX_ENTRIES), 1000),
         "replace": (_SHARE, 0.25),
+        "delta": (_SHARE, None),
         "shared": (_flag, False),
+        "trials": (_word("class", "all"), "class"),
     },
     "nred": {
         "levels": (partial(whole, least=1, most=64), 4),
         "bins": (partial(whole, least=1, most=_MAX_ENTRIES), 4096),
         "period": (SPAN.parse, "2 s"),
+        "hash": (_word("flow", "pair"), "flow"),
     },
     "exact": {"period": (SPAN.parse, "2 s")},
 }
@@ -73,7 +102,8 @@ SEPARATE = "separate"
 _ESTIMATOR_OF = {"paper": "sred", "improved": "nred", "off": "sred", SEPARATE: "nred"}
 COMMON: Mapping[str, tuple[Parse, object]] = {
     "inspect": (_SHARE, 1.0),
-    "interval": (SPAN.parse, None),
+    "interval": (partial(_word_or_time, (LAW_INTERVAL,)), None),
+    "count_drops": (_word("never", "module", "router"), "never"),
     "explicit_weight": (_ABOVE, 1.0),
     "ecn": (_flag, None),
 }
@@ -86,7 +116,8 @@ class Cohabit(NamedTuple):
 
     `common["interval_s"]` and `common["ecn"]` are None where the scenario gives none. The interval
     is then the largest base RTT across the link (XCP's is about the mean RTT), and `ecn` is true
-    with the improved controller.
+    with the improved controller. `common["interval_s"]` is "xcp" where it follows the law's, and
+    `controller_params["update"]` one of `UPDATES` or a time in seconds.
     """
 
     controller: str
@@ -119,11 +150,15 @@ def read(params: Mapping[str, Any]) -> Cohabit:
                 raise ValueError(f"{key}: expected only with {kind} = {mine}")
         names = {*known, *_CHOICES}
         raise ValueError(f"{key}: unknown key{nearest(key, names)}")
+    estimator_params = _values(params, ESTIMATORS[estimator])
+    if estimator == "sred" and estimator_params["delta"] is None:
+        # §4.2: the probability that a packet changes the table's entry that it meets.
+        estimator_params["delta"] = estimator_params["replace"] / estimator_params["size"]
     return Cohabit(
         controller,
         _values(params, own),
         estimator,
-        _values(params, ESTIMATORS[estimator]),
+        estimator_params,
         _values(params, COMMON),
     )
 
@@ -141,6 +176,12 @@ def schema() -> Document:
 
 
 def _type(key: str, parse: Parse) -> Document:
+    if isinstance(parse, partial) and parse.func is _one_of:
+        return {"type": "string", "enum": [*parse.args[0]]}
+    if isinstance(parse, partial) and parse.func is _word_or_time:
+        words = parse.args[0]
+        pattern = f"^({'|'.join(words)})$|{SPAN.ecma_pattern}"
+        return {"type": "string", "pattern": pattern, "examples": [*words, SPAN.example]}
     if key in _TIMES:
         return {"type": "string", "pattern": SPAN.ecma_pattern, "examples": [SPAN.example]}
     if parse is _flag:

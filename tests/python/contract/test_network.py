@@ -38,18 +38,29 @@ QUEUES = [
             estimator=estimator,
             inspect=1.0,
             interval_s=0.08,
+            interval_of_law=True,
+            count_drops="module",
             explicit_weight=1.0,
             ecn=False,
         )
         for controller, estimator in (
             (spec.Off(), spec.Exact(period_s=2.0)),
-            (
-                spec.Paper(initial=0.001, decrease=0.99, increase=1.01, threshold=0.97),
-                spec.Sred(size=10, replace=0.25, shared=False),
+            *(
+                (
+                    spec.Paper(
+                        initial=0.001, decrease=0.99, increase=1.01, threshold=0.97, update=update
+                    ),
+                    spec.Sred(size=10, replace=0.25, delta=0.025, shared=False, trials="class"),
+                )
+                for update in (
+                    spec.EachInterval(),
+                    spec.EachPacket(packets="tcp"),
+                    spec.EachPeriod(period_s=0.001),
+                )
             ),
             (
                 spec.Improved(aim=0.9, integral=0.5, proportional=1.0, depth_s=0.3),
-                spec.Nred(levels=4, bins=64, period_s=2.0),
+                spec.Nred(levels=4, bins=64, period_s=2.0, hash="pair"),
             ),
             (spec.Separate(), spec.Exact(period_s=2.0)),
         )

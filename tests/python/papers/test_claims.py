@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -298,6 +299,18 @@ def test_a_grid_names_its_runs_by_their_values(tmp_path):
 def test_what_is_wrong_with_several_runs(tmp_path, old, new, message):
     with pytest.raises(InputError, match=re.escape(message)):
         several(tmp_path, GRID.replace(old, new))
+
+
+def test_equal_runs_are_run_once(tmp_path):
+    found = several(tmp_path)
+    again = replace(found, name=f"{found.name} again")
+    ran = set()
+    done = reproduce.reproduce(
+        [found, again], None, cached=False, short=True, progress=lambda name, _: ran.add(name)
+    )
+    first, second = done.claims[found.path], done.claims[again.path]
+    assert [claim.measured for claim in first] == [claim.measured for claim in second]
+    assert (len(done.claims), len(ran)) == (2, 3)
 
 
 def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):

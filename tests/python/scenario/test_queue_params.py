@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -42,7 +43,8 @@ def _queue(queue_params: dict[str, Any] | None = None) -> dict[str, Any]:
 def test_defaults() -> None:
     queue = _queue()
     assert queue["controller"]["kind"] == "improved"
-    assert queue["estimator"] == {"kind": "nred", "levels": 4, "bins": 4096, "period_s": 2.0}
+    nred = {"kind": "nred", "levels": 4, "bins": 4096, "period_s": 2.0, "hash": "flow"}
+    assert queue["estimator"] == nred
     assert queue["interval_s"] == 0.08  # the largest base RTT
     assert queue["ecn"] is True
 
@@ -50,9 +52,40 @@ def test_defaults() -> None:
 def test_the_papers_defaults() -> None:
     queue = _queue({"controller": "paper", "interval": "20 ms"})
     expected = {"initial": 0.001, "decrease": 0.9999, "increase": 1.0001, "threshold": 0.97}
-    assert queue["controller"] == {"kind": "paper", **expected}
-    assert queue["estimator"] == {"kind": "sred", "size": 1000, "replace": 0.25, "shared": False}
+    update = {"kind": "interval"}
+    assert queue["controller"] == {"kind": "paper", **expected, "update": update}
+    readings = {"delta": 0.00025, "shared": False, "trials": "class"}
+    assert queue["estimator"] == {"kind": "sred", "size": 1000, "replace": 0.25, **readings}
+    assert (queue["interval_of_law"], queue["count_drops"]) == (False, "never")
     assert (queue["inspect"], queue["interval_s"], queue["ecn"]) == (1.0, 0.02, False)
+
+
+@pytest.mark.parametrize(
+    ("update", "expected"),
+    [
+        ("interval", {"kind": "interval"}),
+        ("packet", {"kind": "packet", "packets": "all"}),
+        ("explicit-packet", {"kind": "packet", "packets": "explicit"}),
+        ("tcp-packet", {"kind": "packet", "packets": "tcp"}),
+        ("0.5 ms", {"kind": "period", "period_s": 0.0005}),
+    ],
+)
+def test_when_the_papers_factor_is_applied(update: str, expected: dict[str, Any]) -> None:
+    assert _queue({"controller": "paper", "update": update})["controller"]["update"] == expected
+
+
+def test_the_interval_may_follow_the_laws() -> None:
+    queue = _queue({"controller": "paper", "interval": "xcp"})
+    assert (queue["interval_s"], queue["interval_of_law"]) == (0.08, True)
+
+
+def test_the_papers_readings() -> None:
+    sred = {"delta": 0.001, "replace": 0.5, "size": 100, "shared": True, "trials": "all"}
+    queue = _queue({"controller": "paper", "count_drops": "router", **sred})
+    assert queue["estimator"] == {"kind": "sred", **sred}
+    assert queue["count_drops"] == "router"
+    assert _queue({"estimator": "sred", "size": 100})["estimator"]["delta"] == 0.0025
+    assert _queue({"hash": "pair"})["estimator"]["hash"] == "pair"
 
 
 def test_a_queue_of_its_own_for_each_class() -> None:
@@ -70,9 +103,14 @@ def test_the_schema_has_every_key_and_its_kind() -> None:
     assert set(properties) == {"controller", "estimator", "separate", *queue_params.COMMON, *keys}
     kinds = {str: "string", bool: "boolean", int: "integer", float: "number"}
     for key, default in keys.items():
-        assert properties[key]["type"] == kinds[type(default)], key
+        kind = "number" if default is None else kinds[type(default)]
+        assert properties[key]["type"] == kind, key
     for key, kind in {"inspect": "number", "interval": "string", "ecn": "boolean"}.items():
         assert properties[key]["type"] == kind
+    for key, good in {"update": "tcp-packet", "interval": "xcp"}.items():
+        for text, fits in {good: True, "20 ms": True, "packets": False}.items():
+            assert bool(re.search(properties[key]["pattern"], text)) is fits, (key, text)
+    assert properties["count_drops"]["enum"] == ["never", "module", "router"]
 
 
 @pytest.mark.parametrize(
@@ -91,6 +129,15 @@ def test_the_schema_has_every_key_and_its_kind() -> None:
         ({"depth": "0 s"}, "depth", "expected a time above zero"),
         ({"ecn": 1}, "ecn", "expected true or false"),
         ({"controller": "paper", "decrease": 1.0}, "decrease", "expected a number between"),
+        ({"controller": "paper", "update": "packets"}, "update", '"explicit-packet", "tcp-packet"'),
+        ({"controller": "paper", "update": "0 s"}, "update", "expected a time above zero"),
+        ({"update": "packet"}, "update", 'expected only with controller = "paper"'),
+        ({"interval": "rcp"}, "interval", 'or "xcp"'),
+        ({"count_drops": True}, "count_drops", 'expected "never" or "module" or "router"'),
+        ({"estimator": "sred", "delta": 0}, "delta", "expected a finite number above 0"),
+        ({"estimator": "sred", "trials": "xcp"}, "trials", 'expected "class" or "all"'),
+        ({"hash": "port"}, "hash", 'expected "flow" or "pair"'),
+        ({"estimator": "sred", "hash": "pair"}, "hash", 'expected only with estimator = "nred"'),
     ],
 )
 def test_wrong_keys(params: dict[str, Any], key: str, message: str) -> None:

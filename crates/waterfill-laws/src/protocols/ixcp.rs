@@ -68,7 +68,7 @@ use crate::protocol::{
     Ack, Connection, Event, Host, Info, Kind, Limit, LinkView, Passing, Probe, Protocol, Received, Sending, Wire,
 };
 use crate::protocols::xcp;
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
 /// The protocol `ixcp`.
 #[derive(Debug)]
@@ -214,6 +214,10 @@ impl crate::protocol::Router<IXcp> for Router {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.inner.set_capacity(link);
         self.inner.tick(link.queue, now);
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        Some(self.inner.control_interval())
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

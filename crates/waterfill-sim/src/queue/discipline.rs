@@ -131,6 +131,8 @@ pub(crate) trait Scheduler: Debug + Send + Sync {
 
     /// Notifies the discipline of an arrival, before the link's router laws see the packet.
     fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
+    /// Notifies the discipline of the control interval of one of the link's router laws.
+    fn notify_interval(&mut self, _interval: Duration) {}
     /// Whether router laws see this packet; they do not see a class that has a queue of its own.
     fn is_visible(&self, _packet: &Packet) -> bool {
         true
@@ -204,6 +206,12 @@ pub(super) fn flow_id(packet: &Packet) -> u64 {
     u64::from(packet.flow) | u64::from(packet.incarnation) << 32 | direction << 48
 }
 
+/// Identifies a flow's source and destination address: connections that use the same slot one after the other are
+/// between the same two hosts.
+pub(super) const fn address_pair(flow_id: u64) -> u64 {
+    flow_id & !(0xffff << 32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -221,5 +229,10 @@ mod tests {
         flows.dedup();
         assert_eq!(flows.len(), 5);
         assert_eq!(flow_id(&data), flow_id(&Packet { role: Role::Syn, number: 3, ..data }));
+        let mut pairs = [data, ack, traffic, next, other].map(|p| address_pair(flow_id(&p))).to_vec();
+        pairs.sort_unstable();
+        pairs.dedup();
+        assert_eq!(pairs.len(), 4);
+        assert_eq!(address_pair(flow_id(&data)), address_pair(flow_id(&next)));
     }
 }

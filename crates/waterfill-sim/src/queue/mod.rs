@@ -5,7 +5,7 @@
 //! [`Scheduler`]: it stores the waiting packets, and the link asks it each time the transmitter becomes free.
 
 use waterfill_laws::protocol::Probe;
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::{ControllerSpec, Level, QueueSpec};
 
 use crate::packet::Packet;
@@ -48,6 +48,8 @@ pub(crate) enum Screening {
     Hidden,
     /// The packet is dropped.
     Drop,
+    /// The packet is dropped after the router laws have seen it.
+    DropVisible,
 }
 
 impl Queue {
@@ -84,6 +86,7 @@ impl Queue {
             Self::Fifo(Admission::Cohabit(module)) => match module.on_arrival(now, packet) {
                 Verdict::Accept => Screening::Visible,
                 Verdict::Mark => Screening::Mark,
+                Verdict::Drop if module.shows_drops() => Screening::DropVisible,
                 Verdict::Drop => Screening::Drop,
             },
             Self::Fifo(_) => Screening::Visible,
@@ -141,6 +144,15 @@ impl Queue {
         // Schedulers divide the whole capacity, whatever the laws aim at in their part of it.
         if let Self::Fifo(Admission::Cohabit(module)) = self {
             module.notify_target(target);
+        }
+    }
+
+    /// Notifies the discipline of the control interval of one of the link's router laws.
+    pub(crate) fn notify_interval(&mut self, interval: Duration) {
+        match self {
+            Self::Fifo(Admission::Cohabit(module)) => module.notify_interval(interval),
+            Self::Fifo(_) => {}
+            Self::Scheduler(scheduler) => scheduler.notify_interval(interval),
         }
     }
 

@@ -34,6 +34,7 @@ UNITS: Mapping[str, tuple[Dimension, float]] = {
     "packets": ("count", 1.0),
     "bits": ("count", 1.0),
     "rad/s": ("1/s", 1.0),
+    "1/s": ("1/s", 1.0),
 }
 
 

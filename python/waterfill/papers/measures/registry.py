@@ -15,6 +15,7 @@ MEASURES: Mapping[str, Measure] = by_name(
     Measure(several.smallest_of, "ratio", "runs"),
     Measure(several.ratio_difference, "ratio", "runs"),
     Measure(several.time_difference, "s", "runs"),
+    Measure(several.count_rate_difference, "1/s", "runs"),
     Measure(several.largest_rise, "ratio", "runs"),
     Measure(several.drops_in_runs, "count", "runs"),
 )

@@ -72,6 +72,13 @@ def time_difference(
     return _difference(runs, measure, of, to, args)
 
 
+def count_rate_difference(
+    runs: Mapping[str, Result], *, measure: str, of: str, to: str, args: dict[str, Any]
+) -> float | None:
+    """Return a measure of a count per second in the run `of` less the same in the run `to`."""
+    return _difference(runs, measure, of, to, args)
+
+
 def largest_rise(
     runs: Mapping[str, Result], *, measure: str, of: list[str], args: dict[str, Any]
 ) -> float | None:

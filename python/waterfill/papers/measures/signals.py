@@ -51,6 +51,24 @@ def signal_spread(
     return float(values.std() / abs(values.mean())) if len(values) and values.mean() else None
 
 
+def signal_presence(
+    result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> float | None:
+    """Return the fraction of a column's samples in a window that are above zero."""
+    _, values = sampled(result, which, name, column, start_s, stop_s)
+    return float((values > 0).mean()) if len(values) else None
+
+
+def count_rate(
+    result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
+) -> float | None:
+    """Return how much a column that counts from the run's start grows per second of a window."""
+    time_s, values = sampled(result, which, name, column, start_s, stop_s)
+    if len(values) < 2:
+        return None
+    return float((values[-1] - values[0]) / (time_s[-1] - time_s[0]))
+
+
 def signal_dip(
     result: Result,
     *,

@@ -36,6 +36,8 @@ SINGLE = by_name(
     Measure(signals.price_mean, "s"),
     Measure(signals.signal_mean, "ratio"),
     Measure(signals.signal_spread, "ratio"),
+    Measure(signals.signal_presence, "ratio"),
+    Measure(signals.count_rate, "1/s"),
     Measure(signals.signal_dip, "ratio"),
     Measure(signals.signal_settle, "s"),
     Measure(signals.queue_clears, "s"),

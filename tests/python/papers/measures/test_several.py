@@ -23,6 +23,9 @@ def test_measures_over_runs(monkeypatch):
     assert several.ratio(runs, measure="by_hand", of="b", to="a", args={}) == 3.0
     assert several.ratio(runs, measure="by_hand", of="b", to="zero", args={}) == float("inf")
     assert several.ratio(runs, measure="by_hand", of="b", to="none", args={}) is None
+    pair = {"measure": "by_hand", "of": "b", "args": {}}
+    assert several.count_rate_difference(runs, to="a", **pair) == 4.0
+    assert several.count_rate_difference(runs, to="none", **pair) is None
 
 
 def test_a_sweep_draws_a_line_a_template_and_marks_upright(monkeypatch):

@@ -30,6 +30,16 @@ def test_mean_and_spread_of_a_window(run):
     assert signals.signal_spread(run, **WHICH, start_s=0.0, stop_s=0.5) == 0
 
 
+def test_presence_and_growth_in_a_window(run):
+    counted = {"which": "links", "name": "l", "column": "n", "start_s": 0.4, "stop_s": 1.0}
+    grown = synthetic.result({"f": [1e6] * 10}, {"l": {"n": [0.0] * 6 + [3.0, 6.0, 9.0, 12.0]}})
+    assert signals.signal_presence(grown, **counted) == pytest.approx(4 / 6)
+    assert signals.count_rate(grown, **(counted | {"start_s": 0.6})) == pytest.approx(30)
+    assert signals.count_rate(grown, **counted) == pytest.approx(24)
+    assert signals.count_rate(grown, **(counted | {"start_s": 0.9})) is None
+    assert signals.signal_presence(run, **counted) is None
+
+
 def test_dip_is_of_the_least_sample_after(run):
     rate = {"which": "flows", "name": "f", "column": "rate_bps"}
     assert signals.signal_dip(run, **rate, at_s=0.5, stop_s=1.0, before_s=0.5) == pytest.approx(0.4)

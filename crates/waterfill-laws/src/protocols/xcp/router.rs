@@ -238,6 +238,11 @@ impl Router {
         (self.left_x, self.lowered_x) = (0.0, 0.0);
     }
 
+    /// The control interval d, of which the last one ended at the last timer.
+    pub(in crate::protocols) const fn control_interval(&self) -> Duration {
+        self.interval
+    }
+
     pub(in crate::protocols) fn record_signals(&self, probe: &mut dyn Probe) {
         probe.record("spare", self.spare.as_bps());
         probe.record("shuffled", self.shuffled.as_bps());
@@ -270,6 +275,10 @@ impl<P: Family> crate::protocol::Router<P> for Router {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.set_capacity(link);
         self.tick(link.queue, now);
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        Some(self.control_interval())
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

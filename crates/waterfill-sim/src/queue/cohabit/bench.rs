@@ -87,7 +87,7 @@ impl ModuleBench {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use waterfill_network::{ControllerSpec, EstimatorSpec};
+    use waterfill_network::{ControllerSpec, CountDrops, EstimatorSpec, HashKey, Trials};
 
     fn state_bytes(estimator: EstimatorSpec, flows: u32) -> usize {
         let spec = CohabitSpec {
@@ -95,6 +95,8 @@ mod tests {
             estimator,
             inspect: 1.0,
             interval_s: 0.02,
+            interval_of_law: false,
+            count_drops: CountDrops::Never,
             explicit_weight: 1.0,
             ecn: true,
         };
@@ -105,8 +107,9 @@ mod tests {
 
     #[test]
     fn only_the_exact_estimators_state_grows_with_flows() {
-        let sred = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: false };
-        let nred = EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0 };
+        let sred =
+            EstimatorSpec::Sred { size: 1000, replace: 0.25, delta: 0.00025, shared: false, trials: Trials::Class };
+        let nred = EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0, hash: HashKey::Flow };
         let exact = EstimatorSpec::Exact { period_s: 2.0 };
         for estimator in [sred, nred] {
             assert_eq!(state_bytes(estimator.clone(), 20_000), state_bytes(estimator, 100_000));

@@ -4,7 +4,8 @@
 //! **Paper** (§4.3–4.4). Once per control interval p_drop grows by the factor I_drop while the explicit class has less
 //! than its share, and shrinks by D_drop while it has more. The module acts only while both classes send and the input
 //! exceeds γ times the usable capacity; otherwise p_drop starts over. With factors of 1.0001 and 0.9999 a factor e
-//! takes 10⁴ intervals: 200 s at 20 ms.
+//! takes 10⁴ intervals: 200 s at 20 ms. So `update` may apply the factor for each packet, or once per period of time,
+//! until the next interval decides on another factor.
 //!
 //! **Improved.** The controlled quantity is the TCP class's own rate x. Its reference r is a little below the class's
 //! share: the explicit law gives its own class what TCP does not take.
@@ -44,8 +45,10 @@
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::ControllerSpec;
 use waterfill_network::random::uniform;
+use waterfill_network::{ControllerSpec, PacketClass, UpdateSpec};
+
+use super::Class;
 
 /// Measurements of a control interval.
 #[derive(Clone, Copy, Debug)]
@@ -82,9 +85,16 @@ impl Controller {
     pub(super) fn new(spec: &ControllerSpec, interval: Duration) -> Self {
         match *spec {
             ControllerSpec::Off | ControllerSpec::Separate => Self::Off,
-            ControllerSpec::Paper { initial, decrease, increase, threshold } => {
-                Self::Paper(Paper { initial, decrease, increase, threshold, probability: initial, active: false })
-            }
+            ControllerSpec::Paper { initial, decrease, increase, threshold, update } => Self::Paper(Paper {
+                initial,
+                decrease,
+                increase,
+                threshold,
+                update: Update::new(update),
+                factor: 1.0,
+                probability: initial,
+                active: false,
+            }),
             ControllerSpec::Improved { aim, integral, proportional, depth_s } => {
                 let tuning = Tuning { aim, integral, proportional };
                 Self::Improved(Improved::new(tuning, Duration::from_secs(depth_s), interval))
@@ -98,6 +108,20 @@ impl Controller {
             Self::Off => {}
             Self::Paper(paper) => paper.update(measured),
             Self::Improved(improved) => improved.update(measured),
+        }
+    }
+
+    /// Sets the length of a control interval.
+    pub(super) fn set_interval(&mut self, interval: Duration) {
+        if let Self::Improved(improved) = self {
+            improved.interval = interval;
+        }
+    }
+
+    /// Counts an arriving packet; its class is `None` for traffic without congestion control.
+    pub(super) fn on_packet(&mut self, now: Instant, class: Option<Class>) {
+        if let Self::Paper(paper) = self {
+            paper.on_packet(now, class);
         }
     }
 
@@ -148,18 +172,62 @@ pub(super) struct Paper {
     decrease: f64,
     increase: f64,
     threshold: f64,
+    update: Update,
+    /// The factor that applies until the next interval ends.
+    factor: f64,
     probability: f64,
     active: bool,
 }
 
-/// `[xcp-tcp-2008:§4.3]` p_drop after an interval in which the explicit class had this input.
-fn p_drop(before: f64, explicit: Rate, share: Rate, (decrease, increase): (f64, f64)) -> f64 {
+/// When the factor is applied.
+#[derive(Debug)]
+enum Update {
+    Interval,
+    Packet(PacketClass),
+    Period {
+        length: Duration,
+        /// When the current period ends.
+        ends: Instant,
+    },
+}
+
+impl Update {
+    fn new(spec: UpdateSpec) -> Self {
+        match spec {
+            UpdateSpec::Interval => Self::Interval,
+            UpdateSpec::Packet { packets } => Self::Packet(packets),
+            UpdateSpec::Period { period_s } => {
+                let length = Duration::from_secs(period_s).max(Duration::from_ps(1));
+                Self::Period { length, ends: Instant::ZERO + length }
+            }
+        }
+    }
+
+    /// How often the factor applies now that a packet of this class arrives.
+    fn times(&mut self, now: Instant, class: Option<Class>) -> f64 {
+        match self {
+            Self::Interval => 0.0,
+            Self::Packet(PacketClass::All) => 1.0,
+            Self::Packet(PacketClass::Explicit) => f64::from(u8::from(class == Some(Class::Explicit))),
+            Self::Packet(PacketClass::Tcp) => f64::from(u8::from(class == Some(Class::Tcp))),
+            Self::Period { ends, .. } if now < *ends => 0.0,
+            Self::Period { length, ends } => {
+                let late = now.since(*ends).as_ps();
+                *ends = now + Duration::from_ps(length.as_ps() - late % length.as_ps());
+                (1 + late / length.as_ps()) as f64
+            }
+        }
+    }
+}
+
+/// `[xcp-tcp-2008:§4.3]` The factor on p_drop after an interval in which the explicit class had this input.
+fn factor(explicit: Rate, share: Rate, (decrease, increase): (f64, f64)) -> f64 {
     if explicit > share {
-        before * decrease
+        decrease
     } else if explicit < share {
-        (before * increase).min(1.0)
+        increase
     } else {
-        before
+        1.0
     }
 }
 
@@ -172,8 +240,22 @@ impl Paper {
             return;
         }
         self.active = m.both;
-        if self.active {
-            self.probability = p_drop(self.probability, m.explicit, m.explicit_share, (self.decrease, self.increase));
+        self.factor = factor(m.explicit, m.explicit_share, (self.decrease, self.increase));
+        if self.active && matches!(self.update, Update::Interval) {
+            self.apply(1.0);
+        }
+    }
+
+    /// Applies the factor so many times.
+    fn apply(&mut self, times: f64) {
+        let factor = if times == 1.0 { self.factor } else { self.factor.powf(times) };
+        self.probability = (self.probability * factor).min(1.0);
+    }
+
+    fn on_packet(&mut self, now: Instant, class: Option<Class>) {
+        let times = self.update.times(now, class);
+        if self.active && times > 0.0 {
+            self.apply(times);
         }
     }
 }
@@ -388,10 +470,50 @@ mod tests {
     };
 
     fn paper() -> Controller {
+        paper_updated(UpdateSpec::Interval)
+    }
+
+    fn paper_updated(update: UpdateSpec) -> Controller {
         Controller::new(
-            &ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97 },
+            &ControllerSpec::Paper { initial: 0.001, decrease: 0.9999, increase: 1.0001, threshold: 0.97, update },
             INTERVAL,
         )
+    }
+
+    /// One packet per millisecond, TCP's first, then two explicit ones, and so on; returns p_drop over the first.
+    fn after_packets(update: UpdateSpec, packets: u64, m: &Measured) -> f64 {
+        let mut controller = paper_updated(update);
+        controller.update(m);
+        for i in 0..packets {
+            let class = if i % 3 == 0 { Class::Tcp } else { Class::Explicit };
+            controller.on_packet(Instant::ZERO + Duration::from_millis(i + 1), Some(class));
+        }
+        controller.probability() / 0.001
+    }
+
+    #[test]
+    fn the_factor_may_apply_for_each_packet() {
+        for (packets, times) in [(PacketClass::All, 300), (PacketClass::Explicit, 200), (PacketClass::Tcp, 100)] {
+            let update = UpdateSpec::Packet { packets };
+            assert!((after_packets(update, 300, &M(50.0, 50.0)) / 1.0001_f64.powi(times) - 1.0).abs() < 1e-12);
+            assert!((after_packets(update, 300, &M(70.0, 30.0)) / 0.9999_f64.powi(times) - 1.0).abs() < 1e-12);
+            assert_eq!(after_packets(update, 300, &M(60.0, 40.0)), 1.0, "unchanged at its share");
+            assert_eq!(after_packets(update, 300, &M(50.0, 46.0)), 0.0, "inactive below the threshold");
+        }
+        // Traffic without congestion control is a packet too.
+        let mut controller = paper_updated(UpdateSpec::Packet { packets: PacketClass::All });
+        controller.update(&M(50.0, 50.0));
+        controller.on_packet(Instant::ZERO, None);
+        assert!((controller.probability() - 0.001_000_1).abs() < 1e-15);
+    }
+
+    #[test]
+    fn the_factor_may_apply_per_period_of_time() {
+        // 300 ms are 120 periods of 2.5 ms; between packets whole periods count, also several.
+        let update = UpdateSpec::Period { period_s: 0.0025 };
+        assert!((after_packets(update, 300, &M(50.0, 50.0)) / 1.0001_f64.powi(120) - 1.0).abs() < 1e-12);
+        let update = UpdateSpec::Period { period_s: 0.0001 };
+        assert!((after_packets(update, 300, &M(70.0, 30.0)) / 0.9999_f64.powi(3000) - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -47,10 +47,12 @@ impl Estimator {
     pub(super) fn new(spec: &EstimatorSpec, inspect: f64, mut rng: Pcg64) -> Self {
         let method = match *spec {
             EstimatorSpec::Exact { period_s } => Method::Exact(Exact::new(Duration::from_secs(period_s))),
-            EstimatorSpec::Sred { size, replace, shared } => Method::Sred(Sred::new(size, replace, shared)),
-            EstimatorSpec::Nred { levels, bins, period_s } => {
+            EstimatorSpec::Sred { size, replace, delta, shared, trials } => {
+                Method::Sred(Sred::new(size, replace, delta, shared, trials))
+            }
+            EstimatorSpec::Nred { levels, bins, period_s, hash } => {
                 let salts = (0..levels).map(|_| rng.next_u64()).collect();
-                Method::Nred(Nred::new(salts, bins, Duration::from_secs(period_s)))
+                Method::Nred(Nred::new(salts, bins, Duration::from_secs(period_s), hash))
             }
         };
         Self { method, inspect: (inspect * (1u64 << 32) as f64).round() as u64, rng, work: Work::default() }
@@ -99,9 +101,14 @@ impl Estimator {
 mod tests {
     use super::*;
     use waterfill_network::random::uniform;
+    use waterfill_network::{HashKey, Trials};
 
-    const OWN: EstimatorSpec = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: false };
-    const SHARED: EstimatorSpec = EstimatorSpec::Sred { size: 1000, replace: 0.25, shared: true };
+    const OWN: EstimatorSpec = sred(0.25, false, Trials::Class);
+    const SHARED: EstimatorSpec = sred(0.25, true, Trials::Class);
+
+    const fn sred(replace: f64, shared: bool, trials: Trials) -> EstimatorSpec {
+        EstimatorSpec::Sred { size: 1000, replace, delta: replace / 1000.0, shared, trials }
+    }
 
     /// Estimates the numbers of flows with these rates after `packets` packets, one per millisecond, in random order.
     fn estimate(spec: &EstimatorSpec, inspect: f64, rates: &[(Class, f64)], packets: u32) -> (PerClass<f64>, Work) {
@@ -130,7 +137,7 @@ mod tests {
 
     #[test]
     fn inspecting_half_of_the_packets_halves_the_work() {
-        let spec = |replace| EstimatorSpec::Sred { size: 1000, replace, shared: false };
+        let spec = |replace| sred(replace, false, Trials::Class);
         let rates = flows((10, 1.0), (3, 1.0));
         let (all, every) = estimate(&spec(0.25), 1.0, &rates, 400_000);
         let (half, second) = estimate(&spec(0.5), 0.5, &rates, 400_000);
@@ -176,6 +183,43 @@ mod tests {
         let shared = estimate(&SHARED, 1.0, &rates, 400_000).0;
         assert!((shared[Class::Explicit] - 40.0).abs() < 12.0, "{shared:?}");
         assert!((shared[Class::Tcp] - 4.0).abs() < 0.4, "{shared:?}");
+    }
+
+    /// The same flows, with an average over the packets of both classes: the estimates grow by 4 and by 4/3.
+    #[test]
+    fn an_average_over_all_packets_counts_each_class_by_its_share() {
+        let rates = flows((10, 1.0), (3, 10.0));
+        let own = estimate(&sred(0.25, false, Trials::All), 1.0, &rates, 400_000).0;
+        assert!((own[Class::Explicit] - 40.0).abs() < 12.0 && (own[Class::Tcp] - 4.0).abs() < 0.4, "{own:?}");
+        let shared = estimate(&sred(0.25, true, Trials::All), 1.0, &rates, 400_000).0;
+        assert!((shared[Class::Explicit] - 160.0).abs() < 60.0, "{shared:?}");
+        assert!((shared[Class::Tcp] - 16.0 / 3.0).abs() < 0.5, "{shared:?}");
+    }
+
+    /// The standard deviation of P is √(P (1 − P) δ/2): with a δ 16 times as large, four times as much.
+    #[test]
+    fn delta_sets_how_much_the_estimate_varies() {
+        let spread = |delta| {
+            let spec = EstimatorSpec::Sred { size: 1000, replace: 0.25, delta, shared: false, trials: Trials::Class };
+            let counts = (1..=40).map(|i| estimate(&spec, 1.0, &flows((10, 1.0), (1, 1.0)), 20_000 + 500 * i).0);
+            counts.map(|count| (count[Class::Explicit] / 10.0 - 1.0).abs()).sum::<f64>() / 40.0
+        };
+        let (slow, quick) = (spread(0.000_25), spread(0.004));
+        assert!(quick > 2.0 * slow && quick < 8.0 * slow, "{slow} {quick}");
+    }
+
+    /// Ten connections, one after the other, between the same two hosts.
+    #[test]
+    fn address_pairs_count_successive_connections_once() {
+        let count = |hash| {
+            let spec = EstimatorSpec::Nred { levels: 4, bins: 4096, period_s: 2.0, hash };
+            let mut estimator = Estimator::new(&spec, 1.0, Pcg64::new(7, 3));
+            for incarnation in 0..10 {
+                estimator.on_packet(Instant::from_secs(0.1), Class::Tcp, 5 | incarnation << 32);
+            }
+            estimator.flows(Instant::from_secs(0.2))[Class::Tcp]
+        };
+        assert_eq!((count(HashKey::Flow), count(HashKey::Pair)), (10.0, 1.0));
     }
 
     /// Within a class the estimate is 1/Σ s²: (1 + 2 + 3 + 4)²/(1 + 4 + 9 + 16) = 3.33 of four flows.

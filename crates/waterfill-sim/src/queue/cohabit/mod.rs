@@ -14,7 +14,7 @@
 //! Readings:
 //! - The output capacity O of eq. 3 is what all flows may use together: the link's target × capacity, less load that
 //!   reacts neither to routers nor to losses (constant-rate traffic).
-//! - The control interval is a parameter: the module reads no protocol's header, and so not XCP's mean RTT.
+//! - The control interval is a parameter. It may follow the interval of a law on the link, such as XCP's mean RTT.
 //! - A flow is what sends data or opens a connection. Only data packets of the TCP class are dropped or marked: a SYN
 //!   belongs to no flow yet, and a lost acknowledgement slows nobody. All packets of a class count as its input.
 //! - In each interval the module acts on the measurements of the interval before.
@@ -26,8 +26,8 @@ use rand_pcg::Pcg64;
 use waterfill_laws::protocol::{Kind, Probe};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::CohabitSpec;
 use waterfill_network::series::COHABIT_COLUMNS;
+use waterfill_network::{CohabitSpec, CountDrops};
 
 use super::discipline::{QueueContext, Verdict, flow_id};
 use crate::packet::{Cargo, Flags, Packet, Role};
@@ -120,6 +120,11 @@ pub(crate) struct Cohabit {
     /// Share of the capacity that may be used.
     target: f64,
     interval: Duration,
+    /// Length of the next control intervals.
+    next_interval: Duration,
+    /// Whether the control interval follows that of a law on the link.
+    follows_law: bool,
+    count_drops: CountDrops,
     /// Start of the control interval.
     since: Instant,
     input: PerClass<Volume>,
@@ -148,10 +153,14 @@ impl Cohabit {
         let mut rng = context.rng;
         // A stream of its own: the choice of inspected packets does not change which packets are dropped.
         let inspection = Pcg64::new(u128::from(rng.next_u64()), 1);
+        let interval = Duration::from_secs(spec.interval_s).max(Duration::from_ps(1));
         Self {
             capacity: context.capacity,
             target: 1.0,
-            interval: Duration::from_secs(spec.interval_s).max(Duration::from_ps(1)),
+            interval,
+            next_interval: interval,
+            follows_law: spec.interval_of_law,
+            count_drops: spec.count_drops,
             since: Instant::ZERO,
             input: PerClass::default(),
             seen: PerClass::default(),
@@ -174,11 +183,25 @@ impl Cohabit {
         self.target = target;
     }
 
+    /// Sets the control interval of an explicit law on the link; it counts from the next interval on.
+    pub(super) fn notify_interval(&mut self, interval: Duration) {
+        if self.follows_law {
+            self.next_interval = interval.max(Duration::from_ps(1));
+        }
+    }
+
+    /// Whether the explicit laws of the link see the packets that are dropped here.
+    pub(super) fn shows_drops(&self) -> bool {
+        self.count_drops == CountDrops::Router
+    }
+
     /// Measures an arriving packet and decides on it.
     pub(super) fn on_arrival(&mut self, now: Instant, packet: &Packet) -> Verdict {
         self.advance(now);
         let volume = Volume::from_bytes(f64::from(packet.bytes));
-        let Some(class) = Class::of(packet) else {
+        let class = Class::of(packet);
+        self.controller.on_packet(now, class);
+        let Some(class) = class else {
             self.other += volume;
             return Verdict::Accept;
         };
@@ -191,6 +214,9 @@ impl Cohabit {
             verdict = self.decide(now, packet);
             if verdict == Verdict::Drop {
                 self.drops += 1;
+                if self.count_drops != CountDrops::Never {
+                    self.input[class] += volume;
+                }
                 return verdict;
             }
             self.controller.on_admitted(packet.bytes);
@@ -265,6 +291,10 @@ impl Cohabit {
         };
         self.controller.update(&measured);
         self.measured = Some(measured);
+        if self.next_interval != self.interval {
+            self.interval = self.next_interval;
+            self.controller.set_interval(self.interval);
+        }
     }
 
     /// Returns the measurements of the last interval, once.

@@ -7,8 +7,11 @@
 
 use waterfill_laws::units::{Duration, Instant};
 
+use waterfill_network::HashKey;
+
 use super::periods::Periods;
 use super::{Class, PerClass};
+use crate::queue::discipline::address_pair;
 use crate::random::mix;
 
 /// One filter per class.
@@ -18,15 +21,16 @@ pub(super) struct Nred {
     /// One per level: selects its hash function.
     salts: Box<[u64]>,
     bins: u32,
+    hash: HashKey,
     /// Bits of all levels, one level after the other.
     filled: PerClass<Box<[u64]>>,
 }
 
 impl Nred {
-    pub(super) fn new(salts: Box<[u64]>, bins: u32, period: Duration) -> Self {
+    pub(super) fn new(salts: Box<[u64]>, bins: u32, period: Duration, hash: HashKey) -> Self {
         let words = (salts.len() * bins as usize).div_ceil(64);
         let filled = PerClass::from_fn(|_| vec![0; words].into_boxed_slice());
-        Self { periods: Periods::new(period), salts, bins, filled }
+        Self { periods: Periods::new(period), salts, bins, hash, filled }
     }
 
     fn advance(&mut self, now: Instant) {
@@ -40,6 +44,10 @@ impl Nred {
     /// Counts a packet's flow; returns the operations (one hash and one access per level) and writes that this took.
     pub(super) fn on_packet(&mut self, now: Instant, class: Class, flow: u64) -> (u64, u64) {
         self.advance(now);
+        let flow = match self.hash {
+            HashKey::Flow => flow,
+            HashKey::Pair => address_pair(flow),
+        };
         let filled = &mut self.filled[class];
         let mut set = 0;
         for (level, &salt) in self.salts.iter().enumerate() {
@@ -68,7 +76,7 @@ mod tests {
 
     fn counted(flows: u32, levels: u64, bins: u32) -> f64 {
         let salts = (1..=levels).map(|level| mix(level, 9)).collect();
-        let mut nred = Nred::new(salts, bins, Duration::from_millis(1000));
+        let mut nred = Nred::new(salts, bins, Duration::from_millis(1000), HashKey::Flow);
         for _ in 0..2 {
             for flow in 0..flows {
                 nred.on_packet(Instant::ZERO, Class::Tcp, u64::from(flow));

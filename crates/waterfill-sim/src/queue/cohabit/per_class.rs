@@ -21,7 +21,7 @@
 //! packet.
 
 use waterfill_laws::protocol::Probe;
-use waterfill_laws::units::{Instant, Rate};
+use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::CohabitSpec;
 
 use super::controller::Measured;
@@ -160,6 +160,10 @@ impl Scheduler for PerClassQueue {
         self.module.heap_bytes() + Class::BOTH.iter().map(|&class| self.queues[class].heap_bytes()).sum::<usize>()
     }
 
+    fn notify_interval(&mut self, interval: Duration) {
+        self.module.notify_interval(interval);
+    }
+
     fn on_arrival(&mut self, now: Instant, packet: &Packet) {
         self.module.on_arrival(now, packet);
         if let Some(measured) = self.module.take_measured() {
@@ -190,8 +194,7 @@ mod tests {
     use crate::packet::{Cargo, Role};
     use crate::testing;
     use waterfill_laws::registry::ProtocolId;
-    use waterfill_laws::units::Duration;
-    use waterfill_network::{ControllerSpec, EstimatorSpec};
+    use waterfill_network::{ControllerSpec, CountDrops, EstimatorSpec};
 
     /// A queue on a link of 12 Mbit/s.
     fn new_queue(part: Option<f64>) -> PerClassQueue {
@@ -200,6 +203,8 @@ mod tests {
             estimator: EstimatorSpec::Exact { period_s: 2.0 },
             inspect: 1.0,
             interval_s: 0.1,
+            interval_of_law: false,
+            count_drops: CountDrops::Never,
             explicit_weight: 1.0,
             ecn: false,
         };

@@ -11,7 +11,13 @@
 //! of explicit flows over their share of the packets. The fair share computed from it is wrong until the class has it.
 //! A test shows both.
 //!
+//! Reading: P(t) of a class is an average over the packets of that class. With `trials = all` it is one over all
+//! packets, of which only the class's can hit: the estimate is then larger by the inverse of the class's share of the
+//! packets.
+//!
 //! Reading: the average starts as the plain mean of the first 1/δ comparisons, not as a guess.
+
+use waterfill_network::Trials;
 
 use super::{Class, PerClass};
 
@@ -29,6 +35,13 @@ fn hit_probability(before: f64, delta: f64, hit: bool) -> f64 {
     (1.0 - delta) * before + delta * f64::from(u8::from(hit))
 }
 
+impl Hits {
+    fn count_trial(&mut self, delta: f64, hit: bool) {
+        self.count += 1;
+        self.probability = hit_probability(self.probability, delta.max(1.0 / self.count as f64), hit);
+    }
+}
+
 /// One zombie list per class, or one for both.
 #[derive(Debug)]
 pub(super) struct Sred {
@@ -37,20 +50,22 @@ pub(super) struct Sred {
     size: u32,
     /// Probability that a miss replaces the entry, times 2¹⁶.
     replace: u64,
-    /// Weight of a comparison: `replace` / `size` (§4.2).
+    /// Weight of a comparison.
     delta: f64,
     shared: bool,
+    trials: Trials,
 }
 
 impl Sred {
-    pub(super) fn new(size: u32, replace: f64, shared: bool) -> Self {
+    pub(super) fn new(size: u32, replace: f64, delta: f64, shared: bool, trials: Trials) -> Self {
         Self {
             tables: PerClass::default(),
             hits: PerClass::default(),
             size,
             replace: (replace * f64::from(1 << 16)).round() as u64,
-            delta: replace / f64::from(size),
+            delta,
             shared,
+            trials,
         }
     }
 
@@ -69,10 +84,11 @@ impl Sred {
         if replaced {
             *zombie = flow;
         }
-        let hits = &mut self.hits[class];
-        hits.count += 1;
-        let delta = self.delta.max(1.0 / hits.count as f64);
-        hits.probability = hit_probability(hits.probability, delta, hit);
+        for counted in Class::BOTH {
+            if counted == class || self.trials == Trials::All {
+                self.hits[counted].count_trial(self.delta, hit && counted == class);
+            }
+        }
         (4, u64::from(replaced))
     }
 
