@@ -63,7 +63,9 @@ where
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>) {
         either!(self, law => law.on_arrival(link, passing));
     }
-    const DEPARTURES: bool = R::DEPARTURES || F::DEPARTURES;
+    fn sees_departures(&self) -> bool {
+        either!(self, law => law.sees_departures())
+    }
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>) {
         either!(self, law => law.on_departure(link, passing));
     }

@@ -229,7 +229,11 @@ pub trait Router<P: Protocol> {
     /// Whether [`Router::on_departure`] does anything. Most laws need arrivals only, and one call less per packet is
     /// measurable.
     const DEPARTURES: bool = false;
-    /// Called for each packet when its transmission starts, if [`Router::DEPARTURES`] is true.
+    /// Whether this instance is to be called at departures. A law that writes there by a parameter only overrides it.
+    fn sees_departures(&self) -> bool {
+        Self::DEPARTURES
+    }
+    /// Called for each packet when its transmission starts, if [`Router::sees_departures`] is true.
     fn on_departure(&mut self, _link: &LinkView, _passing: &mut Passing<'_, P::Header>) {}
     /// Returns when [`Router::on_timer`] is to be called next.
     fn poll_at(&self) -> Instant {

@@ -191,11 +191,10 @@ macro_rules! registry {
                     Router::<$protocol>::on_arrival(r, link, &mut passing.with_header(own));
                 })* }
             }
-            /// See [`Router::DEPARTURES`].
+            /// See [`Router::sees_departures`].
             #[must_use]
-            pub const fn sees_departures(&self) -> bool {
-                match self { $(Self::$variant(_) =>
-                    <<$protocol as Protocol>::Router as Router<$protocol>>::DEPARTURES,)* }
+            pub fn sees_departures(&self) -> bool {
+                match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* }
             }
             /// See [`Router::on_departure`].
             pub fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {

@@ -2,7 +2,8 @@
 
 mod common;
 
-use common::{assert_within, column, flow, link, network, run};
+use common::{assert_within, column, flow, link, network, run, set};
+use waterfill_network::ParamValue;
 
 /// Statistics of Flow 1's rate in samples of 100 ms, in Mbit/s.
 #[derive(Debug)]
@@ -101,6 +102,32 @@ fn a_parking_lot_gets_max_min_shares() {
         assert_within(f.rate_bps.unwrap(), share, 0.03 * share, &f.name);
     }
     assert!(s.links.iter().all(|l| l.drops == 0));
+}
+
+/// Flows that send less than a packet per T gather in phase, because T makes the rate alternate. 26 flows over 15.5 and
+/// 10 Mbit/s send every 21 ms, T is 10 ms. Rates written at departure spread them more (docs/validation/ns2-peers.md),
+/// a T of 1 ms nearly evenly.
+#[test]
+fn sparse_flows_gather_in_phase_and_t_decides_how_far() {
+    let measured = |writes: &str, max_interval_s: f64| {
+        let links = [link("first", 15.5e6, 0.02, 155_000), link("second", 10e6, 0.02, 100_000)].concat();
+        let mut flows = vec![flow("short", "rcp", &[0], 60.0), flow("long", "rcp", &[0, 2], 60.0)];
+        flows[1].count = 26;
+        flows[1].stagger_s = 0.0037;
+        let mut n = network(60.0, links, flows);
+        n.packet_bytes = 1000;
+        let writes = ParamValue::Word(writes.into());
+        let average = ParamValue::Word("reluctant".into());
+        set(&mut n, "rcp", &[("writes", writes), ("average", average), ("beta", ParamValue::Number(0.4))]);
+        n.set_param("rcp", "max_interval", max_interval_s);
+        let (_, summary) = run(&n);
+        (summary.flows[0].rate_bps.unwrap() / 5.5e6, summary.links[0].queue_packets.mean)
+    };
+    let (arrival, departure, quick) =
+        (measured("arrival", 0.01), measured("departure", 0.01), measured("arrival", 0.001));
+    assert!(arrival.0 < 0.92 && arrival.1 > 5.0, "{arrival:?}");
+    assert!(departure.0 > 0.93 && departure.1 < 0.7 * arrival.1, "{departure:?} and {arrival:?}");
+    assert!(quick.0 > 0.96 && quick.1 < 3.0, "{quick:?}");
 }
 
 /// The SYN is granted 5 % of an idle link, and data is sent at that rate one RTT later.

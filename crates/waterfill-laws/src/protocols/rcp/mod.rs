@@ -49,14 +49,21 @@
 //! - The ns-2 model goes down to 0.01 packets of 1000 B in d̂, and its sources send 40-byte probes once per RTT,
 //!   at least twice a second, while that is less than a packet per RTT. Here a source receives a rate only when it sends
 //!   data, so R_min is a rate: one packet of 1500 B in half a second (at most C).
-//! - The rate is written on arrival; the ns-2 model writes at departure.
+//! - `writes = "arrival"`: a packet receives the rate of its arrival. The ns-2 model writes when the transmission starts,
+//!   `writes = "departure"`. No paper says which. It matters where T exceeds half of the interval between a flow's
+//!   packets: flows then gather in phase, at arrival more than at departure (docs/validation/ns2-peers.md).
+//! - In the ns-2 model a router's first T is random, so that routers are not in step, and a packet whose bytes fill the
+//!   end of T counts partly in the next. Here T starts at 0 s everywhere, and a packet counts when it arrives.
+//! - When the ns-2 model's source receives another rate, it moves its next packet to the last one plus the new
+//!   interval. Here the next packet goes as planned, and the interval after it has the new rate, as Linux paces.
+//! - An ns-2 source resends what was lost after it has sent all; here losses are repaired as they are found.
 //! - A source without a rate (no router on its path) keeps the host's initial window. A weight scales the rate.
 //! - Losses do not change the rate.
 //!
 //! # Validation
 //! Equation tests below; the simulator's `rcp` tests: maxnet-2007 §IX's Fig. 12 with N = 1 (stable after an
 //! overshoot), 9 (oscillates) and 49 (switches between nothing and the whole link), and a parking lot, where every
-//! share is right.
+//! share is right. Against the authors' ns-2 model: docs/validation/ns2-peers.md.
 //!
 //! # References
 //! Dukkipati, McKeown, "Why Flow-Completion Time is the Right Metric for Congestion Control", CCR 36(1), 2006
@@ -67,7 +74,7 @@ mod params;
 mod router;
 mod source;
 
-pub use params::{Average, Params};
+pub use params::{Average, Params, Writes};
 pub use router::Router;
 pub use source::Source;
 

@@ -13,6 +13,16 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// When a router writes its rate into a packet.
+    pub enum Writes {
+        /// When the packet joins the queue.
+        Arrival = "arrival",
+        /// When its transmission starts.
+        Departure = "departure",
+    }
+}
+
 crate::params! {
     /// Parameters of a router.
     pub struct Params {
@@ -30,6 +40,8 @@ crate::params! {
         r_min: Rate = Rate::from_bps(24e3), "1500 B in 0.5 s, the ns-2 model's longest time without asking";
         /// How the average RTT is formed.
         average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted";
+        /// When a packet receives the link's rate.
+        writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model";
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-use super::params::{Average, Params};
+use super::params::{Average, Params, Writes};
 use super::{Header, Rcp, WireRate};
 
 /// Smallest average RTT.
@@ -18,6 +18,7 @@ pub struct Router {
     max_interval: Duration,
     rate_min: Rate,
     average: Average,
+    writes: Writes,
     /// R.
     pub(super) rate: Rate,
     /// d̂ in seconds.
@@ -70,6 +71,7 @@ impl crate::protocol::Router<Rcp> for Router {
             max_interval: params.max_interval,
             rate_min: params.r_min.min(capacity),
             average: params.average,
+            writes: params.writes,
             rate: capacity * params.first_rate,
             mean_rtt,
             measured: false,
@@ -87,6 +89,18 @@ impl crate::protocol::Router<Rcp> for Router {
                 self.timed.0 += passing.volume;
                 self.timed.1 += f64::from(header.rtt_us) * 1e-6 * passing.volume.as_bytes();
             }
+            if self.writes == Writes::Arrival {
+                header.rate = header.rate.min(WireRate::of(self.rate));
+            }
+        }
+    }
+
+    fn sees_departures(&self) -> bool {
+        self.writes == Writes::Departure
+    }
+
+    fn on_departure(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        if let Some(header) = passing.header.as_deref_mut().filter(|_| self.writes == Writes::Departure) {
             header.rate = header.rate.min(WireRate::of(self.rate));
         }
     }

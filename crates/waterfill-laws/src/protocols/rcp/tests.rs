@@ -3,12 +3,12 @@
 use crate::protocol::{Ack, Connection, Limit, LinkView, Sending, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-use super::params::{Average, Params};
+use super::params::{Average, Params, Writes};
 use super::router::{Router, interval, mean_rtt_next, rate_next, spare};
 use super::source::Source;
 use super::{Echo, HEADER_BYTES, Header, Rcp, WireRate};
 use crate::params::Params as _;
-use crate::protocol::{PacketKind, Router as _, Source as _};
+use crate::protocol::{PacketKind, Passing, Router as _, Source as _};
 use crate::testing::{self, close, connection, echo_after};
 
 fn bps(rate: f64) -> Rate {
@@ -71,6 +71,28 @@ fn a_router_lowers_requests_to_its_first_rate() {
     let mut router = Router::new(&Params::default(), &link(0.0));
     assert_eq!(pass(&mut router, WireRate::UNLIMITED, 0, 40.0).rate(), Some(bps(5e6)));
     assert_eq!(pass(&mut router, WireRate::of(bps(4e6)), 0, 40.0).rate(), Some(bps(4e6)));
+}
+
+/// The rate that a packet leaves with if an update comes while it waits: the one of its arrival or the one of its
+/// departure. A router that writes at arrival does not ask for departures.
+#[test]
+fn a_waiting_packet_receives_the_older_or_the_newer_rate() {
+    let rate = |writes| {
+        let mut router = Router::new(&Params { writes, ..Params::default() }, &link(0.0));
+        let mut header = Header::default();
+        let (now, volume, kind) = (Instant::ZERO, Volume::from_bytes(1000.0), PacketKind::Data);
+        router.on_arrival(&link(0.0), &mut Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) });
+        router.on_timer(&link(0.0), Instant::ZERO);
+        if router.sees_departures() {
+            let passing = &mut Passing { now, volume, packets: 1.0, kind, header: Some(&mut header) };
+            router.on_departure(&link(0.0), passing);
+        }
+        (header.rate.rate(), router.sees_departures(), router.rate)
+    };
+    let (older, asks, newer) = rate(Writes::Arrival);
+    assert_eq!((older, asks), (Some(bps(5e6)), false));
+    assert!(newer > bps(5e6), "an idle link raises its rate");
+    assert_eq!(rate(Writes::Departure), (WireRate::of(newer).rate(), true, newer));
 }
 
 /// Two bytes at 20 ms for each at 80 ms: 40 ms, taken at once; then a lag of T/d̂.
