@@ -47,8 +47,8 @@
 //! [`Params`].
 //!
 //! # Readings and deviations
-//! The paper's text was not at hand: its abstracts, maxnet-2007 §IX and what is commonly known of its law were. So
-//! tags name quantities, not equation numbers, and each of these is ours:
+//! The paper's text was not at hand, and no code of its authors was found: its abstracts, maxnet-2007 §IX and what is
+//! commonly known of its law were. So tags name quantities, not equation numbers, and each of these is ours:
 //! - The order and format of the header's fields, and hops as router numbers (255 at most: further routers
 //!   share the last).
 //! - `loss` and `switching`: the paper's "proposed loss" is known by name only. This one makes every resting

@@ -49,13 +49,18 @@
 //! - † q̃ is the mean of t_ρ's samples, smoothed over intervals with weight 1/4 for the newest
 //!   (`queue_weight`): the code's comment says so, though its shifts compute another thing by C's precedence.
 //! - † A router writes when a packet leaves the queue.
-//! - The code rounds ρ up to whole per cent first, which moves both levels down by up to 1 %: not done here.
+//! - The code rounds ρ up to whole per cent first, which moves both levels down by up to 1 %: `whole_percent = true`.
 //! - † An RTT's increase is spread over its acknowledgements: ξ_s for each packet acknowledged, α_rate/w
 //!   likewise.
 //! - α_rate refers to t_ρ (`t_d`); † the code refers to 100 ms, which makes AI four times as quick: `t_d = "100 ms"`.
+//!   MD and the RTT of AI after it balance at α_rate/(1 − β) packets. More than C·(1 − β)·t_d²/(α·rtt) flows, C in
+//!   packets per second, overload a link for ever: 781 on 100 Mbit/s at 80 ms, 195 with 100 ms.
 //! - † Scaling is bounded: rtt/t_ρ ≤ 2.5 in MI; AI goes linearly with the RTT below 20 ms and above 500 ms.
-//! - In the t_ρ after MD nothing moves the window; the code lets a code below overload end the freeze. In the
-//!   RTT after that, overload is answered by AI †, other codes as always.
+//! - In the t_ρ after MD nothing moves the window; in the authors' code a level below overload ends the freeze:
+//!   `freeze = "overload"`. In the RTT after that, overload is answered by AI †, other codes as always.
+//! - The code's target utilisation is 0.95. A later version chooses one by capacity (0.975 at 100 Mbit/s) and then does
+//!   not use it. Here γ is the paper's.
+//! - The code's timers have steps of 10 ms, and RTTs those of ns-2's TCP clock; here neither is rounded.
 //! - † Losses are answered as by TCP Reno: half the window, after a time-out one packet (from which MI goes
 //!   on). The window is never below one packet.
 //! - † A weight multiplies α.
@@ -69,7 +74,7 @@
 //! RTTs become equal, the later the larger their shares; RTTs up to t_ρ change little about that;
 //! one above t_ρ starves short ones, which answer the same overload several times. Over several bottlenecks the
 //! long flow gets about two thirds of its max-min share or less (aecp-2010 Fig. 10: 67 of 122.5 Mbit/s; 69.4 here at
-//! full rates).
+//! full rates). Against the author's ns-2 code: docs/validation/ns2-peers.md.
 //!
 //! # References
 //! `vcp-2005`: Xia, Subramanian, Stoica, Kalyanaraman, "One More Bit Is Enough", SIGCOMM 2005; IEEE/ACM
@@ -79,7 +84,7 @@ mod params;
 mod router;
 mod source;
 
-pub use params::Params;
+pub use params::{Freeze, Params};
 pub use router::Router;
 pub use source::Source;
 

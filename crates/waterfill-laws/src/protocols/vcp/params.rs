@@ -3,6 +3,16 @@
 use crate::params::{ParamError, require};
 use crate::units::Duration;
 
+crate::choice! {
+    /// What the t_ρ after MD does with a code below overload.
+    pub enum Freeze {
+        /// Nothing moves the window.
+        Always = "always",
+        /// The freeze answers overload only: AI and MI go on with a lower code.
+        Overload = "overload",
+    }
+}
+
 crate::params! {
     /// Parameters of VCP.
     pub struct Params {
@@ -22,6 +32,10 @@ crate::params! {
         alpha: f64 = 1.0, "vcp-2005";
         /// MD parameter β.
         beta: f64 = 0.875, "vcp-2005";
+        /// What the t_ρ after MD holds back.
+        freeze: Freeze = Freeze::Always, "vcp-2005; overload: the authors' ns-2 code";
+        /// Rounds the load factor up to whole per cent, so that both levels are reached up to 1 % earlier.
+        whole_percent: bool = false, "vcp-2005 (true in the authors' ns-2 code)";
         /// RTT for which AI needs no scaling.
         t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)";
     }

@@ -13,6 +13,7 @@ pub struct Router {
     gamma: f64,
     kappa_q: f64,
     queue_weight: f64,
+    whole_percent: bool,
     t_rho: Duration,
     t_q: Duration,
     /// λ: since the last measurement.
@@ -36,6 +37,9 @@ impl Router {
         }
         let capacity = (self.gamma * self.capacity) * self.t_rho;
         self.load_factor = load_factor(self.arrived, self.queue, self.kappa_q, capacity);
+        if self.whole_percent {
+            self.load_factor = next_percent(self.load_factor);
+        }
         self.load = code(self.load_factor);
         (self.arrived, self.samples) = (Volume::ZERO, (Volume::ZERO, 0));
     }
@@ -48,6 +52,7 @@ impl crate::protocol::Router<Vcp> for Router {
             gamma: link.target.unwrap_or(params.gamma),
             kappa_q: params.kappa_q,
             queue_weight: params.queue_weight,
+            whole_percent: params.whole_percent,
             t_rho: params.t_rho,
             t_q: params.t_q,
             arrived: Volume::ZERO,
@@ -101,6 +106,11 @@ pub(super) fn persistent_queue(queue: Volume, mean: Volume, weight: f64) -> Volu
 /// `[vcp-2005:load-factor]` (λ + κ_q·q̃)/(γ·C·t_ρ).
 pub(super) fn load_factor(arrived: Volume, queue: Volume, kappa_q: f64, capacity: Volume) -> f64 {
     (arrived + kappa_q * queue) / capacity
+}
+
+/// The whole per cent above a load factor: 0.99 for 0.9842, 0.8 for 0.79.
+pub(super) fn next_percent(load_factor: f64) -> f64 {
+    ((100.0 * load_factor).floor() + 1.0) / 100.0
 }
 
 /// `[vcp-2005:code]` Levels of 80 and 100 %.

@@ -3,7 +3,7 @@
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
 use crate::units::{Duration, Instant, Volume};
 
-use super::params::Params;
+use super::params::{Freeze, Params};
 use super::{Load, Vcp};
 
 /// The source: MI, AI or MD as the path's load says.
@@ -16,6 +16,7 @@ pub struct Source {
     beta: f64,
     t_rho: f64,
     t_d: f64,
+    freeze: Freeze,
     /// cwnd in packets, at least 1.
     pub(super) window: f64,
     load: Load,
@@ -38,7 +39,11 @@ impl Source {
     /// `[vcp-2005:MD]` Once, then a freeze of t_ρ, then AI in answer to overload for an RTT.
     fn action(&self, now: Instant) -> Action {
         match (self.load, self.decreased) {
-            (_, Some((frozen_until, _))) if now < frozen_until => Action::Freeze,
+            (load, Some((frozen_until, _)))
+                if now < frozen_until && (load == Load::Over || self.freeze == Freeze::Always) =>
+            {
+                Action::Freeze
+            }
             (Load::Over, Some((_, adding_until))) if now < adding_until => Action::Add,
             (Load::Over, _) => Action::Decrease,
             (Load::High, _) => Action::Add,
@@ -57,6 +62,7 @@ impl crate::protocol::Source<Vcp> for Source {
             beta: params.beta,
             t_rho: params.t_rho.as_secs(),
             t_d: params.t_d.as_secs(),
+            freeze: params.freeze,
             window: (connection.initial_window / connection.packet).max(1.0),
             load: Load::Low,
             decreased: None,

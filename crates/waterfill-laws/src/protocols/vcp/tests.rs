@@ -3,8 +3,8 @@
 use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Wire};
 use crate::units::{Duration, Instant, Rate, Volume};
 
-use super::params::Params;
-use super::router::{Router, code, highest, load_factor, persistent_queue};
+use super::params::{Freeze, Params};
+use super::router::{Router, code, highest, load_factor, next_percent, persistent_queue};
 use super::source::{Source, alpha_scaled, decreased, xi_scaled};
 use super::{Load, Vcp};
 use crate::protocol::{Router as _, Source as _};
@@ -34,6 +34,18 @@ fn code_levels() {
     });
     assert_eq!(highest(Load::Over, Load::Low), Load::Over);
     assert_eq!(highest(Load::Low, Load::High), Load::High);
+}
+
+/// Rounded up, 79 % and 99 % are at the next level; a load factor a little below is not.
+#[test]
+fn whole_per_cent_reach_a_level_one_per_cent_earlier() {
+    assert_eq!([0.0, 0.5, 0.7899, 0.791, 0.9899, 0.991].map(next_percent), [0.01, 0.51, 0.79, 0.80, 0.99, 1.0]);
+    for (whole_percent, level) in [(false, Load::High), (true, Load::Over)] {
+        let mut router = Router::new(&Params { whole_percent, ..Params::default() }, &link(0.0));
+        pass(&mut router, 0.995 * 1.225e6, Load::Low);
+        run_timers(&mut router, at(200), 0.0);
+        assert_eq!(pass(&mut router, 0.0, Load::Low), level, "{whole_percent}");
+    }
 }
 
 /// `[vcp-2005:MI-scaling]` 6.25 % in t_ρ = 200 ms; √1.0625 − 1 in half of it; 1.0625^2.5 − 1 from 500 ms on.
@@ -170,6 +182,18 @@ fn one_decrease_then_a_freeze_then_one_rtt_of_ai() {
     let grown = receive(&mut source, 1399, Load::Over);
     assert!(grown > 8.86);
     assert_eq!(receive(&mut source, 1400, Load::Over), 0.875 * grown);
+}
+
+/// With `freeze = "overload"` a lower code ends the freeze at once; overload itself is still not answered twice.
+#[test]
+fn a_freeze_of_overload_only_lets_ai_and_mi_go_on() {
+    let mut source = Source::new(&Params { freeze: Freeze::Overload, ..Params::default() }, &connection());
+    assert_eq!(receive(&mut source, 1000, Load::Over), 8.75);
+    assert_eq!(receive(&mut source, 1100, Load::Over), 8.75);
+    close(receive(&mut source, 1110, Load::High), 8.75 + 1.0 / 8.75, 1e-12);
+    let grown = receive(&mut source, 1120, Load::Low);
+    close(grown, 8.75 + 1.0 / 8.75 + 0.0625, 1e-12);
+    assert_eq!(receive(&mut source, 1199, Load::Over), grown);
 }
 
 #[test]

@@ -69,6 +69,9 @@
 //! - `feedback_at = "receiver"` is XCP-r (López Pacheco and Pham 2005): the receiver sums all feedback, and every
 //!   acknowledgement carries the sum, which is the window less its first value and less the sender's own reductions. A lost
 //!   acknowledgement loses nothing.
+//! - The authors' ns-2 module differs in these points. A router's first intervals are random, so that routers are not in
+//!   step. XCP and other traffic have queues of their own, served by weights. A source's RTT is TCP's smoothed one in steps
+//!   of its clock, and its first window is TCP's. C_p and C_n become 0 when nothing is left, as here.
 //! - A router on the path that does not implement XCP goes unnoticed: its queue fills until packets are lost.
 //!
 //! # Validation
