@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds readings ns3 lint audit new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet response equilibria threeway cohabit-table seeds readings peers ns3 lint audit new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -44,6 +44,9 @@ seeds: build ## run every experiment of the papers with seeds 1 to 5, to see whi
 
 readings: build ## judge the papers' claims under every reading of what the papers leave open; resumes
 	@$(VENV)/python -m validation.readings -o out/readings
+
+peers: build ## compare RCP and VCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
+	@$(VENV)/python -m validation.ns2_peers --phases -o out/peers
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
 	@$(VENV)/python -m validation.equilibria

@@ -1,0 +1,109 @@
+"""RCP and VCP beside their authors' ns-2 code: the network, the rows, phases, and a run of each."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from validation import ns2_peers
+from validation.ns2_peers import AUTHORS, PEERS, READINGS, Row
+
+ROW = Row("vcp", AUTHORS, 64, (45.0, 47.0), 46.4, (600.0, 25e3), 0.0, (0.02, 0.4))
+
+
+def test_every_peer_has_a_source_and_a_reading_of_its_code():
+    assert set(PEERS) == set(ns2_peers.SOURCES) == set(READINGS)
+    for protocol, numbers in PEERS.items():
+        assert AUTHORS in READINGS[protocol]
+        assert set(numbers) <= set(ns2_peers.FLOWS)
+        assert all(0 < rate <= 55.0 for rate in numbers.values()), "max-min is 55 Mbit/s"
+
+
+def test_starts_are_random_within_a_tenth_of_a_second():
+    def starts(seed):
+        flows = ns2_peers.scenario("rcp", 20, seed, {}).flow
+        return [flow.start for flow in flows]
+
+    assert starts(1) == starts(1) != starts(2)
+    assert len(set(starts(1))) == 21
+    assert all(0 <= start < 0.1 for start in starts(1))
+
+
+def test_a_scaled_network_keeps_the_intervals_between_packets():
+    whole = ns2_peers.scenario("rcp", 256, 1, {})
+    quarter = ns2_peers.scenario("rcp", 64, 1, {}, scale=0.25)
+    assert [link.rate for link in whole.link] == [155e6, 100e6]
+    assert [link.rate for link in quarter.link] == [38.75e6, 25e6]
+
+
+def test_vcp_balances_up_to_a_number_of_flows():
+    """12 500 packets/s · 0.125 · t_d²/0.08 s."""
+    assert ns2_peers.vcp_flows_at_most(100e6, 0.08, 0.2) == pytest.approx(781.25)
+    assert ns2_peers.vcp_flows_at_most(100e6, 0.08, 0.1) == pytest.approx(195.3, abs=0.1)
+
+
+def test_a_row_agrees_within_the_tolerance_and_is_judged_for_the_authors_reading_only():
+    assert ROW.rate_mbps == 46.0
+    assert ROW.off == pytest.approx(-0.4 / 46.4)
+    assert ROW.agrees is True
+    assert replace(ROW, rates_mbps=(40.0,)).agrees is False
+    assert replace(ROW, reading="paper", rates_mbps=(40.0,)).agrees is None
+    assert replace(ROW, peer_mbps=None).agrees is None
+    assert replace(ROW, flows=256, rates_mbps=(40.0,)).agrees is None, "the buffer decides"
+
+
+def test_the_table_has_a_row_per_cell():
+    lines = ns2_peers.table([ROW, replace(ROW, peer_mbps=None, overloads=None)]).splitlines()
+    assert len(lines) == 4
+    assert lines[2] == (
+        "| vcp | authors' code | 64 | 46.00 | 45.00 to 47.00 | 46.4 | -0.9% | 0.6 + 25.0 | 0 "
+        "| 2% + 40% |"
+    )
+    assert lines[3].count("–") == 3
+
+
+def test_counts_are_averaged_around_the_fullest_millisecond():
+    """A cycle of 20.5 ms with eight of ten packets in one millisecond."""
+    sent = np.zeros(2050)
+    for cycle in range(100):
+        start = int(cycle * 20.5)
+        sent[start + 3] += 8
+        sent[start + 13] += 2
+    found = ns2_peers._around_peaks(sent, 20.5)
+    assert found[10] == pytest.approx(8.0)
+    assert sum(found[:10]) + sum(found[11:]) == pytest.approx(2.0, abs=2.0)
+    phases = ns2_peers.Phases("r", 10, 20.5, tuple(found))
+    assert phases.crowd == pytest.approx(0.8)
+    assert phases.even == pytest.approx(10 / 20.5)
+
+
+def test_flows_that_send_less_than_a_packet_per_update_gather():
+    """With T = 10 ms most of them send within 3 ms of a cycle of 21 ms, with 1 ms few do."""
+    gathered = ns2_peers.phases("written at arrival", flows=32)
+    spread = ns2_peers.phases("written at arrival, T = 1 ms", flows=32)
+    assert gathered.cycle_ms == pytest.approx(21.0, rel=0.03)
+    assert gathered.crowd > 0.5
+    assert spread.crowd < 0.35
+    document = ns2_peers.document([ROW], [gathered])
+    assert document["phases"][0]["crowd"] == gathered.crowd
+    assert "within 3 ms" in ns2_peers.phase_table([gathered, spread])
+
+
+def test_a_short_run_prints_its_rows_as_json(tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    arguments = ["rcp", "vcp", "--flows", "4", "--seeds", "2", "--duration", "4", "--json"]
+    assert ns2_peers.main([*arguments, "-o", str(tmp_path / "out")]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert len(rows) == sum(map(len, READINGS.values()))
+    assert {row["peer_mbps"] for row in rows if row["protocol"] == "rcp"} == {54.9}
+    assert all(len(row["rates_mbps"]) == 2 for row in rows)
+    assert (tmp_path / "out" / "ns2_peers.md").read_text().startswith("| law |")
+
+
+@pytest.mark.parametrize("arguments", [["xcp"], ["--seeds", "0"], ["--flows", "0"]])
+def test_wrong_arguments_are_refused(arguments, capsys):
+    assert ns2_peers.main(arguments) == 2
+    assert "expected" in capsys.readouterr().err

@@ -1,0 +1,387 @@
+"""Compare RCP and VCP with their authors' ns-2 code: `make peers`.
+
+    python -m validation.ns2_peers [PROTOCOL …] [--flows N …] [--seeds N] [--duration S]
+                                   [--phases] [--json] [-o DIR]
+
+One flow crosses a link of 155 Mbit/s. N flows cross it and a second one of 100 Mbit/s. Each link
+delays by 20 ms one way and has a buffer of one bandwidth-delay product. Packets have 1000 bytes,
+starts are random within 0.1 s, and rates are means of the second half of 60 s. What the authors'
+codes give is recorded in `PEERS`. Each protocol runs with the parameters of `READINGS`: as the
+papers have it, and as the authors' code has it.
+
+`--phases` shows when in a cycle RCP's senders send: packets per millisecond around the fullest
+millisecond of each cycle. Its network has a quarter of the rates and of the flows, so that
+intervals between packets are the same.
+
+Runs are kept in the cache (`waterfill.runs.cache`). Exits with 1 if the reading of the authors'
+code is further than `TOLERANCE` from their numbers where chance and buffers do not decide.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from waterfill.analysis import series
+from waterfill.errors import InputError
+from waterfill.runs import backends, cache
+from waterfill.runs.pool import run_each
+from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
+
+FLOWS = (4, 16, 64, 256)
+SEEDS = 3
+DURATION_S = 60.0
+START_WINDOW_S = 0.1
+PACKET_BYTES = 1000
+RATES_BPS = {"first": 155e6, "second": 100e6}
+
+# The short flow's rate in Mbit/s, by the number of long flows, 30 to 60 s. RCP with α = β = 0.4.
+PEERS: Mapping[str, Mapping[int, float]] = {
+    "rcp": {4: 54.9, 64: 54.2, 256: 52.7},
+    "vcp": {4: 52.0, 16: 49.0, 64: 46.4, 256: 44.7},
+}
+SOURCES: Mapping[str, str] = {
+    "rcp": "Zhang's and Dukkipati's ns-2 model of RCP",
+    "vcp": "Xia's ns-2 model of VCP",
+}
+
+_RCP = {"alpha": 0.4, "beta": 0.4, "average": "reluctant"}
+READINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
+    "rcp": {
+        "written at arrival": _RCP,
+        "written at arrival, T = 1 ms": {**_RCP, "max_interval": "1 ms"},
+        "authors' code": {**_RCP, "writes": "departure"},
+    },
+    "vcp": {
+        "paper": {},
+        "t_d = 100 ms": {"t_d": "100 ms"},
+        "authors' code": {"t_d": "100 ms", "freeze": "overload", "whole_percent": True},
+    },
+}
+AUTHORS = "authors' code"
+
+# Two programs of one law on one network; VCP's sawtooth alone moves its means by 2 %.
+TOLERANCE = 0.05
+# VCP has no equilibrium above `vcp_flows_at_most`: the buffer decides, and the peer's is not known.
+UNDECIDED = {("vcp", 256)}
+
+_SAMPLE_S = 1e-3
+_SPREAD_MS = 10
+
+
+@dataclass(frozen=True)
+class Row:
+    """One protocol, reading and number of long flows, over all seeds."""
+
+    protocol: str
+    reading: str
+    flows: int
+    rates_mbps: tuple[float, ...]
+    """The short flow's, one per seed."""
+    peer_mbps: float | None
+    queues_bytes: tuple[float, float]
+    """Mean queue of the first and the second link."""
+    drops: float
+    """Packets that both links dropped in the window, mean of the seeds."""
+    overloads: tuple[float, float] | None
+    """VCP: fraction of time in which the first and the second link report overload."""
+
+    @property
+    def rate_mbps(self) -> float:
+        """Mean of the seeds."""
+        return float(np.mean(self.rates_mbps))
+
+    @property
+    def off(self) -> float | None:
+        """Relative difference from the peer's number; None without one."""
+        return None if self.peer_mbps is None else self.rate_mbps / self.peer_mbps - 1.0
+
+    @property
+    def agrees(self) -> bool | None:
+        """Whether the authors' reading is within `TOLERANCE`; None if it is not judged."""
+        if self.off is None or self.reading != AUTHORS:
+            return None
+        if (self.protocol, self.flows) in UNDECIDED:
+            return None
+        return abs(self.off) <= TOLERANCE
+
+
+def scenario(
+    protocol: str,
+    flows: int,
+    seed: int,
+    params: Mapping[str, Any],
+    *,
+    scale: float = 1.0,
+    duration_s: float = DURATION_S,
+    sample_s: float = 0.1,
+) -> Scenario:
+    """Return the scenario with `flows` long flows; `scale` multiplies both links' rates."""
+    draw = random.Random(seed)
+    links = [
+        {
+            "name": name, "from": start, "to": end, "delay": "20 ms", "buffer": "1 bdp",
+            "rate": f"{scale * RATES_BPS[name]:.0f} bit/s",
+        }
+        for name, start, end in (("first", "a", "b"), ("second", "b", "c"))
+    ]  # fmt: skip
+    paths = [("short", ["first"])]
+    paths += [(f"long{i}", ["first", "second"]) for i in range(flows)]
+    entries = [
+        {"name": name, "path": path, "start": f"{draw.uniform(0.0, START_WINDOW_S)!r} s"}
+        for name, path in paths
+    ]
+    document: Document = {
+        "name": f"{protocol}, {flows} long flows", "protocol": protocol, "seed": seed,
+        "duration": f"{duration_s:g} s", "measure": [f"{duration_s / 2:g} s", f"{duration_s:g} s"],
+        "packet_size": f"{PACKET_BYTES} B", "sample": f"{sample_s!r} s",
+        "link": links, "flow": entries, "params": {protocol: dict(params)},
+    }  # fmt: skip
+    return from_dict(document, source="ns2_peers")
+
+
+def vcp_flows_at_most(
+    capacity_bps: float, rtt_s: float, t_d_s: float, beta: float = 0.875
+) -> float:
+    """Return above how many flows VCP overloads a link for ever, for α = 1 packet.
+
+    Between two MD a window grows by α·(rtt/t_d)² at least, in the RTT of AI that follows the
+    freeze; MD takes (1 − β)·w. They balance at w = α·(rtt/t_d)²/(1 − β). If n such windows per RTT
+    exceed the capacity, the queue and with it the RTT grow, and the balance moves up.
+    """
+    window = (rtt_s / t_d_s) ** 2 / (1.0 - beta)
+    return capacity_bps / (8 * PACKET_BYTES * window / rtt_s)
+
+
+def measure(protocol: str, reading: str, flows: int, results: Sequence[Result]) -> Row:
+    """Return the row of one cell from its runs, one per seed."""
+    rates = []
+    queues: list[list[float]] = []
+    drops = []
+    for result in results:
+        links = {link["name"]: link for link in result.summary["links"]}
+        rates.append((result.summary["flows"][0]["rate_bps"] or 0.0) / 1e6)
+        queues.append([links[name]["queue_bytes"]["mean"] for name in RATES_BPS])
+        drops.append(sum(links[name]["drops"] for name in RATES_BPS))
+    first, second = np.mean(queues, axis=0)
+    return Row(
+        protocol,
+        reading,
+        flows,
+        tuple(rates),
+        PEERS[protocol].get(flows),
+        (float(first), float(second)),
+        float(np.mean(drops)),
+        _overloads(results) if protocol == "vcp" else None,
+    )
+
+
+def _overloads(results: Iterable[Result]) -> tuple[float, float]:
+    shares = []
+    for result in results:
+        found = []
+        for name in RATES_BPS:
+            table = result.samples("links", name)
+            time_s, load = (series.numbers(table, key) for key in ("time_s", "vcp.load_factor"))
+            found.append(float(np.mean(load[time_s > result.summary["measure_s"][0]] >= 1.0)))
+        shares.append(found)
+    first, second = np.mean(shares, axis=0)
+    return float(first), float(second)
+
+
+def rows(
+    protocols: Sequence[str], counts: Sequence[int], seeds: int, duration_s: float = DURATION_S
+) -> list[Row]:
+    """Run every cell and return its row; runs in the cache are not repeated."""
+    cells = [
+        (protocol, reading, flows)
+        for protocol in protocols
+        for reading in READINGS[protocol]
+        for flows in counts
+    ]
+    wanted = {
+        f"{index} {seed}": scenario(
+            protocol, flows, seed, READINGS[protocol][reading], duration_s=duration_s
+        )
+        for index, (protocol, reading, flows) in enumerate(cells)
+        for seed in range(1, seeds + 1)
+    }
+    results = _results(wanted)
+    found = []
+    for index, cell in enumerate(cells):
+        runs = [results.get(f"{index} {seed}") for seed in range(1, seeds + 1)]
+        complete = [run for run in runs if run is not None]
+        if len(complete) == seeds:
+            found.append(measure(*cell, complete))
+    return found
+
+
+def _results(wanted: Mapping[str, Scenario]) -> dict[str, Result]:
+    kept = {name: cache.lookup(each, "sim") for name, each in wanted.items()}
+    results = {name: result for name, result in kept.items() if result is not None}
+    missing = {name: each for name, each in wanted.items() if name not in results}
+
+    def keep(name: str, result: Result) -> None:
+        if "interrupted_at_s" not in result.summary:
+            cache.store(missing[name], "sim", result)
+            results[name] = result
+
+    if missing:
+        run_each(missing, done=keep)
+    return results
+
+
+# --- phases ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Phases:
+    """When in a cycle the long flows send, for one reading of RCP."""
+
+    reading: str
+    flows: int
+    cycle_ms: float
+    packets_per_ms: tuple[float, ...]
+    """Mean over cycles, from 10 ms before the fullest millisecond to 10 ms after it."""
+
+    @property
+    def even(self) -> float:
+        """Packets per millisecond if phases were spread evenly."""
+        return self.flows / self.cycle_ms
+
+    @property
+    def crowd(self) -> float:
+        """Fraction of the flows within the fullest millisecond and its two neighbours."""
+        return sum(self.packets_per_ms[_SPREAD_MS - 1 : _SPREAD_MS + 2]) / self.flows
+
+
+def phases(reading: str, flows: int = 64, duration_s: float = 60.0) -> Phases:
+    """Run RCP with `flows` long flows on links scaled to 256, and find its senders' phases."""
+    wanted = scenario(
+        "rcp", flows, 1, READINGS["rcp"][reading],
+        scale=flows / 256, duration_s=duration_s, sample_s=_SAMPLE_S,
+    )  # fmt: skip
+    result = backends.run(wanted)
+    start_s = result.summary["measure_s"][0]
+    in_flight = np.zeros(round((duration_s - start_s) / _SAMPLE_S))
+    for i in range(flows):
+        table = result.samples("flows", f"long{i}")
+        time_s, waiting = (series.numbers(table, key) for key in ("time_s", "in_flight_bytes"))
+        in_flight += waiting[time_s > start_s + _SAMPLE_S / 2][: len(in_flight)] / PACKET_BYTES
+    long_bps = sum(flow["rate_bps"] or 0.0 for flow in result.summary["flows"][1:])
+    per_ms = long_bps * _SAMPLE_S / (8 * PACKET_BYTES)
+    # The second link, nearly full, spreads acknowledgements evenly.
+    sent = np.diff(in_flight) + per_ms
+    cycle_ms = flows / per_ms
+    return Phases(reading, flows, cycle_ms, tuple(_around_peaks(sent, cycle_ms)))
+
+
+def _around_peaks(sent: np.ndarray[Any, Any], cycle_ms: float) -> list[float]:
+    """Average the millisecond counts around the largest one of each cycle."""
+    width = round(cycle_ms)
+    edges = np.arange(width, len(sent) - 2 * width, cycle_ms).astype(int)
+    peaks = [start + int(np.argmax(sent[start : start + width])) for start in edges]
+    around = [sent[peak - _SPREAD_MS : peak + _SPREAD_MS + 1] for peak in peaks]
+    return [float(value) for value in np.mean(around, axis=0)]
+
+
+# --- output ------------------------------------------------------------------------------------
+
+
+def table(found: Sequence[Row]) -> str:
+    """Return one Markdown table: a row per cell."""
+    lines = [
+        "| law | parameters | n | short flow, Mbit/s | seeds | peer | off | queue, kB "
+        "| drops | overload |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for row in found:
+        least, most = min(row.rates_mbps), max(row.rates_mbps)
+        peer = "–" if row.peer_mbps is None else f"{row.peer_mbps:.1f}"
+        off = "–" if row.off is None else f"{row.off:+.1%}"
+        queue = " + ".join(f"{value / 1e3:.1f}" for value in row.queues_bytes)
+        over = "–"
+        if row.overloads is not None:
+            over = " + ".join(f"{value:.0%}" for value in row.overloads)
+        cells = [
+            row.protocol, row.reading, str(row.flows), f"{row.rate_mbps:.2f}",
+            f"{least:.2f} to {most:.2f}", peer, off, queue, f"{row.drops:.0f}", over,
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def phase_table(found: Sequence[Phases]) -> str:
+    """Return one Markdown table: packets per millisecond around the fullest one."""
+    offsets = range(-_SPREAD_MS, _SPREAD_MS + 1)
+    lines = [
+        f"| ms | {' | '.join(each.reading for each in found)} |",
+        "|--:|" + "--:|" * len(found),
+    ]
+    for index, offset in enumerate(offsets):
+        values = " | ".join(f"{each.packets_per_ms[index]:.1f}" for each in found)
+        lines.append(f"| {offset:+d} | {values} |")
+    lines.append(f"| evenly | {' | '.join(f'{each.even:.1f}' for each in found)} |")
+    lines.append(f"| within 3 ms | {' | '.join(f'{each.crowd:.0%}' for each in found)} |")
+    return "\n".join(lines)
+
+
+def document(found: Sequence[Row], crowds: Sequence[Phases]) -> Document:
+    """Return {"rows": […], "phases": […], "sources": {protocol: source}}."""
+    return {
+        "rows": [
+            {**asdict(row), "rate_mbps": row.rate_mbps, "off": row.off, "agrees": row.agrees}
+            for row in found
+        ],
+        "phases": [{**asdict(each), "even": each.even, "crowd": each.crowd} for each in crowds],
+        "sources": dict(SOURCES),
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return 1 if a judged row is further than `TOLERANCE` from its peer."""
+    parser = argparse.ArgumentParser(prog="python -m validation.ns2_peers", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help="rcp, vcp; default: both")
+    parser.add_argument("--flows", type=int, nargs="+", default=list(FLOWS), metavar="N")
+    parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="use seeds 1 to N")
+    parser.add_argument("--duration", type=float, default=DURATION_S, metavar="S")
+    parser.add_argument("--phases", action="store_true", help="also show RCP's phases")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/ns2_peers.json and .md")
+    options = parser.parse_args(arguments)
+    try:
+        chosen = options.protocols or list(PEERS)
+        for protocol in chosen:
+            if protocol not in PEERS:
+                expected = f"expected one of {', '.join(PEERS)}, got {protocol}"
+                raise InputError("command line", "PROTOCOL", expected)
+        if min(options.seeds, options.duration, *options.flows) <= 0:
+            name = "--seeds, --flows, --duration"
+            raise InputError("command line", name, "expected numbers above 0")
+        folder = None if options.o is None else make_directory(options.o)
+        found = rows(chosen, options.flows, options.seeds, options.duration)
+        crowds = [phases(reading) for reading in READINGS["rcp"]] if options.phases else []
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    text = table(found) + (f"\n\n{phase_table(crowds)}" if crowds else "")
+    if folder is not None:
+        write_text(folder / "ns2_peers.json", to_json(document(found, crowds)) + "\n")
+        write_text(folder / "ns2_peers.md", text + "\n")
+    print(to_json(document(found, crowds)) if options.json else text)
+    judged = found if options.duration == DURATION_S else []  # the peers' numbers are of 60 s
+    return 1 if any(row.agrees is False for row in judged) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
