@@ -243,7 +243,7 @@ impl Fluid {
         });
         let payload_share = flow.size_bytes.map_or(payload / packet_bytes, |size| size as f64 / wire_bytes);
         let (start, stop) = (Instant::from_secs(plan.start_s), Instant::from_secs(flow.stop_s));
-        let pad = Duration::from_secs(flow.pad_s);
+        let pad = Duration::from_secs(flow.pad_of_s(plan.index));
         let acks_per_packet = if flow.delayed_ack { 0.5 } else { 1.0 };
         ClassSpec {
             protocol: id,
@@ -257,7 +257,7 @@ impl Fluid {
             payload_share,
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or(paced),
-            base_rtt: Duration::from_secs(flow.base_rtt_s),
+            base_rtt: Duration::from_secs(flow.base_rtt_of_s(plan.index)),
             measure: self.measure,
             counted: (self.measure.0.max(start), self.measure.1.min(stop)),
         }

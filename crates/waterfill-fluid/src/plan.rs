@@ -21,10 +21,11 @@ pub(crate) struct Member {
     pub(crate) count: u32,
 }
 
-/// A class to build: a group that it equals, its start time, its number of flows.
+/// A class to build: a group and a flow of it that it equals, its start time, its number of flows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ClassPlan {
     pub(crate) group: u32,
+    pub(crate) index: u32,
     pub(crate) start_s: f64,
     pub(crate) count: u32,
 }
@@ -40,8 +41,9 @@ struct ClassKey<'a> {
 }
 
 impl<'a> ClassKey<'a> {
-    fn of(flow: &'a FlowSpec, start_s: f64) -> Self {
-        let numbers = [start_s, flow.stop_s, flow.pad_s, flow.base_rtt_s, flow.weight, flow.initial_window_packets];
+    fn of(flow: &'a FlowSpec, index: u32) -> Self {
+        let (start_s, pad_s, base_rtt_s) = (flow.start_of_s(index), flow.pad_of_s(index), flow.base_rtt_of_s(index));
+        let numbers = [start_s, flow.stop_s, pad_s, base_rtt_s, flow.weight, flow.initial_window_packets];
         Self {
             protocol: &flow.protocol,
             path: (&flow.forward, &flow.reverse),
@@ -57,12 +59,12 @@ pub(crate) fn classes(network: &Network) -> (Vec<ClassPlan>, Vec<Member>) {
     let mut known: HashMap<ClassKey<'_>, u32> = HashMap::new();
     let (mut plans, mut members) = (Vec::<ClassPlan>::new(), Vec::new());
     for (group, flow) in (0u32..).zip(&network.flows) {
-        // Flows with different start times are separate classes.
-        let (parts, count) = if flow.stagger_s > 0.0 { (flow.count, 1) } else { (1, flow.count) };
+        // Flows with different start times or delays are separate classes.
+        let (parts, count) = if flow.differ() { (flow.count, 1) } else { (1, flow.count) };
         for index in 0..parts {
-            let start_s = flow.start_s + f64::from(index) * flow.stagger_s;
-            let class = *known.entry(ClassKey::of(flow, start_s)).or_insert_with(|| {
-                plans.push(ClassPlan { group, start_s, count: 0 });
+            let start_s = flow.start_of_s(index);
+            let class = *known.entry(ClassKey::of(flow, index)).or_insert_with(|| {
+                plans.push(ClassPlan { group, index, start_s, count: 0 });
                 plans.len() as u32 - 1
             });
             plans[class as usize].count += count;

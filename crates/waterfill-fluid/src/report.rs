@@ -52,11 +52,11 @@ impl Fluid {
         let class = &self.classes[member.class as usize];
         let whole = spec.count == 1 || (member.count == spec.count && !self.is_expanded());
         let name = if whole { spec.name.clone() } else { format!("{}[{index}]", spec.name) };
-        let start_s = spec.start_s + f64::from(index) * spec.stagger_s;
+        let start_s = spec.start_of_s(index);
         let until = class.completed.unwrap_or(Instant::NEVER).min(class.spec.stop).min(now);
         let active_s = intersection([self.measure.0.as_secs(), self.measure.1.as_secs()], [start_s, until.as_secs()]);
         let rate = |bytes: f64| active_s.map(|[from, to]| bytes * 8.0 / (to - from));
-        let base_ms = spec.base_rtt_s * 1e3;
+        let base_ms = spec.base_rtt_of_s(index) * 1e3;
         let packets = |bytes: f64| (bytes / class.spec.packet_bytes).round() as u64;
         FlowSummary {
             name,

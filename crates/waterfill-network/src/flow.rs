@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// A group of `count` flows that differ only in their start time.
+/// A group of `count` flows that differ only in their start times and access delays.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FlowSpec {
@@ -20,12 +20,16 @@ pub struct FlowSpec {
     pub start_s: f64,
     /// Time between the starts of two consecutive flows.
     pub stagger_s: f64,
+    /// Time added to each flow's start; empty for none.
+    pub start_jitter_s: Vec<f64>,
     /// Time after which no flow sends new data.
     pub stop_s: f64,
     /// Payload to send; none means unlimited.
     pub size_bytes: Option<u64>,
     /// One-way delay at the source's access, in each direction, in addition to the links'.
     pub pad_s: f64,
+    /// One-way delay added to each flow's `pad_s`; empty for none.
+    pub pad_jitter_s: Vec<f64>,
     /// Rate of each source host's own link to its first router; none means an ideal access.
     pub access_bps: Option<f64>,
     /// Base RTT, for the summary.
@@ -42,4 +46,36 @@ pub struct FlowSpec {
     pub delayed_ack: bool,
     /// Whether packets may be marked (ECN); none means as the law asks.
     pub ecn: Option<bool>,
+}
+
+impl FlowSpec {
+    /// Returns the time at which a flow of the group sends its SYN.
+    #[must_use]
+    pub fn start_of_s(&self, index: u32) -> f64 {
+        let start_s = self.start_s + f64::from(index) * self.stagger_s;
+        added(start_s, &self.start_jitter_s, index)
+    }
+
+    /// Returns a flow's one-way access delay.
+    #[must_use]
+    pub fn pad_of_s(&self, index: u32) -> f64 {
+        added(self.pad_s, &self.pad_jitter_s, index)
+    }
+
+    /// Returns a flow's base RTT.
+    #[must_use]
+    pub fn base_rtt_of_s(&self, index: u32) -> f64 {
+        added(added(self.base_rtt_s, &self.pad_jitter_s, index), &self.pad_jitter_s, index)
+    }
+
+    /// Whether the flows of the group have their own start times or delays.
+    #[must_use]
+    pub fn differ(&self) -> bool {
+        self.stagger_s > 0.0 || !self.start_jitter_s.is_empty() || !self.pad_jitter_s.is_empty()
+    }
+}
+
+/// Adds a flow's own part, if there is one.
+fn added(time_s: f64, parts_s: &[f64], index: u32) -> f64 {
+    parts_s.get(index as usize).map_or(time_s, |part_s| time_s + part_s)
 }

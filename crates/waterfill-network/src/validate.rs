@@ -66,6 +66,12 @@ impl Network {
         {
             time(&format!("{at}.{key}"), s)?;
         }
+        for (key, parts_s) in [("start_jitter", &flow.start_jitter_s), ("rtt_jitter", &flow.pad_jitter_s)] {
+            if !parts_s.is_empty() && parts_s.len() != flow.count as usize {
+                return Err(format!("{at}.{key}: expected one time per flow, got {}", parts_s.len()));
+            }
+            parts_s.iter().try_for_each(|&s| time(&format!("{at}.{key}"), s))?;
+        }
         positive(&format!("{at}.weight"), flow.weight)?;
         if flow.weight > MAX_WEIGHT {
             return Err(format!("{at}.weight: expected at most {MAX_WEIGHT:e}, got {:e}", flow.weight));

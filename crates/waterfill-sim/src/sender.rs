@@ -82,13 +82,13 @@ impl SenderSpec {
             syn_bytes: network.ack_bytes,
             payload_bytes,
             packets,
-            start: Instant::from_secs(flow.start_s + f64::from(index) * flow.stagger_s),
+            start: Instant::from_secs(flow.start_of_s(index)),
             stop: Instant::from_secs(flow.stop_s),
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or_else(|| law.params.paced()),
             host: Host { ecn: if ecn_enabled { host.ecn } else { Ecn::Off }, ..host },
             rto_min: Duration::from_secs(network.rto_min_s),
-            base_rtt: Duration::from_secs(flow.base_rtt_s),
+            base_rtt: Duration::from_secs(flow.base_rtt_of_s(index)),
             measure: (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1])),
         }
     }

@@ -165,3 +165,22 @@ fn maxnet_holds_its_target() {
         assert_eq!(summary.links[0].drops, 0);
     }
 }
+
+/// Each flow of a group starts at its own time and has its own RTT.
+#[test]
+fn jitter_moves_starts_and_rtts_of_single_flows() {
+    let mut group = flow("f", "window", &[0], 4.0);
+    group.count = 3;
+    group.start_jitter_s = vec![0.0, 0.25, 1.0];
+    group.pad_jitter_s = vec![0.0, 0.002, 0.01];
+    (group.base_rtt_s, group.initial_window_packets) = (0.02, 1.0);
+    let mut n = network(4.0, link("l", 1e9, 0.01, 1 << 20).to_vec(), vec![group]);
+    n.measure_s = [0.0, 4.0];
+    let (_, summary) = run(&n);
+    for (f, (start_s, rtt_ms)) in summary.flows.iter().zip([(0.0, 20.0), (0.25, 24.0), (1.0, 40.0)]) {
+        assert_close(f.start_s, start_s, 1e-12);
+        assert_close(f.active_s.unwrap()[0], start_s, 1e-12);
+        assert_close(f.rtt_ms.base, rtt_ms, 1e-12);
+        assert_close(f.rtt_ms.mean.unwrap(), rtt_ms, 0.02);
+    }
+}

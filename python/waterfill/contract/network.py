@@ -303,7 +303,10 @@ class LinkSpec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlowSpec:
-    """A group of `count` flows that differ only in their start time."""
+    """A group of `count` flows that differ only in their start times and access delays.
+
+    `start_jitter_s` and `pad_jitter_s` have one time per flow, or none at all.
+    """
 
     name: str
     count: int
@@ -312,9 +315,11 @@ class FlowSpec:
     reverse: tuple[int, ...]
     start_s: float
     stagger_s: float
+    start_jitter_s: tuple[float, ...] = ()
     stop_s: float
     size_bytes: int | None
     pad_s: float
+    pad_jitter_s: tuple[float, ...] = ()
     access_bps: float | None
     base_rtt_s: float
     weight: float
@@ -328,6 +333,25 @@ class FlowSpec:
     def limit_bps(self) -> float:
         """The most that one flow can send (bit/s): its demand or its access; inf without either."""
         return min((r for r in (self.demand_bps, self.access_bps) if r is not None), default=inf)
+
+    def start_of_s(self, index: int) -> float:
+        """Return the time (s) at which a flow of the group sends its SYN."""
+        start_s = self.start_s + index * self.stagger_s
+        return start_s + self.start_jitter_s[index] if self.start_jitter_s else start_s
+
+    def pad_of_s(self, index: int) -> float:
+        """Return a flow's one-way access delay (s)."""
+        return self.pad_s + self.pad_jitter_s[index] if self.pad_jitter_s else self.pad_s
+
+    def base_rtt_of_s(self, index: int) -> float:
+        """Return a flow's base RTT (s)."""
+        own_s = 2 * self.pad_jitter_s[index] if self.pad_jitter_s else 0.0
+        return self.base_rtt_s + own_s
+
+    @property
+    def differ(self) -> bool:
+        """Whether the flows of the group have their own start times or delays."""
+        return self.stagger_s > 0 or bool(self.start_jitter_s) or bool(self.pad_jitter_s)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

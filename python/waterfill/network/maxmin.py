@@ -159,7 +159,7 @@ def classes_of(network: Network) -> tuple[list[FlowClass], list[int]]:
 def lives_of(network: Network) -> list[tuple[float, float]]:
     """Return the scheduled [start, stop) (s) of every single flow, rounded to picoseconds."""
     return [
-        (round(flow.start_s + i * flow.stagger_s, 12), flow.stop_s)
+        (round(flow.start_of_s(i), 12), flow.stop_s)
         for flow in network.flows
         for i in range(flow.count)
     ]

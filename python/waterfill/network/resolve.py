@@ -7,6 +7,7 @@ Errors in routes and protocols are `InputError`s.
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -295,7 +296,7 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         params=params,
         links=_links(graph, [*routes, *filter(None, web_routes)]),
         flows=tuple(
-            _flow(flow, name, route, scenario.duration)
+            _flow(flow, name, route, scenario)
             for flow, name, route in zip(scenario.flow, names, routes, strict=True)
         ),
         traffic=tuple(traffic),
@@ -398,7 +399,15 @@ def _link(direction: Direction, packet_bytes: int, largest_rtt_s: float) -> Link
     )
 
 
-def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> FlowSpec:
+def _jitter(flow: Flow, key: str, largest_s: float, seed: int) -> tuple[float, ...]:
+    """Return a random time in [0, largest_s] per flow, by seed, flow and key; none for 0."""
+    if largest_s == 0:
+        return ()
+    draw = random.Random(f"{seed} {flow.name} {key}")  # independent of the core's streams
+    return tuple(draw.uniform(0.0, largest_s) for _ in range(flow.count))
+
+
+def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSpec:
     return FlowSpec(
         name=flow.name,
         count=flow.count,
@@ -407,9 +416,11 @@ def _flow(flow: Flow, protocol: str, route: Route, duration_s: float) -> FlowSpe
         reverse=route.reverse,
         start_s=flow.start,
         stagger_s=flow.stagger,
-        stop_s=_stop_s(flow, duration_s),
+        start_jitter_s=_jitter(flow, "start", flow.start_jitter, scenario.seed),
+        stop_s=_stop_s(flow, scenario.duration),
         size_bytes=None if flow.size is None else int(flow.size),
         pad_s=route.pad_s,
+        pad_jitter_s=_jitter(flow, "rtt", flow.rtt_jitter / 2, scenario.seed),
         access_bps=flow.access_rate,
         base_rtt_s=route.base_rtt_s,
         weight=flow.weight,
@@ -436,7 +447,7 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
         arrivals = ArrivalSpec(
             arrivals_per_s=traffic.arrival_rate,
             sizes_bytes=_distribution(sizes),
-            flow=_web_flow(traffic, name, protocol.name, route, scenario.duration),
+            flow=_web_flow(traffic, name, protocol.name, route, scenario),
         )
     source = TrafficSpec(
         name=name,
@@ -473,7 +484,7 @@ def _distribution(given: Distribution) -> DistributionSpec:
 
 
 def _web_flow(
-    traffic: Traffic, name: str, protocol: str, route: Route, duration_s: float
+    traffic: Traffic, name: str, protocol: str, route: Route, scenario: Scenario
 ) -> FlowSpec:
     """What the flows of a source have in common; each has its own start and size."""
     like = Flow.model_construct(
@@ -484,7 +495,7 @@ def _web_flow(
         ecn=traffic.ecn,
         access_rate=traffic.access_rate,
     )
-    return _flow(like, protocol, route, duration_s)
+    return _flow(like, protocol, route, scenario)
 
 
 def _stop_s(entry: Flow | Traffic, duration_s: float) -> float:

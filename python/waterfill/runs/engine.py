@@ -196,10 +196,10 @@ def _max_min(
 
 
 def _by_class(resolved: Network) -> Network:
-    """Return the network with one flow per entry whose flows start together."""
+    """Return the network with one flow per entry whose flows are alike."""
     flows = [
         flow
-        if flow.stagger_s > 0 or flow.count == 1
+        if flow.differ or flow.count == 1
         else replace(
             flow,
             count=1,

@@ -94,7 +94,8 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
             yield section, f"expected a count of at most {MAX_FLOWS} over {what}, got {total}"
     for index, flow in enumerate(scenario.flow):
         key = scenario.key("flow", index)
-        yield from _times(scenario, key, flow, (flow.count - 1) * flow.stagger)
+        last_start = (flow.count - 1) * flow.stagger + flow.start_jitter
+        yield from _times(scenario, key, flow, last_start)
         if flow.protocol is None and scenario.protocol is None:
             yield "protocol", f"expected a protocol, as {key} names none, got nothing"
     for index, traffic in enumerate(scenario.traffic):

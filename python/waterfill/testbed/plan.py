@@ -324,17 +324,17 @@ class _Planner:
 
     def _flow(self, entry: Any, flow: FlowSpec, index: int, law: Congestion) -> None:
         forward, reverse = flow.forward, flow.reverse
-        window = self._window(forward, flow.base_rtt_s)
+        window = self._window(forward, flow.base_rtt_of_s(index))
         name = f"{flow.name}[{index}]" if flow.count > 1 else flow.name
-        ends = self._ends(name, forward, reverse, flow.pad_s, window)
+        ends = self._ends(name, forward, reverse, flow.pad_of_s(index), window)
         size, demand = flow.size_bytes, flow.demand_bps
         self.plan.streams.append(
             Stream(
                 kind="iperf" if size is None else "http",
                 name=name, group=flow.name, index=index, protocol=flow.protocol,
                 congestion=law.name, sack=law.sack, **ends,
-                start_s=flow.start_s + index * flow.stagger_s, stop_s=flow.stop_s,
-                size_bytes=size, rate_bps=demand, base_rtt_s=flow.base_rtt_s,
+                start_s=flow.start_of_s(index), stop_s=flow.stop_s,
+                size_bytes=size, rate_bps=demand, base_rtt_s=flow.base_rtt_of_s(index),
                 window_bytes=window, initial_window_packets=flow.initial_window_packets,
                 delayed_ack=flow.delayed_ack, loaded=law.loaded,
                 paced=flow.pacing is True and not law.paced,

@@ -354,6 +354,8 @@ def test_the_whole_document():
         "reverse": (3, 1),
         "start_s": 1.0,
         "stagger_s": 0.01,
+        "start_jitter_s": (),
+        "pad_jitter_s": (),
         "stop_s": 60.0,  # no flow outlives the run
         "size_bytes": 10_000_000,
         "access_bps": None,
@@ -366,6 +368,27 @@ def test_the_whole_document():
         "ecn": None,
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
+
+
+def test_jitter_draws_one_time_per_flow_from_the_seed():
+    def flows(seed):
+        tables = [
+            {"path": ["l1"], "count": 50, "start": "1 s", "start_jitter": "0.2 s"},
+            {"path": ["l1"], "count": 50, "rtt_jitter": "4 ms"},
+        ]
+        return list(core(LINE, tables, seed=seed).flows)
+
+    early, far = flows(1)
+    starts = [early.start_of_s(i) for i in range(50)]
+    assert 1.0 <= min(starts) < 1.02
+    assert 1.18 < max(starts) <= 1.2
+    assert len(set(starts)) == 50
+    assert (early.pad_jitter_s, far.start_jitter_s) == ((), ())
+    pads = [far.pad_of_s(i) for i in range(50)]
+    assert 0.0 <= min(pads) < max(pads) <= 0.002
+    assert far.base_rtt_of_s(7) == pytest.approx(far.base_rtt_s + 2 * pads[7])
+    assert flows(1) == [early, far]
+    assert flows(2)[0].start_jitter_s != early.start_jitter_s
 
 
 def test_parameters_of_the_protocols_used_are_filled_in():

@@ -71,7 +71,7 @@ impl Simulation {
         let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
         let owner = Owner::Traffic(t);
         // A slot is a host: its next flow sends over the same access link.
-        let access = before.map_or_else(|| add_access(&mut self.access_links, &web.flow), |flow| flow.access);
+        let access = before.map_or_else(|| add_access(&mut self.access_links, &web.flow, 0), |flow| flow.access);
         let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route: &web.route, access };
         let mut flow = Flow::new(&self.network, setup);
         (flow.sender_due, flow.receiver_due) = due;

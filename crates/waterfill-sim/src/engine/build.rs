@@ -38,12 +38,15 @@ impl Simulation {
         let network = self.network.clone();
         for (group, spec) in (0u32..).zip(&network.flows) {
             let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
-            let route = self.build_route(spec);
+            let mut route = self.build_route(spec, 0);
             for index in 0..spec.count {
+                if index > 0 && !spec.pad_jitter_s.is_empty() {
+                    route = self.build_route(spec, index);
+                }
                 let flow = self.flows.len() as u32;
                 let sender = SenderSpec::new(&network, spec, &law, Place { flow, index });
                 let counted = (self.measure.0.max(sender.start), self.measure.1.min(sender.stop));
-                let (owner, access) = (Owner::Group(group), add_access(&mut self.access_links, spec));
+                let (owner, access) = (Owner::Group(group), add_access(&mut self.access_links, spec, index));
                 let setup = FlowSetup { owner, law: &law, spec, sender, counted, route: &route, access };
                 self.flows.push(Flow::new(&network, setup));
                 self.schedule_sender(flow);
@@ -69,8 +72,9 @@ impl Simulation {
         Ok(Law { protocol, params })
     }
 
-    fn build_route(&mut self, spec: &FlowSpec) -> Arc<Route> {
-        let pad = Duration::from_secs(spec.pad_s);
+    /// Returns the route of a group's flow.
+    fn build_route(&mut self, spec: &FlowSpec, index: u32) -> Arc<Route> {
+        let pad = Duration::from_secs(spec.pad_of_s(index));
         let lines = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
         let entry = match (spec.access_bps, lines) {
             (Some(_), _) => Entry::Access, // it has the padding's delay
@@ -101,7 +105,7 @@ impl Simulation {
             let mut traffic = Traffic::new(spec, i, self.network.seed, self.measure);
             if let Some(spec) = &traffic.spec.flows {
                 let law = self.build_law(&format!("traffic.{}", traffic.spec.name), &spec.flow)?;
-                let route = self.build_route(&spec.flow);
+                let route = self.build_route(&spec.flow, 0);
                 traffic.web = Some(Box::new(WebFlows::new(spec, law, route, self.end)));
             }
             traffic.access = traffic.spec.access_bps.map(|bps| {
@@ -126,9 +130,9 @@ impl Simulation {
 }
 
 /// Adds the access link of a flow's host; returns its index, 0 if the flow has none.
-pub(super) fn add_access(links: &mut Vec<AccessLink>, spec: &FlowSpec) -> u32 {
+pub(super) fn add_access(links: &mut Vec<AccessLink>, spec: &FlowSpec, index: u32) -> u32 {
     let Some(bps) = spec.access_bps else { return 0 };
-    links.push(AccessLink::new(Rate::from_bps(bps), Duration::from_secs(spec.pad_s)));
+    links.push(AccessLink::new(Rate::from_bps(bps), Duration::from_secs(spec.pad_of_s(index))));
     links.len() as u32 - 1
 }
 

@@ -1,0 +1,57 @@
+//! The parameters.
+
+use crate::params::ParamError;
+use crate::protocols::xcp;
+
+crate::choice! {
+    /// When a router names its link as a flow's next bottleneck.
+    pub enum Claim {
+        /// It gives the smallest feedback so far and has no spare bandwidth.
+        FullLink = "full-link",
+        /// It gives the smallest feedback so far: ixcp-2007 §3 to the letter.
+        LeastFeedback = "least-feedback",
+    }
+}
+
+crate::choice! {
+    /// How a router deals out what it shuffles.
+    pub enum Shuffle {
+        /// A packet's gains of shuffling end with its losses, and these with its gains.
+        Paired = "paired",
+        /// As XCP's router does: gains and losses end one at a time.
+        Draft = "draft",
+    }
+}
+
+xcp::xcp_params! {
+    /// Parameters of iXCP: XCP's and two more.
+    {
+        /// When a router names its link as a flow's next bottleneck.
+        claim: Claim = Claim::FullLink, "reading of ixcp-2007 §1: a bottleneck is full; least-feedback: §3 to the letter";
+        /// How a router deals out what it shuffles.
+        shuffle: Shuffle = Shuffle::Paired,
+            "reading of ixcp-2007 §2.1: \"simultaneously\"; draft: §3's \"original XCP algorithm\"";
+    }
+}
+
+impl Params {
+    /// Returns XCP's part of them.
+    pub(super) const fn xcp(&self) -> xcp::Params {
+        xcp::Params {
+            alpha: self.alpha,
+            beta: self.beta,
+            gamma: self.gamma,
+            header: self.header,
+            feedback_at: self.feedback_at,
+            first_window: self.first_window,
+            halve_on_loss: self.halve_on_loss,
+            min_interval: self.min_interval,
+            max_interval: self.max_interval,
+            first_interval: self.first_interval,
+        }
+    }
+
+    fn check(&self) -> Result<(), ParamError> {
+        self.xcp().check()
+    }
+}

@@ -1,0 +1,30 @@
+//! The receiver law.
+
+use crate::protocol::Received;
+use crate::protocols::xcp;
+use crate::units::Instant;
+
+use super::header::ACCESS;
+use super::{Echo, Header, IXcp, Params};
+
+/// XCP's receiver, which also echoes the bottleneck.
+#[derive(Clone, Debug)]
+pub struct Receiver {
+    next_bottleneck: u32,
+    inner: xcp::Receiver,
+}
+
+impl crate::protocol::Receiver<IXcp> for Receiver {
+    fn new(params: &Params) -> Self {
+        Self { next_bottleneck: ACCESS, inner: xcp::Receiver::new(&params.xcp()) }
+    }
+
+    fn on_data(&mut self, received: &Received<Header>) {
+        self.next_bottleneck = received.header.next_bottleneck;
+        self.inner.on_data(&received.with_header(received.header.congestion));
+    }
+
+    fn echo(&mut self, now: Instant) -> Echo {
+        Echo { congestion: self.inner.echo(now), next_bottleneck: self.next_bottleneck }
+    }
+}

@@ -1,0 +1,64 @@
+"""Readings of *Improving XCP to Achieve Max-Min Fair Bandwidth Allocation* (2007)."""
+
+from validation.readings.grid import Change, Grid
+
+_FLOWS = {
+    "ixcp-2007/two-bottlenecks": ("short", "long"),
+    "ixcp-2007/five-hops": ("to-1", "to-2", "to-3", "to-4", "to-5"),
+    "ixcp-2007/dynamic-flows": ("long", "s1", "s2", "s3", "s4", "s5", "s6", "s7"),
+}
+
+
+def _every_flow(**values: str) -> tuple[Change, ...]:
+    """Return the changes that set keys of all flows of iXCP's runs."""
+    return tuple(
+        Change(
+            tuple(f"flow.{flow}.{key}={value}" for flow in flows for key, value in values.items()),
+            run="ixcp*",
+            experiment=experiment,
+        )
+        for experiment, flows in _FLOWS.items()
+    )
+
+
+def _params(**values: str) -> tuple[Change, ...]:
+    return (Change(tuple(f"params.ixcp.{k}={v}" for k, v in values.items()), run="ixcp*"),)
+
+
+_NAMING = {
+    "claim": {
+        "full-link": _params(claim="full-link"),
+        "least-feedback": _params(claim="least-feedback"),
+    },
+    "shuffle": {"paired": _params(shuffle="paired"), "draft": _params(shuffle="draft")},
+}
+
+GRIDS = (
+    Grid(
+        name="ixcp-letter",
+        paper="ixcp-2007",
+        question="§3: when does a router name its link, and how does it shuffle?",
+        experiments=tuple(_FLOWS),
+        axes=_NAMING,
+        adopted={"claim": "full-link", "shuffle": "paired"},
+        errata=("I4", "I5", "I6"),
+    ),
+    # The paper starts flows "at time t = 0" and gives every link 20 ms; 0.32 s is four RTTs of
+    # Fig. 1's long flows, 4 ms a twentieth of one.
+    Grid(
+        name="ixcp-starts",
+        paper="ixcp-2007",
+        question="§4: do the figures need flows that start together with equal RTTs?",
+        experiments=tuple(_FLOWS),
+        axes={
+            **_NAMING,
+            "starts": {
+                "together": (),
+                "random": _every_flow(start_jitter="0.32 s"),
+                "random, unequal RTTs": _every_flow(start_jitter="0.32 s", rtt_jitter="4 ms"),
+            },
+        },
+        adopted={"claim": "full-link", "shuffle": "paired", "starts": "together"},
+        errata=("I4", "I5", "I6"),
+    ),
+)
