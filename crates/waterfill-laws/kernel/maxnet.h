@@ -182,7 +182,7 @@ struct maxnet_link {
 	__u32 promise;      /* 1: promised start rates are remembered for T_0 */
 };
 
-/* The defaults of section VI. */
+/* The defaults of section VI, and the thesis's eq. 12: everywhere the same (docs/explanation/decisions.md). */
 MAXNET_INLINE void maxnet_params_default(struct maxnet_params *p)
 {
 	p->x_max = 1000000000000000ull;
@@ -191,7 +191,7 @@ MAXNET_INLINE void maxnet_params_default(struct maxnet_params *p)
 	p->t = 400;
 	p->dt_min = 1;
 	p->average = 1;
-	p->compensate = 0;
+	p->compensate = 1;
 	p->xi_first = 1;
 	p->reserved = 0;
 }

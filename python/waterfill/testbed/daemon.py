@@ -87,7 +87,8 @@ def host_arguments(params: Params, name: str, cookies: Sequence[int]) -> list[st
     found += ["--alpha", f"{params['alpha']:.9g}", "--eta", f"{params['eta']:.9g}",
               "--t", _time(params["t"]), "--x-max", _rate(params["x_max"]),
               "--dt-min", _time(params["dt_min"])]  # fmt: skip
-    return found + ["--no-average"] * (not params["average"])
+    found += ["--no-average"] * (not params["average"])
+    return found + ["--no-compensate"] * (not params["compensate"])
 
 
 def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:

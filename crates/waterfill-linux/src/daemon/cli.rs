@@ -122,7 +122,7 @@ pub(super) struct RouterCommand {
     #[arg(long = "rate", value_name = "RATE", required = true, value_parser = quantity::rate)]
     rates: Vec<u64>,
     /// Fraction of the rate to fill, above 0 and up to 1
-    #[arg(long, value_name = "FRACTION", default_value = "0.94", value_parser = target)]
+    #[arg(long, value_name = "FRACTION", default_value = "0.9", value_parser = target)]
     target: f64,
     /// Bytes per packet on the link beyond its IP length; Ethernet's header has 14
     #[arg(long, value_name = "BYTES", default_value = "14", value_parser = clap::value_parser!(i32).range(0..=1000))]
@@ -339,7 +339,7 @@ fn number(text: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Result<f64,
 }
 
 fn target(text: &str) -> Result<f64, String> {
-    number(text, |x| (1e-6..=1.0).contains(&x), "a fraction such as 0.94, from 1e-6 to 1")
+    number(text, |x| (1e-6..=1.0).contains(&x), "a fraction such as 0.9, from 1e-6 to 1")
 }
 
 // The kernel program stores alpha and eta in thousandths (`kernel/maxnet.h`).
@@ -420,7 +420,7 @@ mod tests {
         let wanted = router::Options {
             device: "eth1".into(),
             rate_bps: 1_000_000_000,
-            target: 0.94,
+            target: 0.9,
             overhead_bytes: 14,
             dt_p: Duration::from_millis(1),
             t_0: Duration::from_millis(130),
@@ -462,6 +462,24 @@ mod tests {
         assert_eq!(host("host"), wanted);
     }
 
+    /// One choice for simulator, fluid model, testbed and daemon: the registry's defaults.
+    #[test]
+    fn hosts_and_routers_default_to_the_simulators_values() {
+        use waterfill_laws::units::{Duration as Span, Rate};
+
+        let law = waterfill_laws::protocols::maxnet::Params::default();
+        let span = |d: Duration| Span::from_secs(d.as_secs_f64());
+        let rate = |bps: u64| Rate::from_bps(bps as f64);
+        let [router] = &router("router --dev eth1 --rate 1gbit")[..] else { panic!("one device") };
+        assert_eq!((router.target, router.promise), (law.mu, law.promise));
+        assert_eq!((span(router.dt_p), span(router.t_0)), (law.dt_p, law.t_0));
+        assert_eq!((span(router.t), rate(router.x_max_bps)), (law.t, law.x_max));
+        let host = host("host");
+        assert_eq!((host.alpha, host.eta), (law.alpha, law.eta));
+        assert_eq!((host.average, host.compensate), (law.average, law.compensate));
+        assert_eq!((span(host.dt_min), span(host.t), rate(host.x_max_bps)), (law.dt_min, law.t, law.x_max));
+    }
+
     #[test]
     fn every_host_option_has_an_effect() {
         let line = "host --cgroup /c --name bpf_other --fallback reno --netns-cookie 7 --netns-cookie 0x10 --option-kind 42 \
@@ -485,8 +503,8 @@ mod tests {
                 "one --rate for each --dev, got 2 --rate and 1 --dev",
             ),
             ("router --dev a --rate 1gbit --dev a --rate 1gbit", "--dev a", "each device once"),
-            ("router --dev a --rate 1gbit --target 0", "--target", "expected a fraction such as 0.94"),
-            ("router --dev a --rate 1gbit --target NaN", "--target", "expected a fraction such as 0.94"),
+            ("router --dev a --rate 1gbit --target 0", "--target", "expected a fraction such as 0.9,"),
+            ("router --dev a --rate 1gbit --target NaN", "--target", "expected a fraction such as 0.9,"),
             ("router --dev a --rate 1gbit --overhead 2000", "--overhead", "0..=1000"),
             ("router --dev a --rate 1gbit --dt-p 2s", "--dt-p", "from 1µs to 1s"),
             ("router --dev a --rate 1gbit --dt-p 1.5us", "--dt-p", "steps of 1µs"),

@@ -41,7 +41,7 @@ crate::params! {
         /// Whether a router remembers the start rates that it granted, for T_0.
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
         /// Whether ξ is corrected when the base RTT changes.
-        compensate: bool = false, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
+        compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
