@@ -99,8 +99,8 @@ class Cell:
     def scenario(self, backend: Backend) -> Scenario:
         """Return the cell's scenario for a backend.
 
-        All backends pace MaxNet, as the kernel does. The simulator runs the fixed-point version of
-        the law. The fluid has only MaxNet's flows.
+        All backends pace MaxNet, as the kernel does. The simulator runs the kernel's law with what
+        its host program adds. The fluid has only MaxNet's flows.
         """
         of = self._whole()
         sets = [f"flow.{f.name}.pacing=true" for f in of.flow if _protocol(of, f) == LAW]
@@ -111,7 +111,7 @@ class Cell:
             sets += [f"flow.{f.name}.delayed_ack=true" for f in of.flow]
         if backend == "sim":
             if any(p.name == "arithmetic" for p in protocols.load()[LAW].params):
-                sets.append(f'params.{LAW}.arithmetic="kernel"')
+                sets.append(f'params.{LAW}.arithmetic="kernel-host"')
             for law in sorted({str(_protocol(of, f)) for f in of.flow}):
                 sets += [f"params.{law}.{name}={json.dumps(value)}"
                          for name, value in kernel.choices(law).items()]  # fmt: skip
@@ -125,7 +125,8 @@ class Cell:
 
     def _whole(self) -> Scenario:
         if isinstance(self.source, str):
-            sets = [f"protocol={LAW}", *self.sets]
+            # Hosts keep the thesis's eq. 12, which the 2007 paper's experiments turn off.
+            sets = [f"protocol={LAW}", f"params.{LAW}.compensate=true", *self.sets]
             return load(papers_folder() / self.source / "scenario.toml", sets)
         of = from_dict(self.source, f"<{self.name}>")
         return from_toml(of.to_toml(), f"<{self.name}>", self.sets)

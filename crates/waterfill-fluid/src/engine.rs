@@ -629,6 +629,8 @@ fn check(network: &Network) -> Result<(), String> {
                 flow.name
             ));
         }
+        let checked = network.params_of(id)?.check_backend(BACKEND);
+        checked.map_err(|e| format!("params.{}.{e}", flow.protocol))?;
     }
     for link in &network.links {
         let refused = |key: &str, why: &str| Err(format!("link.{}.{key}: expected {why}", link.name));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maxnet.h for the host: the functions that the simulator calls, and those that tests compare with the law. */
+/* maxnet.h and maxnet_host.h for the host: what the simulator calls, and what tests compare with the law. */
 #include <stdint.h>
 
 typedef uint32_t __u32;
 typedef uint64_t __u64;
 typedef int64_t __s64;
 
-#include "maxnet.h"
+#include "maxnet_host.h"
 #include "mirror.h"
 
 /* src/protocols/maxnet/fixed_point.rs mirrors these structs and asserts the same sizes. */
@@ -14,6 +14,9 @@ _Static_assert(sizeof(struct maxnet_params) == 40, "params");
 _Static_assert(sizeof(struct maxnet_source) == 96, "source: at most the 104 bytes of icsk_ca_priv");
 _Static_assert(sizeof(struct maxnet_receiver) == 32, "receiver");
 _Static_assert(sizeof(struct maxnet_link) == 104, "link");
+_Static_assert(sizeof(struct maxnet_host) == 32, "host");
+_Static_assert(sizeof(struct maxnet_host_tcp) == 48, "host_tcp");
+_Static_assert(sizeof(struct maxnet_host_limit) == 16, "host_limit");
 
 void waterfill_maxnet_params_default(struct maxnet_params *params)
 {
@@ -82,6 +85,37 @@ void waterfill_maxnet_base_rtt(const struct maxnet_params *params, struct maxnet
 __u64 waterfill_maxnet_pacing(const struct maxnet_source *source)
 {
 	return maxnet_pacing(source);
+}
+
+/* What a host adds, in the order of the BPF program's acknowledgements. */
+
+void waterfill_maxnet_host_init(struct maxnet_host *host)
+{
+	maxnet_host_init(host);
+}
+
+void waterfill_maxnet_host_ack(const struct maxnet_params *params, struct maxnet_source *source,
+			       struct maxnet_host *host, const struct maxnet_host_tcp *tcp, __u32 base_rtt,
+			       __u32 field, __u32 acked, struct maxnet_host_limit *limit)
+{
+	maxnet_host_echo(params, source, tcp->now_us, base_rtt, 1, field);
+	maxnet_host_control(host, source, tcp, acked, 1, limit);
+}
+
+void waterfill_maxnet_host_time_out(struct maxnet_host *host)
+{
+	maxnet_host_time_out(host);
+}
+
+void waterfill_maxnet_host_receive(const struct maxnet_params *params, struct maxnet_receiver *receiver, __u64 now,
+				   __u32 rtt, __u32 field)
+{
+	maxnet_host_receive(params, receiver, now, rtt, field);
+}
+
+__u32 waterfill_maxnet_host_tau(const struct maxnet_source *source, __u32 base_rtt)
+{
+	return maxnet_host_tau(source, base_rtt);
 }
 
 /* One equation each, for tests. */
@@ -208,6 +242,53 @@ const struct waterfill_field *waterfill_maxnet_link_fields(void)
 		FIELD(maxnet_link, dt_p),
 		FIELD(maxnet_link, t_0),
 		FIELD(maxnet_link, promise),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet_host_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_host, boost_rate),
+		FIELD(maxnet_host, boost_since_us),
+		FIELD(maxnet_host, boost_delivered),
+		FIELD(maxnet_host, pacing_boost),
+		FIELD(maxnet_host, restart_window),
+		FIELD(maxnet_host, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet_host_tcp_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_host_tcp, now_us),
+		FIELD(maxnet_host_tcp, srtt_us),
+		FIELD(maxnet_host_tcp, delivered),
+		FIELD(maxnet_host_tcp, packet),
+		FIELD(maxnet_host_tcp, payload),
+		FIELD(maxnet_host_tcp, max_segments),
+		FIELD(maxnet_host_tcp, recovering),
+		FIELD(maxnet_host_tcp, app_limited),
+		FIELD(maxnet_host_tcp, window_limited),
+		FIELD(maxnet_host_tcp, unlimited),
+		FIELD(maxnet_host_tcp, reserved),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_maxnet_host_limit_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(maxnet_host_limit, rate),
+		FIELD(maxnet_host_limit, window),
+		FIELD(maxnet_host_limit, ack_clocked),
 		END_OF_FIELDS,
 	};
 

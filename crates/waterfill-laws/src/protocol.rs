@@ -133,6 +133,13 @@ pub trait Protocol: Sized {
     fn paced(_params: &Self::Params) -> bool {
         Self::INFO.paced
     }
+    /// Checks that a backend can run these parameters; [`Info::backends`] says which run the protocol at all.
+    ///
+    /// # Errors
+    /// Names the first parameter that it cannot run, and what was expected.
+    fn check_backend(_params: &Self::Params, _backend: &str) -> Result<(), ParamError> {
+        Ok(())
+    }
 }
 
 /// A header or echo and its bytes on the wire: what is simulated is what would be sent.

@@ -102,6 +102,13 @@ macro_rules! registry {
             pub fn paced(&self) -> bool {
                 match self { $(Self::$variant(p) => <$protocol as Protocol>::paced(p),)* }
             }
+            /// Checks that a backend can run these parameters.
+            ///
+            /// # Errors
+            /// Names the first parameter that it cannot run, and what was expected.
+            pub fn check_backend(&self, backend: &str) -> Result<(), ParamError> {
+                match self { $(Self::$variant(p) => <$protocol as Protocol>::check_backend(p, backend),)* }
+            }
             /// Checks that these parameters can control this link.
             ///
             /// # Errors

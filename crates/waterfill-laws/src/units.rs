@@ -160,6 +160,8 @@ impl Volume {
 impl Rate {
     /// Nothing flows.
     pub const ZERO: Self = Self(0.0);
+    /// No limit: everything takes no time.
+    pub const UNLIMITED: Self = Self(f64::INFINITY);
 
     /// From bit/s.
     #[must_use]

@@ -485,7 +485,8 @@ impl Sender {
     }
 
     pub(crate) fn pacing(&self) -> Option<Rate> {
-        (self.phase == Phase::Open && self.is_paced()).then(|| self.pacing_rate()).flatten()
+        let rate = (self.phase == Phase::Open && self.is_paced()).then(|| self.pacing_rate()).flatten();
+        rate.filter(|&rate| rate != Rate::UNLIMITED)
     }
 
     pub(crate) fn latest_rtt(&self) -> Option<Duration> {

@@ -1,4 +1,5 @@
-//! MaxNet of 2007 in its fixed-point version (`kernel/maxnet.h`) against real numbers.
+//! MaxNet of 2007 in its fixed-point version (`kernel/maxnet.h`) against real numbers, and with the additions of the
+//! kernel's host program (`kernel/maxnet_host.h`).
 //!
 //! Bounds computed before any run: a rate may differ by 1.1·10⁻⁶ by the exponential, 4·10⁻⁶ by a code, and 1/(2τ) by
 //! the whole microsecond of an RTT of 20 ms or more, together below 4·10⁻⁵. A window may differ by one packet: hosts
@@ -119,4 +120,43 @@ fn a_shorter_rtt_is_compensated() {
         let lowest = lowest(arithmetic, true);
         assert!((lowest / (20.0 / 21.0) - 1.0).abs() < 0.02, "{arithmetic}: {lowest}");
     }
+}
+
+/// With windows of 200 packets and more, the host's additions change no mean rate: the price sets it.
+#[test]
+fn the_kernels_host_gives_the_same_rates() {
+    let mut n = scenario(1, &[("near", &[0], 0.0), ("far", &[0], 0.020)]);
+    let [kernel, host] = ["kernel", "kernel-host"].map(|arithmetic| {
+        n.set_param("maxnet", "arithmetic", arithmetic);
+        n.flows.iter_mut().for_each(|flow| flow.pacing = None);
+        run(&n).1
+    });
+    for flow in 0..2 {
+        assert!((rate(&host, flow) / 1.8e8 - 1.0).abs() < 0.01, "{}", rate(&host, flow));
+    }
+    assert!((host.links[0].utilization - kernel.links[0].utilization).abs() < 0.005);
+    assert_eq!(host.links[0].drops, 0);
+}
+
+/// A hundred flows on 10 Mbit/s with RTTs of 20 ms: 0.15 packets per RTT each. The bare law sends a packet per RTT, which
+/// stands in the queue. The kernel's host paces below that and holds the target.
+#[test]
+fn the_kernels_host_sends_less_than_a_packet_per_rtt() {
+    let links = link("l0", 1e7, 0.010, 250_000).into();
+    let mut crowd = flow("crowd", "maxnet", &[0], 60.0);
+    crowd.base_rtt_s = 0.020;
+    crowd.count = 100;
+    crowd.stagger_s = 0.1;
+    let mut n = network(60.0, links, vec![crowd]);
+    n.measure_s = [40.0, 60.0];
+    let mut with = |arithmetic: &str| {
+        n.set_param("maxnet", "arithmetic", arithmetic);
+        run(&n).1
+    };
+    let (bare, host) = (with("kernel"), with("kernel-host"));
+    let (utilization, queue) = (bare.links[0].utilization, bare.links[0].queue_bytes.mean);
+    // A packet each, less what 20 ms of the link hold.
+    assert!(utilization > 0.99 && queue > 75.0 * 1500.0, "{utilization}, {queue}");
+    let (utilization, queue) = (host.links[0].utilization, host.links[0].queue_bytes.mean);
+    assert!((utilization / 0.9 - 1.0).abs() < 0.05 && queue < 5.0 * 1500.0, "{utilization}, {queue}");
 }

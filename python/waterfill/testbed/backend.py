@@ -70,12 +70,12 @@ def _same_params(scenario: Scenario, resolved: Network) -> None:
     for protocol in dict.fromkeys(flow.protocol for flow in resolved.flows):
         there = kernel.params(protocol)
         if kernel.PROTOCOLS[protocol].loaded:
-            for name, only in kernel.FORMS.get(protocol, {}).items():
-                value = resolved.params.get(protocol, {}).get(name, only)
-                if value != only:
+            for name, known_as in kernel.FORMS.get(protocol, {}).items():
+                value = resolved.params.get(protocol, {}).get(name, known_as[0])
+                if value not in known_as:
                     raise scenario.error(
                         f"params.{protocol}.{name}",
-                        f"expected {shown(only)} on linux, got {shown(value)}",
+                        f"expected {shown(known_as[0])} on linux, got {shown(value)}",
                     )
             continue
         for name, value in resolved.params.get(protocol, {}).items():
@@ -137,7 +137,7 @@ def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
     loaded = [name for name in used if kernel.PROTOCOLS[name].loaded]
     given = protocols.with_defaults(loaded, resolved.params, known())
     for name, values in given.items():
-        values |= {k: v for k, v in kernel.FORMS.get(name, {}).items() if k in values}
+        values |= {k: v[0] for k, v in kernel.FORMS.get(name, {}).items() if k in values}
     return {name: given.get(name) or dict(kernel.params(name)) for name in used}
 
 

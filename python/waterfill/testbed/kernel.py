@@ -37,9 +37,10 @@ PROTOCOLS: Mapping[str, Congestion] = {
 }
 
 
-# Parameters that choose a variant of a loaded law, and the only variant that the kernel has.
-FORMS: Mapping[str, Mapping[str, ParamValue]] = {
-    "maxnet": {"arithmetic": "kernel", "order": "xi-first"}
+# Parameters that choose a variant of a loaded law: the only variant that the kernel has, and its
+# other names. "kernel" is the law of "kernel-host" without the host's additions.
+FORMS: Mapping[str, Mapping[str, tuple[ParamValue, ...]]] = {
+    "maxnet": {"arithmetic": ("kernel-host", "kernel"), "order": ("xi-first",)}
 }
 
 

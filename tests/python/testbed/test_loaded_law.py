@@ -149,10 +149,14 @@ def test_every_parameter_of_the_scenario_reaches_the_host():
     assert (plain["--alpha"], plain["--eta"], plain["--t"]) == ("0.66", "0.06", "400000us")
     assert (plain["--x-max"], plain["--dt-min"]) == ("1000000000000000bit", "1us")
     assert "--no-average" not in plain
-    other = daemon.host_arguments(params(alpha=0.4, t=0.2, average=False), "bpf_mx1", [7, 8])
+    assert "--no-compensate" not in plain
+    other = daemon.host_arguments(
+        params(alpha=0.4, t=0.2, average=False, compensate=False), "bpf_mx1", [7, 8]
+    )
     assert words(other)["--alpha"] == "0.4"
     assert words(other)["--t"] == "200000us"
     assert "--no-average" in other
+    assert "--no-compensate" in other
     assert [other[i + 1] for i, w in enumerate(other) if w == "--netns-cookie"] == ["7", "8"]
 
 
@@ -347,7 +351,7 @@ def test_the_tree_tells_a_refusal_from_a_failure():
 
 
 def test_the_integers_are_all_that_linux_has():
-    assert kernel.FORMS["maxnet"]["arithmetic"] == "kernel"
+    assert kernel.FORMS["maxnet"]["arithmetic"] == ("kernel-host", "kernel")
     flow = replace(synthetic.flow_spec("f", 1, 1.0), protocol="cubic")
     assert backend.params_of(synthetic.network(["l"], [flow])).keys() == {"cubic"}
 

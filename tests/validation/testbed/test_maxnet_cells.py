@@ -82,7 +82,7 @@ def test_the_kernel_paces_so_the_others_do_and_the_fluid_has_maxnet_alone():
     assert [f.name for f in cell.scenario("fluid").flow] == ["f"]
     integers = any(p.name == "arithmetic" for p in protocols.load()["maxnet"].params)
     given = cell.scenario("sim").params.get("maxnet", {})
-    assert given.get("arithmetic") == ("kernel" if integers else None)
+    assert given.get("arithmetic") == ("kernel-host" if integers else None)
 
 
 def test_a_trial_is_shorter_in_every_time_but_the_round_trips():

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Replays recorded calls of kernel/maxnet.h in the kernel and compares the results with the recorded ones, bit for
+ * Replays recorded calls of kernel/maxnet.h and kernel/maxnet_host.h in the kernel and compares the results with the recorded ones, bit for
  * bit, one record per run. waterfill-laws/examples/maxnet_record.rs defines the records.
  */
 #include "../kernel.h"
-#include "maxnet.h"
+#include "maxnet_host.h"
 
 #define RECORDS 100000
 
-enum call { START, TICK, IDLE, SET, MARK, MARK_PRICE, RECEIVE, ACK, BASE_RTT };
+enum call { START, TICK, IDLE, SET, MARK, MARK_PRICE, RECEIVE, ACK, BASE_RTT, HOST_ACK, HOST_TIME_OUT, HOST_RECEIVE };
 
 struct replay {
 	__u64 at;    /* the next record */
@@ -18,6 +18,12 @@ struct replay {
 	struct maxnet_link link;
 	struct maxnet_receiver receiver;
 	struct maxnet_source source;
+	/* Of the host's calls. */
+	struct maxnet_source host_source;
+	struct maxnet_host host;
+	struct maxnet_receiver host_receiver;
+	struct maxnet_host_limit limit;
+	__u64 delivered;
 };
 
 struct record {
@@ -52,6 +58,35 @@ static void start(struct replay *r, const struct record *rec)
 			 (__u32)rec->in[2], flags >> 3 & 1);
 	__builtin_memset(&r->receiver, 0, sizeof(r->receiver));
 	maxnet_source_init(&r->params, &r->source, 1500, 15000, 1000);
+	__builtin_memset(&r->host, 0, sizeof(r->host));
+	__builtin_memset(&r->host_receiver, 0, sizeof(r->host_receiver));
+	__builtin_memset(&r->limit, 0, sizeof(r->limit));
+	r->limit.window = 10;
+	r->delivered = 0;
+	maxnet_source_init(&r->params, &r->host_source, 1500, 15000, 1000);
+	maxnet_host_init(&r->host);
+}
+
+static void host_ack(struct replay *r, const struct record *rec)
+{
+	__u32 acked = rec->in[2] >> 24 & 0xffff;
+	__u32 flags = rec->in[2] >> 40;
+	struct maxnet_host_tcp tcp = {
+		.now_us = rec->in[0],
+		.srtt_us = (__u32)(rec->in[1] >> 32) * 8,
+		.packet = 1500,
+		.payload = 1500,
+		.max_segments = 1,
+		.recovering = flags & 1,
+		.app_limited = flags >> 1 & 1,
+		.window_limited = flags >> 2 & 1,
+		.unlimited = 1,
+	};
+
+	r->delivered += acked;
+	tcp.delivered = (__u32)r->delivered;
+	maxnet_host_echo(&r->params, &r->host_source, tcp.now_us, (__u32)rec->in[1], 1, rec->in[2] & 0xffffff);
+	maxnet_host_control(&r->host, &r->host_source, &tcp, acked, 1, &r->limit);
 }
 
 SEC("tc")
@@ -96,6 +131,18 @@ int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 		out[1] = r->receiver.average;
 		out[2] = r->receiver.rtt;
 		break;
+	case HOST_ACK:
+		host_ack(r, rec);
+		break;
+	case HOST_TIME_OUT:
+		maxnet_host_time_out(&r->host);
+		break;
+	case HOST_RECEIVE:
+		maxnet_host_receive(&r->params, &r->host_receiver, rec->in[0], (__u32)rec->in[1], (__u32)rec->in[2]);
+		out[0] = maxnet_echo(&r->host_receiver);
+		out[1] = r->host_receiver.average;
+		out[2] = r->host_receiver.rtt;
+		break;
 	case ACK:
 		maxnet_ack(&r->params, &r->source, rec->in[0], (__u32)rec->in[1], (__u32)rec->in[2]);
 		break;
@@ -107,7 +154,12 @@ int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 		out[1] = r->link.arrival_rate;
 		out[2] = r->link.promised_age;
 		out[3] = r->link.price_code;
-	} else if (rec->call >= ACK) {
+	} else if (rec->call == HOST_ACK || rec->call == HOST_TIME_OUT) {
+		out[0] = r->limit.window | (__u64)r->limit.ack_clocked << 32 | (__u64)r->host_source.mode << 40;
+		out[1] = r->limit.rate;
+		out[2] = (__u64)r->host_source.xi;
+		out[3] = r->host_source.base_rtt | (__u64)r->host.pacing_boost << 32;
+	} else if (rec->call == ACK || rec->call == BASE_RTT) {
 		out[0] = r->source.window;
 		out[1] = r->source.rate;
 		out[2] = (__u64)r->source.xi;

@@ -1,6 +1,7 @@
 //! The fixed-point version of the law: `kernel/maxnet.h`, compiled for the host and called unchanged.
 //!
-//! That file documents the scales. Only this module converts between them and real numbers.
+//! That file documents the scales. Only this module converts between them and real numbers. With
+//! `arithmetic = "kernel-host"` source and receiver are those of [`host`].
 
 #![allow(
     unsafe_code,
@@ -8,12 +9,15 @@
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
-use super::{Echo, Field, Header, MaxNet, Order, Params};
-use crate::arithmetic::Arithmetic;
+use super::{Echo, Field, Header, HostArithmetic, MaxNet, Order, Params};
 use crate::mirror::mirror;
 use crate::params::{ParamError, require};
-use crate::protocol::{Ack, Connection, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use crate::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
 use crate::units::{Duration, Instant, Rate, Volume};
+
+mod host;
+
+use host::Host;
 
 /// The scale 2³⁴ of a link's price and of ξ in memory.
 const MEMORY_SCALE: f64 = (1u64 << 34) as f64;
@@ -145,7 +149,7 @@ fn whole_bytes(volume: Volume) -> u64 {
 
 /// Checks that the parameters fit the scales (the table in `kernel/maxnet.h`).
 pub(super) fn check(params: &Params) -> Result<(), ParamError> {
-    if params.arithmetic == Arithmetic::Real {
+    if params.arithmetic == HostArithmetic::Real {
         return Ok(());
     }
     let within = |d: Duration, min: Duration, max: Duration| min <= d && d <= max;
@@ -238,17 +242,21 @@ impl crate::protocol::Router<MaxNet> for Router {
 pub struct Receiver {
     params: HostParams,
     state: ReceiverState,
+    /// With the kernel's host program.
+    with_host: bool,
 }
 
 impl crate::protocol::Receiver<MaxNet> for Receiver {
     fn new(params: &Params) -> Self {
-        Self { params: HostParams::new(params), state: ReceiverState::default() }
+        let with_host = params.arithmetic == HostArithmetic::KernelHost;
+        Self { params: HostParams::new(params), state: ReceiverState::default(), with_host }
     }
 
     fn on_data(&mut self, received: &Received<Header>) {
         let field = received.header.price.bits();
         let rtt = received.rtt.map_or(0, span_us);
-        waterfill_maxnet_receive(&self.params, &mut self.state, clock_us(received.now), rtt, field);
+        let receive = if self.with_host { host::waterfill_maxnet_host_receive } else { waterfill_maxnet_receive };
+        receive(&self.params, &mut self.state, clock_us(received.now), rtt, field);
     }
 
     fn echo(&mut self, _now: Instant) -> Echo {
@@ -261,10 +269,13 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
 pub struct Source {
     params: HostParams,
     state: SourceState,
+    /// The kernel's host program; none for the bare law.
+    host: Option<Host>,
 }
 
 impl crate::protocol::Source<MaxNet> for Source {
     fn new(params: &Params, connection: &Connection) -> Self {
+        let host = (params.arithmetic == HostArithmetic::KernelHost).then(|| Host::new(connection));
         let params = HostParams::new(params);
         let mut state = SourceState::default();
         waterfill_maxnet_source_init(
@@ -274,7 +285,7 @@ impl crate::protocol::Source<MaxNet> for Source {
             whole_bytes(connection.initial_window),
             scaled(connection.weight, 1e3).max(1),
         );
-        Self { params, state }
+        Self { params, state, host }
     }
 
     fn stamp(&mut self, sending: &Sending) -> Header {
@@ -282,11 +293,24 @@ impl crate::protocol::Source<MaxNet> for Source {
     }
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
+        if let Some(host) = &mut self.host {
+            host.on_ack(&self.params, &mut self.state, ack);
+            return;
+        }
         let field = ack.echo.echo.bits();
         waterfill_maxnet_ack(&self.params, &mut self.state, clock_us(ack.now), span_us(ack.base_rtt), field);
     }
 
+    fn on_event(&mut self, _now: Instant, event: Event) {
+        if let (Some(host), Event::Timeout) = (&mut self.host, event) {
+            host.on_timeout();
+        }
+    }
+
     fn limit(&self) -> Limit {
+        if let Some(host) = &self.host {
+            return host.limit();
+        }
         let pacing = waterfill_maxnet_pacing(&self.state);
         Limit {
             window: Some(Volume::from_bytes(self.state.window as f64)),

@@ -41,7 +41,9 @@
 //! [`Source`]: one exponential per acknowledgement.
 //!
 //! # Parameters
-//! [`Params`]: §VI's values by default; μ = 0.9 as in §VII.A.
+//! [`Params`]: §VI's values by default, μ = 0.9 as in §VII.A, and the thesis's eq. 12. The simulator, the fluid model, the
+//! testbed and the daemon `waterfilld` have the same defaults. `arithmetic = "kernel"` runs `kernel/maxnet.h` at hosts and
+//! routers. `"kernel-host"` also runs what the kernel's program adds at hosts (`kernel/maxnet_host.h`), and paces.
 //!
 //! # Readings and deviations
 //! - Fig. 3 adds `Q/T0` to a volume; the term is a rate, so it is taken as Q·dt_p/T₀.
@@ -67,11 +69,17 @@
 //! - `promise` is §IV.B's "further enhancement": remember the rates promised to earlier starters, with weight e^(−age/T₀).
 //!   It is off by default, as in the paper's implementation.
 //! - `compensate` is the thesis's eq. 12, which the 2007 paper does not have: when τ changes, ξ changes by
-//!   qα·(1/τ_new − 1/τ_old), so that the rate stays the same. It is off by default.
+//!   qα·(1/τ_new − 1/τ_old), so that the rate stays the same. It is on by default: on a real path the smallest RTT falls
+//!   for a long time, and τ of the kernel's host changes in factors of two. The paper's experiments turn it off.
 //! - When data arrives without a price (code 0: its path has no router any more), the average ends and the echo is code 0.
 //!   An average that fell towards 0 would ask the source to send at x_max.
 //! - A price that comes before any start rate ends MaxStart: a later start rate is ignored.
 //! - Fixed-point version: `kernel/maxnet.h` documents every scale and every difference.
+//! - `kernel-host` adds a smallest τ of 1 ms; for slow flows a τ of twice the time of two packets; ξ* again when τ has
+//!   doubled; at least a packet per 200 ms instead of per RTT; windows in whole packets with a margin of three;
+//!   acknowledgements as the clock of fast flows; a pacing boost; slow start before a router answers; and a restart after a
+//!   time-out. Its TCP has no super-packets and no late timers; every
+//!   acknowledgement has an echo; and it never falls back to another law.
 //!
 //! # Validation
 //! Equation tests below, by hand from the paper; §V's ranges; the thesis's p_min of 1 Gbit/s; experiments
@@ -86,7 +94,7 @@
 //! The fixed-point version is compared with the law in `fixed_point`: each equation over its range, and router, receiver
 //! and source as a whole. Side by side in the simulator (`tests/maxnet_kernel.rs`: a dumbbell, two RTTs, a parking lot) mean
 //! rates differ by at most 0.09 % and utilisations by 0.004 %. `examples/maxnet_record.rs` writes its answers, which a test
-//! compares with those of the loaded kernel program.
+//! compares with those of the loaded kernel program. Among them are calls of the `kernel-host` source and receiver.
 //!
 //! # References
 //! `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet: Theory and
@@ -98,7 +106,7 @@ mod receiver;
 mod router;
 mod source;
 
-pub use params::{Order, Params};
+pub use params::{HostArithmetic, Order, Params};
 pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
@@ -109,7 +117,7 @@ pub(super) use router::{highest, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
 use crate::arithmetic::RealOrFixed;
-use crate::params::ParamError;
+use crate::params::{ParamError, require};
 use crate::protocol::{Host, Info, Kind, LinkView, Protocol, Signal, Wire};
 use crate::units::Rate;
 
@@ -142,6 +150,13 @@ impl Protocol for MaxNet {
     }
     fn target(params: &Params) -> f64 {
         params.mu
+    }
+    fn paced(params: &Params) -> bool {
+        params.arithmetic == HostArithmetic::KernelHost
+    }
+    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
+        let fluid_host = backend == "fluid" && params.arithmetic == HostArithmetic::KernelHost;
+        require(!fluid_host, "arithmetic", "real or kernel on fluid, which has no packets to pace")
     }
 }
 

@@ -15,6 +15,18 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// Which numbers the law computes with, and whether hosts add what the kernel's program adds.
+    pub enum HostArithmetic {
+        /// Real numbers.
+        Real = "real",
+        /// Fixed-point numbers, computed by the C code that a kernel runs (`kernel/maxnet.h`).
+        Kernel = "kernel",
+        /// The same, with the additions of the kernel's host program (`kernel/maxnet_host.h`); routers as in `kernel`.
+        KernelHost = "kernel-host",
+    }
+}
+
 crate::params! {
     /// Parameters of §VI.
     pub struct Params {
@@ -42,14 +54,17 @@ crate::params! {
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
         /// Whether ξ is corrected when the base RTT changes.
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
-        /// Real numbers, or the fixed-point version that the kernel runs.
-        arithmetic: Arithmetic = Arithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
+        /// Real numbers, the fixed-point version that the kernel runs, or that with the additions of its host program.
+        arithmetic: HostArithmetic = HostArithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
 }
 
 impl ChoosesArithmetic for Params {
     fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
+        match self.arithmetic {
+            HostArithmetic::Real => Arithmetic::Real,
+            HostArithmetic::Kernel | HostArithmetic::KernelHost => Arithmetic::Kernel,
+        }
     }
 }
 

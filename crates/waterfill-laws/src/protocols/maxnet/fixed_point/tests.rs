@@ -643,7 +643,7 @@ fn no_calls_leave_the_ranges() {
     for _ in 0..2000 {
         let dt_p = micros(spread(&mut random, 1.0, 1e6));
         let params = Params {
-            arithmetic: Arithmetic::Kernel,
+            arithmetic: HostArithmetic::Kernel,
             x_max: Rate::from_bps(spread(&mut random, 32.0, 1e15) as f64),
             t: micros(spread(&mut random, 1e3, 1e8)),
             alpha: 0.001 + random(1570) as f64 * 1e-3,
@@ -716,7 +716,7 @@ fn no_calls_leave_the_ranges() {
 
 #[test]
 fn parameters_out_of_the_fixed_point_range_are_refused() {
-    let kernel = Params { arithmetic: Arithmetic::Kernel, ..Params::default() };
+    let kernel = Params { arithmetic: HostArithmetic::Kernel, ..Params::default() };
     check(&kernel).unwrap();
     for (params, name) in [
         (Params { t: Duration::from_micros(500), ..kernel.clone() }, "t:"),
@@ -730,6 +730,6 @@ fn parameters_out_of_the_fixed_point_range_are_refused() {
     ] {
         let refused = check(&params).expect_err(name).0;
         assert!(refused.starts_with(name), "{refused}");
-        check(&Params { arithmetic: Arithmetic::Real, ..params }).unwrap();
+        check(&Params { arithmetic: HostArithmetic::Real, ..params }).unwrap();
     }
 }

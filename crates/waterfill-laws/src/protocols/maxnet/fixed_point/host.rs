@@ -1,0 +1,133 @@
+//! What the kernel's host program adds to the law: `kernel/maxnet_host.h`, which that program includes too.
+//!
+//! The simulated TCP differs from a real one in this: it has no super-packets, its timers are never late, and every
+//! acknowledgement has an echo. What the program does where no price arrives, or where the path has another bottleneck,
+//! is not here: there the connection leaves MaxNet.
+
+use super::{HostParams, ReceiverState, SourceState, clock_us, scaled, span_us, whole_bytes};
+use crate::mirror::mirror;
+use crate::protocol::{Ack, Connection, Limit};
+use crate::protocols::maxnet::Echo;
+use crate::units::{Rate, Volume};
+
+mirror! {
+    /// `struct maxnet_host`.
+    struct HostState = waterfill_maxnet_host_fields {
+        boost_rate: u64,
+        boost_since_us: u64,
+        boost_delivered: u32,
+        pacing_boost: u32,
+        restart_window: u32,
+        reserved: u32,
+    }
+}
+
+mirror! {
+    /// `struct maxnet_host_tcp`.
+    struct HostTcp = waterfill_maxnet_host_tcp_fields {
+        now_us: u64,
+        srtt_us: u32,
+        delivered: u32,
+        packet: u32,
+        payload: u32,
+        max_segments: u32,
+        recovering: u32,
+        app_limited: u32,
+        window_limited: u32,
+        unlimited: u32,
+        reserved: u32,
+    }
+}
+
+mirror! {
+    /// `struct maxnet_host_limit`.
+    struct HostLimit = waterfill_maxnet_host_limit_fields {
+        rate: u64,
+        window: u32,
+        ack_clocked: u32,
+    }
+}
+
+// kernel/maxnet.c asserts the same sizes.
+const _: () = assert!(size_of::<HostState>() == 32);
+const _: () = assert!(size_of::<HostTcp>() == 48);
+const _: () = assert!(size_of::<HostLimit>() == 16);
+
+unsafe extern "C" {
+    safe fn waterfill_maxnet_host_init(host: &mut HostState);
+    safe fn waterfill_maxnet_host_ack(
+        params: &HostParams,
+        source: &mut SourceState,
+        host: &mut HostState,
+        tcp: &HostTcp,
+        base_rtt: u32,
+        field: u32,
+        acked: u32,
+        limit: &mut HostLimit,
+    );
+    safe fn waterfill_maxnet_host_time_out(host: &mut HostState);
+    pub(super) safe fn waterfill_maxnet_host_receive(
+        params: &HostParams,
+        receiver: &mut ReceiverState,
+        now: u64,
+        rtt: u32,
+        field: u32,
+    );
+}
+
+/// The sending side of one connection beyond the law's state.
+#[derive(Clone, Debug)]
+pub(super) struct Host {
+    state: HostState,
+    tcp: HostTcp,
+    limit: HostLimit,
+}
+
+impl Host {
+    pub(super) fn new(connection: &Connection) -> Self {
+        let packet = (whole_bytes(connection.packet) as u32).max(1);
+        let mut state = HostState::default();
+        waterfill_maxnet_host_init(&mut state);
+        Self {
+            state,
+            // Pacing counts whole packets here, so all of a packet is payload. There is no TSO.
+            tcp: HostTcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..HostTcp::default() },
+            limit: HostLimit {
+                window: (whole_bytes(connection.initial_window) as u32 / packet).max(1),
+                ..HostLimit::default()
+            },
+        }
+    }
+
+    pub(super) fn on_ack(&mut self, params: &HostParams, source: &mut SourceState, ack: &Ack<Echo>) {
+        let packets = |volume: Volume| scaled(volume.as_bytes(), 1.0 / f64::from(self.tcp.packet));
+        let acked = packets(ack.acked);
+        let before = packets(ack.in_flight) + acked;
+        self.tcp.now_us = clock_us(ack.now);
+        self.tcp.srtt_us = span_us(ack.smoothed_rtt).saturating_mul(8);
+        self.tcp.delivered = self.tcp.delivered.wrapping_add(acked);
+        self.tcp.recovering = u32::from(ack.recovering);
+        self.tcp.app_limited = u32::from(!ack.window_limited);
+        self.tcp.window_limited = u32::from(before >= self.limit.window);
+        let (base_rtt, field) = (span_us(ack.base_rtt), ack.echo.echo.bits());
+        let Self { state, tcp, limit } = self;
+        waterfill_maxnet_host_ack(params, source, state, tcp, base_rtt, field, acked, limit);
+    }
+
+    pub(super) fn on_timeout(&mut self) {
+        waterfill_maxnet_host_time_out(&mut self.state);
+    }
+
+    pub(super) fn limit(&self) -> Limit {
+        let HostLimit { rate, window, ack_clocked } = self.limit;
+        let pacing = match (rate, ack_clocked) {
+            (0, _) => None,
+            (_, 0) => Some(Rate::from_bps(rate as f64 * 8.0)),
+            _ => Some(Rate::UNLIMITED),
+        };
+        Limit { window: Some(f64::from(window) * Volume::from_bytes(f64::from(self.tcp.packet))), pacing }
+    }
+}
+
+#[cfg(test)]
+mod tests;
