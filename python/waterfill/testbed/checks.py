@@ -7,6 +7,7 @@ command exit with 1; the results are still printed, so that the cause can be see
 from __future__ import annotations
 
 import itertools
+import math
 import os
 import platform
 import select
@@ -85,9 +86,8 @@ def refuse(plan: Plan, scenario: Any) -> None:
             raise scenario.error(f"{key}.demand", "expected none on linux for a flow with a size")
         if flow.size is not None and flow.pacing:
             raise scenario.error(f"{key}.pacing", "expected none on linux for a flow with a size")
-    need = sum(hold.hold_bytes for hold in plan.holds()) + sum(
-        4 * stream.window_bytes for stream in plan.streams
-    )
+    buffers = sum(4 * stream.window_bytes for stream in plan.streams)
+    need = sum(hold.hold_bytes for hold in plan.holds()) + min(buffers, _tcp_memory_bytes())
     free = _free_bytes()
     if need > _MEMORY_SHARE * free:
         raise scenario.error(
@@ -140,6 +140,12 @@ def _free_bytes() -> int:
     with open("/proc/meminfo") as file:
         kilobytes = next(int(line.split()[1]) for line in file if line.startswith("MemAvailable"))
     return kilobytes * 1024
+
+
+def _tcp_memory_bytes() -> float:
+    """Return what all TCP sockets of this host may hold; infinite if the kernel does not tell."""
+    told = (_read("/proc/sys/net/ipv4/tcp_mem") or "").split()
+    return int(told[2]) * os.sysconf("SC_PAGE_SIZE") if len(told) == 3 else math.inf
 
 
 # --- before, inside the tree ------------------------------------------------------------------
@@ -307,8 +313,13 @@ def _clock(raw: Document) -> Check:
 def _elsewhere(raw: Document) -> Check:
     before, after_ = raw["machine"]
     dropped = after_["softnet_dropped"] - before["softnet_dropped"]
-    found = {"interfaces": raw["host_drops"], "softnet": dropped}
-    ok = not raw["host_drops"] and dropped == 0
+    sockets = {
+        stream["name"]: totals["socket_drops"]
+        for stream, totals in zip(raw["plan"]["streams"], raw["samples"]["totals"], strict=True)
+        if totals["socket_drops"]
+    }
+    found = {"interfaces": raw["host_drops"], "softnet": dropped, "sockets": sockets}
+    ok = not raw["host_drops"] and dropped == 0 and not sockets
     return _check("drops elsewhere", ok, found, "none outside the scenario's queues and losses")
 
 
@@ -323,7 +334,10 @@ def _hosts(raw: Document) -> Check:
         tcp = totals["tcp"]
         if tcp is None or tcp["busy_us"] == 0:
             continue
-        share = (tcp["rwnd_limited_us"] + tcp["sndbuf_limited_us"]) / tcp["busy_us"]
+        counted = (tcp["rwnd_limited_us"] + tcp["sndbuf_limited_us"]) / tcp["busy_us"]
+        # The kernel counts a full send buffer only while the window does not limit the sender, and
+        # that it takes from the last window acknowledged: seconds ago, in a recovery without SACK.
+        share = max(counted, totals["send_buffer_full"] / max(1, totals["looks"]))
         if share > HOST_LIMITED:
             worst[stream["name"]] = share
     wanted = f"no sender limited by a socket buffer for more than {HOST_LIMITED:.0%} of its time"

@@ -178,14 +178,30 @@ class TcpInfo(NamedTuple):
     bytes_sent: int
     options: int
     unacked_packets: int
+    notsent_bytes: int
+    send_buffer_bytes: int
+    """Limit of what the send buffer holds, the kernel's overhead included."""
+    send_queued_bytes: int
+    """What it holds of that: data sent and not acknowledged, and data not sent."""
+
+    @property
+    def send_buffer_full(self) -> bool:
+        """Whether only the send buffer keeps the sender from sending: all in it has been sent.
+
+        TCP asks the application for more once a third of the buffer is free.
+        """
+        return self.notsent_bytes == 0 and 3 * self.send_queued_bytes >= 2 * self.send_buffer_bytes
 
 
 _INFO = (
     ("=I", 8), ("=I", 16), ("=I", 68), ("=I", 80), ("=I", 100), ("=Q", 104), ("=Q", 120),
     ("=Q", 128), ("=I", 148), ("=I", 156), ("=Q", 168), ("=Q", 176), ("=Q", 184), ("=Q", 200),
-    ("=B", 5), ("=I", 24),
+    ("=B", 5), ("=I", 24), ("=I", 144),
 )  # fmt: skip
+# Of the attribute SKMEMINFO: sndbuf and wmem_queued.
+_MEMORY = struct.Struct("=12xI4xI")
 _STRUCTS = [(struct.Struct(form), offset) for form, offset in _INFO]
+_DIAG_INFO, _DIAG_MEMORY = 2, 7
 ESTABLISHED, LISTEN = 1, 10
 # The states that may carry data; TIME_WAIT and request sockets have no tcp_info.
 _OPEN = sum(1 << state for state in (1, 4, 5, 8, 9, 11))
@@ -203,10 +219,11 @@ class SockDiag(_Socket):
         for answer in self._dump(family, _OPEN, socket.IPPROTO_TCP):
             _, state, *_ = struct.unpack_from("=BBBB", answer)
             sport, dport = struct.unpack_from(">HH", answer, 4)
-            info = next((v for k, v in attributes(answer[72:]) if k == 2), None)
-            if info is not None and len(info) >= 208:
+            parts = dict(attributes(answer[72:]))
+            info, memory = parts.get(_DIAG_INFO), parts.get(_DIAG_MEMORY)
+            if info is not None and len(info) >= 208 and memory is not None:
                 values = [form.unpack_from(info, at)[0] for form, at in _STRUCTS]
-                found.append(TcpInfo(sport, dport, state, *values))
+                found.append(TcpInfo(sport, dport, state, *values, *_MEMORY.unpack_from(memory)))
         return found
 
     def listening(self, family: int, port: int) -> bool:
@@ -217,6 +234,6 @@ class SockDiag(_Socket):
         )
 
     def _dump(self, family: int, states: int, protocol: int) -> list[memoryview]:
-        info = 1 << (2 - 1)  # INET_DIAG_INFO
-        request = struct.pack("=BBBxI", family, protocol, info, states) + bytes(48)
+        wanted = 1 << (_DIAG_INFO - 1) | 1 << (_DIAG_MEMORY - 1)
+        request = struct.pack("=BBBxI", family, protocol, wanted, states) + bytes(48)
         return self.ask(_SOCK_DIAG_BY_FAMILY, request, _NLM_F_DUMP)

@@ -24,6 +24,8 @@ HTTP_PORT, IPERF_PORT, CLIENT_PORT = 80, 5201, 5301
 _LATE_TIMER_S = 250e-6
 # What a delay line holds beyond the frames of its delay: a queue's burst, a late iteration.
 _SLACK_S, _SLACK_BYTES = 0.05, 1 << 20
+# The largest socket buffer: TCP's windows end at 1 GB, of which the kernel's overhead takes half.
+_MAX_WINDOW_BYTES = 256 << 20
 # The namespace of the delay line's process is the first one.
 WIRES = 0
 
@@ -136,7 +138,7 @@ class Stream:
     """Rate of cbr, or a flow's demand; counts whole packets."""
     base_rtt_s: float
     window_bytes: int
-    """Size of each socket buffer: four bandwidth-delay products and the queues."""
+    """Payload that each socket buffer holds, bytes."""
     initial_window_packets: int
     delayed_ack: bool
     paced: bool
@@ -322,9 +324,25 @@ class _Planner:
         waiting = sum(self._queue_bytes(i) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
 
+    def _recovery_window(self, flow: FlowSpec, forward: Sequence[int], window: int) -> int:
+        """Return what a recovery without SACK can leave unacknowledged, from `window` bytes up.
+
+        It repairs one lost packet per RTT and sends a window of new ones meanwhile, and what has
+        arrived is acknowledged at its end. A path that holds w packets can lose w of them at once,
+        so that is up to w² packets, or all that the path carries while the flow lasts.
+        """
+        path_packets = window / 4 / self.plan.mtu_bytes
+        rate_bps = min(self.resolved.links[i].rate_bps for i in forward)
+        lasts_s = min(flow.stop_s, self.resolved.duration_s) - flow.start_s
+        most = min(path_packets**2 * self.plan.mtu_bytes, rate_bps / 8 * max(lasts_s, 0.0))
+        if flow.size_bytes is not None:
+            most = min(most, flow.size_bytes)
+        return max(window, min(round(most), _MAX_WINDOW_BYTES))
+
     def _flow(self, entry: Any, flow: FlowSpec, index: int, law: Congestion) -> None:
         forward, reverse = flow.forward, flow.reverse
         window = self._window(forward, flow.base_rtt_of_s(index))
+        buffer = window if law.sack else self._recovery_window(flow, forward, window)
         name = f"{flow.name}[{index}]" if flow.count > 1 else flow.name
         ends = self._ends(name, forward, reverse, flow.pad_of_s(index), window)
         size, demand = flow.size_bytes, flow.demand_bps
@@ -335,7 +353,7 @@ class _Planner:
                 congestion=law.name, sack=law.sack, **ends,
                 start_s=flow.start_of_s(index), stop_s=flow.stop_s,
                 size_bytes=size, rate_bps=demand, base_rtt_s=flow.base_rtt_of_s(index),
-                window_bytes=window, initial_window_packets=flow.initial_window_packets,
+                window_bytes=buffer, initial_window_packets=flow.initial_window_packets,
                 delayed_ack=flow.delayed_ack, loaded=law.loaded,
                 paced=flow.pacing is True and not law.paced,
                 ecn=bool(entry.ecn),

@@ -27,6 +27,8 @@ TCP_FIELDS = (
     "bytes_acked", "min_rtt_us", "busy_us", "rwnd_limited_us", "sndbuf_limited_us", "bytes_sent",
     "rto_us", "options", "unacked_packets",
 )  # fmt: skip
+# Counters of segments that a TCP socket dropped although they had arrived.
+SOCKET_DROPS = ("RcvPruned", "OfoPruned", "TCPRcvQDrop", "TCPOFODrop", "TCPBacklogDrop")
 
 
 class Sampler:
@@ -116,6 +118,7 @@ class _Probe:
             with topology.namespace(number).entered():
                 self._diag[number] = netlink.SockDiag()
         self._last: netlink.TcpInfo | None = None
+        self._looks = self._full = 0
 
     def sender(self) -> netlink.TcpInfo | None:
         """Return the sending socket, if it exists."""
@@ -125,6 +128,8 @@ class _Probe:
         for info in self._diag[self._stream.source].sockets(self._topology.family):
             if info.sport == port:
                 self._last = info
+                self._looks += 1
+                self._full += info.send_buffer_full
                 return info
         return None
 
@@ -150,12 +155,19 @@ class _Probe:
             snmp = _table("/proc/thread-self/net/snmp") | _table("/proc/thread-self/net/netstat")
             snmp |= _pairs("/proc/thread-self/net/snmp6")
         with self._topology.namespace(stream.sink).entered():
-            sink = _table("/proc/thread-self/net/snmp") | _pairs("/proc/thread-self/net/snmp6")
+            sink = _table("/proc/thread-self/net/snmp") | _table("/proc/thread-self/net/netstat")
+            sink |= _pairs("/proc/thread-self/net/snmp6")
         udp = "Udp" if self._topology.plan.ip_version == 4 else "Udp6"
         return {
             "tcp": None if self._last is None else self._last._asdict(),
             "retransmissions": snmp.get("Tcp.RetransSegs", 0),
             "timeouts": snmp.get("TcpExt.TCPTimeouts", 0),
+            # How often the sender was looked at, and how often its buffer was full of data sent.
+            "looks": self._looks,
+            "send_buffer_full": self._full,
+            "socket_drops": sum(
+                table.get(f"TcpExt.{name}", 0) for table in (snmp, sink) for name in SOCKET_DROPS
+            ),
             "udp_sent": snmp.get(f"{udp}.OutDatagrams", 0),
             "udp_received": sink.get(f"{udp}.InDatagrams", 0),
             "udp_errors": sink.get(f"{udp}.InErrors", 0),

@@ -171,6 +171,38 @@ def test_ipv6_carries_the_same(path, waterfill):
     assert document["testbed"]["ip_version"] == 6
 
 
+# Slow start fills the queue, and each flow loses some hundred packets at once: without SACK the
+# recovery takes as many RTTs, and all that is sent meanwhile waits in the socket buffers.
+RECOVERY = """
+name = "recovery"
+duration = "6 s"
+protocol = "reno"
+[[link]]
+name = "l"
+from = "r1"
+to = "r2"
+rate = "80 Mbit/s"
+delay = "15 ms"
+buffer = "200 packets"
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+count = 2
+path = ["l"]
+"""
+
+
+def test_socket_buffers_hold_a_recovery_without_sack(tmp_path, waterfill):
+    file = tmp_path / "recovery.toml"
+    file.write_text(RECOVERY)
+    document = waterfill("run", str(file), "--on", "linux", "--json").document
+    assert sum(flow["retransmissions"] for flow in document["flows"]) > 50
+    by_name = {check["name"]: check for check in document["checks"]}
+    assert by_name["socket buffers"]["ok"], by_name["socket buffers"]
+    assert by_name["drops elsewhere"]["found"]["sockets"] == {}
+
+
 def test_ctrl_c_ends_a_run_with_what_there_is(path):
     process = start(path, "--set", "duration=60 s", "--set", 'measure=["0 s", "60 s"]')
     pids, networks = under_way(process)
