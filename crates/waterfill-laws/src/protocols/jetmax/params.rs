@@ -27,7 +27,7 @@ impl Params {
         require(self.tau > 0.0 && self.tau < 2.0, "tau", "a number in (0, 2), outside which eq. source diverges")?;
         require(!self.interval.is_zero(), "interval", "a time above zero")?;
         require((0.0..1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1)")?;
-        require(self.epsilon <= self.urgent && self.urgent < 1.0, "clear", "a number in [epsilon, 1)")?;
+        require(self.epsilon <= self.urgent && self.urgent < 1.0, "urgent", "a number in [epsilon, 1)")?;
         require(self.x_min.as_bps() >= 1.0, "x_min", "a rate of at least 1 bit/s")
     }
 }

@@ -307,5 +307,8 @@ fn parameters_out_of_range_are_refused() {
     assert!(refused(Params { interval: Duration::ZERO, ..good.clone() }));
     assert!(refused(Params { epsilon: 1.0, ..good.clone() }));
     assert!(refused(Params { urgent: 0.01, ..good.clone() }));
-    assert!(refused(Params { x_min: Rate::ZERO, ..good }));
+    assert!(refused(Params { x_min: Rate::ZERO, ..good.clone() }));
+    // The message names the parameter that a user can set.
+    let message = Params { urgent: 0.01, ..good }.check().unwrap_err().to_string();
+    assert!(message.starts_with("urgent: "), "{message}");
 }
