@@ -105,7 +105,9 @@ def maxnet_flow(params: Mapping[str, Any], s: Points, tau_s: float, paper: bool)
     value = params["alpha"] / x * (x + params["eta"]) / (x + params["eta"] * alpha_t / tau_s)
     if not paper:
         value = value * hold(s * params["dt_p"])
-        if params["average"]:
+        if params["average"] == "sliding":
+            value = value * hold(x)
+        elif params["average"]:
             value = value / (1 + x)
     return np.asarray(value, dtype=np.complex128)
 

@@ -37,6 +37,13 @@ class ParamInfo:
                 raise ValueError(f"expected true or false, got {shown(value)}")
             return value
         if self.unit == "choice":
+            if isinstance(self.default, bool):
+                # It was a flag: true is its first word and false its last, here and in results.
+                flags: dict[object, bool] = {self.choices[0]: True, self.choices[-1]: False}
+                if isinstance(value, bool):
+                    return value
+                if isinstance(value, str) and value in flags:
+                    return flags[value]
             if not isinstance(value, str) or value not in self.choices:
                 known = ", ".join(f'"{choice}"' for choice in self.choices)
                 raise ValueError(f"expected one of {known}, got {shown(value)}")

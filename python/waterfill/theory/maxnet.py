@@ -3,15 +3,16 @@
 The loop of flows with one RTT τ is αF(s, τ; 1) with F of eq. 13. Lemma 1 requires that the convex
 hull of all flows' F crosses the real axis to the right of −1/α. Algorithm 3 finds an α_max that
 satisfies it for every mixture of RTTs up to τ̄. There are two loops: eq. 13 as printed, and the loop
-as implemented, where the receiver averages prices over one RTT, 1/(1 + sτ), and the router holds
-each price for dt_p, (1 − e^(−s·dt_p))/(s·dt_p).
+as implemented, where the receiver averages prices over one RTT and the router holds each price for
+dt_p, (1 − e^(−s·dt_p))/(s·dt_p). An exponential average is 1/(1 + sτ), the mean of the last RTT
+(1 − e^(−sτ))/(sτ).
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq, minimize_scalar
@@ -19,29 +20,33 @@ from scipy.optimize import brentq, minimize_scalar
 from waterfill.theory import loops, params
 from waterfill.theory.loops import Line, Margins, Points, Reals
 
+Average: TypeAlias = Literal["exponential", "sliding", "off"]
+"""How the receiver averages prices over one RTT."""
+
 
 class Params(NamedTuple):
     """The protocol's parameters that its analysis uses: α, η, T, x_max, and the implementation's.
 
-    `average`: the receiver averages prices over one RTT. `dt_p_s`: how long a router holds a price.
+    `average`: how the receiver averages prices. `dt_p_s`: how long a router holds a price.
     """
 
     alpha: float
     eta: float
     t_s: float
     x_max_bps: float
-    average: bool
+    average: Average
     dt_p_s: float
 
     @classmethod
     def of(cls, values: params.Values) -> Params:
         """Return the parameters from the registry's values."""
+        average = values["average"]
         return cls(
             alpha=params.number(values, "alpha"),
             eta=params.number(values, "eta"),
             t_s=params.number(values, "t"),
             x_max_bps=params.number(values, "x_max"),
-            average=params.flag(values, "average"),
+            average="sliding" if average == "sliding" else "exponential" if average else "off",
             dt_p_s=params.number(values, "dt_p"),
         )
 
@@ -49,14 +54,14 @@ class Params(NamedTuple):
 class Gains(NamedTuple):
     """What F depends on beside frequency and RTT; α itself only scales it.
 
-    `alpha_t_s` is αT in seconds, `eta` the zero's η. `average`: the receiver averages prices over
-    one RTT. `dt_p_s`: how long the router holds a price; 0 for eq. 13. `zero_rad_s` is a zero z
-    common to all flows, as in eq. 11 and the paper's [17], in place of η/τ.
+    `alpha_t_s` is αT in seconds, `eta` the zero's η. `average`: how the receiver averages
+    prices over one RTT. `dt_p_s`: how long the router holds a price; 0 for eq. 13. `zero_rad_s` is
+    a zero z common to all flows, as in eq. 11 and the paper's [17], in place of η/τ.
     """
 
     alpha_t_s: float
     eta: float
-    average: bool = False
+    average: Average = "off"
     dt_p_s: float = 0.0
     zero_rad_s: float | None = None
 
@@ -81,20 +86,25 @@ def response(gains: Gains, omega: Reals | float, tau_s: Reals | float) -> Points
     zero = gains.eta if gains.zero_rad_s is None else gains.zero_rad_s * tau
     pole = zero * gains.alpha_t_s / tau
     value = np.exp(-1j * phi) / (1j * phi) * (1j * phi + zero) / (1j * phi + pole)
-    if gains.average:
-        value = value * averaging(phi)
+    if gains.average != "off":
+        value = value * averaging(phi, gains.average)
     if gains.dt_p_s > 0:
         value = value * hold(omega, gains.dt_p_s)
     return np.asarray(value, dtype=np.complex128)
 
 
-def averaging(phi: Reals) -> Points:
-    """`[maxnet-2007:VI]` Return 1/(1 + sτ): an exponential average with weight dt/τ."""
+def averaging(phi: Reals, average: Average) -> Points:
+    """`[maxnet-2007:VI]` Return the factor of an average over one RTT at φ = ωτ.
+
+    1/(1 + sτ) for an exponential average with weight dt/τ, (1 − e^(−sτ))/(sτ) for a sliding mean.
+    """
+    if average == "sliding":
+        return hold(phi, 1.0)
     return np.asarray(1 / (1 + 1j * phi), dtype=np.complex128)
 
 
 def hold(omega: Reals, interval_s: float) -> Points:
-    """`[maxnet-2007:fig3]` Return (1 − e^(−s·dt))/(s·dt): a price is held for dt."""
+    """`[maxnet-2007:fig3]` Return (1 − e^(−s·dt))/(s·dt): a price is held for dt, or averaged."""
     half = omega * interval_s / 2
     return np.asarray(np.sinc(half / math.pi) * np.exp(-1j * half), dtype=np.complex128)
 
@@ -106,8 +116,10 @@ def phase(gains: Gains, omega: Reals | float, tau_s: float) -> Reals:
     zero = gains.eta if gains.zero_rad_s is None else gains.zero_rad_s * tau_s
     pole = zero * gains.alpha_t_s / tau_s
     angle = np.arctan2(phi, zero) - np.arctan2(phi, pole) - math.pi / 2 - phi
-    if gains.average:
+    if gains.average == "exponential":
         angle = angle - np.arctan(phi)
+    elif gains.average == "sliding":
+        angle = angle - phi / 2
     return np.asarray(angle - omega * gains.dt_p_s / 2, dtype=np.float64)
 
 
@@ -250,6 +262,60 @@ def closed_loop_peak(gains: Gains, alpha: float, tau_s: float) -> float:
     omega = np.geomspace(1e-5, 20.0, 20000) / tau_s
     loop = alpha * response(gains, omega, tau_s)
     return float(np.max(np.abs(loop / (1 + loop))))
+
+
+def modes(gains: Gains, alpha: float, taus_s: Sequence[float]) -> Points:
+    """`[maxnet-2007:eq10]` Return the roots of flows with equal shares of one link, fastest first.
+
+    Without delay, average or hold, linearised at the equilibrium of a link whose target is all of
+    it: q̇ = Σ(ξ_i − (α/τ_i)q)/n and ξ̇_i = (αz_i/τ_i)((Tα/τ_i − 1)q − Tξ_i), z_i = η/τ_i or the
+    common zero. All shapes are (n + 1,).
+    """
+    count, t_s = len(taus_s), gains.alpha_t_s / alpha
+    matrix = np.zeros((count + 1, count + 1))
+    for i, tau_s in enumerate(taus_s, start=1):
+        zero = gains.eta / tau_s if gains.zero_rad_s is None else gains.zero_rad_s
+        matrix[0, i] = 1 / count
+        matrix[0, 0] -= alpha / tau_s / count
+        matrix[i, 0] = alpha * zero / tau_s * (gains.alpha_t_s / tau_s - 1)
+        matrix[i, i] = -alpha * zero / tau_s * t_s
+    roots = np.asarray(np.linalg.eigvals(matrix), dtype=np.complex128)
+    return roots[np.argsort(roots.real)]
+
+
+class Reclaimed(NamedTuple):
+    """How a flow alone takes a small step of free capacity: fraction(t) = 1 − Σ share·e^(rate·t).
+
+    `fast_per_s` and `slow_per_s` are negative; the shares add up to 1.
+    """
+
+    fast_per_s: float
+    slow_per_s: float
+    fast_share: float
+    slow_share: float
+
+    def after(self, time_s: float) -> float:
+        """Return the fraction of the step that the flow has after a time."""
+        return (
+            1
+            - self.fast_share * math.exp(self.fast_per_s * time_s)
+            - self.slow_share * math.exp(self.slow_per_s * time_s)
+        )
+
+
+def reclaimed(p: Params, tau_s: float, target: float) -> Reclaimed:
+    """`[maxnet-2007:eq10]` Return the two modes of a flow's rate on a link with this target μ.
+
+    Linearised without delay: q̇ = μ(ξ − (α/τ)q), ξ̇ = (αη/τ²)((Tα/τ − 1)q − Tξ), from the
+    equilibrium of a load that is gone. Their sum is −(μα/τ + αηT/τ²), their product μαη/τ².
+    """
+    gain, slow_gain = p.alpha / tau_s, p.alpha * p.eta / tau_s**2
+    trace, product = target * gain + slow_gain * p.t_s, target * slow_gain
+    root = math.sqrt(trace**2 / 4 - product)
+    fast, slow = -trace / 2 - root, -trace / 2 + root
+    # With u = ln x − ln x*, u(0) = −q(0)/T and u'(0) = ξ'(0) − (α/τ)·μ·u(0), where ξ'(0) = 0.
+    share = (-target * gain - slow) / (fast - slow)
+    return Reclaimed(fast, slow, share, 1 - share)
 
 
 def settling_s(gains: Gains, alpha: float, tau_s: float) -> float:

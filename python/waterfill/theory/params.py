@@ -19,14 +19,6 @@ def number(values: Values, name: str) -> float:
     return value
 
 
-def flag(values: Values, name: str) -> bool:
-    """Return a parameter that is true or false; raise TypeError if it is neither."""
-    value = values[name]
-    if not isinstance(value, bool):
-        raise TypeError(f"expected true or false for {name}, got {value!r}")
-    return value
-
-
 def given(values: Values) -> dict[str, ParamValue]:
     """Return the parameters that are set, as the core takes them."""
     return {name: value for name, value in values.items() if value is not None}

@@ -11,7 +11,7 @@ from scipy.optimize import brentq
 from waterfill.theory import certificate, maxnet
 from waterfill.theory.certificate import Certificate
 from waterfill.theory.loops import Margins, Reals
-from waterfill.theory.maxnet import Gains, Params
+from waterfill.theory.maxnet import Average, Gains, Params
 
 # Step 2: "η ≈ 0.1", "a phase margin of 45°".
 ETA = 0.1
@@ -28,7 +28,9 @@ class Tuned(NamedTuple):
     margins: Margins
 
 
-def tune(tau_s: float, eta: float, average: bool, dt_p_s: float, phase_margin_deg: float) -> Tuned:
+def tune(
+    tau_s: float, eta: float, average: Average, dt_p_s: float, phase_margin_deg: float
+) -> Tuned:
     """`[maxnet-2007:VIII.E]` Do steps 1 and 2: αT = τ, and α for the phase margin at τ.
 
     The text requires Arg F > −3π/2 where |F| > 1; a margin of 45° above −π is −3π/4, used here.
@@ -69,6 +71,7 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
     steps = math.ceil(duration_s / dt)
     keep_xi = math.exp(-alpha * gains.eta / tau_s**2 * t_s * dt)
     keep_received = math.exp(-dt / tau_s)
+    averages, sliding = gains.average != "off", gains.average == "sliding"
     xi_gain = alpha / tau_s - 1 / t_s
     price = np.zeros(steps + 1)
     rate = np.zeros(steps + 1)
@@ -77,13 +80,18 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
         late = price[k - lag] if k >= lag else 0.0
         next_late = price[k + 1 - lag] if k + 1 >= lag else 0.0
         mean = (late + next_late) / 2
-        rate[k] = xi - alpha / tau_s * (received if gains.average else late)
-        before, received = received, mean + (received - mean) * keep_received
-        q = (before + received) / 2 if gains.average else mean
+        rate[k] = xi - alpha / tau_s * (received if averages else late)
+        before = received
+        if sliding:
+            older = price[k + 1 - 2 * lag] + price[k - 2 * lag] if k >= 2 * lag else 0.0
+            received += (mean - older / 2) / lag
+        else:
+            received = mean + (received - mean) * keep_received
+        q = (before + received) / 2 if averages else mean
         xi = xi_gain * q + (xi - xi_gain * q) * keep_xi
-        after = xi - alpha / tau_s * (received if gains.average else next_late)
+        after = xi - alpha / tau_s * (received if averages else next_late)
         price[k + 1] = price[k] + dt * ((rate[k] + after) / 2 - 1)
-    rate[steps] = xi - alpha / tau_s * (received if gains.average else price[steps - lag])
+    rate[steps] = xi - alpha / tau_s * (received if averages else price[steps - lag])
     times = np.asarray(dt * np.arange(steps + 1), dtype=np.float64)
     above = np.flatnonzero(rate >= 2 / 3)
     outside = np.flatnonzero(np.abs(rate - 1) > 0.02)
@@ -108,7 +116,7 @@ class Trade(NamedTuple):
 
 
 def eta_table(
-    tuned: Tuned, tau_s: float, average: bool, dt_p_s: float, etas: tuple[float, ...] = _ETAS
+    tuned: Tuned, tau_s: float, average: Average, dt_p_s: float, etas: tuple[float, ...] = _ETAS
 ) -> list[Trade]:
     """Compare values of η (step 3), at a quarter of the RTT that was tuned for and at all of it."""
     rows = []
@@ -171,7 +179,7 @@ def procedure(
 ) -> Procedure:
     """Tune for the RTT τ, and certify the result for every mixture of RTTs up to `verify_s`."""
 
-    def one(average: bool, dt_p_s: float) -> Tuning:
+    def one(average: Average, dt_p_s: float) -> Tuning:
         tuned = tune(tau_s, eta, average, dt_p_s, phase_margin_deg)
         gains = Gains(tau_s, eta, average, dt_p_s)
         return Tuning(
@@ -181,4 +189,4 @@ def procedure(
             certificate.certify(gains, tuned.alpha, verify_s),
         )
 
-    return Procedure(tau_s, verify_s, eta, one(False, 0.0), one(p.average, p.dt_p_s))
+    return Procedure(tau_s, verify_s, eta, one("off", 0.0), one(p.average, p.dt_p_s))

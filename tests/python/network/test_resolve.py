@@ -5,7 +5,7 @@ import pytest
 from known import PROTOCOLS
 from waterfill.contract.network import TrafficSpec
 from waterfill.errors import InputError
-from waterfill.network import resolve
+from waterfill.network import protocols, resolve
 from waterfill.scenario.loading import from_dict
 
 
@@ -403,7 +403,6 @@ def test_parameters_of_the_protocols_used_are_filled_in():
 
 
 def test_protocols_are_read_from_the_registry_s_list():
-    from waterfill.network import protocols
 
     order = {"name": "order", "unit": "choice", "default": "a", "choices": ["a", "b"]}
     time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
@@ -418,8 +417,15 @@ def test_protocols_are_read_from_the_registry_s_list():
     assert found.param("t").parse("1 ms") == 0.001
 
 
+def test_a_choice_that_was_a_flag_takes_both():
+    average = protocols.load()["maxnet"].param("average")
+    given = ("exponential", "sliding", "off", True, False)
+    assert [average.parse(value) for value in given] == [True, "sliding", False, True, False]
+    with pytest.raises(ValueError, match='expected one of "exponential", "sliding", "off", got 1'):
+        average.parse(1)
+
+
 def test_every_parameter_of_the_core_has_a_unit_that_python_reads():
-    from waterfill.network import protocols
 
     for info in protocols.load().values():
         for param in info.params:

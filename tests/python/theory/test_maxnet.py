@@ -10,7 +10,7 @@ from waterfill.theory.maxnet import Gains
 
 PAPER = Gains(0.264, 0.06)
 FIG_10 = Gains(0.1, 0.7)
-REAL = Gains(0.264, 0.06, average=True, dt_p_s=1e-3)
+REAL = Gains(0.264, 0.06, average="exponential", dt_p_s=1e-3)
 
 
 def test_eq13_by_hand():
@@ -18,8 +18,10 @@ def test_eq13_by_hand():
     value = complex(maxnet.response(Gains(0.2, 0.5), 10.0, 0.1))
     assert value == pytest.approx(np.exp(-1j) / 1j * (0.5 + 1j) / (1 + 1j))
     # Averaging is 1/(1 + j), a price held for 0.2 s at 10 rad/s (1 − e^(−2j))/(2j).
-    averaged = complex(maxnet.response(Gains(0.2, 0.5, average=True), 10.0, 0.1))
+    averaged = complex(maxnet.response(Gains(0.2, 0.5, average="exponential"), 10.0, 0.1))
     assert averaged == pytest.approx(value / (1 + 1j))
+    sliding = complex(maxnet.response(Gains(0.2, 0.5, average="sliding"), 10.0, 0.1))
+    assert sliding == pytest.approx(value * (1 - np.exp(-1j)) / 1j)
     held = complex(maxnet.response(Gains(0.2, 0.5, dt_p_s=0.2), 10.0, 0.1))
     assert held == pytest.approx(value * (1 - np.exp(-2j)) / 2j)
 
@@ -31,7 +33,7 @@ def test_eq11_is_eq13_where_the_zero_is_ones_own():
     )
 
 
-@pytest.mark.parametrize("gains", [PAPER, FIG_10, REAL])
+@pytest.mark.parametrize("gains", [PAPER, FIG_10, REAL, REAL._replace(average="sliding")])
 def test_eq15_is_the_phase_of_eq13(gains):
     for omega, tau in ((0.5, 0.02), (3.0, 0.1), (0.2, 3.0)):
         angle = np.angle(complex(maxnet.response(gains, omega, tau)))
@@ -126,8 +128,16 @@ def test_the_default_parameters_are_certified(certificates):
         assert proof.built.alpha_max < proof.limit.alpha_max
 
 
+def test_a_sliding_mean_is_not_certified(certificates):
+    proof = certificate.certify(REAL._replace(average="sliding"), 0.66, 1000.0)
+    assert all(check.holds for check in proof.checks)
+    assert proof.built.alpha_max == pytest.approx(0.5545, abs=5e-5)
+    assert proof.limit.alpha_max == pytest.approx(0.614, abs=5e-4)
+    assert not proof.certified
+
+
 def test_a_certificate_can_be_refused(certificates):
-    assert not certificate.certify(FIG_10._replace(average=True), 0.66, 3.0).certified
+    assert not certificate.certify(FIG_10._replace(average="exponential"), 0.66, 3.0).certified
     beyond = certificates["real"].limit.alpha_max
     assert not certificate.certify(REAL, beyond, 1000.0).certified
 
@@ -177,12 +187,12 @@ def test_a_common_zero_must_be_as_slow_as_the_paper_says():
 
 def test_tuning_eq13_is_quarter_pi():
     # αT = τ cancels the compensator: phase −π/2 − α at the crossover φ = α, so α = π/4 for 45°.
-    tuned = tuning.tune(0.25, 0.1, False, 0.0, 45.0)
+    tuned = tuning.tune(0.25, 0.1, "off", 0.0, 45.0)
     assert tuned.alpha == pytest.approx(math.pi / 4)
     assert tuned.alpha * tuned.t_s == pytest.approx(0.25)
     assert tuned.margins.phase_margin_deg == pytest.approx(45.0)
     # The loop as implemented has to be slower.
-    assert tuning.tune(0.25, 0.1, True, 1e-3, 45.0).alpha < 0.6 * tuned.alpha
+    assert tuning.tune(0.25, 0.1, "exponential", 1e-3, 45.0).alpha < 0.6 * tuned.alpha
 
 
 def test_step_response_of_a_plain_loop_by_the_method_of_steps():
@@ -213,3 +223,36 @@ def test_encoding_of_section_v():
     assert encoding.price_of(1e9, 0.05, 1e15) == pytest.approx(181083 / 2**18, abs=2e-6)
     assert encoding.rate_of(encoding.price_of(3e7, 0.4, 1e15), 0.4, 1e15) == pytest.approx(3e7)
     assert encoding.shortest_rtt_s(0.66, 0.06, 0.4) == pytest.approx(15.84e-3)
+
+
+PARAMS = maxnet.Params(0.66, 0.06, 0.4, 1e15, "exponential", 1e-3)
+
+
+def test_two_modes_of_a_step():
+    """maxnet-2007 §VII.B: eq. 3 and 10, linearised, integrated in steps of 10 µs."""
+    tau_s, target = 0.029, 0.94
+    modes = maxnet.reclaimed(PARAMS, tau_s, target)
+    gain, dt = 0.66 / tau_s, 1e-5
+    price, xi = 1.0, gain - 1 / 0.4  # the old equilibrium, where u = −q/T
+    start = xi - gain * price
+    for step in range(1, 100_001):
+        rate = xi - gain * price
+        xi += dt * gain * (0.06 / tau_s) * ((0.4 * gain - 1) * price - 0.4 * xi)
+        price += dt * target * rate
+        if step in (10_000, 30_000, 100_000):
+            left = (xi - gain * price) / start
+            assert modes.after(step * dt) == pytest.approx(1 - left, abs=2e-4)
+    # Over two thirds after 0.3 s, as the paper says; the fast mode alone has 53 %.
+    assert 2 / 3 < modes.after(0.3) < 0.67
+    assert modes.fast_share == pytest.approx(0.534, abs=5e-4)
+
+
+def test_modes_of_flows_on_a_link():
+    # Two flows of one RTT: their sum has the modes of one flow, their difference ξ's own pole.
+    tau_s = 0.1
+    one = maxnet.modes(PAPER, 0.66, [tau_s])
+    two = maxnet.modes(PAPER, 0.66, [tau_s, tau_s])
+    own_pole = -PAPER.eta * PAPER.alpha_t_s / tau_s**2
+    assert sorted(two.real) == pytest.approx(sorted([*one.real, own_pole]))
+    alone = maxnet.reclaimed(PARAMS, tau_s, 1.0)
+    assert one.real == pytest.approx([alone.fast_per_s, alone.slow_per_s])

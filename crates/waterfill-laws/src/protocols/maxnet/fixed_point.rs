@@ -9,7 +9,7 @@
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
-use super::{Echo, Field, Header, HostArithmetic, MaxNet, Order, Params};
+use super::{Average, Echo, Field, Header, HostArithmetic, MaxNet, Order, Params};
 use crate::mirror::mirror;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending};
@@ -158,6 +158,7 @@ pub(super) fn check(params: &Params) -> Result<(), ParamError> {
     require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
     require(params.alpha >= 1e-3, "alpha", "at least 0.001 in kernel arithmetic")?;
     require((1e-3..=65.0).contains(&params.eta), "eta", "0.001 to 65 in kernel arithmetic")?;
+    require(params.average != Average::Sliding, "average", "\"exponential\" or \"off\" in kernel arithmetic")?;
     require(params.mu >= 1e-6, "mu", "at least 10⁻⁶ in kernel arithmetic")?;
     require(params.dt_min <= s, "dt_min", "at most 1 s in kernel arithmetic")?;
     require(within(params.dt_p, us, s), "dt_p", "1 µs to 1 s in kernel arithmetic")?;
@@ -172,7 +173,7 @@ impl HostParams {
             eta: scaled(params.eta, 1e3),
             t: scaled(params.t.as_secs(), 1e3),
             dt_min: scaled(params.dt_min.as_secs(), 1e6),
-            average: u32::from(params.average),
+            average: u32::from(params.average == Average::Exponential),
             compensate: u32::from(params.compensate),
             xi_first: u32::from(params.order == Order::XiFirst),
             reserved: 0,

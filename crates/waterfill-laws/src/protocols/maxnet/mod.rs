@@ -57,8 +57,12 @@
 //!   D(q).
 //! - MaxStart's clock starts with the first price. Counted from the handshake, the first rise would be Δ/2 in one step,
 //!   where §IV.B says "approximately 1/32".
-//! - The average over one RTT is exponential with weight dt/τ, at most 1. The receiver's τ is its own smallest sample:
-//!   the handshake first, then from an acknowledgement to the data that it released.
+//! - "Averaged … over one RTT", "weighted by the interval since the previous price signal" (§VI) has two readings. By
+//!   default the average is exponential with weight dt/τ, at most 1. With `average = "sliding"` it is the mean of the
+//!   last τ, each price with weight dt. That mean leaves more gain: §VI's α is certified for mixtures of RTTs with the
+//!   exponential average only (theory.md).
+//! - The receiver's τ is its own smallest sample: the handshake first, then from an acknowledgement to the data that it
+//!   released.
 //! - x never exceeds x_max ("maximal supported transmission rate"). Otherwise a price that falls faster than ξ follows
 //!   would ask for more than any link has.
 //! - A field that no router wrote (code 0) is no price: the source keeps its window. A connection's weight scales eq. 6a.
@@ -106,7 +110,7 @@ mod receiver;
 mod router;
 mod source;
 
-pub use params::{HostArithmetic, Order, Params};
+pub use params::{Average, HostArithmetic, Order, Params};
 pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;

@@ -2,7 +2,7 @@
 
 use super::{CODE_MAX, demand_inverse, fixed_point, real};
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
-use crate::params::{ParamError, require};
+use crate::params::{Kind, ParamError, Unit, Value, require};
 use crate::units::{Duration, Rate};
 
 crate::choice! {
@@ -27,6 +27,45 @@ crate::choice! {
     }
 }
 
+/// How a receiver averages prices over one RTT.
+///
+/// It was a flag: `true` is still exponential, `false` off, and results have these values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Average {
+    /// Exponentially, each price with weight dt/τ.
+    Exponential,
+    /// The mean of the last RTT, each price with weight dt.
+    Sliding,
+    /// The newest price.
+    Off,
+}
+
+impl Kind for Average {
+    const UNIT: Unit = Unit::Choice(&["exponential", "sliding", "off"]);
+
+    fn to_value(&self) -> Value {
+        match self {
+            Self::Exponential => Value::Flag(true),
+            Self::Sliding => Value::Word("sliding".to_owned()),
+            Self::Off => Value::Flag(false),
+        }
+    }
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Flag(true) => Some(Self::Exponential),
+            Value::Flag(false) => Some(Self::Off),
+            Value::Word(word) => match word.as_str() {
+                "exponential" => Some(Self::Exponential),
+                "sliding" => Some(Self::Sliding),
+                "off" => Some(Self::Off),
+                _ => None,
+            },
+            Value::Number(_) => None,
+        }
+    }
+}
+
 crate::params! {
     /// Parameters of §VI.
     pub struct Params {
@@ -46,8 +85,8 @@ crate::params! {
         dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
         /// Time scale T_0 over which a queue counts as load.
         t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
-        /// Whether the receiver averages prices over one RTT.
-        average: bool = true, "maxnet-2007 §VI";
+        /// How the receiver averages prices over one RTT; `true` is exponential, `false` off.
+        average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"";
         /// Order of the two steps of eq. 10.
         order: Order = Order::XiFirst, "maxnet-2007 Fig. 2";
         /// Whether a router remembers the start rates that it granted, for T_0.

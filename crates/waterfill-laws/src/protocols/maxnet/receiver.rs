@@ -1,6 +1,6 @@
 //! The receiver's law in real numbers (§VI).
 
-use super::{Echo, Field, Header, MaxNet, Params, quantise, real};
+use super::{Average, Echo, Field, Header, MaxNet, Params, quantise, real};
 use crate::protocol::Received;
 use crate::units::{Duration, Instant};
 
@@ -12,11 +12,20 @@ pub struct Receiver {
     pub(super) average: Option<f64>,
     pub(super) last: Instant,
     start_rate: Option<u32>,
+    /// The last RTT's prices, with `average = "sliding"`.
+    sliding: Option<Box<Sliding>>,
 }
 
 impl crate::protocol::Receiver<MaxNet> for Receiver {
     fn new(params: &Params) -> Self {
-        Self { average_prices: params.average, rtt: None, average: None, last: Instant::ZERO, start_rate: None }
+        Self {
+            average_prices: params.average != Average::Off,
+            rtt: None,
+            average: None,
+            last: Instant::ZERO,
+            start_rate: None,
+            sliding: (params.average == Average::Sliding).then(Box::default),
+        }
     }
 
     fn on_data(&mut self, received: &Received<Header>) {
@@ -32,7 +41,12 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
                     (true, Some(rtt)) if !rtt.is_zero() => received.now.since(self.last) / rtt,
                     _ => 1.0,
                 };
-                self.average = Some(self.average.map_or(real(code), |average| averaged(average, real(code), weight)));
+                let next = match &mut self.sliding {
+                    None => self.average.map_or(real(code), |average| averaged(average, real(code), weight)),
+                    // The first price counts for a whole RTT, as in the exponential average.
+                    Some(sliding) => sliding.next(real(code), self.average.map_or(1.0, |_| weight)),
+                };
+                self.average = Some(next);
                 self.last = received.now;
             }
         }
@@ -47,4 +61,72 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
 /// `[maxnet-2007:VI]` The average moved towards a price by dt/τ of the difference, at most by all of it.
 pub(in crate::protocols) fn averaged(average: f64, price: f64, weight: f64) -> f64 {
     average + weight.min(1.0) * (price - average)
+}
+
+/// Parts of an RTT that a sliding mean keeps apart.
+const PARTS: usize = 64;
+/// Full parts of one RTT, the oldest, which is partly outside it, and the newest, which is not full.
+const SLOTS: usize = PARTS + 2;
+
+/// `[maxnet-2007:VI]` The mean of the prices of the last RTT, each weighted by the time since the one before.
+///
+/// A ring of fixed size: packets that come within 1/64 RTT share a slot. Of the oldest slot, the part that is inside the
+/// RTT counts. Times are fractions of the RTT.
+#[derive(Clone, Debug)]
+pub(super) struct Sliding {
+    slots: [Slot; SLOTS],
+    oldest: usize,
+    len: usize,
+}
+
+/// The time of a slot's prices, and Σ price · time.
+#[derive(Clone, Copy, Debug, Default)]
+struct Slot {
+    time: f64,
+    price_time: f64,
+}
+
+impl Default for Sliding {
+    fn default() -> Self {
+        Self { slots: [Slot::default(); SLOTS], oldest: 0, len: 0 }
+    }
+}
+
+impl Sliding {
+    /// Adds a price with its weight dt/τ; returns the mean of the last RTT.
+    pub(super) fn next(&mut self, price: f64, weight: f64) -> f64 {
+        if weight >= 1.0 {
+            (self.oldest, self.len) = (0, 1);
+            self.slots[0] = Slot { time: weight, price_time: price * weight };
+            return price;
+        }
+        let newest = (self.oldest + self.len - 1) % SLOTS;
+        let slot = if self.slots[newest].time < 1.0 / PARTS as f64 {
+            newest
+        } else {
+            self.len += 1;
+            let next = (newest + 1) % SLOTS;
+            self.slots[next] = Slot::default();
+            next
+        };
+        self.slots[slot].time += weight;
+        self.slots[slot].price_time += price * weight;
+        self.mean()
+    }
+
+    /// Drops slots that are outside the last RTT, and returns the mean of the rest.
+    fn mean(&mut self) -> f64 {
+        // Summed again for each packet: running sums would drift.
+        let (mut time, mut price_time) = (0.0, 0.0);
+        for k in (0..self.len).rev() {
+            let slot = self.slots[(self.oldest + k) % SLOTS];
+            if time + slot.time >= 1.0 {
+                (self.oldest, self.len) = ((self.oldest + k) % SLOTS, self.len - k);
+                return price_time + slot.price_time * ((1.0 - time) / slot.time);
+            }
+            time += slot.time;
+            price_time += slot.price_time;
+        }
+        price_time / time
+    }
 }

@@ -1,9 +1,10 @@
 //! MaxNet's equations by hand, then router, receiver and source.
 
-use super::receiver::averaged;
+use super::receiver::{Sliding, averaged};
 use super::router::{price_next, spare_capacity, with_queue};
 use super::source::{Start, clipped, compensated, rate, start_rise, xi_equilibrium, xi_next};
 use super::*;
+use crate::params::{Kind as _, Value};
 use crate::protocol::{Ack, Connection, PacketKind, Received, Receiver as _, Router as _, Source as _};
 use crate::testing::{self, close, connection};
 use crate::units::{Duration, Instant, Volume};
@@ -156,6 +157,80 @@ fn vi_average_over_one_rtt() {
     assert_eq!(at(0, Field::StartRate(7), None), Field::StartRate(7));
     assert_eq!(at(100, Field::Price(quantise(5.0)), Some(100)), Field::Price(quantise(5.0)));
     assert_eq!(at(125, Field::Price(quantise(6.0)), None), Field::Price(quantise(5.25)));
+}
+
+/// A flag until it had three values: both forms are read, and results keep the flag.
+#[test]
+fn average_is_a_word_or_a_flag() {
+    let word = |word: &str| Value::Word(word.to_owned());
+    for (value, average) in [
+        (Value::Flag(true), Average::Exponential),
+        (word("exponential"), Average::Exponential),
+        (word("sliding"), Average::Sliding),
+        (Value::Flag(false), Average::Off),
+        (word("off"), Average::Off),
+    ] {
+        assert_eq!(Average::from_value(&value), Some(average));
+        assert_eq!(Average::from_value(&average.to_value()), Some(average));
+    }
+    assert_eq!(Average::Off.to_value(), Value::Flag(false));
+    assert_eq!((Average::from_value(&word("on")), Average::from_value(&Value::Number(1.0))), (None, None));
+}
+
+/// `[maxnet-2007:VI]` by hand: after a price has risen by one, the mean of the last RTT follows in proportion to time and
+/// has it after one RTT. The exponential average would have 5.25, 5.4375 and 5.68 of it.
+#[test]
+fn vi_sliding_mean_over_one_rtt() {
+    let mut receiver = Receiver::new(&Params { average: Average::Sliding, ..Params::default() });
+    let mut at = |ms, price: f64| {
+        receiver.on_data(&Received {
+            now: Instant::ZERO + Duration::from_millis(ms),
+            kind: PacketKind::Data,
+            header: Header { price: Field::Price(quantise(price)) },
+            rtt: Some(Duration::from_millis(100)),
+        });
+        receiver.echo(Instant::ZERO).echo
+    };
+    let expected = [(1000, 5.0), (1025, 5.25), (1050, 5.5), (1100, 6.0), (1125, 6.0)];
+    for (ms, mean) in expected {
+        assert_eq!(at(ms, if ms == 1000 { 5.0 } else { 6.0 }), Field::Price(quantise(mean)), "at {ms} ms");
+    }
+    // A price that is alone in its RTT is the mean.
+    assert_eq!(at(1300, 7.0), Field::Price(quantise(7.0)));
+}
+
+/// The ring of 66 slots against the mean over all prices, for packets up to 1/1000 to half an RTT apart. Prices may be
+/// spread otherwise only within the oldest slot, which shares at most 1/64 RTT with a price of another time.
+#[test]
+fn a_sliding_mean_is_that_of_all_prices() {
+    let mut state = 7_u32;
+    let mut random = move |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        f64::from((state >> 8) % below)
+    };
+    for most in [1e-3, 1e-2, 0.1, 0.5] {
+        let mut sliding = Sliding::default();
+        sliding.next(5.0, 1.0);
+        let mut all = vec![(5.0, 1.0)];
+        let mut now = 0.0_f64;
+        for k in 0..5000 {
+            let weight = most * (1.0 + random(1000)) / 1000.0;
+            now += weight;
+            let price = 5.0 + (3.0 * now).sin();
+            all.push((price, weight));
+            let (mut time, mut sum) = (0.0, 0.0);
+            for (price, weight) in all.iter().rev() {
+                let inside = f64::min(*weight, 1.0 - time);
+                (time, sum) = (time + inside, sum + price * inside);
+                if time >= 1.0 {
+                    break;
+                }
+            }
+            let mean = sliding.next(price, weight);
+            let bound = 3.0 * (1.0 / 64.0 + most) / 64.0;
+            assert!((mean - sum).abs() < bound, "{most}, price {k}: {mean} against {sum}");
+        }
+    }
 }
 
 /// `[maxnet-2007:eq2]`

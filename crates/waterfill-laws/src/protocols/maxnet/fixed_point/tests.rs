@@ -411,7 +411,9 @@ fn the_fixed_point_receiver_follows_the_law() {
 /// and before the first RTT sample, it gives 1003.
 #[test]
 fn vi_average_to_the_nearest_code() {
-    for (average, rtt, expected) in [(true, 100_000, 1001), (false, 100_000, 1003), (true, 0, 1003)] {
+    for (average, rtt, expected) in
+        [(Average::Exponential, 100_000, 1001), (Average::Off, 100_000, 1003), (Average::Exponential, 0, 1003)]
+    {
         let params = HostParams::new(&Params { average, ..Params::default() });
         let mut state = ReceiverState::default();
         assert_eq!(waterfill_maxnet_echo(&state), 0);
@@ -652,7 +654,7 @@ fn no_calls_leave_the_ranges() {
             mu: 0.01 + random(100) as f64 * 0.0099,
             dt_p,
             t_0: dt_p + micros(spread(&mut random, 1.0, 3.9e9)),
-            average: random(2) == 0,
+            average: if random(2) == 0 { Average::Exponential } else { Average::Off },
             order: if random(2) == 0 { Order::XiFirst } else { Order::RateFirst },
             promise: random(2) == 0,
             compensate: random(2) == 0,
