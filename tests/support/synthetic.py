@@ -73,6 +73,7 @@ def link_spec(name: str) -> LinkSpec:
         delay_s=0.005,
         buffer_bytes=125_000,
         buffer_packets=None,
+        shaper=None,
         queue=Droptail(mark_at=None),
         loss=0.0,
         loss_model=None,

@@ -640,6 +640,9 @@ fn check(network: &Network) -> Result<(), String> {
         if link.reorder.is_some() || link.duplicate > 0.0 {
             return refused("reorder", "neither reordering nor duplicates: the fluid model has no packets");
         }
+        if link.shaper.is_some() {
+            return refused("shaper", "none, and a rate of the shaper's: the fluid model has no bursts");
+        }
         if link.queue != (QueueSpec::Droptail { mark_at: None }) {
             return refused("queue", "droptail without marks");
         }

@@ -24,7 +24,7 @@ pub use builder::NetworkBuilder;
 pub use cohabit::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, PacketClass, Trials, UpdateSpec};
 pub use distribution::Distribution;
 pub use flow::FlowSpec;
-pub use link::{LinkSpec, ReorderSpec};
+pub use link::{LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
 pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_from};
 pub use queue::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};

@@ -12,8 +12,10 @@ use crate::queue::QueueSpec;
 pub struct LinkSpec {
     /// Name; the name of a reverse direction ends in `:rev`.
     pub name: String,
-    /// Rate.
+    /// Capacity, which router laws see: the transmitter's rate, or the shaper's where there is one.
     pub rate_bps: f64,
+    /// Token bucket in front of a faster transmitter.
+    pub shaper: Option<ShaperSpec>,
     /// Propagation delay.
     pub delay_s: f64,
     /// Maximum number of waiting bytes; none means no limit in bytes.
@@ -36,6 +38,18 @@ pub struct LinkSpec {
     pub routers: Option<Vec<String>>,
 }
 
+/// A token bucket: packets leave at the line's rate, on average not above the link's capacity.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct ShaperSpec {
+    /// Rate of the transmitter.
+    pub line_bps: f64,
+    /// Bytes that a full bucket lets through at the line's rate.
+    pub depth_bytes: f64,
+    /// Interval at which tokens are added; zero adds them continuously.
+    pub timer_s: f64,
+}
+
 /// Packets that arrive late, so that others overtake them.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -53,8 +67,24 @@ impl LinkSpec {
         positive(&format!("link.{name}.rate"), self.rate_bps)?;
         time(&format!("link.{name}.delay"), self.delay_s)?;
         self.check_faults_and_queue().map_err(|e| format!("link.{name}.{e}"))?;
+        self.check_shaper().map_err(|e| format!("link.{name}.shaper{e}"))?;
         if self.target.is_some_and(|t| !(t > 0.0 && t <= 1.0)) {
             return Err(format!("link.{name}.target: expected a number in (0, 1]"));
+        }
+        Ok(())
+    }
+
+    fn check_shaper(&self) -> Result<(), String> {
+        let Some(shaper) = &self.shaper else { return Ok(()) };
+        if !(self.rate_bps < shaper.line_bps && shaper.line_bps.is_finite()) {
+            return Err(format!(".rate: expected less than the line's {} bit/s", shaper.line_bps));
+        }
+        positive(".depth", shaper.depth_bytes)?;
+        if !(0.0..=1.0).contains(&shaper.timer_s) {
+            return Err(format!(".timer: expected 0 to 1 s, got {}", shaper.timer_s));
+        }
+        if !self.queue.serves_in_order() {
+            return Err(": expected a queue that serves in order of arrival (droptail, red)".into());
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use crate::cohabit::CohabitSpec;
+use crate::cohabit::{CohabitSpec, ControllerSpec};
 
 /// A queue length, in the unit that the scenario gives it in.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
@@ -97,6 +97,16 @@ pub struct FqCodelSpec {
 const MAX_QUEUES: u32 = 65_536;
 
 impl QueueSpec {
+    /// Whether packets leave in the order of their arrival and all are kept that were accepted.
+    #[must_use]
+    pub fn serves_in_order(&self) -> bool {
+        match self {
+            Self::Droptail { .. } | Self::Red(_) => true,
+            Self::Codel(_) | Self::FqCodel(_) | Self::Choke(_) => false,
+            Self::Cohabit(spec) => spec.controller != ControllerSpec::Separate,
+        }
+    }
+
     /// Checks every parameter's range.
     ///
     /// # Errors

@@ -4,6 +4,7 @@ use waterfill_laws::protocol::Ecn;
 
 use crate::check::{positive, time};
 use crate::flow::FlowSpec;
+use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
 use crate::traffic::{PeriodSpec, TrafficKind, TrafficSpec};
 
@@ -28,6 +29,7 @@ impl Network {
         }
         for link in &self.links {
             link.check()?;
+            self.check_depth(link)?;
         }
         let mut flows = 0;
         for flow in &self.flows {
@@ -43,6 +45,17 @@ impl Network {
         }
         if self.ack_bytes == 0 {
             return Err("ack_size: expected a volume above zero".into());
+        }
+        Ok(())
+    }
+
+    /// Checks that a shaper's bucket holds every packet that may cross it.
+    fn check_depth(&self, link: &LinkSpec) -> Result<(), String> {
+        let Some(shaper) = &link.shaper else { return Ok(()) };
+        let sizes = self.traffic.iter().map(|traffic| traffic.packet_bytes);
+        let largest = sizes.fold(self.packet_bytes.max(self.ack_bytes), u16::max);
+        if shaper.depth_bytes < f64::from(largest) {
+            return Err(format!("link.{}.shaper.depth: expected at least a packet of {largest} B", link.name));
         }
         Ok(())
     }

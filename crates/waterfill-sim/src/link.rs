@@ -24,6 +24,7 @@ use crate::queue::{
     Arrival, Backlog, BufferLimit, LinkShare, Queue, QueueContext, QueueOutcome, Screening, Verdict, Waiting,
 };
 use crate::random::{Part, stream};
+use crate::shaper::Shaper;
 
 /// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire.
 #[derive(Debug)]
@@ -40,10 +41,15 @@ struct Queued {
 /// One direction of a link.
 #[derive(Debug)]
 pub(crate) struct Link {
-    /// What its router laws see.
+    /// What its router laws see; a shaped link's capacity is the shaper's rate.
     view: LinkView,
-    /// Rate of the transmitter.
+    /// The link's capacity, whatever part of it router laws see.
     capacity: Rate,
+    /// Rate of the transmitter; above the capacity only if there is a shaper.
+    line: Rate,
+    shaper: Option<Box<Shaper>>,
+    /// Whether the link only drops what its buffer does not hold: no discipline and no shaper to ask.
+    plain: bool,
     delay: Duration,
     limit: BufferLimit,
     queue: Queue,
@@ -86,16 +92,21 @@ impl Link {
         let view = LinkView { id, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO };
         let rng = stream(network.seed, id, Part::Queue);
         let context = QueueContext { capacity: view.capacity, packet_bytes: network.packet_bytes, rng };
+        let line = spec.shaper.as_ref().map_or(view.capacity, |shaper| Rate::from_bps(shaper.line_bps));
+        let queue = Queue::new(&spec.queue, context);
         let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
         Self {
             view,
             capacity: view.capacity,
+            line,
+            shaper: spec.shaper.as_ref().map(|shaper| Box::new(Shaper::new(shaper, view.capacity))),
+            plain: queue.is_drop_tail() && spec.shaper.is_none(),
             delay: Duration::from_secs(spec.delay_s),
             limit: BufferLimit {
                 bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
                 packets: spec.buffer_packets.unwrap_or(u64::MAX),
             },
-            queue: Queue::new(&spec.queue, context),
+            queue,
             outcome: QueueOutcome::default(),
             faults: Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate),
             routers: Vec::new(),
@@ -108,7 +119,7 @@ impl Link {
             next_timer: Instant::NEVER,
             next_change: Instant::NEVER,
             transmission: (0, Duration::ZERO),
-            meter: Meter::new(view.capacity),
+            meter: Meter::new(view.capacity, line),
         }
     }
 
@@ -267,18 +278,25 @@ impl Link {
                 router.on_arrival(&self.view, &mut passing(now, &mut packet));
             }
         }
-        if !self.queue.is_drop_tail() {
+        if !self.plain {
             if let Some(settled) = self.decide(now, &mut packet, order) {
                 return settled;
             }
         }
-        let idle = self.free_at <= now;
+        let starts = self.free_at.max(now);
+        self.admit(now, packet, starts, order)
+    }
+
+    /// Enqueues a packet whose transmission could start at `starts`, unless the buffer is full.
+    #[expect(clippy::inline_always, reason = "otherwise each packet is copied once more")]
+    #[inline(always)]
+    fn admit(&mut self, now: Instant, packet: Packet, starts: Instant, order: u64) -> Enqueued {
+        let idle = starts <= now;
         let bytes = u64::from(packet.bytes);
         if !(idle || self.limit.admits(self.backlog, bytes)) {
             self.meter.count_drops(1);
             return Enqueued::Dropped;
         }
-        let starts = self.free_at.max(now);
         let arrives = self.put_on_wire(packet, starts, order);
         if idle {
             self.start(now);
@@ -310,7 +328,9 @@ impl Link {
                 None
             }
             Screening::Mark => {
-                if self.free_at <= now || self.limit.admits(self.backlog, u64::from(packet.bytes)) {
+                if self.earliest_start(now, packet.bytes) <= now
+                    || self.limit.admits(self.backlog, u64::from(packet.bytes))
+                {
                     packet.flags.set(Flags::MARKED);
                     self.meter.count_marks(1);
                 }
@@ -342,7 +362,7 @@ impl Link {
         let arrival = Arrival {
             backlog: self.backlog,
             limit: self.limit,
-            idle: (self.free_at <= now).then(|| now.since(self.free_at)),
+            idle: (self.earliest_start(now, packet.bytes) <= now).then(|| now.since(self.free_at)),
             markable: packet.flags.has(Flags::MARKABLE),
         };
         match &mut self.queue {
@@ -359,7 +379,25 @@ impl Link {
             },
             Queue::Scheduler(_) => return Some(self.schedule(now, *packet, order, &arrival)),
         }
-        None
+        self.shape(now, packet, order)
+    }
+
+    /// Enqueues a packet at the shaper; returns `None` if there is none.
+    fn shape(&mut self, now: Instant, packet: &Packet, order: u64) -> Option<Enqueued> {
+        let starts = self.shaper.as_ref()?.earliest(self.free_at.max(now), packet.bytes);
+        let enqueued = self.admit(now, *packet, starts, order);
+        if enqueued != Enqueued::Dropped {
+            if let Some(shaper) = &mut self.shaper {
+                shaper.take(starts, packet.bytes);
+            }
+        }
+        Some(enqueued)
+    }
+
+    /// Returns when the transmission of a packet could start that arrives now.
+    fn earliest_start(&self, now: Instant, bytes: u16) -> Instant {
+        let ready = self.free_at.max(now);
+        self.shaper.as_ref().map_or(ready, |shaper| shaper.earliest(ready, bytes))
     }
 
     /// Enqueues a packet at the scheduler, and dequeues at once if the transmitter is idle.
@@ -457,7 +495,7 @@ impl Link {
 
     fn transmission_time(&mut self, bytes: u16) -> Duration {
         if self.transmission.0 != bytes {
-            self.transmission = (bytes, self.capacity.time_for(u32::from(bytes)));
+            self.transmission = (bytes, self.line.time_for(u32::from(bytes)));
         }
         self.transmission.1
     }

@@ -35,7 +35,10 @@ pub(crate) struct Span {
 /// The meter of one link direction.
 #[derive(Debug)]
 pub(crate) struct Meter {
+    /// What utilization is a share of.
     capacity: Rate,
+    /// Rate of the transmitter.
+    line: Rate,
     now: Reading,
     /// When the transmission that started last ends.
     service_ends: Instant,
@@ -65,9 +68,10 @@ pub(crate) struct LinkResult {
 }
 
 impl Meter {
-    pub(crate) fn new(capacity: Rate) -> Self {
+    pub(crate) fn new(capacity: Rate, line: Rate) -> Self {
         Self {
             capacity,
+            line,
             now: Reading::default(),
             service_ends: Instant::ZERO,
             started_bytes: 0,
@@ -118,7 +122,7 @@ impl Meter {
 
     /// Returns the totals up to the last [`Meter::integrate_queue`].
     pub(crate) fn read(&mut self) -> Reading {
-        let remaining = self.capacity * self.service_ends.since(self.now.at);
+        let remaining = self.line * self.service_ends.since(self.now.at);
         self.now.serialised_bits = self.started_bytes as f64 * 8.0 - remaining.as_bits();
         self.now
     }

@@ -280,15 +280,28 @@ class ReorderSpec:
     delay_s: float
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ShaperSpec:
+    """A token bucket in front of a transmitter of `line_bps`; a zero timer adds continuously."""
+
+    line_bps: float
+    depth_bytes: float
+    timer_s: float
+
+
 # --- the network --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
-    """One link direction; `routers` are the protocols whose law runs here, None means all."""
+    """One link direction; `routers` are the protocols whose law runs here, None means all.
+
+    `rate_bps` is the capacity that router laws see, with a shaper the bucket's rate.
+    """
 
     name: str
     rate_bps: float
+    shaper: ShaperSpec | None
     delay_s: float
     buffer_bytes: int | None
     buffer_packets: int | None

@@ -88,12 +88,20 @@ def loss_model(link: Link) -> spec.LossSpec | None:
     return _LOSSES[values["kind"]](**values)
 
 
+def shaper(link: Link) -> spec.ShaperSpec | None:
+    """Resolve the token bucket of a link, which is in both directions."""
+    if link.shaper is None:
+        return None
+    values = links.read_shaper(link.shaper)
+    return spec.ShaperSpec(line_bps=link.rate, depth_bytes=values["depth"], timer_s=values["timer"])
+
+
 def reorder(link: Link, packet_bytes: int) -> spec.ReorderSpec | None:
     """Resolve the reordering of a link's forward direction."""
     if link.reorder is None:
         return None
     values = links.read_late(link.reorder)
-    packet_s = packet_bytes * 8 / link.rate
+    packet_s = packet_bytes * 8 / link.capacity
     delay_s = values.get("delay", _LATE_PACKETS * packet_s)
     return spec.ReorderSpec(share=values["share"], delay_s=delay_s)
 

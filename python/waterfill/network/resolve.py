@@ -374,18 +374,19 @@ def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
 
 
 def _link(direction: Direction, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
-    """One direction: the queue acts both ways, the faults forward only."""
+    """One direction: queue and shaper act both ways, the faults forward only."""
     link, buffer = direction.link, direction.link.buffer
     amount = buffer.amount
     if buffer.unit == "bdp" and amount > 0:
-        amount *= link.rate / 8 * largest_rtt_s
+        amount *= link.capacity / 8 * largest_rtt_s
         # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
         amount = max(amount, packet_bytes)
     in_packets = buffer.unit == "packets"
     forward = direction.name == link.name
     return LinkSpec(
         name=direction.name,
-        rate_bps=link.rate,
+        rate_bps=link.capacity,
+        shaper=links.shaper(link),
         delay_s=link.delay,
         buffer_bytes=None if in_packets else round(amount),
         buffer_packets=int(amount) if in_packets else None,

@@ -123,6 +123,6 @@ def _longest_first(scenarios: Mapping[str, Scenario]) -> dict[str, Scenario]:
     """Sort by the amount of work, largest first: seconds × bit/s of the links."""
 
     def work(scenario: Scenario) -> float:
-        return scenario.duration * sum(link.rate for link in scenario.link)
+        return scenario.duration * sum(link.capacity for link in scenario.link)
 
     return dict(sorted(scenarios.items(), key=lambda item: work(item[1]), reverse=True))

@@ -56,6 +56,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.loss_model": (),
         "link.reorder": (),
         "link.duplicate": (0.0,),
+        "link.shaper": (),
         "flow.ecn": (False,),
         "flow.access_rate": (),
         "traffic.access_rate": (),
@@ -70,6 +71,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "flow.access_rate": (),
         "traffic.access_rate": (),
         "traffic.count": (1,),
+        "link.shaper": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.sizes": (),
@@ -155,7 +157,7 @@ class Link(Table):
     to: str = Field(min_length=1)
     """End node."""
     rate: Annotated[float, RATE]
-    """Capacity (bit/s)."""
+    """Rate of the transmitter (bit/s): the capacity, unless there is a shaper."""
     delay: Annotated[float, TIME] = 0.0
     """Propagation delay, one way (s)."""
     buffer: Buffer = Buffer(1.0, "bdp")
@@ -198,6 +200,18 @@ class Link(Table):
     """Fraction of packets that arrive late, forward direction; default: none."""
     duplicate: Probability = 0.0
     """Fraction of packets that arrive twice, forward direction."""
+    shaper: (
+        Annotated[
+            dict[str, Any], _as_written(links.read_shaper), WithJsonSchema(links.shaper_schema())
+        ]
+        | None
+    ) = None
+    """Token bucket in front of the transmitter, both directions; default: none."""
+
+    @property
+    def capacity(self) -> float:
+        """The rate (bit/s) at which the link passes data on average."""
+        return self.rate if self.shaper is None else links.read_shaper(self.shaper)["rate"]
 
 
 class _Routed(Table):

@@ -13,7 +13,17 @@ from typing import Any
 from waterfill.errors import nearest, shown
 from waterfill.scenario import queue_params
 from waterfill.scenario.distributions import PartError
-from waterfill.scenario.units import PACKETS, SPAN, VOLUME, Buffer, Quantity, number, whole
+from waterfill.scenario.units import (
+    PACKETS,
+    RATE,
+    SPAN,
+    TIME,
+    VOLUME,
+    Buffer,
+    Quantity,
+    number,
+    whole,
+)
 
 # The RTT of a link that no flow crosses.
 NOMINAL_RTT_S = 0.1
@@ -120,6 +130,14 @@ _LOSSES: Mapping[str, Mapping[str, _Param]] = {
     },
     "periodic": {"every": _count(None, 2**63 - 1)},
 }
+_DEPTH = replace(VOLUME, example="64 kB", zero=False)
+# Linux's smallest HZ was 100; beyond a second a bucket is no shaper any more.
+_TICK = replace(TIME, example="1 ms", at_most=1.0)
+_SHAPER = {
+    "rate": _Param(RATE.parse, None, _text(RATE)),
+    "depth": _Param(_DEPTH.parse, None, _text(_DEPTH)),
+    "timer": _Param(_TICK.parse, "0 s", _text(_TICK)),
+}
 _LATE = {"share": _share(None), "delay": _Param(SPAN.parse, "", _text(SPAN))}
 
 
@@ -143,6 +161,8 @@ def _read(params: Mapping[str, _Param], given: Mapping[str, Any], of: str) -> di
 
 
 def _wanted(param: _Param) -> str:
+    if param.schema["type"] == "string":
+        return f'a quantity such as "{param.schema["examples"][0]}"'
     return "a whole number above 0" if param.schema["type"] == "integer" else "a number from 0 to 1"
 
 
@@ -206,6 +226,17 @@ def read_late(given: object) -> dict[str, float]:
     raise PartError("", f"expected {example}, got {shown(given)}")
 
 
+def read_shaper(given: object) -> dict[str, float]:
+    """Return `rate` (bit/s), `depth` (bytes) and `timer` (s) of a token bucket.
+
+    Raises PartError with `expected …, got …`.
+    """
+    if not isinstance(given, Mapping):
+        example = '{rate = "500 Mbit/s", depth = "64 kB", timer = "1 ms"}'
+        raise PartError("", f"expected a table such as {example}, got {shown(given)}")
+    return _read(_SHAPER, given, "")
+
+
 def _table(params: Mapping[str, _Param], kind: str | None = None) -> dict[str, Any]:
     properties = {name: dict(param.schema) for name, param in params.items()}
     required = [name for name, param in params.items() if param.default is None]
@@ -229,6 +260,11 @@ def queue_schema() -> dict[str, Any]:
 def loss_schema() -> dict[str, Any]:
     """Return the JSON Schema of `loss_model`."""
     return {"anyOf": [_table(params, kind) for kind, params in _LOSSES.items()]}
+
+
+def shaper_schema() -> dict[str, Any]:
+    """Return the JSON Schema of `shaper`."""
+    return _table(_SHAPER)
 
 
 def late_schema() -> dict[str, Any]:

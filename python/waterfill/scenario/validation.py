@@ -20,7 +20,8 @@ from waterfill.scenario.document import (
     Traffic,
     labels,
 )
-from waterfill.scenario.units import FREQUENCY, RATE, SPAN, TIME, Quantity
+from waterfill.scenario.links import read_shaper
+from waterfill.scenario.units import FREQUENCY, RATE, SPAN, TIME, VOLUME, Quantity
 
 # Keys that the file had once, and the key to use instead.
 _MOVED = {
@@ -122,12 +123,27 @@ def _names(scenario: Scenario) -> Iterator[tuple[str, str]]:
             seen.add(entry.name)
 
 
+def _shaper(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
+    values = read_shaper(link.shaper)
+    if values["rate"] >= link.rate:
+        got = RATE.format(values["rate"])
+        yield f"{key}.rate", f"expected less than the link's {RATE.format(link.rate)}, got {got}"
+    if values["depth"] < scenario.packet_size:
+        least, got = VOLUME.format(scenario.packet_size), VOLUME.format(values["depth"])
+        yield f"{key}.depth", f"expected at least a packet, {least}, got {got}"
+    separate = link.queue == "cohabit" and (link.queue_params or {}).get("controller") == "separate"
+    if separate or link.queue not in ("droptail", "red", "cohabit"):
+        yield key, f'expected a queue that serves in order of arrival, got "{link.queue}"'
+
+
 def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
     if link.from_ == link.to:
         yield f"{key}.to", f"expected another node than from, got {shown(link.to)}"
     if 8 * scenario.packet_size / link.rate > SPAN.at_most:
         most, got = TIME.format(SPAN.at_most), RATE.format(link.rate)
         yield f"{key}.rate", f"expected a rate that sends a packet within {most}, got {got}"
+    if link.shaper is not None:
+        yield from _shaper(scenario, f"{key}.shaper", link)
     if link.mark_at is not None and link.queue != "droptail":
         expected = f'expected none with queue = "{link.queue}"'
         yield f"{key}.mark_at", f"{expected}, got {link.mark_at.format()}"

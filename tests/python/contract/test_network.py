@@ -86,6 +86,8 @@ def everything() -> Network:
     links = [replace(base, name=f"q{i}", queue=queue) for i, queue in enumerate(QUEUES)]
     links += [replace(base, name=f"m{i}", loss_model=loss) for i, loss in enumerate(LOSSES)]
     late = spec.ReorderSpec(share=0.1, delay_s=0.01)
+    bucket = spec.ShaperSpec(line_bps=1e9, depth_bytes=1e4, timer_s=0.001)
+    links[1] = replace(links[1], shaper=bucket)
     links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9, buffer_packets=50)
     flow = replace(
         synthetic.flow_spec("f", 1, 1.0),

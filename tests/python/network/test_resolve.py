@@ -340,6 +340,7 @@ def test_the_whole_document():
         "queue": {"kind": "droptail", "mark_at": None},
         "loss": 0.0,
         "loss_model": None,
+        "shaper": None,
         "reorder": None,
         "duplicate": 0.0,
         "target": 0.8,

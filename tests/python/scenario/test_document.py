@@ -604,7 +604,7 @@ def test_defaults():
     assert (link.duplex, link.loss, link.loss_reverse, link.target) == (True, 0, 0, None)
     assert (link.buffer.amount, link.buffer.unit, link.queue) == (1, "bdp", "droptail")
     assert (link.queue_params, link.mark_at, link.loss_model) == (None,) * 3
-    assert (link.reorder, link.duplicate) == (None, 0)
+    assert (link.reorder, link.duplicate, link.shaper) == (None, 0, None)
 
 
 def test_a_windows_file_is_text_too(tmp_path):

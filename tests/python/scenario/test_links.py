@@ -44,6 +44,7 @@ def test_by_default_nothing_happens():
     for direction in core_of(""):
         assert direction["queue"] == {"kind": "droptail", "mark_at": None}
         assert (direction["loss_model"], direction["reorder"]) == (None, None)
+        assert (direction["shaper"], direction["rate_bps"]) == (None, 12e6)
         assert (direction["loss"], direction["duplicate"]) == (0, 0)
 
 
@@ -204,6 +205,25 @@ ERRORS = {
     'reorder = {share = 0.1, delay = "0 s"}': (
         'reorder.delay: expected a time above zero, got "0 s"'
     ),
+    'shaper = "1 Mbit/s"': (
+        'shaper: expected a table such as {rate = "500 Mbit/s", depth = "64 kB", '
+        'timer = "1 ms"}, got "1 Mbit/s"'
+    ),
+    'shaper = {depth = "3 kB"}': (
+        'shaper.rate: expected a quantity such as "622 Mbit/s", got nothing'
+    ),
+    'shaper = {rate = "1 Mbit/s", depth = "3 kB", timer = "2 s"}': (
+        'shaper.timer: expected a time of at most 1 s, got "2 s"'
+    ),
+    'shaper = {rate = "12 Mbit/s", depth = "3 kB"}': (
+        "shaper.rate: expected less than the link's 12 Mbit/s, got 12 Mbit/s"
+    ),
+    'shaper = {rate = "1 Mbit/s", depth = "1499 B"}': (
+        "shaper.depth: expected at least a packet, 1.5 kB, got 1.499 kB"
+    ),
+    'queue = "codel"\nshaper = {rate = "1 Mbit/s", depth = "3 kB"}': (
+        'shaper: expected a queue that serves in order of arrival, got "codel"'
+    ),
     "duplicate = -0.1": ("duplicate: expected a finite number not below 0 and at most 1, got -0.1"),
 }
 
@@ -220,6 +240,7 @@ def test_error(keys, line):
         ('queue = "red"', 'queue: "red" is not supported'),
         ("duplicate = 0.1", "duplicate: 0.1 is not supported"),
         ("reorder = 0.1", "reorder: 0.1 is not supported"),
+        ('shaper = {rate = "1 Mbit/s", depth = "3 kB"}', "shaper: .* is not supported"),
     ],
 )
 def test_the_fluid_model_refuses_what_it_does_not_have(keys, line):
@@ -245,10 +266,21 @@ mark_at = "1500 B"
 loss_model = {kind = "gilbert-elliott", p = 0.1, r = 0.25}
 reorder = {share = 0.25, delay = "3 ms"}
 duplicate = 0.125
+shaper = {rate = "3 Mbit/s", depth = "4500 B", timer = "10 ms"}
 """
     found = from_toml(BASE.replace("KEYS", keys))
     again = from_toml(found.to_toml())
     assert resolve.to_core(again, PROTOCOLS) == resolve.to_core(found, PROTOCOLS)
+
+
+def test_a_shaper_sets_the_capacity_of_both_directions():
+    keys = 'shaper = {rate = "3 Mbit/s", depth = "4500 B", timer = "10 ms"}'
+    for direction in core_of(keys):
+        assert direction["rate_bps"] == 3e6
+        assert direction["shaper"] == {"line_bps": 12e6, "depth_bytes": 4500, "timer_s": 0.01}
+        # 1 bdp of 3 Mbit/s and 2 ms is less than a packet.
+        assert direction["buffer_bytes"] == 1500
+    assert core_of('shaper = {rate = "3 Mbit/s", depth = "4500 B"}')[0]["shaper"]["timer_s"] == 0
 
 
 def test_the_simulator_takes_every_queue_and_fault():
