@@ -180,6 +180,7 @@ impl Fluid {
                 weight: flow.weight,
                 packet,
                 initial_window: flow.initial_window_packets * packet,
+                claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
                 seed: network.seed,
             };
             let spec = self.class_spec(flow, (id, params.paced()), plan);

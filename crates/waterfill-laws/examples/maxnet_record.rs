@@ -128,7 +128,7 @@ fn simulated(flags: u64) -> (AnySource, AnyReceiver) {
     }
     let packet = Volume::from_bytes(PACKET as f64);
     let initial_window = FIRST_WINDOW as f64 * packet;
-    (params.source(&Connection { weight: 1.0, packet, initial_window, seed: 0 }), params.receiver())
+    (params.source(&Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }), params.receiver())
 }
 
 /// An option of Fig. 4 with this field as echo and as price.

@@ -57,18 +57,28 @@ pub struct Host {
     /// The header is the host's own record of a sent packet, which a real host keeps beside its copy of the data. It
     /// comes back with the acknowledgement and takes no bytes on the wire.
     pub notes: bool,
+    /// The header states the source's RTT, which routers rely on; so a source may state a false one.
+    pub states_rtt: bool,
 }
 
 impl Host {
     /// For a law with explicit feedback: losses are repaired and do not change the window.
-    pub const EXPLICIT: Self =
-        Self { retransmission: Retransmission::Sack, reduction: Reduction::Law, ecn: Ecn::Off, notes: false };
+    pub const EXPLICIT: Self = Self {
+        retransmission: Retransmission::Sack,
+        reduction: Reduction::Law,
+        ecn: Ecn::Off,
+        notes: false,
+        states_rtt: false,
+    };
+    /// The same with the source's RTT in the header.
+    pub const EXPLICIT_WITH_RTT: Self = Self { states_rtt: true, ..Self::EXPLICIT };
     /// For a current TCP: selective acknowledgements, proportional rate reduction, ECN by RFC 3168.
     pub const TCP: Self = Self {
         retransmission: Retransmission::Sack,
         reduction: Reduction::Proportional,
         ecn: Ecn::Classic,
         notes: false,
+        states_rtt: false,
     };
 }
 
@@ -323,6 +333,8 @@ pub struct Connection {
     pub packet: Volume,
     /// The window before any feedback.
     pub initial_window: Volume,
+    /// RTT that the source states instead of its own, if its header has one ([`Host::states_rtt`]).
+    pub claimed_rtt: Option<Duration>,
     /// Seed for a law that draws random numbers, from the run's seed and the connection's identity.
     pub seed: u64,
 }

@@ -17,7 +17,7 @@ pub(crate) const fn link(bps: f64, queue_bytes: f64) -> LinkView {
 /// A connection of weight 1 with 1500-byte packets and a first window of ten.
 pub(crate) const fn connection() -> Connection {
     let (packet, initial_window) = (Volume::from_bytes(1500.0), Volume::from_bytes(15_000.0));
-    Connection { weight: 1.0, packet, initial_window, seed: 0 }
+    Connection { weight: 1.0, packet, initial_window, claimed_rtt: None, seed: 0 }
 }
 
 /// Passes a data packet of `bytes` through a router on its arrival; returns the header that it leaves with.

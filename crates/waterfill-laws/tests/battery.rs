@@ -58,7 +58,8 @@ fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<Stri
     let packet = Volume::from_bytes(1500.0);
     let mut router = params.router(&link);
     let mut receiver = params.receiver();
-    let mut source = params.source(&Connection { weight, packet, initial_window: 10.0 * packet, seed: 0 });
+    let mut source =
+        params.source(&Connection { weight, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 });
     let mut now = Instant::ZERO;
     let mut base_rtt = Duration::MAX;
     let mut seen = Vec::new();
@@ -193,7 +194,7 @@ fn wire_formats_refuse_invalid_numbers() {
     let (link, rtt) = (LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO }, 0.01);
     for &id in ProtocolId::ALL {
         let params = id.params();
-        let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 };
+        let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 };
         let sending = Sending::new(Instant::ZERO, PacketKind::Data, packet);
         let mut header = params.source(&connection).stamp(&sending);
         let mut passing = Passing {
@@ -269,8 +270,13 @@ fn parameters_describe_themselves() {
 fn an_echo_of_another_protocol_is_ignored() {
     let packet = Volume::from_bytes(1500.0);
     for &id in ProtocolId::ALL {
-        let mut source =
-            id.params().source(&Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 });
+        let mut source = id.params().source(&Connection {
+            weight: 1.0,
+            packet,
+            initial_window: 10.0 * packet,
+            claimed_rtt: None,
+            seed: 0,
+        });
         let before = source.limit();
         let ack = Ack::new(Instant::from_secs(1.0), &AnyEcho::None, Duration::from_millis(10));
         source.on_ack(&Ack { acked: packet, rtt: None, in_flight: packet, ..ack });

@@ -149,6 +149,7 @@ impl FlowSpec {
             pacing: None,
             delayed_ack: false,
             ecn: None,
+            claimed_rtt_s: None,
         }
     }
 }

@@ -46,6 +46,8 @@ pub struct FlowSpec {
     pub delayed_ack: bool,
     /// Whether packets may be marked (ECN); none means as the law asks.
     pub ecn: Option<bool>,
+    /// RTT that packets state to routers instead of the measured one; none means the measured one.
+    pub claimed_rtt_s: Option<f64>,
 }
 
 impl FlowSpec {

@@ -110,6 +110,13 @@ impl Network {
         if flow.ecn == Some(true) && id.info().host.ecn == Ecn::Off {
             return Err(format!("{at}.ecn: expected false, as {} does not react to marks", flow.protocol));
         }
+        if let Some(claimed) = flow.claimed_rtt_s {
+            time(&format!("{at}.claimed_rtt"), claimed)?;
+            positive(&format!("{at}.claimed_rtt"), claimed)?;
+            if !id.info().host.states_rtt {
+                return Err(format!("{at}.claimed_rtt: expected none, as packets of {} state no RTT", flow.protocol));
+            }
+        }
         self.params_of(id).map(drop)
     }
 

@@ -157,6 +157,7 @@ impl Sender {
             weight: flow.weight,
             packet,
             initial_window: flow.initial_window_packets * packet,
+            claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
             seed: seed.rotate_left(32) ^ u64::from(spec.flow) ^ (u64::from(spec.incarnation) << 48),
         };
         Self {

@@ -2,8 +2,8 @@
 
 mod common;
 
-use common::{assert_within, column, flow, link, network, run, set};
-use waterfill_network::ParamValue;
+use common::{assert_within, column, flow, link, network, refusal, run, set};
+use waterfill_network::{FlowSpec, ParamValue};
 
 /// Statistics of Flow 1's rate in samples of 100 ms, in Mbit/s.
 #[derive(Debug)]
@@ -143,4 +143,26 @@ fn the_syn_carries_the_request() {
     assert!((*first.0 - 0.041).abs() < 1e-9, "{first:?}"); // 40 ms, two transmissions of 3.2 µs
     assert_eq!(*first.1, 5e6);
     assert_eq!(sim.ledger().sent, 2 + 5); // SYN and SYN-ACK, and data at 40, 42.4 … 49.6 ms
+}
+
+/// Nine flows of 1 ms, and one that claims 10 s: the router's d̂ is a tenth of that, and after a flow has left it takes
+/// the others far longer to fill the link. Of a protocol without RTTs in its header a claim is refused.
+#[test]
+fn a_claimed_rtt_slows_the_router_down() {
+    let filled_by = |claimed_rtt_s| {
+        let honest = FlowSpec { count: 9, ..flow("honest", "rcp", &[0], 20.0) };
+        let liar = FlowSpec { claimed_rtt_s, ..flow("liar", "rcp", &[0], 20.0) };
+        let leaver = FlowSpec { count: 10, ..flow("leaver", "rcp", &[0], 10.0) };
+        let mut n = network(20.0, link("l", 1e8, 0.0005, 1_000_000).to_vec(), vec![honest, liar, leaver]);
+        n.sample_s = 0.01;
+        let (sim, _) = run(&n);
+        let (times, loads) = (column(sim.series()[1], "time_s"), column(sim.series()[1], "utilization"));
+        let full = times.iter().zip(loads).find(|&(&t, &load)| t > 10.02 && load > 0.9);
+        full.map(|(t, _)| t - 10.0)
+    };
+    assert!(filled_by(None).unwrap() < 0.1);
+    assert!(filled_by(Some(10.0)).unwrap() > 0.5);
+    let mut n = network(1.0, link("l", 1e8, 0.01, 100_000).to_vec(), vec![flow("f", "maxnet", &[0], 1.0)]);
+    n.flows[0].claimed_rtt_s = Some(1.0);
+    assert_eq!(refusal(n), "flow.f.claimed_rtt: expected none, as packets of maxnet state no RTT");
 }

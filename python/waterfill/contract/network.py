@@ -341,6 +341,7 @@ class FlowSpec:
     pacing: bool | None
     delayed_ack: bool
     ecn: bool | None
+    claimed_rtt_s: float | None
 
     @property
     def limit_bps(self) -> float:

@@ -430,6 +430,7 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
         pacing=flow.pacing,
         delayed_ack=flow.delayed_ack,
         ecn=flow.ecn,
+        claimed_rtt_s=flow.claimed_rtt,
     )
 
 

@@ -72,6 +72,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.access_rate": (),
         "traffic.count": (1,),
         "link.shaper": (),
+        "flow.claimed_rtt": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
         "traffic.sizes": (),
@@ -262,6 +263,9 @@ class Flow(_Routed):
     """Weight of the flow's share relative to other flows."""
     demand: Annotated[float, RATE] | None = None
     """Largest rate at which the application sends (bit/s); default: unlimited."""
+    claimed_rtt: Annotated[float, replace(SPAN, example="10 s")] | None = None
+    """RTT (s) that packets state to routers; default: the measured one. Of protocols whose header
+    states one (xcp, pxcp, ixcp, rcp)."""
     initial_window: Annotated[int, BeforeValidator(_packets), PACKETS.described()] = 10
     """Initial window (packets); explicit laws start on their own terms."""
     delayed_ack: bool = False

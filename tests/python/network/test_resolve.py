@@ -367,6 +367,7 @@ def test_the_whole_document():
         "pacing": True,
         "delayed_ack": True,
         "ecn": None,
+        "claimed_rtt_s": None,
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

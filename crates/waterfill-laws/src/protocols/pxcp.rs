@@ -58,7 +58,7 @@ impl Protocol for PXcp {
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: false,
-        host: Host::EXPLICIT,
+        host: Host::EXPLICIT_WITH_RTT,
         signals: xcp::SIGNALS,
     };
     type Params = xcp::Params;

@@ -90,7 +90,7 @@ impl Protocol for IXcp {
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: false,
-        host: Host::EXPLICIT,
+        host: Host::EXPLICIT_WITH_RTT,
         signals: xcp::SIGNALS,
     };
     type Params = Params;

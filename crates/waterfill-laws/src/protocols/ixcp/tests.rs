@@ -123,8 +123,10 @@ fn paired_shuffling_ends_with_the_gains() {
 #[test]
 fn a_source_names_what_the_acknowledgement_names() {
     let packet = Volume::from_bytes(1000.0);
-    let mut source =
-        Source::new(&Params::default(), &Connection { weight: 1.0, packet, initial_window: packet, seed: 0 });
+    let mut source = Source::new(
+        &Params::default(),
+        &Connection { weight: 1.0, packet, initial_window: packet, claimed_rtt: None, seed: 0 },
+    );
     let mut named_after = |next_bottleneck| {
         let rtt = Duration::from_millis(100);
         source.on_ack(&Ack {

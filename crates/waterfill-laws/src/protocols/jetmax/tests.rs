@@ -196,7 +196,10 @@ fn ack(ms: u64, kind: PacketKind, echo: Echo) -> Ack<Echo> {
 
 fn source(weight: f64) -> Source {
     let packet = Volume::from_bytes(1500.0);
-    Source::new(&Params::default(), &Connection { weight, packet, initial_window: 10.0 * packet, seed: 0 })
+    Source::new(
+        &Params::default(),
+        &Connection { weight, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 },
+    )
 }
 
 /// A handshake at 50 ms that found `share` at hop 2.

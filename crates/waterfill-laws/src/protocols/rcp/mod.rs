@@ -92,7 +92,7 @@ impl Protocol for Rcp {
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: true,
-        host: Host::EXPLICIT,
+        host: Host::EXPLICIT_WITH_RTT,
         signals: &[
             Signal { name: "rate", unit: "bit/s", doc: "the link's rate, or the one the source follows" },
             Signal { name: "mean_rtt", unit: "s", doc: "the link's average RTT d̂" },

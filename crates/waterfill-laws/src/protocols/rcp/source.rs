@@ -1,7 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
-use crate::units::{Rate, Volume};
+use crate::units::{Duration, Rate, Volume};
 
 use super::params::Params;
 use super::{Echo, Header, Rcp, WireRate};
@@ -13,11 +13,18 @@ pub struct Source {
     initial_window: Volume,
     pub(super) rate: Option<Rate>,
     rtt_us: u32,
+    claimed_rtt: Option<Duration>,
 }
 
 impl crate::protocol::Source<Rcp> for Source {
     fn new(_params: &Params, connection: &Connection) -> Self {
-        Self { weight: connection.weight, initial_window: connection.initial_window, rate: None, rtt_us: 0 }
+        Self {
+            weight: connection.weight,
+            initial_window: connection.initial_window,
+            rate: None,
+            rtt_us: 0,
+            claimed_rtt: connection.claimed_rtt,
+        }
     }
 
     fn stamp(&mut self, _: &Sending) -> Header {
@@ -26,8 +33,9 @@ impl crate::protocol::Source<Rcp> for Source {
 
     fn on_ack(&mut self, ack: &Ack<Echo>) {
         if let Some(rtt) = ack.rtt {
+            let stated = self.claimed_rtt.unwrap_or(rtt);
             // An RTT below half a microsecond is still one.
-            self.rtt_us = ((rtt.as_secs() * 1e6 + 0.5) as u32).max(1);
+            self.rtt_us = ((stated.as_secs() * 1e6 + 0.5) as u32).max(1);
         }
         self.rate = ack.echo.rate.rate().or(self.rate);
     }

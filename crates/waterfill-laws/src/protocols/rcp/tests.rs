@@ -131,6 +131,19 @@ fn a_rate_stays_between_r_min_and_capacity() {
         .expect_err("a source that may not send never receives a rate");
 }
 
+/// A source that claims 10 s says so from its first sample on; the rate it follows is the router's.
+#[test]
+fn a_claimed_rtt_is_stated_from_the_first_sample_on() {
+    let claimed_rtt = Some(Duration::from_millis(10_000));
+    let mut liar = Source::new(&Params::default(), &Connection { claimed_rtt, ..connection() });
+    let sending = Sending::new(Instant::ZERO, PacketKind::Data, Volume::from_bytes(1500.0));
+    assert_eq!(liar.stamp(&sending).rtt_us, 0);
+    let echo = echo_after::<Rcp>(&Params::default(), &[Header { rate: WireRate::of(bps(5e6)), rtt_us: 0 }]);
+    liar.on_ack(&Ack::new(Instant::ZERO, echo, Duration::from_millis(40)));
+    assert_eq!(liar.stamp(&sending).rtt_us, 10_000_000);
+    assert_eq!(liar.limit().pacing, Some(bps(5e6)));
+}
+
 /// The SYN asks with no RTT; its answer sets the rate, later ones change it.
 #[test]
 fn a_source_sends_at_the_rate_it_receives() {

@@ -121,7 +121,7 @@ impl Protocol for Xcp {
         kind: Kind::Explicit,
         backends: &["sim", "fluid"],
         paced: false,
-        host: Host::EXPLICIT,
+        host: Host::EXPLICIT_WITH_RTT,
         signals: SIGNALS,
     };
     type Params = Params;

@@ -2,7 +2,7 @@
 
 use super::{Echo, Family, Form, Header, Params};
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Sending};
-use crate::units::{Instant, Volume};
+use crate::units::{Duration, Instant, Volume};
 
 /// The source: adds the feedback to its window.
 #[derive(Clone, Debug)]
@@ -14,6 +14,8 @@ pub struct Source {
     pub(super) cwnd: Volume,
     /// Smoothed RTT in seconds.
     srtt: Option<f64>,
+    /// RTT in seconds that packets state instead, with a window that makes the rate right.
+    claimed_rtt: Option<f64>,
     /// XCP-r: the sum in the last acknowledgement.
     total: f64,
 }
@@ -32,6 +34,7 @@ impl Source {
             packet: connection.packet,
             cwnd: params.first_window * connection.packet,
             srtt: None,
+            claimed_rtt: connection.claimed_rtt.map(Duration::as_secs),
             total: 0.0,
         }
     }
@@ -39,7 +42,14 @@ impl Source {
     pub(in crate::protocols) fn stamp(&self, sending: &Sending) -> Header {
         // A SYN states no RTT, so that routers give it no feedback.
         let rtt = self.srtt.filter(|_| sending.kind != PacketKind::Syn);
-        Header::stamped(self.form, rtt, self.cwnd / self.weight, sending.volume)
+        let cwnd = self.cwnd / self.weight;
+        match (rtt, self.claimed_rtt) {
+            // The window is stated to match, so that the rate is the true one.
+            (Some(own), Some(claimed)) => {
+                Header::stamped(self.form, Some(claimed), cwnd * (claimed / own), sending.volume)
+            }
+            _ => Header::stamped(self.form, rtt, cwnd, sending.volume),
+        }
     }
 
     pub(in crate::protocols) fn on_ack(&mut self, ack: &Ack<Echo>) {
@@ -48,16 +58,25 @@ impl Source {
             self.srtt = Some(self.srtt.map_or(rtt, |srtt| srtt + RTT_GAIN * (rtt - srtt)));
         }
         let change = match ack.echo {
-            Echo::Window(bytes) => f64::from(bytes),
+            Echo::Window(bytes) => self.of_own_rtt(f64::from(bytes)),
             Echo::Throughput(change) => f64::from(change) * self.srtt.unwrap_or(0.0),
             Echo::Total(bytes) => {
                 let total = f64::from(bytes);
-                total - std::mem::replace(&mut self.total, total)
+                let change = total - std::mem::replace(&mut self.total, total);
+                self.of_own_rtt(change)
             }
         };
         let used = ack.in_flight + ack.acked;
         if change <= 0.0 || 2.0 * used >= self.cwnd {
             self.cwnd = cwnd_next(self.cwnd, Volume::from_bytes(change), self.packet);
+        }
+    }
+
+    /// Returns a change of the window that was stated as the change of the own.
+    fn of_own_rtt(&self, bytes: f64) -> f64 {
+        match (self.srtt, self.claimed_rtt) {
+            (Some(own), Some(claimed)) => bytes * (own / claimed),
+            _ => bytes,
         }
     }
 

@@ -90,7 +90,7 @@ fn ack(echo: Echo) -> Ack<Echo> {
 
 fn source(params: &Params) -> Source {
     let packet = bytes(1000.0);
-    Source::new(params, &Connection { weight: 1.0, packet, initial_window: 10.0 * packet, seed: 0 })
+    Source::new(params, &Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 })
 }
 
 /// `[katabi-2002:cwnd]` the window moves by the feedback, not below one packet.
@@ -133,11 +133,31 @@ fn losses_reduce_the_window_as_in_tcp() {
 #[test]
 fn a_weight_scales_the_gain() {
     let packet = bytes(1000.0);
-    let connection = Connection { weight: 2.0, packet, initial_window: packet, seed: 0 };
+    let connection = Connection { weight: 2.0, packet, initial_window: packet, claimed_rtt: None, seed: 0 };
     let mut double = Source::new(&Params { first_window: 100.0, ..Params::default() }, &connection);
     double.on_ack(&ack(Echo::Window(0.0)));
     let header = double.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));
     close(header.x(packet, 1.0), 2.0 * 0.1 * 1000.0 / 100e3, 1e-6);
+}
+
+/// A source of 100 ms and 100 kB that claims 10 s states 10 MB, so X is true; of 1000 bytes of feedback it takes 10.
+#[test]
+fn a_claimed_rtt_is_stated_at_the_true_rate() {
+    let packet = bytes(1000.0);
+    let claimed_rtt = Some(Duration::from_millis(10_000));
+    let connection = Connection { weight: 1.0, packet, initial_window: packet, claimed_rtt, seed: 0 };
+    for form in [Form::Katabi, Form::Falk] {
+        let mut liar = Source::new(&Params { first_window: 100.0, header: form, ..Params::default() }, &connection);
+        let stamp = |liar: &Source| liar.stamp(&Sending::new(Instant::ZERO, PacketKind::Data, packet));
+        assert_eq!(stamp(&liar).rtt(), None, "nothing to lie about before the first sample");
+        liar.on_ack(&ack(Echo::Window(0.0)));
+        close(stamp(&liar).rtt().unwrap(), 10.0, 1e-6);
+        close(stamp(&liar).x(packet, 1.0), 0.1 * 1000.0 / 100e3, 1e-5);
+        liar.on_ack(&ack(Echo::Window(1000.0)));
+        close(liar.cwnd.as_bytes(), 100_010.0, 1e-12);
+        liar.on_ack(&ack(Echo::Throughput(1000))); // byte/s, over the own RTT
+        close(liar.cwnd.as_bytes(), 100_110.0, 1e-12);
+    }
 }
 
 fn received(form: Form, change: Option<f64>) -> Received<Header> {

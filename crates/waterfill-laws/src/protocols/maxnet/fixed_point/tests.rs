@@ -668,6 +668,7 @@ fn no_calls_leave_the_ranges() {
             weight: spread(&mut random, 1.0, 1e7) as f64 * 1e-3,
             packet: Volume::from_bytes(packet),
             initial_window: Volume::from_bytes(packet * 10.0),
+            claimed_rtt: None,
             seed: 0,
         };
         let mut source = Source::new(&params, &connection);

@@ -368,6 +368,7 @@ fn no_calls_leave_the_ranges() {
             weight: spread(&mut random, 1.0, 1e4) as f64 * 0.01,
             packet: Volume::from_bytes(packet),
             initial_window: Volume::from_bytes(packet * 10.0),
+            claimed_rtt: None,
             seed: 0,
         };
         let mut source = Source::new(&params, &connection);

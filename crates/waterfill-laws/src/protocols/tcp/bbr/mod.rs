@@ -72,7 +72,7 @@ pub use model::{inflight, send_quantum};
 pub use params::Params;
 pub use source::Source;
 
-use crate::protocol::{EchoLast, Ecn, Host, Info, Kind, Protocol, Reduction, Retransmission, Signal};
+use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal};
 use crate::protocols::tcp::delivery::Note;
 
 /// The protocol `bbr`.
@@ -86,7 +86,7 @@ impl Protocol for Bbr {
         kind: Kind::EndToEnd,
         backends: &["sim"],
         paced: true,
-        host: Host { retransmission: Retransmission::Sack, reduction: Reduction::Law, ecn: Ecn::Off, notes: true },
+        host: Host { notes: true, ..Host::EXPLICIT },
         signals: &[
             Signal { name: "cwnd", unit: "packets", doc: "congestion window" },
             Signal { name: "btlbw", unit: "packets/s", doc: "bandwidth of the bottleneck, as measured" },

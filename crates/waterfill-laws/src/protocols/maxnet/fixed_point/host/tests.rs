@@ -18,7 +18,10 @@ fn params() -> Params {
 
 fn source() -> Source {
     let packet = Volume::from_bytes(PACKET);
-    Source::new(&params(), &Connection { weight: 1.0, packet, initial_window: packet * 10.0, seed: 0 })
+    Source::new(
+        &params(),
+        &Connection { weight: 1.0, packet, initial_window: packet * 10.0, claimed_rtt: None, seed: 0 },
+    )
 }
 
 fn at(us: u64) -> Instant {
