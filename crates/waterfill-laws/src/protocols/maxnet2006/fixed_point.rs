@@ -8,8 +8,9 @@
               keep no pointer, allocate nothing and have no state, so every call is safe"
 )]
 
+use super::params::Arithmetic;
+use super::thinned::Marking;
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
-use crate::arithmetic::Arithmetic;
 use crate::mirror::mirror;
 use crate::params::{ParamError, require};
 use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
@@ -144,6 +145,7 @@ pub struct Router {
     /// Volume since the last update.
     arrived: Volume,
     next_update: Instant,
+    marking: Marking,
 }
 
 impl Router {
@@ -193,12 +195,13 @@ impl crate::protocol::Router<MaxNet2006> for Router {
             params: params.clone(),
             arrived: Volume::ZERO,
             next_update: Instant::ZERO + params.dt,
+            marking: Marking::new(params.mark_every),
         }
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
-        if let Some(Header { price }) = passing.header.as_deref_mut() {
+        if let Some(price) = self.marking.field(passing) {
             *price = self.mark(*price);
         }
     }

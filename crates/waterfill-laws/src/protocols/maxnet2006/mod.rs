@@ -42,7 +42,9 @@
 //!
 //! # Parameters
 //! [`Params`]: §4.2 and §4.3. `arithmetic = "kernel"` runs the fixed-point router and source of `kernel/maxnet2006.h`,
-//! which documents scales and errors.
+//! which documents scales and errors. `arithmetic = "printed"` is the thesis's own: prices and ξ in 2⁻¹⁸, parameters in
+//! thousandths, times in whole milliseconds, 64,000 records without interpolation, windows of whole packets.
+//! `mark_every` is §6's proposal: a router marks every n-th packet, and every SYN.
 //!
 //! # Readings and deviations
 //! - Eq. 7 prints μC where a volume is needed: μC·dt. Fig. 4 is missing; §3.1.1 names no queue term, so there is none. Only μ < 1 empties queues, and a price rises by at most 1 − μ per second while acknowledgements hold
@@ -66,6 +68,12 @@
 //!   because p_min > 0 where C < x_max. A connection's weight scales eq. 8.
 //! - Losses do not change the window (§4.3).
 //! - With QuickStart off, the SYN carries a price.
+//! - Printed arithmetic: the thesis prints one calculation (§4.1), and the others follow its pattern: all products first,
+//!   then a division that truncates. Times are the kernel's jiffies of 1 ms, RTTs are rounded down; an acknowledgement
+//!   within the millisecond of the one before has no weight in the average. A record covers 2⁻¹¹ of the exponent, and the
+//!   one below is taken: 64,000 · 2⁻¹¹ = 31.25 covers ln(10¹⁵/32) = 31.07.
+//! - `mark_every` counts packets at the router, as "reducing the frequency of packet marking" of a link says (§6). Two
+//!   routers that mark different packets of a flow show it a mean of their prices, not the higher one.
 //! - Fixed-point version: the thesis rounds τ to milliseconds (§4.1, `rtt_unit`). The exponential has 257 entries and
 //!   interpolation instead of 64,000 without. Prices, averages and ξ keep 16 more bits in memory than on the wire, so that
 //!   steps smaller than 2⁻¹⁸ are not lost.
@@ -86,11 +94,15 @@
 //! thesis, California Institute of Technology. `maxnet-2007` where both agree: [`super::maxnet`].
 
 mod fixed_point;
+mod integers;
 mod params;
+mod printed;
 mod router;
 mod source;
+mod thinned;
 
-pub use params::Params;
+pub use integers::Integers;
+pub use params::{Arithmetic, Params};
 pub use router::Router;
 pub use source::Source;
 
@@ -120,9 +132,9 @@ impl Protocol for MaxNet2006 {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = RealOrFixed<Router, fixed_point::Router>;
+    type Router = RealOrFixed<Router, Integers<fixed_point::Router, printed::Router>>;
     type Receiver = EchoLast<Echo>;
-    type Source = RealOrFixed<Source, fixed_point::Source>;
+    type Source = RealOrFixed<Source, Integers<fixed_point::Source, printed::Source>>;
 
     fn check_link(params: &Params, link: &LinkView) -> Result<(), ParamError> {
         check_range(params.x_max, params.t, link.capacity)

@@ -1,9 +1,21 @@
 //! Parameters of §4.2 and §4.3.
 
 use super::fixed_point;
-use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::arithmetic::{self, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
+
+crate::choice! {
+    /// Which numbers the law computes with.
+    pub enum Arithmetic {
+        /// Real numbers.
+        Real = "real",
+        /// Fixed-point numbers, computed by `kernel/maxnet2006.h`.
+        Kernel = "kernel",
+        /// The integers that the thesis prints: 2⁻¹⁸, thousandths, milliseconds, 64,000 records, whole packets.
+        Printed = "printed",
+    }
+}
 
 crate::params! {
     /// Parameters of §4.2 and §4.3.
@@ -40,16 +52,21 @@ crate::params! {
         qs_min_divisor: u32 = 128, "tcp-maxnet-2006 §4.2: QSminrate = C/128";
         /// Interval dt between two price updates of a router.
         dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2";
-        /// Real numbers, or the fixed-point version that the kernel runs.
-        arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 for fixed point";
+        /// A router marks every n-th packet, and every SYN.
+        mark_every: u32 = 1, "tcp-maxnet-2006 §6";
+        /// Real numbers, the fixed-point version, or the thesis's integers as printed.
+        arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 and §4.3 for printed";
         /// Unit that the fixed-point version rounds a base RTT to.
         rtt_unit: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.1: baseRTT × 1000";
     }
 }
 
 impl ChoosesArithmetic for Params {
-    fn arithmetic(&self) -> Arithmetic {
-        self.arithmetic
+    fn arithmetic(&self) -> arithmetic::Arithmetic {
+        match self.arithmetic {
+            Arithmetic::Real => arithmetic::Arithmetic::Real,
+            Arithmetic::Kernel | Arithmetic::Printed => arithmetic::Arithmetic::Kernel,
+        }
     }
 }
 
@@ -70,6 +87,7 @@ impl Params {
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require((0.0..=1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1]")?;
         require(self.qs_min_divisor > 0, "qs_min_divisor", "at least 1")?;
+        require(self.mark_every > 0, "mark_every", "at least 1")?;
         require(!self.dt.is_zero(), "dt", "a time above zero")?;
         fixed_point::check(self)
     }

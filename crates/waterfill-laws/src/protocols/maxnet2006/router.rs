@@ -1,5 +1,6 @@
 //! The router's law in real numbers.
 
+use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::protocols::maxnet::{demand_inverse, highest, price_next, quantise, start_rate_code};
@@ -23,6 +24,7 @@ pub struct Router {
     /// y/dt of the last full interval.
     arrival_rate: Rate,
     next_update: Instant,
+    marking: Marking,
 }
 
 impl Router {
@@ -69,12 +71,13 @@ impl crate::protocol::Router<MaxNet2006> for Router {
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,
             next_update: Instant::ZERO + params.dt,
+            marking: Marking::new(params.mark_every),
         }
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         self.arrived += passing.volume;
-        if let Some(Header { price }) = passing.header.as_deref_mut() {
+        if let Some(price) = self.marking.field(passing) {
             *price = self.mark(*price);
         }
     }

@@ -1,9 +1,9 @@
 //! The thesis's equations by hand, then router and source, in both arithmetics.
 
+use super::params::Arithmetic;
 use super::router::granted;
 use super::source::{compensated, rises_slowly, xi_next};
 use super::*;
-use crate::arithmetic::Arithmetic;
 use crate::protocol::{Ack, Probe, Router as _, Source as _};
 use crate::protocols::maxnet::{demand_inverse, quantise, rate, real, xi_equilibrium};
 use crate::testing::{close, connection, echo_after, pass};

@@ -1,0 +1,380 @@
+//! The law in the integers that the thesis prints (§4.1, §4.3): 2⁻¹⁸, thousandths, milliseconds, a table without
+//! interpolation, windows of whole packets.
+//!
+//! Every division truncates towards zero, after all multiplications, as §4.1's example has it. The kernel version beside
+//! this ([`super::fixed_point`]) keeps 16 more bits of prices and ξ, and interpolates.
+
+use super::router::granted;
+use super::thinned::Marking;
+use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
+use crate::protocol::{Ack, Connection, Limit, LinkView, Passing, Probe, Sending};
+use crate::protocols::maxnet::{demand_inverse, highest, quantise, real, start_rate_code};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+/// Records of the exponential's table (§4.3: "approximately 64,000").
+const RECORDS: u32 = 64_000;
+/// An exponent in 2⁻¹⁸ over this is a record's index: steps of 2⁻¹¹ cover 31.25, and ln(10¹⁵/32) is 31.07.
+const RECORD_STEP: i64 = 1 << 7;
+/// RTTs beyond this are clamped; products stay within 63 bits.
+const RTT_MAX_MS: i64 = 1 << 24;
+
+/// The router of one link direction.
+#[derive(Clone, Debug)]
+pub struct Router {
+    params: Params,
+    link: Scales,
+    /// p in 2⁻¹⁸ s.
+    pub(super) price: i64,
+    arrived: Volume,
+    arrival_rate: Rate,
+    next_update: Instant,
+    marking: Marking,
+}
+
+/// What follows from a link's capacity.
+#[derive(Clone, Copy, Debug)]
+struct Scales {
+    capacity: Rate,
+    /// bit/s
+    capacity_bps: i64,
+    /// μ·C·dt in bits.
+    target_bits: i64,
+    price_min: i64,
+    start_share: f64,
+}
+
+impl Scales {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let mu = link.target.unwrap_or(params.mu);
+        let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
+        Self {
+            capacity: link.capacity,
+            capacity_bps: (link.capacity.as_bps() as i64).max(1),
+            target_bits: (mu * link.capacity.as_bps() * params.dt.as_secs()) as i64,
+            price_min: i64::from(quantise(price_min)),
+            start_share: mu + params.epsilon,
+        }
+    }
+}
+
+impl Router {
+    /// `[tcp-maxnet-2006:eq7]` p + (y − μC·dt)/C in 2⁻¹⁸ s: what is less than one unit is lost.
+    pub(super) fn tick(&mut self, arrived: Volume) {
+        self.arrival_rate = arrived / self.params.dt;
+        let over = (arrived.as_bits() as i64).min(1 << 44) - self.link.target_bits;
+        let change = (over << 18) / self.link.capacity_bps;
+        self.price = (self.price + change).clamp(self.link.price_min, 1 << 40);
+    }
+
+    pub(super) fn mark(&self, field: Field) -> Field {
+        match field {
+            Field::Price(code) => Field::Price(highest(code, code_of(self.price))),
+            Field::StartRate(code) => {
+                let start_min = self.link.capacity / f64::from(self.params.qs_min_divisor);
+                let spare = granted(self.link.capacity, self.link.start_share, self.arrival_rate, start_min);
+                Field::StartRate(highest(code, quantise(start_rate_code(spare, self.params.x_max))))
+            }
+        }
+    }
+}
+
+/// Returns a price's code on the wire, of 23 bits.
+fn code_of(price: i64) -> u32 {
+    price.clamp(0, i64::from(crate::protocols::maxnet::CODE_MAX)) as u32
+}
+
+impl crate::protocol::Router<MaxNet2006> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let scales = Scales::new(params, link);
+        Self {
+            params: params.clone(),
+            link: scales,
+            price: scales.price_min,
+            arrived: Volume::ZERO,
+            arrival_rate: Rate::ZERO,
+            next_update: Instant::ZERO + params.dt,
+            marking: Marking::new(params.mark_every),
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        self.arrived += passing.volume;
+        if let Some(price) = self.marking.field(passing) {
+            *price = self.mark(*price);
+        }
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.next_update
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        if self.link.capacity != link.capacity {
+            self.link = Scales::new(&self.params, link);
+            self.price = self.price.max(self.link.price_min);
+        }
+        self.tick(self.arrived);
+        self.arrived = Volume::ZERO;
+        self.next_update = now + self.params.dt;
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("price", signed_real(self.price));
+    }
+}
+
+/// The source.
+#[derive(Clone, Debug)]
+pub struct Source {
+    numbers: Numbers,
+    params: Params,
+    /// x_max times the weight, in bit/s.
+    scale: f64,
+    packet: Volume,
+    mode: Mode,
+    prices: Option<Prices>,
+    /// In packets.
+    pub(super) window: u32,
+    base_rtt: Duration,
+}
+
+/// Parameters in thousandths and milliseconds.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Numbers {
+    pub(super) alpha: i64,
+    pub(super) eta: i64,
+    pub(super) t: i64,
+    pub(super) rateinc: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Mode {
+    Asking,
+    /// At this rate, bit/s.
+    QuickStart(f64),
+    Priced,
+}
+
+/// Prices and ξ in 2⁻¹⁸, times in whole milliseconds.
+#[derive(Clone, Copy, Debug)]
+struct Prices {
+    average: i64,
+    xi: i64,
+    base_rtt: i64,
+    last_price_at: i64,
+    updated: i64,
+    acks: u32,
+    raised: i64,
+    last_price: i64,
+}
+
+impl Source {
+    fn on_price(&mut self, price: i64, now: i64, base_rtt: i64) {
+        let Numbers { alpha, .. } = self.numbers;
+        let Some(mut state) = self.prices else {
+            if self.mode == Mode::Asking {
+                self.mode = Mode::Priced;
+            }
+            let state = Prices {
+                average: price,
+                xi: xi_rest(price, &self.numbers, base_rtt),
+                base_rtt,
+                last_price_at: now,
+                updated: now,
+                acks: 0,
+                raised: now,
+                last_price: price,
+            };
+            self.prices = Some(self.update_window(state, now));
+            return;
+        };
+        if base_rtt != state.base_rtt {
+            if self.params.compensate {
+                state.xi += state.average * alpha / base_rtt - state.average * alpha / state.base_rtt;
+            }
+            state.base_rtt = base_rtt;
+        }
+        if self.params.average {
+            let dt = (now - state.last_price_at).min(base_rtt);
+            state.average += (price - state.average) * dt / base_rtt;
+        } else {
+            state.average = price;
+        }
+        state.last_price_at = now;
+        state.acks = state.acks.saturating_add(1);
+        let dt = now - state.updated;
+        if state.acks < self.params.wnd_update_freq || dt < millis(self.params.dt_source) {
+            self.prices = Some(state);
+            return;
+        }
+        state.xi = xi_next(state.xi, state.average, dt, base_rtt, &self.numbers);
+        let state = Prices { updated: now, acks: 0, ..state };
+        self.prices = Some(self.update_window(state, now));
+    }
+
+    /// `[tcp-maxnet-2006:fig5.3, fig5.4]` Updates the window, and the state of QuickStart.
+    fn update_window(&mut self, state: Prices, now: i64) -> Prices {
+        let gain = state.average * self.numbers.alpha / state.base_rtt;
+        let price_rate = tabulated(self.scale, gain - state.xi);
+        let Mode::QuickStart(start) = self.mode else {
+            self.set_window(price_rate, state.base_rtt);
+            return state;
+        };
+        self.set_window(start, state.base_rtt);
+        if start > price_rate {
+            self.mode = Mode::Priced;
+            return state;
+        }
+        if now - state.raised < state.base_rtt {
+            return state;
+        }
+        let rise = (state.average - state.last_price) * 1000 / state.base_rtt;
+        if state.average == 0 || rise < i64::from(self.params.mindeltaq) {
+            self.mode = Mode::QuickStart((start * self.numbers.rateinc / 1000.0).floor());
+        }
+        Prices { raised: now, last_price: state.average, ..state }
+    }
+
+    /// `[tcp-maxnet-2006:4.3]` snd_cwnd: baseRTT times the rate in whole packets.
+    fn set_window(&mut self, rate: f64, base_rtt: i64) {
+        let packets = rate * base_rtt as f64 / 1000.0 / self.packet.as_bits();
+        self.window = (packets as u32).clamp(1, self.params.max_wnd);
+        self.base_rtt = Duration::from_millis(base_rtt as u64);
+    }
+}
+
+impl crate::protocol::Source<MaxNet2006> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        let thousandths = |x: f64| (x * 1e3).round() as i64;
+        let initial = connection.initial_window.as_bytes() / connection.packet.as_bytes();
+        Self {
+            numbers: Numbers {
+                alpha: thousandths(params.alpha),
+                eta: thousandths(params.eta),
+                t: millis(params.t),
+                rateinc: (params.rateinc * 1e3).round(),
+            },
+            params: params.clone(),
+            scale: (params.x_max * connection.weight).as_bps(),
+            packet: connection.packet,
+            mode: Mode::Asking,
+            prices: None,
+            window: (initial as u32).max(1),
+            base_rtt: Duration::ZERO,
+        }
+    }
+
+    fn stamp(&mut self, sending: &Sending) -> Header {
+        stamped(self.params.quickstart, sending)
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Echo>) {
+        let base_rtt = millis(ack.base_rtt).clamp(1, RTT_MAX_MS);
+        match ack.echo.echo {
+            Field::StartRate(0) if self.mode == Mode::Asking => self.mode = Mode::Priced,
+            Field::StartRate(code) if self.mode == Mode::Asking => {
+                let start = tabulated(self.params.x_max.as_bps(), i64::from(code));
+                self.mode = Mode::QuickStart(start);
+                self.set_window(start, base_rtt);
+            }
+            Field::StartRate(_) | Field::Price(0) => {}
+            Field::Price(code) => self.on_price(i64::from(code), millis(ack.now.since(Instant::ZERO)), base_rtt),
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        let window = self.packet * f64::from(self.window);
+        let pacing = (!self.base_rtt.is_zero()).then(|| window / self.base_rtt);
+        Limit { window: Some(window), pacing }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        if let Some(Prices { average, xi, .. }) = self.prices {
+            probe.record("price", signed_real(average));
+            probe.record("xi", signed_real(xi));
+        }
+    }
+}
+
+fn millis(d: Duration) -> i64 {
+    (d.as_ps() / 1_000_000_000) as i64
+}
+
+fn signed_real(code: i64) -> f64 {
+    code as f64 * real(1)
+}
+
+/// `[tcp-maxnet-2006:4.1]` ξ* = q·α/baseRTT − q/T, as §4.1 prints the calculation.
+pub(super) fn xi_rest(q: i64, numbers: &Numbers, base_rtt: i64) -> i64 {
+    q * numbers.alpha / base_rtt - 1000 * q / numbers.t
+}
+
+/// `[tcp-maxnet-2006:eq9]` One step of ξ in integers, never past ξ* of eq. 10.
+pub(super) fn xi_next(xi: i64, q: i64, dt: i64, base_rtt: i64, numbers: &Numbers) -> i64 {
+    let Numbers { alpha, eta, t, .. } = *numbers;
+    let dt = dt.min(1000);
+    let pull = t * alpha * q / base_rtt - 1000 * q - t * xi; // thousandths of 2⁻¹⁸ s
+    let wide = i128::from(eta * dt) * i128::from(pull) / (1000 * i128::from(base_rtt) * i128::from(base_rtt));
+    let next = xi + wide.clamp(-(1 << 50), 1 << 50) as i64;
+    let rest = xi_rest(q, numbers, base_rtt);
+    let crossed = (xi < rest && rest < next) || (next < rest && rest < xi);
+    if crossed { rest } else { next }
+}
+
+/// `[tcp-maxnet-2006:4.3]` scale·e^(−exponent) from the table: the record below the exponent, whole bit/s.
+pub(super) fn tabulated(scale: f64, exponent: i64) -> f64 {
+    let record = (exponent.max(0) / RECORD_STEP).min(i64::from(RECORDS - 1));
+    (scale * (-(record as f64) / 2048.0).exp()).floor()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THESIS: Numbers = Numbers { alpha: 300, eta: 140, t: 50, rateinc: 1250.0 };
+
+    /// §4.1's example: 181,000 · 300/28 = 1,939,285 and 181,000,000/50 = 3,620,000.
+    #[test]
+    fn xi_of_the_printed_example() {
+        assert_eq!(xi_rest(181_000, &THESIS, 28), 1_939_285 - 3_620_000);
+    }
+
+    /// 140 · 1 · (50·300·181,000/28 − 181,000,000 + 50·1,700,000)/(1000·28²) = −6 428 572 · 140/784,000 + … by hand:
+    /// pull = 96,964,285 − 181,000,000 + 85,000,000 = 964,285; 140 · 964,285/784,000 = 172.19.
+    #[test]
+    fn one_step_of_eq9_by_hand() {
+        assert_eq!(xi_next(-1_700_000, 181_000, 1, 28, &THESIS), -1_700_000 + 172);
+        // Within 112 units a step is less than one unit of 2⁻¹⁸, and is lost.
+        let rest = xi_rest(181_000, &THESIS, 28);
+        assert_eq!(xi_next(rest - 100, 181_000, 1, 28, &THESIS), rest - 100);
+        // A step of a second would pass ξ*, and stops there.
+        assert_eq!(xi_next(-1_700_000, 181_000, 1000, 28, &THESIS), rest);
+    }
+
+    /// Steps of 2⁻¹¹: e^(−1/2048) is 0.0488 % below 1, and everything within a step is the same.
+    #[test]
+    fn the_table_has_steps_of_a_twentieth_of_a_per_cent() {
+        assert_eq!(tabulated(1e15, 0), 1e15);
+        assert_eq!(tabulated(1e15, 127), 1e15);
+        assert!((tabulated(1e15, 128) / 1e15 - 0.999_511_84).abs() < 1e-8);
+        assert_eq!(tabulated(1e15, -5), 1e15, "ξ above αq/τ");
+        // The last of 64,000 records: 10¹⁵·e^(−63,999/2048) is below 32 bit/s.
+        assert_eq!(tabulated(1e15, i64::MAX), tabulated(1e15, 63_999 * 128));
+        assert!(tabulated(1e15, i64::MAX) < 32.0);
+    }
+
+    /// 1 Gbit/s and 1 ms: 940,000 bits are the target, and 3815 bits are one unit of 2⁻¹⁸ s.
+    #[test]
+    fn a_price_moves_in_whole_units() {
+        use crate::protocol::Router as _;
+        let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
+        let mut router = Router::new(&Params::default(), &link);
+        assert_eq!(router.price, 181_083);
+        router.tick(Volume::from_bytes((940_000.0 + 3814.0) / 8.0));
+        assert_eq!(router.price, 181_083, "0.38 % above the target is lost");
+        router.tick(Volume::from_bytes(1_000_000.0 / 8.0));
+        assert_eq!(router.price, 181_083 + 15); // 60,000 bits/3814.7
+        router.tick(Volume::ZERO);
+        assert_eq!(router.price, 181_083, "p_min");
+    }
+}
