@@ -1,9 +1,9 @@
 //! Packet-level simulator of explicit congestion control.
 //!
 //! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `link` (a transmitter and a wire), `shaper` (its
-//! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`; `recovery`,
-//! `sender`, `receiver` and `flow` (hosts); `traffic` (load without congestion control, and finite flows); `engine`
-//! (event loop, samples, summary) and `meter`.
+//! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`;
+//! `recovery`, `sender`, `receiver` and `flow` (hosts); `traffic` (load without congestion control, and finite flows);
+//! `engine` (event loop, samples, summary) and `meter`.
 
 mod access;
 mod delay_line;

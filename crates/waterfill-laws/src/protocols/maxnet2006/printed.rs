@@ -333,13 +333,13 @@ mod tests {
 
     const THESIS: Numbers = Numbers { alpha: 300, eta: 140, t: 50, rateinc: 1250.0 };
 
-    /// §4.1's example: 181,000 · 300/28 = 1,939,285 and 181,000,000/50 = 3,620,000.
+    /// `[tcp-maxnet-2006:4.1]` The example: 181,000 · 300/28 = 1,939,285 and 181,000,000/50 = 3,620,000.
     #[test]
     fn xi_of_the_printed_example() {
         assert_eq!(xi_rest(181_000, &THESIS, 28), 1_939_285 - 3_620_000);
     }
 
-    /// 140 · 1 · (50·300·181,000/28 − 181,000,000 + 50·1,700,000)/(1000·28²) = −6 428 572 · 140/784,000 + … by hand:
+    /// `[tcp-maxnet-2006:eq9]` 140 · 1 · (50·300·181,000/28 − 181,000,000 + 50·1,700,000)/(1000·28²) by hand:
     /// pull = 96,964,285 − 181,000,000 + 85,000,000 = 964,285; 140 · 964,285/784,000 = 172.19.
     #[test]
     fn one_step_of_eq9_by_hand() {
@@ -351,7 +351,7 @@ mod tests {
         assert_eq!(xi_next(-1_700_000, 181_000, 1000, 28, &THESIS), rest);
     }
 
-    /// Steps of 2⁻¹¹: e^(−1/2048) is 0.0488 % below 1, and everything within a step is the same.
+    /// `[tcp-maxnet-2006:4.3]` Steps of 2⁻¹¹: e^(−1/2048) is 0.0488 % below 1, and everything within a step is the same.
     #[test]
     fn the_table_has_steps_of_a_twentieth_of_a_per_cent() {
         assert_eq!(tabulated(1e15, 0), 1e15);
@@ -363,7 +363,7 @@ mod tests {
         assert!(tabulated(1e15, i64::MAX) < 32.0);
     }
 
-    /// 1 Gbit/s and 1 ms: 940,000 bits are the target, and 3815 bits are one unit of 2⁻¹⁸ s.
+    /// `[tcp-maxnet-2006:eq7]` 1 Gbit/s and 1 ms: 940,000 bits are the target, and 3815 bits are one unit of 2⁻¹⁸ s.
     #[test]
     fn a_price_moves_in_whole_units() {
         use crate::protocol::Router as _;

@@ -55,6 +55,7 @@ mod tests {
         found
     }
 
+    /// `[tcp-maxnet-2006:6]` One in n, and the start rate of every connection.
     #[test]
     fn every_nth_packet_is_marked_and_every_syn() {
         let price = (1.0, Field::Price(0));
