@@ -45,7 +45,7 @@ seeds: build ## run every experiment of the papers with seeds 1 to 5, to see whi
 readings: build ## judge the papers' claims under every reading of what the papers leave open; resumes
 	@$(VENV)/python -m validation.readings -o out/readings
 
-peers: build ## compare RCP and VCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
+peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
 	@$(VENV)/python -m validation.ns2_peers --phases -o out/peers
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks

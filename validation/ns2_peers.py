@@ -1,4 +1,4 @@
-"""Compare RCP and VCP with their authors' ns-2 code: `make peers`.
+"""Compare RCP, VCP and XCP with their authors' ns-2 code: `make peers`.
 
     python -m validation.ns2_peers [PROTOCOL …] [--flows N …] [--seeds N] [--duration S]
                                    [--phases] [--json] [-o DIR]
@@ -48,10 +48,12 @@ RATES_BPS = {"first": 155e6, "second": 100e6}
 PEERS: Mapping[str, Mapping[int, float]] = {
     "rcp": {4: 54.9, 64: 54.2, 256: 52.7},
     "vcp": {4: 52.0, 16: 49.0, 64: 46.4, 256: 44.7},
+    "xcp": {4: 43.06, 16: 30.59, 64: 26.43, 256: 24.32},
 }
 SOURCES: Mapping[str, str] = {
     "rcp": "Zhang's and Dukkipati's ns-2 model of RCP",
     "vcp": "Xia's ns-2 model of VCP",
+    "xcp": "XCP's module of ns-2.35 (Debian 2.35+dfsg-5), TCP clock of 10 ms, means of three seeds",
 }
 
 _RCP = {"alpha": 0.4, "beta": 0.4, "average": "reluctant"}
@@ -66,6 +68,7 @@ READINGS: Mapping[str, Mapping[str, Mapping[str, Any]]] = {
         "t_d = 100 ms": {"t_d": "100 ms"},
         "authors' code": {"t_d": "100 ms", "freeze": "overload", "whole_percent": True},
     },
+    "xcp": {"authors' code": {}},
 }
 AUTHORS = "authors' code"
 
@@ -351,7 +354,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return 1 if a judged row is further than `TOLERANCE` from its peer."""
     parser = argparse.ArgumentParser(prog="python -m validation.ns2_peers", description=__doc__)
     parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("protocols", nargs="*", metavar="PROTOCOL", help="rcp, vcp; default: both")
+    parser.add_argument(
+        "protocols", nargs="*", metavar="PROTOCOL", help="rcp, vcp, xcp; default: all"
+    )
     parser.add_argument("--flows", type=int, nargs="+", default=list(FLOWS), metavar="N")
     parser.add_argument("--seeds", type=int, default=SEEDS, metavar="N", help="use seeds 1 to N")
     parser.add_argument("--duration", type=float, default=DURATION_S, metavar="S")

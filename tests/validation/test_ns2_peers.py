@@ -1,4 +1,4 @@
-"""RCP and VCP beside their authors' ns-2 code: the network, the rows, phases, and a run of each."""
+"""RCP, VCP and XCP beside their authors' code: the network, rows, phases, and a run of each."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def test_flows_that_send_less_than_a_packet_per_update_gather():
 
 def test_a_short_run_prints_its_rows_as_json(tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    arguments = ["rcp", "vcp", "--flows", "4", "--seeds", "2", "--duration", "4", "--json"]
+    arguments = ["--flows", "4", "--seeds", "2", "--duration", "4", "--json"]
     assert ns2_peers.main([*arguments, "-o", str(tmp_path / "out")]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
     assert len(rows) == sum(map(len, READINGS.values()))
@@ -103,7 +103,7 @@ def test_a_short_run_prints_its_rows_as_json(tmp_path, capsys, monkeypatch):
     assert (tmp_path / "out" / "ns2_peers.md").read_text().startswith("| law |")
 
 
-@pytest.mark.parametrize("arguments", [["xcp"], ["--seeds", "0"], ["--flows", "0"]])
+@pytest.mark.parametrize("arguments", [["aecp"], ["--seeds", "0"], ["--flows", "0"]])
 def test_wrong_arguments_are_refused(arguments, capsys):
     assert ns2_peers.main(arguments) == 2
     assert "expected" in capsys.readouterr().err
