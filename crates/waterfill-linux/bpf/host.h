@@ -33,7 +33,8 @@ enum host_flag {
 	HOST_ECHO_TURN = 1 << 7,    /* the next option is an echo, where forward value and echo share 8 bytes */
 	HOST_WAS_PRICED = 1 << 8,   /* the law has applied at least one price */
 	HOST_LAW_SELECTED = 1 << 9, /* TCP has run our law at some time */
-	HOST_INIT_UNSEEN = 1 << 10, /* TCP has run our law, although HOST_LAW_ACTIVE was not set */
+	HOST_INIT_UNSEEN = 1 << 10, /* TCP has run our law without an init() before it */
+	HOST_INIT_RAN = 1 << 11,    /* our law's init() has run, and no release() since then */
 };
 
 /* Why a connection uses the fallback. The daemon has the texts. */
@@ -53,7 +54,7 @@ enum host_reason {
 struct host_counters {
 	__u64 started;		    /* connections that our law began to control */
 	__u64 priced;		    /* of these, those that got a price */
-	__u64 control_without_init; /* cong_control() ran although no init() had set HOST_LAW_ACTIVE */
+	__u64 control_without_init; /* connections for which cong_control() ran without an init() before it */
 	__u64 init_unrecorded;	    /* of these, those for which the kernel had run an init() */
 	__u64 without_state;	    /* init() or cong_control() ran for a socket without our state */
 	__u64 no_memory;	    /* the kernel had no memory for our state */
@@ -96,7 +97,7 @@ struct host_connection {
 	__u32 echoes;	      /* received since the law started */
 	__u32 timeouts;
 	__u32 syn_retries;	     /* TCP_SYNCNT as we set it; 0: not set */
-	__u32 controls_without_init; /* runs of cong_control() with HOST_LAW_ACTIVE not set */
+	__u32 controls_without_init; /* runs of cong_control() without an init() before them */
 };
 
 /* A connection as the daemon reads it, without padding. Addresses are IPv6, or IPv4-mapped. */

@@ -397,7 +397,7 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 		host_use_kernel_law(sk, p);
 		return;
 	}
-	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
+	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED | HOST_INIT_RAN;
 	if (!(c->flags & HOST_ESTABLISHED))
 		return;
 	if (!(c->flags & HOST_NEGOTIATED)) {
@@ -420,14 +420,16 @@ void BPF_PROG(waterfill_law_release, struct sock *sk)
 		return;
 	if (c->flags & HOST_PACED && sk->sk_max_pacing_rate == ~0ul && sk->sk_pacing_status == SK_PACING_NEEDED)
 		sk->sk_pacing_status = SK_PACING_NONE;
-	c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED | HOST_PACED);
+	c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED | HOST_PACED | HOST_INIT_RAN);
 }
 
-/* Counts a run of cong_control() without an init() before it that our state knows of. */
+/* Notes a run of cong_control() without an init() before it. */
 static __always_inline void host_init_unseen(const struct tcp_sock *tp, struct host_connection *c)
 {
-	c->flags |= HOST_INIT_UNSEEN;
 	c->controls_without_init++;
+	if (c->flags & HOST_INIT_UNSEEN)
+		return;
+	c->flags |= HOST_INIT_UNSEEN;
 	HOST_COUNT(control_without_init);
 	if (BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized))
 		HOST_COUNT(init_unrecorded);
@@ -449,8 +451,8 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 	}
 	if (!(c->flags & HOST_ESTABLISHED))
 		return; /* the SYN-ACK, before init() */
-	/* init() sets these. That they can be missing here was seen once, and is counted. */
-	if (!(c->flags & HOST_LAW_ACTIVE))
+	/* Kernels exist that now and then do not run init(): docs/validation/maxnet-on-linux.md. */
+	if (!(c->flags & HOST_INIT_RAN))
 		host_init_unseen(tcp_sk(sk), c);
 	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 	if (!(c->flags & HOST_LAW_STARTED))

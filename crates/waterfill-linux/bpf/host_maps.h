@@ -46,6 +46,8 @@ struct {
 } namespaces SEC(".maps");
 
 const volatile bool filter_netns = false;
+/* The law's name in TCP's list. */
+const volatile char law_name[CONGESTION_NAME_BYTES] = "";
 
 static __always_inline const struct host_params *host_parameters(void)
 {

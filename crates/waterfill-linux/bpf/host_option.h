@@ -389,6 +389,23 @@ static __always_inline void host_update_backoff(const struct tcp_sock *tp, const
 	bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
 }
 
+/* Whether TCP will run our law for the connection. */
+static __always_inline bool host_law_selected(struct bpf_sock_ops *ops)
+{
+	char name[CONGESTION_NAME_BYTES] = {};
+	__u32 i;
+
+	if (bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
+		return false;
+	for (i = 0; i < CONGESTION_NAME_BYTES; i++) {
+		if (name[i] != law_name[i])
+			return false;
+		if (!name[i])
+			break;
+	}
+	return true;
+}
+
 /* The handshake is over; `ops` has its last packet. Usually runs before the law's init(). */
 static __always_inline void host_established(struct bpf_sock_ops *ops, const struct host_params *p, bool active)
 {
@@ -413,6 +430,9 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 		c->flags |= HOST_NEGOTIATED;
 		host_receive_option(p, tp, c, &option);
 		host_enable_callbacks(ops, HOST_CALLBACKS);
+		/* Data ask for prices from the first packet on, also if init() does not run. */
+		if (host_law_selected(ops))
+			c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 		if (active)
 			host_update_backoff(tp, c, false);
 		return;

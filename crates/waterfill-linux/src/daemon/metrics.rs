@@ -173,12 +173,12 @@ fn register_counters(registry: &mut Registry, counters: &CounterStatus) {
         ("flows_priced", "Connections that got a price", counters.priced),
         (
             "flows_control_without_init",
-            "Runs of the law's cong_control without a recorded init: a fault",
+            "Connections whose law ran without an init before it",
             counters.control_without_init,
         ),
         (
             "flows_init_unrecorded",
-            "Runs of the law's cong_control after an init that was not recorded: a fault",
+            "Of these, connections that the kernel considers initialised",
             counters.init_unrecorded,
         ),
         ("flows_without_state", "Runs of the law for sockets that have no state", counters.without_state),

@@ -129,7 +129,7 @@ fn flow_table(flows: &[FlowStatus]) -> String {
     table(head, &flows.iter().map(row).collect::<Vec<_>>())
 }
 
-/// The counts of all connections; faults only where there are any.
+/// The counts of all connections; what should not be only where it is.
 fn counter_lines(counters: &CounterStatus) -> String {
     let mut out = format!("{} connections started, {} priced", counters.started, counters.priced);
     for (reason, n) in counters.fallbacks.iter().filter(|(_, n)| **n > 0) {
@@ -138,10 +138,10 @@ fn counter_lines(counters: &CounterStatus) -> String {
     out.push('\n');
     if counters.control_without_init > 0 {
         let (all, after_init) = (counters.control_without_init, counters.init_unrecorded);
-        let _ = writeln!(out, "fault: control without init: {all}, after an init that was not recorded: {after_init}");
+        let _ = writeln!(out, "{all} ran without an init, {after_init} of them initialised for the kernel");
     }
     if counters.no_memory > 0 {
-        let _ = writeln!(out, "fault: no memory for a connection's state: {}", counters.no_memory);
+        let _ = writeln!(out, "{} have no state, as the kernel had no memory", counters.no_memory);
     }
     out
 }
@@ -205,7 +205,7 @@ mod tests {
             "28.5 ms",
             "close-wait  yes   0x21e",
             "3 connections started, 2 priced, 1 fell back: no echo arrives\n",
-            "control without init: 4, after an init that was not recorded: 1\n",
+            "4 ran without an init, 1 of them initialised for the kernel\n",
         ] {
             assert!(text.contains(part), "{part} is not in:\n{text}");
         }

@@ -93,6 +93,7 @@ impl Host {
         let mut open = HostSkelBuilder::default().open(storage).context("cannot read the host programs")?;
         if let Some(constants) = open.maps.rodata_data.as_mut() {
             constants.filter_netns = !options.netns_cookies.is_empty();
+            write_name(&mut constants.law_name, &options.name);
         }
         write_name(&mut open.struct_ops.waterfill_law_mut().name, &options.name);
         let linked = has_struct_ops_links()?;

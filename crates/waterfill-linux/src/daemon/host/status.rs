@@ -36,7 +36,7 @@ pub(crate) struct FlowStatus {
     pub(crate) flag_bits: u32,
     /// TCP's `icsk_ca_initialized`: whether the present congestion control's `init()` has run.
     pub(crate) ca_initialized: bool,
-    /// Runs of `cong_control()` although no `init()` had been recorded: a fault.
+    /// Runs of `cong_control()` without an `init()` before them.
     pub(crate) controls_without_init: u32,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct CounterStatus {
     pub(crate) started: u64,
     /// Of these, those that got a price.
     pub(crate) priced: u64,
-    /// Runs of `cong_control()` although no `init()` had been recorded.
+    /// Connections for which `cong_control()` ran without an `init()` before it.
     pub(crate) control_without_init: u64,
-    /// Of these, those for which the kernel had run an `init()`.
+    /// Of these, those that the kernel considers initialised.
     pub(crate) init_unrecorded: u64,
     /// Runs of the law for a socket without state: in another namespace or cgroup, or older than the programs.
     pub(crate) without_state: u64,
@@ -75,7 +75,7 @@ impl CounterStatus {
 }
 
 /// Names of the flags, in the order of their bits.
-const FLAGS: [(HostFlag, &str); 11] = [
+const FLAGS: [(HostFlag, &str); 12] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
     (HostFlag::HOST_ESTABLISHED, "established"),
@@ -87,6 +87,7 @@ const FLAGS: [(HostFlag, &str); 11] = [
     (HostFlag::HOST_WAS_PRICED, "was priced"),
     (HostFlag::HOST_LAW_SELECTED, "law selected"),
     (HostFlag::HOST_INIT_UNSEEN, "init unseen"),
+    (HostFlag::HOST_INIT_RAN, "init ran"),
 ];
 
 /// TCP's states by their numbers (include/net/tcp_states.h).
