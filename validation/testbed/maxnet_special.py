@@ -77,10 +77,10 @@ def goal(
 
 def run(name: str, times: float = 1.0) -> list[Document]:
     """Run one experiment in a process tree of its own; raise RunError if it fails."""
-    return list(_isolated(name, lambda: SPECIALS[name][1](times)))
+    return list(isolated(name, lambda: SPECIALS[name][1](times)))
 
 
-def _isolated(name: str, function: Callable[[], Any]) -> Any:
+def isolated(name: str, function: Callable[[], Any]) -> Any:
     """Call a function in a process tree of its own, which may be nested in another."""
     ours, theirs = multiprocessing.Pipe(duplex=False)
     process = multiprocessing.get_context("fork").Process(target=_inside, args=(function, theirs))
@@ -511,9 +511,7 @@ def hostile(box: str | None, **more: Any) -> Callable[[float], list[Document]]:
     def experiment(times: float) -> list[Document]:
         # Downloads of one kind differ by 10 % and more, so the median counts. Every path is new, so
         # that hosts have no cached state of it.
-        each = [
-            _isolated("path", lambda: _against_cubic(times, box, **more)) for _ in range(_PATHS)
-        ]
+        each = [isolated("path", lambda: _against_cubic(times, box, **more)) for _ in range(_PATHS)]
 
         def seconds(which: str) -> float:
             return float(statistics.median(took for found in each for took in found[which]))
