@@ -25,6 +25,18 @@ def _params(**values: str) -> tuple[Change, ...]:
     return (Change(tuple(f"params.ixcp.{k}={v}" for k, v in values.items()), run="ixcp*"),)
 
 
+def _five_hops(to_1: int, to_2: int, to_3: int) -> tuple[Change, ...]:
+    """Return Fig. 4 with other flows to links 1 to 3, and the link rates that follow."""
+    link_3 = 120 + 4 * to_3
+    link_2 = link_3 + 8 * to_2
+    link_1 = link_2 + 10 * to_1
+    sets = (
+        *(f"flow.to-{i}.count={count}" for i, count in enumerate((to_1, to_2, to_3), 1)),
+        *(f"link.link{i}.rate={rate} Mbit/s" for i, rate in enumerate((link_1, link_2, link_3), 1)),
+    )
+    return (Change(sets, experiment="ixcp-2007/five-hops"),)
+
+
 _NAMING = {
     "claim": {
         "full-link": _params(claim="full-link"),
@@ -40,8 +52,8 @@ GRIDS = (
         question="§3: when does a router name its link, and how does it shuffle?",
         experiments=tuple(_FLOWS),
         axes=_NAMING,
-        adopted={"claim": "full-link", "shuffle": "paired"},
-        errata=("I4", "I5", "I6"),
+        adopted={"claim": "least-feedback", "shuffle": "draft"},
+        errata=("I4", "I5", "I6", "I8"),
     ),
     # The paper starts flows "at time t = 0" and gives every link 20 ms; 0.32 s is four RTTs of
     # Fig. 1's long flows, 4 ms a twentieth of one.
@@ -58,7 +70,25 @@ GRIDS = (
                 "random, unequal RTTs": _every_flow(start_jitter="0.32 s", rtt_jitter="4 ms"),
             },
         },
-        adopted={"claim": "full-link", "shuffle": "paired", "starts": "together"},
-        errata=("I4", "I5", "I6"),
+        adopted={"claim": "least-feedback", "shuffle": "draft", "starts": "together"},
+        errata=("I4", "I5", "I6", "I8"),
+    ),
+    # Fig. 4 is lost. §4.2 has all rates, and the flows to links 5 (thirty) and 4 (twenty).
+    Grid(
+        name="ixcp-instance",
+        paper="ixcp-2007",
+        question="§4.2: does the verdict depend on our number of flows to links 1 to 3 of Fig. 4?",
+        experiments=("ixcp-2007/five-hops",),
+        axes={
+            **_NAMING,
+            "flows": {
+                "ten each": (),
+                "one each": _five_hops(1, 1, 1),
+                "fifteen, ten, five": _five_hops(5, 10, 15),
+                "forty each": _five_hops(40, 40, 40),
+            },
+        },
+        adopted={"claim": "least-feedback", "shuffle": "draft", "flows": "ten each"},
+        errata=("I7", "I8"),
     ),
 )
