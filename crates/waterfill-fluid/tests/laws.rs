@@ -181,6 +181,10 @@ fn networks_that_the_fluid_model_cannot_run_are_refused() {
     let mut lossy = net();
     lossy.links[0].loss = 0.1;
     assert_eq!(refused(&lossy, None), "link.a.loss: expected none: the fluid model has no random loss");
+    let mut host = net();
+    host.set_param("maxnet", "arithmetic", "kernel-host");
+    let expected = "params.maxnet.arithmetic: expected real or kernel on fluid, which has no packets to pace";
+    assert!(refused(&host, None).starts_with(expected), "{}", refused(&host, None));
     assert!(refused(&net(), Some(0.01)).starts_with("step: expected a time above zero and at most 5.0"));
     assert!(refused(&net(), Some(0.0)).starts_with("step: "));
     assert!(refused(&net(), Some(f64::NAN)).starts_with("step: "));
