@@ -256,7 +256,10 @@ fn parameters_describe_themselves() {
             assert_eq!((info.name, &info.default), (name, &value));
             assert!(!info.doc.is_empty() && !info.source.is_empty(), "{name} of {id:?} has a description and a source");
             params.set(name, &value).expect("the default");
-            let wrong = if info.unit == Unit::Flag { Value::Number(1.0) } else { Value::Flag(true) };
+            let wrong = match info.unit {
+                Unit::Flag | Unit::Choice(_) => Value::Number(1.0), // a choice may have been a flag once
+                _ => Value::Flag(true),
+            };
             params.set(name, &wrong).expect_err("a value of the wrong type");
             params.set(name, &Value::Number(f64::NAN)).expect_err("not a number");
         }
