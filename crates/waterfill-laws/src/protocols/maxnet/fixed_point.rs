@@ -158,6 +158,7 @@ pub(super) fn check(params: &Params) -> Result<(), ParamError> {
     require(within(params.t, ms, s * 100), "t", "1 ms to 100 s in kernel arithmetic")?;
     require(params.alpha >= 1e-3, "alpha", "at least 0.001 in kernel arithmetic")?;
     require((1e-3..=65.0).contains(&params.eta), "eta", "0.001 to 65 in kernel arithmetic")?;
+    require(params.load_average.is_zero(), "load_average", "0 in kernel arithmetic")?;
     require(params.average != Average::Sliding, "average", "\"exponential\" or \"off\" in kernel arithmetic")?;
     require(params.mu >= 1e-6, "mu", "at least 10⁻⁶ in kernel arithmetic")?;
     require(params.dt_min <= s, "dt_min", "at most 1 s in kernel arithmetic")?;

@@ -52,6 +52,7 @@
 //! - Fig. 4's option length of 6 leaves out kind and length, which TCP counts: it is 8 here.
 //! - The start rate travels as −ln(rate/x_max) (thesis §3.3), without T: down to 12.7 bit/s.
 //! - "The current transmission rate" of §IV.B is the volume of the last full dt_p over dt_p (y/dt of thesis §3.1.2).
+//!   Windows travel as bursts, so that 1 ms of a full link can be idle; `load_average` averages the rate exponentially.
 //! - ξ is updated before the window, in the order that Fig. 2 prints (`order`). Below τ ≈ αηT it then reaches ξ* within
 //!   one update, and the loop is a plain integrator.
 //! - ξ starts at ξ* of the first price (thesis Fig. 5, step 2), so that "the advertised rate" that MaxStart rises to is

@@ -20,8 +20,10 @@ pub struct Router {
     price_code: u32,
     /// y_dt: volume since the last update.
     pub(super) arrived: Volume,
-    /// y: rate over the last full dt_p.
+    /// y: rate over the last full dt_p, or averaged over `load_average`.
     arrival_rate: Rate,
+    /// Weight of a dt_p in that average; 1 without.
+    load_weight: f64,
     /// Start rates promised that have not arrived as load yet (only with `promise`).
     promised: Rate,
     next_update: Instant,
@@ -63,6 +65,7 @@ impl crate::protocol::Router<MaxNet> for Router {
             price_code: quantise(price_min),
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,
+            load_weight: if params.load_average > params.dt_p { params.dt_p / params.load_average } else { 1.0 },
             promised: Rate::ZERO,
             next_update: Instant::ZERO + params.dt_p,
         }
@@ -86,7 +89,12 @@ impl crate::protocol::Router<MaxNet> for Router {
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         self.set_capacity(link);
         let dt_p = self.dt_p.as_secs();
-        self.arrival_rate = self.arrived / self.dt_p;
+        let load = self.arrived / self.dt_p;
+        self.arrival_rate = if self.load_weight < 1.0 {
+            self.arrival_rate + (load - self.arrival_rate) * self.load_weight
+        } else {
+            load
+        };
         let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
         self.price = price_next(self.price, arrived, self.capacity, self.mu, dt_p, self.price_min);
         self.price_code = quantise(self.price);

@@ -139,6 +139,22 @@ fn iv_b_maxstart() {
     assert_eq!(quantise(start_rate_code(c, Rate::from_bps(1e15))), 3_621_653); // 2¹⁸ · ln 10⁶
 }
 
+/// §IV.B's "current transmission rate" is that of the last dt_p, or an average: 1 Mbit in 1 ms of 100 leaves 0.925 Gbit/s
+/// less 10 Mbit/s, where the last dt_p alone would leave nothing.
+#[test]
+fn iv_b_load_is_of_the_last_interval_or_averaged() {
+    let grants = |load_average| {
+        let params = Params { load_average, ..Params::default() };
+        let mut router = Router::new(&params, &link(1e9));
+        pass(&mut router, 125_000.0, Field::Price(0));
+        router.on_timer(&link(1e9), Instant::ZERO);
+        pass(&mut router, 0.0, Field::StartRate(0))
+    };
+    assert_eq!(grants(Duration::ZERO), Field::StartRate(CODE_MAX));
+    let spare = quantise(-(0.915e9_f64 / 1e15).ln());
+    assert_eq!(grants(Duration::from_millis(100)), Field::StartRate(spare));
+}
+
 /// `[maxnet-2007:VI]` weight dt/τ, at most 1.
 #[test]
 fn vi_average_over_one_rtt() {

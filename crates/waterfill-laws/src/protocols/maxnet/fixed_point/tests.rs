@@ -658,6 +658,7 @@ fn no_calls_leave_the_ranges() {
             order: if random(2) == 0 { Order::XiFirst } else { Order::RateFirst },
             promise: random(2) == 0,
             compensate: random(2) == 0,
+            load_average: Duration::ZERO,
         };
         check(&params).unwrap();
         let capacity = spread(&mut random, 1.0, 1e16);
