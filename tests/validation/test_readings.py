@@ -36,6 +36,24 @@ def test_a_change_applies_to_the_runs_it_names():
     assert Change(scenario="other.toml").applied("p/e", run).scenario == "other.toml"
 
 
+def test_a_change_of_arguments_applies_to_the_claims_it_names():
+    grid = small(axes={"x": {"as-is": (Change(args={"t_s": 9.0}, claim="*-bits"),)}})
+    claims = {claim.id: claim.args for claim in grid.variants(KNOWN)[0][1].claims}
+    before = {claim.id: claim.args for claim in KNOWN["maxnet-2007/encoding"].claims}
+    assert claims["integer-bits"] == {**before["integer-bits"], "t_s": 9.0}
+    assert claims["smallest-rate"] == before["smallest-rate"]
+    grid = small(axes={"x": {"as-is": (Change(measure="rate_bits", claim="integer-bits"),)}})
+    measures = {claim.id: claim.measure for claim in grid.variants(KNOWN)[0][1].claims}
+    assert measures["integer-bits"] == "rate_bits"
+    assert measures["fraction-bits"] == "price_fraction_bits"
+    assert (
+        Change(args={"t_s": 9.0}, experiment="p/*").judged(
+            "maxnet-2007/encoding", KNOWN["maxnet-2007/encoding"].claims[0]
+        )
+        is KNOWN["maxnet-2007/encoding"].claims[0]
+    )
+
+
 def test_cells_are_all_combinations():
     axes = {"x": {"a": (), "b": ()}, "y": {"c": (), "d": ()}}
     cells = small(axes=axes, adopted={"x": "b", "y": "c"}).cells()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import fnmatch
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import VERDICTS, Run
+from waterfill.papers.claims.schema import VERDICTS, Claim, Run
 from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.result import Document
 
@@ -19,13 +20,26 @@ class Change:
     """One option's change to the runs that `run` and `experiment` match (shell patterns).
 
     `sets` are overrides as in `waterfill run --set`; `scenario` replaces the scenario file, by its
-    path in the experiment's folder.
+    path in the experiment's folder. `args` and `measure` replace arguments and the measure of the
+    claims that `claim` and `experiment` match: where one looks.
     """
 
     sets: tuple[str, ...] = ()
     run: str = "*"
     experiment: str = "*"
     scenario: str | None = None
+    args: Mapping[str, Any] = field(default_factory=dict)
+    measure: str | None = None
+    claim: str = "*"
+
+    def judged(self, experiment: str, claim: Claim) -> Claim:
+        """Return the claim as this change looks, or as it is if the patterns do not match."""
+        if not fnmatch.fnmatchcase(experiment, self.experiment):
+            return claim
+        if not fnmatch.fnmatchcase(claim.id, self.claim):
+            return claim
+        measure = claim.measure if self.measure is None else self.measure
+        return claim.model_copy(update={"measure": measure, "args": {**claim.args, **self.args}})
 
     def applied(self, experiment: str, run: Run) -> Run:
         """Return the run with this change, or as it is if the patterns do not match."""
@@ -87,10 +101,11 @@ def title(cell: Mapping[str, str]) -> str:
 
 
 def _changed(experiment: Experiment, changes: Iterable[Change], name: str) -> Experiment:
-    runs = experiment.runs
+    runs, claims = experiment.runs, experiment.claims
     for change in changes:
         runs = tuple(change.applied(experiment.path, run) for run in runs)
-    return replace(experiment, name=f"{experiment.name} [{name}]", runs=runs)
+        claims = tuple(change.judged(experiment.path, claim) for claim in claims)
+    return replace(experiment, name=f"{experiment.name} [{name}]", runs=runs, claims=claims)
 
 
 @dataclass(frozen=True)

@@ -40,6 +40,18 @@ def group_rate_over(result: Result, *, group: str, start_s: float, stop_s: float
     return sum(known) if len(known) == len(means) else None
 
 
+def start_inequality(
+    result: Result, *, flow: str, group: str, start_s: float, stop_s: float
+) -> float | None:
+    """Return |mean rate of a flow ÷ that of a group's flows − 1| in a window."""
+    names = [entry["name"] for entry in result.summary["flows"] if entry["group"] == group]
+    rate_bps = mean(*rate_series(result, flow), start_s, stop_s)
+    others_bps = group_rate_over(result, group=group, start_s=start_s, stop_s=stop_s)
+    if rate_bps is None or not others_bps:
+        return None
+    return abs(rate_bps * len(names) / others_bps - 1)
+
+
 def class_rate_over(
     result: Result, *, groups: list[str], start_s: float, stop_s: float
 ) -> float | None:

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 from waterfill.analysis.series import (
     EPSILON_S,
@@ -17,6 +18,7 @@ from waterfill.analysis.series import (
     numbers,
     path_of,
     samples,
+    step_s,
     summary_of,
     trailing,
 )
@@ -49,9 +51,33 @@ def queue_max(result: Result, *, link: str, start_s: float, stop_s: float) -> fl
     return float(queue_bytes.max()) if len(queue_bytes) else None
 
 
-def peak_prominence(result: Result, *, start_s: float, stop_s: float) -> float | None:
-    """Return the largest queue of any link in a window ÷ the largest outside it."""
-    table = result.links
+def arrival_excess(
+    result: Result, *, link: str, rtt_s: float, at_s: float, stop_s: float
+) -> float | None:
+    """Return the largest mean arrival rate of one RTT after `at_s`, over a link's rate, less 1.
+
+    What arrives is what is served and what the queue grows by, for links without drops. A sample
+    has the mean queue, so the windows start anywhere in a sample: the mean over those starts. The
+    window is the whole number of samples that is closest to `rtt_s`.
+    """
+    time_s, queue_bytes = samples(result, "links", link, "queue_bytes")
+    served = samples(result, "links", link, "utilization")[1]
+    width = round(rtt_s / step_s(time_s))
+    kept = (time_s > at_s - EPSILON_S) & (time_s <= stop_s + EPSILON_S)
+    queue_bytes, served = queue_bytes[kept], served[kept]
+    if width < 1 or len(served) <= width:
+        return None
+    growth = (queue_bytes[width:] - queue_bytes[:-width]) * 8 / capacity_bps(result, link)
+    sums = np.concatenate([[0.0], np.cumsum((served[1:] + served[:-1]) / 2)])
+    used = (sums[width:] - sums[:-width]) / width
+    return float(np.max(used + growth / (width * step_s(time_s)))) - 1
+
+
+def peak_prominence(
+    result: Result, *, start_s: float, stop_s: float, links: list[str]
+) -> float | None:
+    """Return the largest queue of these links in a window ÷ their largest outside it."""
+    table = pa.concat_tables([result.samples("links", name) for name in links])
     time_s = numbers(table, "time_s")
     queue_bytes = numbers(table, "queue_max_bytes")
     inside = (time_s > start_s + EPSILON_S) & (time_s <= stop_s + EPSILON_S)

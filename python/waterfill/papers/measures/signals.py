@@ -123,18 +123,33 @@ def rtt_max(result: Result, *, flow: str, start_s: float, stop_s: float) -> floa
 
 
 def rate_max(
-    result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
+    result: Result,
+    *,
+    flow: str,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+    column: str = "rate_bps",
 ) -> float | None:
-    """Return the largest mean of `average_s` of a flow's rate that lies wholly in a window."""
-    rates = _means(result, flow, average_s, start_s, stop_s)
+    """Return the largest mean of `average_s` of a flow's rate that lies wholly in a window.
+
+    `column` is `rate_bps` at the receiver or `pacing_bps`, what the sender was told.
+    """
+    rates = _means(result, flow, average_s, start_s, stop_s, column)
     return float(rates.max()) if len(rates) else None
 
 
 def rate_min(
-    result: Result, *, flow: str, start_s: float, stop_s: float, average_s: float
+    result: Result,
+    *,
+    flow: str,
+    start_s: float,
+    stop_s: float,
+    average_s: float,
+    column: str = "rate_bps",
 ) -> float | None:
     """Return the smallest mean of `average_s` of a flow's rate that lies wholly in a window."""
-    rates = _means(result, flow, average_s, start_s, stop_s)
+    rates = _means(result, flow, average_s, start_s, stop_s, column)
     return float(rates.min()) if len(rates) else None
 
 
@@ -146,9 +161,17 @@ def rate_excess(
     start_s: float,
     stop_s: float,
     average_s: float,
+    column: str = "rate_bps",
 ) -> float | None:
     """Return how far the largest mean of `average_s` of a rate exceeds a share, relative to it."""
-    most_bps = rate_max(result, flow=flow, start_s=start_s, stop_s=stop_s, average_s=average_s)
+    most_bps = rate_max(
+        result,
+        flow=flow,
+        start_s=start_s,
+        stop_s=stop_s,
+        average_s=average_s,
+        column=column,
+    )
     return None if most_bps is None else most_bps / share_bps - 1
 
 
@@ -160,9 +183,10 @@ def rate_span(
     start_s: float,
     stop_s: float,
     average_s: float,
+    column: str = "rate_bps",
 ) -> float | None:
     """Return the range of the means of `average_s` of a rate in a window, relative to `of_bps`."""
-    rates = _means(result, flow, average_s, start_s, stop_s)
+    rates = _means(result, flow, average_s, start_s, stop_s, column)
     return float(rates.max() - rates.min()) / of_bps if len(rates) else None
 
 
@@ -212,17 +236,20 @@ def start_overload(
     return float(peak.max() - before.mean()) * 8 / (rate_bps * rtt_s)
 
 
-def header_bytes(result: Result, *, flow: str, packet_bytes: int = 1500) -> float | None:
+def header_bytes(
+    result: Result, *, flow: str, packet_bytes: int = 1500, framing_bytes: int = 0
+) -> float | None:
     """Return the bytes of a full packet that are neither payload nor the 40 B of TCP/IP.
 
-    From the flow's goodput over its rate, so in a window without losses.
+    From the flow's goodput over its rate, so in a window without losses. `framing_bytes` of the
+    header are not counted, such as a TCP option's kind and length.
     """
     entry = next((f for f in result.summary["flows"] if f["name"] == flow), None)
     if entry is None:
         raise KeyError(flow)
     if not entry["rate_bps"] or entry["goodput_bps"] is None:
         return None
-    return packet_bytes * (1 - entry["goodput_bps"] / entry["rate_bps"]) - 40
+    return packet_bytes * (1 - entry["goodput_bps"] / entry["rate_bps"]) - 40 - framing_bytes
 
 
 def sampled_column(result: Result, which: Whose, name: str, column: str) -> tuple[Series, Series]:
@@ -251,6 +278,13 @@ def _mean(
     return float(values.mean()) if len(values) else None
 
 
-def _means(result: Result, flow: str, average_s: float, start_s: float, stop_s: float) -> Series:
-    time_s, rate_bps = sampled_column(result, "flows", flow, "rate_bps")
+def _means(
+    result: Result,
+    flow: str,
+    average_s: float,
+    start_s: float,
+    stop_s: float,
+    column: str = "rate_bps",
+) -> Series:
+    time_s, rate_bps = sampled_column(result, "flows", flow, column)
     return means(time_s, rate_bps, average_s, start_s, min(stop_s, math.inf))[1]

@@ -10,7 +10,7 @@ import math
 from functools import lru_cache
 
 from waterfill.theory import certificate, encoding, maxnet
-from waterfill.theory.maxnet import Construction, Gains
+from waterfill.theory.maxnet import Average, Construction, Gains
 
 # --- maxnet-2007 §VIII: stability ---------------------------------------------------------------
 
@@ -43,38 +43,53 @@ def maxnet_alpha_max(
 
 
 def maxnet_hull_limit(
-    *, alpha_t_s: float, eta: float, max_rtt_s: float, common_rtt_s: float | None = None
+    *,
+    alpha_t_s: float,
+    eta: float,
+    max_rtt_s: float,
+    average: Average = "off",
+    dt_p_s: float = 0.0,
 ) -> float:
-    """`[maxnet-2007:lemma1]` Return the largest stable α for mixtures of RTTs up to τ̄.
+    """`[maxnet-2007:lemma1]` Return the largest α that Lemma 1 proves for RTTs up to τ̄.
 
-    With `common_rtt_s` the zero z = η/`common_rtt_s` is common to all flows (eq. 11), otherwise
-    each flow has z = η/τ of its own (eq. 13).
+    `average` and `dt_p_s` add the lags of the loop as implemented to eq. 13.
     """
-    zero = None if common_rtt_s is None else eta / common_rtt_s
-    gains = Gains(alpha_t_s, eta, zero_rad_s=zero)
+    gains = Gains(alpha_t_s, eta, average, dt_p_s)
     return certificate.hull_limit(gains, certificate.mixture(max_rtt_s, count=80)).alpha_max
 
 
+def maxnet_single_limit(
+    *, alpha_t_s: float, eta: float, rtt_s: float, common_rtt_s: float
+) -> float:
+    """`[maxnet-2007:eq11]` Return the α beyond which flows of one RTT are unstable, by Nyquist.
+
+    The zero is η/`common_rtt_s`, that of a flow with this other RTT.
+    """
+    gains = Gains(alpha_t_s, eta, zero_rad_s=eta / common_rtt_s)
+    return 1 / abs(complex(maxnet.response(gains, maxnet.omega_0(gains, rtt_s), rtt_s)))
+
+
 @lru_cache(maxsize=4)
-def _common_zero(alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
+def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
+    """Return the largest zero z common to all flows, rad/s, that Lemma 1 allows up to τ̄."""
     return certificate.common_zero(Gains(alpha_t_s, eta), alpha, max_rtt_s).zero_rad_s
 
 
-def maxnet_common_zero(*, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float) -> float:
-    """Return the largest zero z common to all flows, rad/s, that Lemma 1 allows up to τ̄."""
-    return _common_zero(alpha, alpha_t_s, eta, max_rtt_s)
-
-
-def maxnet_common_fairness(
-    *, alpha: float, alpha_t_s: float, eta: float, max_rtt_s: float
+def maxnet_fairness(
+    *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
 ) -> float:
-    """Return the time constant of fairness, 1/z, under the largest common zero."""
-    return 1 / _common_zero(alpha, alpha_t_s, eta, max_rtt_s)
+    """Return the time constant with which flows on one link reach their rates, common zero z."""
+    gains = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
+    return float(-1 / maxnet.modes(gains, alpha, rtts_s)[-1].real)
 
 
-def maxnet_fairness(*, eta: float, rtt_s: float) -> float:
-    """Return the time constant of fairness, τ/η, with z = η/τ."""
-    return rtt_s / eta
+def maxnet_fairness_gain(
+    *, alpha: float, alpha_t_s: float, eta: float, rtts_s: list[float], zero_rad_s: float
+) -> float:
+    """Return how many times as quick flows reach their rates with z = η/τ as with a common z."""
+    own = maxnet.modes(Gains(alpha_t_s, eta), alpha, rtts_s)[-1].real
+    common = Gains(alpha_t_s, eta, zero_rad_s=zero_rad_s)
+    return float(own / maxnet.modes(common, alpha, rtts_s)[-1].real)
 
 
 # --- maxnet-2007 §VII.A.3: MaxStart --------------------------------------------------------------

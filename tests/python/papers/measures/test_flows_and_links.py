@@ -186,8 +186,20 @@ def test_queue_measures():
 
 def test_peak_prominence_compares_all_links():
     run = links_of(a={"queue_max_bytes": [1, 2, 3]}, b={"queue_max_bytes": [4, 8, 2]})
-    assert links.peak_prominence(run, start_s=0.1, stop_s=0.2) == pytest.approx(2.0)
-    assert links.peak_prominence(run, start_s=0.0, stop_s=9.0) is None
+    both = {"links": ["a", "b"]}
+    assert links.peak_prominence(run, **both, start_s=0.1, stop_s=0.2) == pytest.approx(2.0)
+    assert links.peak_prominence(run, **both, start_s=0.0, stop_s=9.0) is None
+    only = links.peak_prominence(run, links=["a"], start_s=0.1, stop_s=0.2)
+    assert only == pytest.approx(2 / 3)
+
+
+def test_arrival_excess_is_served_and_queued():
+    # A full link of 100 Mbit/s whose queue grows by 250 kB in 0.1 s, twice: 20 Mbit/s more.
+    queue = [0, 0, 250e3, 500e3, 500e3]
+    run = links_of(l={"utilization": [0.5, 1, 1, 1, 1], "queue_bytes": queue})
+    window = {"link": "l", "at_s": 0.1, "stop_s": 0.5}
+    assert links.arrival_excess(run, **window, rtt_s=0.2) == pytest.approx(0.2)
+    assert links.arrival_excess(run, **window, rtt_s=0.9) is None
 
 
 def test_utilization_measures():

@@ -49,4 +49,24 @@ def test_stability_up_to_1000_s():
     assert theory.maxnet_threshold(**(case | {"eta": 0.07})) == pytest.approx(0.001525, abs=5e-7)
     assert theory.maxnet_slope(**case) == pytest.approx(0.3523, abs=5e-5)
     assert theory.maxnet_alpha_max(**case, slope=0.3504) == pytest.approx(0.8540, abs=5e-5)
-    assert theory.maxnet_fairness(eta=0.06, rtt_s=0.18) == pytest.approx(3.0)
+    lags = {"average": "exponential", "dt_p_s": 0.001}
+    assert theory.maxnet_hull_limit(**case) > theory.maxnet_hull_limit(**case, **lags) > 0.66
+    # The mean of the last RTT lags by half an RTT at every frequency, an exponential one by less.
+    lags["average"] = "sliding"
+    assert theory.maxnet_hull_limit(**case, **lags) < 0.66
+
+
+def test_one_rtt_with_a_common_zero():
+    # αT = τ: the compensator cancels, and e^(−jφ)/(jφ) is −2/π at φ = π/2.
+    case = {"alpha_t_s": 0.1, "eta": 0.06, "rtt_s": 0.1, "common_rtt_s": 0.01}
+    assert theory.maxnet_single_limit(**case) == pytest.approx(math.pi / 2)
+
+
+def test_time_constants_of_fairness():
+    # One flow of τ = αT: its ξ stays 0, so q has the pole α/τ and ξ that of η/τ, or z.
+    case = {"alpha": 0.5, "alpha_t_s": 0.1, "eta": 0.05, "rtts_s": [0.1], "zero_rad_s": 0.01}
+    assert theory.maxnet_fairness(**case) == pytest.approx(100.0)
+    assert theory.maxnet_fairness_gain(**case) == pytest.approx(0.5 / 0.01)
+    # Two flows of one RTT: their difference decays with the compensator's pole, zαT/τ.
+    case |= {"rtts_s": [0.2, 0.2]}
+    assert theory.maxnet_fairness(**case) == pytest.approx(1 / (0.01 * 0.1 / 0.2))
