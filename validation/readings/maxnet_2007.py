@@ -1,24 +1,233 @@
-"""Readings of *MaxNet: Theory and Implementation* (2007)."""
+"""Readings of *MaxNet: Theory and Implementation* (2007).
+
+What the paper leaves open and several experiments share: how prices are averaged (§VI), which of
+eq. 10's steps comes first, how fast hosts send what a window allows, and for RCP (§IX) its first
+rate, its longest interval T and its average of RTTs.
+"""
 
 from validation.readings.grid import Change, Grid
 
+AVERAGE = {
+    "exponential": (Change(),),
+    "sliding": (Change(('params.maxnet.average="sliding"',)),),
+    "off": (Change(('params.maxnet.average="off"',)),),
+}
+ORDER = {
+    "xi-first": (Change(),),
+    "rate-first": (Change(('params.maxnet.order="rate-first"',)),),
+}
+
+
+PACKETS = {
+    "windows": (Change(),),
+    "paced": (Change(("flow.maxnet.pacing=true",)),),
+}
+
+
+def _access(rate: str) -> tuple[Change, ...]:
+    return (Change((f'flow.maxnet.access_rate="{rate}"',)),)
+
+
+def _rtt(milliseconds: int) -> tuple[Change, ...]:
+    """Return a base RTT, whose mean has whole samples of 10 ms."""
+    return (
+        Change((f'link.link.delay="{milliseconds / 2} ms"',)),
+        Change(args={"average_s": milliseconds / 1000}, claim="reclaimed"),
+    )
+
+
+def _interfaces(rate: str) -> tuple[Change, ...]:
+    hosts = ("red", "green", "blue", "yellow")
+    return (Change(tuple(f'link.{host}-nic.rate="{rate}"' for host in hosts)),)
+
+
+def _hosts(rate: str) -> tuple[Change, ...]:
+    """Return hosts of this rate in both experiments of transient queues."""
+    flows = tuple(f'flow.{flow}.access_rate="{rate}"' for flow in ("old", "new"))
+    return (
+        Change(flows, run="[0-9]*", experiment="*/maxstart"),
+        *(Change(change.sets, experiment="*/two-hop") for change in _interfaces(rate)),
+    )
+
+
 GRIDS = (
     Grid(
-        name="cross-traffic",
+        name="cross-traffic-law",
         paper="maxnet-2007",
-        question="§VII.B: which source law takes back over two thirds within 0.3 s?",
+        question="§VII.B: does any reading take back over two thirds of 400 Mbit/s within 0.3 s?",
         experiments=("maxnet-2007/cross-traffic",),
         axes={
-            "order": {
-                "xi-first": (Change(),),
-                "rate-first": (Change(('params.maxnet.order="rate-first"',)),),
+            "average": AVERAGE,
+            "order": ORDER,
+            "T0": {
+                "130 ms": (Change(),),
+                "30 ms": (Change(('params.maxnet.t_0="30 ms"',)),),
             },
-            "average": {
-                "receiver": (Change(),),
-                "none": (Change(("params.maxnet.average=false",)),),
+            "packets": PACKETS,
+        },
+        adopted={
+            "average": "exponential",
+            "order": "xi-first",
+            "T0": "130 ms",
+            "packets": "windows",
+        },
+        errata=("M20",),
+    ),
+    Grid(
+        name="cross-traffic-step",
+        paper="maxnet-2007",
+        question="§VII.B: is over two thirds within 0.3 s the linear law's, and at which RTT?",
+        experiments=("maxnet-2007/cross-traffic",),
+        axes={
+            "step": {
+                "400 Mbit/s": (Change(),),
+                "40 Mbit/s": (Change(('traffic.cbr.rate="40 Mbit/s"',)),),
+            },
+            "RTT": {"29 ms": (Change(),), "40 ms": _rtt(40), "50 ms": _rtt(50)},
+            "packets": PACKETS,
+            "hosts": {
+                "1 Gbit/s": (Change(),),
+                "2.5 Gbit/s": _access("2.5 Gbit/s"),
+                "ideal": _access("100 Gbit/s"),
             },
         },
-        adopted={"order": "xi-first", "average": "receiver"},
+        adopted={"step": "400 Mbit/s", "RTT": "29 ms", "packets": "windows", "hosts": "1 Gbit/s"},
         errata=("M20",),
+    ),
+    Grid(
+        name="two-hop-hosts",
+        paper="maxnet-2007",
+        question="§VII.A: which hosts and averages give the paper's order of queues and its 2 s?",
+        experiments=("maxnet-2007/two-hop",),
+        axes={
+            # The grid was run before start-load, which then decided this axis.
+            "load": {"last dt_p": (Change(('params.maxnet.load_average="0 s"',)),)},
+            "interfaces": {
+                "0.5 Gbit/s": _interfaces("500 Mbit/s"),
+                "1 Gbit/s": (Change(),),
+                "2.5 Gbit/s": _interfaces("2.5 Gbit/s"),
+                "ideal": _interfaces("100 Gbit/s"),
+            },
+            "average": AVERAGE,
+            "packets": {
+                "windows": (Change(),),
+                "paced": (
+                    Change(
+                        tuple(
+                            f"flow.{name}.pacing=true"
+                            for name in ("red-blue", "green-yellow", "blue-yellow", "blue-yellow-2")
+                        )
+                    ),
+                ),
+            },
+        },
+        adopted={
+            "load": None,
+            "interfaces": "1 Gbit/s",
+            "average": "exponential",
+            "packets": "windows",
+        },
+        errata=("M18", "M19"),
+    ),
+    Grid(
+        name="start-load",
+        paper="maxnet-2007",
+        question='§IV.B: over what time is "the current transmission rate" of a link?',
+        experiments=("maxnet-2007/maxstart", "maxnet-2007/two-hop"),
+        axes={
+            "load": {
+                "last dt_p": (Change(('params.maxnet.load_average="0 s"',)),),
+                "130 ms": (Change(),),
+            },
+            "hosts": {"1 Gbit/s": (Change(),), "2.5 Gbit/s": _hosts("2.5 Gbit/s")},
+        },
+        adopted={"load": "130 ms", "hosts": "1 Gbit/s"},
+        errata=("M17", "M18"),
+    ),
+    Grid(
+        name="maxstart-hosts",
+        paper="maxnet-2007",
+        question="§VII.A.3: with which hosts and packets does the overload keep its bound?",
+        experiments=("maxnet-2007/maxstart",),
+        axes={
+            "hosts": {"1 Gbit/s": (Change(),), "ideal": _hosts("100 Gbit/s")},
+            "packets": {
+                "windows": (Change(),),
+                "paced": (Change(("flow.old.pacing=true", "flow.new.pacing=true"), run="[0-9]*"),),
+            },
+            "overload": {
+                "arrivals of an RTT": (Change(),),
+                "queue": (Change(measure="start_overload", claim="overload-*"),),
+            },
+        },
+        adopted={
+            "hosts": "1 Gbit/s",
+            "packets": "windows",
+            "overload": "arrivals of an RTT",
+        },
+        errata=("M17",),
+    ),
+    Grid(
+        name="rcp-model",
+        paper="maxnet-2007",
+        question="§IX: which first rate, longest interval T, average and rate are the paper's RCP?",
+        experiments=("maxnet-2007/rcp",),
+        axes={
+            "first rate": {
+                f"{share} %": (Change((f"params.rcp.first_rate={share / 100}",), run="rcp*"),)
+                for share in (1, 5, 20, 50, 100)
+            },
+            "T": {
+                "1 ms": (Change(('params.rcp.max_interval="1 ms"',), run="rcp*"),),
+                "10 ms": (Change(),),
+                "100 ms": (Change(('params.rcp.max_interval="100 ms"',), run="rcp*"),),
+            },
+            "RTTs": {
+                "traffic": (Change(),),
+                "reluctant": (Change(('params.rcp.average="reluctant"',), run="rcp*"),),
+            },
+            "rate of Flow 1": {
+                "receiver": (Change(),),
+                "sender": tuple(
+                    Change(args={"column": "pacing_bps"}, claim=claim)
+                    for claim in ("rcp-1-overshoot", "rcp-9-*", "rcp-49-*")
+                ),
+            },
+        },
+        adopted={
+            "first rate": "50 %",
+            "T": "10 ms",
+            "RTTs": "traffic",
+            "rate of Flow 1": "receiver",
+        },
+        errata=("M22",),
+    ),
+    Grid(
+        name="rcp-first-rate",
+        paper="maxnet-2007",
+        question="§IX: does a first rate near the best one of rcp-model give the same verdicts?",
+        experiments=("maxnet-2007/rcp",),
+        axes={
+            "first rate": {
+                f"{share} %": (Change((f"params.rcp.first_rate={share / 100}",), run="rcp*"),)
+                for share in (40, 45, 50, 55, 60)
+            },
+        },
+        adopted={"first rate": None},
+        errata=("M22",),
+    ),
+    Grid(
+        name="stability-average",
+        paper="maxnet-2007",
+        question="§VIII.C: with which average of §VI is α = 0.66 proven stable up to 1000 s?",
+        experiments=("maxnet-2007/stability",),
+        axes={
+            "average": {
+                average: (Change(args={"average": average}, claim="own-zero-stable"),)
+                for average in ("off", "exponential", "sliding")
+            },
+        },
+        adopted={"average": "exponential"},
+        errata=("M11",),
     ),
 )
