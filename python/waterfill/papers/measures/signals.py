@@ -51,6 +51,21 @@ def signal_spread(
     return float(values.std() / abs(values.mean())) if len(values) and values.mean() else None
 
 
+def signal_error(
+    result: Result,
+    *,
+    which: Whose,
+    name: str,
+    column: str,
+    value: float,
+    start_s: float,
+    stop_s: float,
+) -> float | None:
+    """Return how far the mean of a column in a window is from a value, relative to it."""
+    mean = _mean(result, which, name, column, start_s, stop_s)
+    return None if mean is None else abs(mean / value - 1)
+
+
 def signal_presence(
     result: Result, *, which: Whose, name: str, column: str, start_s: float, stop_s: float
 ) -> float | None:

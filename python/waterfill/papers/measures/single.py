@@ -38,6 +38,7 @@ SINGLE = by_name(
     Measure(signals.price_mean, "s"),
     Measure(signals.signal_mean, "ratio"),
     Measure(signals.signal_spread, "ratio"),
+    Measure(signals.signal_error, "ratio"),
     Measure(signals.signal_presence, "ratio"),
     Measure(signals.count_rate, "1/s"),
     Measure(signals.signal_dip, "ratio"),

@@ -30,6 +30,13 @@ def test_mean_and_spread_of_a_window(run):
     assert signals.signal_spread(run, **WHICH, start_s=0.0, stop_s=0.5) == 0
 
 
+def test_error_is_of_the_mean_and_has_no_sign(run):
+    window = {**WHICH, "start_s": 0.5, "stop_s": 0.7}
+    assert signals.signal_error(run, **window, value=8e3) == pytest.approx(1 / 8)
+    assert signals.signal_error(run, **window, value=5e3) == pytest.approx(2 / 5)
+    assert signals.signal_error(run, **(window | {"column": "n"}), value=1.0) is None
+
+
 def test_presence_and_growth_in_a_window(run):
     counted = {"which": "links", "name": "l", "column": "n", "start_s": 0.4, "stop_s": 1.0}
     grown = synthetic.result({"f": [1e6] * 10}, {"l": {"n": [0.0] * 6 + [3.0, 6.0, 9.0, 12.0]}})
