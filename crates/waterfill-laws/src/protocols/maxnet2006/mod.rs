@@ -85,9 +85,9 @@
 //!
 //! In the simulator (`tests/maxnet2006.rs`): Fig. 7, 8, 10, 11, 12, 13 and 14, and both arithmetics side by side, whose
 //! rates differ by at most 0.15 % where RTTs are whole milliseconds. Fig. 7's instability without averaging does not
-//! appear, because there is no token bucket here; under bursts of 8 ms every 20 ms the window's ripple is 0.3 % with
-//! averaging and 4.1 % without. Unpaced flows differ by up to 1 % (each keeps its place in the bursts), paced ones by
-//! 0.2 %.
+//! appear, behind a token bucket neither (`tcp-maxnet-2006/averaging`); under bursts of 8 ms every 20 ms the window's
+//! ripple is 0.3 % with averaging and 4.1 % without. Unpaced flows differ by up to 1 % (each keeps its place in the
+//! bursts), paced ones by 0.2 %.
 //!
 //! # References
 //! `tcp-maxnet-2006`: Suchara, "TCP MaxNet: Background, Algorithms, Implementation and Experiments",
