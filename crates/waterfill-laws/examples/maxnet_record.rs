@@ -192,7 +192,7 @@ impl HostState {
         let Limit { window, pacing } = simulated.limit();
         let [rate, window_and_clock] = self.limit;
         assert_eq!(window, Some(packets(low(window_and_clock))), "the simulator's window");
-        let paced = pacing.map(|rate| rate.as_bps());
+        let paced = pacing.map(waterfill_laws::units::Rate::as_bps);
         let expected = match (rate, window_and_clock >> 32) {
             (0, _) => None,
             (_, 1) => Some(f64::INFINITY),

@@ -14,7 +14,7 @@ pub struct Source {
     alpha: f64,
     form: Form,
     step: SourceStep,
-    source: SourceKind,
+    kind: SourceKind,
     window_rtt: WindowRtt,
     /// x, in packets/s.
     x: f64,
@@ -34,7 +34,7 @@ impl crate::protocol::Source<Aecp> for Source {
             alpha: params.alpha,
             form: params.form,
             step: params.step,
-            source: params.source,
+            kind: params.source,
             window_rtt: params.window_rtt,
             x: params.x_0,
             tau: Duration::ZERO,
@@ -71,7 +71,7 @@ impl crate::protocol::Source<Aecp> for Source {
 
     fn limit(&self) -> Limit {
         let rate = Rate::from_bps(self.weight * self.x * self.packet.as_bits());
-        match self.source {
+        match self.kind {
             SourceKind::Rate => Limit { window: None, pacing: Some(rate) },
             SourceKind::Window => Limit { window: Some(rate * self.tau), pacing: Some(rate) },
         }
