@@ -66,6 +66,8 @@ class Grid:
     axes: Mapping[str, Mapping[str, Sequence[Change]]]
     adopted: Mapping[str, str | None]
     errata: tuple[str, ...] = ()
+    seeds: int | None = None
+    """Runs per scenario with seeds of their own, where not as many as the experiment has."""
 
     def cells(self) -> list[dict[str, str]]:
         """Return every combination of one reading per axis, as {question: reading}."""
@@ -91,7 +93,9 @@ class Grid:
                     message = f"unknown experiment {path}{nearest(path, known)}"
                     raise InputError("readings", self.name, message)
                 name = f"{self.name}: {title(cell)}"
-                found.append((cell, _changed(known[path], changes, name)))
+                read = _changed(known[path], changes, name)
+                seeds = read.seeds if self.seeds is None else self.seeds
+                found.append((cell, replace(read, seeds=seeds)))
         return found
 
 

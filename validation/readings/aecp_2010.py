@@ -1,0 +1,116 @@
+"""Readings of *Distributed bandwidth allocation based on alternating evolution algorithm* (2010).
+
+Every option sets its keys in all experiments that have them, so a grid does not depend on which
+reading the experiments run without changes.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from validation.readings.grid import Change, Grid
+
+CROSSING, ALONE = "aecp-2010/crossing", "aecp-2010/no-crossing"
+RTTS, MULTI = "aecp-2010/rtts", "aecp-2010/multi-bottleneck"
+
+# The congestion-controlled flows of each experiment, and its traffic.
+FLOWS: Mapping[str, Sequence[str]] = {
+    CROSSING: ("f", "back"),
+    ALONE: ("f",),
+    RTTS: ("flow1", "flow2", "flow3", "flow4"),
+    MULTI: ("flow1", "flow2", "flow3", "flow4"),
+}
+TRAFFIC: Mapping[str, Sequence[str]] = {CROSSING: ("web", "burst")}
+
+
+def on_flows(key: str, value: str, traffic: bool = False) -> tuple[Change, ...]:
+    """Return the changes that set a key of every flow, and of all traffic if `traffic`."""
+    return tuple(
+        Change(
+            (
+                *(f"flow.{name}.{key}={value}" for name in names),
+                *(f"traffic.{name}.{key}={value}" for name in TRAFFIC.get(path, ()) if traffic),
+            ),
+            experiment=path,
+        )
+        for path, names in FLOWS.items()
+    )
+
+
+def access(rate: str) -> tuple[Change, ...]:
+    """Return the changes that give every host a link of this rate."""
+    return on_flows("access_rate", rate, traffic=True)
+
+
+def aecp(*values: str) -> tuple[Change, ...]:
+    """Return the change that sets parameters of AECP in the runs of AECP."""
+    return (Change(tuple(f"params.aecp.{value}" for value in values), run="aecp"),)
+
+
+def buffer(length: str) -> tuple[Change, ...]:
+    """Return the changes of the buffer of the two experiments of Table 1."""
+    sets = (f"link.bottleneck.buffer={length}",)
+    return (Change(sets, experiment=CROSSING), Change(sets, experiment=ALONE))
+
+
+GIGABIT = access("1 Gbit/s")
+RATE, WINDOW = aecp("source=rate"), aecp("source=window", "window_rtt=latest")
+ON_OFF = (Change(scenario="scenario.toml", experiment=CROSSING),)
+TRANSFERS = (Change(scenario="transfers.toml", experiment=CROSSING),)
+OWN = tuple(
+    Change((f"traffic.web.protocol={name}",), run=name, experiment=CROSSING)
+    for name in ("vcp", "xcp", "aecp")
+)
+
+ACCESS = {"none": (), "1 Gbit/s": GIGABIT}
+SOURCES = {"rate": RATE, "window": WINDOW}
+ACKS = {
+    "every packet": on_flows("delayed_ack", "false"),
+    "every second": on_flows("delayed_ack", "true"),
+}
+
+GRIDS = (
+    Grid(
+        name="aecp-crossing",
+        paper="aecp-2010",
+        question="§5, §6.1, §6.2: what bounds a source, what joins a host, what is acknowledged?",
+        experiments=(CROSSING,),
+        axes={"access": ACCESS, "acknowledged": ACKS, "source": SOURCES},
+        adopted={"access": "none", "acknowledged": "every second", "source": "rate"},
+        errata=("A9", "A10", "A11"),
+        seeds=1,
+    ),
+    Grid(
+        name="aecp-hosts",
+        paper="aecp-2010",
+        question="The same of the experiments without other traffic.",
+        experiments=(ALONE, RTTS, MULTI),
+        axes={"access": ACCESS, "acknowledged": ACKS},
+        adopted={"access": "none", "acknowledged": "every second"},
+        errata=("A13", "A14"),
+    ),
+    Grid(
+        name="aecp-web",
+        paper="aecp-2010",
+        question="§6.2: what are the 400 on-off sources whose flows arrive as a Poisson process?",
+        experiments=(CROSSING,),
+        axes={
+            "web": {
+                "on-off": ON_OFF,
+                "transfers by SACK": TRANSFERS,
+                "transfers by the tested protocol": (*TRANSFERS, *OWN),
+            },
+        },
+        adopted={"web": "on-off"},
+        errata=("A11",),
+        seeds=1,
+    ),
+    Grid(
+        name="aecp-buffer",
+        paper="aecp-2010",
+        question="§6 and Table 1: the product of bandwidth and which delay is the buffer?",
+        experiments=(CROSSING, ALONE),
+        axes={"buffer": {"400 ms": buffer("25000 packets"), "50 ms": buffer("3125 packets")}},
+        adopted={"buffer": "400 ms"},
+        errata=("A8", "A10"),
+        seeds=1,
+    ),
+)
