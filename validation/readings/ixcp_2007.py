@@ -73,6 +73,26 @@ GRIDS = (
         adopted={"claim": "least-feedback", "shuffle": "draft", "starts": "together"},
         errata=("I4", "I5", "I6", "I8"),
     ),
+    Grid(
+        name="ixcp-seeds",
+        paper="ixcp-2007",
+        question="§4: does the letter of §3 depend on the draw of random starts?",
+        experiments=tuple(_FLOWS),
+        axes={
+            "starts": {
+                "together": (),
+                **{
+                    f"random, seed {seed}": (
+                        *_every_flow(start_jitter="0.32 s"),
+                        Change((f"seed={seed}",), run="ixcp*"),
+                    )
+                    for seed in (1, 2, 3)
+                },
+            },
+        },
+        adopted={"starts": "together"},
+        errata=("I4",),
+    ),
     # Fig. 4 is lost. §4.2 has all rates, and the flows to links 5 (thirty) and 4 (twenty).
     Grid(
         name="ixcp-instance",
