@@ -48,6 +48,7 @@ impl Params {
             min_interval: self.min_interval,
             max_interval: self.max_interval,
             first_interval: self.first_interval,
+            counts: xcp::Counts::All,
         }
     }
 

@@ -59,6 +59,9 @@
 //!   authors' simulator. The packet in service does not count.
 //! - A packet without an RTT (a SYN) is load and gets no feedback. A packet of another protocol is load as well, and
 //!   acknowledgements are load of the reverse direction.
+//! - `counts = "own"`: packets of other protocols, and acknowledgements, are not load. ns-2's module has a queue of its own
+//!   for XCP, for TCP and for the rest, which it serves in turn. Its XCP router sees its own packets and the whole
+//!   capacity. Here all share one queue.
 //! - Every sender asks for as much as possible: the largest number of the field. If that number comes back, no router wrote
 //!   it, and the window stays.
 //! - A gain is not used while less than half of the window is in use (RFC 7661's concern; the draft's sender would ask for
@@ -96,7 +99,7 @@ mod source;
 
 pub use header::{Echo, Header};
 pub(super) use params::xcp_params;
-pub use params::{FeedbackAt, Form, Params};
+pub use params::{Counts, FeedbackAt, Form, Params};
 pub use receiver::Receiver;
 pub use router::{Router, Rule};
 pub use source::Source;

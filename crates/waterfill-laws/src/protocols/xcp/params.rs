@@ -22,6 +22,16 @@ crate::choice! {
     }
 }
 
+crate::choice! {
+    /// Which packets are load.
+    pub enum Counts {
+        /// Every packet that arrives.
+        All = "all",
+        /// Packets with a congestion header only.
+        Own = "own",
+    }
+}
+
 /// Declares the parameters of XCP, followed by those of a protocol based on it.
 macro_rules! xcp_params {
     ($(#[$meta:meta])* { $($more:tt)* }) => {
@@ -59,7 +69,10 @@ pub(in crate::protocols) use xcp_params;
 
 xcp_params! {
     /// Parameters of XCP and P-XCP.
-    {}
+    {
+        /// Which packets a router counts as load.
+        counts: Counts = Counts::All, "katabi-2002; own: ns-2's module queues other protocols apart";
+    }
 }
 
 impl Params {

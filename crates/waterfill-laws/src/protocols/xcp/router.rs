@@ -1,6 +1,6 @@
 //! The router of XCP, iXCP and P-XCP.
 
-use super::{Family, Header, Params};
+use super::{Counts, Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -27,6 +27,7 @@ pub struct Router {
     bounds: (Duration, Duration),
     first_interval: Duration,
     rule: Rule,
+    counts: Counts,
     /// The current interval and its sums.
     interval: Duration,
     arrived: Sums,
@@ -88,6 +89,7 @@ impl Router {
             bounds: (params.min_interval, params.max_interval),
             first_interval: params.first_interval,
             rule,
+            counts: params.counts,
             interval: params.first_interval,
             arrived: Sums::default(),
             arrived_local: Sums::default(),
@@ -256,6 +258,9 @@ impl<P: Family> crate::protocol::Router<P> for Router {
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
+        if self.counts == Counts::Own && passing.header.is_none() {
+            return;
+        }
         self.count_arrival(passing.volume, passing.packets, passing.header.as_deref(), true);
     }
 
@@ -365,6 +370,21 @@ mod tests {
         }
         router.tick(Volume::ZERO, Instant::from_secs(0.05));
         close(router.interval.as_secs(), 0.06, 1e-6);
+    }
+
+    /// A packet without a header is load, or with `counts = "own"` not.
+    #[test]
+    fn packets_of_others_count_or_not() {
+        for (counts, arrived) in [(Counts::All, 1500.0), (Counts::Own, 1000.0)] {
+            let mut router = Router::with_rule(&Params { counts, ..Params::default() }, &link(), Rule::Draft);
+            let mut header = packet_of(Form::Katabi, 0.1, 1e4);
+            for (bytes_of, header) in [(500.0, None), (1000.0, Some(&mut header))] {
+                let (now, volume) = (Instant::ZERO, bytes(bytes_of));
+                let mut passing = Passing { now, volume, packets: 1.0, kind: PacketKind::Other, header };
+                crate::protocol::Router::<Xcp>::on_arrival(&mut router, &link(), &mut passing);
+            }
+            close(router.arrived.volume.as_bytes(), arrived, 1e-12);
+        }
     }
 
     /// A router after a 100 ms interval with two flows of 100 ms: 1000 kB (80 Mbit/s) in all.
