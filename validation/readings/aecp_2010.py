@@ -88,6 +88,21 @@ GRIDS = (
         errata=("A13", "A14"),
     ),
     Grid(
+        name="aecp-xcp-load",
+        paper="aecp-2010",
+        question="§6: ns-2's XCP queues other packets apart; does its router count them as load?",
+        experiments=(CROSSING,),
+        axes={
+            "load": {
+                "all packets": (),
+                "XCP's own": (Change(("params.xcp.counts=own",), run="xcp"),),
+            },
+            "acknowledged": ACKS,
+        },
+        adopted={"load": "all packets", "acknowledged": "every second"},
+        seeds=1,
+    ),
+    Grid(
         name="aecp-web",
         paper="aecp-2010",
         question="§6.2: what are the 400 on-off sources whose flows arrive as a Poisson process?",
