@@ -60,6 +60,10 @@ OWN = tuple(
     for name in ("vcp", "xcp", "aecp")
 )
 
+ONE_SOURCE = (
+    Change(("traffic.burst.count=1", "traffic.burst.rate=160 Mbit/s"), experiment=CROSSING),
+)
+
 ACCESS = {"none": (), "1 Gbit/s": GIGABIT}
 SOURCES = {"rate": RATE, "window": WINDOW}
 ACKS = {
@@ -86,6 +90,32 @@ GRIDS = (
         axes={"access": ACCESS, "acknowledged": ACKS},
         adopted={"access": "none", "acknowledged": "every second"},
         errata=("A13", "A14"),
+    ),
+    Grid(
+        name="aecp-access",
+        paper="aecp-2010",
+        question="§6.1: at which rate do the links between hosts and routers run?",
+        experiments=(CROSSING, ALONE, RTTS, MULTI),
+        axes={
+            "access": {
+                "none": (),
+                "0.5 Gbit/s": access("0.5 Gbit/s"),
+                "1 Gbit/s": GIGABIT,
+                "2.5 Gbit/s": access("2.5 Gbit/s"),
+            },
+        },
+        adopted={"access": "none"},
+        errata=("A14",),
+        seeds=1,
+    ),
+    Grid(
+        name="aecp-burst",
+        paper="aecp-2010",
+        question="§6.2: are the 160 Mbit/s from 100 s on one source or twenty?",
+        experiments=(CROSSING,),
+        axes={"burst": {"twenty sources": (), "one source": ONE_SOURCE}},
+        adopted={"burst": "twenty sources"},
+        seeds=1,
     ),
     Grid(
         name="aecp-xcp-load",

@@ -203,6 +203,24 @@ GRIDS = (
         errata=("M22",),
     ),
     Grid(
+        name="rcp-writes",
+        paper="maxnet-2007",
+        question="§IX: does a router write RCP's rate at arrival, or at departure as in ns-2?",
+        experiments=("maxnet-2007/rcp",),
+        axes={
+            "first rate": {
+                f"{share} %": (Change((f"params.rcp.first_rate={share / 100}",), run="rcp*"),)
+                for share in (5, 20, 50)
+            },
+            "written at": {
+                when: (Change((f'params.rcp.writes="{when}"',), run="rcp*"),)
+                for when in ("arrival", "departure")
+            },
+        },
+        adopted={"first rate": "50 %", "written at": "arrival"},
+        errata=("M22",),
+    ),
+    Grid(
         name="rcp-first-rate",
         paper="maxnet-2007",
         question="§IX: does a first rate near the best one of rcp-model give the same verdicts?",
