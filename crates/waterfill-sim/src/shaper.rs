@@ -83,7 +83,8 @@ mod tests {
             let starts = bucket.earliest(free.max(Instant::from_secs(ms * 1e-3)), 1500);
             bucket.take(starts, 1500);
             free = starts + transmission;
-            found.push(starts.as_secs() * 1e3);
+            // One division of whole numbers rounds as the literals below do.
+            found.push(starts.as_ps() as f64 / 1e9);
         }
         found
     }
