@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from waterfill.cli.arguments import examples
+from waterfill.cli.arguments import Json, Protocol, ScenarioFile, examples
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -26,15 +26,10 @@ What = Annotated[
     str, typer.Argument(metavar="P|S.toml", help="A protocol, or a scenario file for its network.")
 ]
 Law = Annotated[str, typer.Argument(metavar="P", help="Protocol.")]
-ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="Scenario file.")]
-Protocol = Annotated[
-    str | None, typer.Option(metavar="P", help="Protocol of the flows that name none.")
-]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key: params.maxnet.alpha=0.5."),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output = Annotated[
     Path | None,
     typer.Option(

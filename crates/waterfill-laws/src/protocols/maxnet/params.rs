@@ -85,7 +85,7 @@ crate::params! {
         dt_p: Duration = Duration::from_millis(1), "maxnet-2007 §VI";
         /// Time scale T_0 over which a queue counts as load.
         t_0: Duration = Duration::from_millis(130), "maxnet-2007 §VI";
-        /// Time over which a router averages the load that MaxStart leaves room for; 0 is the last dt_p.
+        /// Time over which a router averages the load that MaxStart subtracts; 0 is the last dt_p.
         load_average: Duration = Duration::ZERO, "tcp-maxnet-2006 §3.1.2: y/dt";
         /// How the receiver averages prices over one RTT; `true` is exponential, `false` off.
         average: Average = Average::Exponential, "maxnet-2007 §VI: \"averaged … over one RTT\"";
