@@ -148,7 +148,7 @@ def rate_max(
 ) -> float | None:
     """Return the largest mean of `average_s` of a flow's rate that lies wholly in a window.
 
-    `column` is `rate_bps` at the receiver or `pacing_bps`, the rate that the sender received as feedback.
+    `column` is `rate_bps`, at the receiver, or `pacing_bps`, from the sender's feedback.
     """
     rates = _means(result, flow, average_s, start_s, stop_s, column)
     return float(rates.max()) if len(rates) else None
