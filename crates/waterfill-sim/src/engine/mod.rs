@@ -149,7 +149,7 @@ impl Simulation {
     pub fn ledger(&self) -> Ledger {
         let links = self.links.iter().map(Link::packets);
         let lines = self.delay_lines.iter().map(DelayLine::packets);
-        let access = self.access_links.iter().map(AccessLink::packets);
+        let access = self.access_links.iter().map(|access| access.wire.packets());
         let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
         Ledger {
             dropped: self.ledger.dropped + discarded as u64,
@@ -178,7 +178,7 @@ impl Simulation {
         let hosts: usize = self.flows.iter().map(|f| f.sender.heap_bytes()).sum();
         let links: usize = self.links.iter().map(Link::heap_bytes).sum();
         let lines: usize = self.delay_lines.iter().map(DelayLine::heap_bytes).sum();
-        let access: usize = self.access_links.iter().map(AccessLink::heap_bytes).sum();
+        let access: usize = self.access_links.iter().map(|access| access.wire.heap_bytes()).sum();
         (flows + hosts, links + lines + access)
     }
 }

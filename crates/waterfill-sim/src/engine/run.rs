@@ -63,7 +63,7 @@ impl Simulation {
                     self.leave_delay_line(packet);
                 }
                 Event::Access(a) => {
-                    let access = &mut self.access_links[a as usize];
+                    let access = &mut self.access_links[a as usize].wire;
                     let packet = access.deliver();
                     replace_top(top, event, access.head());
                     self.leave_access(packet);
