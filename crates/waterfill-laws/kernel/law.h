@@ -35,6 +35,8 @@
  *             Ends many intervals of the present length without arrivals, in bounded time. `queue` is their mean.
  *   int   law_mark(link, cpu, packet, value)
  *             Counts a packet that carries this law's value, and writes the value; 1 if it changed.
+ *   int   law_syn_needs_lock(link)
+ *             Whether law_mark() of a SYN changes the link, and so should have its lock.
  *   void  law_link_read(link, signals)
  *             For status: LAW_SIGNALS numbers that src/daemon/law.rs names. The first survives an upgrade:
  *   void  law_link_restore(link, signal)
