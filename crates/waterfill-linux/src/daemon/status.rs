@@ -100,6 +100,14 @@ fn link_table(links: &[LinkStatus]) -> String {
         if !reasons.is_empty() {
             let _ = writeln!(out, "{}: left untouched: {}", link.device, reasons.join(", "));
         }
+        if !link.programs_before.is_empty() {
+            let others = link.programs_before.join(", ");
+            let _ =
+                writeln!(out, "{}: warning: {others} runs first and may keep packets from this router", link.device);
+        }
+        if !link.programs_after.is_empty() {
+            let _ = writeln!(out, "{}: then runs {}", link.device, link.programs_after.join(", "));
+        }
     }
     out
 }
@@ -171,6 +179,8 @@ mod tests {
             target: 0.94,
             price_s: 1.8125,
             left_untouched,
+            programs_before: vec!["first_of_all".into()],
+            programs_after: vec!["second".into(), "third".into()],
             ..LinkStatus::default()
         };
         let flow = FlowStatus {
@@ -200,6 +210,8 @@ mod tests {
             "1.81 s",
             "unknown",
             "eth1: left untouched: 3 not TCP\n",
+            "eth1: warning: first_of_all runs first and may keep packets from this router\n",
+            "eth1: then runs second, third\n",
             "10.0.0.1:80",
             "fallen back (no echo arrives)",
             "28.5 ms",

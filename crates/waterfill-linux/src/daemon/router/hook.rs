@@ -1,9 +1,13 @@
 //! Attaches the router program to a device's egress, by a tcx link (Linux 6.6) or as a filter of clsact.
-#![expect(unsafe_code, reason = "libbpf-rs has no safe function to attach a tcx link")]
+//!
+//! It is the first program there, because others may end the chain: tcx stops at the first program that does not answer
+//! TCX_NEXT, clsact at the first that does not answer TC_ACT_UNSPEC. Ours always lets the chain go on.
+#![expect(unsafe_code, reason = "libbpf-rs has no safe functions for tcx links and programs on a hook")]
 
-use std::os::fd::AsFd;
+use std::ffi::CStr;
+use std::os::fd::{AsFd, AsRawFd as _, FromRawFd as _, OwnedFd};
 use std::path::Path;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::{AsRawLibbpf as _, Link, ProgramMut, TC_EGRESS, TC_INGRESS, TcHook, libbpf_sys};
@@ -11,14 +15,40 @@ use nix::errno::Errno;
 
 use super::shaper;
 
-/// Handle and priority of our filter in clsact.
+/// Handle of our filter in clsact.
 const FILTER: u32 = 0x5746;
+/// Its priorities: the first of all, and the one for devices where filters of another kind have that. Older versions of
+/// the daemon used only the second.
+const PRIORITIES: [u32; 2] = [1, FILTER];
+/// Programs on one hook of a device: the kernel's limit (BPF_MPROG_MAX).
+const MAX_PROGRAMS: usize = 64;
 
-/// Attaches by a tcx link; `None` if the kernel has no tcx.
+/// The programs at a device's egress around ours, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Chain {
+    pub(super) before: Vec<String>,
+    pub(super) after: Vec<String>,
+}
+
+impl Chain {
+    /// Splits names at ours.
+    fn split(names: Vec<String>, ours: usize) -> Self {
+        let mut before = names;
+        let after = before.split_off(ours).into_iter().skip(1).collect();
+        Self { before, after }
+    }
+}
+
+/// Attaches by a tcx link, in front of all other programs; `None` if the kernel has no tcx.
 pub(super) fn attach(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Link>> {
-    // SAFETY: the program is loaded and outlives the call; a null pointer means default options.
+    let options = libbpf_sys::bpf_tcx_opts {
+        sz: size_of::<libbpf_sys::bpf_tcx_opts>() as libbpf_sys::size_t,
+        flags: libbpf_sys::BPF_F_BEFORE, // relative to nothing: the head
+        ..Default::default()
+    };
+    // SAFETY: the program is loaded, and both it and the options outlive the call.
     let link = unsafe {
-        libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), ifindex as i32, ptr::null())
+        libbpf_sys::bpf_program__attach_tcx(program.as_libbpf_object().as_ptr(), ifindex as i32, &raw const options)
     };
     match NonNull::new(link) {
         // SAFETY: a new link without another owner.
@@ -31,30 +61,86 @@ pub(super) fn attach(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Li
     }
 }
 
+/// Lists the programs of a device's tcx egress around the one with this id; `None` if that is not there.
+pub(super) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
+    let mut ids = [0_u32; MAX_PROGRAMS];
+    let mut options = libbpf_sys::bpf_prog_query_opts {
+        sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
+        prog_ids: ids.as_mut_ptr(),
+        ..Default::default()
+    };
+    options.__bindgen_anon_1.count = MAX_PROGRAMS as u32;
+    // SAFETY: the kernel writes up to `count` ids, which the array holds.
+    let code = unsafe { libbpf_sys::bpf_prog_query_opts(ifindex as i32, libbpf_sys::BPF_TCX_EGRESS, &raw mut options) };
+    if code != 0 {
+        return Err(Errno::from_raw(-code)).context("cannot list the programs on a device");
+    }
+    // SAFETY: both members of the union are the same number.
+    let count = unsafe { options.__bindgen_anon_1.count } as usize;
+    let ids = &ids[..count.min(MAX_PROGRAMS)];
+    let names = ids.iter().map(|id| program_name(*id)).collect();
+    Ok(ids.iter().position(|id| *id == ours).map(|at| Chain::split(names, at)))
+}
+
+/// Returns a program's name, or its id if it has none or has just ended.
+fn program_name(id: u32) -> String {
+    let mut info = libbpf_sys::bpf_prog_info::default();
+    let mut bytes = size_of_val(&info) as u32;
+    // SAFETY: a system call without pointers; a result of 0 or more is a new descriptor without another owner.
+    let program = unsafe {
+        let fd = libbpf_sys::bpf_prog_get_fd_by_id(id);
+        (fd >= 0).then(|| OwnedFd::from_raw_fd(fd))
+    };
+    let name = program.and_then(|program| {
+        // SAFETY: the kernel writes up to `bytes` bytes, the size of the structure, whose pointers are null.
+        let code =
+            unsafe { libbpf_sys::bpf_obj_get_info_by_fd(program.as_raw_fd(), (&raw mut info).cast(), &raw mut bytes) };
+        let name = info.name.map(|byte| byte as u8);
+        let name = CStr::from_bytes_until_nul(&name).ok().filter(|name| code == 0 && !name.is_empty());
+        name.map(|name| name.to_string_lossy().into_owned())
+    });
+    name.unwrap_or_else(|| format!("program {id}"))
+}
+
+/// Lists the filters of a device's clsact egress around ours; `None` if that is not there.
+pub(super) fn filter_chain(device: &str) -> Result<Option<Chain>> {
+    let filters = shaper::egress_filters(device)?;
+    let at = filters.iter().position(|filter| filter.is(FILTER));
+    Ok(at.map(|at| Chain::split(filters.iter().map(shaper::Filter::name).collect(), at)))
+}
+
 /// Adds our filter to a device's egress, or replaces it.
 pub(super) fn attach_filter(program: impl AsFd, ifindex: u32) -> Result<()> {
-    let mut hook = filter(&program, ifindex);
-    hook.create().context("cannot add clsact")?;
-    hook.attach().context("cannot add a filter to clsact")?;
+    let [first, other] = PRIORITIES;
+    filter(&program, ifindex, first).create().context("cannot add clsact")?;
+    if filter(&program, ifindex, first).attach().is_ok() {
+        let _ = filter(&program, ifindex, other).detach(); // of an older version, if there is one
+        return Ok(());
+    }
+    filter(&program, ifindex, other).attach().context("cannot add a filter to clsact")?;
     Ok(())
 }
 
 /// Removes our filter; then clsact, if we created it and nobody else uses it.
 pub(super) fn detach_filter(any: impl AsFd, ifindex: u32, device: &str, created_clsact: bool) -> Result<()> {
     // Making a hook needs a descriptor, removing it does not use it.
-    let mut hook = filter(&any, ifindex);
-    if let Err(e) = hook.detach() {
-        tracing::debug!("device {device}: no filter of ours: {e}");
+    for priority in PRIORITIES {
+        if let Err(e) = filter(&any, ifindex, priority).detach() {
+            tracing::debug!("device {device}: no filter of ours with priority {priority}: {e}");
+        }
     }
     if created_clsact && shaper::has_clsact(device)? && !shaper::has_filters(device)? {
-        hook.attach_point(TC_EGRESS | TC_INGRESS).destroy().context("cannot remove clsact")?;
+        filter(&any, ifindex, PRIORITIES[0])
+            .attach_point(TC_EGRESS | TC_INGRESS)
+            .destroy()
+            .context("cannot remove clsact")?;
     }
     Ok(())
 }
 
-fn filter(program: &impl AsFd, ifindex: u32) -> TcHook {
+fn filter(program: &impl AsFd, ifindex: u32, priority: u32) -> TcHook {
     let mut hook = TcHook::new(program.as_fd());
-    hook.ifindex(ifindex as i32).attach_point(TC_EGRESS).handle(FILTER).priority(FILTER).replace(true);
+    hook.ifindex(ifindex as i32).attach_point(TC_EGRESS).handle(FILTER).priority(priority).replace(true);
     hook
 }
 

@@ -30,6 +30,7 @@ use super::interface::{self, Attachment, Bytes as _, Command, CommandResult, Cre
 use super::pins::Pins;
 use super::skeleton::router::{RouterSkel, RouterSkelBuilder};
 use device::{header_bytes, namespace};
+use hook::Chain;
 use shaper::Shaping;
 use unload::{attachments, ifindex, restore};
 
@@ -137,6 +138,20 @@ impl Router {
     }
 
     fn attach_by(&mut self, options: &Options, wanted: Hook) -> Result<()> {
+        let ifindex = self.attach_to(options, wanted)?;
+        let before = self.chain(ifindex, true)?.before;
+        if !before.is_empty() {
+            tracing::warn!(
+                "device {}: {} runs before this router and may keep packets from it",
+                options.device,
+                before.join(", ")
+            );
+        }
+        Ok(())
+    }
+
+    /// Attaches the program and returns the device's index.
+    fn attach_to(&mut self, options: &Options, wanted: Hook) -> Result<u32> {
         let device = options.device.as_str();
         let ifindex = if_nametoindex(device)
             .map_err(|_| user_error(format!("--dev {device}: expected a device of this network namespace")))?;
@@ -173,7 +188,15 @@ impl Router {
             self.set(options, ifindex, header_bytes, created)?;
         }
         if self.replace_program(ifindex)? {
-            return Ok(());
+            if self.chain(ifindex, false)?.before.is_empty() {
+                return Ok(ifindex);
+            }
+            // A link cannot be moved to the head of the chain: a new one takes its place there.
+            let link = self.links.remove(&ifindex);
+            if let Some(path) = paths::device(&self.pins, ifindex).filter(|path| path.exists()) {
+                fs::remove_file(path)?;
+            }
+            drop(link);
         }
         if created & FILTER == 0 && wanted == Hook::Newest {
             if let Some(mut link) = hook::attach(&self.skeleton.progs.waterfill_router, ifindex)? {
@@ -181,14 +204,33 @@ impl Router {
                     link.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
                 }
                 self.links.insert(ifindex, link);
-                return Ok(());
+                return Ok(ifindex);
             }
         }
         if created & FILTER == 0 {
             created |= FILTER | if shaper::has_clsact(device)? { 0 } else { CLSACT };
             self.set(options, ifindex, header_bytes, created)?;
         }
-        hook::attach_filter(&self.skeleton.progs.waterfill_router, ifindex)
+        hook::attach_filter(&self.skeleton.progs.waterfill_router, ifindex)?;
+        Ok(ifindex)
+    }
+
+    /// Lists the programs on a device around ours. Listing filters starts `tc`; without `filters` they are left out.
+    fn chain(&self, ifindex: u32, filters: bool) -> Result<Chain> {
+        let attachment = self.show(ifindex)?.attachment;
+        if attachment.namespace != namespace()? {
+            return Ok(Chain::default());
+        }
+        if attachment.created & FILTER != 0 {
+            let Ok(device) = if_indextoname(ifindex) else { return Ok(Chain::default()) };
+            let chain = if filters { hook::filter_chain(&device.to_string_lossy())? } else { None };
+            return Ok(chain.unwrap_or_default());
+        }
+        let pinned = || Link::open(paths::device(&self.pins, ifindex).filter(|path| path.exists())?).ok()?.info().ok();
+        let info = self.links.get(&ifindex).map_or_else(pinned, |link| link.info().ok());
+        // The device may be removed meanwhile.
+        let chain = info.and_then(|info| hook::chain(ifindex, info.prog_id).ok().flatten());
+        Ok(chain.unwrap_or_default())
     }
 
     /// Gives a device's link the new program. Returns whether there is a link.
@@ -258,17 +300,22 @@ impl Router {
         bail!("the link on device {} stays locked", request.ifindex)
     }
 
-    /// Lists the links by device name.
-    pub(super) fn links(&self) -> Result<Vec<LinkStatus>> {
+    /// Lists the links by device name. With `filters`, programs around ours are listed also where they are filters of clsact.
+    fn list(&self, filters: bool) -> Result<Vec<LinkStatus>> {
         let mut links = Vec::new();
         for key in self.skeleton.maps.links.keys() {
             let answer = self.show(ifindex(&key))?;
             if answer.attachment.layout != 0 {
-                links.push(LinkStatus::of(&answer));
+                links.push(LinkStatus::of(&answer, self.chain(ifindex(&key), filters)?));
             }
         }
         links.sort_by(|a, b| a.device.cmp(&b.device));
         Ok(links)
+    }
+
+    /// Lists the links by device name. It starts no other program, so it is cheap.
+    pub(super) fn links(&self) -> Result<Vec<LinkStatus>> {
+        self.list(false)
     }
 
     /// Removes the link of a device that was removed.
@@ -313,7 +360,7 @@ pub(super) fn pinned_links(pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
     if !paths::links(pins).is_some_and(|path| path.exists()) {
         return Ok(None);
     }
-    Router::open(pins, false)?.links().map(Some)
+    Router::open(pins, false)?.list(true).map(Some)
 }
 
 /// Whether a pinned map has this version's layout.

@@ -50,6 +50,48 @@ struct Device {
     mtu: u64,
 }
 
+/// A filter of clsact, as tc prints it.
+#[derive(Debug, Deserialize)]
+pub(super) struct Filter {
+    kind: String,
+    pref: u32,
+    /// Absent in the line that tc prints for each priority.
+    options: Option<FilterOptions>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FilterOptions {
+    /// Text of bpf filters; others have numbers or none.
+    handle: Option<serde_json::Value>,
+    prog: Option<FilterProgram>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FilterProgram {
+    name: Option<String>,
+}
+
+impl Filter {
+    /// Whether it is the bpf filter with this handle.
+    pub(super) fn is(&self, handle: u32) -> bool {
+        let its = self.options.as_ref().and_then(|options| options.handle.as_ref()?.as_str());
+        self.kind == "bpf" && its == Some(&format!("{handle:#x}"))
+    }
+
+    /// Returns the program's name, or the filter's kind and priority.
+    pub(super) fn name(&self) -> String {
+        let program = self.options.as_ref().and_then(|options| options.prog.as_ref()?.name.clone());
+        program.unwrap_or_else(|| format!("{} filter of priority {}", self.kind, self.pref))
+    }
+}
+
+/// Lists the filters of a device's clsact, in the order in which they run.
+pub(super) fn egress_filters(device: &str) -> Result<Vec<Filter>> {
+    let mut filters: Vec<Filter> = json("tc", &["-j", "filter", "show", "dev", device, "egress"])?;
+    filters.retain(|filter| filter.options.is_some());
+    Ok(filters)
+}
+
 /// Shapes a device. Fails if it has another root qdisc; our own is changed in place and keeps its packets.
 pub(super) fn install(device: &str, shaping: &Shaping) -> Result<()> {
     if let Some(other) = qdiscs(device)?.into_iter().find(|q| q.root && q.handle != "0:" && q.handle != HANDLE) {

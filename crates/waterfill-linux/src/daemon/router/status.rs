@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::device;
+use super::hook::Chain;
 use crate::daemon::interface::{Count, Request};
 
 /// Counters of packets that pass unchanged, with the reasons that `status --json` and the metrics name.
@@ -44,11 +45,14 @@ pub(crate) struct LinkStatus {
     pub(crate) starts: u64,
     /// Packets that passed unchanged, by reason.
     pub(crate) left_untouched: BTreeMap<String, u64>,
+    /// Other programs at the device's egress, in the order in which they run. One before ours may keep packets from it.
+    pub(crate) programs_before: Vec<String>,
+    pub(crate) programs_after: Vec<String>,
 }
 
 impl LinkStatus {
     /// Reads the answers to a request.
-    pub(super) fn of(answer: &Request) -> Self {
+    pub(super) fn of(answer: &Request, chain: Chain) -> Self {
         let count = |which: Count| answer.counts[which.0 as usize];
         let seen = count(Count::WATERFILL_COUNT_OPTION);
         let mut left_untouched: BTreeMap<String, u64> =
@@ -72,6 +76,8 @@ impl LinkStatus {
             marked: count(Count::WATERFILL_COUNT_MARKED),
             starts: count(Count::WATERFILL_COUNT_START_RATE),
             left_untouched,
+            programs_before: chain.before,
+            programs_after: chain.after,
         }
     }
 }
@@ -92,7 +98,7 @@ mod tests {
         ] {
             answer.counts[which.0 as usize] = n;
         }
-        let link = LinkStatus::of(&answer);
+        let link = LinkStatus::of(&answer, Chain::default());
         assert_eq!((link.seen, link.marked, link.starts), (3, 2, 1));
         assert_eq!((link.queue_bytes, link.virtual_queue_bytes), (Some(5), None));
         let reasons: Vec<_> = link.left_untouched.iter().filter(|(_, n)| **n > 0).collect();

@@ -113,6 +113,72 @@ fn our_clsact_stays_while_others_use_it() {
     assert_eq!(shell("tc filter show dev wf0 egress"), "");
 }
 
+/// A program of the tests that answers TC_ACT_OK, which ends the chain, after some others in the same object.
+fn another_program() -> libbpf_rs::Object {
+    let mut open = libbpf_rs::ObjectBuilder::default().open_file(env!("PATH_OBJECT")).unwrap();
+    for mut program in open.progs_mut() {
+        program.set_prog_type(libbpf_rs::ProgramType::SchedCls);
+        program.set_attach_type(libbpf_rs::ProgramAttachType::TcxEgress);
+        program.set_autoload(program.name() == "path_price");
+    }
+    open.load().unwrap()
+}
+
+fn send_packet() {
+    shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+    std::net::UdpSocket::bind("10.9.0.1:0").unwrap().send_to(&[0; 72], "10.9.0.2:9").unwrap();
+}
+
+#[test]
+fn a_program_that_ends_the_chain_runs_after_the_router() {
+    if !inside("a_program_that_ends_the_chain_runs_after_the_router") {
+        return;
+    }
+    let other = another_program();
+    let program = || other.progs_mut().find(|program| program.name() == "path_price").unwrap();
+    let device = if_nametoindex("wf0").unwrap();
+    let first = hook::attach(&program(), device).unwrap().unwrap();
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach(&options()).unwrap();
+    send_packet();
+    let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+    assert!(link.packets > 0, "the other program ended the chain: {link:?}");
+    assert_eq!((link.programs_before.len(), &link.programs_after[..]), (0, &["path_price".to_owned()][..]));
+    // Another one that puts itself first is shown; attaching again takes the head back.
+    drop(first);
+    let _again = hook::attach(&program(), device).unwrap().unwrap();
+    assert_eq!(router.links().unwrap()[0].programs_before, ["path_price"]);
+    router.attach(&options()).unwrap();
+    let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+    assert_eq!((link.programs_before.len(), &link.programs_after[..]), (0, &["path_price".to_owned()][..]));
+}
+
+#[test]
+fn a_filter_that_ends_the_chain_runs_after_the_router() {
+    if !inside("a_filter_that_ends_the_chain_runs_after_the_router") {
+        return;
+    }
+    shell("tc qdisc add dev wf0 clsact; tc filter add dev wf0 egress prio 2 bpf da bytecode '1,6 0 0 0'");
+    let before = state();
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach_by(&options(), Hook::Filter).unwrap();
+    send_packet();
+    let [link] = &router.list(true).unwrap()[..] else { panic!("one link") };
+    assert!(link.packets > 0, "the other filter ended the chain: {link:?}");
+    assert_eq!(
+        (link.programs_before.len(), &link.programs_after[..]),
+        (0, &["bpf filter of priority 2".to_owned()][..])
+    );
+    drop(router);
+    assert_eq!(state(), before);
+    // Where a filter of another kind has the first priority, ours comes later, and that is shown.
+    shell("tc filter add dev wf0 egress prio 1 protocol ip u32 match u32 0 0");
+    let mut router = Router::load(&Pins::none()).unwrap();
+    router.attach_by(&options(), Hook::Filter).unwrap();
+    let [link] = &router.list(true).unwrap()[..] else { panic!("one link") };
+    assert!(link.programs_before.contains(&"u32 filter of priority 1".to_owned()), "{link:?}");
+}
+
 #[test]
 fn ip_bytes_are_counted_with_and_without_ethernet() {
     if !inside("ip_bytes_are_counted_with_and_without_ethernet") {
