@@ -1,11 +1,11 @@
-//! Records the results of the host-compiled `kernel/maxnet.h` and `kernel/maxnet_host.h`. A test compares them bit for bit
+//! Records the results of the host-compiled `kernel/maxnet.h` and `kernel/host.h`. A test compares them bit for bit
 //! with those of the same C in a loaded kernel program. Calls 9 to 11 also go to the source and receiver that the
 //! simulator runs with `arithmetic = "kernel-host"`, whose limits and echoes must be the recorded ones.
 //!
 //! `cargo run -p waterfill-laws --example maxnet_record -- N FILE` writes N records of 64 bytes, the same for every run. A
 //! record is eight little-endian 64-bit numbers: the call, its three inputs, its four results; unused ones are 0. All calls
 //! use one `maxnet_params`, `maxnet_link`, `maxnet_receiver` and `maxnet_source`, and calls 9 to 11 a second source and
-//! receiver with a `maxnet_host`; every file begins with call 0, and call 0 repeats every 4096 records.
+//! receiver with a `host_pace`; every file begins with call 0, and call 0 repeats every 4096 records.
 //!
 //! | call | inputs | C | results |
 //! |---|---|---|---|
@@ -18,8 +18,8 @@
 //! | 6 | now; rtt; field | `maxnet_receive`, `maxnet_echo` | echo; average; rtt |
 //! | 7 | now; base_rtt; field | `maxnet_ack` | S |
 //! | 8 | base_rtt | `maxnet_base_rtt` | S |
-//! | 9 | now; base_rtt, srtt · 2³²; field, acked · 2²⁴, recovering · 2⁴⁰, app_limited · 2⁴¹, window_limited · 2⁴² | `maxnet_host_echo`, `maxnet_host_control` with prices | H |
-//! | 10 | | `maxnet_host_time_out` | H |
+//! | 9 | now; base_rtt, srtt · 2³²; field, acked · 2²⁴, recovering · 2⁴⁰, app_limited · 2⁴¹, window_limited · 2⁴² | `maxnet_host_echo`, `host_control` with prices | H |
+//! | 10 | | `host_time_out` | H |
 //! | 11 | now; rtt; field | `maxnet_host_receive`, `maxnet_echo` | as 6 |
 //!
 //! L is price; arrival_rate; promised_age; price_code. S is window; rate; xi; xi_low, mode · 2³². H is window, ack_clocked
@@ -40,7 +40,7 @@ type Link = [u64; 13];
 type Receiver = [u64; 4];
 type Source = [u64; 12];
 type Host = [u64; 4];
-type HostTcp = [u64; 6];
+type HostTcp = [u64; 8];
 type HostLimit = [u64; 2];
 
 unsafe extern "C" {
@@ -69,12 +69,10 @@ unsafe extern "C" {
     safe fn waterfill_maxnet_host_ack(
         params: &Params,
         source: &mut Source,
-        host: &mut Host,
+        pace: &mut Host,
         tcp: &HostTcp,
-        base_rtt: u32,
         field: u32,
-        acked: u32,
-        limit: &mut HostLimit,
+        send: &mut HostLimit,
     );
     safe fn waterfill_maxnet_host_time_out(host: &mut Host);
     safe fn waterfill_maxnet_host_receive(params: &Params, receiver: &mut Receiver, now: u64, rtt: u32, field: u32);
@@ -163,14 +161,16 @@ impl HostState {
         self.delivered += acked;
         let tcp = [
             now,
-            low(srtt * 8) | self.delivered << 32,
-            PACKET | PACKET << 32,
-            1 | recovering << 32,
-            app_limited | window_limited << 32,
-            1,
+            low(srtt * 8) | base_rtt << 32,
+            low(self.delivered) | acked << 32,
+            PACKET << 32,
+            PACKET | 1 << 32,
+            recovering | app_limited << 32,
+            window_limited | 1 << 32,
+            0,
         ];
         let Self { source, host, limit, .. } = self;
-        waterfill_maxnet_host_ack(params, source, host, &tcp, base_rtt as u32, field as u32, acked as u32, limit);
+        waterfill_maxnet_host_ack(params, source, host, &tcp, field as u32, limit);
 
         let simulated = &mut self.simulated.as_mut().expect("call 0 came first").0;
         let packets = |n: u64| n as f64 * Volume::from_bytes(PACKET as f64);

@@ -64,7 +64,7 @@
  *             A mark of the path's signal, and whether it has tightened since that mark, `us` ago, as a router on an
  *             overloaded link makes it.
  *   void  law_source_read(source, signals)
- *             For status, as law_link_read().
+ *             For status, as law_link_read(); the first is the path's signal, 0 if none was heard.
  *
  * Receiver
  *
@@ -72,6 +72,8 @@
  *             Takes the value of a packet, or of `segments` that were merged. An RTT of 0 is not known.
  *   void  law_echo(receiver, echo)
  *             The value to send back. It may be lost or not sent, so it must not matter whether it was.
+ *   __u64 law_receiver_read(receiver)
+ *             For status: the signal that it echoes, 0: none.
  *
  * Values on the wire are big-endian. All zeros is what no router has written, or no host has heard.
  */
@@ -98,6 +100,8 @@ enum waterfill_law {
 
 /* Longest value of any law. */
 #define LAW_VALUE_MAX 15
+/* Most words of struct law_params. */
+#define LAW_PARAMS_MAX 32
 /* Numbers that a law shows. */
 #define LAW_SIGNALS 4
 
@@ -123,14 +127,17 @@ struct law_tcp {
 	__u32 app_limited;    /* 1: the application limits the rate */
 	__u32 window_limited; /* 1: the window limits the rate */
 	__u32 unlimited;      /* 1: the application sets no limit of the pacing rate */
+	__u32 reserved;
 };
 
 /* What a law allows a source. */
 struct law_limit {
-	__u64 rate;   /* bit/s; 0: no router has answered yet */
+	__u64 rate;   /* bit/s, also of a law that is not paced: window over RTT; 0: no router has answered yet */
 	__u64 window; /* bytes; 0: the rate alone limits */
 	__u32 packet; /* bytes, as above */
 	__u32 steady; /* 1: past its start, so rates can be compared */
+	__u32 heard;  /* 1: a router's value has been applied, not only a start rate */
+	__u32 reserved;
 };
 
 /* Values as the numbers that laws compare. */

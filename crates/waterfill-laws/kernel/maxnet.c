@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maxnet.h and maxnet_host.h for the host: what the simulator calls, and what tests compare with the law. */
+/* maxnet.h and host.h for the simulator, which calls them, and for tests, which compare them with the law. */
 #include <stdint.h>
 
+typedef uint8_t __u8;
 typedef uint32_t __u32;
 typedef uint64_t __u64;
 typedef int64_t __s64;
 
-#include "maxnet_host.h"
+#include "maxnet_law.h"
 #include "mirror.h"
 
 /* src/protocols/maxnet/fixed_point.rs mirrors these structs and asserts the same sizes. */
@@ -14,9 +15,10 @@ _Static_assert(sizeof(struct maxnet_params) == 40, "params");
 _Static_assert(sizeof(struct maxnet_source) == 96, "source: at most the 104 bytes of icsk_ca_priv");
 _Static_assert(sizeof(struct maxnet_receiver) == 32, "receiver");
 _Static_assert(sizeof(struct maxnet_link) == 104, "link");
-_Static_assert(sizeof(struct maxnet_host) == 32, "host");
-_Static_assert(sizeof(struct maxnet_host_tcp) == 48, "host_tcp");
-_Static_assert(sizeof(struct maxnet_host_limit) == 16, "host_limit");
+_Static_assert(sizeof(struct host_pace) == 32, "host_pace");
+_Static_assert(sizeof(struct law_tcp) == 64, "law_tcp");
+_Static_assert(sizeof(struct host_send) == 16, "host_send");
+_Static_assert(sizeof(struct law_source) == sizeof(struct maxnet_source), "law_source has nothing else");
 
 void waterfill_maxnet_params_default(struct maxnet_params *params)
 {
@@ -89,22 +91,24 @@ __u64 waterfill_maxnet_pacing(const struct maxnet_source *source)
 
 /* What a host adds, in the order of the BPF program's acknowledgements. */
 
-void waterfill_maxnet_host_init(struct maxnet_host *host)
+void waterfill_maxnet_host_init(struct host_pace *pace)
 {
-	maxnet_host_init(host);
+	host_init(pace);
 }
 
 void waterfill_maxnet_host_ack(const struct maxnet_params *params, struct maxnet_source *source,
-			       struct maxnet_host *host, const struct maxnet_host_tcp *tcp, __u32 base_rtt,
-			       __u32 field, __u32 acked, struct maxnet_host_limit *limit)
+			       struct host_pace *pace, const struct law_tcp *tcp, __u32 field, struct host_send *send)
 {
-	maxnet_host_echo(params, source, tcp->now_us, base_rtt, 1, field);
-	maxnet_host_control(host, source, tcp, acked, 1, limit);
+	struct law_limit limit = { 0 };
+
+	maxnet_host_echo(params, source, tcp->now_us, tcp->base_rtt_us, 1, field);
+	law_limit((struct law_source *)source, tcp, &limit);
+	host_control(pace, &limit, tcp, 1, send);
 }
 
-void waterfill_maxnet_host_time_out(struct maxnet_host *host)
+void waterfill_maxnet_host_time_out(struct host_pace *pace)
 {
-	maxnet_host_time_out(host);
+	host_time_out(pace);
 }
 
 void waterfill_maxnet_host_receive(const struct maxnet_params *params, struct maxnet_receiver *receiver, __u64 now,
@@ -248,47 +252,50 @@ const struct waterfill_field *waterfill_maxnet_link_fields(void)
 	return fields;
 }
 
-const struct waterfill_field *waterfill_maxnet_host_fields(void)
+const struct waterfill_field *waterfill_host_pace_fields(void)
 {
 	static const struct waterfill_field fields[] = {
-		FIELD(maxnet_host, boost_rate),
-		FIELD(maxnet_host, boost_since_us),
-		FIELD(maxnet_host, boost_delivered),
-		FIELD(maxnet_host, pacing_boost),
-		FIELD(maxnet_host, restart_window),
-		FIELD(maxnet_host, reserved),
+		FIELD(host_pace, boost_rate),
+		FIELD(host_pace, boost_since_us),
+		FIELD(host_pace, boost_delivered),
+		FIELD(host_pace, pacing_boost),
+		FIELD(host_pace, restart_window),
+		FIELD(host_pace, reserved),
 		END_OF_FIELDS,
 	};
 
 	return fields;
 }
 
-const struct waterfill_field *waterfill_maxnet_host_tcp_fields(void)
+const struct waterfill_field *waterfill_law_tcp_fields(void)
 {
 	static const struct waterfill_field fields[] = {
-		FIELD(maxnet_host_tcp, now_us),
-		FIELD(maxnet_host_tcp, srtt_us),
-		FIELD(maxnet_host_tcp, delivered),
-		FIELD(maxnet_host_tcp, packet),
-		FIELD(maxnet_host_tcp, payload),
-		FIELD(maxnet_host_tcp, max_segments),
-		FIELD(maxnet_host_tcp, recovering),
-		FIELD(maxnet_host_tcp, app_limited),
-		FIELD(maxnet_host_tcp, window_limited),
-		FIELD(maxnet_host_tcp, unlimited),
-		FIELD(maxnet_host_tcp, reserved),
+		FIELD(law_tcp, now_us),
+		FIELD(law_tcp, srtt_us),
+		FIELD(law_tcp, base_rtt_us),
+		FIELD(law_tcp, delivered),
+		FIELD(law_tcp, acked),
+		FIELD(law_tcp, in_flight),
+		FIELD(law_tcp, packet),
+		FIELD(law_tcp, payload),
+		FIELD(law_tcp, max_segments),
+		FIELD(law_tcp, recovering),
+		FIELD(law_tcp, app_limited),
+		FIELD(law_tcp, window_limited),
+		FIELD(law_tcp, unlimited),
+		FIELD(law_tcp, reserved),
 		END_OF_FIELDS,
 	};
 
 	return fields;
 }
 
-const struct waterfill_field *waterfill_maxnet_host_limit_fields(void)
+const struct waterfill_field *waterfill_host_send_fields(void)
 {
 	static const struct waterfill_field fields[] = {
-		FIELD(maxnet_host_limit, rate),
-		FIELD(maxnet_host_limit, window),
-		FIELD(maxnet_host_limit, ack_clocked),
+		FIELD(host_send, rate),
+		FIELD(host_send, window),
+		FIELD(host_send, ack_clocked),
 		END_OF_FIELDS,
 	};
 

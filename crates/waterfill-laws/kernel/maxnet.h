@@ -5,7 +5,7 @@
  * src/protocols/maxnet/mod.rs documents the law, its equations and how the paper is read; the tags [maxnet-2007:...]
  * are the same in both. This file says how the law is computed without floating point. It needs only integer types and
  * calls no library. The kernel's BPF programs include it, and the simulator runs it (`arithmetic = "kernel"`).
- * maxnet_host.h has what a host's TCP adds.
+ * host.h has what a TCP adds to any law, maxnet_host.h what MaxNet needs there.
  *
  *
  * A source calls maxnet_ack() for the echo of every acknowledgement.

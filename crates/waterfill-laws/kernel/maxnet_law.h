@@ -4,13 +4,15 @@
 #define WATERFILL_MAXNET_LAW_H
 
 #include "law.h"
-#include "maxnet.h"
 
 #define LAW WATERFILL_MAXNET
 #define LAW_FORWARD_BYTES 3
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 0
+
+#include "maxnet.h"
+#include "maxnet_host.h"
 
 struct law_params {
 	struct maxnet_params source;
@@ -103,6 +105,114 @@ FIXED_INLINE void law_link_restore(struct law_link *link, __u64 price)
 	if (link->maxnet.price < price && price <= MAXNET_PRICE_MAX)
 		link->maxnet.price = price;
 	link->maxnet.price_code = fixed_price_code(link->maxnet.price);
+}
+
+/* ------------------------------------------------------------------ source */
+
+struct law_source {
+	struct maxnet_source maxnet;
+};
+
+FIXED_INLINE void law_source_init(const struct law_params *p, struct law_source *s, __u32 packet, __u64 window)
+{
+	maxnet_source_init(&p->source, &s->maxnet, packet, window, 1000);
+}
+
+/* A SYN asks for a start rate, */
+FIXED_INLINE void law_request(const struct law_params *p __attribute__((unused)), __u8 *value)
+{
+	law_write_u24(value, FIXED_FLAG);
+}
+
+/* and data for a price. */
+FIXED_INLINE void law_forward(const struct law_params *p __attribute__((unused)),
+			      const struct law_source *s __attribute__((unused)), __u8 *value)
+{
+	law_write_u24(value, 0);
+}
+
+FIXED_INLINE int law_heard(const __u8 *echo)
+{
+	return (law_read_u24(echo) & FIXED_CODE_MAX) != 0;
+}
+
+FIXED_INLINE void law_ack(const struct law_params *p, struct law_source *s, const struct law_tcp *tcp, int has_echo,
+			  const __u8 *echo)
+{
+	maxnet_host_echo(&p->source, &s->maxnet, tcp->now_us, tcp->base_rtt_us, has_echo, law_read_u24(echo));
+}
+
+/* Loss is not congestion. */
+FIXED_INLINE void law_loss(const struct law_params *p __attribute__((unused)),
+			   struct law_source *s __attribute__((unused)))
+{
+}
+
+FIXED_INLINE void law_timeout(const struct law_params *p __attribute__((unused)),
+			      struct law_source *s __attribute__((unused)))
+{
+}
+
+FIXED_INLINE void law_limit(struct law_source *s, const struct law_tcp *tcp, struct law_limit *limit)
+{
+	s->maxnet.packet = tcp->packet;
+	limit->rate = s->maxnet.rate;
+	limit->window = s->maxnet.window;
+	limit->packet = tcp->packet;
+	limit->steady = s->maxnet.mode == MAXNET_PRICED;
+	limit->heard = s->maxnet.has_price;
+}
+
+FIXED_INLINE void law_reduce(struct law_source *s, __u32 shift)
+{
+	struct maxnet_source *law = &s->maxnet;
+
+	law->rate -= law->rate >> shift;
+	if (law->start_rate > law->rate)
+		law->start_rate = law->rate; /* MaxStart continues from here */
+	law->window = maxnet_window(law->rate, law->base_rtt);
+}
+
+FIXED_INLINE __u64 law_evidence(const struct law_source *s)
+{
+	return s->maxnet.price;
+}
+
+/* A router whose link is overloaded raises its price by 1 - mu seconds per second at least: a 128th for mu = 0.99. */
+FIXED_INLINE int law_tightens(const struct law_source *s, __u64 evidence, __u64 us)
+{
+	return s->maxnet.price > evidence + us / 128 * 262144 / 1000000; /* us to 2^-18 s */
+}
+
+FIXED_INLINE void law_source_read(const struct law_source *s, __u64 signals[LAW_SIGNALS])
+{
+	signals[0] = s->maxnet.price;	     /* 2^-18 s */
+	signals[1] = (__u64)s->maxnet.xi;    /* 2^-34, signed */
+	signals[2] = s->maxnet.start_rate;   /* bit/s */
+	signals[3] = s->maxnet.base_rtt;     /* us: tau */
+}
+
+/* ------------------------------------------------------------------ receiver */
+
+struct law_receiver {
+	struct maxnet_receiver maxnet;
+};
+
+FIXED_INLINE void law_receive(const struct law_params *p, struct law_receiver *r, __u64 now_us, __u32 rtt_us,
+			      const __u8 *value, __u32 segments __attribute__((unused)))
+{
+	maxnet_host_receive(&p->source, &r->maxnet, now_us, rtt_us, law_read_u24(value));
+}
+
+FIXED_INLINE void law_echo(const struct law_receiver *r, __u8 *echo)
+{
+	law_write_u24(echo, maxnet_echo(&r->maxnet));
+}
+
+/* 2^-58 s */
+FIXED_INLINE __u64 law_receiver_read(const struct law_receiver *r)
+{
+	return r->maxnet.has_price ? r->maxnet.average : 0;
 }
 
 #endif

@@ -3,11 +3,15 @@
  * The structures and constants that the daemon shares with the kernel programs. This object is never loaded: build.rs
  * turns its type information into Rust types, so each is defined once and its fields are found by name.
  */
+#include <linux/types.h>
+
 #include "wire.h"
-#include "host.h"
+#include "maxnet_law.h"
+#include "conn.h"
 #include "router.h"
 
 struct waterfill_interface {
+	struct law_params law;
 	struct host_params params;
 	struct host_record record;
 	struct host_counters counters;

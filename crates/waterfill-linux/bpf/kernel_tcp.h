@@ -42,6 +42,9 @@ struct inet_connection_sock {
 	__u8 icsk_ca_state : 5;
 	__u8 icsk_ca_initialized : 1; /* from the congestion control's init() to its release() */
 	__u16 icsk_ext_hdr_len; /* of IP's options or IPv6's extension headers */
+	struct {
+		__u16 rcv_mss; /* bytes: largest segment received of late */
+	} icsk_ack;
 };
 
 struct minmax_sample {
@@ -72,6 +75,11 @@ struct tcp_sock {
 	__u32 snd_ssthresh;
 	__u32 delivered; /* packets since the connection began */
 	__u32 lost;      /* packets since the connection began */
+	__u32 packets_out; /* packets that are sent and not acknowledged, */
+	__u32 sacked_out;  /* of these, those that arrived, */
+	__u32 lost_out;    /* those considered lost, */
+	__u32 retrans_out; /* and those sent again */
+	__u16 advmss;      /* bytes: our own limit of what we receive */
 	__u32 app_limited; /* not 0: the application limits the rate */
 	__u8 is_cwnd_limited : 1; /* the window limited the rate within the last window */
 	__u32 data_segs_in;

@@ -24,7 +24,9 @@ enum waterfill_option_kind {
 #define WATERFILL_OPTION_BYTES 8
 #define WATERFILL_OPTION_BOTH_BYTES 12
 
-/* The type byte: which values follow. */
+/* The type byte: the law's number (kernel/law.h), and which values follow. */
+#define WATERFILL_TYPE(law, values) ((law) << 2 | (values))
+
 enum waterfill_option_type {
 	WATERFILL_FORWARD = 1, /* one value, which routers raise: on data, and on a SYN (a start rate) */
 	WATERFILL_ECHO = 2,    /* one value, the answer: on ACKs */

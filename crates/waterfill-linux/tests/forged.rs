@@ -36,7 +36,7 @@ const X_MAX_BPS: f64 = 1e15;
 const T_S: f64 = 0.4;
 /// The rate of a single connection at the path's true price.
 const RATE_BPS: f64 = 50e6;
-/// Limits in `bpf/host_law.h`: the window, the law's longest RTT, and the margin of a window over the law's.
+/// Limits in `bpf/guard.h` and `kernel/host.h`: the window, the law's longest RTT, and the margin of a window over the law's.
 const WINDOW_MAX_BYTES: f64 = (256_u32 << 20) as f64;
 const TAU_MAX_S: f64 = 1.0;
 const MARGIN_BYTES: f64 = 4.0 * 65536.0;

@@ -1,5 +1,5 @@
 //! MaxNet of 2007 in its fixed-point version (`kernel/maxnet.h`) against real numbers, and with the additions of the
-//! kernel's host program (`kernel/maxnet_host.h`).
+//! kernel's host program (`kernel/host.h`).
 //!
 //! Bounds computed before any run: a rate may differ by 1.1·10⁻⁶ by the exponential, 4·10⁻⁶ by a code, and 1/(2τ) by
 //! the whole microsecond of an RTT of 20 ms or more, together below 4·10⁻⁵. A window may differ by one packet: hosts

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Replays recorded calls of kernel/maxnet.h and kernel/maxnet_host.h in the kernel and compares the results with the recorded ones, bit for
+ * Replays recorded calls of kernel/maxnet.h and kernel/host.h in the kernel and compares the results with the recorded ones, bit for
  * bit, one record per run. waterfill-laws/examples/maxnet_record.rs defines the records.
  */
 #include "../kernel.h"
-#include "maxnet_host.h"
+#include "maxnet_law.h"
 
 #define RECORDS 100000
 
@@ -19,10 +19,10 @@ struct replay {
 	struct maxnet_receiver receiver;
 	struct maxnet_source source;
 	/* Of the host's calls. */
-	struct maxnet_source host_source;
-	struct maxnet_host host;
+	struct law_source host_source;
+	struct host_pace host;
 	struct maxnet_receiver host_receiver;
-	struct maxnet_host_limit limit;
+	struct host_send limit;
 	__u64 delivered;
 };
 
@@ -63,17 +63,20 @@ static void start(struct replay *r, const struct record *rec)
 	__builtin_memset(&r->limit, 0, sizeof(r->limit));
 	r->limit.window = 10;
 	r->delivered = 0;
-	maxnet_source_init(&r->params, &r->host_source, 1500, 15000, 1000);
-	maxnet_host_init(&r->host);
+	maxnet_source_init(&r->params, &r->host_source.maxnet, 1500, 15000, 1000);
+	host_init(&r->host);
 }
 
 static void host_ack(struct replay *r, const struct record *rec)
 {
 	__u32 acked = rec->in[2] >> 24 & 0xffff;
 	__u32 flags = rec->in[2] >> 40;
-	struct maxnet_host_tcp tcp = {
+	struct law_limit limit = {};
+	struct law_tcp tcp = {
 		.now_us = rec->in[0],
 		.srtt_us = (__u32)(rec->in[1] >> 32) * 8,
+		.base_rtt_us = (__u32)rec->in[1],
+		.acked = acked,
 		.packet = 1500,
 		.payload = 1500,
 		.max_segments = 1,
@@ -85,8 +88,9 @@ static void host_ack(struct replay *r, const struct record *rec)
 
 	r->delivered += acked;
 	tcp.delivered = (__u32)r->delivered;
-	maxnet_host_echo(&r->params, &r->host_source, tcp.now_us, (__u32)rec->in[1], 1, rec->in[2] & 0xffffff);
-	maxnet_host_control(&r->host, &r->host_source, &tcp, acked, 1, &r->limit);
+	maxnet_host_echo(&r->params, &r->host_source.maxnet, tcp.now_us, tcp.base_rtt_us, 1, rec->in[2] & 0xffffff);
+	law_limit(&r->host_source, &tcp, &limit);
+	host_control(&r->host, &limit, &tcp, 1, &r->limit);
 }
 
 SEC("tc")
@@ -135,7 +139,7 @@ int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 		host_ack(r, rec);
 		break;
 	case HOST_TIME_OUT:
-		maxnet_host_time_out(&r->host);
+		host_time_out(&r->host);
 		break;
 	case HOST_RECEIVE:
 		maxnet_host_receive(&r->params, &r->host_receiver, rec->in[0], (__u32)rec->in[1], (__u32)rec->in[2]);
@@ -155,10 +159,10 @@ int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 		out[2] = r->link.promised_age;
 		out[3] = r->link.price_code;
 	} else if (rec->call == HOST_ACK || rec->call == HOST_TIME_OUT) {
-		out[0] = r->limit.window | (__u64)r->limit.ack_clocked << 32 | (__u64)r->host_source.mode << 40;
+		out[0] = r->limit.window | (__u64)r->limit.ack_clocked << 32 | (__u64)r->host_source.maxnet.mode << 40;
 		out[1] = r->limit.rate;
-		out[2] = (__u64)r->host_source.xi;
-		out[3] = r->host_source.base_rtt | (__u64)r->host.pacing_boost << 32;
+		out[2] = (__u64)r->host_source.maxnet.xi;
+		out[3] = r->host_source.maxnet.base_rtt | (__u64)r->host.pacing_boost << 32;
 	} else if (rec->call == ACK || rec->call == BASE_RTT) {
 		out[0] = r->source.window;
 		out[1] = r->source.rate;

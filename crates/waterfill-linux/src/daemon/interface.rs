@@ -9,10 +9,10 @@ use std::slice;
 
 pub(super) use super::skeleton::interface::types::{
     host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_reason as HostReason,
-    host_record as HostRecord, maxnet_mode as Mode, maxnet_params as LawParams, waterfill_attachment as Attachment,
-    waterfill_command as Command, waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
-    waterfill_link as Link, waterfill_option_kind as OptionKind, waterfill_request as Request,
-    waterfill_result as CommandResult,
+    host_record as HostRecord, law_params as LawParams, maxnet_params as MaxnetParams,
+    waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count,
+    waterfill_created as Created, waterfill_layout as Layout, waterfill_link as Link,
+    waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
 
 /// A C structure that crosses to the kernel as bytes.
@@ -39,13 +39,16 @@ pub(super) unsafe trait Bytes: Copy {
     }
 }
 
-// bpf/router.h asserts the same of Attachment and Request, bpf/host.h of HostRecord.
-const _: () = assert!(size_of::<LawParams>() == 8 + 8 * 4 && size_of::<HostParams>() == 40 + 2 * 4 + 16, "padding");
+// bpf/router.h asserts the same of Attachment and Request, bpf/conn.h of HostRecord.
+const _: () =
+    assert!(size_of::<LawParams>() == 8 + 12 * 4 && size_of::<HostParams>() == 32 * 8 + 2 * 4 + 16, "padding");
 
 // SAFETY: integers without padding.
 unsafe impl Bytes for Attachment {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for Request {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for LawParams {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostParams {}
 // SAFETY: integers without padding.

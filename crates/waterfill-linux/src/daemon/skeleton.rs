@@ -19,7 +19,7 @@ pub(super) mod router {
 
 /// The host's programs.
 pub(super) mod host {
-    include!(concat!(env!("OUT_DIR"), "/host.skel.rs"));
+    include!(concat!(env!("OUT_DIR"), "/host_maxnet.skel.rs"));
 }
 
 /// No programs: the types of `bpf/interface.bpf.c`.

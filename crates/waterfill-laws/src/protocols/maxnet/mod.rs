@@ -44,7 +44,7 @@
 //! # Parameters
 //! [`Params`]: §VI's values by default, μ = 0.9 as in §VII.A, and the thesis's eq. 12. The simulator, the fluid model, the
 //! testbed and the daemon `waterfilld` have the same defaults. `arithmetic = "kernel"` runs `kernel/maxnet.h` at hosts and
-//! routers. `"kernel-host"` also runs what the kernel's program adds at hosts (`kernel/maxnet_host.h`), and paces.
+//! routers. `"kernel-host"` also runs what the kernel's program adds at hosts (`kernel/host.h`), and paces.
 //!
 //! # Readings and deviations
 //! - Fig. 3 adds `Q/T0` to a volume; the term is a rate, so it is taken as Q·dt_p/T₀.

@@ -22,7 +22,7 @@ crate::choice! {
         Real = "real",
         /// Fixed-point numbers, computed by the C code that a kernel runs (`kernel/maxnet.h`).
         Kernel = "kernel",
-        /// The same, with the additions of the kernel's host program (`kernel/maxnet_host.h`); routers as in `kernel`.
+        /// The same, with the additions of the kernel's host program (`kernel/host.h`); routers as in `kernel`.
         KernelHost = "kernel-host",
     }
 }

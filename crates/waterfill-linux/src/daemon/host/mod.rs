@@ -21,9 +21,9 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, OpenMapMut};
 
-use super::interface::{Bytes as _, HostCounters, HostParams, LawParams, OptionKind, write_name};
+use super::interface::{Bytes as _, HostCounters, HostParams, LawParams, MaxnetParams, OptionKind, write_name};
 use super::pins::Pins;
-use super::skeleton::host::{HostSkel, HostSkelBuilder};
+use super::skeleton::host::{HostMaxnetSkel as HostSkel, HostMaxnetSkelBuilder as HostSkelBuilder};
 
 pub(super) use status::{CounterStatus, FlowStatus};
 
@@ -198,21 +198,27 @@ fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()>
 fn parameters(options: &Options) -> HostParams {
     let thousandths = |x: f64| clamped((x * 1000.0).round());
     let law = LawParams {
-        x_max: options.x_max_bps,
-        alpha: thousandths(options.alpha),
-        eta: thousandths(options.eta),
-        t: u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX),
-        dt_min: u32::try_from(options.dt_min.as_micros()).unwrap_or(u32::MAX),
-        average: options.average.into(),
-        compensate: options.compensate.into(),
-        xi_first: 1, // in the order of the paper's Fig. 2
+        source: MaxnetParams {
+            x_max: options.x_max_bps,
+            alpha: thousandths(options.alpha),
+            eta: thousandths(options.eta),
+            t: u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX),
+            dt_min: u32::try_from(options.dt_min.as_micros()).unwrap_or(u32::MAX),
+            average: options.average.into(),
+            compensate: options.compensate.into(),
+            xi_first: 1, // in the order of the paper's Fig. 2
+            ..MaxnetParams::default()
+        },
         ..LawParams::default()
     };
     let kind = match options.kind {
         Kind::Experiment => OptionKind::WATERFILL_KIND_EXPERIMENT,
         Kind::Paper => OptionKind::WATERFILL_KIND_PAPER,
     };
-    let mut out = HostParams { law, kind, ..HostParams::default() };
+    let mut out = HostParams { kind, ..HostParams::default() };
+    for (word, bytes) in out.law.iter_mut().zip(law.as_bytes().chunks(8)) {
+        *word = u64::from_ne_bytes(bytes.try_into().expect("whole words"));
+    }
     write_name(&mut out.fallback, &options.fallback);
     out
 }

@@ -6,7 +6,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use anyhow::{Result, ensure};
 use serde::Serialize;
 
-use crate::daemon::interface::{Bytes as _, HostCounters, HostFlag, HostReason, HostRecord, Mode};
+use crate::daemon::interface::{Bytes as _, HostCounters, HostFlag, HostReason, HostRecord};
 
 /// The state of a connection.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -75,7 +75,7 @@ impl CounterStatus {
 }
 
 /// Names of the flags, in the order of their bits.
-const FLAGS: [(HostFlag, &str); 12] = [
+const FLAGS: [(HostFlag, &str); 14] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
     (HostFlag::HOST_ESTABLISHED, "established"),
@@ -88,6 +88,8 @@ const FLAGS: [(HostFlag, &str); 12] = [
     (HostFlag::HOST_LAW_SELECTED, "law selected"),
     (HostFlag::HOST_INIT_UNSEEN, "init unseen"),
     (HostFlag::HOST_INIT_RAN, "init ran"),
+    (HostFlag::HOST_PEER_STARTS, "peer starts"),
+    (HostFlag::HOST_RECOVERING, "recovering"),
 ];
 
 /// TCP's states by their numbers (include/net/tcp_states.h).
@@ -129,9 +131,9 @@ fn status(record: &HostRecord) -> Option<FlowStatus> {
         "fallen back"
     } else if record.restart_window > 0 {
         "restarting"
-    } else if record.mode == Mode::MAXNET_RISING {
+    } else if record.rate > 0 && record.steady == 0 {
         "rising"
-    } else if record.mode == Mode::MAXNET_PRICED && has(HostFlag::HOST_WAS_PRICED) {
+    } else if record.steady != 0 && has(HostFlag::HOST_WAS_PRICED) {
         "priced"
     } else {
         "asking"
@@ -140,15 +142,15 @@ fn status(record: &HostRecord) -> Option<FlowStatus> {
         local: address(record.local, record.local_port),
         remote: address(record.remote, record.remote_port),
         mode: mode.into(),
-        price_s: if started { f64::from(record.price) / 2_f64.powi(18) } else { 0.0 },
-        xi: if started { record.xi as f64 / 2_f64.powi(34) } else { 0.0 },
+        price_s: if started { record.signals[0] as f64 / 2_f64.powi(18) } else { 0.0 },
+        xi: if started { record.signals[1].cast_signed() as f64 / 2_f64.powi(34) } else { 0.0 },
         rate_bps: if started { record.rate } else { 0 },
         window_bytes: if started { record.window } else { 0 },
         rtt_us: record.rtt,
         base_rtt_us: record.base_rtt,
         fallback_reason: if mode == "fallen back" { reason(record.reason).map(Into::into) } else { None },
         window_packets: record.window_packets,
-        echoed_price_s: record.echoed_price as f64 / 2_f64.powi(58),
+        echoed_price_s: record.echoed as f64 / 2_f64.powi(58),
         echoes: record.echoes,
         timeouts: record.timeouts,
         state: usize::try_from(record.state).ok().and_then(|n| STATES.get(n)).copied().unwrap_or(STATES[0]),
@@ -191,10 +193,9 @@ mod tests {
             remote_port: 1024,
             rate: 5,
             window: 6,
-            xi: -(1 << 34),
-            echoed_price: 1 << 58,
-            price: 2 << 18,
-            mode: Mode::MAXNET_PRICED,
+            signals: [2 << 18, (-(1_i64 << 34)).cast_unsigned(), 0, 0],
+            echoed: 1 << 58,
+            steady: 1,
             flags: HostFlag(flags.iter().map(|flag| flag.0).sum()),
             reason: HostReason::HOST_NO_ECHO,
             rtt: 7,
@@ -262,7 +263,7 @@ mod tests {
         assert_eq!(mode(record(&[])), None);
         assert_eq!(mode(record(&[HostFlag::HOST_NEGOTIATED])).unwrap(), "receiving");
         assert_eq!(mode(record(&[SELECTED, ACTIVE, STARTED])).unwrap(), "asking");
-        let rising = HostRecord { mode: Mode::MAXNET_RISING, ..record(&[SELECTED, ACTIVE, STARTED]) };
+        let rising = HostRecord { steady: 0, ..record(&[SELECTED, ACTIVE, STARTED]) };
         assert_eq!(mode(rising).unwrap(), "rising");
         assert_eq!(mode(HostRecord { restart_window: 1, ..rising }).unwrap(), "restarting");
     }

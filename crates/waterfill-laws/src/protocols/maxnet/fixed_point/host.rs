@@ -1,4 +1,5 @@
-//! What the kernel's host program adds to the law: `kernel/maxnet_host.h`, which that program includes too.
+//! What the kernel's host program adds to the law: `kernel/host.h` and `kernel/maxnet_host.h`, which that program includes
+//! too.
 //!
 //! The simulated TCP differs from a real one in this: it has no super-packets, its timers are never late, and every
 //! acknowledgement has an echo. What the program does where no price arrives, or where the path has another bottleneck,
@@ -11,8 +12,8 @@ use crate::protocols::maxnet::Echo;
 use crate::units::{Rate, Volume};
 
 mirror! {
-    /// `struct maxnet_host`.
-    struct HostState = waterfill_maxnet_host_fields {
+    /// `struct host_pace`.
+    struct HostPace = waterfill_host_pace_fields {
         boost_rate: u64,
         boost_since_us: u64,
         boost_delivered: u32,
@@ -23,11 +24,14 @@ mirror! {
 }
 
 mirror! {
-    /// `struct maxnet_host_tcp`.
-    struct HostTcp = waterfill_maxnet_host_tcp_fields {
+    /// `struct law_tcp`.
+    struct LawTcp = waterfill_law_tcp_fields {
         now_us: u64,
         srtt_us: u32,
+        base_rtt_us: u32,
         delivered: u32,
+        acked: u32,
+        in_flight: u32,
         packet: u32,
         payload: u32,
         max_segments: u32,
@@ -40,8 +44,8 @@ mirror! {
 }
 
 mirror! {
-    /// `struct maxnet_host_limit`.
-    struct HostLimit = waterfill_maxnet_host_limit_fields {
+    /// `struct host_send`.
+    struct HostSend = waterfill_host_send_fields {
         rate: u64,
         window: u32,
         ack_clocked: u32,
@@ -49,23 +53,21 @@ mirror! {
 }
 
 // kernel/maxnet.c asserts the same sizes.
-const _: () = assert!(size_of::<HostState>() == 32);
-const _: () = assert!(size_of::<HostTcp>() == 48);
-const _: () = assert!(size_of::<HostLimit>() == 16);
+const _: () = assert!(size_of::<HostPace>() == 32);
+const _: () = assert!(size_of::<LawTcp>() == 64);
+const _: () = assert!(size_of::<HostSend>() == 16);
 
 unsafe extern "C" {
-    safe fn waterfill_maxnet_host_init(host: &mut HostState);
+    safe fn waterfill_maxnet_host_init(pace: &mut HostPace);
     safe fn waterfill_maxnet_host_ack(
         params: &HostParams,
         source: &mut SourceState,
-        host: &mut HostState,
-        tcp: &HostTcp,
-        base_rtt: u32,
+        pace: &mut HostPace,
+        tcp: &LawTcp,
         field: u32,
-        acked: u32,
-        limit: &mut HostLimit,
+        send: &mut HostSend,
     );
-    safe fn waterfill_maxnet_host_time_out(host: &mut HostState);
+    safe fn waterfill_maxnet_host_time_out(pace: &mut HostPace);
     pub(super) safe fn waterfill_maxnet_host_receive(
         params: &HostParams,
         receiver: &mut ReceiverState,
@@ -78,23 +80,23 @@ unsafe extern "C" {
 /// The sending side of one connection beyond the law's state.
 #[derive(Clone, Debug)]
 pub(super) struct Host {
-    state: HostState,
-    tcp: HostTcp,
-    limit: HostLimit,
+    pace: HostPace,
+    tcp: LawTcp,
+    send: HostSend,
 }
 
 impl Host {
     pub(super) fn new(connection: &Connection) -> Self {
         let packet = (whole_bytes(connection.packet) as u32).max(1);
-        let mut state = HostState::default();
-        waterfill_maxnet_host_init(&mut state);
+        let mut pace = HostPace::default();
+        waterfill_maxnet_host_init(&mut pace);
         Self {
-            state,
+            pace,
             // Pacing counts whole packets here, so all of a packet is payload. There is no TSO.
-            tcp: HostTcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..HostTcp::default() },
-            limit: HostLimit {
+            tcp: LawTcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..LawTcp::default() },
+            send: HostSend {
                 window: (whole_bytes(connection.initial_window) as u32 / packet).max(1),
-                ..HostLimit::default()
+                ..HostSend::default()
             },
         }
     }
@@ -102,24 +104,25 @@ impl Host {
     pub(super) fn on_ack(&mut self, params: &HostParams, source: &mut SourceState, ack: &Ack<Echo>) {
         let packets = |volume: Volume| scaled(volume.as_bytes(), 1.0 / f64::from(self.tcp.packet));
         let acked = packets(ack.acked);
-        let before = packets(ack.in_flight) + acked;
+        let in_flight = packets(ack.in_flight);
         self.tcp.now_us = clock_us(ack.now);
         self.tcp.srtt_us = span_us(ack.smoothed_rtt).saturating_mul(8);
+        self.tcp.base_rtt_us = span_us(ack.base_rtt);
+        (self.tcp.acked, self.tcp.in_flight) = (acked, in_flight);
         self.tcp.delivered = self.tcp.delivered.wrapping_add(acked);
         self.tcp.recovering = u32::from(ack.recovering);
         self.tcp.app_limited = u32::from(!ack.window_limited);
-        self.tcp.window_limited = u32::from(before >= self.limit.window);
-        let (base_rtt, field) = (span_us(ack.base_rtt), ack.echo.echo.bits());
-        let Self { state, tcp, limit } = self;
-        waterfill_maxnet_host_ack(params, source, state, tcp, base_rtt, field, acked, limit);
+        self.tcp.window_limited = u32::from(in_flight + acked >= self.send.window);
+        let Self { pace, tcp, send } = self;
+        waterfill_maxnet_host_ack(params, source, pace, tcp, ack.echo.echo.bits(), send);
     }
 
     pub(super) fn on_timeout(&mut self) {
-        waterfill_maxnet_host_time_out(&mut self.state);
+        waterfill_maxnet_host_time_out(&mut self.pace);
     }
 
     pub(super) fn limit(&self) -> Limit {
-        let HostLimit { rate, window, ack_clocked } = self.limit;
+        let HostSend { rate, window, ack_clocked } = self.send;
         let pacing = match (rate, ack_clocked) {
             (0, _) => None,
             (_, 0) => Some(Rate::from_bps(rate as f64 * 8.0)),

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * MaxNet on a host: TCP congestion control by the price that routers write.
+ * A law on a host: TCP congestion control by what routers write. host_LAW.bpf.c includes the law's header, then this.
  *
- * Two programs share a connection's state, which is stored with its socket (host.h). One is TCP's congestion control
- * (host_law.h): on ACKs and time-outs it sets window and pacing rate by the law in maxnet.h. The other is attached to
- * a cgroup (host_option.h) and reads and writes the option of wire.h. TCP parses options before it processes the ACK,
+ * Two programs share a connection's state, which is stored with its socket (conn.h). One is TCP's congestion control
+ * (control.inc.h): on ACKs and time-outs it sets window and pacing rate by the law (law.h). The other is attached to a
+ * cgroup (option.inc.h) and reads and writes the option of wire.h. TCP parses options before it processes the ACK,
  * so the law gets an echo with the ACK that carried it.
  *
  *
@@ -58,9 +58,10 @@
  *   6.10   cong_control() has other arguments; only the common first one is used, the socket
  */
 #include "wire.h"
-#include "host_maps.h"
-#include "host_law.h"
-#include "host_option.h"
+#include "maps.h"
+#include "guard.h"
+#include "control.inc.h"
+#include "option.inc.h"
 
 char _license[] SEC("license") = "Dual BSD/GPL";
 
@@ -89,15 +90,14 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.local_port = sk->__sk_common.skc_num;
 	record.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	record.state = sk->__sk_common.skc_state;
-	record.rate = c->source.rate;
-	record.window = c->source.window;
-	record.xi = c->source.xi;
-	record.echoed_price = c->receiver.has_price ? c->receiver.average : 0;
-	record.price = c->source.price;
-	record.mode = c->source.mode;
+	record.rate = c->limit.rate;
+	record.window = c->limit.window;
+	law_source_read(&c->source, record.signals);
+	record.echoed = law_receiver_read(&c->receiver);
+	record.steady = c->limit.steady;
 	record.flags = c->flags;
 	record.reason = c->reason;
-	record.restart_window = c->host.restart_window;
+	record.restart_window = c->pace.restart_window;
 	record.rtt = tp->srtt_us >> 3;
 	record.base_rtt = host_base_rtt(tp);
 	record.window_packets = tp->snd_cwnd;

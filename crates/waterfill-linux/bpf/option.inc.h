@@ -2,11 +2,12 @@
 /*
  * The TCP option: requested on the SYN, answered on the SYN-ACK, then on packets with data or with an answer.
  */
-#ifndef WATERFILL_HOST_OPTION_H
-#define WATERFILL_HOST_OPTION_H
+#ifndef WATERFILL_OPTION_INC_H
+#define WATERFILL_OPTION_INC_H
 
-#include "host_maps.h"
-#include "host_law.h"
+#include "maps.h"
+#include "guard.h"
+#include "control.inc.h"
 
 #define TCP_SYNCNT 7
 #define TCP_FLAG_FIN 0x01
@@ -16,10 +17,18 @@
 
 /* The option of a packet. */
 struct host_option {
-	__u32 type; /* enum waterfill_option_type; 0: none, or malformed */
-	__u32 forward;
-	__u32 echo;
+	__u32 type; /* enum waterfill_option_type; 0: none, malformed or another law's */
+	__u8 forward[LAW_VALUE_MAX + 1];
+	__u8 echo[LAW_VALUE_MAX + 1];
 };
+
+/* Kind, length, ExID and type come before the values. Two values end on a multiple of four bytes. */
+#define OPTION_HEADER_BYTES 5
+#define OPTION_FORWARD_BYTES (OPTION_HEADER_BYTES + LAW_FORWARD_BYTES)
+#define OPTION_ECHO_BYTES (OPTION_HEADER_BYTES + LAW_ECHO_BYTES)
+#define OPTION_BOTH_BYTES ((OPTION_HEADER_BYTES + LAW_FORWARD_BYTES + LAW_ECHO_BYTES + 3) / 4 * 4)
+/* The papers' form is MaxNet's alone. */
+#define OPTION_HAS_PAPER_FORM (LAW == WATERFILL_MAXNET)
 
 /* A connection is bidirectional after this many data packets in each direction. */
 #define BIDIRECTIONAL_PACKETS 16
@@ -28,38 +37,26 @@ struct host_option {
 
 /* ------------------------------------------------------------------ on the wire */
 
-static __always_inline __u32 read_u24(const __u8 *b)
-{
-	return (__u32)b[0] << 16 | (__u32)b[1] << 8 | b[2];
-}
-
-static __always_inline void write_u24(__u8 *b, __u32 value)
-{
-	b[0] = value >> 16;
-	b[1] = value >> 8;
-	b[2] = value;
-}
-
 /* Returns the length of an option. The papers' form has one length, for both values. */
 static __always_inline __u32 host_option_length(const struct host_params *p, __u32 type)
 {
 	if (!type)
 		return 0;
-	if (p->kind == WATERFILL_KIND_EXPERIMENT && type == WATERFILL_BOTH)
-		return WATERFILL_OPTION_BOTH_BYTES;
-	return WATERFILL_OPTION_BYTES;
+	if (OPTION_HAS_PAPER_FORM && p->kind == WATERFILL_KIND_PAPER)
+		return WATERFILL_OPTION_BYTES;
+	if (type == WATERFILL_BOTH)
+		return OPTION_BOTH_BYTES;
+	return type == WATERFILL_ECHO ? OPTION_ECHO_BYTES : OPTION_FORWARD_BYTES;
 }
 
 /* Reads the packet's option, or with BPF_LOAD_HDR_OPT_TCP_SYN that of the SYN being answered. */
 static __always_inline void host_read_option(struct bpf_sock_ops *ops, const struct host_params *p, __u64 flags,
 					     struct host_option *option)
 {
-	__u8 b[WATERFILL_OPTION_BOTH_BYTES] = {};
+	__u8 b[OPTION_BOTH_BYTES] = {};
 	int length;
 
-	option->type = 0;
-	option->forward = 0;
-	option->echo = 0;
+	__builtin_memset(option, 0, sizeof(*option));
 	b[0] = p->kind;
 	if (p->kind == WATERFILL_KIND_EXPERIMENT) {
 		b[1] = 4; /* search for kind, length and ExID */
@@ -67,61 +64,65 @@ static __always_inline void host_read_option(struct bpf_sock_ops *ops, const str
 		b[3] = WATERFILL_EXID & 0xff;
 	}
 	length = bpf_load_hdr_opt(ops, b, sizeof(b), flags);
-	if (p->kind == WATERFILL_KIND_PAPER) {
+	if (OPTION_HAS_PAPER_FORM && p->kind == WATERFILL_KIND_PAPER) {
 		if (length != WATERFILL_OPTION_BYTES)
 			return;
 		option->type = WATERFILL_BOTH;
-		option->echo = read_u24(b + 2);
-		option->forward = read_u24(b + 5);
+		__builtin_memcpy(option->echo, b + 2, LAW_ECHO_BYTES);
+		__builtin_memcpy(option->forward, b + 5, LAW_FORWARD_BYTES);
 		return;
 	}
-	if (length == WATERFILL_OPTION_BYTES && b[4] == WATERFILL_FORWARD) {
+	if (length == OPTION_FORWARD_BYTES && b[4] == WATERFILL_TYPE(LAW, WATERFILL_FORWARD)) {
 		option->type = WATERFILL_FORWARD;
-		option->forward = read_u24(b + 5);
-	} else if (length == WATERFILL_OPTION_BYTES && b[4] == WATERFILL_ECHO) {
+		__builtin_memcpy(option->forward, b + OPTION_HEADER_BYTES, LAW_FORWARD_BYTES);
+	} else if (length == OPTION_ECHO_BYTES && b[4] == WATERFILL_TYPE(LAW, WATERFILL_ECHO)) {
 		option->type = WATERFILL_ECHO;
-		option->echo = read_u24(b + 5);
-	} else if (length == WATERFILL_OPTION_BOTH_BYTES && b[4] == WATERFILL_BOTH) {
+		__builtin_memcpy(option->echo, b + OPTION_HEADER_BYTES, LAW_ECHO_BYTES);
+	} else if (length == OPTION_BOTH_BYTES && b[4] == WATERFILL_TYPE(LAW, WATERFILL_BOTH)) {
 		option->type = WATERFILL_BOTH;
-		option->forward = read_u24(b + 5);
-		option->echo = read_u24(b + 8);
+		__builtin_memcpy(option->forward, b + OPTION_HEADER_BYTES, LAW_FORWARD_BYTES);
+		__builtin_memcpy(option->echo, b + OPTION_HEADER_BYTES + LAW_FORWARD_BYTES, LAW_ECHO_BYTES);
 	}
 }
 
 static __always_inline int host_write_option(struct bpf_sock_ops *ops, const struct host_params *p,
 					     const struct host_option *option)
 {
-	__u8 b[WATERFILL_OPTION_BOTH_BYTES] = {};
+	__u8 b[OPTION_BOTH_BYTES] = {};
 
 	b[0] = p->kind;
 	b[1] = host_option_length(p, option->type);
-	if (p->kind == WATERFILL_KIND_PAPER) {
-		write_u24(b + 2, option->echo);
-		write_u24(b + 5, option->forward);
+	if (OPTION_HAS_PAPER_FORM && p->kind == WATERFILL_KIND_PAPER) {
+		__builtin_memcpy(b + 2, option->echo, LAW_ECHO_BYTES);
+		__builtin_memcpy(b + 5, option->forward, LAW_FORWARD_BYTES);
 		return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BYTES, 0);
 	}
 	b[2] = WATERFILL_EXID >> 8;
 	b[3] = WATERFILL_EXID & 0xff;
-	b[4] = option->type;
-	write_u24(b + 5, option->type == WATERFILL_ECHO ? option->echo : option->forward);
-	if (option->type != WATERFILL_BOTH)
-		return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BYTES, 0);
-	write_u24(b + 8, option->echo);
-	return bpf_store_hdr_opt(ops, b, WATERFILL_OPTION_BOTH_BYTES, 0);
+	b[4] = WATERFILL_TYPE(LAW, option->type);
+	if (option->type == WATERFILL_ECHO) {
+		__builtin_memcpy(b + OPTION_HEADER_BYTES, option->echo, LAW_ECHO_BYTES);
+		return bpf_store_hdr_opt(ops, b, OPTION_ECHO_BYTES, 0);
+	}
+	__builtin_memcpy(b + OPTION_HEADER_BYTES, option->forward, LAW_FORWARD_BYTES);
+	if (option->type == WATERFILL_FORWARD)
+		return bpf_store_hdr_opt(ops, b, OPTION_FORWARD_BYTES, 0);
+	__builtin_memcpy(b + OPTION_HEADER_BYTES + LAW_FORWARD_BYTES, option->echo, LAW_ECHO_BYTES);
+	return bpf_store_hdr_opt(ops, b, OPTION_BOTH_BYTES, 0);
 }
 
 /* ------------------------------------------------------------------ which option to send */
 
-/* Whether the law is active and needs prices. */
-static __always_inline bool host_requests_price(const struct host_connection *c)
+/* Whether the law is active and asks routers. */
+static __always_inline bool host_requests(const struct host_connection *c)
 {
 	return c->flags & HOST_LAW_ACTIVE && c->flags & HOST_NEGOTIATED && !c->reason;
 }
 
 /* Whether the peer's last request is recent. A start rate is answered a few times, not for a whole second. */
-static __always_inline bool host_peer_requests_price(const struct tcp_sock *tp, const struct host_connection *c)
+static __always_inline bool host_peer_requests(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	if (c->receiver.start && tp->data_segs_out > BIDIRECTIONAL_PACKETS)
+	if (c->flags & HOST_PEER_STARTS && tp->data_segs_out > BIDIRECTIONAL_PACKETS)
 		return false;
 	return c->requested_us && tp->tcp_mstamp - c->requested_us < REQUEST_LIFETIME_US;
 }
@@ -129,11 +130,11 @@ static __always_inline bool host_peer_requests_price(const struct tcp_sock *tp, 
 /* Returns the largest option that the connection's packets need space for. */
 static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, const struct host_connection *c)
 {
-	bool requests = host_requests_price(c);
-	bool requested = host_peer_requests_price(tp, c);
+	bool requests = host_requests(c);
+	bool requested = host_peer_requests(tp, c);
 
 	if (requests && requested) {
-		if (c->receiver.start ||
+		if (c->flags & HOST_PEER_STARTS ||
 		    (tp->data_segs_in > BIDIRECTIONAL_PACKETS && tp->data_segs_out > BIDIRECTIONAL_PACKETS))
 			return WATERFILL_BOTH;
 		return WATERFILL_FORWARD;
@@ -147,8 +148,8 @@ static __always_inline __u32 host_largest_option(const struct tcp_sock *tp, cons
 static __always_inline __u32 host_choose_option(const struct host_params *p, const struct tcp_sock *tp,
 						struct host_connection *c, bool data)
 {
-	bool requests = host_requests_price(c) && data; /* ACKs are no load */
-	bool requested = host_peer_requests_price(tp, c);
+	bool requests = host_requests(c) && data; /* ACKs are no load */
+	bool requested = host_peer_requests(tp, c);
 
 	if (requests && requested) {
 		if (c->reserved_bytes >= host_option_length(p, WATERFILL_BOTH))
@@ -253,20 +254,23 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 	struct bpf_sock *sk = ops->sk;
 	struct host_connection *c;
 
-	option->forward = FIXED_FLAG;
-	option->echo = 0;
-	option->type = 0;
 	if (ops->skb_tcp_flags & TCP_FLAG_ACK) {
-		struct host_option syn;
+		struct law_receiver receiver = {};
 
 		/* Fails for a retransmitted SYN-ACK, which goes without, as the first may have been dropped. */
-		host_read_option(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, &syn);
-		if (syn.type & WATERFILL_FORWARD && syn.forward & FIXED_FLAG) {
-			option->type = WATERFILL_BOTH;
-			option->echo = syn.forward;
+		host_read_option(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, option);
+		if (!(option->type & WATERFILL_FORWARD)) {
+			option->type = 0;
+			return 0;
 		}
+		option->type = WATERFILL_BOTH;
+		law_receive(host_law_params(p), &receiver, 0, 0, option->forward, 1);
+		law_echo(&receiver, option->echo);
+		law_request(host_law_params(p), option->forward);
 		return option->type;
 	}
+	__builtin_memset(option, 0, sizeof(*option));
+	law_request(host_law_params(p), option->forward);
 	if (!ops->is_fullsock || !sk)
 		return 0;
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
@@ -342,15 +346,17 @@ static __always_inline void host_write_packet_option(struct bpf_sock_ops *ops, c
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
 	if (!c || !c->option_type)
 		return;
+	__builtin_memset(&option, 0, sizeof(option));
 	option.type = c->option_type;
-	option.forward = 0; /* requests a price */
-	option.echo = maxnet_echo(&c->receiver);
+	law_forward(host_law_params(p), &c->source, option.forward);
+	law_echo(&c->receiver, option.echo);
 	host_write_option(ops, p, &option);
 }
 
 /* Processes a received option, for either role of this end. */
 static __always_inline void host_receive_option(const struct host_params *p, const struct tcp_sock *tp,
-						struct host_connection *c, const struct host_option *option)
+						struct host_connection *c, const struct host_option *option,
+						__u32 segments)
 {
 	__u32 rtt = host_base_rtt(tp);
 
@@ -359,10 +365,10 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 		if (!rtt)
 			rtt = tp->rcv_rtt_est.rtt_us >> 3;
 		c->requested_us = tp->tcp_mstamp;
-		maxnet_host_receive(&p->law, &c->receiver, tp->tcp_mstamp, rtt, option->forward);
+		law_receive(host_law_params(p), &c->receiver, tp->tcp_mstamp, rtt, option->forward, segments);
 	}
 	if (option->type & WATERFILL_ECHO) {
-		c->echo_field = option->echo;
+		__builtin_memcpy(c->echo, option->echo, LAW_ECHO_BYTES);
 		c->flags |= HOST_ECHO_PENDING;
 		c->echoes++;
 	}
@@ -428,7 +434,9 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 	host_read_option(ops, p, 0, &option);
 	if (option.type && !c->reason) {
 		c->flags |= HOST_NEGOTIATED;
-		host_receive_option(p, tp, c, &option);
+		host_receive_option(p, tp, c, &option, 1);
+		if (option.type & WATERFILL_FORWARD)
+			c->flags |= HOST_PEER_STARTS;
 		host_enable_callbacks(ops, HOST_CALLBACKS);
 		/* Data ask for prices from the first packet on, also if init() does not run. */
 		if (host_law_selected(ops))
@@ -450,6 +458,17 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 	}
 }
 
+/* Returns the segments of a received packet, which GRO may have merged from several with the same option. */
+static __always_inline __u32 host_segments(struct bpf_sock_ops *ops, const struct tcp_sock *tp)
+{
+	__u32 bytes = ops->skb_len; /* from the TCP header on, of at most 60 bytes */
+	__u32 mss = tp->inet_conn.icsk_ack.rcv_mss;
+
+	if (bytes <= tp->advmss + 60u || !mss)
+		return 1;
+	return (bytes - tp->tcp_header_len + mss - 1) / mss;
+}
+
 static __always_inline void host_parse_packet_option(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	struct bpf_sock *sk = ops->sk;
@@ -464,8 +483,11 @@ static __always_inline void host_parse_packet_option(struct bpf_sock_ops *ops, c
 	if (!c || !tp || !(c->flags & HOST_NEGOTIATED))
 		return;
 	host_read_option(ops, p, 0, &option);
-	if (option.type)
-		host_receive_option(p, tp, c, &option);
+	if (!option.type)
+		return;
+	if (option.type & WATERFILL_FORWARD)
+		c->flags &= ~HOST_PEER_STARTS;
+	host_receive_option(p, tp, c, &option, host_segments(ops, tp));
 }
 
 SEC("sockops")

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The maps that the host programs share. The daemon pins them, so that connections outlive it. */
-#ifndef WATERFILL_HOST_MAPS_H
-#define WATERFILL_HOST_MAPS_H
+#ifndef WATERFILL_MAPS_H
+#define WATERFILL_MAPS_H
 
 #include <stdbool.h>
 
 #include "kernel_tcp.h"
-#include "host.h"
+#include "conn.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -54,6 +54,11 @@ static __always_inline const struct host_params *host_parameters(void)
 	__u32 zero = 0;
 
 	return bpf_map_lookup_elem(&parameters, &zero);
+}
+
+static __always_inline const struct law_params *host_law_params(const struct host_params *p)
+{
+	return (const struct law_params *)p->law;
 }
 
 static __always_inline struct host_counters *host_counters(void)

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The host programs' data: global parameters, the state of a connection, destinations that drop the option, and the
- * record by which the daemon reads a connection. `host.bpf.c` describes how they are used.
+ * record by which the daemon reads a connection. host.inc.h describes how they are used. A law's header comes first.
  */
-#ifndef WATERFILL_HOST_H
-#define WATERFILL_HOST_H
+#ifndef WATERFILL_CONN_H
+#define WATERFILL_CONN_H
 
 #include <linux/types.h>
 
 #include "wire.h"
-#include "maxnet_host.h"
+#include "host.h"
 
 #define CONGESTION_NAME_BYTES 16 /* the kernel's TCP_CA_NAME_MAX */
 
 /* The same for all connections. The daemon may change it at any time. */
 struct host_params {
-	struct maxnet_params law;
+	__u64 law[LAW_PARAMS_MAX]; /* struct law_params */
 	enum waterfill_option_kind kind;
 	__u32 reserved;
 	char fallback[CONGESTION_NAME_BYTES]; /* the kernel's congestion control for paths without a price */
@@ -35,6 +35,8 @@ enum host_flag {
 	HOST_LAW_SELECTED = 1 << 9, /* TCP has run our law at some time */
 	HOST_INIT_UNSEEN = 1 << 10, /* TCP has run our law without an init() before it */
 	HOST_INIT_RAN = 1 << 11,    /* our law's init() has run, and no release() since then */
+	HOST_PEER_STARTS = 1 << 12, /* the peer's last request was its SYN's */
+	HOST_RECOVERING = 1 << 13,  /* TCP recovers from a loss that the law has heard of */
 };
 
 /* Why a connection uses the fallback. The daemon has the texts. */
@@ -70,8 +72,8 @@ struct host_round {
 	__u32 rounds_without_echo; /* rounds since an echo arrived */
 	__u32 evidence;		   /* that the bottleneck writes no price; 0: none. When it began: */
 	__u64 evidence_since_us;
+	__u64 evidence_signal;	    /* law_evidence() */
 	__u32 evidence_rtt;	    /* us */
-	__u32 evidence_price;	    /* 2^-18 s */
 	__u32 evidence_loss_rounds; /* rounds of heavy loss since then */
 	__u32 count;
 	__u32 base_forward_delay_ms; /* without a queue, on the peer's clock less ours */
@@ -81,16 +83,17 @@ struct host_round {
 
 /* A connection, stored with its socket. */
 struct host_connection {
-	struct maxnet_source source;
-	struct maxnet_host host;
-	struct maxnet_receiver receiver;
+	struct law_source source;
+	struct law_receiver receiver;
+	struct law_limit limit; /* what the law allowed last */
+	struct host_pace pace;
 	__u64 requested_us; /* when the peer's last forward value arrived; 0: never */
 	__u64 last_ack_us;
 	__u64 netns; /* cookie of its network namespace */
 	struct host_round round;
 	__u32 flags;	      /* enum host_flag */
 	__u32 reason;	      /* enum host_reason */
-	__u32 echo_field;     /* the latest echo */
+	__u8 echo[LAW_VALUE_MAX + 1]; /* the latest */
 	__u32 delivered;      /* packets since the connection began, at the last ACK */
 	__u32 reserved_bytes; /* option space that the present segment size leaves */
 	__u32 option_type;    /* of the packet being built: enum waterfill_option_type, or 0 */
@@ -106,10 +109,9 @@ struct host_record {
 	__u8 remote[16];
 	__u64 rate;	    /* bit/s */
 	__u64 window;	    /* bytes */
-	__s64 xi;	    /* 2^-34 */
-	__u64 echoed_price; /* 2^-58 s: the average that this end echoes */
-	__u32 price;	    /* 2^-18 s */
-	enum maxnet_mode mode;
+	__u64 signals[LAW_SIGNALS]; /* law_source_read() */
+	__u64 echoed;	    /* law_receiver_read() */
+	__u32 steady;	    /* as in struct law_limit */
 	enum host_flag flags;
 	enum host_reason reason;
 	__u32 restart_window; /* packets */
@@ -123,6 +125,7 @@ struct host_record {
 	__u32 controls_without_init;
 	__u16 local_port;
 	__u16 remote_port;
+	__u32 reserved;
 };
 
 /* The key of a destination. */
@@ -138,6 +141,7 @@ struct host_backoff {
 	__u32 reserved;
 };
 
-_Static_assert(sizeof(struct host_record) == 2 * 16 + 4 * 8 + 13 * 4 + 2 * 2, "host_record has padding");
+_Static_assert(sizeof(struct law_params) <= sizeof(((struct host_params *)0)->law), "a law has more parameters");
+_Static_assert(sizeof(struct host_record) == 2 * 16 + (3 + LAW_SIGNALS) * 8 + 12 * 4 + 2 * 2 + 4, "host_record has padding");
 
 #endif

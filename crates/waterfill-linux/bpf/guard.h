@@ -1,0 +1,256 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * When a connection leaves the law: no router answers, or the path's bottleneck is another one. And how: to the kernel's
+ * own congestion control. docs/explanation/kernel-programs.md gives the reasons.
+ */
+#ifndef WATERFILL_GUARD_H
+#define WATERFILL_GUARD_H
+
+#include "maps.h"
+
+#define INFINITE_SSTHRESH 0x7fffffff
+#define NO_RTT (~0u)
+#define NO_DELAY 0x7fffffff
+/* RFC 6928's initial window, packets. */
+#define INITIAL_WINDOW 10
+/* How long destinations that lose the option are remembered. */
+#define SYN_DROP_BACKOFF_NS (600ull * 1000000000)
+#define NO_ECHO_BACKOFF_NS (60ull * 1000000000)
+#define SOL_TCP 6
+#define TCP_CONGESTION 13
+#define AF_INET6 10
+
+/* Rounds of acknowledged data without a first price. One suffices if no ACK is lost. */
+#define ROUNDS_UNANSWERED 3
+/* Rounds of acknowledged data without an echo. */
+#define ROUNDS_WITHOUT_ECHO 4
+/* The same during recovery: three SACK blocks beside timestamps leave no space for an echo. */
+#define ROUNDS_WITHOUT_ECHO_IN_RECOVERY 128
+/* After this many of them the rate decreases by a 16th per round. */
+#define ROUNDS_BEFORE_DECREASE 8
+/* Evidence that the bottleneck writes no price, and what a round with a queue, losses or heavy losses contributes. */
+#define EVIDENCE_MAX 16
+#define EVIDENCE_QUEUE 1
+#define EVIDENCE_LOSS 2
+#define EVIDENCE_HEAVY_LOSS 6
+/* A shorter queue may be the host's own delay. */
+#define QUEUE_MIN_US 3000
+
+static __always_inline struct tcp_sock *tcp_sk(struct sock *sk)
+{
+	return (struct tcp_sock *)sk;
+}
+
+static __always_inline struct host_connection *host_connection_of(void *sk)
+{
+	return bpf_sk_storage_get(&connections, sk, 0, 0);
+}
+
+static __always_inline bool host_is_ipv4(const struct sock_common *s)
+{
+	/* An IPv6 socket may use IPv4: ::ffff:a.b.c.d. */
+	return s->skc_family != AF_INET6 ||
+	       (!s->skc_v6_daddr.in6_u.u6_addr32[0] && !s->skc_v6_daddr.in6_u.u6_addr32[1] &&
+		s->skc_v6_daddr.in6_u.u6_addr32[2] == bpf_htonl(0xffff));
+}
+
+/* Returns the bytes of a full packet from the IP header on, as the law and the routers count them. */
+static __always_inline __u32 host_packet_bytes(const struct tcp_sock *tp)
+{
+	__u32 ip = host_is_ipv4(&tp->inet_conn.icsk_inet.sk.__sk_common) ? 20 : 40;
+
+	return ip + tp->inet_conn.icsk_ext_hdr_len + tp->tcp_header_len + tp->mss_cache;
+}
+
+/* Returns the payload bytes of a full packet. */
+static __always_inline __u32 host_payload_bytes(const struct tcp_sock *tp, const struct host_connection *c)
+{
+	__u32 mss = tp->mss_cache;
+
+	return mss > c->reserved_bytes + 1 ? mss - c->reserved_bytes : 1;
+}
+
+/* Returns TCP's smallest RTT sample, us; 0: none. */
+static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
+{
+	__u32 rtt = tp->rtt_min.s[0].v;
+
+	return rtt == NO_RTT ? 0 : rtt;
+}
+
+static __always_inline void host_get_destination(struct host_destination *destination, const struct tcp_sock *tp,
+						 __u64 netns)
+{
+	const struct sock_common *s = &tp->inet_conn.icsk_inet.sk.__sk_common;
+
+	destination->netns = netns;
+	if (s->skc_family == AF_INET6) {
+		destination->address[0] = s->skc_v6_daddr.in6_u.u6_addr32[0];
+		destination->address[1] = s->skc_v6_daddr.in6_u.u6_addr32[1];
+		destination->address[2] = s->skc_v6_daddr.in6_u.u6_addr32[2];
+		destination->address[3] = s->skc_v6_daddr.in6_u.u6_addr32[3];
+		return;
+	}
+	destination->address[0] = 0;
+	destination->address[1] = 0;
+	destination->address[2] = bpf_htonl(0xffff);
+	destination->address[3] = s->skc_daddr;
+}
+
+/* Switches the connection to the kernel's congestion control. That runs release(), except during init(). */
+static __always_inline bool host_use_kernel_law(void *sk, const struct host_params *p)
+{
+	char reno[] = "reno";
+
+	return !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, (void *)p->fallback, sizeof(p->fallback)) ||
+	       !bpf_setsockopt(sk, SOL_TCP, TCP_CONGESTION, reno, sizeof(reno));
+}
+
+/* Falls back to the kernel's congestion control, with a window and threshold that fit the reason. */
+static __always_inline void host_fall_back(const struct host_params *p, struct tcp_sock *tp, struct host_connection *c,
+					   __u32 reason)
+{
+	__u32 window = tp->snd_cwnd;
+	__u64 base = host_base_rtt(tp);
+	__u32 lost = tp->lost - c->round.lost;
+	__u32 delivered = tp->delivered - c->round.delivered;
+
+	c->reason = reason;
+	c->pace.restart_window = 0;
+	if (c->flags & HOST_WAS_PRICED) {
+		if (reason == HOST_STANDING_QUEUE && c->round.rtt != NO_RTT && c->round.rtt > base)
+			window = window * base / c->round.rtt; /* without the queue; 32 + 24 bits */
+		if (reason == HOST_HEAVY_LOSS && delivered + lost) /* what was delivered, with CUBIC's decrease */
+			window = (__u64)window * delivered / (delivered + lost) * 7 / 10;
+		if (window < 2)
+			window = 2;
+		tp->snd_cwnd = window;
+		tp->snd_ssthresh = window;
+	} else if (reason != HOST_HEAVY_LOSS) {
+		tp->snd_ssthresh = INFINITE_SSTHRESH; /* slow start continues, as the path is unknown */
+	}
+	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED)) {
+		struct host_backoff backoff = { .until_ns = bpf_ktime_get_ns() + NO_ECHO_BACKOFF_NS, .failures = 2 };
+		struct host_destination destination = {};
+
+		host_get_destination(&destination, tp, c->netns);
+		bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
+	}
+	if (host_use_kernel_law(tp, p)) {
+		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
+		host_count_fallback(reason);
+	}
+}
+
+/* Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning.
+ * The wait of a delayed ACK counts here as it does in the RTT.
+ */
+static __always_inline void host_sample_forward_delay(const struct tcp_sock *tp, struct host_round *r)
+{
+	__s32 more;
+
+	if (!BPF_CORE_READ_BITFIELD(tp, rx_opt.saw_tstamp))
+		return;
+	if (bpf_core_field_exists(tp->tcp_usec_ts) && BPF_CORE_READ_BITFIELD(tp, tcp_usec_ts))
+		return; /* the peer's clock may still be in ms */
+	more = tp->rx_opt.rcv_tsval - tp->rx_opt.rcv_tsecr - r->base_forward_delay_ms;
+	if (more < r->forward_delay_ms)
+		r->forward_delay_ms = more;
+}
+
+/* Returns whether a queue of this length (us) is on the ACK path: the forward delay has grown by less than half of it,
+ * with one clock tick of tolerance. Not if it fell, because then the peer's clock is not in ms.
+ */
+static __always_inline bool host_queue_on_ack_path(const struct host_round *r, __u64 queue, __u64 margin)
+{
+	__s64 forward = (__s64)r->forward_delay_ms * 1000;
+
+	if (!r->forward_delay_known || r->forward_delay_ms == NO_DELAY)
+		return false;
+	return forward + (__s64)margin + 1000 >= 0 && 2 * (forward + 1000) < (__s64)queue;
+}
+
+/* Checks whether the bottleneck writes no price: a queue or heavy loss for several rounds, while neither the price
+ * rises nor the queue falls. Returns the reason to fall back, if there is one.
+ */
+static __always_inline __u32 host_check_bottleneck(const struct tcp_sock *tp, struct host_connection *c, bool has_echo)
+{
+	struct host_round *r = &c->round;
+	__u64 now = tp->tcp_mstamp;
+	__u64 base = host_base_rtt(tp);
+	__u64 lost = tp->lost - r->lost;
+	__u64 sent = lost + tp->delivered - r->delivered;
+	__u64 rtt = r->rtt == NO_RTT ? 0 : r->rtt;
+	__u64 margin = base / 4 > QUEUE_MIN_US ? base / 4 : QUEUE_MIN_US;
+	bool queued = rtt > base + margin;
+	bool standing = !LAW_RESTS_WITH_QUEUE && queued && !host_queue_on_ack_path(r, rtt - base, margin);
+	bool heavy = lost >= 4 && lost * 50 >= sent;
+	__u32 weight = EVIDENCE_QUEUE;
+	__u64 slope;
+
+	if (!queued && r->forward_delay_ms != NO_DELAY) {
+		r->base_forward_delay_ms += r->forward_delay_ms;
+		r->forward_delay_known = 1;
+	}
+	if (!standing && !heavy) {
+		if (r->evidence)
+			r->evidence--;
+		return HOST_NO_REASON;
+	}
+	if (!r->evidence) {
+		r->evidence_since_us = r->start_us;
+		r->evidence_rtt = rtt;
+		r->evidence_signal = law_evidence(&c->source);
+		r->evidence_loss_rounds = 0;
+	}
+	if (heavy || rtt > 2 * (base + margin))
+		weight = EVIDENCE_LOSS;
+	if (heavy && lost * 10 >= sent)
+		weight = EVIDENCE_HEAVY_LOSS;
+	r->evidence += weight;
+	r->evidence_loss_rounds += heavy;
+	if (r->evidence < EVIDENCE_MAX || !has_echo)
+		return HOST_NO_REASON;
+	slope = (now - r->evidence_since_us) / 128; /* us */
+	r->evidence = 0; /* start again, unless the slopes confirm it */
+	if (law_tightens(&c->source, r->evidence_signal, now - r->evidence_since_us))
+		return HOST_NO_REASON;
+	if (r->evidence_loss_rounds)
+		return HOST_HEAVY_LOSS;
+	return rtt + slope < r->evidence_rtt ? HOST_NO_REASON : HOST_STANDING_QUEUE;
+}
+
+/* Ends a round. Returns the reason to fall back, if there is one. */
+static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct host_connection *c, bool recovering)
+{
+	struct host_round *r = &c->round;
+	__u64 lost = tp->lost - r->lost;
+	__u64 delivered = tp->delivered - r->delivered;
+	__u32 reason = HOST_NO_REASON;
+
+	r->count++;
+	r->rounds_without_echo++; /* 1: an echo arrived in this round */
+	if (!c->limit.rate) {
+		if (r->count >= ROUNDS_UNANSWERED)
+			reason = c->echoes ? HOST_NO_ROUTER : HOST_NO_ECHO;
+	} else if (r->rounds_without_echo >= (recovering ? ROUNDS_WITHOUT_ECHO_IN_RECOVERY : ROUNDS_WITHOUT_ECHO)) {
+		reason = HOST_NO_ECHO;
+	} else {
+		/* Without an echo it is unknown whether the price rises. */
+		reason = host_check_bottleneck(tp, c, r->rounds_without_echo == 1);
+		if (r->rounds_without_echo > 1 && lost * 10 >= lost + delivered)
+			law_reduce(&c->source, 1); /* the last echo is too old: recovery leaves no space for one */
+		else if (r->rounds_without_echo > ROUNDS_BEFORE_DECREASE)
+			law_reduce(&c->source, 4);
+	}
+	if (reason)
+		return reason;
+	r->start_us = tp->tcp_mstamp;
+	r->rtt = NO_RTT;
+	r->forward_delay_ms = NO_DELAY;
+	r->delivered = tp->delivered;
+	r->lost = tp->lost;
+	return HOST_NO_REASON;
+}
+
+#endif
