@@ -30,6 +30,8 @@ enum Request {
     Closed,
     /// A scraper wants the state, or why there is none.
     Scrape(Sender<Result<Snapshot, String>>),
+    /// Network devices may have come or gone.
+    Devices,
     /// A signal to end.
     Signal(Signal),
 }
@@ -114,12 +116,16 @@ fn serve(common: &Common, role: Role, load: impl FnOnce(&Pins) -> Result<Loaded>
         let requests = requests.clone();
         thread::spawn(move || read_lines(&requests));
     }
+    let devices = requests.clone();
     thread::spawn(move || {
         if let Ok(signal) = signals.wait() {
             let _ = requests.send(Request::Signal(signal));
         }
     });
-    answer(&inbox, &loaded)
+    if role == Role::Router {
+        router::watch(move || devices.send(Request::Devices).is_ok())?;
+    }
+    answer(&inbox, loaded)
 }
 
 /// Asks the owning thread for the state.
@@ -139,12 +145,17 @@ fn read_lines(requests: &Sender<Request>) {
 }
 
 /// Answers requests until one asks for the end.
-fn answer(inbox: &Receiver<Request>, loaded: &Loaded) -> Result<()> {
+fn answer(inbox: &Receiver<Request>, mut loaded: Loaded) -> Result<()> {
     for request in inbox {
         match request {
             Request::Line => print_line(&serde_json::to_string(&loaded.snapshot()?)?)?,
             Request::Scrape(reply) => {
                 let _ = reply.send(loaded.snapshot().map_err(|e| format!("{e:#}"))); // the client may have gone
+            }
+            Request::Devices => {
+                if let Loaded::Router(router) = &mut loaded {
+                    router.follow();
+                }
             }
             Request::Closed => return Ok(()),
             Request::Signal(signal) => {

@@ -36,7 +36,9 @@ wf() { command=$1; shift; "$WATERFILLD" $command --pins "$FS/wf" "$@" 2>"$FS.err
         .output()
         .unwrap();
     std::fs::remove_dir(&folder).unwrap();
-    let _ = std::fs::remove_file(folder.with_extension("err"));
+    for extension in ["err", "in", "out"] {
+        let _ = std::fs::remove_file(folder.with_extension(extension));
+    }
     let (text, errors) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{text}{errors}");
     Some(text.into_owned())
@@ -113,4 +115,43 @@ there cat /proc/net/snmp
         text.lines().filter(|l| l.starts_with("Tcp:")).map(|l| l.split_whitespace().collect()).collect();
     let column = tcp[0].iter().position(|name| *name == "InCsumErrors").unwrap();
     assert_eq!(tcp[1][column], "0");
+}
+
+#[test]
+fn a_running_daemon_follows_a_device_that_comes_back() {
+    let Some(text) = in_namespaces(
+        r#"
+mkfifo "$FS.in"
+"$WATERFILLD" router --dev wf0 --rate 100mbit --shape --no-pin --line <"$FS.in" >"$FS.out" 2>"$FS.err" &
+daemon=$!
+exec 5>"$FS.in"
+until grep -q ready "$FS.out"; do sleep 0.02; done
+again() { ip link del wf0; $1; ip link add wf0 type veth peer name wf1 netns $peer; ip link set wf0 up; }
+shaped() { tc qdisc show dev wf0 2>/dev/null | grep -q tbf; }
+for between in true "sleep 0.2"; do
+    again "$between"
+    there ip link set wf1 up # the first packets of IPv6 follow
+    for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do shaped && break; sleep 0.05; done
+    shaped && echo "shaped again"
+done
+sleep 0.3
+echo >&5
+until grep -q links "$FS.out"; do sleep 0.02; done
+cat "$FS.out"
+echo "index $(ip -o link show wf0 | cut -d: -f1)"
+exec 5>&-
+wait $daemon
+cat "$FS.err"
+"#,
+    ) else {
+        return;
+    };
+    assert_eq!(text.matches("shaped again").count(), 2, "{text}");
+    let status = text.lines().find(|line| line.contains("links")).unwrap_or_else(|| panic!("{text}"));
+    let status: serde_json::Value = serde_json::from_str(status).unwrap();
+    let [link] = &status["links"].as_array().unwrap()[..] else { panic!("one link: {text}") };
+    assert!(text.contains(&format!("\nindex {}\n", link["ifindex"])), "{text}");
+    assert!(link["packets"].as_u64().unwrap() > 0, "{text}");
+    assert_eq!((&link["device"], &link["rate_bps"]), (&"wf0".into(), &100_000_000.into()));
+    assert_eq!(text.matches("device wf0 is back").count(), 2, "{text}");
 }

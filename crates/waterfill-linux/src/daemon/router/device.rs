@@ -1,11 +1,16 @@
 //! Network devices and the namespace that they are in.
 
 use std::fs;
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
+use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
+use nix::errno::Errno;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_indextoname;
+use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket};
 
 use crate::daemon::error::user_error;
 use crate::daemon::interface::{Attachment, read_name};
@@ -43,6 +48,37 @@ pub(super) fn header_bytes(device: &str) -> Result<u32> {
             "--dev {device}: expected a device for Ethernet or plain IP, got type {kind} (linux/if_arp.h)"
         ))),
     }
+}
+
+/// The kernel's messages on devices (RTMGRP_LINK of linux/rtnetlink.h).
+const LINK_MESSAGES: u32 = 1;
+/// Messages within this time are one change: a container has dozens.
+const SETTLING_TIME: Duration = Duration::from_millis(20);
+
+/// Starts a thread that calls `changed` at once and whenever a device of this namespace comes, changes or goes, until it
+/// returns false.
+pub(crate) fn watch(mut changed: impl FnMut() -> bool + Send + 'static) -> Result<()> {
+    let open = || {
+        let socket = socket(AddressFamily::Netlink, SockType::Raw, SockFlag::SOCK_CLOEXEC, SockProtocol::NetlinkRoute)?;
+        bind(socket.as_raw_fd(), &NetlinkAddr::new(0, LINK_MESSAGES))?;
+        nix::Result::Ok(socket)
+    };
+    let socket = open().context("cannot watch devices")?;
+    let next = move |flags| match recv(socket.as_raw_fd(), &mut [0; 8192], flags) {
+        Err(Errno::EINTR | Errno::ENOBUFS) => Ok(0), // ENOBUFS: messages were lost, so something changed
+        result => result,
+    };
+    thread::spawn(move || {
+        while changed() {
+            if let Err(e) = next(MsgFlags::empty()) {
+                tracing::warn!("devices are no longer watched: {}", e.desc());
+                return;
+            }
+            thread::sleep(SETTLING_TIME);
+            while next(MsgFlags::MSG_DONTWAIT).is_ok() {}
+        }
+    });
+    Ok(())
 }
 
 #[cfg(test)]

@@ -26,7 +26,9 @@ use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, ProgramInput};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
 use super::error::user_error;
-use super::interface::{self, Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, write_name};
+use super::interface::{
+    self, Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, read_name, write_name,
+};
 use super::pins::Pins;
 use super::skeleton::router::{RouterSkel, RouterSkelBuilder};
 use device::{header_bytes, namespace};
@@ -34,6 +36,7 @@ use hook::Chain;
 use shaper::Shaping;
 use unload::{attachments, ifindex, restore};
 
+pub(super) use device::watch;
 pub(super) use status::LinkStatus;
 pub(super) use unload::unload;
 
@@ -74,8 +77,10 @@ pub(super) struct Router {
     pins: Pins,
     /// Opened by this process, by device.
     links: BTreeMap<u32, Link>,
-    /// Prices in a pinned map of another layout, by device.
-    old_prices: BTreeMap<u32, u64>,
+    /// The options of attached devices with their indexes, by name; 0: the device is gone.
+    followed: BTreeMap<String, (Options, u32)>,
+    /// Prices with which links start again, by device name: of another layout's map, or of a device that is gone.
+    prices: BTreeMap<String, u64>,
 }
 
 impl fmt::Debug for Router {
@@ -93,6 +98,7 @@ impl Router {
             let attachment = router.show(ifindex)?.attachment;
             if attachment.namespace == namespace()? {
                 if if_indextoname(ifindex).is_err() {
+                    router.prices.insert(read_name(&attachment.device), attachment.price);
                     router.remove_link(ifindex)?; // the device was removed
                     continue;
                 }
@@ -113,13 +119,13 @@ impl Router {
         let mut open = RouterSkelBuilder::default().open(storage).context("cannot read the router programs")?;
         open.progs.waterfill_router.set_autoload(mark);
         let path = paths::links(pins);
-        let mut old_prices = BTreeMap::new();
+        let mut prices = BTreeMap::new();
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let map = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
             if is_compatible(&map)? {
                 open.maps.links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
             } else if mark {
-                old_prices.extend(attachments(&map)?.iter().map(|(ifindex, attachment)| (*ifindex, attachment.price)));
+                prices.extend(attachments(&map)?.values().map(|old| (read_name(&old.device), old.price)));
                 fs::remove_file(path)?;
             } else {
                 bail!("{} is from another version: restart the daemon, or run waterfilld unload", path.display());
@@ -129,7 +135,7 @@ impl Router {
         if let Some(path) = path.filter(|path| mark && !path.exists()) {
             skeleton.maps.links.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
         }
-        Ok(Self { skeleton, pins: pins.clone(), links: BTreeMap::new(), old_prices })
+        Ok(Self { skeleton, pins: pins.clone(), links: BTreeMap::new(), followed: BTreeMap::new(), prices })
     }
 
     /// Attaches the program to a device's egress, or reconfigures an attached link. Its price stays.
@@ -137,8 +143,46 @@ impl Router {
         self.attach_by(options, Hook::Newest)
     }
 
+    /// Attaches the program again to devices of the same name as those that went, such as an adapter that was plugged in
+    /// again. Prices stay. An error is logged, and the next call tries again.
+    pub(super) fn follow(&mut self) {
+        for (options, then) in self.followed.clone().into_values() {
+            if let Err(e) = self.follow_device(&options, then) {
+                tracing::warn!("device {}: {e:#}", options.device);
+            }
+        }
+    }
+
+    fn follow_device(&mut self, options: &Options, then: u32) -> Result<()> {
+        let device = options.device.as_str();
+        let now = if_nametoindex(device).unwrap_or(0);
+        // The link knows that its device went, also if another one has its index.
+        let info = self.links.get(&then).and_then(|link| link.info().ok());
+        let lost = info.is_some_and(|info| !matches!(info.info, LinkTypeInfo::Tcx(tcx) if tcx.ifindex == then));
+        if now == then && !lost {
+            return Ok(());
+        }
+        if then != 0 {
+            let attachment = self.show(then)?.attachment;
+            self.prices.insert(device.into(), attachment.price);
+            if now != then {
+                // It may also be there by another name.
+                restore(&MapHandle::try_from(&self.skeleton.maps.links)?, then, &attachment)?;
+            }
+            self.remove_link(then)?;
+            self.followed.insert(device.into(), (options.clone(), 0));
+            tracing::info!("device {device} went");
+        }
+        if now != 0 {
+            self.attach(options)?;
+            tracing::info!("device {device} is back");
+        }
+        Ok(())
+    }
+
     fn attach_by(&mut self, options: &Options, wanted: Hook) -> Result<()> {
         let ifindex = self.attach_to(options, wanted)?;
+        self.followed.insert(options.device.clone(), (options.clone(), ifindex));
         let before = self.chain(ifindex, true)?.before;
         if !before.is_empty() {
             tracing::warn!(
@@ -256,7 +300,7 @@ impl Router {
         let mut attachment = Attachment {
             created,
             namespace: namespace()?,
-            price: self.old_prices.get(&ifindex).copied().unwrap_or(0),
+            price: self.prices.get(&options.device).copied().unwrap_or(0),
             ..Attachment::default()
         };
         write_name(&mut attachment.device, &options.device);
@@ -323,6 +367,7 @@ impl Router {
         if let Some(path) = paths::device(&self.pins, ifindex).filter(|path| path.exists()) {
             fs::remove_file(path)?;
         }
+        self.links.remove(&ifindex);
         self.skeleton.maps.links.delete(&ifindex.to_ne_bytes())?;
         Ok(())
     }

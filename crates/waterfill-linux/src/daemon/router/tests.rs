@@ -180,6 +180,49 @@ fn a_filter_that_ends_the_chain_runs_after_the_router() {
 }
 
 #[test]
+fn a_device_that_comes_back_keeps_its_price() {
+    if !inside("a_device_that_comes_back_keeps_its_price") {
+        return;
+    }
+    let mut router = Router::load(&Pins::none()).unwrap();
+    let slow = Options { rate_bps: 100_000, ..options() };
+    router.attach(&slow).unwrap();
+    send_packet();
+    router.follow();
+    let first = router.links().unwrap()[0].clone();
+    assert!(first.packets > 0, "nothing changed: {first:?}");
+    // 800 packets are 64 s of this link's time.
+    let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+    for _ in 0..800 {
+        socket.send_to(&[0; 972], "10.9.0.2:9").unwrap();
+    }
+    std::thread::sleep(Duration::from_millis(10));
+    let full = router.links().unwrap()[0].price_s;
+    assert!(full > first.price_s + 10.0, "{full}");
+    // With another index, then with the same one, and after a time without the device.
+    for (pause, index) in [(false, ""), (false, "index 77"), (false, "index 77"), (true, "index 77"), (true, "")] {
+        shell("ip link del wf0");
+        if pause {
+            router.follow();
+            assert!(router.links().unwrap().is_empty());
+        }
+        shell(&format!("ip link add wf0 {index} type veth peer name wf1; ip link set wf0 up; ip link set wf1 up"));
+        router.follow();
+        send_packet();
+        let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert_eq!((link.ifindex, link.rate_bps), (if_nametoindex("wf0").unwrap(), 100_000));
+        assert!(link.packets > 0 && link.price_s > full - 5.0, "{pause} {index}: {link:?}");
+    }
+    // A device that has another name now loses the router to the one that has its name.
+    shell(
+        "ip link set wf0 down; ip link set wf0 name old; ip link add wf0 type veth peer name wf2; ip link set wf0 up",
+    );
+    router.follow();
+    let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+    assert_eq!((link.ifindex, link.device.as_str()), (if_nametoindex("wf0").unwrap(), "wf0"));
+}
+
+#[test]
 fn ip_bytes_are_counted_with_and_without_ethernet() {
     if !inside("ip_bytes_are_counted_with_and_without_ethernet") {
         return;
