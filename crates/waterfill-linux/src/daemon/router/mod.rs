@@ -95,6 +95,7 @@ impl Router {
         let mut router = Self::open(pins, true)?;
         for key in router.skeleton.maps.links.keys().collect::<Vec<_>>() {
             let ifindex = ifindex(&key);
+            // A layout of 0 is an older version's, whose program runs until the device is attached again.
             let attachment = router.show(ifindex)?.attachment;
             if attachment.namespace == namespace()? {
                 if if_indextoname(ifindex).is_err() {
@@ -102,11 +103,13 @@ impl Router {
                     router.remove_link(ifindex)?; // the device was removed
                     continue;
                 }
-                if attachment.created & FILTER != 0 {
+                if attachment.created & FILTER != 0 && attachment.layout != 0 {
                     hook::attach_filter(&router.skeleton.progs.waterfill_router, ifindex)?;
                 }
             }
-            router.replace_program(ifindex)?;
+            if attachment.layout != 0 {
+                router.replace_program(ifindex)?;
+            }
         }
         Ok(router)
     }
@@ -119,20 +122,31 @@ impl Router {
         let mut open = RouterSkelBuilder::default().open(storage).context("cannot read the router programs")?;
         open.progs.waterfill_router.set_autoload(mark);
         let path = paths::links(pins);
-        let mut prices = BTreeMap::new();
+        let mut old = None;
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let map = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
             if is_compatible(&map)? {
                 open.maps.links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
             } else if mark {
-                prices.extend(attachments(&map)?.values().map(|old| (read_name(&old.device), old.price)));
-                fs::remove_file(path)?;
+                old = Some(attachments(&map)?);
             } else {
                 bail!("{} is from another version: restart the daemon, or run waterfilld unload", path.display());
             }
         }
         let mut skeleton = Box::new(open.load().context("the kernel refused the router programs")?);
-        if let Some(path) = path.filter(|path| mark && !path.exists()) {
+        let mut prices = BTreeMap::new();
+        for (ifindex, attachment) in old.iter().flatten() {
+            prices.insert(read_name(&attachment.device), attachment.price);
+            // Not set yet, but what was created on the device is known.
+            let mut value = vec![0; skeleton.maps.links.value_size() as usize];
+            let attachment = Attachment { layout: 0, ..*attachment };
+            value[..size_of::<Attachment>()].copy_from_slice(attachment.as_bytes());
+            skeleton.maps.links.update(&ifindex.to_ne_bytes(), &value, MapFlags::NO_EXIST)?;
+        }
+        if let Some(path) = path.filter(|path| mark && (old.is_some() || !path.exists())) {
+            if old.is_some() {
+                fs::remove_file(&path)?;
+            }
             skeleton.maps.links.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
         }
         Ok(Self { skeleton, pins: pins.clone(), links: BTreeMap::new(), followed: BTreeMap::new(), prices })
@@ -207,7 +221,7 @@ impl Router {
         }
         let attachment = self.show(ifindex)?.attachment;
         ensure!(
-            attachment.layout == 0 || attachment.namespace == namespace()?,
+            attachment.namespace == 0 || attachment.namespace == namespace()?,
             "the pins belong to another network namespace: give this one its own (--pins DIR)"
         );
         let mut created = attachment.created;

@@ -44,7 +44,7 @@ fn inside(test: &str) -> bool {
     let this = std::env::current_exe().unwrap();
     let name = format!("daemon::router::tests::{test}");
     let output = Command::new("timeout")
-        .args(["50", "unshare", "-n"])
+        .args(["50", "unshare", "-mn"])
         .arg(this)
         .args(["--exact", &name, "--nocapture"])
         .env(INSIDE, "1")
@@ -220,6 +220,62 @@ fn a_device_that_comes_back_keeps_its_price() {
     router.follow();
     let [link] = &router.links().unwrap()[..] else { panic!("one link") };
     assert_eq!((link.ifindex, link.device.as_str()), (if_nametoindex("wf0").unwrap(), "wf0"));
+}
+
+/// Pins a map of links as another version's, whose shapers are on these devices. Filters are on the first one.
+fn pin_another_layout(pins: &Pins, devices: &[&str]) {
+    let options = libbpf_sys::bpf_map_create_opts {
+        sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
+        ..Default::default()
+    };
+    let kind = libbpf_rs::MapType::Hash;
+    let mut map = MapHandle::create(kind, Some("links"), 4, size_of::<Attachment>() as u32 + 8, 8, &options).unwrap();
+    for device in devices {
+        let filter = if *device == devices[0] { FILTER | CLSACT } else { 0 };
+        let mut attachment = Attachment {
+            price: 20 << 34,
+            namespace: namespace().unwrap(),
+            layout: 99,
+            created: SHAPER | filter,
+            ..Attachment::default()
+        };
+        write_name(&mut attachment.device, device);
+        let value = [attachment.as_bytes(), &[0; 8]].concat();
+        map.update(&if_nametoindex(*device).unwrap().to_ne_bytes(), &value, MapFlags::ANY).unwrap();
+        shell(&format!("tc qdisc add dev {device} root handle 5746: tbf rate 1mbit burst 5kb limit 9kb"));
+    }
+    shell(&format!(
+        "tc qdisc add dev {0} clsact
+         tc filter add dev {0} egress handle 0x5746 prio 22342 bpf da bytecode '1,6 0 0 0'",
+        devices[0]
+    ));
+    map.pin(paths::links(pins).unwrap()).unwrap();
+}
+
+#[test]
+fn an_upgrade_takes_over_what_another_layout_created() {
+    if !inside("an_upgrade_takes_over_what_another_layout_created") {
+        return;
+    }
+    shell("ip link set wf1 up; mount -t bpf bpf /sys/fs/bpf; mkdir -p /sys/fs/bpf/wf/router");
+    let before = state();
+    let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
+    for shape in [None, Some(Shape { buffer_bytes: None })] {
+        pin_another_layout(&pins, &["wf0", "wf1"]);
+        let mut router = Router::load(&pins).unwrap();
+        router.attach(&Options { shape, ..options() }).unwrap();
+        assert_eq!(shell("tc qdisc show dev wf0").contains("tbf 5746:"), shape.is_some(), "the shaper of wf0");
+        assert!(shell("tc qdisc show dev wf1").contains("tbf 5746:"), "a device that is not named stays as it is");
+        let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert!((link.price_s - 20.0).abs() < 0.5, "{link:?}");
+        assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5746").count(), 1);
+        drop(router);
+        // The next start, without an upgrade, forgets nothing either.
+        drop(Router::load(&pins).unwrap());
+        assert_eq!(unload(&pins, None).unwrap().len(), 2);
+        fs::remove_file(paths::links(&pins).unwrap()).unwrap();
+        assert_eq!(state(), before);
+    }
 }
 
 #[test]
