@@ -17,7 +17,7 @@ mod daemon {
     /// Debian names its compilers by version. Releases 15, 16 and 19 were tried; tools/daemon.sh has the same list.
     const CLANGS: [&str; 6] = ["clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"];
     /// Loaded by the daemon; `interface` is compiled for its types only.
-    const SKELETONS: [&str; 3] = ["interface", "router", "host_maxnet"];
+    const SKELETONS: [&str; 3] = ["interface", "router_maxnet", "host_maxnet"];
     /// Loaded by tests, which read the object's path from this variable.
     const TEST_OBJECTS: [(&str, &str); 2] = [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT")];
 

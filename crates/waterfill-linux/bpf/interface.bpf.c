@@ -15,7 +15,7 @@ struct waterfill_interface {
 	struct host_params params;
 	struct host_record record;
 	struct host_counters counters;
-	struct waterfill_link link;
+	struct waterfill_attachment attachment;
 	struct waterfill_request request;
 	enum waterfill_option_kind kind;
 	enum waterfill_layout layout;

@@ -1,33 +1,36 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * The router's state of a link, and the request by which user space reads and changes it (src/daemon/router/).
+ * What the router programs of all laws share with user space (src/daemon/router/): the start of a link's state, and the
+ * request by which user space reads and changes a link.
  *
- * Only the start of a link's state (struct waterfill_attachment) keeps its layout between versions: from it, a newer
- * daemon takes over the price, or cleans up.
+ * The start of a link's state (struct waterfill_attachment) keeps its layout between versions: from it, a newer daemon
+ * takes over the law's signal, or cleans up. A law's parameters and signals are numbers here, which src/daemon names.
  */
 #ifndef WATERFILL_ROUTER_H
 #define WATERFILL_ROUTER_H
 
 #include <linux/types.h>
 
-#include "maxnet.h"
+#include "law.h"
 
 #define WATERFILL_MAX_LINKS 1024
-/* Incremented when struct waterfill_link changes. */
-enum waterfill_layout { WATERFILL_LAYOUT = 1 };
-/* Longest queue, bytes: maxnet.h's bound. */
+/* Incremented when struct waterfill_link (link.h) changes. */
+enum waterfill_layout { WATERFILL_LAYOUT = 2 };
+/* Longest queue, bytes. */
 #define WATERFILL_QUEUE_MAX (1ull << 40)
+/* Space for a law's parameters, in words of 64 bits. */
+#define WATERFILL_PARAMS 32
 
 /* Counters of TCP segments; other packets are counted only in the total. */
 enum waterfill_count {
-	WATERFILL_COUNT_OPTION,	    /* had our option */
-	WATERFILL_COUNT_MARKED,	    /* had our option, and its value was raised */
-	WATERFILL_COUNT_START_RATE, /* SYNs that asked for a start rate */
-	WATERFILL_COUNT_NO_OPTION,
-	WATERFILL_COUNT_FRAGMENT,  /* fragments other than the first */
-	WATERFILL_COUNT_MALFORMED, /* headers or options of a wrong length */
-	WATERFILL_COUNT_SIGNED,	   /* had our option, covered by TCP-AO or MD5 */
-	WATERFILL_COUNT_NO_MEMORY, /* no memory to write */
+	WATERFILL_COUNT_OPTION,	    /* had the law's option */
+	WATERFILL_COUNT_MARKED,	    /* had the law's option, and its value was changed */
+	WATERFILL_COUNT_START_RATE, /* SYNs with a forward value: they ask for a start rate, where the law gives one */
+	WATERFILL_COUNT_NO_OPTION,  /* no option, or another law's */
+	WATERFILL_COUNT_FRAGMENT,   /* fragments other than the first */
+	WATERFILL_COUNT_MALFORMED,  /* headers or options of a wrong length */
+	WATERFILL_COUNT_SIGNED,	    /* had the law's option, covered by TCP-AO or MD5 */
+	WATERFILL_COUNT_NO_MEMORY,  /* no memory to write */
 	WATERFILL_COUNTS,
 };
 
@@ -40,34 +43,12 @@ enum waterfill_created {
 
 /* 48 bytes whose layout never changes. */
 struct waterfill_attachment {
-	__u64 price;	 /* 2^-34 s */
+	__u64 price;	 /* the law's first signal; MaxNet: 2^-34 s */
 	__u64 namespace; /* the device's network namespace, by inode */
 	__u32 layout;	 /* WATERFILL_LAYOUT; 0 before the link is set */
 	__u32 created;	 /* enum waterfill_created */
 	__u64 reserved;
 	char device[16];
-};
-
-struct waterfill_link {
-	struct waterfill_attachment attachment;
-	/* Used for every packet. */
-	__u64 interval_end;   /* ns */
-	__u64 arrived;	      /* bytes in this interval */
-	__u64 counted;	      /* in this interval: packets + 2^32 segments */
-	__s32 overhead_bytes; /* of a packet on the link, beyond its IP length */
-	__u32 header_bytes;   /* before the IP header: 14, or 0 where the device has none */
-	/* Used once per interval. */
-	__u64 interval;		  /* ns: dt_p */
-	__u64 queue;		  /* 2^-16 bytes: measured or virtual */
-	__u64 backlog;		  /* bytes: the qdisc's queue when it was last read */
-	__u64 drain_per_interval; /* 2^-16 bytes: C dt_p */
-	__u64 packets, segments, bytes;
-	__u32 locked;	    /* 1: a CPU is changing the law's state */
-	__u32 virtual_only; /* 1: the qdisc's queue is not read */
-	__u32 queue_measured;
-	__u32 reserved;
-	struct maxnet_link law;
-	__u64 counts[WATERFILL_COUNTS];
 };
 
 enum waterfill_command {
@@ -88,30 +69,26 @@ struct waterfill_request {
 	__u32 ifindex;
 	__u64 now;			       /* ns; 0: read the clock */
 	__u64 arriving_bytes;		       /* of WATERFILL_ARRIVE */
-	struct waterfill_attachment attachment; /* a new link starts with its price, if that is above the minimum */
+	struct waterfill_attachment attachment; /* a new link starts with its signal, if the law allows that */
 	__u64 rate;			       /* bit/s */
-	__u64 x_max;			       /* bit/s */
-	__u32 mu;			       /* 10^-6 */
-	__u32 t;			       /* ms */
-	__u32 dt_p;			       /* us */
-	__u32 t_0;			       /* us */
-	__u32 promise;
-	__u32 virtual_only;
-	__s32 overhead_bytes;
-	__u32 header_bytes;
+	__u32 target;			       /* 10^-6 of the rate; 0: the law's own */
+	__u32 virtual_only;		       /* 1: the qdisc's queue is not read */
+	__s32 overhead_bytes;		       /* of a packet on the link, beyond its IP length */
+	__u32 header_bytes;		       /* before the IP header: 14, or 0 where the device has none */
+	__u64 params[WATERFILL_PARAMS];	       /* the law's struct law_params, from the first byte on */
 	/* answers */
-	__u64 price_min;    /* 2^-34 s */
-	__u64 arrival_rate; /* bit/s */
-	__u64 queue;	    /* bytes: measured when last read, else virtual */
+	__u64 signals[LAW_SIGNALS]; /* of law_link_read() */
+	__u64 queue;		    /* bytes: measured when last read, else virtual */
 	__u64 packets, segments, bytes;
-	__u32 price_code; /* 2^-18 s */
+	__u32 interval; /* us: the law's present one */
 	__u32 queue_measured;
 	__u64 counts[WATERFILL_COUNTS];
 };
 
 /* User space passes the bytes of a request, so there is no padding. */
 _Static_assert(sizeof(struct waterfill_attachment) == 48, "waterfill_attachment has padding");
-_Static_assert(sizeof(struct waterfill_request) == 24 + 48 + 16 + 32 + 48 + 8 + 8 * WATERFILL_COUNTS,
+_Static_assert(sizeof(struct waterfill_request) ==
+		       24 + 48 + 8 + 16 + 8 * WATERFILL_PARAMS + 8 * LAW_SIGNALS + 32 + 8 + 8 * WATERFILL_COUNTS,
 	       "waterfill_request has padding");
 
 #endif

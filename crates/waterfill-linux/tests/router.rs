@@ -183,7 +183,13 @@ fn other_packets_pass_unchanged() {
     short_ip[17] = 45; // puts the options after the IP packet's end, into Ethernet's padding
     let cases: Vec<(&str, Vec<u8>, Option<Count>)> = vec![
         ("an echo", v4(&echo(1)), Some(Count::WATERFILL_COUNT_OPTION)),
-        ("an echo of a later type", v4(&[253, 8, 0x57, 0x46, 9, 0, 0, 1]), Some(Count::WATERFILL_COUNT_OPTION)),
+        ("of a later type", v4(&[253, 8, 0x57, 0x46, 0, 0, 0, 1]), Some(Count::WATERFILL_COUNT_OPTION)),
+        ("another law's", v4(&[253, 8, 0x57, 0x46, 9, 0, 0, 1]), Some(Count::WATERFILL_COUNT_NO_OPTION)),
+        (
+            "another law's of another length",
+            v4(&[253, 10, 0x57, 0x46, 13, 0, 0, 1, 0, 1]),
+            Some(Count::WATERFILL_COUNT_NO_OPTION),
+        ),
         ("TCP-AO before it", v4(&authentication), Some(Count::WATERFILL_COUNT_SIGNED)),
         ("MD5 after it", v4(&md5), Some(Count::WATERFILL_COUNT_SIGNED)),
         ("no option", v4(&[]), Some(Count::WATERFILL_COUNT_NO_OPTION)),

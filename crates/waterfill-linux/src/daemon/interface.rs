@@ -11,8 +11,8 @@ pub(super) use super::skeleton::interface::types::{
     host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_reason as HostReason,
     host_record as HostRecord, law_params as LawParams, maxnet_params as MaxnetParams,
     waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count,
-    waterfill_created as Created, waterfill_layout as Layout, waterfill_link as Link,
-    waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
+    waterfill_created as Created, waterfill_layout as Layout, waterfill_option_kind as OptionKind,
+    waterfill_request as Request, waterfill_result as CommandResult,
 };
 
 /// A C structure that crosses to the kernel as bytes.
@@ -56,6 +56,17 @@ unsafe impl Bytes for HostRecord {}
 // SAFETY: integers of one size.
 unsafe impl Bytes for HostCounters {}
 
+impl Request {
+    /// Sets the parameters of the law, the whole of its `struct law_params`.
+    pub(super) fn set_params(&mut self, params: &impl Bytes) {
+        let words =
+            params.as_bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
+        for (to, from) in self.params.iter_mut().zip(words) {
+            *to = from;
+        }
+    }
+}
+
 /// Copies a name into a C string of fixed size, truncated before its final zero.
 pub(super) fn write_name(into: &mut [i8], name: &str) {
     into.fill(0);
@@ -90,7 +101,6 @@ mod tests {
             offset_of!(Attachment, device),
         ];
         assert_eq!((offsets, size_of::<Attachment>()), ([0, 8, 16, 20, 24, 32], 48));
-        assert_eq!(offset_of!(Link, attachment), 0);
     }
 
     #[test]

@@ -12,9 +12,9 @@
     reason = "generated"
 )]
 
-/// The router's programs.
+/// The programs of MaxNet's router.
 pub(super) mod router {
-    include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
+    include!(concat!(env!("OUT_DIR"), "/router_maxnet.skel.rs"));
 }
 
 /// The host's programs.

@@ -218,6 +218,7 @@ fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
                         signed = true;
                         None
                     }
+                    (253, [_, _, 0x57, 0x46, 4..=255, ..]) => None, // another law's
                     (253, [_, _, 0x57, 0x46, 3, ..]) if *size == 12 => Some(true),
                     (253, [_, _, 0x57, 0x46, t, ..]) if *size == 8 && *t != 3 => Some(*t == 1),
                     (253, [_, _, 0x57, 0x46, ..]) if *size > 4 => return Found::Malformed,

@@ -23,7 +23,7 @@ use libbpf_rs::{MapCore as _, MapFlags, ProgramInput};
 )]
 mod skeleton {
     pub(super) mod router {
-        include!(concat!(env!("OUT_DIR"), "/router.skel.rs"));
+        include!(concat!(env!("OUT_DIR"), "/router_maxnet.skel.rs"));
     }
     pub(super) mod interface {
         include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));
@@ -32,15 +32,64 @@ mod skeleton {
 
 use skeleton::interface::types;
 use skeleton::router::types::__sk_buff as Context;
-use skeleton::router::{RouterSkel, RouterSkelBuilder};
-
 #[allow(unused_imports, reason = "the example uses a part of them")]
-pub(crate) use types::{
-    maxnet_link as LawLink, waterfill_command as Command, waterfill_count as Count, waterfill_request as Request,
-};
+pub(crate) use skeleton::router::types::maxnet_link as LawLink;
+use skeleton::router::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
+
+use types::{law_params as Params, waterfill_request as RawRequest};
+#[allow(unused_imports, reason = "the example uses a part of them")]
+pub(crate) use types::{waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count};
 
 /// The loopback device, which BPF_PROG_TEST_RUN uses by default.
 pub(crate) const LOOPBACK: u32 = 1;
+
+/// A request with MaxNet's names for parameters and signals. The command's are set by the functions of [`Router`].
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Request {
+    pub(crate) ifindex: u32,
+    pub(crate) now: u64,
+    pub(crate) rate: u64,
+    pub(crate) x_max: u64,
+    pub(crate) mu: u32,
+    pub(crate) t: u32,
+    pub(crate) dt_p: u32,
+    pub(crate) t_0: u32,
+    pub(crate) promise: u32,
+    pub(crate) overhead_bytes: i32,
+    pub(crate) header_bytes: u32,
+    // Answers.
+    pub(crate) attachment: Attachment,
+    pub(crate) price_min: u64,
+    pub(crate) price_code: u32,
+    pub(crate) queue: u64,
+    pub(crate) packets: u64,
+    pub(crate) segments: u64,
+    pub(crate) bytes: u64,
+    pub(crate) counts: [u64; Count::WATERFILL_COUNTS.0 as usize],
+}
+
+impl Request {
+    fn raw(&self, command: Command) -> RawRequest {
+        let Self { ifindex, now, rate, mu, overhead_bytes, header_bytes, attachment, .. } = *self;
+        let mut params = Params { dt_p: self.dt_p, t_0: self.t_0, promise: self.promise, ..Params::default() };
+        params.source.x_max = self.x_max;
+        params.source.t = self.t;
+        let mut raw = RawRequest {
+            command,
+            ifindex,
+            now,
+            rate,
+            target: mu,
+            overhead_bytes,
+            header_bytes,
+            attachment,
+            ..RawRequest::default()
+        };
+        let params = as_bytes(&mut params);
+        as_bytes(&mut raw.params)[..params.len()].copy_from_slice(params);
+        raw
+    }
+}
 
 /// How a super-packet is sent.
 #[derive(Clone, Copy)]
@@ -51,13 +100,13 @@ pub(crate) struct Gso {
 }
 
 pub(crate) struct Router {
-    skeleton: Box<RouterSkel<'static>>,
+    skeleton: Box<RouterMaxnetSkel<'static>>,
 }
 
 impl Router {
     pub(crate) fn load() -> Self {
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
-        let open = RouterSkelBuilder::default().open(storage).unwrap();
+        let open = RouterMaxnetSkelBuilder::default().open(storage).unwrap();
         Self { skeleton: Box::new(open.load().unwrap()) }
     }
 
@@ -68,23 +117,27 @@ impl Router {
         if links.lookup(&key, MapFlags::ANY).unwrap().is_none() {
             links.update(&key, &vec![0; links.value_size() as usize], MapFlags::ANY).unwrap();
         }
-        self.execute(Request { command: Command::WATERFILL_SET, ..request })
+        self.execute(request, Command::WATERFILL_SET, 0)
     }
 
     pub(crate) fn show(&self, ifindex: u32) -> Request {
-        self.execute(Request { command: Command::WATERFILL_SHOW, ifindex, ..Request::default() })
+        self.execute(Request { ifindex, ..Request::default() }, Command::WATERFILL_SHOW, 0)
     }
 
     /// Counts bytes on a link at a time, as if in a packet.
     pub(crate) fn arrive(&self, request: &Request, now: u64, arriving_bytes: u64) -> Request {
-        self.execute(Request { command: Command::WATERFILL_ARRIVE, now, arriving_bytes, ..*request })
+        self.execute(Request { now, ..*request }, Command::WATERFILL_ARRIVE, arriving_bytes)
     }
 
-    fn execute(&self, mut request: Request) -> Request {
-        let input = ProgramInput { context_in: Some(as_bytes(&mut request)), ..ProgramInput::default() };
+    fn execute(&self, request: Request, command: Command, arriving_bytes: u64) -> Request {
+        let mut raw = RawRequest { arriving_bytes, ..request.raw(command) };
+        let input = ProgramInput { context_in: Some(as_bytes(&mut raw)), ..ProgramInput::default() };
         let answer = self.skeleton.progs.waterfill_ask.test_run(input).unwrap();
         assert_eq!(answer.return_value, 0);
-        request
+        let [_, price_min, _, price_code] = raw.signals;
+        let RawRequest { attachment, queue, packets, segments, bytes, counts, .. } = raw;
+        let price_code = price_code as u32;
+        Request { attachment, price_min, price_code, queue, packets, segments, bytes, counts, ..request }
     }
 
     /// Sends a packet through the program. Returns the packet as it leaves, and the time that one run took.
@@ -135,7 +188,7 @@ pub(crate) fn idle_link(ifindex: u32) -> Request {
 }
 
 #[expect(unsafe_code, reason = "a program's context is bytes")]
-fn as_bytes(request: &mut Request) -> &mut [u8] {
-    // SAFETY: integers without padding (bpf/router.h asserts its size), for which any bytes are valid.
-    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(request).cast(), size_of::<Request>()) }
+fn as_bytes<T>(of: &mut T) -> &mut [u8] {
+    // SAFETY: the callers' types have integers without padding (bpf/router.h), for which any bytes are valid.
+    unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(of).cast(), size_of::<T>()) }
 }

@@ -27,10 +27,10 @@ use nix::net::if_::{if_indextoname, if_nametoindex};
 
 use super::error::user_error;
 use super::interface::{
-    self, Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, read_name, write_name,
+    Attachment, Bytes as _, Command, CommandResult, Created, LawParams, Layout, Request, read_name, write_name,
 };
 use super::pins::Pins;
-use super::skeleton::router::{RouterSkel, RouterSkelBuilder};
+use super::skeleton::router::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
 use device::{header_bytes, namespace};
 use hook::Chain;
 use shaper::Shaping;
@@ -73,7 +73,7 @@ pub(super) struct Shape {
 
 /// The loaded programs.
 pub(super) struct Router {
-    skeleton: Box<RouterSkel<'static>>,
+    skeleton: Box<RouterMaxnetSkel<'static>>,
     pins: Pins,
     /// Opened by this process, by device.
     links: BTreeMap<u32, Link>,
@@ -119,13 +119,13 @@ impl Router {
     fn open(pins: &Pins, mark: bool) -> Result<Self> {
         // The programs stay loaded as long as the process runs.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = RouterSkelBuilder::default().open(storage).context("cannot read the router programs")?;
+        let mut open = RouterMaxnetSkelBuilder::default().open(storage).context("cannot read the router programs")?;
         open.progs.waterfill_router.set_autoload(mark);
         let path = paths::links(pins);
         let mut old = None;
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let map = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
-            if is_compatible(&map)? {
+            if is_compatible(&map, open.maps.links.value_size())? {
                 open.maps.links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
             } else if mark {
                 old = Some(attachments(&map)?);
@@ -323,17 +323,21 @@ impl Router {
             ifindex,
             attachment,
             rate: options.rate_bps,
-            x_max: options.x_max_bps,
-            mu: (options.target * 1e6).round() as u32,
-            t: u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX),
-            dt_p: micros(options.dt_p),
-            t_0: micros(options.t_0),
-            promise: options.promise.into(),
+            target: (options.target * 1e6).round() as u32,
             virtual_only: options.virtual_queue.into(),
             overhead_bytes: options.overhead_bytes,
             header_bytes,
             ..Request::default()
         };
+        let mut params = LawParams {
+            dt_p: micros(options.dt_p),
+            t_0: micros(options.t_0),
+            promise: options.promise.into(),
+            ..LawParams::default()
+        };
+        params.source.x_max = options.x_max_bps;
+        params.source.t = u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX);
+        request.set_params(&params);
         self.execute(&mut request)
     }
 
@@ -423,8 +427,7 @@ pub(super) fn pinned_links(pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
 }
 
 /// Whether a pinned map has this version's layout.
-fn is_compatible(map: &MapHandle) -> Result<bool> {
+fn is_compatible(map: &MapHandle, value_size: u32) -> Result<bool> {
     let mut set = attachments(map)?.into_values().filter(|attachment| attachment.layout != 0);
-    Ok(map.value_size() as usize == size_of::<interface::Link>()
-        && set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
+    Ok(map.value_size() == value_size && set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
 }

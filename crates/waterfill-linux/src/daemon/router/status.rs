@@ -17,6 +17,9 @@ const UNTOUCHED: [(Count, &str); 5] = [
     (Count::WATERFILL_COUNT_NO_MEMORY, "no memory"),
 ];
 
+/// What a link's signals are (`law_link_read()`); the first is the price.
+const ARRIVAL_RATE: usize = 2;
+
 /// The unit of a price in the kernel, s.
 const PRICE_UNIT_S: f64 = 1.0 / (1_u64 << 34) as f64;
 
@@ -64,9 +67,9 @@ impl LinkStatus {
             device: device::name(answer.ifindex, &answer.attachment),
             ifindex: answer.ifindex,
             rate_bps: answer.rate,
-            target: f64::from(answer.mu) / 1e6,
+            target: f64::from(answer.target) / 1e6,
             price_s: answer.attachment.price as f64 * PRICE_UNIT_S,
-            load: answer.arrival_rate as f64 / answer.rate as f64,
+            load: answer.signals[ARRIVAL_RATE] as f64 / answer.rate as f64,
             queue_bytes: queue(true),
             virtual_queue_bytes: queue(false),
             packets: answer.packets,

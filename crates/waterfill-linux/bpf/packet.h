@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/*
+ * Finds the TCP header of a packet and the law's option in it, and writes the option's forward value.
+ *
+ * Found: TCP over IPv4 (with IP options; first fragments) and over IPv6 (after hop-by-hop, routing and destination
+ * options; first fragments), after up to two VLAN tags. Not found: tunnels, AH, later fragments, and options of a
+ * wrong length. Only the value and TCP's checksum are ever written.
+ */
+#ifndef WATERFILL_PACKET_H
+#define WATERFILL_PACKET_H
+
+#define PROTOCOL_IPV4 0x0800
+#define PROTOCOL_IPV6 0x86dd
+#define PROTOCOL_VLAN 0x8100
+#define PROTOCOL_QINQ 0x88a8
+
+#define VLAN_TAGS 2
+#define EXTENSION_HEADERS 8
+#define TCP_BYTES 20
+#define TCP_OPTIONS 40
+#define TCP_CHECKSUM 16 /* its offset in the TCP header */
+#define TCP_SYN 0x02
+
+/* The law's options on the wire, and the shortest. */
+#define FORWARD_BYTES (WATERFILL_OPTION_HEADER_BYTES + LAW_FORWARD_BYTES)
+#define ECHO_BYTES (WATERFILL_OPTION_HEADER_BYTES + LAW_ECHO_BYTES)
+#define BOTH_BYTES ((FORWARD_BYTES + LAW_ECHO_BYTES + 3) / 4 * 4)
+#define MIN_OPTION_BYTES (FORWARD_BYTES < ECHO_BYTES ? FORWARD_BYTES : ECHO_BYTES)
+
+/* ------------------------------------------------------------------ finding the TCP header */
+
+struct tcp_position {
+	__u32 at;       /* offset of the current header from the packet's first byte */
+	__u32 end;      /* offset of the IP packet's end; 0 where its length field is 0 (over 64 kB) */
+	__u32 protocol; /* EtherType */
+};
+
+/* Finds the IP header after the link header and VLAN tags; -1 if the packet is too short. */
+static __always_inline int find_ip(struct __sk_buff *skb, __u32 header_bytes, struct tcp_position *position)
+{
+	struct {
+		__be16 id, protocol;
+	} tag;
+	__be16 protocol = (__be16)skb->protocol;
+	int i;
+
+	position->at = header_bytes;
+	if (header_bytes && bpf_skb_load_bytes(skb, header_bytes - 2, &protocol, 2))
+		return -1;
+	position->protocol = bpf_ntohs(protocol);
+	for (i = 0; i < VLAN_TAGS; i++) {
+		if (position->protocol != PROTOCOL_VLAN && position->protocol != PROTOCOL_QINQ)
+			break;
+		if (bpf_skb_load_bytes(skb, position->at, &tag, sizeof(tag)))
+			return -1;
+		position->protocol = bpf_ntohs(tag.protocol);
+		position->at += sizeof(tag);
+	}
+	return 0;
+}
+
+enum found {
+	FOUND,
+	NOT_TCP,
+	FRAGMENT,
+	MALFORMED,
+};
+
+static __always_inline enum found find_tcp_ipv4(struct __sk_buff *skb, struct tcp_position *position)
+{
+	struct {
+		__u8 version, tos;
+		__be16 length, id, fragment;
+		__u8 ttl, protocol;
+	} ip;
+	__u32 header;
+
+	if (bpf_skb_load_bytes(skb, position->at, &ip, sizeof(ip)))
+		return MALFORMED;
+	if (ip.protocol != 6)
+		return NOT_TCP;
+	header = (ip.version & 0xf) * 4;
+	if (ip.version >> 4 != 4 || header < 20)
+		return MALFORMED;
+	if (ip.fragment & bpf_htons(0x1fff))
+		return FRAGMENT;
+	position->end = ip.length ? position->at + bpf_ntohs(ip.length) : 0;
+	position->at += header;
+	return FOUND;
+}
+
+static __always_inline enum found find_tcp_ipv6(struct __sk_buff *skb, struct tcp_position *position)
+{
+	struct {
+		__be32 flow;
+		__be16 length;
+		__u8 next, hops;
+	} ip;
+	struct {
+		__u8 next, length;
+		__be16 offset;
+	} header;
+	__u32 bytes;
+	int i;
+
+	if (bpf_skb_load_bytes(skb, position->at, &ip, sizeof(ip)))
+		return MALFORMED;
+	if ((ip.flow & bpf_htonl(0xf0000000)) != bpf_htonl(0x60000000))
+		return MALFORMED;
+	position->at += 40;
+	position->end = ip.length ? position->at + bpf_ntohs(ip.length) : 0;
+	for (i = 0; i < EXTENSION_HEADERS; i++) {
+		if (ip.next == 6)
+			return FOUND;
+		if (ip.next != 0 && ip.next != 43 && ip.next != 44 && ip.next != 60)
+			return NOT_TCP;
+		if (bpf_skb_load_bytes(skb, position->at, &header, sizeof(header)))
+			return MALFORMED;
+		bytes = header.length * 8 + 8;
+		if (ip.next == 44) { /* fragment header */
+			if (header.offset & bpf_htons(0xfff8))
+				return FRAGMENT;
+			bytes = 8;
+		}
+		ip.next = header.next;
+		position->at += bytes;
+	}
+	return ip.next == 6 ? FOUND : NOT_TCP;
+}
+
+static __always_inline enum found find_tcp(struct __sk_buff *skb, struct tcp_position *position)
+{
+	if (position->protocol == PROTOCOL_IPV4)
+		return find_tcp_ipv4(skb, position);
+	if (position->protocol == PROTOCOL_IPV6)
+		return find_tcp_ipv6(skb, position);
+	return NOT_TCP;
+}
+
+/* ------------------------------------------------------------------ the option */
+
+/* A segment's options, and the result of parsing them. */
+struct options {
+	__u8 bytes[TCP_OPTIONS + FORWARD_BYTES]; /* so many can be read from any option's start */
+	__u8 value[LAW_FORWARD_BYTES];
+	__u32 length;
+	__u32 next; /* offset of the next option */
+	__u32 at;   /* offset of the forward value in the TCP header; 0: none */
+	__u32 has_option;
+	__u32 malformed; /* a length does not fit */
+	__u32 has_signature; /* TCP-AO or MD5 */
+};
+
+/* Parses the option at `at`, which is complete. */
+static __always_inline void parse_option(struct options *options, __u32 at, __u32 length)
+{
+	const __u8 *bytes = options->bytes + at;
+	__u32 kind = bytes[0];
+	__u32 values, i;
+
+	if (kind == 29 || kind == 19)
+		options->has_signature = 1;
+	if (kind == WATERFILL_KIND_EXPERIMENT) {
+		if (length < WATERFILL_OPTION_HEADER_BYTES || bytes[2] != WATERFILL_EXID >> 8 ||
+		    bytes[3] != (WATERFILL_EXID & 0xff))
+			return; /* another experiment */
+		if (WATERFILL_TYPE_LAW(bytes[4]) != LAW)
+			return; /* another law */
+		values = WATERFILL_TYPE_VALUES(bytes[4]);
+		if (length != (values == WATERFILL_BOTH	  ? BOTH_BYTES
+			       : values == WATERFILL_ECHO ? ECHO_BYTES
+							  : FORWARD_BYTES)) {
+			options->malformed = 1;
+			return;
+		}
+		options->has_option = 1;
+		if (!(values & WATERFILL_FORWARD))
+			return; /* an echo, or a type of a later version */
+	} else if (LAW == WATERFILL_MAXNET && kind == WATERFILL_KIND_PAPER && length == WATERFILL_OPTION_BYTES) {
+		options->has_option = 1;
+	} else {
+		return;
+	}
+	if (options->at) /* of several, receivers use the first */
+		return;
+	options->at = TCP_BYTES + at + WATERFILL_OPTION_HEADER_BYTES;
+	for (i = 0; i < LAW_FORWARD_BYTES; i++)
+		options->value[i] = bytes[WATERFILL_OPTION_HEADER_BYTES + i];
+}
+
+/* Parses all options, as a signature may come last. It is a global function because the verifier does not track its
+ * argument's contents: inlined, the verifier would follow every sequence of option offsets.
+ */
+__noinline int parse_options(struct options *options)
+{
+	int i;
+
+	if (!options)
+		return 0;
+	for (i = 0; i < TCP_OPTIONS; i++) {
+		__u32 at, kind, length;
+
+		barrier(); /* keep the results in memory */
+		at = options->next;
+		if (at >= options->length || at >= TCP_OPTIONS)
+			break;
+		kind = options->bytes[at];
+		if (kind == 0)
+			break;
+		length = kind == 1 ? 1 : options->bytes[at + 1];
+		if (length < 1 + (kind != 1) || at + length > options->length) {
+			options->malformed = 1;
+			break;
+		}
+		if (kind != 1)
+			parse_option(options, at, length);
+		options->next = at + length;
+	}
+	return 0;
+}
+
+/* Returns the sum of a value's 16-bit words, as TCP's checksum adds them: counted from the header's first byte. */
+static __always_inline __u32 sum_value(const __u8 *value, __u32 at)
+{
+	__u32 even = 0, odd = 0;
+	int i;
+
+	for (i = 0; i < LAW_FORWARD_BYTES; i += 2)
+		even += value[i];
+	for (i = 1; i < LAW_FORWARD_BYTES; i += 2)
+		odd += value[i];
+	return at & 1 ? (odd << 8) + even : (even << 8) + odd;
+}
+
+/* Replaces the forward value. Both calls may run out of memory; if the first succeeds, so does the second. */
+static __always_inline int write_value(struct __sk_buff *skb, __u32 tcp, const struct options *options,
+				       const __u8 *value)
+{
+	if (bpf_skb_store_bytes(skb, tcp + options->at, value, LAW_FORWARD_BYTES, 0))
+		return -1;
+	/* Not a pseudo-header field: where the device completes the checksum, this call leaves it alone. */
+	return bpf_l4_csum_replace(skb, tcp + TCP_CHECKSUM, bpf_htonl(sum_value(options->value, options->at)),
+				   bpf_htonl(sum_value(value, options->at)), 4);
+}
+
+#endif
