@@ -1,7 +1,6 @@
 //! Structs of the C code in `kernel/`, mirrored in Rust. Tests compare each mirror with C's own list of fields.
 
 /// A field of a C struct: `struct waterfill_field` of `kernel/mirror.h`.
-#[cfg(test)]
 #[repr(C)]
 #[derive(Debug)]
 pub(crate) struct CField {
@@ -14,7 +13,6 @@ pub(crate) struct CField {
 ///
 /// # Safety
 /// `field` points to an array whose last element has no name, and names end in a zero byte.
-#[cfg(test)]
 #[allow(unsafe_code, reason = "C's list is an array that ends where its field has no name")]
 pub(crate) unsafe fn fields_of(mut field: *const CField) -> Vec<(String, usize, usize)> {
     let mut fields = Vec::new();
@@ -30,11 +28,11 @@ pub(crate) unsafe fn fields_of(mut field: *const CField) -> Vec<(String, usize, 
 /// Declares the mirror of a C struct, and a test that compares names, offsets and sizes with the list that the C
 /// function `$list` returns.
 macro_rules! mirror {
-    ($(#[$meta:meta])* struct $name:ident = $list:ident { $($field:ident: $t:ty,)* }) => {
+    ($(#[$meta:meta])* $vis:vis struct $name:ident = $list:ident { $($(#[$doc:meta])* $field:ident: $t:ty,)* }) => {
         $(#[$meta])*
         #[repr(C)]
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
-        struct $name { $($field: $t,)* }
+        $vis struct $name { $($(#[$doc])* $vis $field: $t,)* }
 
         #[cfg(test)]
         #[test]

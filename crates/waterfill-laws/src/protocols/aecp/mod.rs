@@ -79,6 +79,10 @@
 //!   eq. 31, by which ln g falls as e^(−αt). `waterfill theory convergence aecp` prints both.
 //! - Theorem 2's bounds do not hold for eq. 6 itself: r overshoots while x lags, and x arrives before the lower bound.
 //!
+//! # Fixed point
+//! `arithmetic = "kernel"` runs `kernel/aecp.h`, which has r and x as logarithms, on the header's own scale. It differs in
+//! this: τ is the smoothed RTT, and a source that no router has answered keeps the host's initial window.
+//!
 //! # Validation
 //! Equation tests below, by hand from the paper; the simulator's `aecp` tests: queue and shares of §6.1's RTTs,
 //! time to efficiency, a parking lot. Theorems 2 and 3 are computed and tested in `waterfill.theory.aecp`.
@@ -97,6 +101,7 @@
 //! `aecp-2010`: Huang, Wu, Yang, Zheng, Jiang, "Distributed bandwidth allocation based on alternating evolution
 //! algorithm".
 
+mod fixed_point;
 mod params;
 mod router;
 mod source;
@@ -105,6 +110,9 @@ pub use params::{Ceiling, First, Form, Params, Rounding, SourceKind, SourceStep,
 pub use router::Router;
 pub use source::Source;
 
+use crate::arithmetic::RealOrFixed;
+use crate::kernel;
+use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 
 /// The protocol `aecp`.
@@ -131,9 +139,9 @@ impl Protocol for Aecp {
     type Params = Params;
     type Header = Header;
     type Echo = Header;
-    type Router = Router;
-    type Receiver = EchoLast<Header>;
-    type Source = Source;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = RealOrFixed<EchoLast<Header>, kernel::Receiver>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
     fn target(_: &Params) -> f64 {
         1.0
@@ -141,6 +149,10 @@ impl Protocol for Aecp {
 
     fn paced(params: &Params) -> bool {
         params.source == SourceKind::Rate
+    }
+
+    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
+        kernel::check_backend(params, backend)
     }
 }
 

@@ -1,9 +1,10 @@
 //! The parameters.
 
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::Duration;
 
-use super::{SLOWEST, fastest};
+use super::{SLOWEST, fastest, fixed_point};
 
 crate::choice! {
     /// The weight of r in a source's step.
@@ -104,6 +105,14 @@ crate::params! {
         ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest";
         /// Rounding of the factor.
         rounding: Rounding = Rounding::Carried, "not given; chosen here";
+        /// Real numbers, or the fixed-point version that the kernel runs.
+        arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/aecp.h";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 }
 
@@ -118,6 +127,7 @@ impl Params {
             (SLOWEST..=fastest()).contains(&self.x_0),
             "x_0",
             "packets/s that the header can carry, from 0.25 to 4.6e18",
-        )
+        )?;
+        fixed_point::check(self)
     }
 }

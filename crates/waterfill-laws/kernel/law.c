@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
+/* The structures of law.h and of the shim, field by field, for the tests of their mirrors in src/kernel. */
+#include "shim.h"
+
+const struct waterfill_field *waterfill_law_packet_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(law_packet, bytes),
+		FIELD(law_packet, segments),
+		FIELD(law_packet, syn),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_law_tcp_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(law_tcp, now_us),
+		FIELD(law_tcp, srtt_us),
+		FIELD(law_tcp, base_rtt_us),
+		FIELD(law_tcp, delivered),
+		FIELD(law_tcp, acked),
+		FIELD(law_tcp, in_flight),
+		FIELD(law_tcp, packet),
+		FIELD(law_tcp, payload),
+		FIELD(law_tcp, max_segments),
+		FIELD(law_tcp, recovering),
+		FIELD(law_tcp, app_limited),
+		FIELD(law_tcp, window_limited),
+		FIELD(law_tcp, unlimited),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+const struct waterfill_field *waterfill_law_limit_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		FIELD(law_limit, rate),
+		FIELD(law_limit, window),
+		FIELD(law_limit, packet),
+		FIELD(law_limit, steady),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}
+
+#define SHIM(field) FIELD(waterfill_shim, field)
+
+const struct waterfill_field *waterfill_shim_fields(void)
+{
+	static const struct waterfill_field fields[] = {
+		SHIM(number),	   SHIM(forward_bytes), SHIM(echo_bytes),     SHIM(paced),	  SHIM(rests_with_queue),
+		SHIM(params),	   SHIM(link),		SHIM(sums),	      SHIM(cpu),	  SHIM(source),
+		SHIM(receiver),	   SHIM(reserved),	SHIM(params_fields),  SHIM(link_set),	  SHIM(interval),
+		SHIM(tick),	   SHIM(idle),		SHIM(mark),	      SHIM(syn_needs_lock), SHIM(link_read),
+		SHIM(link_restore), SHIM(source_init),	SHIM(request),	      SHIM(forward),	  SHIM(heard),
+		SHIM(ack),	   SHIM(loss),		SHIM(timeout),	      SHIM(limit),	  SHIM(reduce),
+		SHIM(evidence),	   SHIM(tightens),	SHIM(source_read),    SHIM(receive),	  SHIM(echo),
+		END_OF_FIELDS,
+	};
+
+	return fields;
+}

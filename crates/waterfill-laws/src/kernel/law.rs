@@ -1,0 +1,436 @@
+//! A law's functions, callable without `unsafe`.
+
+#![allow(
+    unsafe_code,
+    reason = "the law is C. Its functions take plain integers and structures of them by reference, keep no pointer, \
+              allocate nothing and have no state; every structure that is passed has the length that C states"
+)]
+
+use super::Field;
+use crate::mirror::mirror;
+
+/// `LAW_VALUE_MAX`.
+pub const VALUE_MAX: usize = 15;
+/// `LAW_SIGNALS`.
+pub const SIGNALS: usize = 4;
+/// A value on the wire, zeros after its end.
+pub type Value = [u8; VALUE_MAX];
+
+mirror! {
+    /// `struct law_packet`: a packet at a router.
+    pub struct Packet = waterfill_law_packet_fields {
+        /// Bytes on the link, of all segments.
+        bytes: u64,
+        /// Segments; 1 if it is not a super-packet.
+        segments: u32,
+        /// 1: a SYN.
+        syn: u32,
+    }
+}
+
+mirror! {
+    /// `struct law_tcp`: what TCP knows of a connection. `kernel/law.h` describes the fields.
+    pub struct Tcp = waterfill_law_tcp_fields {
+        /// Time, µs.
+        now_us: u64,
+        /// Smoothed RTT, µs times 8.
+        srtt_us: u32,
+        /// Smallest RTT, µs.
+        base_rtt_us: u32,
+        /// Packets since the connection began.
+        delivered: u32,
+        /// Packets since the last call.
+        acked: u32,
+        /// Packets in flight before this acknowledgement.
+        in_flight: u32,
+        /// Bytes of a full packet.
+        packet: u32,
+        /// Bytes of it that pacing counts.
+        payload: u32,
+        /// Packets of a super-packet.
+        max_segments: u32,
+        /// 1: recovery from a loss.
+        recovering: u32,
+        /// 1: the application limits the rate.
+        app_limited: u32,
+        /// 1: the window limits the rate.
+        window_limited: u32,
+        /// 1: the application sets no limit of the pacing rate.
+        unlimited: u32,
+    }
+}
+
+mirror! {
+    /// `struct law_limit`: what a law allows a source.
+    pub struct Limit = waterfill_law_limit_fields {
+        /// bit/s; 0: no router has answered yet.
+        rate: u64,
+        /// Bytes; 0: the rate alone limits.
+        window: u64,
+        /// Bytes of a packet.
+        packet: u32,
+        /// 1: past its start.
+        steady: u32,
+    }
+}
+
+/// A structure of a law as 64-bit words; allocated once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Words(Box<[u64]>);
+
+impl Words {
+    fn new(words: u32) -> Self {
+        Self(vec![0; words as usize].into())
+    }
+    /// Returns the words.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
+        &self.0
+    }
+    /// Sets one word, such as a count of `struct law_sums`.
+    ///
+    /// # Panics
+    /// There is no such word.
+    pub fn set(&mut self, word: usize, value: u64) {
+        self.0[word] = value;
+    }
+    /// Returns a pointer for C to a structure of `words` words.
+    ///
+    /// # Panics
+    /// It is another structure.
+    fn of(&self, words: u32) -> *const u64 {
+        assert_eq!(self.0.len(), words as usize, "another law's structure");
+        self.0.as_ptr()
+    }
+    fn of_mut(&mut self, words: u32) -> *mut u64 {
+        assert_eq!(self.0.len(), words as usize, "another law's structure");
+        self.0.as_mut_ptr()
+    }
+}
+
+type CFields = unsafe extern "C" fn() -> *const crate::mirror::CField;
+
+/// A law: `struct waterfill_shim` of `kernel/shim.h`. Structures begin as zeros.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Law {
+    number: u32,
+    forward_bytes: u32,
+    echo_bytes: u32,
+    paced: u32,
+    rests_with_queue: u32,
+    params: u32,
+    link: u32,
+    sums: u32,
+    cpu: u32,
+    source: u32,
+    receiver: u32,
+    reserved: u32,
+    params_fields: CFields,
+    link_set: unsafe extern "C" fn(*mut u64, *const u64, u64, u32),
+    interval: unsafe extern "C" fn(*const u64) -> u32,
+    tick: unsafe extern "C" fn(*mut u64, *const u64, u64),
+    idle: unsafe extern "C" fn(*mut u64, u64, u64),
+    mark: unsafe extern "C" fn(*mut u64, *mut u64, &Packet, &mut Value) -> u32,
+    syn_needs_lock: unsafe extern "C" fn(*const u64) -> u32,
+    link_read: unsafe extern "C" fn(*const u64, &mut [u64; SIGNALS]),
+    link_restore: unsafe extern "C" fn(*mut u64, u64),
+    source_init: unsafe extern "C" fn(*const u64, *mut u64, u32, u64),
+    request: unsafe extern "C" fn(*const u64, &mut Value),
+    forward: unsafe extern "C" fn(*const u64, *mut u64, &mut Value),
+    heard: unsafe extern "C" fn(&Value) -> u32,
+    ack: unsafe extern "C" fn(*const u64, *mut u64, &Tcp, u32, &Value),
+    loss: unsafe extern "C" fn(*const u64, *mut u64),
+    timeout: unsafe extern "C" fn(*const u64, *mut u64),
+    limit: unsafe extern "C" fn(*mut u64, &Tcp, &mut Limit),
+    reduce: unsafe extern "C" fn(*mut u64, u32),
+    evidence: unsafe extern "C" fn(*const u64) -> u64,
+    tightens: unsafe extern "C" fn(*const u64, u64, u64) -> u32,
+    source_read: unsafe extern "C" fn(*const u64, &mut [u64; SIGNALS]),
+    receive: unsafe extern "C" fn(*const u64, *mut u64, u64, u32, &Value, u32),
+    echo: unsafe extern "C" fn(*mut u64, &mut Value),
+}
+
+impl Law {
+    /// Its number on the wire.
+    #[must_use]
+    pub const fn number(&self) -> u32 {
+        self.number
+    }
+    /// Bytes of the value that data carry.
+    #[must_use]
+    pub const fn forward_bytes(&self) -> usize {
+        self.forward_bytes as usize
+    }
+    /// Bytes of the value that acknowledgements carry.
+    #[must_use]
+    pub const fn echo_bytes(&self) -> usize {
+        self.echo_bytes as usize
+    }
+    /// Whether the rate is paced.
+    #[must_use]
+    pub const fn paced(&self) -> bool {
+        self.paced == 1
+    }
+    /// Whether a queue stands in equilibrium.
+    #[must_use]
+    pub const fn rests_with_queue(&self) -> bool {
+        self.rests_with_queue == 1
+    }
+    /// Returns the names of the fields of `struct law_params` with their offsets and sizes.
+    #[must_use]
+    pub fn params_fields(&self) -> Vec<(String, usize, usize)> {
+        // SAFETY: C returns a static array that ends where its field has no name.
+        unsafe { crate::mirror::fields_of((self.params_fields)()) }
+    }
+
+    /// Creates `struct law_params` from its fields, in C's order.
+    ///
+    /// # Panics
+    /// C has other fields.
+    #[must_use]
+    pub fn params(&self, fields: &[Field]) -> Words {
+        let bytes: Vec<u8> = fields
+            .iter()
+            .flat_map(|field| match *field {
+                Field::U32(_, value) => value.to_ne_bytes().to_vec(),
+                Field::U64(_, value) => value.to_ne_bytes().to_vec(),
+            })
+            .collect();
+        assert_eq!(bytes.len(), self.params as usize * 8, "the fields are those of struct law_params");
+        Words(bytes.chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes"))).collect())
+    }
+    /// Creates a zeroed `struct law_link`.
+    #[must_use]
+    pub fn link(&self) -> Words {
+        Words::new(self.link)
+    }
+    /// Creates a zeroed `struct law_cpu`, which begins with the running sums.
+    #[must_use]
+    pub fn cpu(&self) -> Words {
+        Words::new(self.cpu)
+    }
+    /// Creates a zeroed `struct law_sums`.
+    #[must_use]
+    pub fn sums(&self) -> Words {
+        Words::new(self.sums)
+    }
+    /// Creates a zeroed `struct law_source`.
+    #[must_use]
+    pub fn source(&self) -> Words {
+        Words::new(self.source)
+    }
+    /// Creates a zeroed `struct law_receiver`.
+    #[must_use]
+    pub fn receiver(&self) -> Words {
+        Words::new(self.receiver)
+    }
+
+    /// `law_link_set`: bit/s and 10⁻⁶, or 0 for the law's own target.
+    pub fn link_set(&self, link: &mut Words, params: &Words, capacity_bps: u64, target: u32) {
+        // SAFETY: see the module's reason; likewise below.
+        unsafe { (self.link_set)(link.of_mut(self.link), params.of(self.params), capacity_bps, target) }
+    }
+    /// `law_interval`, µs.
+    #[must_use]
+    pub fn interval(&self, link: &Words) -> u32 {
+        unsafe { (self.interval)(link.of(self.link)) }
+    }
+    /// `law_tick`, with the queue in bytes.
+    pub fn tick(&self, link: &mut Words, sums: &Words, queue: u64) {
+        unsafe { (self.tick)(link.of_mut(self.link), sums.of(self.sums), queue) }
+    }
+    /// `law_idle`.
+    pub fn idle(&self, link: &mut Words, intervals: u64, queue: u64) {
+        unsafe { (self.idle)(link.of_mut(self.link), intervals, queue) }
+    }
+    /// `law_mark`; whether the value changed.
+    #[inline]
+    pub fn mark(&self, link: &mut Words, cpu: &mut Words, packet: &Packet, value: &mut Value) -> bool {
+        unsafe { (self.mark)(link.of_mut(self.link), cpu.of_mut(self.cpu), packet, value) != 0 }
+    }
+    /// `law_syn_needs_lock`.
+    #[must_use]
+    pub fn syn_needs_lock(&self, link: &Words) -> bool {
+        unsafe { (self.syn_needs_lock)(link.of(self.link)) != 0 }
+    }
+    /// `law_link_read`.
+    #[must_use]
+    pub fn link_signals(&self, link: &Words) -> [u64; SIGNALS] {
+        let mut signals = [0; SIGNALS];
+        unsafe { (self.link_read)(link.of(self.link), &mut signals) }
+        signals
+    }
+    /// `law_link_restore`.
+    pub fn link_restore(&self, link: &mut Words, signal: u64) {
+        unsafe { (self.link_restore)(link.of_mut(self.link), signal) }
+    }
+
+    /// `law_source_init`, in bytes.
+    pub fn source_init(&self, params: &Words, source: &mut Words, packet: u32, window: u64) {
+        unsafe { (self.source_init)(params.of(self.params), source.of_mut(self.source), packet, window) }
+    }
+    /// `law_request`: the value of a SYN.
+    #[must_use]
+    pub fn request(&self, params: &Words) -> Value {
+        let mut value = [0; VALUE_MAX];
+        unsafe { (self.request)(params.of(self.params), &mut value) }
+        value
+    }
+    /// `law_forward`: the value of a data packet.
+    #[must_use]
+    pub fn forward(&self, params: &Words, source: &mut Words) -> Value {
+        let mut value = [0; VALUE_MAX];
+        unsafe { (self.forward)(params.of(self.params), source.of_mut(self.source), &mut value) }
+        value
+    }
+    /// `law_heard`: whether a router wrote this echo.
+    #[must_use]
+    pub fn heard(&self, echo: &Value) -> bool {
+        unsafe { (self.heard)(echo) != 0 }
+    }
+    /// `law_ack`; no echo with `None`.
+    pub fn ack(&self, params: &Words, source: &mut Words, tcp: &Tcp, echo: Option<&Value>) {
+        let (has_echo, echo) = (u32::from(echo.is_some()), echo.unwrap_or(&[0; VALUE_MAX]));
+        unsafe { (self.ack)(params.of(self.params), source.of_mut(self.source), tcp, has_echo, echo) }
+    }
+    /// `law_loss`.
+    pub fn loss(&self, params: &Words, source: &mut Words) {
+        unsafe { (self.loss)(params.of(self.params), source.of_mut(self.source)) }
+    }
+    /// `law_timeout`.
+    pub fn timeout(&self, params: &Words, source: &mut Words) {
+        unsafe { (self.timeout)(params.of(self.params), source.of_mut(self.source)) }
+    }
+    /// `law_limit`.
+    #[must_use]
+    pub fn limit(&self, source: &mut Words, tcp: &Tcp) -> Limit {
+        let mut limit = Limit::default();
+        unsafe { (self.limit)(source.of_mut(self.source), tcp, &mut limit) }
+        limit
+    }
+    /// `law_reduce`: by 2^-shift of rate and window.
+    pub fn reduce(&self, source: &mut Words, shift: u32) {
+        unsafe { (self.reduce)(source.of_mut(self.source), shift) }
+    }
+    /// `law_evidence`.
+    #[must_use]
+    pub fn evidence(&self, source: &Words) -> u64 {
+        unsafe { (self.evidence)(source.of(self.source)) }
+    }
+    /// `law_tightens`.
+    #[must_use]
+    pub fn tightens(&self, source: &Words, evidence: u64, us: u64) -> bool {
+        unsafe { (self.tightens)(source.of(self.source), evidence, us) != 0 }
+    }
+    /// `law_source_read`.
+    #[must_use]
+    pub fn source_signals(&self, source: &Words) -> [u64; SIGNALS] {
+        let mut signals = [0; SIGNALS];
+        unsafe { (self.source_read)(source.of(self.source), &mut signals) }
+        signals
+    }
+
+    /// `law_receive`; an RTT of 0 is not known.
+    pub fn receive(
+        &self,
+        params: &Words,
+        receiver: &mut Words,
+        now_us: u64,
+        rtt_us: u32,
+        value: &Value,
+        segments: u32,
+    ) {
+        let (params, receiver) = (params.of(self.params), receiver.of_mut(self.receiver));
+        unsafe { (self.receive)(params, receiver, now_us, rtt_us, value, segments) }
+    }
+    /// `law_echo`: the value to send back.
+    #[must_use]
+    pub fn echo(&self, receiver: &mut Words) -> Value {
+        let mut value = [0; VALUE_MAX];
+        unsafe { (self.echo)(receiver.of_mut(self.receiver), &mut value) }
+        value
+    }
+}
+
+#[cfg(test)]
+#[test]
+fn waterfill_shim_fields() {
+    mod c {
+        unsafe extern "C" {
+            pub(super) safe fn waterfill_shim_fields() -> *const crate::mirror::CField;
+        }
+    }
+    macro_rules! offsets {
+        ($($field:ident),*) => { vec![$((stringify!($field), std::mem::offset_of!(Law, $field))),*] };
+    }
+    let mirror = offsets!(
+        number,
+        forward_bytes,
+        echo_bytes,
+        paced,
+        rests_with_queue,
+        params,
+        link,
+        sums,
+        cpu,
+        source,
+        receiver,
+        reserved,
+        params_fields,
+        link_set,
+        interval,
+        tick,
+        idle,
+        mark,
+        syn_needs_lock,
+        link_read,
+        link_restore,
+        source_init,
+        request,
+        forward,
+        heard,
+        ack,
+        loss,
+        timeout,
+        limit,
+        reduce,
+        evidence,
+        tightens,
+        source_read,
+        receive,
+        echo
+    );
+    // SAFETY: the C function returns a static array made with `waterfill_field`'s macros.
+    let c = unsafe { crate::mirror::fields_of(c::waterfill_shim_fields()) };
+    assert_eq!(c.iter().map(|(name, offset, _)| (name.as_str(), *offset)).collect::<Vec<_>>(), mirror);
+    assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<Law>());
+}
+
+/// Declares the laws, each with its name and the object that `kernel/<name>.c` exports.
+macro_rules! laws {
+    ($($name:ident = $symbol:ident,)*) => {
+        unsafe extern "C" {
+            $(safe static $symbol: Law;)*
+        }
+
+        impl Law {
+            /// All laws with a kernel version behind the interface, by name.
+            #[must_use]
+            pub fn all() -> Vec<(&'static str, &'static Self)> {
+                vec![$((stringify!($name), &$symbol),)*]
+            }
+            $(
+                /// The law of this name.
+                #[must_use]
+                pub fn $name() -> &'static Self {
+                    &$symbol
+                }
+            )*
+        }
+    };
+}
+
+laws! {
+    aecp = waterfill_law_aecp,
+}
