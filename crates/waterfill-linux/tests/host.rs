@@ -4,8 +4,9 @@
 #![cfg(feature = "daemon")]
 
 mod common;
+#[path = "host/upgrade.rs"]
+mod upgrade;
 
-use std::fs;
 use std::io::{BufRead as _, BufReader, Lines, Read as _, Write as _};
 use std::net::{Shutdown, TcpListener, TcpStream};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, id};
@@ -13,6 +14,7 @@ use std::time::Duration;
 
 use common::{Daemon, Namespaces, WATERFILLD, number, run};
 use serde_json::Value;
+use upgrade::{Pinned, is_listed};
 
 /// The rate that follows from `path.bpf.c`'s price.
 const RATE_BPS: f64 = 50e6;
@@ -296,20 +298,8 @@ fn data_arrive_unchanged_whatever_the_option_contains() {
 #[test]
 fn pins_outlive_a_killed_daemon_and_the_next_one_continues() {
     let Some(network) = Network::new() else { return };
-    let folder = std::env::temp_dir().join(format!("waterfill-test-{}", network.spaces.prefix));
-    fs::create_dir(&folder).unwrap();
-    // A mount namespace that lasts as long as this child.
-    let mut holder = Command::new("unshare")
-        .args(["--mount", "sh", "-c", &format!("mount -t bpf bpf {} && echo mounted && read end", folder.display())])
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .unwrap();
-    let mut mounted = String::new();
-    BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut mounted).unwrap();
-    let inside = format!("nsenter --mount --target {}", holder.id());
-    let pins = format!("--pins {}/pins", folder.display());
-    let mut daemon = Daemon::host(&network.spaces, &inside, &pins);
+    let pinned = Pinned::new(&network);
+    let mut daemon = pinned.daemon(&network, "");
     network.spaces.use_law();
     network.path("price", &["b"]);
     {
@@ -325,7 +315,7 @@ fn pins_outlive_a_killed_daemon_and_the_next_one_continues() {
         };
         assert!((0..1000).any(priced), "the connection does not become priced");
         daemon.kill();
-        let mut again = Daemon::host(&network.spaces, &inside, &pins);
+        let mut again = pinned.daemon(&network, "");
         assert_priced(&first(&mut again).expect("the next daemon does not list the connection"));
         let (sent, _) = (client.next(), server.next());
         assert_priced(&first(&mut again).unwrap());
@@ -335,10 +325,6 @@ fn pins_outlive_a_killed_daemon_and_the_next_one_continues() {
         assert_eq!(server.next(), sent.replace("sent", "received"));
         drop(again);
     }
-    run(&format!("{inside} {WATERFILLD} unload {pins}")).unwrap();
-    let laws = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
-    assert!(!laws.split_whitespace().any(|law| law == network.spaces.law()), "{laws}");
-    drop(holder.stdin.take());
-    holder.wait().unwrap();
-    fs::remove_dir(&folder).unwrap();
+    pinned.unload();
+    assert!(!is_listed(&network.spaces.law()));
 }

@@ -3,6 +3,7 @@
 //! Four things are pinned, so that they outlive this process: the congestion control, the option program on its cgroup,
 //! the list of connections, and the maps. A new process replaces programs and keeps maps, so connections continue.
 
+mod registration;
 mod status;
 
 use std::fmt;
@@ -13,7 +14,6 @@ use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::thread::sleep;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -56,9 +56,6 @@ pub(super) struct Options {
     pub(super) average: bool,
     pub(super) compensate: bool,
 }
-
-/// How long the kernel may take to free a congestion control's name after its last pin is gone.
-const NAME_RELEASE_TIME: Duration = Duration::from_secs(2);
 
 /// Pins, by their paths in the folder of pins.
 const LAW: &str = "host/law";
@@ -117,7 +114,8 @@ impl Host {
         }
 
         let options_link = attach_options(pins, &options.cgroup, &skeleton)?;
-        let law = attach_law(pins, &options.name, &mut skeleton, linked)?;
+        let law_pin = pins.path(LAW);
+        let law = registration::register(law_pin.as_deref(), &options.name, &mut skeleton.maps.waterfill_law, linked)?;
         let flows = attach_flows(pins, &skeleton)?;
         Ok(Self { skeleton, _law: law, _options: options_link, flows })
     }
@@ -169,14 +167,10 @@ pub(super) fn unload(pins: &Pins) -> Result<()> {
 
 /// Detaches the object behind a pin, where that is possible, and removes the pin.
 fn remove(name: &str, path: &Path) -> Result<()> {
-    if matches!(name, LAW | OPTIONS) {
-        if name == LAW && !has_struct_ops_links()? {
-            let law = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
-            law.delete(&0_u32.to_ne_bytes()).context("cannot unregister the congestion control")?;
-        } else {
-            // Kernels before 6.9 cannot detach struct_ops links; there the link ends with its last pin.
-            drop(Link::open(path).and_then(|link| link.detach()));
-        }
+    match name {
+        LAW => return registration::unregister(path, has_struct_ops_links()?),
+        OPTIONS => drop(Link::open(path).and_then(|link| link.detach())),
+        _ => {}
     }
     fs::remove_file(path).with_context(|| format!("cannot remove {}", path.display()))
 }
@@ -252,41 +246,6 @@ fn attach_options(pins: &Pins, cgroup: &Path, skeleton: &HostSkel<'_>) -> Result
         .with_context(|| format!("cannot attach to the cgroup {}", cgroup.display()))?;
     if let Some(path) = path {
         link.pin(path)?;
-    }
-    Ok(link)
-}
-
-/// Registers the congestion control with TCP. A pinned one is removed first, so for an instant the name does not exist.
-/// Existing connections keep the programs with which they began.
-fn attach_law(pins: &Pins, name: &str, skeleton: &mut HostSkel<'_>, linked: bool) -> Result<Link> {
-    let path = pins.path(LAW);
-    let mut replaced = false;
-    if let Some(path) = path.as_deref().filter(|path| path.exists()) {
-        remove(LAW, path)?;
-        replaced = true;
-    }
-    let step = Duration::from_millis(5);
-    let mut waited = Duration::ZERO;
-    let mut link = loop {
-        match skeleton.maps.waterfill_law.attach_struct_ops() {
-            Ok(link) => break link,
-            Err(e) if replaced && e.kind() == libbpf_rs::ErrorKind::AlreadyExists && waited < NAME_RELEASE_TIME => {
-                sleep(step);
-                waited += step;
-            }
-            Err(e) if e.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
-                return Err(anyhow::anyhow!("TCP already has a congestion control named {name}"));
-            }
-            Err(e) => return Err(e).with_context(|| format!("TCP refused the congestion control {name}")),
-        }
-    };
-    match path {
-        Some(path) if linked => link.pin(path)?,
-        Some(path) => {
-            skeleton.maps.waterfill_law.pin(path)?;
-            link.disconnect(); // else it would be unregistered when this process ends
-        }
-        None => {}
     }
     Ok(link)
 }

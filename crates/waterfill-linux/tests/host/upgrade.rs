@@ -1,0 +1,94 @@
+//! A daemon that replaces the programs of an earlier one.
+
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Daemon, Network, WATERFILLD, run};
+
+/// A BPF file system in a mount namespace of its own, which ends with this.
+pub(crate) struct Pinned {
+    folder: PathBuf,
+    holder: Child,
+    /// A command's prefix that runs it there.
+    pub(crate) inside: String,
+    /// The daemon's option.
+    pub(crate) option: String,
+}
+
+impl Pinned {
+    pub(crate) fn new(network: &Network) -> Self {
+        let folder = std::env::temp_dir().join(format!("waterfill-test-{}", network.spaces.prefix));
+        fs::create_dir(&folder).unwrap();
+        let script = format!("mount -t bpf bpf {} && echo mounted && read end", folder.display());
+        let mut holder = Command::new("unshare")
+            .args(["--mount", "sh", "-c", &script])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        BufReader::new(holder.stdout.as_mut().unwrap()).read_line(&mut String::new()).unwrap();
+        let inside = format!("nsenter --mount --target {}", holder.id());
+        let option = format!("--pins {}/pins", folder.display());
+        Self { folder, holder, inside, option }
+    }
+
+    pub(crate) fn daemon(&self, network: &Network, arguments: &str) -> Daemon {
+        Daemon::host(&network.spaces, &self.inside, &format!("{} {arguments}", self.option))
+    }
+
+    pub(crate) fn unload(&self) {
+        run(&format!("{} {WATERFILLD} unload {}", self.inside, self.option)).unwrap();
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        drop(run(&format!("{} {WATERFILLD} unload {}", self.inside, self.option)));
+        drop(self.holder.stdin.take());
+        drop(self.holder.wait());
+        drop(fs::remove_dir(&self.folder));
+    }
+}
+
+/// Whether TCP's list has a congestion control of this name.
+pub(crate) fn is_listed(law: &str) -> bool {
+    let laws = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    laws.split_whitespace().any(|listed| listed == law)
+}
+
+#[test]
+fn the_name_exists_all_the_time_while_programs_are_replaced() {
+    let Some(network) = Network::new() else { return };
+    let pinned = Pinned::new(&network);
+    drop(pinned.daemon(&network, ""));
+    let law = network.spaces.law();
+    assert!(is_listed(&law));
+    let replaced = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let reader = scope.spawn(|| {
+            let mut missing = 0;
+            while !replaced.load(Ordering::Relaxed) {
+                missing += u32::from(!is_listed(&law));
+            }
+            missing
+        });
+        for _ in 0..3 {
+            drop(pinned.daemon(&network, ""));
+        }
+        replaced.store(true, Ordering::Relaxed);
+        assert_eq!(reader.join().unwrap(), 0, "times that the name did not exist");
+    });
+    // Another name replaces the first one.
+    let other = law.replacen("bpf", "bpg", 1);
+    let daemon = Daemon::start(
+        &pinned.inside,
+        &format!("host --name {other} --cgroup {} {}", network.spaces.cgroup.display(), pinned.option),
+    );
+    drop(daemon);
+    assert!(is_listed(&other) && !is_listed(&law));
+    pinned.unload();
+    assert!(!is_listed(&other));
+}
