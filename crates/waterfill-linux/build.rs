@@ -19,7 +19,8 @@ mod daemon {
     /// Loaded by the daemon; `interface` is compiled for its types only.
     const SKELETONS: [&str; 3] = ["interface", "router_maxnet", "host_maxnet"];
     /// Loaded by tests, which read the object's path from this variable.
-    const TEST_OBJECTS: [(&str, &str); 2] = [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT")];
+    const TEST_OBJECTS: [(&str, &str); 3] =
+        [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT")];
 
     /// The compiler that CLANG names, or the first installed one of [`CLANGS`].
     fn clang() -> String {

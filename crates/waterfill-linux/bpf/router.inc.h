@@ -78,8 +78,7 @@ malformed:
 	count(link, WATERFILL_COUNT_MALFORMED);
 }
 
-SEC("tcx/egress")
-int waterfill_router(struct __sk_buff *skb)
+static __always_inline int route(struct __sk_buff *skb)
 {
 	__u32 key = skb->ifindex;
 	struct waterfill_link *link = bpf_map_lookup_elem(&links, &key);
@@ -112,6 +111,12 @@ int waterfill_router(struct __sk_buff *skb)
 	else if (found == MALFORMED)
 		count(link, WATERFILL_COUNT_MALFORMED);
 	return CONTINUE;
+}
+
+SEC("tcx/egress")
+int waterfill_router(struct __sk_buff *skb)
+{
+	return route(skb);
 }
 
 #endif

@@ -31,7 +31,7 @@ mod skeleton {
 }
 
 use skeleton::interface::types;
-use skeleton::router::types::__sk_buff as Context;
+pub(crate) use skeleton::router::types::__sk_buff as Context;
 #[allow(unused_imports, reason = "the example uses a part of them")]
 pub(crate) use skeleton::router::types::maxnet_link as LawLink;
 use skeleton::router::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
@@ -69,7 +69,7 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    fn raw(&self, command: Command) -> RawRequest {
+    pub(crate) fn raw(&self, command: Command) -> RawRequest {
         let Self { ifindex, now, rate, mu, overhead_bytes, header_bytes, attachment, .. } = *self;
         let mut params = Params { dt_p: self.dt_p, t_0: self.t_0, promise: self.promise, ..Params::default() };
         params.source.x_max = self.x_max;
@@ -188,7 +188,7 @@ pub(crate) fn idle_link(ifindex: u32) -> Request {
 }
 
 #[expect(unsafe_code, reason = "a program's context is bytes")]
-fn as_bytes<T>(of: &mut T) -> &mut [u8] {
+pub(crate) fn as_bytes<T>(of: &mut T) -> &mut [u8] {
     // SAFETY: the callers' types have integers without padding (bpf/router.h), for which any bytes are valid.
     unsafe { std::slice::from_raw_parts_mut(std::ptr::from_mut(of).cast(), size_of::<T>()) }
 }
