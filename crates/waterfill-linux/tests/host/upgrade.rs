@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::{Daemon, Network, WATERFILLD, run};
+use super::{Daemon, Network, SERVER, WATERFILLD, assert_priced, run};
 
 /// A BPF file system in a mount namespace of its own, which ends with this.
 pub(crate) struct Pinned {
@@ -37,6 +37,11 @@ impl Pinned {
 
     pub(crate) fn daemon(&self, network: &Network, arguments: &str) -> Daemon {
         Daemon::host(&network.spaces, &self.inside, &format!("{} {arguments}", self.option))
+    }
+
+    /// Removes a pin, as of a version whose map has another size.
+    fn forget(&self, pin: &str) {
+        run(&format!("{} rm {}/pins/{pin}", self.inside, self.folder.display())).unwrap();
     }
 
     pub(crate) fn unload(&self) {
@@ -91,4 +96,20 @@ fn the_name_exists_all_the_time_while_programs_are_replaced() {
     assert!(is_listed(&other) && !is_listed(&law));
     pinned.unload();
     assert!(!is_listed(&other));
+}
+
+/// The kernel keeps the law that had the name when the sysctl was written.
+#[test]
+fn connections_that_follow_the_sysctl_use_the_new_programs() {
+    let Some(network) = Network::new() else { return };
+    let pinned = Pinned::new(&network);
+    drop(pinned.daemon(&network, ""));
+    network.spaces.use_law();
+    network.path("price", &["a", "b"]);
+    // The old programs do not know the new map of connections, and fall back.
+    pinned.forget("host/connections");
+    let mut daemon = pinned.daemon(&network, "");
+    let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
+    assert_priced(&flow);
+    drop(daemon);
 }

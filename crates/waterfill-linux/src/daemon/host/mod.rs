@@ -5,6 +5,7 @@
 
 mod registration;
 mod status;
+mod sysctl;
 
 use std::fmt;
 use std::fs::{self, File};
@@ -116,6 +117,9 @@ impl Host {
         let options_link = attach_options(pins, &options.cgroup, &skeleton)?;
         let law_pin = pins.path(LAW);
         let law = registration::register(law_pin.as_deref(), &options.name, &mut skeleton.maps.waterfill_law, linked)?;
+        if let Err(e) = sysctl::renew(&options.name) {
+            tracing::warn!("{e:#}");
+        }
         let flows = attach_flows(pins, &skeleton)?;
         Ok(Self { skeleton, _law: law, _options: options_link, flows })
     }
