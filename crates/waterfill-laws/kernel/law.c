@@ -30,6 +30,7 @@ const struct waterfill_field *waterfill_law_tcp_fields(void)
 		FIELD(law_tcp, app_limited),
 		FIELD(law_tcp, window_limited),
 		FIELD(law_tcp, unlimited),
+		FIELD(law_tcp, reserved),
 		END_OF_FIELDS,
 	};
 
@@ -43,6 +44,8 @@ const struct waterfill_field *waterfill_law_limit_fields(void)
 		FIELD(law_limit, window),
 		FIELD(law_limit, packet),
 		FIELD(law_limit, steady),
+		FIELD(law_limit, heard),
+		FIELD(law_limit, reserved),
 		END_OF_FIELDS,
 	};
 

@@ -267,29 +267,6 @@ const struct waterfill_field *waterfill_host_pace_fields(void)
 	return fields;
 }
 
-const struct waterfill_field *waterfill_law_tcp_fields(void)
-{
-	static const struct waterfill_field fields[] = {
-		FIELD(law_tcp, now_us),
-		FIELD(law_tcp, srtt_us),
-		FIELD(law_tcp, base_rtt_us),
-		FIELD(law_tcp, delivered),
-		FIELD(law_tcp, acked),
-		FIELD(law_tcp, in_flight),
-		FIELD(law_tcp, packet),
-		FIELD(law_tcp, payload),
-		FIELD(law_tcp, max_segments),
-		FIELD(law_tcp, recovering),
-		FIELD(law_tcp, app_limited),
-		FIELD(law_tcp, window_limited),
-		FIELD(law_tcp, unlimited),
-		FIELD(law_tcp, reserved),
-		END_OF_FIELDS,
-	};
-
-	return fields;
-}
-
 const struct waterfill_field *waterfill_host_send_fields(void)
 {
 	static const struct waterfill_field fields[] = {

@@ -57,6 +57,8 @@ mirror! {
         window_limited: u32,
         /// 1: the application sets no limit of the pacing rate.
         unlimited: u32,
+        /// 0.
+        reserved: u32,
     }
 }
 
@@ -71,6 +73,10 @@ mirror! {
         packet: u32,
         /// 1: past its start.
         steady: u32,
+        /// 1: a router's value has been applied.
+        heard: u32,
+        /// 0.
+        reserved: u32,
     }
 }
 
