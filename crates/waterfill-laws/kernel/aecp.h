@@ -330,7 +330,7 @@ FIXED_INLINE void law_request(const struct law_params *p __attribute__((unused))
 }
 
 FIXED_INLINE void law_forward(const struct law_params *p __attribute__((unused)),
-			      struct law_source *s __attribute__((unused)), __u8 *value)
+			      const struct law_source *s __attribute__((unused)), __u8 *value)
 {
 	law_write_u24(value, 0);
 }
@@ -412,6 +412,7 @@ FIXED_INLINE void law_limit(struct law_source *s, const struct law_tcp *tcp, str
 	limit->packet = s->packet;
 	/* While x is a fifth or more away from r, it changes too much in an RTT. */
 	limit->steady = s->started && s->place + (1ull << 30) > heard && heard + (1ull << 30) > s->place;
+	limit->heard = s->started;
 }
 
 /* log2(1 - 2^-shift) by three terms of its series: within 1 % from a shift of 2 on, 0.513 for a half. */
@@ -438,10 +439,10 @@ FIXED_INLINE int law_tightens(const struct law_source *s, __u64 evidence, __u64 
 
 FIXED_INLINE void law_source_read(const struct law_source *s, __u64 signals[LAW_SIGNALS])
 {
-	signals[0] = s->place; /* 2^-32 octaves above 1/4 packet/s */
-	signals[1] = s->started ? aecp_rate(s) : 0; /* bit/s */
-	signals[2] = s->value;
-	signals[3] = s->started;
+	signals[0] = s->value;			    /* 0xffff less the factor's code */
+	signals[1] = s->place;			    /* 2^-32 octaves above 1/4 packet/s */
+	signals[2] = s->started ? aecp_rate(s) : 0; /* bit/s */
+	signals[3] = s->updated;		    /* us */
 }
 
 /* ------------------------------------------------------------------ receiver */
@@ -454,9 +455,14 @@ FIXED_INLINE void law_receive(const struct law_params *p __attribute__((unused))
 	r->value = law_read_u24(value);
 }
 
-FIXED_INLINE void law_echo(struct law_receiver *r, __u8 *echo)
+FIXED_INLINE void law_echo(const struct law_receiver *r, __u8 *echo)
 {
 	law_write_u24(echo, r->value);
+}
+
+FIXED_INLINE __u64 law_receiver_read(const struct law_receiver *r)
+{
+	return r->value;
 }
 
 #endif

@@ -64,6 +64,7 @@ const struct waterfill_field *waterfill_shim_fields(void)
 		SHIM(link_restore), SHIM(source_init),	SHIM(request),	      SHIM(forward),	  SHIM(heard),
 		SHIM(ack),	   SHIM(loss),		SHIM(timeout),	      SHIM(limit),	  SHIM(reduce),
 		SHIM(evidence),	   SHIM(tightens),	SHIM(source_read),    SHIM(receive),	  SHIM(echo),
+		SHIM(receiver_read),
 		END_OF_FIELDS,
 	};
 

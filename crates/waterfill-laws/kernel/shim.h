@@ -58,6 +58,7 @@ struct waterfill_shim {
 	void (*receive)(const __u64 *params, __u64 *receiver, __u64 now_us, __u32 rtt_us, const __u8 *value,
 			__u32 segments);
 	void (*echo)(__u64 *receiver, __u8 *echo);
+	__u64 (*receiver_read)(const __u64 *receiver);
 };
 
 #endif

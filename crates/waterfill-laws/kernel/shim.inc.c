@@ -24,6 +24,7 @@ SHIM_WHOLE(struct law_source);
 SHIM_WHOLE(struct law_receiver);
 _Static_assert(LAW_FORWARD_BYTES >= 3 && LAW_FORWARD_BYTES <= LAW_VALUE_MAX, "a value of 3 to 15 bytes");
 _Static_assert(LAW_ECHO_BYTES >= 3 && LAW_ECHO_BYTES <= LAW_VALUE_MAX, "an echo of 3 to 15 bytes");
+_Static_assert(sizeof(struct law_params) <= LAW_PARAMS_MAX * sizeof(__u64), "parameters");
 _Static_assert(offsetof(struct law_cpu, sums) == 0, "sums come first");
 _Static_assert(offsetof(struct law_sums, bytes) == 0, "bytes come first");
 
@@ -146,6 +147,11 @@ static void shim_echo(__u64 *receiver, __u8 *echo)
 	law_echo((struct law_receiver *)receiver, echo);
 }
 
+static __u64 shim_receiver_read(const __u64 *receiver)
+{
+	return law_receiver_read((const struct law_receiver *)receiver);
+}
+
 const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.number = LAW,
 	.forward_bytes = LAW_FORWARD_BYTES,
@@ -181,4 +187,5 @@ const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.source_read = shim_source_read,
 	.receive = shim_receive,
 	.echo = shim_echo,
+	.receiver_read = shim_receiver_read,
 };

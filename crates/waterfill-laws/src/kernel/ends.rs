@@ -1,12 +1,8 @@
 //! A law's receiver and source in the simulator.
 
-use super::{Field, KernelLaw, Law, Tcp, Words, clock_us, scaled, span_us, whole_bytes};
+use super::{KernelLaw, Law, Tcp, Words, clock_us, scaled, span_us, whole_bytes};
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Received, Sending};
-use crate::units::{Instant, Rate, Volume};
-
-fn params_of(law: &Law, fields: &[Field]) -> Words {
-    law.params(fields)
-}
+use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The receiver of a law.
 #[derive(Clone, Debug)]
@@ -19,7 +15,7 @@ pub struct Receiver {
 impl<P: KernelLaw> crate::protocol::Receiver<P> for Receiver {
     fn new(params: &P::Params) -> Self {
         let law = P::law();
-        Self { law, params: params_of(law, &P::params(params, 1.0)), state: law.receiver() }
+        Self { law, params: law.params(&P::params(params, 1.0)), state: law.receiver() }
     }
 
     fn on_data(&mut self, received: &Received<P::Header>) {
@@ -33,7 +29,7 @@ impl<P: KernelLaw> crate::protocol::Receiver<P> for Receiver {
     }
 }
 
-/// The source of a law. It calls the law for every acknowledgement.
+/// The source of a law. It calls the law for every acknowledgement. A claimed RTT is the law's smoothed one.
 #[derive(Clone, Debug)]
 pub struct Source {
     law: &'static Law,
@@ -44,6 +40,7 @@ pub struct Source {
     acked: Volume,
     weight: f64,
     initial_window: Volume,
+    claimed_rtt: Option<Duration>,
     limit: Limit,
 }
 
@@ -66,13 +63,14 @@ impl<P: KernelLaw> crate::protocol::Source<P> for Source {
         let packet = (whole_bytes(connection.packet) as u32).max(1);
         let mut source = Self {
             law,
-            params: params_of(law, &P::params(params, connection.weight)),
+            params: law.params(&P::params(params, connection.weight)),
             state: law.source(),
             // Pacing counts whole packets here, so all of a packet is payload. There is no TSO.
             tcp: Tcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..Tcp::default() },
             acked: Volume::ZERO,
             weight: connection.weight,
             initial_window: connection.initial_window,
+            claimed_rtt: connection.claimed_rtt,
             limit: Limit::default(),
         };
         law.source_init(&source.params, &mut source.state, packet, whole_bytes(connection.initial_window));
@@ -95,7 +93,7 @@ impl<P: KernelLaw> crate::protocol::Source<P> for Source {
         let acked = (self.acked.as_bytes() / packet) as u32;
         self.acked -= Volume::from_bytes(f64::from(acked) * packet);
         self.tcp.now_us = clock_us(ack.now);
-        self.tcp.srtt_us = span_us(ack.smoothed_rtt).saturating_mul(8);
+        self.tcp.srtt_us = span_us(self.claimed_rtt.unwrap_or(ack.smoothed_rtt)).saturating_mul(8);
         self.tcp.base_rtt_us = span_us(ack.base_rtt);
         self.tcp.delivered = self.tcp.delivered.wrapping_add(acked);
         self.tcp.acked = acked;

@@ -155,6 +155,7 @@ pub struct Law {
     source_read: unsafe extern "C" fn(*const u64, &mut [u64; SIGNALS]),
     receive: unsafe extern "C" fn(*const u64, *mut u64, u64, u32, &Value, u32),
     echo: unsafe extern "C" fn(*mut u64, &mut Value),
+    receiver_read: unsafe extern "C" fn(*const u64) -> u64,
 }
 
 impl Law {
@@ -357,6 +358,11 @@ impl Law {
         unsafe { (self.echo)(receiver.of_mut(self.receiver), &mut value) }
         value
     }
+    /// `law_receiver_read`.
+    #[must_use]
+    pub fn receiver_signal(&self, receiver: &Words) -> u64 {
+        unsafe { (self.receiver_read)(receiver.of(self.receiver)) }
+    }
 }
 
 #[cfg(test)]
@@ -405,7 +411,8 @@ fn waterfill_shim_fields() {
         tightens,
         source_read,
         receive,
-        echo
+        echo,
+        receiver_read
     );
     // SAFETY: the C function returns a static array made with `waterfill_field`'s macros.
     let c = unsafe { crate::mirror::fields_of(c::waterfill_shim_fields()) };
@@ -439,4 +446,5 @@ macro_rules! laws {
 
 laws! {
     aecp = waterfill_law_aecp,
+    rcp = waterfill_law_rcp,
 }

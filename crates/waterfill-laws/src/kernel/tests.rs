@@ -2,6 +2,7 @@
 
 use super::{Field, KernelLaw, Law};
 use crate::protocols::aecp::Aecp;
+use crate::protocols::rcp::Rcp;
 
 /// Asserts that a protocol's parameters are the fields of C's `struct law_params`, in their order and without padding.
 fn parameters_are_those_of_c<P: KernelLaw>() {
@@ -23,6 +24,7 @@ fn parameters_are_those_of_c<P: KernelLaw>() {
 #[test]
 fn parameters_are_those_of_each_law() {
     parameters_are_those_of_c::<Aecp>();
+    parameters_are_those_of_c::<Rcp>();
 }
 
 /// Values fit the option, and numbers on the wire are each law's own.

@@ -77,8 +77,8 @@ impl KernelLaw for Aecp {
         probe.record("r", rate_at(place as f64 / PLACES_PER_CODE));
     }
 
-    fn observe_source(&[place, _, value, started]: &[u64; SIGNALS], probe: &mut dyn Probe) {
-        if started == 1 {
+    fn observe_source(&[value, place, ..]: &[u64; SIGNALS], probe: &mut dyn Probe) {
+        if value > 0 {
             probe.record("r", rate_at(f64::from(VALUE_OF_SLOWEST) - value as f64));
             probe.record("x", rate_at(place as f64 / PLACES_PER_CODE));
         }

@@ -60,6 +60,10 @@
 //! - A source without a rate (no router on its path) keeps the host's initial window. A weight scales the rate.
 //! - Losses do not change the rate.
 //!
+//! # Fixed point
+//! `arithmetic = "kernel"` runs `kernel/rcp.h`. Rates on the wire are logarithms of 3 bytes, RTTs of 2, and a source
+//! states its smoothed RTT. In the simulator both keep the header's size.
+//!
 //! # Validation
 //! Equation tests below; the simulator's `rcp` tests: maxnet-2007 §IX's Fig. 12 with N = 1 (stable after an
 //! overshoot), 9 (oscillates) and 49 (switches between nothing and the whole link), and a parking lot, where every
@@ -70,6 +74,7 @@
 //! (`rcp-2006`); its authors' ns-2 model. `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet:
 //! Theory and Implementation".
 
+mod fixed_point;
 mod params;
 mod router;
 mod source;
@@ -78,6 +83,9 @@ pub use params::{Average, Params, Writes};
 pub use router::Router;
 pub use source::Source;
 
+use crate::arithmetic::RealOrFixed;
+use crate::kernel;
+use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 use crate::units::Rate;
 
@@ -101,16 +109,21 @@ impl Protocol for Rcp {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = Router;
-    type Receiver = EchoLast<Echo>;
-    type Source = Source;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = RealOrFixed<EchoLast<Echo>, kernel::Receiver>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
     fn target(_: &Params) -> f64 {
         1.0
     }
+
+    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
+        kernel::check_backend(params, backend)
+    }
 }
 
-/// A rate on the wire: bit/s as a single-precision number, never negative; infinity is no limit.
+/// A rate on the wire: bit/s as a single-precision number, never negative; infinity is no limit. In kernel arithmetic it
+/// has the kernel's 24-bit code in the lowest bits and the sign set.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct WireRate(f32);
 
@@ -128,15 +141,26 @@ impl WireRate {
         Self(self.0.min(other.0))
     }
 
-    /// The rate; none if it is no limit.
+    /// The rate; none if it is no limit, or a kernel's code.
     #[must_use]
     pub fn rate(self) -> Option<Rate> {
-        self.0.is_finite().then(|| Rate::from_bps(f64::from(self.0)))
+        (self.0.is_finite() && self.0.is_sign_positive()).then(|| Rate::from_bps(f64::from(self.0)))
+    }
+
+    /// A kernel's code of 24 bits.
+    fn of_code(code: u32) -> Self {
+        Self(f32::from_bits(CODE_SIGN | code))
+    }
+
+    /// The kernel's code; none if it is a rate.
+    fn code(self) -> Option<u32> {
+        self.0.is_sign_negative().then(|| self.0.to_bits() & !CODE_SIGN)
     }
 
     fn from_bits(bits: [u8; 4]) -> Option<Self> {
         let value = f32::from_be_bytes(bits);
-        (value.is_sign_positive() && !value.is_nan()).then_some(Self(value))
+        let code = value.to_bits() & !CODE_SIGN;
+        ((value.is_sign_positive() || code <= CODE_MAX) && !value.is_nan()).then_some(Self(value))
     }
 }
 
@@ -145,6 +169,10 @@ impl Default for WireRate {
         Self::UNLIMITED
     }
 }
+
+/// The sign of a single-precision number, which says that a kernel's code follows, and the largest code.
+const CODE_SIGN: u32 = 1 << 31;
+const CODE_MAX: u32 = 0xff_ffff;
 
 const HEADER_BYTES: usize = 12;
 
@@ -164,7 +192,7 @@ fn decode_header(bytes: &[u8]) -> Option<(WireRate, WireRate, u32)> {
 pub struct Header {
     /// The rate asked for, which routers lower.
     pub rate: WireRate,
-    /// The source's RTT in µs; 0 is not known.
+    /// The source's RTT in µs; 0 is not known. In kernel arithmetic, its code.
     pub rtt_us: u32,
 }
 

@@ -1,7 +1,10 @@
 //! The parameters.
 
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
+
+use super::fixed_point;
 
 crate::choice! {
     /// How d̂ follows the RTTs of the traffic.
@@ -42,6 +45,14 @@ crate::params! {
         average: Average = Average::Traffic, "maxnet-2007 §IX: traffic-weighted";
         /// When a packet receives the link's rate.
         writes: Writes = Writes::Arrival, "the papers do not say; at departure in the authors' ns-2 model";
+        /// Real numbers, or the fixed-point version that the kernel runs.
+        arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/rcp.h";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 }
 
@@ -52,6 +63,7 @@ impl Params {
         require(self.first_rate > 0.0 && self.first_rate <= 1.0, "first_rate", "a share of capacity in (0, 1]")?;
         require(!self.max_interval.is_zero(), "max_interval", "a time above zero")?;
         require(!self.first_rtt.is_zero(), "first_rtt", "a time above zero")?;
-        require(self.r_min.as_bps() > 0.0, "r_min", "a rate above zero")
+        require(self.r_min.as_bps() > 0.0, "r_min", "a rate above zero")?;
+        fixed_point::check(self)
     }
 }
