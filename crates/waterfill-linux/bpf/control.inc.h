@@ -298,7 +298,6 @@ struct tcp_congestion_ops waterfill_law = {
 	.undo_cwnd = (void *)waterfill_law_undo,
 	.cwnd_event = (void *)waterfill_law_event,
 	.min_tso_segs = (void *)waterfill_law_segments,
-	.flags = TCP_CONG_NON_RESTRICTED, /* every user may select it, in every network namespace */
 	.name = LAW_CONGESTION_NAME,
 };
 

@@ -107,8 +107,6 @@ enum tcp_ca_state {
 	TCP_CA_Loss = 4,
 };
 
-#define TCP_CONG_NON_RESTRICTED 1
-
 enum sk_pacing {
 	SK_PACING_NONE = 0,
 	SK_PACING_NEEDED = 1,

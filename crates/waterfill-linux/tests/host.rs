@@ -3,6 +3,8 @@
 
 #![cfg(feature = "daemon")]
 
+#[path = "host/access.rs"]
+mod access;
 mod common;
 #[path = "host/upgrade.rs"]
 mod upgrade;

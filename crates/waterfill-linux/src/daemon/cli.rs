@@ -77,6 +77,9 @@ pub(super) struct HostCommand {
     /// Only connections of this network namespace, by its cookie (SO_NETNS_COOKIE); repeatable
     #[arg(long = "netns-cookie", value_name = "N", value_parser = cookie)]
     netns_cookies: Vec<u64>,
+    /// Let every user and network namespace select the law; without, only processes with CAP_NET_ADMIN may
+    #[arg(long)]
+    unrestricted: bool,
     /// Kind of the TCP option: 253 (experiments, RFC 6994), or 42 (the papers' own, for closed networks only)
     #[arg(long, value_name = "KIND", default_value = "253")]
     option_kind: KindArgument,
@@ -204,6 +207,7 @@ impl HostCommand {
             cgroup: self.cgroup.clone().map_or_else(cgroup, Ok)?,
             fallback: self.fallback.clone(),
             netns_cookies: self.netns_cookies.clone(),
+            unrestricted: self.unrestricted,
             kind: match self.option_kind {
                 KindArgument::Experiment => host::Kind::Experiment,
                 KindArgument::Paper => host::Kind::Paper,
@@ -450,6 +454,7 @@ mod tests {
             cgroup: "/cgroups".into(),
             fallback: "cubic".into(),
             netns_cookies: Vec::new(),
+            unrestricted: false,
             kind: host::Kind::Experiment,
             alpha: 0.66,
             eta: 0.06,
@@ -484,8 +489,9 @@ mod tests {
     #[test]
     fn every_host_option_has_an_effect() {
         let line = "host --cgroup /c --name bpf_other --fallback reno --netns-cookie 7 --netns-cookie 0x10 --option-kind 42 \
-                    --alpha 0.5 --eta 0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate";
+                    --alpha 0.5 --eta 0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate --unrestricted";
         let options = host(line);
+        assert!(options.unrestricted);
         assert_eq!(options.netns_cookies, [7, 16]);
         assert_eq!((options.kind, options.average, options.compensate), (host::Kind::Paper, false, false));
         assert_eq!((options.alpha, options.eta, options.x_max_bps), (0.5, 0.1, 10_000_000_000));

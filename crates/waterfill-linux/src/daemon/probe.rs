@@ -350,6 +350,7 @@ mod tests {
             cgroup: "/proc".into(),
             fallback: "reno".into(),
             netns_cookies: Vec::new(),
+            unrestricted: false,
             kind: host::Kind::Experiment,
             alpha: 0.66,
             eta: 0.06,

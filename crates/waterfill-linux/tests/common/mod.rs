@@ -125,7 +125,8 @@ impl Daemon {
     /// Starts `waterfilld host`. `before` is a command's prefix, such as that of [`Namespaces::enter`].
     pub(crate) fn host(namespaces: &Namespaces, before: &str, arguments: &str) -> Self {
         let (law, cgroup) = (namespaces.law(), namespaces.cgroup.display());
-        Self::start(before, &format!("host --name {law} --cgroup {cgroup} {arguments}"))
+        // Unrestricted, because tests set the sysctl in namespaces of their own.
+        Self::start(before, &format!("host --unrestricted --name {law} --cgroup {cgroup} {arguments}"))
     }
 
     /// Starts the daemon and waits until it is ready.

@@ -47,6 +47,8 @@ pub(super) struct Options {
     pub(super) fallback: String,
     /// Network namespaces whose connections take part, by cookie; empty: all.
     pub(super) netns_cookies: Vec<u64>,
+    /// Whether every user may select the law, in every network namespace.
+    pub(super) unrestricted: bool,
     pub(super) kind: Kind,
     pub(super) alpha: f64,
     pub(super) eta: f64,
@@ -57,6 +59,9 @@ pub(super) struct Options {
     pub(super) average: bool,
     pub(super) compensate: bool,
 }
+
+/// A flag of TCP's congestion controls (include/net/tcp.h): no capability is needed to select it.
+const TCP_CONG_NON_RESTRICTED: u32 = 1;
 
 /// Pins, by their paths in the folder of pins.
 const LAW: &str = "host/law";
@@ -94,6 +99,7 @@ impl Host {
             write_name(&mut constants.law_name, &options.name);
         }
         write_name(&mut open.struct_ops.waterfill_law_mut().name, &options.name);
+        open.struct_ops.waterfill_law_mut().flags = if options.unrestricted { TCP_CONG_NON_RESTRICTED } else { 0 };
         let linked = has_struct_ops_links()?;
         if !linked {
             let flags = open.maps.waterfill_law.map_flags() & !libbpf_sys::BPF_F_LINK;
