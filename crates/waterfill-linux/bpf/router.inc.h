@@ -25,69 +25,27 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 /* The verdict on every packet: go on to the next program, or to the queue. */
 #define CONTINUE -1 /* TCX_NEXT, and TC_ACT_UNSPEC */
 
-static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *link,
-				 const struct tcp_position *position, __u64 volume, __u32 segments)
+/* Lets the law write the value of a segment. */
+static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *link, const struct segment *segment,
+				 __u64 volume, __u32 segments)
 {
-	struct {
-		__be32 ports, sequence, acknowledgement;
-		__u8 offset, flags;
-	} tcp;
-	struct law_packet packet = { .bytes = volume, .segments = segments };
-	struct options options = {};
+	struct law_packet packet = { .bytes = volume, .segments = segments, .syn = segment->syn };
 	__u8 value[LAW_FORWARD_BYTES];
-	__u32 bytes;
 
-	if (bpf_skb_load_bytes(skb, position->at, &tcp, sizeof(tcp)))
-		goto malformed;
-	bytes = tcp.offset >> 4;
-	if (bytes < 5)
-		goto malformed;
-	bytes = (bytes - 5) * 4;
-	if (position->end && position->at + TCP_BYTES + bytes > position->end)
-		goto malformed;
-	if (bytes < MIN_OPTION_BYTES) {
-		count(link, WATERFILL_COUNT_NO_OPTION);
-		return;
-	}
-	barrier_var(bytes); /* the verifier needs the bound below */
-	if (bytes > TCP_OPTIONS || bpf_skb_load_bytes(skb, position->at + TCP_BYTES, options.bytes, bytes))
-		goto malformed;
-	options.length = bytes;
-	parse_options(&options);
-	if (options.malformed)
-		goto malformed;
-	if (!options.has_option) {
-		count(link, WATERFILL_COUNT_NO_OPTION);
-		return;
-	}
-	if (options.has_signature) {
-		count(link, WATERFILL_COUNT_SIGNED);
-		return;
-	}
-	count(link, WATERFILL_COUNT_OPTION);
-	if (!options.at)
-		return;
-	packet.syn = !!(tcp.flags & TCP_SYN);
-	__builtin_memcpy(value, options.value, sizeof(value));
+	__builtin_memcpy(value, segment->value, sizeof(value));
 	if (!mark_value(link, &packet, value))
 		return;
-	count(link,
-	      write_value(skb, position->at, &options, value) ? WATERFILL_COUNT_NO_MEMORY : WATERFILL_COUNT_MARKED);
-	return;
-malformed:
-	count(link, WATERFILL_COUNT_MALFORMED);
+	count(link, write_value(skb, segment, value) ? WATERFILL_COUNT_NO_MEMORY : WATERFILL_COUNT_MARKED);
 }
 
 static __always_inline int route(struct __sk_buff *skb)
 {
 	__u32 key = skb->ifindex;
 	struct waterfill_link *link = bpf_map_lookup_elem(&links, &key);
-	struct tcp_position position = {};
-	enum found found = NOT_TCP;
-	__u32 segments;
+	struct segment segment = {};
+	__u32 segments, found;
 	__s64 bytes;
 	__u64 now;
-	int has_ip;
 
 	if (!link || !link->attachment.layout)
 		return CONTINUE;
@@ -95,21 +53,18 @@ static __always_inline int route(struct __sk_buff *skb)
 	if (now >= link->interval_end)
 		end_intervals(link, skb, now);
 
+	found = find_usual(skb, &segment, link->meter.header_bytes);
+	if (found == UNUSUAL)
+		found = walk(skb, &segment, link->meter.header_bytes);
 	segments = skb->gso_segs ? skb->gso_segs : 1;
-	has_ip = !find_ip(skb, link->meter.header_bytes, &position);
-	bytes = (__s64)skb->wire_len + (__s64)segments * (link->meter.overhead_bytes - (__s64)position.at);
+	bytes = (__s64)skb->wire_len + (__s64)segments * (link->meter.overhead_bytes - (__s64)segment.ip);
 	if (bytes < 0)
 		bytes = 0;
 	count_arrival(&link->meter, &link->cpu, bytes, segments);
-
-	if (has_ip)
-		found = find_tcp(skb, &position);
-	if (found == FOUND)
-		mark(skb, link, &position, bytes, segments);
-	else if (found == FRAGMENT)
-		count(link, WATERFILL_COUNT_FRAGMENT);
-	else if (found == MALFORMED)
-		count(link, WATERFILL_COUNT_MALFORMED);
+	if (found < WATERFILL_COUNTS)
+		count(link, found);
+	if (found == WATERFILL_COUNT_OPTION && segment.at)
+		mark(skb, link, &segment, bytes, segments);
 	return CONTINUE;
 }
 
