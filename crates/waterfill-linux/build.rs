@@ -16,8 +16,10 @@ mod daemon {
 
     /// Debian names its compilers by version. Releases 15, 16 and 19 were tried; tools/daemon.sh has the same list.
     const CLANGS: [&str; 6] = ["clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"];
-    /// Loaded by the daemon; `interface` is compiled for its types only.
-    const SKELETONS: [&str; 3] = ["interface", "router_maxnet", "host_maxnet"];
+    /// Compiled for their types, and the router's also to be loaded.
+    const SKELETONS: [&str; 2] = ["interface", "router_maxnet"];
+    /// The laws' programs, which the daemon embeds: one object for each law and role.
+    const LAWS: [&str; 1] = ["maxnet"];
     /// Loaded by tests, which read the object's path from this variable.
     const TEST_OBJECTS: [(&str, &str); 3] =
         [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT")];
@@ -56,6 +58,13 @@ mod daemon {
             let object = out.join(format!("{name}.bpf.o"));
             builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));
             println!("cargo::rustc-env={variable}={}", object.display());
+        }
+        for law in LAWS {
+            for role in ["host", "router"] {
+                let source = format!("bpf/{role}_{law}.bpf.c");
+                let object = out.join(format!("{role}_{law}.bpf.o"));
+                builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));
+            }
         }
         for name in SKELETONS {
             let source = format!("bpf/{name}.bpf.c");

@@ -17,8 +17,9 @@
 struct host_params {
 	__u64 law[LAW_PARAMS_MAX]; /* struct law_params */
 	enum waterfill_option_kind kind;
-	__u32 reserved;
-	char fallback[CONGESTION_NAME_BYTES]; /* the kernel's congestion control for paths without a price */
+	__u32 filter_netns;		      /* 1: only connections of the network namespaces in the map */
+	char name[CONGESTION_NAME_BYTES];     /* the law's, in TCP's list */
+	char fallback[CONGESTION_NAME_BYTES]; /* the kernel's congestion control for paths without a router */
 };
 
 /* The state of a connection, as bits. */

@@ -301,4 +301,8 @@ struct tcp_congestion_ops waterfill_law = {
 	.name = LAW_CONGESTION_NAME,
 };
 
+/* The daemon writes its own values there. */
+_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, name) == 48, "the name is elsewhere");
+_Static_assert(__builtin_offsetof(struct tcp_congestion_ops, flags) == 64, "the flags are elsewhere");
+
 #endif

@@ -11,7 +11,7 @@
 #include "router.h"
 
 struct waterfill_interface {
-	struct law_params law;
+	struct law_params law; /* MaxNet's, for tests */
 	struct host_params params;
 	struct host_record record;
 	struct host_counters counters;

@@ -37,17 +37,13 @@ struct {
 	__type(value, struct host_counters);
 } counters SEC(".maps");
 
-/* Cookies of the network namespaces whose connections use the option; all do unless `filter_netns` is set. */
+/* Cookies of the network namespaces whose connections use the option; all do unless the parameters say so. */
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, 4096);
 	__type(key, __u64);
 	__type(value, __u8);
 } namespaces SEC(".maps");
-
-const volatile bool filter_netns = false;
-/* The law's name in TCP's list. */
-const volatile char law_name[CONGESTION_NAME_BYTES] = "";
 
 static __always_inline const struct host_params *host_parameters(void)
 {

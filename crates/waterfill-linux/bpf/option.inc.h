@@ -164,11 +164,11 @@ static __always_inline __u32 host_choose_option(const struct host_params *p, con
 
 /* ------------------------------------------------------------------ callbacks */
 
-static __always_inline bool host_namespace_enabled(struct bpf_sock_ops *ops)
+static __always_inline bool host_namespace_enabled(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	__u64 cookie;
 
-	if (!filter_netns)
+	if (!p->filter_netns)
 		return true;
 	cookie = bpf_get_netns_cookie(ops);
 	return bpf_map_lookup_elem(&namespaces, &cookie);
@@ -396,7 +396,7 @@ static __always_inline void host_update_backoff(const struct tcp_sock *tp, const
 }
 
 /* Whether TCP will run our law for the connection. */
-static __always_inline bool host_law_selected(struct bpf_sock_ops *ops)
+static __always_inline bool host_law_selected(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	char name[CONGESTION_NAME_BYTES] = {};
 	__u32 i;
@@ -404,7 +404,7 @@ static __always_inline bool host_law_selected(struct bpf_sock_ops *ops)
 	if (bpf_getsockopt(ops, SOL_TCP, TCP_CONGESTION, name, sizeof(name)))
 		return false;
 	for (i = 0; i < CONGESTION_NAME_BYTES; i++) {
-		if (name[i] != law_name[i])
+		if (name[i] != p->name[i])
 			return false;
 		if (!name[i])
 			break;
@@ -439,7 +439,7 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 			c->flags |= HOST_PEER_STARTS;
 		host_enable_callbacks(ops, HOST_CALLBACKS);
 		/* Data ask for prices from the first packet on, also if init() does not run. */
-		if (host_law_selected(ops))
+		if (host_law_selected(ops, p))
 			c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 		if (active)
 			host_update_backoff(tp, c, false);
@@ -500,11 +500,11 @@ int waterfill_options(struct bpf_sock_ops *ops)
 		return 1;
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		if (host_namespace_enabled(ops))
+		if (host_namespace_enabled(ops, p))
 			host_connect(ops);
 		break;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
-		if (host_namespace_enabled(ops))
+		if (host_namespace_enabled(ops, p))
 			host_enable_callbacks(ops, BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG);
 		break;
 	case BPF_SOCK_OPS_TIMEOUT_INIT:
@@ -525,7 +525,7 @@ int waterfill_options(struct bpf_sock_ops *ops)
 		host_established(ops, p, true);
 		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		if (host_namespace_enabled(ops))
+		if (host_namespace_enabled(ops, p))
 			host_established(ops, p, false);
 		break;
 	}

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::law::{self, Law};
 use super::{host, quantity, router};
 
 /// Run MaxNet on this Linux host: as an end host, whose TCP sets its rate from the congestion price of the path, or as a
@@ -68,10 +69,12 @@ pub(super) struct HostCommand {
     /// Only connections of this control group (version 2) [default: all]
     #[arg(long, value_name = "PATH")]
     cgroup: Option<PathBuf>,
-    /// Name in TCP's list of congestion controls
-    #[arg(long, default_value = "bpf_maxnet", value_parser = law_name)]
-    name: String,
-    /// Congestion control for paths without a price
+    #[command(flatten)]
+    law: LawChoice,
+    /// Name in TCP's list of congestion controls [default: bpf_ and the law's]
+    #[arg(long, value_parser = law_name)]
+    name: Option<String>,
+    /// Congestion control for paths without a router
     #[arg(long, value_name = "NAME", default_value = "cubic", value_parser = law_name)]
     fallback: String,
     /// Only connections of this network namespace, by its cookie (SO_NETNS_COOKIE); repeatable
@@ -83,36 +86,40 @@ pub(super) struct HostCommand {
     /// Kind of the TCP option: 253 (experiments, RFC 6994), or 42 (the papers' own, for closed networks only)
     #[arg(long, value_name = "KIND", default_value = "253")]
     option_kind: KindArgument,
-    /// Loop gain, from 0.001 to below pi/2
-    #[arg(long, default_value = "0.66", value_parser = alpha)]
-    alpha: f64,
-    /// Zero of the lead-lag compensator, times the RTT
-    #[arg(long, default_value = "0.06", value_parser = eta)]
-    eta: f64,
-    #[command(flatten)]
-    demand: Demand,
-    /// Shortest time between updates of window and rate
-    #[arg(long, value_name = "TIME", default_value = "1 us", value_parser = dt_min)]
-    dt_min: Duration,
-    /// Echo the last price instead of its average over one RTT
+    /// MaxNet's loop gain, from 0.001 to below pi/2 [default: 0.66]
+    #[arg(long, value_parser = alpha)]
+    alpha: Option<String>,
+    /// MaxNet's zero of the lead-lag compensator, times the RTT [default: 0.06]
+    #[arg(long, value_parser = eta)]
+    eta: Option<String>,
+    /// MaxNet's T of the demand function; must be the same on all hosts and routers [default: 400 ms]
+    #[arg(long, value_name = "TIME", value_parser = demand_time)]
+    t: Option<String>,
+    /// MaxNet's largest rate of a connection; must be the same on all hosts and routers [default: 1 Pbit/s]
+    #[arg(long, value_name = "RATE", value_parser = any_rate)]
+    x_max: Option<String>,
+    /// MaxNet's shortest time between updates of window and rate [default: 1 us]
+    #[arg(long, value_name = "TIME", value_parser = dt_min)]
+    dt_min: Option<String>,
+    /// MaxNet: echo the last price instead of its average over one RTT
     #[arg(long)]
     no_average: bool,
-    /// Keep xi when a smaller base RTT is seen, instead of compensating for it
+    /// MaxNet: keep xi when a smaller base RTT is seen, instead of compensating for it
     #[arg(long)]
     no_compensate: bool,
     #[command(flatten)]
     pub(super) common: Common,
 }
 
-/// The demand function, which all hosts and routers of a network share.
-#[derive(Clone, Copy, Debug, Args)]
-struct Demand {
-    /// T of the demand function; must be the same on all hosts and routers
-    #[arg(long, value_name = "TIME", default_value = "400 ms", value_parser = demand_time)]
-    t: Duration,
-    /// Largest rate of a connection; must be the same on all hosts and routers
-    #[arg(long, value_name = "RATE", default_value = "1 Pbit/s", value_parser = quantity::rate)]
-    x_max: u64,
+/// The law, and its parameters by name.
+#[derive(Clone, Debug, Args)]
+struct LawChoice {
+    /// The law; hosts and routers of a path have the same
+    #[arg(long, value_name = "LAW", default_value = "maxnet", value_parser = law::find)]
+    law: &'static Law,
+    /// A parameter of the law, such as alpha=0.5; repeatable
+    #[arg(long = "set", value_name = "NAME=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
 }
 
 /// `waterfilld router`.
@@ -124,21 +131,27 @@ pub(super) struct RouterCommand {
     /// Rate of the link behind the device
     #[arg(long = "rate", value_name = "RATE", required = true, value_parser = quantity::rate)]
     rates: Vec<u64>,
-    /// Fraction of the rate to fill, above 0 and up to 1
-    #[arg(long, value_name = "FRACTION", default_value = "0.9", value_parser = target)]
-    target: f64,
+    #[command(flatten)]
+    law: LawChoice,
+    /// Fraction of the rate to fill, above 0 and up to 1 [default: the law's, MaxNet's is 0.9]
+    #[arg(long, value_name = "FRACTION", value_parser = target)]
+    target: Option<f64>,
     /// Bytes per packet on the link beyond its IP length; Ethernet's header has 14
     #[arg(long, value_name = "BYTES", default_value = "14", value_parser = clap::value_parser!(i32).range(0..=1000))]
     overhead: i32,
-    /// Price update interval
-    #[arg(long, value_name = "TIME", default_value = "1 ms", value_parser = dt_p)]
-    dt_p: Duration,
-    /// Time in which a standing queue drains
-    #[arg(long, value_name = "TIME", default_value = "130 ms", value_parser = t_0)]
-    t0: Duration,
-    #[command(flatten)]
-    demand: Demand,
-    /// Count granted start rates as load until they arrive
+    /// MaxNet's price update interval [default: 1 ms]
+    #[arg(long, value_name = "TIME", value_parser = dt_p)]
+    dt_p: Option<String>,
+    /// MaxNet's time in which a standing queue drains [default: 130 ms]
+    #[arg(long, value_name = "TIME", value_parser = t_0)]
+    t0: Option<String>,
+    /// MaxNet's T of the demand function; must be the same on all hosts and routers [default: 400 ms]
+    #[arg(long, value_name = "TIME", value_parser = demand_time)]
+    t: Option<String>,
+    /// MaxNet's largest rate of a connection; must be the same on all hosts and routers [default: 1 Pbit/s]
+    #[arg(long, value_name = "RATE", value_parser = any_rate)]
+    x_max: Option<String>,
+    /// MaxNet: count granted start rates as load until they arrive
     #[arg(long)]
     promise: bool,
     /// Compute the queue from arrivals and the rate, even where the device's queue can be read
@@ -179,6 +192,9 @@ pub(super) struct UnloadCommand {
     /// Only this device of the router; repeatable
     #[arg(long = "dev", value_name = "DEVICE", conflicts_with = "host", value_parser = device)]
     pub(super) devices: Vec<String>,
+    /// Only this law
+    #[arg(long, value_name = "LAW", value_parser = law::find)]
+    pub(super) law: Option<&'static Law>,
     #[command(flatten)]
     pub(super) pins: PinsOption,
 }
@@ -203,7 +219,9 @@ impl HostCommand {
     /// Returns the options of the role; `cgroup` returns the root of the control groups.
     pub(super) fn options(&self, cgroup: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<host::Options> {
         Ok(host::Options {
-            name: self.name.clone(),
+            law: self.law.law,
+            parameters: self.law.law.parameters(&self.values())?,
+            name: self.name.clone().unwrap_or_else(|| self.law.law.congestion_control()),
             cgroup: self.cgroup.clone().map_or_else(cgroup, Ok)?,
             fallback: self.fallback.clone(),
             netns_cookies: self.netns_cookies.clone(),
@@ -212,34 +230,68 @@ impl HostCommand {
                 KindArgument::Experiment => host::Kind::Experiment,
                 KindArgument::Paper => host::Kind::Paper,
             },
-            alpha: self.alpha,
-            eta: self.eta,
-            t: self.demand.t,
-            x_max_bps: self.demand.x_max,
-            dt_min: self.dt_min,
-            average: !self.no_average,
-            compensate: !self.no_compensate,
         })
+    }
+
+    /// The parameters given, by MaxNet's own options and by `--set`.
+    fn values(&self) -> Vec<(String, String)> {
+        let off = |given: bool, text: &str| given.then(|| text.to_owned());
+        let options = [
+            ("alpha", self.alpha.clone()),
+            ("eta", self.eta.clone()),
+            ("t", self.t.clone()),
+            ("x_max", self.x_max.clone()),
+            ("dt_min", self.dt_min.clone()),
+            ("average", off(self.no_average, "false")),
+            ("compensate", off(self.no_compensate, "false")),
+        ];
+        self.law.with(options)
+    }
+
+    /// Checks options against each other.
+    fn check(&self) -> Result<(), String> {
+        let law = self.law.law;
+        self.law.check(&self.values())?;
+        if matches!(self.option_kind, KindArgument::Paper) && !law.is_default() {
+            return Err(format!("--option-kind 42: expected 253 with --law {}", law.name));
+        }
+        Ok(())
     }
 }
 
 impl RouterCommand {
+    /// The law that the links run.
+    pub(super) fn law(&self) -> &'static Law {
+        self.law.law
+    }
+
     /// Returns the options of each device.
-    pub(super) fn options(&self) -> Vec<router::Options> {
+    pub(super) fn options(&self) -> anyhow::Result<Vec<router::Options>> {
+        let parameters = self.law().parameters(&self.values())?;
+        // MaxNet's routers have no target of their own.
+        let target = self.target.or(self.law().is_default().then_some(0.9));
         let one = |(device, rate_bps): (&String, &u64)| router::Options {
             device: device.clone(),
             rate_bps: *rate_bps,
-            target: self.target,
+            target,
             overhead_bytes: self.overhead,
-            dt_p: self.dt_p,
-            t_0: self.t0,
-            x_max_bps: self.demand.x_max,
-            t: self.demand.t,
-            promise: self.promise,
+            parameters: parameters.clone(),
             virtual_queue: self.virtual_queue,
             shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
         };
-        self.devices.iter().zip(&self.rates).map(one).collect()
+        Ok(self.devices.iter().zip(&self.rates).map(one).collect())
+    }
+
+    /// The parameters given, by MaxNet's own options and by `--set`.
+    fn values(&self) -> Vec<(String, String)> {
+        let options = [
+            ("dt_p", self.dt_p.clone()),
+            ("t_0", self.t0.clone()),
+            ("t", self.t.clone()),
+            ("x_max", self.x_max.clone()),
+            ("promise", self.promise.then(|| "true".to_owned())),
+        ];
+        self.law.with(options)
     }
 
     /// Checks options against each other.
@@ -254,11 +306,35 @@ impl RouterCommand {
         if let Some(twice) = (1..self.devices.len()).find(|i| self.devices[..*i].contains(&self.devices[*i])) {
             return Err(format!("--dev {}: expected each device once", self.devices[twice]));
         }
-        if self.t0 <= self.dt_p {
-            return Err(format!("--t0 {:?}: expected a time longer than --dt-p, {:?}", self.t0, self.dt_p));
+        let values = self.values();
+        self.law.check(&values)?;
+        if !self.law().is_default() {
+            return Ok(());
         }
-        for rate in &self.rates {
-            self.demand.check(*rate)?;
+        let given = |name: &str, default: &str| {
+            values.iter().rev().find(|(of, _)| of == name).map_or_else(|| default.to_owned(), |(_, text)| text.clone())
+        };
+        let (t0, dt_p) = (quantity::time(&given("t_0", "130 ms"))?, quantity::time(&given("dt_p", "1 ms"))?);
+        if t0 <= dt_p {
+            return Err(format!("--t0 {t0:?}: expected a time longer than --dt-p, {dt_p:?}"));
+        }
+        let (t, x_max) = (quantity::time(&given("t", "400 ms"))?, quantity::rate(&given("x_max", "1 Pbit/s"))?);
+        self.rates.iter().try_for_each(|rate| check_demand(t, x_max, *rate))
+    }
+}
+
+impl LawChoice {
+    /// The values of MaxNet's own options that are given, then those of `--set`.
+    fn with<const N: usize>(&self, options: [(&str, Option<String>); N]) -> Vec<(String, String)> {
+        let given = options.into_iter().filter_map(|(name, text)| Some((name.to_owned(), text?)));
+        given.chain(self.set.iter().cloned()).collect()
+    }
+
+    /// Refuses MaxNet's own options with another law.
+    fn check(&self, values: &[(String, String)]) -> Result<(), String> {
+        if !self.law.is_default() && values.len() > self.set.len() {
+            let names = self.law.list_names();
+            return Err(format!("--law {}: expected its parameters by --set: {names}", self.law.name));
         }
         Ok(())
     }
@@ -267,22 +343,20 @@ impl RouterCommand {
 /// The largest price that fits its field on the wire.
 const MAX_PRICE_S: f64 = 32.0;
 
-impl Demand {
-    /// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
-    fn check(self, rate: u64) -> Result<(), String> {
-        if self.x_max <= rate {
-            let (x_max, rate) = (quantity::show_rate(self.x_max), quantity::show_rate(rate));
-            return Err(format!("--x-max {x_max}: expected more than the link's --rate, {rate}"));
-        }
-        let highest = self.t.as_secs_f64() * (1000.0 * self.x_max as f64 / rate as f64).ln();
-        if highest >= MAX_PRICE_S {
-            let (t, rate) = (self.t, quantity::show_rate(rate));
-            return Err(format!(
-                "--t {t:?}: expected prices below 32 s, but a thousand flows on --rate {rate} would have {highest:.1} s"
-            ));
-        }
-        Ok(())
+/// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
+fn check_demand(t: Duration, x_max: u64, rate: u64) -> Result<(), String> {
+    if x_max <= rate {
+        let (x_max, rate) = (quantity::show_rate(x_max), quantity::show_rate(rate));
+        return Err(format!("--x-max {x_max}: expected more than the link's --rate, {rate}"));
     }
+    let highest = t.as_secs_f64() * (1000.0 * x_max as f64 / rate as f64).ln();
+    if highest >= MAX_PRICE_S {
+        let rate = quantity::show_rate(rate);
+        return Err(format!(
+            "--t {t:?}: expected prices below 32 s, but a thousand flows on --rate {rate} would have {highest:.1} s"
+        ));
+    }
+    Ok(())
 }
 
 /// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
@@ -300,9 +374,12 @@ pub(super) fn parse() -> Result<Command, ExitCode> {
 
 fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -> Result<Command, clap::Error> {
     let command = CommandLine::try_parse_from(arguments)?.command;
-    if let Command::Router(router) = &command {
-        router.check().map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
-    }
+    let checked = match &command {
+        Command::Router(router) => router.check(),
+        Command::Host(host) => host.check(),
+        _ => Ok(()),
+    };
+    checked.map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
     Ok(command)
 }
 
@@ -346,13 +423,24 @@ fn target(text: &str) -> Result<f64, String> {
     number(text, |x| (1e-6..=1.0).contains(&x), "a fraction such as 0.9, from 1e-6 to 1")
 }
 
-// The kernel program stores alpha and eta in thousandths (`kernel/maxnet.h`).
-fn alpha(text: &str) -> Result<f64, String> {
-    number(text, |x| (0.001..FRAC_PI_2).contains(&x), "a number from 0.001 to below pi/2")
+/// Parses `name=value`.
+fn assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').ok_or("expected a parameter and its value, such as alpha=0.5")?;
+    Ok((name.trim().into(), value.trim().into()))
 }
 
-fn eta(text: &str) -> Result<f64, String> {
-    number(text, |x| (0.001..=65.535).contains(&x), "a number from 0.001 to 65.535")
+// MaxNet's parameters are checked here, and converted with those of `--set`.
+
+fn alpha(text: &str) -> Result<String, String> {
+    number(text, |x| (0.001..FRAC_PI_2).contains(&x), "a number from 0.001 to below pi/2").map(|_| text.into())
+}
+
+fn eta(text: &str) -> Result<String, String> {
+    number(text, |x| (0.001..=65.535).contains(&x), "a number from 0.001 to 65.535").map(|_| text.into())
+}
+
+fn any_rate(text: &str) -> Result<String, String> {
+    quantity::rate(text).map(|_| text.into())
 }
 
 /// Parses a time within bounds, in whole steps.
@@ -367,20 +455,20 @@ fn span(text: &str, min: Duration, max: Duration, step: Duration) -> Result<Dura
 const MICROSECOND: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn demand_time(text: &str) -> Result<Duration, String> {
-    span(text, MILLISECOND, Duration::from_secs(100), MILLISECOND)
+fn demand_time(text: &str) -> Result<String, String> {
+    span(text, MILLISECOND, Duration::from_secs(100), MILLISECOND).map(|_| text.into())
 }
 
-fn dt_min(text: &str) -> Result<Duration, String> {
-    span(text, Duration::ZERO, Duration::from_secs(1), MICROSECOND)
+fn dt_min(text: &str) -> Result<String, String> {
+    span(text, Duration::ZERO, Duration::from_secs(1), MICROSECOND).map(|_| text.into())
 }
 
-fn dt_p(text: &str) -> Result<Duration, String> {
-    span(text, MICROSECOND, Duration::from_secs(1), MICROSECOND)
+fn dt_p(text: &str) -> Result<String, String> {
+    span(text, MICROSECOND, Duration::from_secs(1), MICROSECOND).map(|_| text.into())
 }
 
-fn t_0(text: &str) -> Result<Duration, String> {
-    span(text, MICROSECOND, Duration::from_secs(4000), MICROSECOND)
+fn t_0(text: &str) -> Result<String, String> {
+    span(text, MICROSECOND, Duration::from_secs(4000), MICROSECOND).map(|_| text.into())
 }
 
 #[cfg(test)]
@@ -401,7 +489,7 @@ mod tests {
 
     fn router(line: &str) -> Vec<router::Options> {
         match ask(line) {
-            Ok(Command::Router(command)) => command.options(),
+            Ok(Command::Router(command)) => command.options().unwrap(),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -424,13 +512,9 @@ mod tests {
         let wanted = router::Options {
             device: "eth1".into(),
             rate_bps: 1_000_000_000,
-            target: 0.9,
+            target: Some(0.9),
             overhead_bytes: 14,
-            dt_p: Duration::from_millis(1),
-            t_0: Duration::from_millis(130),
-            x_max_bps: 1_000_000_000_000_000,
-            t: Duration::from_millis(400),
-            promise: false,
+            parameters: maxnet_defaults(),
             virtual_queue: false,
             shape: None,
         };
@@ -443,7 +527,8 @@ mod tests {
         let [a, b] = &router(line)[..] else { panic!("two devices") };
         assert_eq!((a.device.as_str(), a.rate_bps), ("a", 10_000_000));
         assert_eq!((b.device.as_str(), b.rate_bps), ("b", 2_000_000_000));
-        assert_eq!((a.target, a.overhead_bytes, a.promise), (1.0, 0, true));
+        assert_eq!((a.target, a.overhead_bytes), (Some(1.0), 0));
+        assert_eq!(a.parameters[48..52], 1_u32.to_ne_bytes(), "--promise");
         assert_eq!(b.shape, Some(router::Shape { buffer_bytes: Some(250_000) }));
     }
 
@@ -456,34 +541,22 @@ mod tests {
             netns_cookies: Vec::new(),
             unrestricted: false,
             kind: host::Kind::Experiment,
-            alpha: 0.66,
-            eta: 0.06,
-            t: Duration::from_millis(400),
-            x_max_bps: 1_000_000_000_000_000,
-            dt_min: Duration::from_micros(1),
-            average: true,
-            compensate: true,
+            law: law::default(),
+            parameters: maxnet_defaults(),
         };
         assert_eq!(host("host"), wanted);
     }
 
-    /// One choice for simulator, fluid model, testbed and daemon: the registry's defaults.
-    #[test]
-    fn hosts_and_routers_default_to_the_simulators_values() {
-        use waterfill_laws::units::{Duration as Span, Rate};
+    /// x_max; alpha, eta, T, dt_min, average, compensate, order; dt_p, T_0, promise.
+    fn maxnet_defaults() -> Vec<u8> {
+        let words = [660_u32, 60, 400, 1, 1, 1, 1, 0, 1000, 130_000, 0, 0].map(u32::to_ne_bytes).concat();
+        [&1_000_000_000_000_000_u64.to_ne_bytes()[..], &words].concat()
+    }
 
+    #[test]
+    fn a_router_defaults_to_the_simulators_target() {
         let law = waterfill_laws::protocols::maxnet::Params::default();
-        let span = |d: Duration| Span::from_secs(d.as_secs_f64());
-        let rate = |bps: u64| Rate::from_bps(bps as f64);
-        let [router] = &router("router --dev eth1 --rate 1gbit")[..] else { panic!("one device") };
-        assert_eq!((router.target, router.promise), (law.mu, law.promise));
-        assert_eq!((span(router.dt_p), span(router.t_0)), (law.dt_p, law.t_0));
-        assert_eq!((span(router.t), rate(router.x_max_bps)), (law.t, law.x_max));
-        let host = host("host");
-        assert_eq!((host.alpha, host.eta), (law.alpha, law.eta));
-        let averages = law.average == waterfill_laws::protocols::maxnet::Average::Exponential;
-        assert_eq!((host.average, host.compensate), (averages, law.compensate));
-        assert_eq!((span(host.dt_min), span(host.t), rate(host.x_max_bps)), (law.dt_min, law.t, law.x_max));
+        assert_eq!(router("router --dev eth1 --rate 1gbit")[0].target, Some(law.mu));
     }
 
     #[test]
@@ -493,9 +566,12 @@ mod tests {
         let options = host(line);
         assert!(options.unrestricted);
         assert_eq!(options.netns_cookies, [7, 16]);
-        assert_eq!((options.kind, options.average, options.compensate), (host::Kind::Paper, false, false));
-        assert_eq!((options.alpha, options.eta, options.x_max_bps), (0.5, 0.1, 10_000_000_000));
-        assert_eq!((options.cgroup, options.dt_min), (PathBuf::from("/c"), Duration::ZERO));
+        assert_eq!((options.kind, options.name.as_str()), (host::Kind::Paper, "bpf_other"));
+        let words: Vec<_> = [500_u32, 100, 200, 0, 0, 0, 1, 0].map(u32::to_ne_bytes).concat();
+        assert_eq!(options.parameters[..8], 10_000_000_000_u64.to_ne_bytes());
+        assert_eq!(options.parameters[8..40], words);
+        assert_eq!(options.cgroup, PathBuf::from("/c"));
+        assert_eq!(host("host --set alpha=0.5 --set order=rate-first").parameters[8..12], 500_u32.to_ne_bytes());
     }
 
     #[test]
@@ -526,6 +602,8 @@ mod tests {
             ("host --alpha 0", "--alpha", "from 0.001"),
             ("host --eta 0", "--eta", "from 0.001"),
             ("host --option-kind 254", "--option-kind", "253"),
+            ("host --law tcp", "--law", "expected one of maxnet"),
+            ("host --set alpha", "--set", "a parameter and its value"),
             ("host --netns-cookie 0", "--netns-cookie", "SO_NETNS_COOKIE"),
             ("host --name a_name_of_17_long", "--name", "1 to 15"),
             ("host --pins /x --no-pin", "--pins", "--no-pin"),

@@ -9,10 +9,9 @@ use std::slice;
 
 pub(super) use super::skeleton::interface::types::{
     host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_reason as HostReason,
-    host_record as HostRecord, law_params as LawParams, maxnet_params as MaxnetParams,
-    waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count,
-    waterfill_created as Created, waterfill_layout as Layout, waterfill_option_kind as OptionKind,
-    waterfill_request as Request, waterfill_result as CommandResult,
+    host_record as HostRecord, waterfill_attachment as Attachment, waterfill_command as Command,
+    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
+    waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
 
 /// A C structure that crosses to the kernel as bytes.
@@ -40,15 +39,12 @@ pub(super) unsafe trait Bytes: Copy {
 }
 
 // bpf/router.h asserts the same of Attachment and Request, bpf/conn.h of HostRecord.
-const _: () =
-    assert!(size_of::<LawParams>() == 8 + 12 * 4 && size_of::<HostParams>() == 32 * 8 + 2 * 4 + 16, "padding");
+const _: () = assert!(size_of::<HostParams>() == 32 * 8 + 2 * 4 + 2 * 16, "padding");
 
 // SAFETY: integers without padding.
 unsafe impl Bytes for Attachment {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for Request {}
-// SAFETY: integers without padding.
-unsafe impl Bytes for LawParams {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostParams {}
 // SAFETY: integers without padding.
@@ -56,14 +52,10 @@ unsafe impl Bytes for HostRecord {}
 // SAFETY: integers of one size.
 unsafe impl Bytes for HostCounters {}
 
-impl Request {
-    /// Sets the parameters of the law, the whole of its `struct law_params`.
-    pub(super) fn set_params(&mut self, params: &impl Bytes) {
-        let words =
-            params.as_bytes().chunks_exact(8).map(|word| u64::from_ne_bytes(word.try_into().unwrap_or_default()));
-        for (to, from) in self.params.iter_mut().zip(words) {
-            *to = from;
-        }
+/// Writes the bytes of a law's `struct law_params`, a whole number of words, into the start of `words`.
+pub(super) fn write_params(words: &mut [u64], params: &[u8]) {
+    for (word, bytes) in words.iter_mut().zip(params.chunks_exact(8)) {
+        *word = u64::from_ne_bytes(bytes.try_into().unwrap_or_default());
     }
 }
 

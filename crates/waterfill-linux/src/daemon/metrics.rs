@@ -92,7 +92,9 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     type Count = fn(&LinkStatus) -> u64;
     let ratio = || Unit::Other("ratio".into());
     let gauges: [(&str, &str, Unit, Value); 5] = [
-        ("link_price", "Congestion price that the link writes into packets", Unit::Seconds, |link| Some(link.price_s)),
+        ("link_price", "Congestion price that the link writes into packets", Unit::Seconds, |link| {
+            link.signals.get("price_s").copied()
+        }),
         ("link_load", "Arrival rate in the last interval over the link rate", ratio(), |link| Some(link.load)),
         ("link_target", "Fraction of the link rate to fill", ratio(), |link| Some(link.target)),
         ("link_rate", "Link rate, bytes per second", Unit::Other("bytes_per_second".into()), |link| {
@@ -151,13 +153,13 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
     if let Some(counters) = &now.counters {
         register_counters(registry, counters);
     }
-    registry.register("flows", "Connections that use MaxNet", count);
+    registry.register("flows", "Connections that use an explicit law", count);
     let unit = Unit::Other("bytes_per_second".into());
     registry.register_with_unit("flows_rate", "Sum of the connections' rates, bytes per second", unit, rate);
 
     // Not a histogram: its counts may only grow, and connections end.
     let price = Family::<QuantileLabel, FloatGauge>::default();
-    let mut prices: Vec<f64> = now.flows.iter().map(|flow| flow.price_s).collect();
+    let mut prices: Vec<f64> = now.flows.iter().filter_map(|flow| flow.signals.get("price_s").copied()).collect();
     prices.sort_by(f64::total_cmp);
     if let Some(last) = prices.len().checked_sub(1) {
         for (at, quantile) in [("least", 0.0), ("median", 0.5), ("p90", 0.9), ("most", 1.0)] {
@@ -264,7 +266,7 @@ waterfill_link_packets_total{device=\"a\"} 3
     fn connections_are_counted_and_aggregated() {
         let flow = |mode: &str, price_s, rate_bps| FlowStatus {
             mode: mode.into(),
-            price_s,
+            signals: [("price_s", price_s)].into(),
             rate_bps,
             ..FlowStatus::default()
         };

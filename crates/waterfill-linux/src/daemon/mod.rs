@@ -1,7 +1,7 @@
 //! The daemon `waterfilld`: loads the kernel programs of `bpf/`, keeps them pinned, and shows their state.
 //!
 //! Reading order: [`cli`] (options), [`probe`] (kernel features), [`pins`] (where programs are kept), [`router`] and
-//! [`host`] (the two roles), [`serve`] (a running daemon), [`snapshot`], [`status`] and [`metrics`] (its state). The data
+//! [`host`] (the two roles), [`law`] (the laws that they run), [`serve`] (a running daemon), [`snapshot`], [`status`] and [`metrics`] (its state). The data
 //! path is in the kernel: it works without a running daemon.
 
 mod cli;
@@ -9,7 +9,9 @@ mod error;
 mod host;
 mod http;
 mod interface;
+mod law;
 mod metrics;
+mod object;
 mod pins;
 mod privileges;
 mod probe;

@@ -15,6 +15,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use super::error::user_error;
+use super::law::Law;
 
 /// The usual mount point of the BPF file system; the kernel makes the folder.
 const MOUNT_POINT: &str = "/sys/fs/bpf";
@@ -44,6 +45,8 @@ impl Role {
 #[derive(Clone, Debug)]
 pub(super) struct Pins {
     folder: Option<PathBuf>,
+    /// The folder that other laws' folders are in.
+    parent: Option<PathBuf>,
 }
 
 /// A role's folder, locked until this is dropped.
@@ -53,7 +56,7 @@ pub(super) struct Lock(#[expect(dead_code, reason = "holds the lock")] Option<Fl
 impl Pins {
     /// Pins nothing.
     pub(super) fn none() -> Self {
-        Self { folder: None }
+        Self { folder: None, parent: None }
     }
 
     /// Opens `folder`, or `waterfill` on the first BPF file system. Mounts one if there is none.
@@ -78,7 +81,15 @@ impl Pins {
                  `nsenter --net` enters a network namespace without one"
             );
         }
-        Ok(Self { folder: Some(Path::new(MOUNT_POINT).join("waterfill")) })
+        Ok(Self { folder: Some(Path::new(MOUNT_POINT).join("waterfill")), parent: None })
+    }
+
+    /// The pins of another law than the default, in a folder with its name.
+    pub(super) fn of(&self, law: &Law) -> Self {
+        if law.is_default() {
+            return self.clone();
+        }
+        Self { folder: self.folder.as_ref().map(|folder| folder.join(law.name)), parent: self.folder.clone() }
     }
 
     /// Like [`Pins::open`], but mounts nothing: `None` if no BPF file system is mounted.
@@ -90,7 +101,7 @@ impl Pins {
                 None => return Ok(None),
             },
         };
-        Ok(Some(Self { folder: Some(folder) }))
+        Ok(Some(Self { folder: Some(folder), parent: None }))
     }
 
     /// Returns the path of `name`, such as "router/links"; `None` if nothing is pinned. Its folder exists while the role is locked.
@@ -135,9 +146,11 @@ impl Pins {
     pub(super) fn remove(&self, role: Role) -> Result<()> {
         let (Some(root), Some(folder)) = (&self.folder, self.path(role.name())) else { return Ok(()) };
         remove_folder(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-        match fs::remove_dir(root) {
-            Err(e) if matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {}
-            done => done.with_context(|| format!("cannot remove {}", root.display()))?,
+        for folder in std::iter::once(root).chain(&self.parent) {
+            match fs::remove_dir(folder) {
+                Err(e) if matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {}
+                done => done.with_context(|| format!("cannot remove {}", folder.display()))?,
+            }
         }
         let ours = bpf_mounts()?.into_iter().find(|mount| mount.source == SOURCE && root.starts_with(&mount.point));
         if let Some(ours) = ours {

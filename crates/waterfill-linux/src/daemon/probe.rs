@@ -319,13 +319,9 @@ mod tests {
         let device = |name: &str, shape| router::Options {
             device: name.into(),
             rate_bps: 1_000_000,
-            target: 0.94,
+            target: Some(0.94),
             overhead_bytes: 14,
-            dt_p: std::time::Duration::from_millis(1),
-            t_0: std::time::Duration::from_millis(130),
-            x_max_bps: 1_000_000_000,
-            t: std::time::Duration::from_millis(400),
-            promise: false,
+            parameters: Vec::new(),
             shape,
             virtual_queue: false,
         };
@@ -352,13 +348,8 @@ mod tests {
             netns_cookies: Vec::new(),
             unrestricted: false,
             kind: host::Kind::Experiment,
-            alpha: 0.66,
-            eta: 0.06,
-            t: std::time::Duration::from_millis(400),
-            x_max_bps: 1_000_000_000_000_000,
-            dt_min: std::time::Duration::from_micros(1),
-            average: true,
-            compensate: true,
+            law: crate::daemon::law::default(),
+            parameters: Vec::new(),
         };
         let system = system(&[]);
         let error = |options: &host::Options| system.check_host(options).unwrap_err().to_string();

@@ -14,6 +14,7 @@ use nix::sys::signal::{SigSet, Signal};
 use super::cli::{Common, HostCommand, RouterCommand};
 use super::host::Host;
 use super::http;
+use super::law::Law;
 use super::metrics;
 use super::pins::{Pins, Role};
 use super::probe::System;
@@ -59,18 +60,18 @@ pub(super) fn host(command: &HostCommand) -> Result<()> {
     let options = command.options(|| system.cgroup())?;
     system.check(Role::Host)?;
     system.check_host(&options)?;
-    serve(&command.common, Role::Host, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
+    serve(&command.common, Role::Host, options.law, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
 }
 
 /// Runs `waterfilld router`.
 pub(super) fn router(command: &RouterCommand) -> Result<()> {
-    let options = command.options();
+    let options = command.options()?;
     let system = System::find()?;
     system.check_router(&options)?;
     system.check(Role::Router)?;
-    let _claims = claim_devices(&options)?;
-    serve(&command.common, Role::Router, |pins| {
-        let mut router = Router::load(pins)?;
+    let _claims = claim_devices(command.law(), &options)?;
+    serve(&command.common, Role::Router, command.law(), |pins| {
+        let mut router = Router::load(command.law(), pins)?;
         for one in &options {
             router.attach(one).with_context(|| format!("device {}", one.device))?;
         }
@@ -78,7 +79,7 @@ pub(super) fn router(command: &RouterCommand) -> Result<()> {
     })
 }
 
-fn serve(common: &Common, role: Role, load: impl FnOnce(&Pins) -> Result<Loaded>) -> Result<()> {
+fn serve(common: &Common, role: Role, law: &'static Law, load: impl FnOnce(&Pins) -> Result<Loaded>) -> Result<()> {
     // Threads inherit the mask, so it is set before the first one: then only the waiting thread gets these signals.
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
@@ -87,13 +88,13 @@ fn serve(common: &Common, role: Role, load: impl FnOnce(&Pins) -> Result<Loaded>
     signals.thread_block().context("cannot block signals")?;
     let listener = common.metrics.map(http::listen).transpose()?;
 
-    let pins = if common.no_pin { Pins::none() } else { Pins::open(common.pins.pins.clone())? };
+    let pins = if common.no_pin { Pins::none() } else { Pins::open(common.pins.pins.clone())?.of(law) };
     let first_start = !pins.has(role);
     let _lock = pins.lock(role)?;
     let loaded = load(&pins).inspect_err(|_| {
         // A first start that failed leaves nothing; a restart that failed leaves what ran before.
         if first_start {
-            if let Err(e) = unload_role(&pins, role, &[]) {
+            if let Err(e) = unload_role(law, &pins, role, &[]) {
                 tracing::warn!("{e:#}");
             }
         }
@@ -173,11 +174,11 @@ fn print_line(text: &str) -> Result<()> {
     writeln!(out, "{text}").and_then(|()| out.flush()).context("standard output")
 }
 
-/// Claims devices by sockets with names in this network namespace, which end with the process. Two routers on a device
-/// would both count its packets, also if they pin in different folders or not at all.
-fn claim_devices(options: &[router::Options]) -> Result<Vec<UnixListener>> {
+/// Claims devices by sockets with names in this network namespace, which end with the process. Two routers of a law
+/// on a device would both count its packets, also if they pin in different folders or not at all.
+fn claim_devices(law: &Law, options: &[router::Options]) -> Result<Vec<UnixListener>> {
     let claim = |options: &router::Options| {
-        let name = format!("waterfilld router {}", options.device);
+        let name = format!("waterfilld router {} {}", law.name, options.device);
         let address = SocketAddr::from_abstract_name(&name)?;
         UnixListener::bind_addr(&address).map_err(|e| match e.kind() {
             io::ErrorKind::AddrInUse => {

@@ -12,16 +12,6 @@
     reason = "generated"
 )]
 
-/// The programs of MaxNet's router.
-pub(super) mod router {
-    include!(concat!(env!("OUT_DIR"), "/router_maxnet.skel.rs"));
-}
-
-/// The host's programs.
-pub(super) mod host {
-    include!(concat!(env!("OUT_DIR"), "/host_maxnet.skel.rs"));
-}
-
 /// No programs: the types of `bpf/interface.bpf.c`.
 pub(super) mod interface {
     include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));

@@ -4,6 +4,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::host::{self, CounterStatus, FlowStatus};
+use super::law;
 use super::pins::{Pins, Role};
 use super::router::{self, LinkStatus};
 
@@ -25,22 +26,34 @@ impl Snapshot {
         Self { roles: vec![role.name()], ..Self::default() }
     }
 
-    /// Reads the state from the pins, whether or not a daemon runs.
+    /// Reads the state of every law from the pins, whether or not a daemon runs.
     pub(super) fn pinned(pins: &Pins) -> Result<Self> {
         let mut out = Self::default();
-        if pins.has(Role::Router) {
-            if let Some(links) = router::pinned_links(pins)? {
-                out = Self { links, ..Self::of(Role::Router) };
+        for law in law::all() {
+            let pins = pins.of(law);
+            if pins.has(Role::Router) {
+                if let Some(links) = router::pinned_links(law, &pins)? {
+                    out.add(Role::Router);
+                    out.links.extend(links);
+                }
             }
-        }
-        if pins.has(Role::Host) {
-            if let Some(flows) = host::pinned_flows(pins)? {
-                out.roles.push(Role::Host.name());
-                out.flows = flows;
-                out.counters = host::pinned_counters(pins)?;
+            if pins.has(Role::Host) {
+                if let Some(flows) = host::pinned_flows(law, &pins)? {
+                    out.add(Role::Host);
+                    out.flows.extend(flows);
+                    if let Some(counters) = host::pinned_counters(&pins)? {
+                        out.counters.get_or_insert_default().add(&counters);
+                    }
+                }
             }
         }
         Ok(out)
+    }
+
+    fn add(&mut self, role: Role) {
+        if !self.has(role) {
+            self.roles.push(role.name());
+        }
     }
 
     /// Whether a role is loaded.

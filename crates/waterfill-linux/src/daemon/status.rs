@@ -9,6 +9,7 @@ use anyhow::Result;
 
 use super::cli::StatusCommand;
 use super::host::{CounterStatus, FlowStatus};
+use super::law::{self, Law};
 use super::pins::{Pins, Role};
 use super::privileges;
 use super::quantity::{show_rate, show_time, show_volume};
@@ -61,13 +62,13 @@ fn tables(snapshot: &Snapshot, pins: &Pins) -> String {
     }
     let mut out = String::new();
     if snapshot.has(Role::Router) {
-        out.push_str(&link_table(&snapshot.links));
+        out.push_str(&link_tables(&snapshot.links));
     }
     if snapshot.has(Role::Host) {
         if !out.is_empty() {
             out.push('\n');
         }
-        out.push_str(&flow_table(&snapshot.flows));
+        out.push_str(&flow_tables(&snapshot.flows));
         if let Some(counters) = &snapshot.counters {
             out.push_str(&counter_lines(counters));
         }
@@ -75,23 +76,35 @@ fn tables(snapshot: &Snapshot, pins: &Pins) -> String {
     out
 }
 
-fn link_table(links: &[LinkStatus]) -> String {
-    let row = |link: &LinkStatus| {
+/// One table for each law.
+fn link_tables(links: &[LinkStatus]) -> String {
+    let mut out = String::new();
+    for law in law::all() {
+        let links: Vec<_> = links.iter().filter(|link| link.law == law.name).collect();
+        if !links.is_empty() {
+            out.push_str(&link_table(law, &links));
+        }
+    }
+    out
+}
+
+fn link_table(law: &Law, links: &[&LinkStatus]) -> String {
+    let row = |link: &&LinkStatus| {
         let untouched: u64 = link.left_untouched.values().sum();
-        [
-            link.device.clone(),
-            show_rate(link.rate_bps),
-            percent(link.target),
-            show_time(link.price_s),
+        let mut cells = vec![link.device.clone(), show_rate(link.rate_bps), percent(link.target)];
+        cells.push(link.shown.first().map_or_else(String::new, |(_, text)| text.clone()));
+        cells.extend([
             percent(link.load),
             link.queue_bytes.map_or_else(|| "unknown".into(), show_volume),
             link.packets.to_string(),
             link.marked.to_string(),
             link.starts.to_string(),
             untouched.to_string(),
-        ]
+        ]);
+        cells
     };
-    let head = ["link", "rate", "target", "price", "load", "queue", "packets", "marked", "starts", "untouched"];
+    let signal = law.link.first().map_or("", |signal| signal.title);
+    let head = ["link", "rate", "target", signal, "load", "queue", "packets", "marked", "starts", "untouched"];
     let head = head.map(|name| (name, if name == "link" { Align::Left } else { Align::Right }));
     let mut out = table(head, &links.iter().map(row).collect::<Vec<_>>());
     for link in links {
@@ -112,15 +125,25 @@ fn link_table(links: &[LinkStatus]) -> String {
     out
 }
 
-fn flow_table(flows: &[FlowStatus]) -> String {
-    let row = |flow: &FlowStatus| {
+/// One table for each law.
+fn flow_tables(flows: &[FlowStatus]) -> String {
+    let mut laws: Vec<&str> = flows.iter().map(|flow| flow.law).collect();
+    laws.dedup();
+    if laws.is_empty() {
+        laws.push(law::default().name);
+    }
+    let of = |law: &str| flows.iter().filter(|flow| flow.law == law).collect::<Vec<_>>();
+    laws.into_iter().map(|law| flow_table(law, &of(law))).collect::<Vec<_>>().join("\n")
+}
+
+fn flow_table(law: &str, flows: &[&FlowStatus]) -> String {
+    let row = |flow: &&FlowStatus| {
         let microseconds = |us: u32| if us == 0 { "unknown".into() } else { show_time(f64::from(us) * 1e-6) };
-        [
-            flow.local.clone(),
-            flow.remote.clone(),
-            flow.fallback_reason.as_ref().map_or_else(|| flow.mode.clone(), |why| format!("{} ({why})", flow.mode)),
-            show_time(flow.price_s),
-            format!("{:.3}", flow.xi),
+        let mode =
+            flow.fallback_reason.as_ref().map_or_else(|| flow.mode.clone(), |why| format!("{} ({why})", flow.mode));
+        let mut cells = vec![flow.local.clone(), flow.remote.clone(), mode];
+        cells.extend(flow.shown.iter().map(|(_, text)| text.clone()));
+        cells.extend([
             show_rate(flow.rate_bps),
             show_volume(flow.window_bytes),
             microseconds(flow.rtt_us),
@@ -128,13 +151,15 @@ fn flow_table(flows: &[FlowStatus]) -> String {
             flow.state.into(),
             if flow.ca_initialized { "yes" } else { "no" }.into(),
             format!("{:#05x}", flow.flag_bits),
-        ]
+        ]);
+        cells
     };
-    let head = ["local", "remote", "mode", "price", "xi", "rate", "window", "RTT", "base RTT", "TCP", "init", "flags"];
-    let head = head.map(|name| {
+    let signals = law::find(law).map_or(&[][..], |law| law.source).iter().map(|signal| signal.title);
+    let head = ["local", "remote", "mode"].into_iter().chain(signals);
+    let head = head.chain(["rate", "window", "RTT", "base RTT", "TCP", "init", "flags"]).map(|name| {
         (name, if matches!(name, "local" | "remote" | "mode" | "TCP" | "init") { Align::Left } else { Align::Right })
     });
-    table(head, &flows.iter().map(row).collect::<Vec<_>>())
+    table(&head.collect::<Vec<_>>(), &flows.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The counts of all connections; what should not be only where it is.
@@ -177,13 +202,16 @@ mod tests {
             device: "eth1".into(),
             rate_bps: 1_000_000_000,
             target: 0.94,
-            price_s: 1.8125,
+            law: "maxnet",
+            shown: vec![("price", "1.81 s".into())],
             left_untouched,
             programs_before: vec!["first_of_all".into()],
             programs_after: vec!["second".into(), "third".into()],
             ..LinkStatus::default()
         };
         let flow = FlowStatus {
+            law: "maxnet",
+            shown: vec![("price", "0 s".into()), ("xi", "0.000".into())],
             local: "10.0.0.1:80".into(),
             mode: "fallen back".into(),
             fallback_reason: Some("no echo arrives".into()),

@@ -11,17 +11,20 @@ pub(super) enum Align {
     Right,
 }
 
-/// Formats rows below their headings; each column is as wide as its widest cell.
-pub(super) fn table<const N: usize>(head: [(&str, Align); N], rows: &[[String; N]]) -> String {
-    let mut lines = vec![head.map(|(name, _)| name.to_owned())];
-    lines.extend_from_slice(rows);
+/// Formats rows below their headings; each column is as wide as its widest cell. Rows have as many cells as headings.
+pub(super) fn table(head: impl AsRef<[(&'static str, Align)]>, rows: &[impl AsRef<[String]>]) -> String {
+    let head = head.as_ref();
+    let names: Vec<String> = head.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let lines: Vec<&[String]> = std::iter::once(names.as_slice()).chain(rows.iter().map(AsRef::as_ref)).collect();
     let widest = |c: usize| lines.iter().map(|line| line[c].chars().count()).max().unwrap_or(0);
-    let widths: [usize; N] = std::array::from_fn(widest);
     let mut out = String::new();
     for line in &lines {
-        let cells = line.iter().zip(widths).zip(head).map(|((cell, width), (_, align))| match align {
-            Align::Left => format!("{cell:<width$}"),
-            Align::Right => format!("{cell:>width$}"),
+        let cells = line.iter().zip(head).enumerate().map(|(c, (cell, (_, align)))| {
+            let width = widest(c);
+            match align {
+                Align::Left => format!("{cell:<width$}"),
+                Align::Right => format!("{cell:>width$}"),
+            }
         });
         let _ = writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end());
     }

@@ -5,6 +5,7 @@ use anyhow::{Result, bail};
 use super::cli::UnloadCommand;
 use super::error::user_error;
 use super::host;
+use super::law::{self, Law};
 use super::pins::{Pins, Role};
 use super::privileges;
 use super::router;
@@ -19,11 +20,26 @@ pub(super) fn run(command: &UnloadCommand) -> Result<()> {
         Role::Router => command.router || !command.devices.is_empty() || everything,
     };
     let mut nothing = true;
-    for role in [Role::Router, Role::Host] {
-        if chosen(role) && pins.has(role) {
-            nothing = false;
-            let _lock = pins.lock(role)?;
-            unload_role(&pins, role, if role == Role::Router { &command.devices } else { &[] })?;
+    let mut unknown = command.devices.clone();
+    // The default law's folder contains the others'.
+    let laws = law::all().filter(|law| command.law.is_none_or(|only| only == *law)).collect::<Vec<_>>();
+    for (law, role) in laws.into_iter().rev().flat_map(|law| [(law, Role::Router), (law, Role::Host)]) {
+        let pins = pins.of(law);
+        if !chosen(role) || !pins.has(role) {
+            continue;
+        }
+        nothing = false;
+        let _lock = pins.lock(role)?;
+        if role == Role::Host || command.devices.is_empty() {
+            unload_role(law, &pins, role, &[])?;
+            continue;
+        }
+        let links = router::pinned_links(law, &pins)?.unwrap_or_default();
+        let here = |device: &&String| links.iter().any(|link| link.device == **device);
+        let devices: Vec<String> = command.devices.iter().filter(here).cloned().collect();
+        if !devices.is_empty() {
+            unload_role(law, &pins, role, &devices)?;
+            unknown.retain(|device| !devices.contains(device));
         }
     }
     if nothing {
@@ -32,12 +48,14 @@ pub(super) fn run(command: &UnloadCommand) -> Result<()> {
             bail!(user_error(format!("--dev {devices}: no router is loaded; {}", pins.describe())));
         }
         tracing::info!("nothing is loaded; {}", pins.describe());
+    } else if let Some(device) = unknown.first() {
+        bail!(user_error(format!("--dev {device}: expected an attached device (listed by: waterfilld status)")));
     }
     Ok(())
 }
 
 /// Unloads a role, or only these devices of the router.
-pub(super) fn unload_role(pins: &Pins, role: Role, devices: &[String]) -> Result<()> {
+pub(super) fn unload_role(law: &'static Law, pins: &Pins, role: Role, devices: &[String]) -> Result<()> {
     if role == Role::Host {
         host::unload(pins)?;
         return pins.remove(role);
@@ -47,11 +65,9 @@ pub(super) fn unload_role(pins: &Pins, role: Role, devices: &[String]) -> Result
         return pins.remove(role);
     }
     for device in devices {
-        if router::unload(pins, Some(device))?.is_empty() {
-            bail!(user_error(format!("--dev {device}: expected an attached device (listed by: waterfilld status)")));
-        }
+        router::unload(pins, Some(device))?;
     }
-    if router::pinned_links(pins)?.is_none_or(|links| links.is_empty()) {
+    if router::pinned_links(law, pins)?.is_none_or(|links| links.is_empty()) {
         router::unload(pins, None)?;
         return pins.remove(role);
     }

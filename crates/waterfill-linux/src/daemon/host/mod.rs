@@ -10,21 +10,20 @@ mod sysctl;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::Read as _;
-use std::mem::MaybeUninit;
+use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, OpenMapMut};
+use libbpf_rs::{Iter, Link, MapCore, MapFlags, MapHandle, Object, OpenMapMut};
 
-use super::interface::{Bytes as _, HostCounters, HostParams, LawParams, MaxnetParams, OptionKind, write_name};
+use super::interface::{Bytes as _, HostCounters, HostParams, OptionKind, write_name, write_params};
+use super::law::Law;
+use super::object;
 use super::pins::Pins;
-use super::skeleton::host::{HostMaxnetSkel as HostSkel, HostMaxnetSkelBuilder as HostSkelBuilder};
 
 pub(super) use status::{CounterStatus, FlowStatus};
 
@@ -50,14 +49,9 @@ pub(super) struct Options {
     /// Whether every user may select the law, in every network namespace.
     pub(super) unrestricted: bool,
     pub(super) kind: Kind,
-    pub(super) alpha: f64,
-    pub(super) eta: f64,
-    /// The law's T.
-    pub(super) t: Duration,
-    pub(super) x_max_bps: u64,
-    pub(super) dt_min: Duration,
-    pub(super) average: bool,
-    pub(super) compensate: bool,
+    pub(super) law: &'static Law,
+    /// The law's parameters: its `struct law_params`.
+    pub(super) parameters: Vec<u8>,
 }
 
 /// A flag of TCP's congestion controls (include/net/tcp.h): no capability is needed to select it.
@@ -72,11 +66,24 @@ const CONNECTIONS: &str = "host/connections";
 const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
+/// The pinned maps and their names in the programs.
+const MAPS: [(&str, &str); 5] = [
+    (PARAMETERS, "parameters"),
+    (CONNECTIONS, "connections"),
+    (COUNTERS, "counters"),
+    (PLACES, "places"),
+    (NAMESPACES, "namespaces"),
+];
+/// The congestion control, and where its name and flags are in `struct tcp_congestion_ops` (bpf/kernel_tcp.h).
+const LAW_MAP: &str = "waterfill_law";
+const LAW_NAME: Range<usize> = 48..64;
+const LAW_FLAGS: Range<usize> = 64..68;
 
 /// The loaded programs.
 pub(super) struct Host {
     /// Owns what is not pinned.
-    skeleton: Box<HostSkel<'static>>,
+    object: Object,
+    law: &'static Law,
     _law: Link,
     _options: Link,
     flows: Link,
@@ -84,73 +91,73 @@ pub(super) struct Host {
 
 impl fmt::Debug for Host {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Host").finish_non_exhaustive() // generated skeletons have no Debug
+        f.debug_struct("Host").finish_non_exhaustive() // libbpf-rs's objects have no Debug
     }
 }
 
 impl Host {
     /// Loads the programs, or replaces pinned ones. Connections continue with the state in the maps.
     pub(super) fn load(pins: &Pins, options: &Options) -> Result<Self> {
-        // The programs stay loaded as long as the process runs.
-        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = HostSkelBuilder::default().open(storage).context("cannot read the host programs")?;
-        if let Some(constants) = open.maps.rodata_data.as_mut() {
-            constants.filter_netns = !options.netns_cookies.is_empty();
-            write_name(&mut constants.law_name, &options.name);
-        }
-        write_name(&mut open.struct_ops.waterfill_law_mut().name, &options.name);
-        open.struct_ops.waterfill_law_mut().flags = if options.unrestricted { TCP_CONG_NON_RESTRICTED } else { 0 };
+        let mut open = object::open(options.law.host)?;
         let linked = has_struct_ops_links()?;
+        let mut law = object::open_map(&mut open, LAW_MAP)?;
+        let value =
+            law.initial_value_mut().filter(|value| value.len() >= LAW_FLAGS.end).context("no name in the law")?;
+        value[LAW_NAME].fill(0);
+        value[LAW_NAME][..options.name.len()].copy_from_slice(options.name.as_bytes());
+        let flags = if options.unrestricted { TCP_CONG_NON_RESTRICTED } else { 0 };
+        value[LAW_FLAGS].copy_from_slice(&flags.to_ne_bytes());
         if !linked {
-            let flags = open.maps.waterfill_law.map_flags() & !libbpf_sys::BPF_F_LINK;
-            open.maps.waterfill_law.set_map_flags(flags)?;
+            let flags = law.map_flags() & !libbpf_sys::BPF_F_LINK;
+            law.set_map_flags(flags)?;
         }
-        reuse_or_pin(pins, PARAMETERS, &mut open.maps.parameters)?;
-        reuse_or_pin(pins, CONNECTIONS, &mut open.maps.connections)?;
-        reuse_or_pin(pins, COUNTERS, &mut open.maps.counters)?;
-        reuse_or_pin(pins, PLACES, &mut open.maps.places)?;
-        reuse_or_pin(pins, NAMESPACES, &mut open.maps.namespaces)?;
-        let mut skeleton = Box::new(open.load().context("the kernel refused the host programs")?);
+        for (pin, map) in MAPS {
+            reuse_or_pin(pins, pin, &mut object::open_map(&mut open, map)?)?;
+        }
+        let mut object = open.load().context("the kernel refused the host programs")?;
 
-        skeleton.maps.parameters.update(&0_u32.to_ne_bytes(), parameters(options).as_bytes(), MapFlags::ANY)?;
-        for old in skeleton.maps.namespaces.keys().collect::<Vec<_>>() {
-            skeleton.maps.namespaces.delete(&old)?;
+        let parameters = parameters(options);
+        object::map(&object, "parameters")?.update(&0_u32.to_ne_bytes(), parameters.as_bytes(), MapFlags::ANY)?;
+        let namespaces = object::map(&object, "namespaces")?;
+        for old in namespaces.keys().collect::<Vec<_>>() {
+            namespaces.delete(&old)?;
         }
         for cookie in &options.netns_cookies {
-            skeleton.maps.namespaces.update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)?;
+            namespaces.update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)?;
         }
 
-        let options_link = attach_options(pins, &options.cgroup, &skeleton)?;
+        let options_link = attach_options(pins, &options.cgroup, &object)?;
         let law_pin = pins.path(LAW);
-        let law = registration::register(law_pin.as_deref(), &options.name, &mut skeleton.maps.waterfill_law, linked)?;
+        let mut law = object::map_mut(&mut object, LAW_MAP)?;
+        let law = registration::register(law_pin.as_deref(), &options.name, &mut law, linked)?;
         if let Err(e) = sysctl::renew(&options.name) {
             tracing::warn!("{e:#}");
         }
-        let flows = attach_flows(pins, &skeleton)?;
-        Ok(Self { skeleton, _law: law, _options: options_link, flows })
+        let flows = attach_flows(pins, &object)?;
+        Ok(Self { object, law: options.law, _law: law, _options: options_link, flows })
     }
 
-    /// Lists the connections that use MaxNet.
+    /// Lists the connections that use the law.
     pub(super) fn flows(&self) -> Result<Vec<FlowStatus>> {
         let mut bytes = Vec::new();
         Iter::new(&self.flows)?.read_to_end(&mut bytes).context("cannot list connections")?;
-        status::parse_records(&bytes)
+        status::parse_records(self.law, &bytes)
     }
 
     /// Reads the counts of all connections.
     pub(super) fn counters(&self) -> Result<CounterStatus> {
-        counters(&self.skeleton.maps.counters)
+        counters(&object::map(&self.object, "counters")?)
     }
 }
 
 /// Lists the connections of a pinned host, whether or not its daemon runs; `None` if nothing is pinned.
-pub(super) fn pinned_flows(pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
+pub(super) fn pinned_flows(law: &'static Law, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
     // A pinned iterator reads like a file.
     let Some(path) = pins.path(FLOWS).filter(|path| path.exists()) else { return Ok(None) };
     let mut bytes = Vec::new();
     let mut file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
     file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
-    status::parse_records(&bytes).map(Some)
+    status::parse_records(law, &bytes).map(Some)
 }
 
 /// Reads the counts of a pinned host's connections; `None` if nothing is pinned.
@@ -198,44 +205,23 @@ fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()>
     map.set_pin_path(&path).with_context(|| format!("cannot use {}", path.display()))
 }
 
-/// Converts options to the units of the kernel programs.
+/// Converts options to what the kernel programs read.
 fn parameters(options: &Options) -> HostParams {
-    let thousandths = |x: f64| clamped((x * 1000.0).round());
-    let law = LawParams {
-        source: MaxnetParams {
-            x_max: options.x_max_bps,
-            alpha: thousandths(options.alpha),
-            eta: thousandths(options.eta),
-            t: u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX),
-            dt_min: u32::try_from(options.dt_min.as_micros()).unwrap_or(u32::MAX),
-            average: options.average.into(),
-            compensate: options.compensate.into(),
-            xi_first: 1, // in the order of the paper's Fig. 2
-            ..MaxnetParams::default()
-        },
-        ..LawParams::default()
-    };
     let kind = match options.kind {
         Kind::Experiment => OptionKind::WATERFILL_KIND_EXPERIMENT,
         Kind::Paper => OptionKind::WATERFILL_KIND_PAPER,
     };
-    let mut out = HostParams { kind, ..HostParams::default() };
-    for (word, bytes) in out.law.iter_mut().zip(law.as_bytes().chunks(8)) {
-        *word = u64::from_ne_bytes(bytes.try_into().expect("whole words"));
-    }
+    let mut out =
+        HostParams { kind, filter_netns: (!options.netns_cookies.is_empty()).into(), ..HostParams::default() };
+    write_params(&mut out.law, &options.parameters);
+    write_name(&mut out.name, &options.name);
     write_name(&mut out.fallback, &options.fallback);
     out
 }
 
-/// Converts a whole number, clamped to the range of the type.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "clamped")]
-fn clamped(x: f64) -> u32 {
-    x.clamp(0.0, f64::from(u32::MAX)) as u32
-}
-
 /// Attaches the option program to its cgroup. A pinned link there gets the new program without a gap.
-fn attach_options(pins: &Pins, cgroup: &Path, skeleton: &HostSkel<'_>) -> Result<Link> {
-    let program = &skeleton.progs.waterfill_options;
+fn attach_options(pins: &Pins, cgroup: &Path, object: &Object) -> Result<Link> {
+    let program = object::program(object, "waterfill_options")?;
     let folder = File::open(cgroup).with_context(|| format!("cannot open the cgroup {}", cgroup.display()))?;
     let path = pins.path(OPTIONS);
     if let Some(path) = path.as_deref().filter(|path| path.exists()) {
@@ -245,7 +231,7 @@ fn attach_options(pins: &Pins, cgroup: &Path, skeleton: &HostSkel<'_>) -> Result
             _ => 0,
         };
         if attached_to == folder.metadata()?.ino() {
-            link.update_prog(program).context("cannot replace the option program")?;
+            link.update_prog(&program).context("cannot replace the option program")?;
             return Ok(link);
         }
         drop(link);
@@ -268,9 +254,10 @@ fn has_struct_ops_links() -> Result<bool> {
 }
 
 /// Attaches the iterator program that lists connections.
-fn attach_flows(pins: &Pins, skeleton: &HostSkel<'_>) -> Result<Link> {
-    let connections = skeleton.maps.connections.as_fd();
-    let mut link = skeleton.progs.waterfill_flows.attach_iter(connections).context("cannot list connections")?;
+fn attach_flows(pins: &Pins, object: &Object) -> Result<Link> {
+    let connections = object::map(object, "connections")?;
+    let program = object::program(object, "waterfill_flows")?;
+    let mut link = program.attach_iter(connections.as_fd()).context("cannot list connections")?;
     if let Some(path) = pins.path(FLOWS) {
         if path.exists() {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;

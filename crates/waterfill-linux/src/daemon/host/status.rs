@@ -7,15 +7,22 @@ use anyhow::{Result, ensure};
 use serde::Serialize;
 
 use crate::daemon::interface::{Bytes as _, HostCounters, HostFlag, HostReason, HostRecord};
+use crate::daemon::law::{Law, Signal};
 
 /// The state of a connection.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct FlowStatus {
     pub(crate) local: String,
     pub(crate) remote: String,
+    /// The law, as in the protocols' list.
+    pub(crate) law: &'static str,
     pub(crate) mode: String,
-    pub(crate) price_s: f64,
-    pub(crate) xi: f64,
+    /// What the law shows of itself; 0 before it has started.
+    #[serde(flatten)]
+    pub(crate) signals: BTreeMap<&'static str, f64>,
+    /// The same for a table, in the law's order: titles and texts.
+    #[serde(skip)]
+    pub(crate) shown: Vec<(&'static str, String)>,
     pub(crate) rate_bps: u64,
     pub(crate) window_bytes: u64,
     pub(crate) rtt_us: u32,
@@ -23,8 +30,9 @@ pub(crate) struct FlowStatus {
     pub(crate) fallback_reason: Option<String>,
     /// TCP's window, packets.
     pub(crate) window_packets: u32,
-    /// The averaged price that this end echoes for the other end's data; 0: none.
-    pub(crate) echoed_price_s: f64,
+    /// What this end echoes for the other end's data, such as `echoed_price_s`, an average; 0: none.
+    #[serde(flatten)]
+    pub(crate) echoed: BTreeMap<String, f64>,
     pub(crate) echoes: u32,
     pub(crate) timeouts: u32,
     /// TCP's state, as in `ss`.
@@ -74,6 +82,21 @@ impl CounterStatus {
     }
 }
 
+impl CounterStatus {
+    /// Adds another law's counts.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.started += other.started;
+        self.priced += other.priced;
+        self.control_without_init += other.control_without_init;
+        self.init_unrecorded += other.init_unrecorded;
+        self.without_state += other.without_state;
+        self.no_memory += other.no_memory;
+        for (reason, count) in &other.fallbacks {
+            *self.fallbacks.entry(reason).or_default() += count;
+        }
+    }
+}
+
 /// Names of the flags, in the order of their bits.
 const FLAGS: [(HostFlag, &str); 14] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
@@ -111,14 +134,14 @@ const STATES: [&str; 14] = [
 ];
 
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
-pub(super) fn parse_records(bytes: &[u8]) -> Result<Vec<FlowStatus>> {
+pub(super) fn parse_records(law: &'static Law, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
     let size = size_of::<HostRecord>();
     ensure!(bytes.len() % size == 0, "the list of connections is from another version of waterfilld");
-    Ok(bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).filter_map(|record| status(&record)).collect())
+    Ok(bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).filter_map(|record| status(law, &record)).collect())
 }
 
-/// Converts a record; `None` if neither end uses MaxNet.
-fn status(record: &HostRecord) -> Option<FlowStatus> {
+/// Converts a record; `None` if neither end uses the law.
+fn status(law: &'static Law, record: &HostRecord) -> Option<FlowStatus> {
     let has = |flag: HostFlag| record.flags.0 & flag.0 != 0;
     if !has(HostFlag::HOST_LAW_SELECTED) && !has(HostFlag::HOST_NEGOTIATED) {
         return None;
@@ -138,19 +161,26 @@ fn status(record: &HostRecord) -> Option<FlowStatus> {
     } else {
         "asking"
     };
+    let values: Vec<(&Signal, f64)> = law
+        .source
+        .iter()
+        .zip(record.signals)
+        .map(|(signal, raw)| (signal, if started { signal.value(raw) } else { 0.0 }))
+        .collect();
     Some(FlowStatus {
         local: address(record.local, record.local_port),
         remote: address(record.remote, record.remote_port),
         mode: mode.into(),
-        price_s: if started { record.signals[0] as f64 / 2_f64.powi(18) } else { 0.0 },
-        xi: if started { record.signals[1].cast_signed() as f64 / 2_f64.powi(34) } else { 0.0 },
+        law: law.name,
+        signals: values.iter().map(|(signal, value)| (signal.name, *value)).collect(),
+        shown: values.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
         rate_bps: if started { record.rate } else { 0 },
         window_bytes: if started { record.window } else { 0 },
         rtt_us: record.rtt,
         base_rtt_us: record.base_rtt,
         fallback_reason: if mode == "fallen back" { reason(record.reason).map(Into::into) } else { None },
         window_packets: record.window_packets,
-        echoed_price_s: record.echoed as f64 / 2_f64.powi(58),
+        echoed: [(format!("echoed_{}", law.echoed.name), law.echoed.value(record.echoed))].into(),
         echoes: record.echoes,
         timeouts: record.timeouts,
         state: usize::try_from(record.state).ok().and_then(|n| STATES.get(n)).copied().unwrap_or(STATES[0]),
@@ -210,6 +240,10 @@ mod tests {
         }
     }
 
+    fn maxnet() -> &'static Law {
+        crate::daemon::law::find("maxnet").unwrap()
+    }
+
     const SELECTED: HostFlag = HostFlag::HOST_LAW_SELECTED;
     const ACTIVE: HostFlag = HostFlag::HOST_LAW_ACTIVE;
     const STARTED: HostFlag = HostFlag::HOST_LAW_STARTED;
@@ -217,11 +251,15 @@ mod tests {
 
     #[test]
     fn every_value_of_a_record_is_shown() {
-        let [flow] = &parse_records(record(&[SELECTED, ACTIVE, STARTED, WAS_PRICED]).as_bytes()).unwrap()[..] else {
+        let [flow] = &parse_records(maxnet(), record(&[SELECTED, ACTIVE, STARTED, WAS_PRICED]).as_bytes()).unwrap()[..]
+        else {
             panic!("one record")
         };
         assert_eq!((flow.local.as_str(), flow.remote.as_str()), ("[::9]:80", "10.0.0.1:1024"));
-        assert_eq!((flow.mode.as_str(), flow.price_s, flow.xi, flow.echoed_price_s), ("priced", 2.0, -1.0, 1.0));
+        assert_eq!(
+            (flow.mode.as_str(), flow.signals["price_s"], flow.signals["xi"], flow.echoed["echoed_price_s"]),
+            ("priced", 2.0, -1.0, 1.0)
+        );
         assert_eq!((flow.rate_bps, flow.window_bytes, flow.rtt_us, flow.base_rtt_us), (5, 6, 7, 8));
         assert_eq!((flow.window_packets, flow.echoes, flow.timeouts), (9, 10, 11));
         assert_eq!(flow.fallback_reason, None);
@@ -233,7 +271,9 @@ mod tests {
     fn every_bit_of_the_flags_has_a_name() {
         let all: u32 = FLAGS.iter().map(|(flag, _)| flag.0).sum();
         assert_eq!(all, (1 << FLAGS.len()) - 1);
-        let [flow] = &parse_records(HostRecord { flags: HostFlag(all), ..record(&[]) }.as_bytes()).unwrap()[..] else {
+        let [flow] =
+            &parse_records(maxnet(), HostRecord { flags: HostFlag(all), ..record(&[]) }.as_bytes()).unwrap()[..]
+        else {
             panic!("one record")
         };
         assert_eq!(flow.flags.len(), FLAGS.len());
@@ -259,7 +299,7 @@ mod tests {
 
     #[test]
     fn the_mode_follows_from_flags_law_and_restart() {
-        let mode = |record: HostRecord| status(&record).map(|flow| flow.mode);
+        let mode = |record: HostRecord| status(maxnet(), &record).map(|flow| flow.mode);
         assert_eq!(mode(record(&[])), None);
         assert_eq!(mode(record(&[HostFlag::HOST_NEGOTIATED])).unwrap(), "receiving");
         assert_eq!(mode(record(&[SELECTED, ACTIVE, STARTED])).unwrap(), "asking");
@@ -270,14 +310,14 @@ mod tests {
 
     #[test]
     fn a_connection_that_fell_back_has_a_reason_and_no_rate() {
-        let flow = status(&record(&[SELECTED, WAS_PRICED])).unwrap();
-        assert_eq!((flow.mode.as_str(), flow.rate_bps, flow.price_s), ("fallen back", 0, 0.0));
+        let flow = status(maxnet(), &record(&[SELECTED, WAS_PRICED])).unwrap();
+        assert_eq!((flow.mode.as_str(), flow.rate_bps, flow.signals["price_s"]), ("fallen back", 0, 0.0));
         assert_eq!(flow.fallback_reason.as_deref(), Some("no echo arrives"));
     }
 
     #[test]
     fn records_of_another_size_are_refused() {
-        assert!(parse_records(&[0; size_of::<HostRecord>() + 8]).is_err());
-        assert!(parse_records(&[]).unwrap().is_empty());
+        assert!(parse_records(maxnet(), &[0; size_of::<HostRecord>() + 8]).is_err());
+        assert!(parse_records(maxnet(), &[]).unwrap().is_empty());
     }
 }

@@ -16,21 +16,19 @@ mod unload;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
-use std::mem::MaybeUninit;
-use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle, ProgramInput};
+use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ProgramInput};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
 use super::error::user_error;
 use super::interface::{
-    Attachment, Bytes as _, Command, CommandResult, Created, LawParams, Layout, Request, read_name, write_name,
+    Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, read_name, write_name, write_params,
 };
+use super::law::Law;
+use super::object;
 use super::pins::Pins;
-use super::skeleton::router::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
 use device::{header_bytes, namespace};
 use hook::Chain;
 use shaper::Shaping;
@@ -45,21 +43,21 @@ const FILTER: u32 = Created::WATERFILL_CREATED_FILTER.0;
 const CLSACT: u32 = Created::WATERFILL_CREATED_CLSACT.0;
 const SHAPER: u32 = Created::WATERFILL_CREATED_SHAPER.0;
 
+/// Names in the programs.
+const PROGRAM: &str = "waterfill_router";
+const LINKS: &str = "links";
+
 /// The options of one device; `cli` has checked their ranges.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Options {
     pub(super) device: String,
     pub(super) rate_bps: u64,
-    pub(super) target: f64,
+    /// Share of the rate to fill; `None`: the law's own.
+    pub(super) target: Option<f64>,
     /// Bytes of a packet on the link beyond its IP length.
     pub(super) overhead_bytes: i32,
-    pub(super) dt_p: Duration,
-    pub(super) t_0: Duration,
-    pub(super) x_max_bps: u64,
-    /// The law's T.
-    pub(super) t: Duration,
-    /// Whether granted start rates count as load until they arrive.
-    pub(super) promise: bool,
+    /// The law's parameters: its `struct law_params`.
+    pub(super) parameters: Vec<u8>,
     /// Whether the queue is computed even where it can be read.
     pub(super) virtual_queue: bool,
     pub(super) shape: Option<Shape>,
@@ -73,7 +71,8 @@ pub(super) struct Shape {
 
 /// The loaded programs.
 pub(super) struct Router {
-    skeleton: Box<RouterMaxnetSkel<'static>>,
+    object: Object,
+    law: &'static Law,
     pins: Pins,
     /// Opened by this process, by device.
     links: BTreeMap<u32, Link>,
@@ -85,15 +84,15 @@ pub(super) struct Router {
 
 impl fmt::Debug for Router {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Router").field("pins", &self.pins).finish_non_exhaustive() // generated skeletons have no Debug
+        f.debug_struct("Router").field("pins", &self.pins).finish_non_exhaustive() // libbpf-rs's objects have no Debug
     }
 }
 
 impl Router {
     /// Loads the programs. Pinned maps keep their state, and attached devices get the new program.
-    pub(super) fn load(pins: &Pins) -> Result<Self> {
-        let mut router = Self::open(pins, true)?;
-        for key in router.skeleton.maps.links.keys().collect::<Vec<_>>() {
+    pub(super) fn load(law: &'static Law, pins: &Pins) -> Result<Self> {
+        let mut router = Self::open(law, pins, true)?;
+        for key in router.map()?.keys().collect::<Vec<_>>() {
             let ifindex = ifindex(&key);
             // A layout of 0 is an older version's, whose program runs until the device is attached again.
             let attachment = router.show(ifindex)?.attachment;
@@ -104,7 +103,7 @@ impl Router {
                     continue;
                 }
                 if attachment.created & FILTER != 0 && attachment.layout != 0 {
-                    hook::attach_filter(&router.skeleton.progs.waterfill_router, ifindex)?;
+                    hook::attach_filter(&object::program(&router.object, PROGRAM)?, ifindex)?;
                 }
             }
             if attachment.layout != 0 {
@@ -116,40 +115,49 @@ impl Router {
 
     /// Loads the programs with the pinned map, or with a new one. Without `mark`, for reading only, it neither loads the
     /// packet program nor pins or removes a map.
-    fn open(pins: &Pins, mark: bool) -> Result<Self> {
-        // The programs stay loaded as long as the process runs.
-        let storage = Box::leak(Box::new(MaybeUninit::uninit()));
-        let mut open = RouterMaxnetSkelBuilder::default().open(storage).context("cannot read the router programs")?;
-        open.progs.waterfill_router.set_autoload(mark);
+    fn open(law: &'static Law, pins: &Pins, mark: bool) -> Result<Self> {
+        let mut open = object::open(law.router)?;
+        for mut program in open.progs_mut().filter(|program| program.name() == PROGRAM) {
+            program.set_autoload(mark);
+        }
         let path = paths::links(pins);
         let mut old = None;
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let map = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
-            if is_compatible(&map, open.maps.links.value_size())? {
-                open.maps.links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
+            let mut links = object::open_map(&mut open, LINKS)?;
+            if is_compatible(&map, links.value_size())? {
+                links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
             } else if mark {
                 old = Some(attachments(&map)?);
             } else {
                 bail!("{} is from another version: restart the daemon, or run waterfilld unload", path.display());
             }
         }
-        let mut skeleton = Box::new(open.load().context("the kernel refused the router programs")?);
+        let mut object = open.load().context("the kernel refused the router programs")?;
         let mut prices = BTreeMap::new();
         for (ifindex, attachment) in old.iter().flatten() {
             prices.insert(read_name(&attachment.device), attachment.price);
             // Not set yet, but what was created on the device is known.
-            let mut value = vec![0; skeleton.maps.links.value_size() as usize];
+            let links = object::map(&object, LINKS)?;
+            let mut value = vec![0; links.value_size() as usize];
             let attachment = Attachment { layout: 0, ..*attachment };
             value[..size_of::<Attachment>()].copy_from_slice(attachment.as_bytes());
-            skeleton.maps.links.update(&ifindex.to_ne_bytes(), &value, MapFlags::NO_EXIST)?;
+            links.update(&ifindex.to_ne_bytes(), &value, MapFlags::NO_EXIST)?;
         }
         if let Some(path) = path.filter(|path| mark && (old.is_some() || !path.exists())) {
             if old.is_some() {
                 fs::remove_file(&path)?;
             }
-            skeleton.maps.links.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
+            object::map_mut(&mut object, LINKS)?
+                .pin(&path)
+                .with_context(|| format!("cannot pin {}", path.display()))?;
         }
-        Ok(Self { skeleton, pins: pins.clone(), links: BTreeMap::new(), followed: BTreeMap::new(), prices })
+        Ok(Self { object, law, pins: pins.clone(), links: BTreeMap::new(), followed: BTreeMap::new(), prices })
+    }
+
+    /// The map of links.
+    fn map(&self) -> Result<Map<'_>> {
+        object::map(&self.object, LINKS)
     }
 
     /// Attaches the program to a device's egress, or reconfigures an attached link. Its price stays.
@@ -181,7 +189,7 @@ impl Router {
             self.prices.insert(device.into(), attachment.price);
             if now != then {
                 // It may also be there by another name.
-                restore(&MapHandle::try_from(&self.skeleton.maps.links)?, then, &attachment)?;
+                restore(&MapHandle::try_from(&self.map()?)?, then, &attachment)?;
             }
             self.remove_link(then)?;
             self.followed.insert(device.into(), (options.clone(), 0));
@@ -215,9 +223,9 @@ impl Router {
             .map_err(|_| user_error(format!("--dev {device}: expected a device of this network namespace")))?;
         let header_bytes = header_bytes(device)?;
         let key = ifindex.to_ne_bytes();
-        if self.skeleton.maps.links.lookup(&key, MapFlags::ANY)?.is_none() {
-            let empty = vec![0; self.skeleton.maps.links.value_size() as usize];
-            self.skeleton.maps.links.update(&key, &empty, MapFlags::NO_EXIST)?;
+        if self.map()?.lookup(&key, MapFlags::ANY)?.is_none() {
+            let empty = vec![0; self.map()?.value_size() as usize];
+            self.map()?.update(&key, &empty, MapFlags::NO_EXIST)?;
         }
         let attachment = self.show(ifindex)?.attachment;
         ensure!(
@@ -257,7 +265,7 @@ impl Router {
             drop(link);
         }
         if created & FILTER == 0 && wanted == Hook::Newest {
-            if let Some(mut link) = hook::attach(&self.skeleton.progs.waterfill_router, ifindex)? {
+            if let Some(mut link) = hook::attach(&object::program(&self.object, PROGRAM)?, ifindex)? {
                 if let Some(path) = paths::device(&self.pins, ifindex) {
                     link.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
                 }
@@ -269,7 +277,7 @@ impl Router {
             created |= FILTER | if shaper::has_clsact(device)? { 0 } else { CLSACT };
             self.set(options, ifindex, header_bytes, created)?;
         }
-        hook::attach_filter(&self.skeleton.progs.waterfill_router, ifindex)?;
+        hook::attach_filter(&object::program(&self.object, PROGRAM)?, ifindex)?;
         Ok(ifindex)
     }
 
@@ -305,12 +313,12 @@ impl Router {
             }
         }
         let Some(link) = self.links.get_mut(&ifindex) else { return Ok(false) };
-        link.update_prog(&self.skeleton.progs.waterfill_router).context("cannot replace a link's program")?;
+        let program = object::program(&self.object, PROGRAM)?;
+        link.update_prog(&program).context("cannot replace a link's program")?;
         Ok(true)
     }
 
     fn set(&self, options: &Options, ifindex: u32, header_bytes: u32, created: u32) -> Result<()> {
-        let micros = |time: Duration| u32::try_from(time.as_micros()).unwrap_or(u32::MAX);
         let mut attachment = Attachment {
             created,
             namespace: namespace()?,
@@ -323,21 +331,13 @@ impl Router {
             ifindex,
             attachment,
             rate: options.rate_bps,
-            target: (options.target * 1e6).round() as u32,
+            target: options.target.map_or(0, |target| (target * 1e6).round() as u32),
             virtual_only: options.virtual_queue.into(),
             overhead_bytes: options.overhead_bytes,
             header_bytes,
             ..Request::default()
         };
-        let mut params = LawParams {
-            dt_p: micros(options.dt_p),
-            t_0: micros(options.t_0),
-            promise: options.promise.into(),
-            ..LawParams::default()
-        };
-        params.source.x_max = options.x_max_bps;
-        params.source.t = u32::try_from(options.t.as_millis()).unwrap_or(u32::MAX);
-        request.set_params(&params);
+        write_params(&mut request.params, &options.parameters);
         self.execute(&mut request)
     }
 
@@ -352,7 +352,9 @@ impl Router {
         // Another CPU holds the lock for less than a microsecond, unless it is interrupted.
         for _ in 0..1000 {
             let input = ProgramInput { context_in: Some(request.as_bytes_mut()), ..ProgramInput::default() };
-            let output = self.skeleton.progs.waterfill_ask.test_run(input).context("cannot run the router program")?;
+            let output = object::program(&self.object, "waterfill_ask")?
+                .test_run(input)
+                .context("cannot run the router program")?;
             match CommandResult(output.return_value) {
                 CommandResult::WATERFILL_OK => return Ok(()),
                 CommandResult::WATERFILL_BUSY => std::thread::yield_now(),
@@ -365,10 +367,10 @@ impl Router {
     /// Lists the links by device name. With `filters`, programs around ours are listed also where they are filters of clsact.
     fn list(&self, filters: bool) -> Result<Vec<LinkStatus>> {
         let mut links = Vec::new();
-        for key in self.skeleton.maps.links.keys() {
+        for key in self.map()?.keys() {
             let answer = self.show(ifindex(&key))?;
             if answer.attachment.layout != 0 {
-                links.push(LinkStatus::of(&answer, self.chain(ifindex(&key), filters)?));
+                links.push(LinkStatus::of(self.law, &answer, self.chain(ifindex(&key), filters)?));
             }
         }
         links.sort_by(|a, b| a.device.cmp(&b.device));
@@ -386,7 +388,7 @@ impl Router {
             fs::remove_file(path)?;
         }
         self.links.remove(&ifindex);
-        self.skeleton.maps.links.delete(&ifindex.to_ne_bytes())?;
+        self.map()?.delete(&ifindex.to_ne_bytes())?;
         Ok(())
     }
 }
@@ -398,7 +400,7 @@ impl Drop for Router {
             return;
         }
         let restore_all = || -> Result<()> {
-            let map = MapHandle::try_from(&self.skeleton.maps.links)?;
+            let map = MapHandle::try_from(&self.map()?)?;
             for (ifindex, attachment) in attachments(&map)? {
                 restore(&map, ifindex, &attachment)?;
             }
@@ -419,11 +421,11 @@ enum Hook {
 }
 
 /// Lists the links of a pinned router, whether or not its daemon runs; `None` if nothing is pinned.
-pub(super) fn pinned_links(pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
+pub(super) fn pinned_links(law: &'static Law, pins: &Pins) -> Result<Option<Vec<LinkStatus>>> {
     if !paths::links(pins).is_some_and(|path| path.exists()) {
         return Ok(None);
     }
-    Router::open(pins, false)?.list(true).map(Some)
+    Router::open(law, pins, false)?.list(true).map(Some)
 }
 
 /// Whether a pinned map has this version's layout.

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::device;
 use super::hook::Chain;
 use crate::daemon::interface::{Count, Request};
+use crate::daemon::law::{Law, Signal};
 
 /// Counters of packets that pass unchanged, with the reasons that `status --json` and the metrics name.
 const UNTOUCHED: [(Count, &str); 5] = [
@@ -17,12 +18,6 @@ const UNTOUCHED: [(Count, &str); 5] = [
     (Count::WATERFILL_COUNT_NO_MEMORY, "no memory"),
 ];
 
-/// What a link's signals are (`law_link_read()`); the first is the price.
-const ARRIVAL_RATE: usize = 2;
-
-/// The unit of a price in the kernel, s.
-const PRICE_UNIT_S: f64 = 1.0 / (1_u64 << 34) as f64;
-
 /// The state of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LinkStatus {
@@ -30,7 +25,14 @@ pub(crate) struct LinkStatus {
     pub(crate) ifindex: u32,
     pub(crate) rate_bps: u64,
     pub(crate) target: f64,
-    pub(crate) price_s: f64,
+    /// The law, as in the protocols' list.
+    pub(crate) law: &'static str,
+    /// What the law shows of the link, such as `price_s`.
+    #[serde(flatten)]
+    pub(crate) signals: BTreeMap<&'static str, f64>,
+    /// The same for a table, in the law's order: titles and texts.
+    #[serde(skip)]
+    pub(crate) shown: Vec<(&'static str, String)>,
     /// y/C over the last full interval.
     pub(crate) load: f64,
     /// The device's queue when it was last read; `None` where it cannot be read.
@@ -42,7 +44,7 @@ pub(crate) struct LinkStatus {
     pub(crate) segments: u64,
     /// IP bytes and overhead.
     pub(crate) bytes: u64,
-    /// TCP segments with a MaxNet option.
+    /// TCP segments with the law's option.
     pub(crate) seen: u64,
     pub(crate) marked: u64,
     pub(crate) starts: u64,
@@ -55,7 +57,10 @@ pub(crate) struct LinkStatus {
 
 impl LinkStatus {
     /// Reads the answers to a request.
-    pub(super) fn of(answer: &Request, chain: Chain) -> Self {
+    pub(super) fn of(law: &'static Law, answer: &Request, chain: Chain) -> Self {
+        let values: Vec<(&Signal, f64)> =
+            law.link.iter().zip(answer.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();
+        let (arrival, shown): (Vec<_>, Vec<_>) = values.into_iter().partition(|(signal, _)| signal.is_arrival());
         let count = |which: Count| answer.counts[which.0 as usize];
         let seen = count(Count::WATERFILL_COUNT_OPTION);
         let mut left_untouched: BTreeMap<String, u64> =
@@ -68,8 +73,10 @@ impl LinkStatus {
             ifindex: answer.ifindex,
             rate_bps: answer.rate,
             target: f64::from(answer.target) / 1e6,
-            price_s: answer.attachment.price as f64 * PRICE_UNIT_S,
-            load: answer.signals[ARRIVAL_RATE] as f64 / answer.rate as f64,
+            law: law.name,
+            signals: shown.iter().map(|(signal, value)| (signal.name, *value)).collect(),
+            shown: shown.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
+            load: arrival.first().map_or(0.0, |(_, rate)| rate / answer.rate.max(1) as f64),
             queue_bytes: queue(true),
             virtual_queue_bytes: queue(false),
             packets: answer.packets,
@@ -101,7 +108,7 @@ mod tests {
         ] {
             answer.counts[which.0 as usize] = n;
         }
-        let link = LinkStatus::of(&answer, Chain::default());
+        let link = LinkStatus::of(crate::daemon::law::default(), &answer, Chain::default());
         assert_eq!((link.seen, link.marked, link.starts), (3, 2, 1));
         assert_eq!((link.queue_bytes, link.virtual_queue_bytes), (Some(5), None));
         let reasons: Vec<_> = link.left_untouched.iter().filter(|(_, n)| **n > 0).collect();

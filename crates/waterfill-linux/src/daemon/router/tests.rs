@@ -2,8 +2,10 @@
 
 use std::os::unix::fs::MetadataExt as _;
 use std::process::Command;
+use std::time::Duration;
 
 use super::*;
+use crate::daemon::law;
 
 /// Set in the process that runs in its own namespace.
 const INSIDE: &str = "WATERFILL_TEST_INSIDE";
@@ -12,13 +14,9 @@ fn options() -> Options {
     Options {
         device: "wf0".into(),
         rate_bps: 100_000_000,
-        target: 0.94,
+        target: Some(0.94),
         overhead_bytes: 0,
-        dt_p: Duration::from_millis(1),
-        t_0: Duration::from_millis(130),
-        x_max_bps: 1_000_000_000_000_000,
-        t: Duration::from_millis(400),
-        promise: false,
+        parameters: law::default().parameters(&[]).unwrap(),
         virtual_queue: false,
         shape: None,
     }
@@ -71,7 +69,7 @@ fn a_kernel_without_tcx_uses_a_filter() {
         return;
     }
     let before = state();
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach_by(&options(), Hook::Filter).unwrap();
     assert!(state().contains("clsact") && !router.links.contains_key(&if_nametoindex("wf0").unwrap()));
     shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
@@ -93,7 +91,7 @@ fn an_existing_clsact_stays() {
     }
     shell("tc qdisc add dev wf0 clsact");
     let before = state();
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach_by(&options(), Hook::Filter).unwrap();
     assert_ne!(state(), before);
     drop(router);
@@ -105,7 +103,7 @@ fn our_clsact_stays_while_others_use_it() {
     if !inside("our_clsact_stays_while_others_use_it") {
         return;
     }
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach_by(&options(), Hook::Filter).unwrap();
     shell("tc filter add dev wf0 ingress bpf bytecode '1,6 0 0 0'");
     drop(router);
@@ -114,7 +112,7 @@ fn our_clsact_stays_while_others_use_it() {
 }
 
 /// A program of the tests that answers TC_ACT_OK, which ends the chain, after some others in the same object.
-fn another_program() -> libbpf_rs::Object {
+fn another_program() -> Object {
     let mut open = libbpf_rs::ObjectBuilder::default().open_file(env!("PATH_OBJECT")).unwrap();
     for mut program in open.progs_mut() {
         program.set_prog_type(libbpf_rs::ProgramType::SchedCls);
@@ -138,7 +136,7 @@ fn a_program_that_ends_the_chain_runs_after_the_router() {
     let program = || other.progs_mut().find(|program| program.name() == "path_price").unwrap();
     let device = if_nametoindex("wf0").unwrap();
     let first = hook::attach(&program(), device).unwrap().unwrap();
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach(&options()).unwrap();
     send_packet();
     let [link] = &router.links().unwrap()[..] else { panic!("one link") };
@@ -160,7 +158,7 @@ fn a_filter_that_ends_the_chain_runs_after_the_router() {
     }
     shell("tc qdisc add dev wf0 clsact; tc filter add dev wf0 egress prio 2 bpf da bytecode '1,6 0 0 0'");
     let before = state();
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach_by(&options(), Hook::Filter).unwrap();
     send_packet();
     let [link] = &router.list(true).unwrap()[..] else { panic!("one link") };
@@ -173,7 +171,7 @@ fn a_filter_that_ends_the_chain_runs_after_the_router() {
     assert_eq!(state(), before);
     // Where a filter of another kind has the first priority, ours comes later, and that is shown.
     shell("tc filter add dev wf0 egress prio 1 protocol ip u32 match u32 0 0");
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach_by(&options(), Hook::Filter).unwrap();
     let [link] = &router.list(true).unwrap()[..] else { panic!("one link") };
     assert!(link.programs_before.contains(&"u32 filter of priority 1".to_owned()), "{link:?}");
@@ -184,7 +182,7 @@ fn a_device_that_comes_back_keeps_its_price() {
     if !inside("a_device_that_comes_back_keeps_its_price") {
         return;
     }
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     let slow = Options { rate_bps: 100_000, ..options() };
     router.attach(&slow).unwrap();
     send_packet();
@@ -197,8 +195,8 @@ fn a_device_that_comes_back_keeps_its_price() {
         socket.send_to(&[0; 972], "10.9.0.2:9").unwrap();
     }
     std::thread::sleep(Duration::from_millis(10));
-    let full = router.links().unwrap()[0].price_s;
-    assert!(full > first.price_s + 10.0, "{full}");
+    let full = router.links().unwrap()[0].signals["price_s"];
+    assert!(full > first.signals["price_s"] + 10.0, "{full}");
     // With another index, then with the same one, and after a time without the device.
     for (pause, index) in [(false, ""), (false, "index 77"), (false, "index 77"), (true, "index 77"), (true, "")] {
         shell("ip link del wf0");
@@ -211,7 +209,7 @@ fn a_device_that_comes_back_keeps_its_price() {
         send_packet();
         let [link] = &router.links().unwrap()[..] else { panic!("one link") };
         assert_eq!((link.ifindex, link.rate_bps), (if_nametoindex("wf0").unwrap(), 100_000));
-        assert!(link.packets > 0 && link.price_s > full - 5.0, "{pause} {index}: {link:?}");
+        assert!(link.packets > 0 && link.signals["price_s"] > full - 5.0, "{pause} {index}: {link:?}");
     }
     // A device that has another name now loses the router to the one that has its name.
     shell(
@@ -262,16 +260,16 @@ fn an_upgrade_takes_over_what_another_layout_created() {
     let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
     for shape in [None, Some(Shape { buffer_bytes: None })] {
         pin_another_layout(&pins, &["wf0", "wf1"]);
-        let mut router = Router::load(&pins).unwrap();
+        let mut router = Router::load(law::default(), &pins).unwrap();
         router.attach(&Options { shape, ..options() }).unwrap();
         assert_eq!(shell("tc qdisc show dev wf0").contains("tbf 5746:"), shape.is_some(), "the shaper of wf0");
         assert!(shell("tc qdisc show dev wf1").contains("tbf 5746:"), "a device that is not named stays as it is");
         let [link] = &router.links().unwrap()[..] else { panic!("one link") };
-        assert!((link.price_s - 20.0).abs() < 0.5, "{link:?}");
+        assert!((link.signals["price_s"] - 20.0).abs() < 0.5, "{link:?}");
         assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5746").count(), 1);
         drop(router);
         // The next start, without an upgrade, forgets nothing either.
-        drop(Router::load(&pins).unwrap());
+        drop(Router::load(law::default(), &pins).unwrap());
         assert_eq!(unload(&pins, None).unwrap().len(), 2);
         fs::remove_file(paths::links(&pins).unwrap()).unwrap();
         assert_eq!(state(), before);
@@ -288,7 +286,7 @@ fn ip_bytes_are_counted_with_and_without_ethernet() {
          ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0
          ip tuntap add wft mode tun; ip address add 10.8.0.1/24 dev wft; ip link set wft up",
     );
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach(&options()).unwrap();
     router.attach(&Options { device: "wft".into(), ..options() }).unwrap();
     let bytes = |device: &str| router.links().unwrap().into_iter().find(|l| l.device == device).unwrap().bytes;
@@ -305,7 +303,7 @@ fn a_queue_is_read_where_it_is_one_number() {
     if !inside("a_queue_is_read_where_it_is_one_number") {
         return;
     }
-    let mut router = Router::load(&Pins::none()).unwrap();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     shell(
         "sysctl -qw net.ipv6.conf.all.disable_ipv6=1
          ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0",

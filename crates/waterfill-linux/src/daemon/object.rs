@@ -1,0 +1,48 @@
+//! The kernel programs: objects compiled from `bpf/`, one for each law and role, embedded in this program.
+//!
+//! Maps and programs have the same names in each, so one loader serves every law.
+
+use std::ffi::OsStr;
+
+use anyhow::{Context as _, Result};
+use libbpf_rs::{Map, MapCore as _, MapMut, Object, ObjectBuilder, OpenMapMut, OpenObject, ProgramMut};
+
+/// Bytes at an address that suits the structures of an ELF file.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub(super) struct Aligned<B: ?Sized>(pub(super) B);
+
+/// Embeds an object that build.rs has compiled.
+macro_rules! embedded {
+    ($name:literal) => {{
+        static OBJECT: &$crate::daemon::object::Aligned<[u8]> =
+            &$crate::daemon::object::Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/", $name, ".bpf.o")));
+        &OBJECT.0
+    }};
+}
+pub(super) use embedded;
+
+/// Opens an object, which can then be changed before it is loaded.
+pub(super) fn open(bytes: &[u8]) -> Result<OpenObject> {
+    ObjectBuilder::default().open_memory(bytes).context("cannot read the kernel programs")
+}
+
+/// Returns a map of an object that is not loaded yet.
+pub(super) fn open_map<'o>(object: &'o mut OpenObject, name: &str) -> Result<OpenMapMut<'o>> {
+    object.maps_mut().find(|map| map.name() == OsStr::new(name)).with_context(|| format!("no map {name}"))
+}
+
+/// Returns a map of a loaded object.
+pub(super) fn map<'o>(object: &'o Object, name: &str) -> Result<Map<'o>> {
+    object.maps().find(|map| map.name() == OsStr::new(name)).with_context(|| format!("no map {name}"))
+}
+
+/// Returns a map of a loaded object, to pin or attach it.
+pub(super) fn map_mut<'o>(object: &'o mut Object, name: &str) -> Result<MapMut<'o>> {
+    object.maps_mut().find(|map| map.name() == OsStr::new(name)).with_context(|| format!("no map {name}"))
+}
+
+/// Returns a program of a loaded object.
+pub(super) fn program<'o>(object: &'o Object, name: &str) -> Result<ProgramMut<'o>> {
+    object.progs_mut().find(|program| program.name() == OsStr::new(name)).with_context(|| format!("no program {name}"))
+}
