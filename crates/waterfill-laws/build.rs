@@ -1,7 +1,7 @@
 //! Compiles the fixed-point versions of laws (`kernel/`) for the host: the same C that the BPF programs include.
 
 /// Laws behind the interface of `kernel/law.h`: src/kernel/mod.rs says how to add one.
-const LAWS: [&str; 2] = ["aecp", "rcp"];
+const LAWS: [&str; 5] = ["aecp", "ixcp", "pxcp", "rcp", "xcp"];
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel");

@@ -6,7 +6,7 @@ use crate::params::Params;
 use crate::protocol::{
     Ack, Connection, Event, Limit, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, Sending, Source,
 };
-use crate::units::Instant;
+use crate::units::{Duration, Instant};
 
 crate::choice! {
     /// Which numbers a law computes with.
@@ -74,6 +74,9 @@ where
     }
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
         either!(self, law => law.on_timer(link, now));
+    }
+    fn interval(&self) -> Option<Duration> {
+        either!(self, law => law.interval())
     }
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));

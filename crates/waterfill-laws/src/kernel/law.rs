@@ -446,5 +446,8 @@ macro_rules! laws {
 
 laws! {
     aecp = waterfill_law_aecp,
+    ixcp = waterfill_law_ixcp,
+    pxcp = waterfill_law_pxcp,
     rcp = waterfill_law_rcp,
+    xcp = waterfill_law_xcp,
 }

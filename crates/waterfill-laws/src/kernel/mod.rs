@@ -21,7 +21,7 @@ pub use router::Router;
 
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
-use crate::protocol::{Limit as SourceLimit, Probe, Protocol};
+use crate::protocol::{Limit as SourceLimit, LinkView, Probe, Protocol};
 use crate::units::{Duration, Instant, Volume};
 
 /// A protocol whose law also runs in a kernel.
@@ -30,6 +30,10 @@ pub trait KernelLaw: Protocol {
     fn law() -> &'static Law;
     /// Returns `struct law_params`, field by field in C's order, for a connection of this weight (routers: 1).
     fn params(params: &Self::Params, weight: f64) -> Vec<Field>;
+    /// Returns `struct law_params` for a link's router.
+    fn link_params(params: &Self::Params, _link: &LinkView) -> Vec<Field> {
+        Self::params(params, 1.0)
+    }
     /// Returns the value that a header carries; `None` for a header of the law in real numbers.
     fn value_of(header: &Self::Header) -> Option<Value>;
     /// Returns the header that carries a value.
@@ -41,6 +45,10 @@ pub trait KernelLaw: Protocol {
     /// Returns the limit of a connection of this weight. The default scales rate and window.
     fn weighted(limit: SourceLimit, weight: f64) -> SourceLimit {
         SourceLimit { window: limit.window.map(|w| weight * w), pacing: limit.pacing.map(|r| weight * r) }
+    }
+    /// Returns the control interval that a link shows, if it follows the RTTs that packets state.
+    fn control_interval(_signals: &[u64; SIGNALS]) -> Option<Duration> {
+        None
     }
     /// Records what a link shows.
     fn observe_link(_signals: &[u64; SIGNALS], _probe: &mut dyn Probe) {}

@@ -33,7 +33,7 @@ impl Router {
         self.law.link_set(&mut self.link, &self.params, self.capacity_bps, self.target);
     }
 
-    fn interval(&self) -> Duration {
+    fn tick_interval(&self) -> Duration {
         Duration::from_micros(u64::from(self.law.interval(&self.link)))
     }
 }
@@ -43,7 +43,7 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
         let law = P::law();
         let mut router = Self {
             law,
-            params: law.params(&P::params(params, 1.0)),
+            params: law.params(&P::link_params(params, link)),
             link: law.link(),
             cpu: law.cpu(),
             counted: law.sums(),
@@ -55,7 +55,7 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
             next_tick: Instant::ZERO,
         };
         router.set_link(link);
-        router.next_tick = Instant::ZERO + router.interval();
+        router.next_tick = Instant::ZERO + router.tick_interval();
         router
     }
 
@@ -90,7 +90,11 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
             self.counted.set(word, count);
         }
         self.law.tick(&mut self.link, &self.sums, whole_bytes(link.queue));
-        self.next_tick = now + self.interval();
+        self.next_tick = now + self.tick_interval();
+    }
+
+    fn interval(&self) -> Option<Duration> {
+        P::control_interval(&self.law.link_signals(&self.link))
     }
 
     fn observe(&self, probe: &mut dyn Probe) {

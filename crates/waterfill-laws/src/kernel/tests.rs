@@ -2,7 +2,10 @@
 
 use super::{Field, KernelLaw, Law};
 use crate::protocols::aecp::Aecp;
+use crate::protocols::ixcp::IXcp;
+use crate::protocols::pxcp::PXcp;
 use crate::protocols::rcp::Rcp;
+use crate::protocols::xcp::Xcp;
 
 /// Asserts that a protocol's parameters are the fields of C's `struct law_params`, in their order and without padding.
 fn parameters_are_those_of_c<P: KernelLaw>() {
@@ -25,6 +28,9 @@ fn parameters_are_those_of_c<P: KernelLaw>() {
 fn parameters_are_those_of_each_law() {
     parameters_are_those_of_c::<Aecp>();
     parameters_are_those_of_c::<Rcp>();
+    parameters_are_those_of_c::<Xcp>();
+    parameters_are_those_of_c::<PXcp>();
+    parameters_are_those_of_c::<IXcp>();
 }
 
 /// Values fit the option, and numbers on the wire are each law's own.

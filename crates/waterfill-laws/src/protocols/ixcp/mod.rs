@@ -55,6 +55,10 @@
 //! - The receiver acknowledges several packets at once with the last nextBottleneckId.
 //! - For everything else see [`xcp`].
 //!
+//! # Fixed point
+//! `arithmetic = "kernel"` runs `kernel/ixcp.h`: [`xcp`]'s header with two names of 16 bits, and its differences. A link's
+//! name is its number in the run plus one, modulo 65,535. The daemon draws random ones.
+//!
 //! # Validation
 //! Tests below and the simulator's `xcp` tests. Fig. 1 with 4 to 256 long flows: the 155 Mbit/s link at 97 % or more, the
 //! short flow at 93 % of its share or more, no drops. One of N flows gets a fraction 1/N of φ per d, so the short flow's
@@ -65,6 +69,7 @@
 //! # References
 //! `ixcp-2007`: Zan, Yang, "Improving XCP to Achieve Max-Min Fair Bandwidth Allocation".
 
+mod fixed_point;
 mod header;
 mod params;
 mod receiver;
@@ -77,6 +82,9 @@ pub use receiver::Receiver;
 pub use router::Router;
 pub use source::Source;
 
+use crate::arithmetic::RealOrFixed;
+use crate::kernel;
+use crate::params::ParamError;
 use crate::protocol::{Host, Info, Kind, Protocol};
 use crate::protocols::xcp;
 
@@ -97,12 +105,16 @@ impl Protocol for IXcp {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = Router;
-    type Receiver = Receiver;
-    type Source = Source;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = RealOrFixed<Receiver, kernel::Receiver>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
     fn target(_: &Params) -> f64 {
         1.0
+    }
+
+    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
+        kernel::check_backend(params, backend)
     }
 }
 

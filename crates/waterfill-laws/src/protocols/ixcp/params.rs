@@ -1,5 +1,6 @@
 //! The parameters.
 
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::ParamError;
 use crate::protocols::xcp;
 
@@ -34,6 +35,12 @@ xcp::xcp_params! {
     }
 }
 
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
+    }
+}
+
 impl Params {
     /// Returns XCP's part of them.
     pub(super) const fn xcp(&self) -> xcp::Params {
@@ -49,6 +56,7 @@ impl Params {
             max_interval: self.max_interval,
             first_interval: self.first_interval,
             counts: xcp::Counts::All,
+            arithmetic: self.arithmetic,
         }
     }
 

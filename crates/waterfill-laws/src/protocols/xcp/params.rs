@@ -1,5 +1,7 @@
 //! Parameters of XCP, and the macro by which iXCP extends them.
 
+use super::fixed_point;
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 
 crate::choice! {
@@ -60,6 +62,8 @@ macro_rules! xcp_params {
                 max_interval: $crate::units::Duration = $crate::units::Duration::from_millis(1000), "the authors' ns-2 module";
                 /// The control interval before any RTT is known.
                 first_interval: $crate::units::Duration = $crate::units::Duration::from_millis(50), "the authors' ns-2 module";
+                /// Real numbers, or the fixed-point version that the kernel runs.
+                arithmetic: $crate::arithmetic::Arithmetic = $crate::arithmetic::Arithmetic::Real, "none; `kernel` is kernel/xcp.h";
                 $($more)*
             }
         }
@@ -75,6 +79,12 @@ xcp_params! {
     }
 }
 
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
+    }
+}
+
 impl Params {
     pub(in crate::protocols) fn check(&self) -> Result<(), ParamError> {
         let unit = |x: f64| x > 0.0 && x < 1.0;
@@ -85,6 +95,7 @@ impl Params {
         require(!self.min_interval.is_zero(), "min_interval", "a time above zero")?;
         require(self.max_interval >= self.min_interval, "max_interval", "at least min_interval")?;
         let bounds = self.min_interval..=self.max_interval;
-        require(bounds.contains(&self.first_interval), "first_interval", "a time from min_interval to max_interval")
+        require(bounds.contains(&self.first_interval), "first_interval", "a time from min_interval to max_interval")?;
+        fixed_point::check(self)
     }
 }
