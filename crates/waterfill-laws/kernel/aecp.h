@@ -42,7 +42,7 @@
  *
  *   - A place is truncated to 2^-32 octaves with each step: r is off by 1.6 10^-10 a step, which is a load of
  *     1.6 10^-9 of C at beta T_2 = 0.1.
- *   - The ceiling's logarithm is within 1.4 10^-6, and a rate within 1.2 10^-6 of its place's (fixed.h).
+ *   - The ceiling's logarithm is within 1.7 10^-6, and a rate within 1.2 10^-6 of its place's (fixed.h).
  *   - Volumes are in 2^-8 bytes and so is a packet: 2.6 10^-6 of a packet of 1500 bytes.
  *   - Parameters have steps of a thousandth, times of a microsecond.
  *   - tau is TCP's smoothed RTT. The law takes the RTT of the acknowledgement; both have one mean.

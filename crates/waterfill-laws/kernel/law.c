@@ -70,3 +70,35 @@ const struct waterfill_field *waterfill_shim_fields(void)
 
 	return fields;
 }
+
+/* One function each of fixed.h, for tests. */
+
+__u64 waterfill_fixed_log2(__u64 n)
+{
+	return fixed_log2(n);
+}
+
+__u64 waterfill_fixed_exp2_up(__u64 e, __u32 bits)
+{
+	return fixed_exp2_up(e, bits);
+}
+
+__u64 waterfill_fixed_one_less_exp(__u64 u)
+{
+	return fixed_one_less_exp(u);
+}
+
+__u64 waterfill_fixed_exp_less_one(__u64 u)
+{
+	return fixed_exp_less_one(u);
+}
+
+__u64 waterfill_fixed_log_one_plus(__u64 f)
+{
+	return fixed_log_one_plus(f);
+}
+
+__u64 waterfill_fixed_power(__u64 f, __u32 n)
+{
+	return fixed_power(f, n);
+}

@@ -44,7 +44,7 @@
  *   - R on the wire is at most 3.8 10^-6 above R, and e^-u is within 1.1 10^-6 (fixed.h).
  *   - Volumes are in 2^-8 bytes, alpha and beta in thousandths, T in microseconds.
  *   - A source states TCP's smoothed RTT, not the newest one; both have one mean. It is within 0.025 %.
- *   - Many idle intervals are one step by a logarithm that is within 1.4 10^-6 octaves an interval.
+ *   - Many idle intervals are one step by a logarithm that is within 1.7 10^-6 octaves an interval.
  */
 #ifndef WATERFILL_RCP_H
 #define WATERFILL_RCP_H

@@ -449,5 +449,6 @@ laws! {
     ixcp = waterfill_law_ixcp,
     pxcp = waterfill_law_pxcp,
     rcp = waterfill_law_rcp,
+    vcp = waterfill_law_vcp,
     xcp = waterfill_law_xcp,
 }

@@ -68,6 +68,10 @@
 //! - A path without VCP routers is low load for ever: MI up to a loss. A router that does not speak it likewise
 //!   counts as low load.
 //!
+//! # Fixed point
+//! `arithmetic = "kernel"` runs `kernel/vcp.h`. It writes when a packet arrives, as a kernel does before its queue, and a
+//! window that the application does not fill does not grow.
+//!
 //! # Validation
 //! Equation tests below. In the simulator (`tests/vcp.rs`): one bottleneck 90 to 98 % full with less than a
 //! packet in its queue (aecp-2010 Table 1: 93.06 %, 0.5); the start takes as long as MI takes; flows of equal
@@ -80,6 +84,7 @@
 //! `vcp-2005`: Xia, Subramanian, Stoica, Kalyanaraman, "One More Bit Is Enough", SIGCOMM 2005; IEEE/ACM
 //! Transactions on Networking 16 (2008). `aecp-2010` §6 compares with it.
 
+mod fixed_point;
 mod params;
 mod router;
 mod source;
@@ -88,6 +93,9 @@ pub use params::{Freeze, Params};
 pub use router::Router;
 pub use source::Source;
 
+use crate::arithmetic::RealOrFixed;
+use crate::kernel;
+use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 
 /// The protocol `vcp`.
@@ -110,18 +118,24 @@ impl Protocol for Vcp {
     type Params = Params;
     type Header = Load;
     type Echo = Load;
-    type Router = Router;
-    type Receiver = EchoLast<Load>;
-    type Source = Source;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = RealOrFixed<EchoLast<Load>, kernel::Receiver>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
     fn target(params: &Params) -> f64 {
         params.gamma
+    }
+
+    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
+        kernel::check_backend(params, backend)
     }
 }
 
 /// How loaded a path is, as its ECN bits say it. What a source sends, and what comes back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Load {
+    /// In kernel arithmetic: no router has written.
+    Unwritten = 0,
     /// 01: below 80 %, or no router has written.
     #[default]
     Low = 1,
@@ -131,16 +145,20 @@ pub enum Load {
     Over = 3,
 }
 
+/// Stands for a kernel's 0, which as ECN bits would be no VCP packet.
+const UNWRITTEN_BYTE: u8 = 0x80;
+
 impl Wire for Load {
     const BYTES: usize = 1;
     fn encode(&self, out: &mut [u8]) {
-        out[0] = *self as u8;
+        out[0] = if *self == Self::Unwritten { UNWRITTEN_BYTE } else { *self as u8 };
     }
     fn decode(bytes: &[u8]) -> Option<Self> {
-        match bytes.first()? {
+        match *bytes.first()? {
             1 => Some(Self::Low),
             2 => Some(Self::High),
             3 => Some(Self::Over),
+            UNWRITTEN_BYTE => Some(Self::Unwritten),
             _ => None,
         }
     }

@@ -1,7 +1,10 @@
 //! The parameters.
 
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::Duration;
+
+use super::fixed_point;
 
 crate::choice! {
     /// What the t_ρ after MD does with a code below overload.
@@ -38,6 +41,14 @@ crate::params! {
         whole_percent: bool = false, "vcp-2005 (true in the authors' ns-2 code)";
         /// RTT for which AI needs no scaling.
         t_d: Duration = Duration::from_millis(200), "vcp-2005: t_rho (100 ms in the authors' ns-2 code)";
+        /// Real numbers, or the fixed-point version that the kernel runs.
+        arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/vcp.h";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 }
 
@@ -51,6 +62,7 @@ impl Params {
         require(self.xi > 0.0 && self.xi <= 1.0, "xi", "a number in (0, 1]: doubling in t_rho is slow start's pace")?;
         require(self.alpha > 0.0, "alpha", "a number above 0")?;
         require(self.beta > 0.0 && self.beta < 1.0, "beta", "a number in (0, 1)")?;
-        require(!self.t_d.is_zero(), "t_d", "a time above zero")
+        require(!self.t_d.is_zero(), "t_d", "a time above zero")?;
+        fixed_point::check(self)
     }
 }

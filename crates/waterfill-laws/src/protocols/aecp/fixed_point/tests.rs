@@ -55,7 +55,7 @@ fn routers_agree() {
         // The volume of T₂ and two others are truncated to 2⁻⁸ B, and the place to 2⁻³² octaves.
         let volume = target.unwrap_or(1.0) * capacity * params.t_2.as_secs() / 8.0;
         let step = growth * 3.0 / 256.0 / volume + 0.7 / f64::from(u32::MAX);
-        // A packet's size is truncated to 2⁻⁸ B, and the ceiling's logarithm is within 1.4·10⁻⁶.
+        // A packet's size is truncated to 2⁻⁸ B, and the ceiling's logarithm is within 1.7·10⁻⁶.
         let ceiling = 1.0 / 256.0 / 500.0 + 1e-6;
         let mut steps = 0.0;
         for _ in 0..1000 {
@@ -94,8 +94,8 @@ fn carried_codes_agree_in_their_mean() {
         let code = |_| f64::from(crate::testing::pass::<Aecp>(&mut router, &link, Header::default(), 1500.0).factor.0);
         (0..1000).map(code).sum::<f64>() / 1000.0
     });
-    // The place itself is within 1.4·10⁻⁶ octaves, 0.0015 codes.
-    assert!((real - fixed).abs() < 1.0 / 1000.0 + 0.0015, "{real} and {fixed}");
+    // The place itself is within 1.7·10⁻⁶ octaves, 0.0018 codes.
+    assert!((real - fixed).abs() < 1.0 / 1000.0 + 0.0018, "{real} and {fixed}");
 }
 
 /// `[aecp-2010:eq46, eq48, eq3]` A rate within 2·10⁻⁶ and a bit/s. A weight αT₁ is in 2⁻³² and, by eq. 3, within 2·10⁻⁵ of

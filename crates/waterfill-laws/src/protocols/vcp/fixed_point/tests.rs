@@ -1,0 +1,237 @@
+//! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
+
+use super::*;
+use crate::kernel::Tcp;
+use crate::params::Params as _;
+use crate::protocol::{
+    Ack, Connection, Event, LinkView, PacketKind, Passing, Protocol, Router as _, Sending, Source as _,
+};
+use crate::protocols::vcp::source::{alpha_scaled, xi_scaled};
+use crate::testing::{close, connection, echo_after, numbers, spread};
+use crate::units::{Instant, Rate, Volume};
+
+/// The last recorded signal: of a router its load factor.
+struct Last(f64);
+
+impl Probe for Last {
+    fn record(&mut self, _signal: &'static str, value: f64) {
+        self.0 = value;
+    }
+}
+
+fn real_and_fixed(params: &Params) -> [Params; 2] {
+    let both = [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() });
+    for params in &both {
+        params.validate().unwrap();
+    }
+    both
+}
+
+fn some_params(random: &mut impl FnMut(u64) -> u64) -> Params {
+    let t_q_ms = 1 + random(20);
+    Params {
+        t_q: Duration::from_millis(t_q_ms),
+        t_rho: Duration::from_millis(t_q_ms * (1 + random(20))),
+        kappa_q: random(3000) as f64 / 1e3,
+        gamma: (800_000 + random(200_001)) as f64 / 1e6,
+        queue_weight: (50_000 + random(950_001)) as f64 / 1e6,
+        xi: (10_000 + random(500_000)) as f64 / 1e6,
+        alpha: (100 + random(5000)) as f64 / 1e3,
+        beta: (500_000 + random(450_000)) as f64 / 1e6,
+        freeze: [Freeze::Always, Freeze::Overload][random(2) as usize],
+        whole_percent: random(2) == 0,
+        t_d: Duration::from_millis(50 + random(300)),
+        ..Params::default()
+    }
+}
+
+/// `[vcp-2005:load-factor, code]` Load factors by their volumes' scale, codes the same except next to a level.
+#[test]
+fn routers_agree() {
+    let mut random = numbers(1);
+    let (mut codes, mut others) = ([0; 4], 0);
+    for _ in 0..100 {
+        let params = some_params(&mut random);
+        let capacity = spread(&mut random, 1e6, 1e12) as f64;
+        let target = (random(4) == 0).then_some(0.9);
+        let mut link = LinkView { id: 0, capacity: Rate::from_bps(capacity), target, queue: Volume::ZERO };
+        let [mut real, mut fixed] =
+            real_and_fixed(&params).map(|params| <Vcp as Protocol>::Router::new(&params, &link));
+        let volume = capacity * params.t_rho.as_secs() / 8.0;
+        // Volumes are truncated to 2⁻⁸ B, the mean queue to a byte, κ times it again; per cent to 2⁻⁷ of 2⁻⁸ B.
+        let bound = (4.0 + params.kappa_q) / volume + 1.0 / f64::from(1 << 24);
+        let load_of_step = random(200) as f64 / 100.0;
+        let mut now = Instant::ZERO;
+        for _ in 0..1000 {
+            let [mut seen, mut written] = [Load::Low, [Load::Unwritten, Load::High][random(2) as usize]];
+            seen = seen.max(written);
+            let kind = PacketKind::Data;
+            let bytes = (volume * load_of_step * random(100) as f64 / 1000.0).round();
+            for departs in [false, true] {
+                let volume = Volume::from_bytes(if departs { 0.0 } else { bytes });
+                let mut passing = Passing { now, volume, packets: 1.0, kind, header: Some(&mut seen) };
+                if departs {
+                    real.on_departure(&link, &mut passing);
+                } else {
+                    real.on_arrival(&link, &mut passing);
+                    fixed.on_arrival(&link, &mut Passing { header: Some(&mut written), ..passing });
+                }
+            }
+            codes[written as usize] += 1;
+            let [mut expected, mut factor] = [Last(0.0), Last(0.0)];
+            real.observe(&mut expected);
+            fixed.observe(&mut factor);
+            let bound = bound * (1.0 + expected.0);
+            let off = (factor.0 - expected.0).abs();
+            // Whole per cent of a load factor next to one may be the next; that is rare.
+            let next_per_cent = params.whole_percent && off > bound;
+            assert!(off <= bound || next_per_cent && off <= 0.01 + bound, "{} and {}", factor.0, expected.0);
+            others += u32::from(next_per_cent);
+            let near_level = [0.8, 1.0].iter().any(|level| (expected.0 - level).abs() <= bound);
+            assert!(written == seen || near_level || next_per_cent, "{written:?} and {seen:?} at {}", expected.0);
+            now += Duration::from_micros(random(params.t_rho.as_ps() / 5_000_000));
+            link.queue = Volume::from_bytes((random(3) * random(1 + volume as u64 / 2)) as f64);
+            for router in [&mut real, &mut fixed] {
+                while router.poll_at() <= now {
+                    let due = router.poll_at();
+                    router.on_timer(&link, due);
+                }
+            }
+        }
+    }
+    assert!(codes[1..].iter().all(|&count| count > 1000), "{codes:?}");
+    assert!(others < 100, "{others} of 100,000");
+}
+
+/// `[vcp-2005:MI, AI, MD]` Windows within what ξ_s and α_rate allow, over losses, time-outs and freezes.
+#[test]
+fn sources_agree() {
+    let mut random = numbers(2);
+    for _ in 0..100 {
+        let params = some_params(&mut random);
+        let weight = [1.0, 2.0][random(2) as usize];
+        let connection = Connection { weight, ..connection() };
+        let [mut real, mut fixed] =
+            real_and_fixed(&params).map(|params| <Vcp as Protocol>::Source::new(&params, &connection));
+        let rtt = Duration::from_micros(spread(&mut random, 100.0, 1e6));
+        let (mut now_us, mut off, mut before) = (1, 1e-9, 10.0);
+        for _ in 0..1000 {
+            now_us += random(params.t_rho.as_ps() / 20_000_000 + 2);
+            let now = Instant::ZERO + Duration::from_micros(now_us);
+            let load = [Load::Low, Load::High, Load::High, Load::Over][random(4) as usize];
+            let (event, kind) = (random(300), PacketKind::Ack);
+            let acked = Volume::from_bytes(if random(20) == 0 { 0.0 } else { 1500.0 });
+            for source in [&mut real, &mut fixed] {
+                match event {
+                    0 => source.on_event(now, Event::Loss),
+                    1 => source.on_event(now, Event::Timeout),
+                    _ => source.on_ack(&Ack { kind, acked, ..Ack::new(now, load, rtt) }),
+                }
+            }
+            let [expected, window] = [&real, &fixed].map(|source| source.limit().window.unwrap().as_bytes() / 1500.0);
+            off += 5e-5 * (expected - before).abs() / expected + 1e-9;
+            before = expected;
+            // A window in bytes is truncated, and before that to 2⁻¹⁶ packets.
+            assert!((window - expected).abs() < off * expected + 1.03 / 1500.0, "{window} and {expected}, {off}");
+        }
+    }
+}
+
+/// `[vcp-2005:MI-scaling, AI-scaling]` by single acknowledgements of a large window.
+#[test]
+fn scaling_agrees() {
+    let mut random = numbers(5);
+    for _ in 0..10_000 {
+        let params = Params { arithmetic: Arithmetic::Kernel, ..some_params(&mut random) };
+        let law = Law::vcp();
+        let words = law.params(&Vcp::params(&params, 1.0));
+        let rtt_us = spread(&mut random, 100.0, 4e6) as u32;
+        let gained = |value: u8| {
+            let mut source = law.source();
+            law.source_init(&words, &mut source, 1500, 1500 << 10);
+            let before = source.words()[0];
+            let tcp = Tcp { now_us: 1, srtt_us: 8 * rtt_us, acked: 1, ..Tcp::default() };
+            law.ack(
+                &words,
+                &mut source,
+                &tcp,
+                Some(&{
+                    let mut echo = [0; VALUE_MAX];
+                    echo[2] = value;
+                    echo
+                }),
+            );
+            (source.words()[0] - before) as f64 / (1u64 << 32) as f64
+        };
+        let rtt = f64::from(rtt_us) * 1e-6;
+        let [xi, alpha] = [
+            xi_scaled(params.xi, rtt, params.t_rho.as_secs()),
+            alpha_scaled(params.alpha, rtt, params.t_d.as_secs()).min(1024.0),
+        ];
+        close(gained(1), xi, 4e-5 + 4e-10 / xi);
+        close(gained(2) * 1024.0, alpha, 1e-6 + 1e-6 / alpha);
+    }
+}
+
+/// `[vcp-2005:AI]` Many acknowledgements at once gain what they gain one by one, within a hundredth.
+#[test]
+fn acknowledgements_together_count_as_one_by_one() {
+    let law = Law::vcp();
+    let words = law.params(&Vcp::params(&Params::default(), 1.0));
+    for (window, n, load) in [(16, 1, 2), (16, 8, 2), (100, 50, 2), (1000, 1000, 2), (100, 50, 1), (10, 10, 3)] {
+        let mut echo = [0; VALUE_MAX];
+        echo[2] = load;
+        let gained = |calls: u32, acked: u32| {
+            let mut source = law.source();
+            law.source_init(&words, &mut source, 1500, 1500 * window);
+            let before = source.words()[0];
+            for call in 0..calls {
+                let tcp = Tcp { now_us: u64::from(1 + call), srtt_us: 8 * 200_000, acked, ..Tcp::default() };
+                law.ack(&words, &mut source, &tcp, Some(&echo));
+            }
+            source.words()[0] as f64 - before as f64
+        };
+        close(gained(1, n), gained(n, 1), 0.01);
+    }
+}
+
+/// A window that the application does not fill, or without an echo, does not grow; a decrease it takes.
+#[test]
+fn an_unused_window_does_not_grow() {
+    let law = Law::vcp();
+    let words = law.params(&Vcp::params(&Params::default(), 1.0));
+    let window = |app_limited, echo: Option<u8>| {
+        let mut source = law.source();
+        law.source_init(&words, &mut source, 1500, 15_000);
+        let tcp = Tcp { now_us: 1, srtt_us: 8000, acked: 1, app_limited, ..Tcp::default() };
+        let echo = echo.map(|load| Vcp::value_of(&Load::decode_load(load)).unwrap());
+        law.ack(&words, &mut source, &tcp, echo.as_ref());
+        source.words()[0] >> 32
+    };
+    assert_eq!([window(1, Some(1)), window(1, Some(2)), window(0, None)], [10; 3]);
+    assert_eq!(window(1, Some(3)), 8);
+}
+
+impl Load {
+    fn decode_load(code: u8) -> Self {
+        <Self as crate::protocol::Wire>::decode(&[code]).expect("a code")
+    }
+}
+
+/// Values through header, echo and receiver; what a source sends is "no router wrote".
+#[test]
+fn values_travel_in_headers() {
+    let [_, params] = real_and_fixed(&Params::default());
+    for load in [Load::Unwritten, Load::Low, Load::High, Load::Over] {
+        assert_eq!(Vcp::header_of(&Vcp::value_of(&load).unwrap()), load);
+        let mut byte = [0];
+        crate::protocol::Wire::encode(&load, &mut byte);
+        assert_eq!(Load::decode_load(byte[0]), load);
+        assert_eq!(echo_after::<Vcp>(&params, &[Load::Over, load]), load);
+    }
+    assert_eq!(echo_after::<Vcp>(&params, &[]), Load::Unwritten);
+    let mut source = <Vcp as Protocol>::Source::new(&params, &connection());
+    let sending = Sending::new(Instant::ZERO, PacketKind::Syn, Volume::from_bytes(60.0));
+    assert_eq!(source.stamp(&sending), Load::Unwritten);
+    assert!(Load::Unwritten < Load::Low);
+}
