@@ -1,12 +1,12 @@
 //! The laws that the kernel programs run: their parameters as bytes, and their numbers for people.
 //!
-//! A law is one entry of [`LAWS`]. Its parameters stand in the order of `struct law_params` of its header in
+//! A law is one entry of [`laws::LAWS`]. Its parameters stand in the order of `struct law_params` of its header in
 //! `waterfill-laws/kernel`, its signals in the order of its `law_source_read()` and `law_link_read()`.
 
 use std::fmt;
 
 use super::error::user_error;
-use super::object::embedded;
+use super::laws;
 use super::quantity::{self, show_rate, show_time};
 
 /// A law.
@@ -17,7 +17,7 @@ pub(super) struct Law {
     pub(super) host: &'static [u8],
     /// The router's.
     pub(super) router: &'static [u8],
-    parameters: &'static [Parameter],
+    pub(super) parameters: &'static [Parameter],
     /// What a link shows.
     pub(super) link: &'static [Signal],
     /// What a connection shows.
@@ -40,17 +40,17 @@ impl PartialEq for Law {
 
 /// A parameter: a member of `struct law_params`.
 pub(super) struct Parameter {
-    name: &'static str,
-    kind: Kind,
-    bytes: usize,
-    default: &'static str,
+    pub(super) name: &'static str,
+    pub(super) kind: Kind,
+    pub(super) bytes: usize,
+    pub(super) default: &'static str,
     /// Least and largest value, in the member's unit.
-    range: (u64, u64),
+    pub(super) range: (u64, u64),
 }
 
 /// What a parameter is, and its unit in the kernel.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+pub(super) enum Kind {
     /// A rate: bit/s.
     Rate,
     /// A time: this many nanoseconds.
@@ -72,29 +72,31 @@ pub(super) struct Signal {
     pub(super) name: &'static str,
     /// As in a table.
     pub(super) title: &'static str,
-    unit: SignalUnit,
-    /// What the kernel's number is divided by.
-    scale: f64,
-    signed: bool,
+    pub(super) unit: SignalUnit,
+    /// Converts the kernel's number.
+    pub(super) convert: fn(u64) -> f64,
 }
 
+/// The unit of a signal.
 #[derive(Clone, Copy, Debug)]
-enum SignalUnit {
+pub(super) enum SignalUnit {
     Seconds,
     BitsPerSecond,
     One,
 }
 
+/// The name of the signal that says what arrived in a link's last interval, from which `status` gets the load.
+pub(super) const ARRIVAL: &str = "arrival_bps";
+
 impl Signal {
     /// Converts the kernel's number.
     pub(super) fn value(&self, raw: u64) -> f64 {
-        let number = if self.signed { raw.cast_signed() as f64 } else { raw as f64 };
-        number / self.scale
+        (self.convert)(raw)
     }
 
     /// Whether it is the rate that arrived in the last interval.
     pub(super) fn is_arrival(&self) -> bool {
-        self.name == ARRIVAL.name
+        self.name == ARRIVAL
     }
 
     /// Writes a value for people.
@@ -110,26 +112,26 @@ impl Signal {
 
 /// Returns a law by its name.
 pub(super) fn find(name: &str) -> Result<&'static Law, String> {
-    LAWS.iter().find(|law| law.name == name).ok_or_else(|| {
-        let names: Vec<_> = LAWS.iter().map(|law| law.name).collect();
+    laws::LAWS.iter().find(|law| law.name == name).ok_or_else(|| {
+        let names: Vec<_> = laws::LAWS.iter().map(|law| law.name).collect();
         format!("expected one of {}", names.join(", "))
     })
 }
 
 /// The law of a daemon without `--law`.
 pub(super) fn default() -> &'static Law {
-    &LAWS[0]
+    &laws::LAWS[0]
 }
 
 /// All laws.
 pub(super) fn all() -> impl Iterator<Item = &'static Law> {
-    LAWS.iter()
+    laws::LAWS.iter()
 }
 
 impl Law {
     /// Whether it is the law of a daemon without `--law`.
     pub(super) fn is_default(&self) -> bool {
-        self.name == LAWS[0].name
+        self.name == laws::LAWS[0].name
     }
 
     /// The congestion control's usual name in TCP's list.
@@ -213,74 +215,6 @@ fn number(text: &str, parts: f64) -> Result<u64, String> {
     Ok(scaled as u64)
 }
 
-const MICRO: u64 = 1000;
-const MILLI: u64 = 1_000_000;
-
-const fn rate(name: &'static str, default: &'static str) -> Parameter {
-    let range = (quantity::MIN_RATE_BPS, quantity::MAX_RATE_BPS);
-    Parameter { name, kind: Kind::Rate, bytes: 8, default, range }
-}
-
-const fn time(name: &'static str, unit_ns: u64, default: &'static str, range: (u64, u64)) -> Parameter {
-    Parameter { name, kind: Kind::Time(unit_ns), bytes: 4, default, range }
-}
-
-const fn parts(name: &'static str, of_one: f64, default: &'static str, range: (u64, u64)) -> Parameter {
-    Parameter { name, kind: Kind::Number(of_one), bytes: 4, default, range }
-}
-
-const fn flag(name: &'static str, default: &'static str) -> Parameter {
-    Parameter { name, kind: Kind::Flag, bytes: 4, default, range: (0, 1) }
-}
-
-const fn choice(name: &'static str, words: &'static [&'static str], default: &'static str) -> Parameter {
-    Parameter { name, kind: Kind::Choice(words), bytes: 4, default, range: (0, u32::MAX as u64) }
-}
-
-const RESERVED: Parameter = Parameter { name: "", kind: Kind::Reserved, bytes: 4, default: "", range: (0, 0) };
-
-const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, scale: f64) -> Signal {
-    Signal { name, title, unit, scale, signed: false }
-}
-
-const fn two_to(exponent: u32) -> f64 {
-    (1_u64 << exponent) as f64
-}
-
-/// A price as data carry it, and as a receiver averages it.
-const PRICE: Signal = signal("price_s", "price", SignalUnit::Seconds, two_to(18));
-const AVERAGE: Signal = signal("price_s", "price", SignalUnit::Seconds, two_to(58));
-const LINK_PRICE: Signal = signal("price_s", "price", SignalUnit::Seconds, two_to(34));
-const PRICE_MIN: Signal = signal("price_min_s", "lowest", SignalUnit::Seconds, two_to(34));
-/// What arrived in the last interval, by which `status` shows the load.
-const ARRIVAL: Signal = signal("arrival_bps", "arrival", SignalUnit::BitsPerSecond, 1.0);
-const XI: Signal = Signal { signed: true, ..signal("xi", "xi", SignalUnit::One, two_to(34)) };
-
-/// The laws; the first is the default.
-static LAWS: &[Law] = &[Law {
-    name: "maxnet",
-    host: embedded!("host_maxnet"),
-    router: embedded!("router_maxnet"),
-    parameters: &[
-        rate("x_max", "1 Pbit/s"),
-        parts("alpha", 1e3, "0.66", (1, 1570)),
-        parts("eta", 1e3, "0.06", (1, 65535)),
-        time("t", MILLI, "400 ms", (1, 100_000)),
-        time("dt_min", MICRO, "1 us", (0, 1_000_000)),
-        flag("average", "true"),
-        flag("compensate", "true"),
-        choice("order", &["rate-first", "xi-first"], "xi-first"),
-        RESERVED,
-        time("dt_p", MICRO, "1 ms", (1, 1_000_000)),
-        time("t_0", MICRO, "130 ms", (2, 4_000_000_000)),
-        flag("promise", "false"),
-        RESERVED,
-    ],
-    link: &[LINK_PRICE, PRICE_MIN, ARRIVAL],
-    source: &[PRICE, XI],
-    echoed: AVERAGE,
-}];
-
 #[cfg(test)]
 mod tests {
     use waterfill_laws::params::Value;
@@ -291,7 +225,7 @@ mod tests {
     /// One choice for simulator, fluid model, testbed and daemon: the registry's defaults, by the same names.
     #[test]
     fn parameters_default_to_the_simulators_values() {
-        for law in LAWS {
+        for law in laws::LAWS {
             let id = ProtocolId::ALL.iter().find(|id| id.info().name == law.name).expect("the registry has it");
             let values = id.params().values();
             for parameter in law.parameters.iter().filter(|p| !matches!(p.kind, Kind::Reserved)) {

@@ -10,6 +10,7 @@ mod host;
 mod http;
 mod interface;
 mod law;
+mod laws;
 mod metrics;
 mod object;
 mod pins;
