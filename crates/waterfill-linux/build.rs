@@ -19,7 +19,7 @@ mod daemon {
     /// Compiled for their types, and the router's also to be loaded.
     const SKELETONS: [&str; 2] = ["interface", "router_maxnet"];
     /// The laws' programs, which the daemon embeds: one object for each law and role.
-    const LAWS: [&str; 3] = ["maxnet", "aecp", "rcp"];
+    const LAWS: [&str; 6] = ["maxnet", "aecp", "rcp", "xcp", "pxcp", "ixcp"];
     /// Loaded by tests, which read the object's path from this variable.
     const TEST_OBJECTS: [(&str, &str); 3] =
         [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT")];

@@ -220,7 +220,7 @@ impl HostCommand {
     pub(super) fn options(&self, cgroup: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<host::Options> {
         Ok(host::Options {
             law: self.law.law,
-            parameters: self.law.law.parameters(&self.values())?,
+            parameters: self.law.law.parameters(&self.values(), None)?,
             name: self.name.clone().unwrap_or_else(|| self.law.law.congestion_control()),
             cgroup: self.cgroup.clone().map_or_else(cgroup, Ok)?,
             fallback: self.fallback.clone(),
@@ -267,19 +267,21 @@ impl RouterCommand {
 
     /// Returns the options of each device.
     pub(super) fn options(&self) -> anyhow::Result<Vec<router::Options>> {
-        let parameters = self.law().parameters(&self.values())?;
+        let values = self.values();
         // MaxNet's routers have no target of their own.
         let target = self.target.or(self.law().is_default().then_some(0.9));
-        let one = |(device, rate_bps): (&String, &u64)| router::Options {
-            device: device.clone(),
-            rate_bps: *rate_bps,
-            target,
-            overhead_bytes: self.overhead,
-            parameters: parameters.clone(),
-            virtual_queue: self.virtual_queue,
-            shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
+        let one = |(device, rate_bps): (&String, &u64)| {
+            Ok(router::Options {
+                device: device.clone(),
+                rate_bps: *rate_bps,
+                target,
+                overhead_bytes: self.overhead,
+                parameters: self.law().parameters(&values, Some(device))?,
+                virtual_queue: self.virtual_queue,
+                shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
+            })
         };
-        Ok(self.devices.iter().zip(&self.rates).map(one).collect())
+        self.devices.iter().zip(&self.rates).map(one).collect()
     }
 
     /// The parameters given, by MaxNet's own options and by `--set`.

@@ -4,6 +4,7 @@
 //! `waterfill-laws/kernel`, its signals in the order of its `law_source_read()` and `law_link_read()`.
 
 use std::fmt;
+use std::fs;
 
 use super::error::user_error;
 use super::laws;
@@ -39,6 +40,7 @@ impl PartialEq for Law {
 }
 
 /// A parameter: a member of `struct law_params`.
+#[derive(Clone, Copy)]
 pub(super) struct Parameter {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
@@ -61,6 +63,8 @@ pub(super) enum Kind {
     Flag,
     /// A word: its place.
     Choice(&'static [&'static str]),
+    /// A link's name of 16 bits, which is made from the device's unless it is given.
+    Name,
     /// Always 0.
     Reserved,
 }
@@ -139,8 +143,9 @@ impl Law {
         format!("bpf_{}", self.name)
     }
 
-    /// Returns `struct law_params` with these values, and defaults for the rest. The error names the parameter.
-    pub(super) fn parameters(&self, values: &[(String, String)]) -> anyhow::Result<Vec<u8>> {
+    /// Returns `struct law_params` with these values, and defaults for the rest, for a link of this device or for a host.
+    /// The error names the parameter.
+    pub(super) fn parameters(&self, values: &[(String, String)], device: Option<&str>) -> anyhow::Result<Vec<u8>> {
         let known = |name: &str| self.parameters.iter().any(|p| p.name == name && !matches!(p.kind, Kind::Reserved));
         if let Some((name, _)) = values.iter().find(|(name, _)| !known(name)) {
             let names = self.list_names();
@@ -149,7 +154,9 @@ impl Law {
         let mut bytes = Vec::new();
         for parameter in self.parameters {
             let given = values.iter().rev().find(|(name, _)| name == parameter.name);
-            let text = given.map_or(parameter.default, |(_, text)| text.as_str());
+            let name = link_name(device.unwrap_or_default()).to_string();
+            let default = if matches!(parameter.kind, Kind::Name) { &name } else { parameter.default };
+            let text = given.map_or(default, |(_, text)| text.as_str());
             let value = parameter.parse(text).map_err(|why| user_error(format!("{} {text}: {why}", parameter.name)))?;
             bytes.extend_from_slice(&value.to_ne_bytes()[..parameter.bytes]);
         }
@@ -185,6 +192,7 @@ impl Parameter {
                 let place = words.iter().position(|word| *word == text);
                 place.ok_or_else(|| format!("expected one of {}", words.join(", ")))? as u64
             }
+            Kind::Name => text.parse().map_err(|_| "expected a whole number")?,
             Kind::Reserved => 0,
         };
         let (least, largest) = self.range;
@@ -202,6 +210,19 @@ impl Parameter {
             _ => value.to_string(),
         }
     }
+}
+
+/// Makes a name for the link of a device: the same after every start, and another on other machines, in other network
+/// namespaces and on other devices, but for one in 65,535.
+fn link_name(device: &str) -> u64 {
+    let machine = fs::read_to_string("/etc/machine-id").unwrap_or_default();
+    let namespace = fs::read_link("/proc/self/ns/net").unwrap_or_default();
+    let text = format!("{machine}{}{device}", namespace.display());
+    // FNV-1a.
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3));
+    (hash >> 32) % 65535 + 1
 }
 
 /// Parses a number of parts of one, rounded to the nearest.
@@ -228,7 +249,7 @@ mod tests {
         for law in laws::LAWS {
             let id = ProtocolId::ALL.iter().find(|id| id.info().name == law.name).expect("the registry has it");
             let values = id.params().values();
-            for parameter in law.parameters.iter().filter(|p| !matches!(p.kind, Kind::Reserved)) {
+            for parameter in law.parameters.iter().filter(|p| !matches!(p.kind, Kind::Reserved | Kind::Name)) {
                 let raw = parameter.parse(parameter.default).expect("a default is valid");
                 let what = format!("{} {}", law.name, parameter.name);
                 let value = values.iter().find(|(name, _)| *name == parameter.name).map(|(_, value)| value);
@@ -260,14 +281,22 @@ mod tests {
             ("compensate", "yes", "expected true or false"),
             ("order", "last", "expected one of rate-first, xi-first"),
         ] {
-            let said = law.parameters(&[(name.into(), text.into())]).unwrap_err().to_string();
+            let said = law.parameters(&[(name.into(), text.into())], None).unwrap_err().to_string();
             assert!(said.contains(expected), "{said}");
         }
     }
 
     #[test]
+    fn links_have_names_of_their_own() {
+        let names: Vec<u64> = ["eth0", "eth1"].map(link_name).into();
+        assert!(names[0] != names[1] && names.iter().all(|name| (1..=65535).contains(name)), "{names:?}");
+        assert_eq!(link_name("eth0"), names[0]);
+    }
+
+    #[test]
     fn parameters_are_bytes_in_the_order_of_the_law() {
-        let bytes = default().parameters(&[("alpha".into(), "0.5".into()), ("t_0".into(), "1 s".into())]).unwrap();
+        let bytes =
+            default().parameters(&[("alpha".into(), "0.5".into()), ("t_0".into(), "1 s".into())], None).unwrap();
         assert_eq!(bytes.len(), 56);
         assert_eq!(bytes[8..12], 500_u32.to_ne_bytes());
         assert_eq!(bytes[44..48], 1_000_000_u32.to_ne_bytes());

@@ -49,6 +49,10 @@ fn whole(raw: u64) -> f64 {
     raw as f64
 }
 
+fn micros(raw: u64) -> f64 {
+    raw as f64 * 1e-6
+}
+
 /// Microseconds with 16 more bits, as seconds.
 fn micros_16(raw: u64) -> f64 {
     raw as f64 / 65536e6
@@ -72,6 +76,32 @@ fn aecp_value(value: u64) -> f64 {
 const fn arrival() -> Signal {
     signal(ARRIVAL, "arrival", SignalUnit::BitsPerSecond, whole)
 }
+
+/// XCP's parameters, links and connections, as its family has them too.
+const XCP: &[Parameter] = &[
+    parts("alpha", 1e6, "0.4", (1, 999_999)),
+    parts("beta", 1e6, "0.226", (0, 999_999)),
+    parts("gamma", 1e6, "0.1", (0, 999_999)),
+    time("min_interval", MICRO, "1 ms", (1, 4_000_000)),
+    time("max_interval", MICRO, "1 s", (1, 4_000_000)),
+    time("first_interval", MICRO, "50 ms", (1, 4_000_000)),
+    parts("first_window", 1e3, "1", (0, 1_000_000_000)),
+    flag("halve_on_loss", "true"),
+    RESERVED, // a connection's weight
+    choice("counts", &["all", "own"], "all"),
+];
+const XCP_LINK: &[Signal] = &[
+    signal("interval_s", "interval", SignalUnit::Seconds, micros),
+    signal("spare_bps", "spare", SignalUnit::One, signed_parts_of::<0>),
+    signal("shuffled_bps", "shuffled", SignalUnit::BitsPerSecond, whole),
+    signal("persistent_queue_bytes", "standing", SignalUnit::One, whole),
+];
+const XCP_SOURCE: &[Signal] = &[
+    signal("allowed_bytes", "allowed", SignalUnit::One, whole),
+    signal("rtt_stated_s", "stated RTT", SignalUnit::Seconds, micros),
+    signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>),
+];
+const XCP_ECHOED: Signal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
 
 /// The laws; the first is the default.
 pub(super) static LAWS: &[Law] = &[
@@ -152,6 +182,53 @@ pub(super) static LAWS: &[Law] = &[
         ],
         source: &[signal("rate_heard_bps", "heard", SignalUnit::BitsPerSecond, logarithm_of_rate)],
         echoed: signal("rate_bps", "rate", SignalUnit::BitsPerSecond, logarithm_of_rate),
+    },
+    Law {
+        name: "xcp",
+        host: embedded!("host_xcp"),
+        router: embedded!("router_xcp"),
+        parameters: XCP,
+        link: XCP_LINK,
+        source: XCP_SOURCE,
+        echoed: XCP_ECHOED,
+    },
+    Law {
+        name: "pxcp",
+        host: embedded!("host_pxcp"),
+        router: embedded!("router_pxcp"),
+        parameters: XCP,
+        link: XCP_LINK,
+        source: XCP_SOURCE,
+        echoed: XCP_ECHOED,
+    },
+    Law {
+        name: "ixcp",
+        host: embedded!("host_ixcp"),
+        router: embedded!("router_ixcp"),
+        parameters: &[
+            XCP[0],
+            XCP[1],
+            XCP[2],
+            XCP[3],
+            XCP[4],
+            XCP[5],
+            XCP[6],
+            XCP[7],
+            XCP[8],
+            RESERVED, // iXCP counts all packets
+            Parameter { name: "link", kind: Kind::Name, bytes: 4, default: "", range: (1, 65535) },
+            choice("claim", &["full-link", "least-feedback"], "full-link"),
+            choice("shuffle", &["paired", "draft"], "paired"),
+            RESERVED,
+        ],
+        link: XCP_LINK,
+        source: &[
+            XCP_SOURCE[0],
+            XCP_SOURCE[1],
+            XCP_SOURCE[2],
+            signal("bottleneck", "bottleneck", SignalUnit::One, whole),
+        ],
+        echoed: XCP_ECHOED,
     },
 ];
 

@@ -51,7 +51,7 @@ fn measure_load(now: &mut Snapshot, before: &Snapshot, elapsed: Duration) {
         let then = before.links.iter().find(|then| then.ifindex == link.ifindex && then.bytes <= link.bytes);
         if let Some(then) = then {
             let bits = 8.0 * (link.bytes - then.bytes) as f64;
-            link.load = bits / elapsed.as_secs_f64() / link.rate_bps.max(1) as f64;
+            link.load = Some(bits / elapsed.as_secs_f64() / link.rate_bps.max(1) as f64);
         }
     }
 }
@@ -94,7 +94,7 @@ fn link_table(law: &Law, links: &[&LinkStatus]) -> String {
         let mut cells = vec![link.device.clone(), show_rate(link.rate_bps), percent(link.target)];
         cells.push(link.shown.first().map_or_else(String::new, |(_, text)| text.clone()));
         cells.extend([
-            percent(link.load),
+            link.load.map_or_else(|| "unknown".into(), percent),
             link.queue_bytes.map_or_else(|| "unknown".into(), show_volume),
             link.packets.to_string(),
             link.marked.to_string(),
@@ -257,16 +257,16 @@ mod tests {
     #[test]
     fn the_load_is_that_between_two_snapshots() {
         let at = |ifindex, bytes| {
-            let link = LinkStatus { ifindex, bytes, rate_bps: 8_000, load: 5.0, ..LinkStatus::default() };
+            let link = LinkStatus { ifindex, bytes, rate_bps: 8_000, load: Some(5.0), ..LinkStatus::default() };
             Snapshot { links: vec![link], ..Snapshot::of(Role::Router) }
         };
         let load = |before: &Snapshot, mut now: Snapshot| {
             measure_load(&mut now, before, Duration::from_millis(500));
             now.links[0].load
         };
-        assert_eq!(load(&at(1, 1000), at(1, 1250)), 0.5);
-        assert_eq!(load(&at(2, 1000), at(1, 1250)), 5.0, "another link");
-        assert_eq!(load(&at(1, 1000), at(1, 10)), 5.0, "the link has restarted");
+        assert_eq!(load(&at(1, 1000), at(1, 1250)), Some(0.5));
+        assert_eq!(load(&at(2, 1000), at(1, 1250)), Some(5.0), "another link");
+        assert_eq!(load(&at(1, 1000), at(1, 10)), Some(5.0), "the link has restarted");
     }
 
     #[test]

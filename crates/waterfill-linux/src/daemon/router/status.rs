@@ -33,8 +33,8 @@ pub(crate) struct LinkStatus {
     /// The same for a table, in the law's order: titles and texts.
     #[serde(skip)]
     pub(crate) shown: Vec<(&'static str, String)>,
-    /// y/C over the last full interval.
-    pub(crate) load: f64,
+    /// y/C over the last full interval; `None` of a law that does not show what arrived.
+    pub(crate) load: Option<f64>,
     /// The device's queue when it was last read; `None` where it cannot be read.
     pub(crate) queue_bytes: Option<u64>,
     /// The queue that a link of exactly its rate would have; `None` where the device's queue is read.
@@ -76,7 +76,7 @@ impl LinkStatus {
             law: law.name,
             signals: shown.iter().map(|(signal, value)| (signal.name, *value)).collect(),
             shown: shown.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
-            load: arrival.first().map_or(0.0, |(_, rate)| rate / answer.rate.max(1) as f64),
+            load: arrival.first().map(|(_, rate)| rate / answer.rate.max(1) as f64),
             queue_bytes: queue(true),
             virtual_queue_bytes: queue(false),
             packets: answer.packets,

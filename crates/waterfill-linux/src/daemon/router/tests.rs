@@ -16,7 +16,7 @@ fn options() -> Options {
         rate_bps: 100_000_000,
         target: Some(0.94),
         overhead_bytes: 0,
-        parameters: law::default().parameters(&[]).unwrap(),
+        parameters: law::default().parameters(&[], None).unwrap(),
         virtual_queue: false,
         shape: None,
     }
