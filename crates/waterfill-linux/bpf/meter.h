@@ -15,44 +15,106 @@
 
 #define NO_QUEUE (~0ull)
 
+/* What one CPU has counted on a link since it was made. Only that CPU writes it, and numbers only grow. */
+struct router_cpu {
+	struct law_cpu law; /* its first number is the bytes of all packets */
+	__u64 packets, segments;
+	__u64 counts[WATERFILL_COUNTS];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, WATERFILL_MAX_LINKS);
+	__type(key, __u32); /* slot */
+	__type(value, struct router_cpu);
+} cpus SEC(".maps");
+
+/* Used once per interval, under the link's lock. */
 struct meter {
-	/* Used for every packet. */
-	__u64 counted;	      /* in this interval: packets + 2^32 segments */
-	__s32 overhead_bytes; /* of a packet on the link, beyond its IP length */
-	__u32 header_bytes;   /* before the IP header: 14, or 0 where the device has none */
-	/* Used once per interval. */
-	__u64 capacity; /* bit/s */
-	__u64 queue;	/* 2^-16 bytes: measured or virtual */
-	__u64 backlog;	/* bytes: the qdisc's queue when it was last read */
-	__u64 packets, segments, bytes;
-	__u32 virtual_only; /* 1: the qdisc's queue is not read */
+	__u64 capacity;	      /* bit/s */
+	__u64 queue;	      /* 2^-16 bytes: measured or virtual */
+	__u64 backlog;	      /* bytes: the qdisc's queue when it was last read */
+	struct law_sums seen; /* what all CPUs had counted at the last interval's end */
+	__u32 virtual_only;   /* 1: the qdisc's queue is not read */
 	__u32 queue_measured;
 };
 
-static __always_inline void count_arrival(struct meter *meter, struct law_cpu *cpu, __u64 bytes, __u32 segments)
+static __always_inline void count_arrival(struct router_cpu *cpu, __u64 bytes, __u32 segments)
 {
-	__sync_fetch_and_add(&cpu->sums.bytes, bytes);
-	/* Packets in the lower half, segments in the upper; in an interval of up to 1 s neither overflows. */
-	__sync_fetch_and_add(&meter->counted, (__u64)segments << 32 | 1);
+	cpu->law.sums.bytes += bytes;
+	cpu->packets++;
+	cpu->segments += segments;
 }
 
-/* Returns what arrived since the last call, counted by any CPU. */
-static __always_inline void take_arrivals(struct meter *meter, struct law_cpu *cpu, struct law_sums *sums)
+/* Adds what all CPUs have counted. It is a global function, as those below, so that the verifier follows its loop once. */
+__noinline int add_sums(struct law_sums *total, __u32 slot)
 {
-	__u64 *from = (__u64 *)&cpu->sums, *to = (__u64 *)sums;
-	__u64 counted;
+	__u32 cpu, i;
+
+	if (!total)
+		return 0;
+	for (cpu = 0; cpu < WATERFILL_MAX_CPUS; cpu++) {
+		const struct router_cpu *of = bpf_map_lookup_percpu_elem(&cpus, &slot, cpu);
+
+		if (!of)
+			break;
+		for (i = 0; i < sizeof(*total) / sizeof(__u64); i++)
+			((__u64 *)total)[i] += ((const volatile __u64 *)&of->law.sums)[i];
+	}
+	return 0;
+}
+
+/* As add_sums(), for all that is counted. */
+__noinline int add_counters(struct router_cpu *total, __u32 slot)
+{
+	__u32 cpu, i;
+
+	if (!total)
+		return 0;
+	for (cpu = 0; cpu < WATERFILL_MAX_CPUS; cpu++) {
+		const struct router_cpu *of = bpf_map_lookup_percpu_elem(&cpus, &slot, cpu);
+
+		if (!of)
+			break;
+		total->law.sums.bytes += of->law.sums.bytes;
+		total->packets += of->packets;
+		total->segments += of->segments;
+		for (i = 0; i < WATERFILL_COUNTS; i++)
+			total->counts[i] += of->counts[i];
+	}
+	return 0;
+}
+
+__noinline int clear_counters(__u32 slot)
+{
+	__u32 cpu;
+
+	for (cpu = 0; cpu < WATERFILL_MAX_CPUS; cpu++) {
+		struct router_cpu *of = bpf_map_lookup_percpu_elem(&cpus, &slot, cpu);
+
+		if (!of)
+			break;
+		__builtin_memset(of, 0, sizeof(*of));
+	}
+	return 0;
+}
+
+/* Returns what arrived at any CPU since the last call. */
+static __always_inline void take_arrivals(struct meter *meter, __u32 slot, struct law_sums *sums)
+{
+	__u64 *seen = (__u64 *)&meter->seen, *new = (__u64 *)sums;
+	struct law_sums total = {};
 	__u32 i;
 
-	for (i = 0; i < sizeof(*sums) / sizeof(*to); i++)
-		to[i] = __sync_lock_test_and_set(&from[i], 0);
-	counted = __sync_lock_test_and_set(&meter->counted, 0);
-	meter->bytes += sums->bytes;
-	meter->packets += (__u32)counted;
-	meter->segments += counted >> 32;
+	add_sums(&total, slot);
+	for (i = 0; i < sizeof(total) / sizeof(__u64); i++) {
+		new[i] = ((__u64 *)&total)[i] - seen[i];
+		seen[i] = ((__u64 *)&total)[i];
+	}
 }
 
-/* Returns the bytes that wait in the device's root qdisc, or NO_QUEUE. */
-static __always_inline __u64 read_qdisc_backlog(struct __sk_buff *skb, const struct meter *meter)
+/* Returns the bytes that wait in the device's root qdisc, or NO_QUEUE. The correction is of a frame's length. */
+static __always_inline __u64 read_qdisc_backlog(struct __sk_buff *skb, __s32 correction_bytes)
 {
 	struct Qdisc *qdisc;
 	struct sk_buff *buffer;
@@ -68,7 +130,7 @@ static __always_inline __u64 read_qdisc_backlog(struct __sk_buff *skb, const str
 	bytes = qdisc->qstats.backlog;
 	/* A size table already gives each packet's size on the link. */
 	if (!qdisc->stab)
-		bytes += (__s64)qdisc->q.qlen * (meter->overhead_bytes - (__s32)meter->header_bytes);
+		bytes += (__s64)qdisc->q.qlen * correction_bytes;
 	return bytes > 0 ? bytes : 0;
 }
 

@@ -14,8 +14,10 @@
 #include "law.h"
 
 #define WATERFILL_MAX_LINKS 1024
-/* Incremented when struct waterfill_link (link.h) changes. */
+/* Incremented when the value of a map changes (link.h, meter.h). */
 enum waterfill_layout { WATERFILL_LAYOUT = 2 };
+/* CPUs whose packets are counted. */
+#define WATERFILL_MAX_CPUS 1024
 /* Longest queue, bytes. */
 #define WATERFILL_QUEUE_MAX (1ull << 40)
 /* Space for a law's parameters, in words of 64 bits. */

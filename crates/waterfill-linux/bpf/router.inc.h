@@ -26,45 +26,52 @@ char _license[] SEC("license") = "Dual BSD/GPL";
 #define CONTINUE -1 /* TCX_NEXT, and TC_ACT_UNSPEC */
 
 /* Lets the law write the value of a segment. */
-static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *link, const struct segment *segment,
-				 __u64 volume, __u32 segments)
+static __always_inline void mark(struct __sk_buff *skb, struct waterfill_link *link, struct router_cpu *cpu,
+				 const struct segment *segment, __u64 volume, __u32 segments)
 {
 	struct law_packet packet = { .bytes = volume, .segments = segments, .syn = segment->syn };
 	__u8 value[LAW_FORWARD_BYTES];
 
 	__builtin_memcpy(value, segment->value, sizeof(value));
-	if (!mark_value(link, &packet, value))
+	if (!mark_value(link, cpu, &packet, value))
 		return;
-	count(link, write_value(skb, segment, value) ? WATERFILL_COUNT_NO_MEMORY : WATERFILL_COUNT_MARKED);
+	if (write_value(skb, segment, value))
+		cpu->counts[WATERFILL_COUNT_NO_MEMORY]++;
+	else
+		cpu->counts[WATERFILL_COUNT_MARKED]++;
 }
 
 static __always_inline int route(struct __sk_buff *skb)
 {
-	__u32 key = skb->ifindex;
-	struct waterfill_link *link = bpf_map_lookup_elem(&links, &key);
 	struct segment segment = {};
-	__u32 segments, found;
+	struct waterfill_link *link;
+	__u32 slot, segments, found;
+	struct router_cpu *cpu;
 	__s64 bytes;
 	__u64 now;
 
-	if (!link || !link->attachment.layout)
+	link = find_link(skb->ifindex, &slot);
+	if (!link)
 		return CONTINUE;
-	now = bpf_ktime_get_ns();
-	if (now >= link->interval_end)
-		end_intervals(link, skb, now);
+	cpu = bpf_map_lookup_elem(&cpus, &slot);
+	if (!cpu)
+		return CONTINUE;
+	if (link->read_clock || cpu->packets % CLOCK_PACKETS == 0) {
+		now = bpf_ktime_get_ns();
+		if (now >= link->interval_end)
+			end_intervals(link, slot, skb, now);
+	}
 
-	found = find_usual(skb, &segment, link->meter.header_bytes);
+	found = find_usual(skb, &segment, link->header_bytes);
 	if (found == UNUSUAL)
-		found = walk(skb, &segment, link->meter.header_bytes);
+		found = walk(skb, &segment, link->header_bytes);
 	segments = skb->gso_segs ? skb->gso_segs : 1;
-	bytes = (__s64)skb->wire_len + (__s64)segments * (link->meter.overhead_bytes - (__s64)segment.ip);
-	if (bytes < 0)
-		bytes = 0;
-	count_arrival(&link->meter, &link->cpu, bytes, segments);
+	bytes = (__s64)skb->wire_len + (__s64)segments * (link->overhead_bytes - (__s64)segment.ip);
+	count_arrival(cpu, bytes > 0 ? bytes : 0, segments);
 	if (found < WATERFILL_COUNTS)
-		count(link, found);
+		cpu->counts[found]++;
 	if (found == WATERFILL_COUNT_OPTION && segment.at)
-		mark(skb, link, &segment, bytes, segments);
+		mark(skb, link, cpu, &segment, bytes > 0 ? bytes : 0, segments);
 	return CONTINUE;
 }
 

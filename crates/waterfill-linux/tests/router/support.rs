@@ -38,7 +38,10 @@ use skeleton::router::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
 
 use types::{law_params as Params, waterfill_request as RawRequest};
 #[allow(unused_imports, reason = "the example uses a part of them")]
-pub(crate) use types::{waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count};
+pub(crate) use types::{
+    waterfill_attachment as Attachment, waterfill_command as Command, waterfill_count as Count,
+    waterfill_result as CommandResult,
+};
 
 /// The loopback device, which BPF_PROG_TEST_RUN uses by default.
 pub(crate) const LOOPBACK: u32 = 1;
@@ -131,13 +134,19 @@ impl Router {
 
     fn execute(&self, request: Request, command: Command, arriving_bytes: u64) -> Request {
         let mut raw = RawRequest { arriving_bytes, ..request.raw(command) };
-        let input = ProgramInput { context_in: Some(as_bytes(&mut raw)), ..ProgramInput::default() };
-        let answer = self.skeleton.progs.waterfill_ask.test_run(input).unwrap();
-        assert_eq!(answer.return_value, 0);
+        while !self.ask(&mut raw) {}
         let [_, price_min, _, price_code] = raw.signals;
         let RawRequest { attachment, queue, packets, segments, bytes, counts, .. } = raw;
         let price_code = price_code as u32;
         Request { attachment, price_min, price_code, queue, packets, segments, bytes, counts, ..request }
+    }
+
+    /// Executes a request; false: it must be asked again.
+    pub(crate) fn ask(&self, raw: &mut RawRequest) -> bool {
+        let input = ProgramInput { context_in: Some(as_bytes(raw)), ..ProgramInput::default() };
+        let result = CommandResult(self.skeleton.progs.waterfill_ask.test_run(input).unwrap().return_value);
+        assert!([CommandResult::WATERFILL_OK, CommandResult::WATERFILL_BUSY].contains(&result));
+        result == CommandResult::WATERFILL_OK
     }
 
     /// Sends a packet through the program. Returns the packet as it leaves, and the time that one run took.

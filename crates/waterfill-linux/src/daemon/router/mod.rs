@@ -16,10 +16,11 @@ mod unload;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
+use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use libbpf_rs::query::LinkTypeInfo;
-use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, ProgramInput};
+use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, OpenObject, ProgramInput};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
 use super::error::user_error;
@@ -46,6 +47,8 @@ const SHAPER: u32 = Created::WATERFILL_CREATED_SHAPER.0;
 /// Names in the programs.
 const PROGRAM: &str = "waterfill_router";
 const LINKS: &str = "links";
+/// The maps with the state of links, which [`LINKS`] refers to.
+const STATE: [&str; 2] = ["slots", "cpus"];
 
 /// The options of one device; `cli` has checked their ranges.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,12 +124,16 @@ impl Router {
             program.set_autoload(mark);
         }
         let path = paths::links(pins);
+        let state: Vec<_> = STATE.iter().filter_map(|name| Some((*name, paths::map(pins, name)?))).collect();
         let mut old = None;
         if let Some(path) = path.as_deref().filter(|path| path.exists()) {
             let map = MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()))?;
-            let mut links = object::open_map(&mut open, LINKS)?;
-            if is_compatible(&map, links.value_size())? {
-                links.reuse_pinned_map(path).context("cannot take over the pinned map")?;
+            let reused: Vec<_> = [(LINKS, path.to_owned())].into_iter().chain(state.clone()).collect();
+            if is_compatible(&map)? && have_the_sizes(&mut open, &reused)? {
+                for (name, path) in &reused {
+                    let mut map = object::open_map(&mut open, name)?;
+                    map.reuse_pinned_map(path).context("cannot take over the pinned maps")?;
+                }
             } else if mark {
                 old = Some(attachments(&map)?);
             } else {
@@ -145,12 +152,15 @@ impl Router {
             links.update(&ifindex.to_ne_bytes(), &value, MapFlags::NO_EXIST)?;
         }
         if let Some(path) = path.filter(|path| mark && (old.is_some() || !path.exists())) {
-            if old.is_some() {
-                fs::remove_file(&path)?;
+            // The map of links last, because the others are of use with it only.
+            for (name, path) in state.into_iter().chain([(LINKS, path)]) {
+                if path.exists() {
+                    fs::remove_file(&path)?;
+                }
+                object::map_mut(&mut object, name)?
+                    .pin(&path)
+                    .with_context(|| format!("cannot pin {}", path.display()))?;
             }
-            object::map_mut(&mut object, LINKS)?
-                .pin(&path)
-                .with_context(|| format!("cannot pin {}", path.display()))?;
         }
         Ok(Self { object, law, pins: pins.clone(), links: BTreeMap::new(), followed: BTreeMap::new(), prices })
     }
@@ -429,7 +439,18 @@ pub(super) fn pinned_links(law: &'static Law, pins: &Pins) -> Result<Option<Vec<
 }
 
 /// Whether a pinned map has this version's layout.
-fn is_compatible(map: &MapHandle, value_size: u32) -> Result<bool> {
+fn is_compatible(map: &MapHandle) -> Result<bool> {
     let mut set = attachments(map)?.into_values().filter(|attachment| attachment.layout != 0);
-    Ok(map.value_size() == value_size && set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
+    Ok(set.all(|attachment| attachment.layout == Layout::WATERFILL_LAYOUT.0))
+}
+
+/// Whether pinned maps have the sizes of those in an object.
+fn have_the_sizes(open: &mut OpenObject, pinned: &[(&str, PathBuf)]) -> Result<bool> {
+    for (name, path) in pinned {
+        let Ok(map) = MapHandle::from_pinned_path(path) else { return Ok(false) };
+        if map.value_size() != object::open_map(open, name)?.value_size() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
