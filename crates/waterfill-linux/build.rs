@@ -21,8 +21,8 @@ mod daemon {
     /// The laws' programs, which the daemon embeds: one object for each law and role.
     const LAWS: [&str; 6] = ["maxnet", "aecp", "rcp", "xcp", "pxcp", "ixcp"];
     /// Loaded by tests, which read the object's path from this variable.
-    const TEST_OBJECTS: [(&str, &str); 3] =
-        [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT")];
+    const TEST_OBJECTS: [(&str, &str); 4] =
+        [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT"), ("shared", "SHARED_OBJECT")];
 
     /// The compiler that CLANG names, or the first installed one of [`CLANGS`].
     fn clang() -> String {

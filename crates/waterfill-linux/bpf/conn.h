@@ -18,6 +18,8 @@ struct host_params {
 	__u64 law[LAW_PARAMS_MAX]; /* struct law_params */
 	enum waterfill_option_kind kind;
 	__u32 filter_netns;		      /* 1: only connections of the network namespaces in the map */
+	__u32 filter_peers;		      /* 1: only connections with peers in the map */
+	__u32 reserved;
 	char name[CONGESTION_NAME_BYTES];     /* the law's, in TCP's list */
 	char fallback[CONGESTION_NAME_BYTES]; /* the kernel's congestion control for paths without a router */
 };
@@ -127,6 +129,12 @@ struct host_record {
 	__u16 local_port;
 	__u16 remote_port;
 	__u32 reserved;
+};
+
+/* A network of peers: the first bits of an IPv6 address, or of an IPv4-mapped one. */
+struct host_prefix {
+	__u32 bits;
+	__be32 address[4];
 };
 
 /* The key of a destination. */

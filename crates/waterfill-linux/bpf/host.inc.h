@@ -16,8 +16,8 @@
  *   data      --->  requests a price; every router on the path raises it to its own
  *   ACK       <---  the price, averaged over an RTT by the receiver of the data
  *
- * Every connection of the cgroup sends requests on its SYN, whatever its congestion control: a client that only
- * downloads must tell the server that it answers. An end answers for a second after the last request. An end that both
+ * Every connection of the cgroup (with --peers: to these networks) sends requests on its SYN, whatever its congestion
+ * control: a client that only downloads must tell the server that it answers. An end answers for a second after the last request. An end that both
  * requests and answers has 12 bytes for both, after a few packets in each direction; until then they take turns in 8.
  * Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU. SACK blocks have
  * precedence: three of them beside timestamps leave no space, and such an ACK has no option.

@@ -13,6 +13,7 @@
 struct waterfill_interface {
 	struct law_params law; /* MaxNet's, for tests */
 	struct host_params params;
+	struct host_prefix prefix;
 	struct host_record record;
 	struct host_counters counters;
 	struct waterfill_attachment attachment;

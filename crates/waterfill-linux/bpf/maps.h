@@ -45,6 +45,15 @@ struct {
 	__type(value, __u8);
 } namespaces SEC(".maps");
 
+/* Networks with whose hosts connections use the option; all do unless the parameters say so. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LPM_TRIE);
+	__uint(max_entries, 4096);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, struct host_prefix);
+	__type(value, __u8);
+} peers SEC(".maps");
+
 static __always_inline const struct host_params *host_parameters(void)
 {
 	__u32 zero = 0;

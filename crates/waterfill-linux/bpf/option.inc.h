@@ -164,6 +164,32 @@ static __always_inline __u32 host_choose_option(const struct host_params *p, con
 
 /* ------------------------------------------------------------------ callbacks */
 
+/* Whether the option is used with the peer. */
+static __always_inline bool host_peer_enabled(struct bpf_sock_ops *ops, const struct host_params *p)
+{
+	struct host_prefix peer = { .bits = 128 };
+	__u32 third, fourth;
+
+	if (!p->filter_peers)
+		return true;
+	/* A context field must be loaded by itself, not through a selected pointer. */
+	if (ops->family == AF_INET6) {
+		peer.address[0] = ops->remote_ip6[0];
+		peer.address[1] = ops->remote_ip6[1];
+		third = ops->remote_ip6[2];
+		barrier_var(third);
+		fourth = ops->remote_ip6[3];
+		barrier_var(fourth);
+	} else {
+		third = bpf_htonl(0xffff);
+		fourth = ops->remote_ip4;
+		barrier_var(fourth);
+	}
+	peer.address[2] = third;
+	peer.address[3] = fourth;
+	return bpf_map_lookup_elem(&peers, &peer);
+}
+
 static __always_inline bool host_namespace_enabled(struct bpf_sock_ops *ops, const struct host_params *p)
 {
 	__u64 cookie;
@@ -174,19 +200,15 @@ static __always_inline bool host_namespace_enabled(struct bpf_sock_ops *ops, con
 	return bpf_map_lookup_elem(&namespaces, &cookie);
 }
 
-static __always_inline void host_enable_callbacks(struct bpf_sock_ops *ops, __u32 callbacks)
-{
-	/* Keep those that other programs have set. */
-	if ((ops->bpf_sock_ops_cb_flags & callbacks) != callbacks)
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | callbacks);
-}
-
 #define HOST_CALLBACKS (BPF_SOCK_OPS_WRITE_HDR_OPT_CB_FLAG | BPF_SOCK_OPS_PARSE_UNKNOWN_HDR_OPT_CB_FLAG)
 
-static __always_inline void host_disable_callbacks(struct bpf_sock_ops *ops)
+/* A socket has one set of flags for all programs of its cgroups, and the programs of other laws are among them. So flags
+ * are only ever added: another program may need what this one no longer does.
+ */
+static __always_inline void host_enable_callbacks(struct bpf_sock_ops *ops, __u32 callbacks)
 {
-	if (ops->bpf_sock_ops_cb_flags & HOST_CALLBACKS)
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~HOST_CALLBACKS);
+	if ((ops->bpf_sock_ops_cb_flags & callbacks) != callbacks)
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | callbacks);
 }
 
 /* A socket is about to connect. */
@@ -257,6 +279,9 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 	if (ops->skb_tcp_flags & TCP_FLAG_ACK) {
 		struct law_receiver receiver = {};
 
+		option->type = 0;
+		if (!host_namespace_enabled(ops, p) || !host_peer_enabled(ops, p))
+			return 0;
 		/* Fails for a retransmitted SYN-ACK, which goes without, as the first may have been dropped. */
 		host_read_option(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, option);
 		if (!(option->type & WATERFILL_FORWARD)) {
@@ -419,19 +444,24 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 	struct host_option option;
 	struct host_connection *c;
 	struct tcp_sock *tp;
+	bool selected;
+	int retries;
 
 	if (!sk)
 		return;
 	tp = bpf_skc_to_tcp_sock(sk);
-	c = bpf_sk_storage_get(&connections, sk, 0, active ? 0 : BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!c && !active)
+	host_read_option(ops, p, 0, &option);
+	selected = host_law_selected(ops, p);
+	/* A connection that neither runs the law nor answers has no state. */
+	c = bpf_sk_storage_get(&connections, sk, 0,
+			       !active && (option.type || selected) ? BPF_LOCAL_STORAGE_GET_F_CREATE : 0);
+	if (!c && !active && (option.type || selected))
 		HOST_COUNT(no_memory);
 	if (!c || !tp)
 		return;
 	c->flags |= HOST_ESTABLISHED;
 	if (!active)
 		c->netns = bpf_get_netns_cookie(ops);
-	host_read_option(ops, p, 0, &option);
 	if (option.type && !c->reason) {
 		c->flags |= HOST_NEGOTIATED;
 		host_receive_option(p, tp, c, &option, 1);
@@ -439,7 +469,7 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 			c->flags |= HOST_PEER_STARTS;
 		host_enable_callbacks(ops, HOST_CALLBACKS);
 		/* Data ask for prices from the first packet on, also if init() does not run. */
-		if (host_law_selected(ops, p))
+		if (selected)
 			c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 		if (active)
 			host_update_backoff(tp, c, false);
@@ -451,11 +481,17 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 		c->reason = HOST_SYN_DROPPED;
 		host_update_backoff(tp, c, true);
 	}
-	host_disable_callbacks(ops);
 	if (c->flags & HOST_LAW_ACTIVE && host_use_kernel_law(ops, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 		host_count_fallback(c->reason);
 	}
+	if (selected)
+		return;
+	if (c->syn_retries) {
+		retries = c->syn_retries - 2; /* as before the first SYN */
+		bpf_setsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries));
+	}
+	bpf_sk_storage_delete(&connections, sk);
 }
 
 /* Returns the segments of a received packet, which GRO may have merged from several with the same option. */
@@ -500,8 +536,10 @@ int waterfill_options(struct bpf_sock_ops *ops)
 		return 1;
 	switch (ops->op) {
 	case BPF_SOCK_OPS_TCP_CONNECT_CB:
-		if (host_namespace_enabled(ops, p))
+		if (host_namespace_enabled(ops, p) && host_peer_enabled(ops, p))
 			host_connect(ops);
+		else if (ops->sk) /* it may have been connected to another host before */
+			bpf_sk_storage_delete(&connections, ops->sk);
 		break;
 	case BPF_SOCK_OPS_TCP_LISTEN_CB:
 		if (host_namespace_enabled(ops, p))
@@ -525,7 +563,7 @@ int waterfill_options(struct bpf_sock_ops *ops)
 		host_established(ops, p, true);
 		break;
 	case BPF_SOCK_OPS_PASSIVE_ESTABLISHED_CB:
-		if (host_namespace_enabled(ops, p))
+		if (host_namespace_enabled(ops, p) && host_peer_enabled(ops, p))
 			host_established(ops, p, false);
 		break;
 	}

@@ -6,6 +6,8 @@
 #[path = "host/access.rs"]
 mod access;
 mod common;
+#[path = "host/peers.rs"]
+mod peers;
 #[path = "host/upgrade.rs"]
 mod upgrade;
 

@@ -80,6 +80,9 @@ pub(super) struct HostCommand {
     /// Only connections of this network namespace, by its cookie (SO_NETNS_COOKIE); repeatable
     #[arg(long = "netns-cookie", value_name = "N", value_parser = cookie)]
     netns_cookies: Vec<u64>,
+    /// Only connections with hosts of this network, such as 10.0.0.0/8; repeatable [default: all]
+    #[arg(long = "peers", value_name = "PREFIX")]
+    peers: Vec<host::Network>,
     /// Let every user and network namespace select the law; without, only processes with CAP_NET_ADMIN may
     #[arg(long)]
     unrestricted: bool,
@@ -225,6 +228,7 @@ impl HostCommand {
             cgroup: self.cgroup.clone().map_or_else(cgroup, Ok)?,
             fallback: self.fallback.clone(),
             netns_cookies: self.netns_cookies.clone(),
+            peers: self.peers.clone(),
             unrestricted: self.unrestricted,
             kind: match self.option_kind {
                 KindArgument::Experiment => host::Kind::Experiment,
@@ -541,6 +545,7 @@ mod tests {
             cgroup: "/cgroups".into(),
             fallback: "cubic".into(),
             netns_cookies: Vec::new(),
+            peers: Vec::new(),
             unrestricted: false,
             kind: host::Kind::Experiment,
             law: law::default(),
@@ -564,9 +569,10 @@ mod tests {
     #[test]
     fn every_host_option_has_an_effect() {
         let line = "host --cgroup /c --name bpf_other --fallback reno --netns-cookie 7 --netns-cookie 0x10 --option-kind 42 \
-                    --alpha 0.5 --eta 0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate --unrestricted";
+                    --alpha 0.5 --eta 0.1 --t 200ms --x-max 10Gbit/s --dt-min 0s --no-average --no-compensate --unrestricted --peers 10.0.0.0/8 --peers fd00::/8";
         let options = host(line);
         assert!(options.unrestricted);
+        assert_eq!(options.peers, ["10.0.0.0/8".parse().unwrap(), "fd00::/8".parse().unwrap()]);
         assert_eq!(options.netns_cookies, [7, 16]);
         assert_eq!((options.kind, options.name.as_str()), (host::Kind::Paper, "bpf_other"));
         let words: Vec<_> = [500_u32, 100, 200, 0, 0, 0, 1, 0].map(u32::to_ne_bytes).concat();
@@ -606,6 +612,7 @@ mod tests {
             ("host --option-kind 254", "--option-kind", "253"),
             ("host --law tcp", "--law", "expected one of maxnet"),
             ("host --set alpha", "--set", "a parameter and its value"),
+            ("host --peers 10.0.0.1/8", "--peers", "expected a network such as"),
             ("host --netns-cookie 0", "--netns-cookie", "SO_NETNS_COOKIE"),
             ("host --name a_name_of_17_long", "--name", "1 to 15"),
             ("host --pins /x --no-pin", "--pins", "--no-pin"),

@@ -8,9 +8,9 @@ use std::ptr;
 use std::slice;
 
 pub(super) use super::skeleton::interface::types::{
-    host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_reason as HostReason,
-    host_record as HostRecord, waterfill_attachment as Attachment, waterfill_command as Command,
-    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
+    host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_prefix as Prefix,
+    host_reason as HostReason, host_record as HostRecord, waterfill_attachment as Attachment,
+    waterfill_command as Command, waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
     waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
 
@@ -39,7 +39,7 @@ pub(super) unsafe trait Bytes: Copy {
 }
 
 // bpf/router.h asserts the same of Attachment and Request, bpf/conn.h of HostRecord.
-const _: () = assert!(size_of::<HostParams>() == 32 * 8 + 2 * 4 + 2 * 16, "padding");
+const _: () = assert!(size_of::<HostParams>() == 32 * 8 + 4 * 4 + 2 * 16, "padding");
 
 // SAFETY: integers without padding.
 unsafe impl Bytes for Attachment {}
@@ -47,6 +47,8 @@ unsafe impl Bytes for Attachment {}
 unsafe impl Bytes for Request {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostParams {}
+// SAFETY: integers of one size.
+unsafe impl Bytes for Prefix {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostRecord {}
 // SAFETY: integers of one size.

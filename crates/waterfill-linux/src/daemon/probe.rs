@@ -346,6 +346,7 @@ mod tests {
             cgroup: "/proc".into(),
             fallback: "reno".into(),
             netns_cookies: Vec::new(),
+            peers: Vec::new(),
             unrestricted: false,
             kind: host::Kind::Experiment,
             law: crate::daemon::law::default(),

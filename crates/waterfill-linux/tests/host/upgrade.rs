@@ -44,6 +44,12 @@ impl Pinned {
         run(&format!("{} rm {}/pins/{pin}", self.inside, self.folder.display())).unwrap();
     }
 
+    /// Returns the length of the list of connections with state.
+    pub(crate) fn records_bytes(&self) -> usize {
+        let script = format!("{} sh -c 'wc -c < {}/pins/host/flows'", self.inside, self.folder.display());
+        run(&script).unwrap().trim().parse().unwrap()
+    }
+
     pub(crate) fn unload(&self) {
         run(&format!("{} {WATERFILLD} unload {}", self.inside, self.option)).unwrap();
     }

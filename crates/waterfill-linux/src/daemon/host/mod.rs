@@ -3,6 +3,7 @@
 //! Four things are pinned, so that they outlive this process: the congestion control, the option program on its cgroup,
 //! the list of connections, and the maps. A new process replaces programs and keeps maps, so connections continue.
 
+mod network;
 mod registration;
 mod status;
 mod sysctl;
@@ -25,6 +26,7 @@ use super::law::Law;
 use super::object;
 use super::pins::Pins;
 
+pub(super) use network::Network;
 pub(super) use status::{CounterStatus, FlowStatus};
 
 /// The option's kind on the wire (`bpf/wire.h`).
@@ -46,6 +48,8 @@ pub(super) struct Options {
     pub(super) fallback: String,
     /// Network namespaces whose connections take part, by cookie; empty: all.
     pub(super) netns_cookies: Vec<u64>,
+    /// Networks with whose hosts connections take part; empty: all.
+    pub(super) peers: Vec<Network>,
     /// Whether every user may select the law, in every network namespace.
     pub(super) unrestricted: bool,
     pub(super) kind: Kind,
@@ -66,13 +70,15 @@ const CONNECTIONS: &str = "host/connections";
 const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
+const PEERS: &str = "host/peers";
 /// The pinned maps and their names in the programs.
-const MAPS: [(&str, &str); 5] = [
+const MAPS: [(&str, &str); 6] = [
     (PARAMETERS, "parameters"),
     (CONNECTIONS, "connections"),
     (COUNTERS, "counters"),
     (PLACES, "places"),
     (NAMESPACES, "namespaces"),
+    (PEERS, "peers"),
 ];
 /// The congestion control, and where its name and flags are in `struct tcp_congestion_ops` (bpf/kernel_tcp.h).
 const LAW_MAP: &str = "waterfill_law";
@@ -118,13 +124,9 @@ impl Host {
 
         let parameters = parameters(options);
         object::map(&object, "parameters")?.update(&0_u32.to_ne_bytes(), parameters.as_bytes(), MapFlags::ANY)?;
-        let namespaces = object::map(&object, "namespaces")?;
-        for old in namespaces.keys().collect::<Vec<_>>() {
-            namespaces.delete(&old)?;
-        }
-        for cookie in &options.netns_cookies {
-            namespaces.update(&cookie.to_ne_bytes(), &[1], MapFlags::ANY)?;
-        }
+        let cookies = options.netns_cookies.iter().map(|cookie| cookie.to_ne_bytes().to_vec());
+        replace_keys(&object::map(&object, "namespaces")?, cookies)?;
+        replace_keys(&object::map(&object, "peers")?, options.peers.iter().map(Network::key))?;
 
         let options_link = attach_options(pins, &options.cgroup, &object)?;
         let law_pin = pins.path(LAW);
@@ -175,7 +177,7 @@ fn counters(map: &impl MapCore) -> Result<CounterStatus> {
 
 /// Removes the programs from the kernel, with their pins. The caller removes the folder of pins.
 pub(super) fn unload(pins: &Pins) -> Result<()> {
-    for name in [LAW, OPTIONS, FLOWS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES] {
+    for name in [LAW, OPTIONS, FLOWS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS] {
         let Some(path) = pins.path(name).filter(|path| path.exists()) else { continue };
         remove(name, &path)?;
     }
@@ -205,14 +207,30 @@ fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()>
     map.set_pin_path(&path).with_context(|| format!("cannot use {}", path.display()))
 }
 
+/// Gives a map that is a set these keys and no others.
+fn replace_keys(map: &impl MapCore, keys: impl Iterator<Item = Vec<u8>>) -> Result<()> {
+    let keys: Vec<_> = keys.collect();
+    for key in &keys {
+        map.update(key, &[1], MapFlags::ANY)?;
+    }
+    for old in map.keys().filter(|old| !keys.contains(old)).collect::<Vec<_>>() {
+        map.delete(&old)?;
+    }
+    Ok(())
+}
+
 /// Converts options to what the kernel programs read.
 fn parameters(options: &Options) -> HostParams {
     let kind = match options.kind {
         Kind::Experiment => OptionKind::WATERFILL_KIND_EXPERIMENT,
         Kind::Paper => OptionKind::WATERFILL_KIND_PAPER,
     };
-    let mut out =
-        HostParams { kind, filter_netns: (!options.netns_cookies.is_empty()).into(), ..HostParams::default() };
+    let mut out = HostParams {
+        kind,
+        filter_netns: (!options.netns_cookies.is_empty()).into(),
+        filter_peers: (!options.peers.is_empty()).into(),
+        ..HostParams::default()
+    };
     write_params(&mut out.law, &options.parameters);
     write_name(&mut out.name, &options.name);
     write_name(&mut out.fallback, &options.fallback);
