@@ -25,9 +25,9 @@
  *
  * Scales
  *
- * A code of 24 bits has an exponent of 5 bits and 19 of fraction; below 2^20 it is the number. It is rounded to the
- * nearest, by at most 2^-20 of the number. The RTT is in 2^-24 s and at most 16 s, the time per byte in 2^-52 s and at
- * most 1/4 s (32 bit/s). Whole units of 2^-52 s are 3 10^-5 of the time per byte at 1 Tbit/s and 3 % at 1 Pbit/s.
+ * RTT and time per byte are codes of float.h, within 2^-20 of the number. The RTT is in 2^-24 s and at most 16 s, the
+ * time per byte in 2^-52 s and at most 1/4 s (32 bit/s). Whole units of 2^-52 s are 3 10^-5 of the time per byte at 1
+ * Tbit/s and 3 % at 1 Pbit/s.
  *
  *   field            scale             range                   why it fits
  *   ---------------  ----------------  ----------------------  ------------------------------------------------------
@@ -70,6 +70,7 @@
 #ifndef WATERFILL_XCP_H
 #define WATERFILL_XCP_H
 
+#include "float.h"
 #include "law.h"
 
 /* 1: P-XCP. */
@@ -93,9 +94,6 @@
 #define LAW_PACED 0
 #define LAW_RESTS_WITH_QUEUE 0
 
-/* Codes of 24 bits. */
-#define XCP_FRACTION_BITS 19
-#define XCP_CODE_MAX ((1u << 24) - 1)
 /* Longest RTT, 2^-24 s. */
 #define XCP_RTT_MAX ((1ull << 28) - 1)
 /* Zero feedback, and the largest. */
@@ -230,104 +228,6 @@ struct law_receiver {
 
 /* ------------------------------------------------------------------ numbers */
 
-/* Returns the number of bits of v, without a branch (fixed_at_least() says why). */
-FIXED_INLINE __u32 xcp_bits(__u64 v)
-{
-	__u64 more = fixed_at_least(v >> 32, 1) * 32;
-	__u64 bits = more;
-
-	v >>= more;
-	more = fixed_at_least(v, 1u << 16) * 16;
-	bits += more;
-	v >>= more;
-	more = fixed_at_least(v, 1u << 8) * 8;
-	bits += more;
-	v >>= more;
-	more = fixed_at_least(v, 1u << 4) * 4;
-	bits += more;
-	v >>= more;
-	more = fixed_at_least(v, 1u << 2) * 2;
-	bits += more;
-	v >>= more;
-	more = fixed_at_least(v, 1u << 1);
-	bits += more;
-	v >>= more;
-	return (__u32)(bits + v);
-}
-
-/* Returns the nearest 24-bit code of a number; saturates. */
-FIXED_INLINE __u32 xcp_code(__u64 v)
-{
-	__u32 bits = xcp_bits(v);
-	__u64 code = v;
-
-	if (bits > XCP_FRACTION_BITS + 1) {
-		__u32 shift = bits - XCP_FRACTION_BITS - 1;
-
-		/* A fraction that is rounded up to 2^20 carries into the exponent. */
-		code = ((v >> (shift - 1)) + 1) >> 1;
-		code += (__u64)shift << XCP_FRACTION_BITS;
-	}
-	return code < XCP_CODE_MAX ? (__u32)code : XCP_CODE_MAX;
-}
-
-/* Returns a code's number without its exponent: 20 bits. */
-FIXED_INLINE __u32 xcp_mantissa(__u32 code)
-{
-	__u32 fraction = code & ((1u << XCP_FRACTION_BITS) - 1);
-
-	return code >> XCP_FRACTION_BITS ? fraction | 1u << XCP_FRACTION_BITS : fraction;
-}
-
-/* Returns a code's exponent: 0 .. 30. */
-FIXED_INLINE __u32 xcp_exponent(__u32 code)
-{
-	__u32 exponent = code >> XCP_FRACTION_BITS & 31;
-
-	return exponent ? exponent - 1 : 0;
-}
-
-/* Returns n/d, d > 0, as a factor for xcp_product(): a mantissa of 24 bits, and 64 + s in the upper half. */
-FIXED_INLINE __u64 xcp_factor(__u64 n, __u64 d)
-{
-	__u32 n_bits = xcp_bits(n), d_bits = xcp_bits(d);
-	__u64 mantissa;
-
-	if (!n || !d)
-		return 0;
-	/* 64 bits over 40, the first of both set, are 2^24 .. 2^25. The whole is n/d 2^(24 + d_bits - n_bits). */
-	mantissa = (n << ((64 - n_bits) & 63)) / (d << ((64 - d_bits) & 63) >> 24) >> 1;
-	return (__u64)(64 + 23 + d_bits - n_bits) << 32 | mantissa;
-}
-
-/* Returns p 2^up times a factor, p < 2^40; saturates. */
-FIXED_INLINE __u64 xcp_product(__u64 p, __u32 up, __u64 factor)
-{
-	__u64 product = p * (factor & 0xffffffff); /* 40 + 24 bits */
-	__u32 down = (__u32)(factor >> 32);
-
-	up += 64;
-	if (down < up) {
-		up -= down;
-		if (up < 62 && product <= XCP_RATE_MAX >> up)
-			return product << up;
-		return product ? XCP_RATE_MAX : 0; /* a factor of 0 has any exponent */
-	}
-	down -= up;
-	return (product >> (down & 63)) * (1 - fixed_at_least(down, 64)); /* without a branch for the verifier */
-}
-
-/* Returns n/d as a fraction, at most 1. */
-FIXED_INLINE __u64 xcp_fraction(__u64 n, __u64 d)
-{
-	__u32 bits = xcp_bits(d);
-	__u32 shift = bits > 32 ? bits - 32 : 0;
-
-	if (n >= d)
-		return FIXED_ONE;
-	return fixed_fraction(n >> shift, (__u32)(d >> shift));
-}
-
 /* Returns bytes per us as a rate; saturates at 2^26 bytes per us. */
 FIXED_INLINE __u64 xcp_rate(__u64 bytes, __u32 us)
 {
@@ -371,7 +271,7 @@ FIXED_INLINE __u64 xcp_shuffled(const struct law_link *link, __u64 input, __s64 
 /* Sum of rtt X over sum of X, in us. [katabi-2002:d] */
 FIXED_INLINE __u64 xcp_mean_rtt(__u64 rtt_x, __u64 x)
 {
-	return xcp_product(250000, 0, xcp_factor(rtt_x, x)); /* the quotient is in 2^-2 s */
+	return float_product(250000, 0, float_factor(rtt_x, x)); /* the quotient is in 2^-2 s */
 }
 
 #if XCP_SCALED
@@ -381,11 +281,11 @@ FIXED_INLINE __u64 xcp_mean_rtt(__u64 rtt_x, __u64 x)
 FIXED_INLINE __u64 xcp_scaled(__u64 gain, __u64 x, __u64 lowered_x, __u32 us)
 {
 	__u64 least = us * 1099512ull; /* 2^40 10^-6 */
-	__u32 bits = xcp_bits(gain);
-	__u32 shift = (bits - 40) * (__u32)fixed_at_least(bits, 40); /* without a branch, as in xcp_bits() */
+	__u32 bits = float_bits(gain);
+	__u32 shift = (bits - 40) * (__u32)fixed_at_least(bits, 40); /* without a branch, as in float_bits() */
 
 	lowered_x = lowered_x > least ? lowered_x : least;
-	return xcp_product(gain >> shift, shift, xcp_factor(x, x < lowered_x ? x : lowered_x));
+	return float_product(gain >> shift, shift, float_factor(x, x < lowered_x ? x : lowered_x));
 }
 #endif
 
@@ -452,15 +352,15 @@ FIXED_INLINE void xcp_control(struct law_link *link)
 	link->loss_residue = loss + link->shuffled;
 	/* [draft-falk:cp] [draft-falk:cn] */
 #if XCP_LOCAL
-	link->gain = xcp_factor(gain, arrived->x) + XCP_FACTOR_OF_TIME;
-	link->loss = xcp_factor(loss, bytes);
-	link->local_gain = xcp_factor(link->shuffled, arrived->local_x) + XCP_FACTOR_OF_TIME;
-	link->local_loss = xcp_factor(link->shuffled, local);
+	link->gain = float_factor(gain, arrived->x) + XCP_FACTOR_OF_TIME;
+	link->loss = float_factor(loss, bytes);
+	link->local_gain = float_factor(link->shuffled, arrived->local_x) + XCP_FACTOR_OF_TIME;
+	link->local_loss = float_factor(link->shuffled, local);
 	link->claims = link->claim_least || link->spare <= 0;
 #else
 	/* Every packet with a value takes part in shuffling, so one factor does; the loss is that of all bytes. */
-	link->gain = xcp_factor(link->gain_residue, arrived->x) + XCP_FACTOR_OF_TIME;
-	link->loss = xcp_factor(fixed_part(loss, xcp_fraction(local, bytes)) + link->shuffled, local);
+	link->gain = float_factor(link->gain_residue, arrived->x) + XCP_FACTOR_OF_TIME;
+	link->loss = float_factor(fixed_part(loss, float_fraction(local, bytes)) + link->shuffled, local);
 #endif
 	xcp_start_interval(link);
 }
@@ -600,8 +500,8 @@ FIXED_INLINE void xcp_take_residues(const struct law_link *link, struct law_cpu 
 	cpu->epoch = link->epoch;
 	cpu->seen_x = cpu->sums.x;
 	cpu->seen_volume = cpu->sums.volume;
-	cpu->gain_left = fixed_part(link->gain_residue, xcp_fraction(x, link->last_x));
-	cpu->loss_left = fixed_part(link->loss_residue, xcp_fraction(volume, link->last_volume));
+	cpu->gain_left = fixed_part(link->gain_residue, float_fraction(x, link->last_x));
+	cpu->loss_left = fixed_part(link->loss_residue, float_fraction(volume, link->last_volume));
 }
 
 FIXED_INLINE __u64 xcp_min(__u64 a, __u64 b)
@@ -620,8 +520,8 @@ FIXED_INLINE struct xcp_change xcp_change(const struct law_link *link, const str
 					  __u32 bytes, int local)
 {
 	struct xcp_change due = {
-		.gain = xcp_product(p, up, link->gain),
-		.loss = xcp_product(bytes, 0, link->loss),
+		.gain = float_product(p, up, link->gain),
+		.loss = float_product(bytes, 0, link->loss),
 	};
 	struct xcp_change change;
 #if XCP_LOCAL
@@ -629,8 +529,8 @@ FIXED_INLINE struct xcp_change xcp_change(const struct law_link *link, const str
 	struct xcp_change shuffled = {};
 
 	if (local) {
-		shuffled.gain = xcp_product(p, up, link->local_gain);
-		shuffled.loss = xcp_product(bytes, 0, link->local_loss);
+		shuffled.gain = float_product(p, up, link->local_gain);
+		shuffled.loss = float_product(bytes, 0, link->local_loss);
 		due.gain += shuffled.gain;
 		due.loss += shuffled.loss;
 	}
@@ -640,7 +540,7 @@ FIXED_INLINE struct xcp_change xcp_change(const struct law_link *link, const str
 #if XCP_LOCAL
 	/* A packet's part in shuffling ends with whichever residue ends first. [ixcp-2007:2.1] */
 	if (local && !link->shuffle_draft && (change.gain < due.gain || change.loss < due.loss)) {
-		__u64 part = xcp_min(xcp_fraction(change.gain, due.gain), xcp_fraction(change.loss, due.loss));
+		__u64 part = xcp_min(float_fraction(change.gain, due.gain), float_fraction(change.loss, due.loss));
 
 		change.gain = xcp_min(change.gain, all.gain + fixed_part(shuffled.gain, part));
 		change.loss = xcp_min(change.loss, all.loss + fixed_part(shuffled.loss, part));
@@ -675,10 +575,10 @@ FIXED_INLINE int xcp_mark(const struct law_link *link, struct law_cpu *cpu, cons
 	__u32 segments = packet->segments < XCP_SEGMENTS_MAX ? packet->segments : XCP_SEGMENTS_MAX;
 	__u32 rtt_code = law_read_u24(value), time_code = law_read_u24(value + 3);
 	__u64 given = xcp_read_feedback(value + 6);
-	__u64 p = (__u64)xcp_mantissa(time_code) * bytes; /* 20 + 20 bits */
-	__u32 up = xcp_exponent(time_code);
+	__u64 p = (__u64)float_mantissa(time_code) * bytes; /* 20 + 20 bits */
+	__u32 up = float_exponent(time_code);
 	__u64 x = up < 12 ? p >> (12 - up) : p << (up - 12); /* 40 + 18 bits */
-	__u64 rtt = (__u64)xcp_mantissa(rtt_code) << xcp_exponent(rtt_code);
+	__u64 rtt = (__u64)float_mantissa(rtt_code) << float_exponent(rtt_code);
 	struct xcp_change change;
 	__u64 due, own, unit;
 	__s64 net;
@@ -777,8 +677,8 @@ FIXED_INLINE void xcp_state(struct law_source *s)
 
 	if (s->weight != 1000)
 		time = fixed_scale(time, s->weight, 1000); /* less than 2^52, as a window is a byte or more; 20 bits */
-	s->rtt_code = xcp_code(s->rtt);
-	s->time_code = xcp_code(time);
+	s->rtt_code = float_code(s->rtt);
+	s->time_code = float_code(time);
 }
 
 /* Sets the window, at least a packet. */
@@ -940,8 +840,8 @@ FIXED_INLINE void law_source_read(const struct law_source *s, __u64 signals[LAW_
 /* Returns the change of the window for a change of throughput, at this RTT; 2^-16 bytes, rounded to the nearest. */
 FIXED_INLINE __u64 xcp_bytes(__u64 change, __u32 rtt_code)
 {
-	__u32 up = xcp_exponent(rtt_code);
-	__u64 product = change * xcp_mantissa(rtt_code); /* 39 + 20 bits; 2^-32 bytes */
+	__u32 up = float_exponent(rtt_code);
+	__u64 product = change * float_mantissa(rtt_code); /* 39 + 20 bits; 2^-32 bytes */
 
 	/* An RTT of 16 s makes 39 + 28 bits of it, less 16. */
 	if (up >= 16)

@@ -447,6 +447,7 @@ macro_rules! laws {
 laws! {
     aecp = waterfill_law_aecp,
     ixcp = waterfill_law_ixcp,
+    jetmax = waterfill_law_jetmax,
     pxcp = waterfill_law_pxcp,
     rcp = waterfill_law_rcp,
     vcp = waterfill_law_vcp,

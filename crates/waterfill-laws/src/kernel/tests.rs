@@ -3,6 +3,7 @@
 use super::{Field, KernelLaw, Law};
 use crate::protocols::aecp::Aecp;
 use crate::protocols::ixcp::IXcp;
+use crate::protocols::jetmax::JetMax;
 use crate::protocols::pxcp::PXcp;
 use crate::protocols::rcp::Rcp;
 use crate::protocols::vcp::Vcp;
@@ -34,6 +35,7 @@ fn parameters_are_those_of_each_law() {
     parameters_are_those_of_c::<Xcp>();
     parameters_are_those_of_c::<PXcp>();
     parameters_are_those_of_c::<IXcp>();
+    parameters_are_those_of_c::<JetMax>();
 }
 
 /// Values fit the option, and numbers on the wire are each law's own.

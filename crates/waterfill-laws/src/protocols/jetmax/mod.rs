@@ -75,6 +75,13 @@
 //! - Without a router on the path (R_N = 0) the source keeps its first rate.
 //! - A router that does not speak JetMax has no hop number and is ignored: its queue is the flow's risk.
 //!
+//! # Fixed point
+//! `arithmetic = "kernel"` runs `kernel/jetmax.h`, whose value of 12 bytes carries the share s·w instead of p and the weight
+//! instead of δ (here `Header::loss` and `interval` hold them), and whose echo has 11. It differs in this:
+//! - Rates on the wire are within 2⁻²⁰. A weight has 5 bits; 1 to 31 are exact.
+//! - A source that no router has answered keeps the host's first window, unpaced. The RTT is the host's smoothed one.
+//! - 31 routers of a path have numbers of their own.
+//!
 //! # Validation
 //! Equation tests below. In the simulator (`tests/jetmax.rs`): every flow within 0.5 % of max-min on a five-hop
 //! parking lot with RTTs of 20 to 220 ms; within 1 % while the long flow's bottleneck moves and returns,
@@ -86,6 +93,7 @@
 //! `jetmax-2006`: Zhang, Leonard, Loguinov, "JetMax: Scalable Max-Min Congestion Control for High-Speed Heterogeneous
 //! Networks", INFOCOM 2006; Computer Networks 52 (2008). `maxnet-2007` §IX.
 
+mod fixed_point;
 mod params;
 mod router;
 mod source;
@@ -94,6 +102,9 @@ pub use params::Params;
 pub use router::Router;
 pub use source::Source;
 
+use crate::arithmetic::RealOrFixed;
+use crate::kernel;
+use crate::params::ParamError;
 use crate::protocol::{EchoLast, Host, Info, Kind, Protocol, Signal, Wire};
 
 /// The protocol `jetmax`.
@@ -122,12 +133,16 @@ impl Protocol for JetMax {
     type Params = Params;
     type Header = Header;
     type Echo = Echo;
-    type Router = Router;
-    type Receiver = EchoLast<Echo>;
-    type Source = Source;
+    type Router = RealOrFixed<Router, kernel::Router>;
+    type Receiver = RealOrFixed<EchoLast<Echo>, kernel::Receiver>;
+    type Source = RealOrFixed<Source, kernel::Source>;
 
     fn target(params: &Params) -> f64 {
         params.gamma
+    }
+
+    fn check_backend(params: &Params, backend: &str) -> Result<(), ParamError> {
+        kernel::check_backend(params, backend)
     }
 }
 

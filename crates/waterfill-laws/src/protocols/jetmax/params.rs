@@ -1,5 +1,7 @@
 //! The parameters.
 
+use super::fixed_point;
+use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
@@ -18,6 +20,14 @@ crate::params! {
         urgent: f64 = 0.1, "ours: above the noise of 20 packets in an interval";
         /// Least rate of a source.
         x_min: Rate = Rate::from_bps(1e4), "ours: a flow without a target learns of spare capacity within about a second";
+        /// Real numbers, or the fixed-point version that the kernel runs.
+        arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/jetmax.h";
+    }
+}
+
+impl ChoosesArithmetic for Params {
+    fn arithmetic(&self) -> Arithmetic {
+        self.arithmetic
     }
 }
 
@@ -28,6 +38,7 @@ impl Params {
         require(!self.interval.is_zero(), "interval", "a time above zero")?;
         require((0.0..1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1)")?;
         require(self.epsilon <= self.urgent && self.urgent < 1.0, "urgent", "a number in [epsilon, 1)")?;
-        require(self.x_min.as_bps() >= 1.0, "x_min", "a rate of at least 1 bit/s")
+        require(self.x_min.as_bps() >= 1.0, "x_min", "a rate of at least 1 bit/s")?;
+        fixed_point::check(self)
     }
 }
