@@ -27,6 +27,8 @@ struct host_option {
 #define OPTION_FORWARD_BYTES (OPTION_HEADER_BYTES + LAW_FORWARD_BYTES)
 #define OPTION_ECHO_BYTES (OPTION_HEADER_BYTES + LAW_ECHO_BYTES)
 #define OPTION_BOTH_BYTES ((OPTION_HEADER_BYTES + LAW_FORWARD_BYTES + LAW_ECHO_BYTES + 3) / 4 * 4)
+/* Bytes that the kernel's own options leave in a SYN and a SYN-ACK. */
+#define OPTION_SYN_BYTES 20
 /* The papers' form is MaxNet's alone. */
 #define OPTION_HAS_PAPER_FORM (LAW == WATERFILL_MAXNET)
 
@@ -288,7 +290,8 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 			option->type = 0;
 			return 0;
 		}
-		option->type = WATERFILL_BOTH;
+		/* A wide value is not answered here: what the client learns is that its peer understands. */
+		option->type = OPTION_BOTH_BYTES <= OPTION_SYN_BYTES ? WATERFILL_BOTH : WATERFILL_FORWARD;
 		law_receive(host_law_params(p), &receiver, 0, 0, option->forward, 1);
 		law_echo(&receiver, option->echo);
 		law_request(host_law_params(p), option->forward);
@@ -569,5 +572,7 @@ int waterfill_options(struct bpf_sock_ops *ops)
 	}
 	return 1;
 }
+
+_Static_assert(OPTION_FORWARD_BYTES <= OPTION_SYN_BYTES, "the value does not fit in a SYN");
 
 #endif

@@ -96,7 +96,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
             link.signals.get("price_s").copied()
         }),
         ("link_load", "Arrival rate in the last interval over the link rate", ratio(), |link| link.load),
-        ("link_target", "Fraction of the link rate to fill", ratio(), |link| Some(link.target)),
+        ("link_target", "Fraction of the link rate to fill", ratio(), |link| link.target),
         ("link_rate", "Link rate, bytes per second", Unit::Other("bytes_per_second".into()), |link| {
             Some(link.rate_bps as f64 / 8.0)
         }),

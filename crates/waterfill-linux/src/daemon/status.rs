@@ -91,7 +91,8 @@ fn link_tables(links: &[LinkStatus]) -> String {
 fn link_table(law: &Law, links: &[&LinkStatus]) -> String {
     let row = |link: &&LinkStatus| {
         let untouched: u64 = link.left_untouched.values().sum();
-        let mut cells = vec![link.device.clone(), show_rate(link.rate_bps), percent(link.target)];
+        let mut cells =
+            vec![link.device.clone(), show_rate(link.rate_bps), link.target.map_or_else(|| "own".into(), percent)];
         cells.push(link.shown.first().map_or_else(String::new, |(_, text)| text.clone()));
         cells.extend([
             link.load.map_or_else(|| "unknown".into(), percent),
@@ -201,7 +202,7 @@ mod tests {
         let link = LinkStatus {
             device: "eth1".into(),
             rate_bps: 1_000_000_000,
-            target: 0.94,
+            target: Some(0.94),
             law: "maxnet",
             shown: vec![("price", "1.81 s".into())],
             left_untouched,

@@ -24,7 +24,8 @@ pub(crate) struct LinkStatus {
     pub(crate) device: String,
     pub(crate) ifindex: u32,
     pub(crate) rate_bps: u64,
-    pub(crate) target: f64,
+    /// Share of the rate to fill; `None`: the law's own.
+    pub(crate) target: Option<f64>,
     /// The law, as in the protocols' list.
     pub(crate) law: &'static str,
     /// What the law shows of the link, such as `price_s`.
@@ -72,7 +73,7 @@ impl LinkStatus {
             device: device::name(answer.ifindex, &answer.attachment),
             ifindex: answer.ifindex,
             rate_bps: answer.rate,
-            target: f64::from(answer.target) / 1e6,
+            target: (answer.target != 0).then(|| f64::from(answer.target) / 1e6),
             law: law.name,
             signals: shown.iter().map(|(signal, value)| (signal.name, *value)).collect(),
             shown: shown.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
