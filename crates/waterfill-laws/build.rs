@@ -5,7 +5,9 @@ const LAWS: &[&str] = &["aecp", "ixcp", "jetmax", "pxcp", "rcp", "vcp", "xcp"];
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel");
-    let files =
-        ["law", "maxnet", "maxnet2006"].into_iter().chain(LAWS.iter().copied()).map(|name| format!("kernel/{name}.c"));
+    let files = ["law", "maxnet", "maxnet2006", "cohabit"]
+        .into_iter()
+        .chain(LAWS.iter().copied())
+        .map(|name| format!("kernel/{name}.c"));
     cc::Build::new().files(files).std("c11").extra_warnings(true).compile("waterfill_kernel");
 }

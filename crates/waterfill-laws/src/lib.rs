@@ -7,6 +7,7 @@
 //! and last [`registry`], the list of all protocols.
 
 pub mod arithmetic;
+pub mod cohabit;
 pub mod kernel;
 mod mirror;
 pub mod params;

@@ -451,6 +451,9 @@ impl Improved {
 }
 
 #[cfg(test)]
+mod fixed_point;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 
