@@ -9,6 +9,7 @@
 #include "maxnet_law.h"
 #include "conn.h"
 #include "router.h"
+#include "cohabit_state.h"
 
 struct waterfill_interface {
 	struct law_params law; /* MaxNet's, for tests */
@@ -18,6 +19,9 @@ struct waterfill_interface {
 	struct host_counters counters;
 	struct waterfill_attachment attachment;
 	struct waterfill_request request;
+	struct cohabit_state cohabit;
+	enum cohabit_controller controller;
+	enum cohabit_update update;
 	enum waterfill_option_kind kind;
 	enum waterfill_layout layout;
 	enum waterfill_created made;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use clap::error::ErrorKind;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
+use super::error::user_error;
 use super::law::{self, Law};
 use super::{host, quantity, router};
 
@@ -166,6 +167,12 @@ pub(super) struct RouterCommand {
     /// Buffer of the shaper [default: 100 ms at the rate]
     #[arg(long, value_name = "BYTES", requires = "shape", value_parser = quantity::volume)]
     buffer: Option<u64>,
+    /// Drop or mark TCP packets so that explicit flows keep their fair share; needs Linux 6.6
+    #[arg(long, value_name = "CONTROLLER", value_enum)]
+    cohabit: Option<router::CohabitController>,
+    /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
+    #[arg(long, value_name = "NAME=VALUE", requires = "cohabit")]
+    cohabit_set: Vec<String>,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -269,6 +276,11 @@ impl RouterCommand {
         self.law.law
     }
 
+    /// The parameters of `--cohabit`.
+    fn cohabit(&self) -> Result<Option<router::CohabitParams>, String> {
+        self.cohabit.map(|controller| router::CohabitParams::with(controller, &self.cohabit_set)).transpose()
+    }
+
     /// Returns the options of each device.
     pub(super) fn options(&self) -> anyhow::Result<Vec<router::Options>> {
         let values = self.values();
@@ -283,6 +295,7 @@ impl RouterCommand {
                 parameters: self.law().parameters(&values, Some(device))?,
                 virtual_queue: self.virtual_queue,
                 shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
+                cohabit: self.cohabit().map_err(user_error)?,
             })
         };
         self.devices.iter().zip(&self.rates).map(one).collect()
@@ -312,6 +325,7 @@ impl RouterCommand {
         if let Some(twice) = (1..self.devices.len()).find(|i| self.devices[..*i].contains(&self.devices[*i])) {
             return Err(format!("--dev {}: expected each device once", self.devices[twice]));
         }
+        self.cohabit()?;
         let values = self.values();
         self.law.check(&values)?;
         if !self.law().is_default() {
@@ -523,6 +537,7 @@ mod tests {
             parameters: maxnet_defaults(),
             virtual_queue: false,
             shape: None,
+            cohabit: None,
         };
         assert_eq!(one, &wanted);
     }
@@ -536,6 +551,18 @@ mod tests {
         assert_eq!((a.target, a.overhead_bytes), (Some(1.0), 0));
         assert_eq!(a.parameters[48..52], 1_u32.to_ne_bytes(), "--promise");
         assert_eq!(b.shape, Some(router::Shape { buffer_bytes: Some(250_000) }));
+    }
+
+    #[test]
+    fn cohabitation_takes_the_parameters_of_a_scenario() {
+        let cohabit = |line: &str| router(line)[0].cohabit.clone().expect(line);
+        let line = "router --dev a --rate 1gbit --cohabit improved";
+        let defaults = cohabit(line);
+        assert!(defaults.ecn && defaults.aim == 0.9 && defaults.depth == Duration::from_millis(300));
+        let set = cohabit(&format!("{line} --cohabit-set aim=0.8 --cohabit-set interval=28ms --cohabit-set ecn=false"));
+        assert_eq!((set.aim, set.interval, set.ecn), (0.8, Duration::from_millis(28), false));
+        let paper = cohabit("router --dev a --rate 1gbit --cohabit paper --cohabit-set update=packet");
+        assert!(!paper.ecn && paper.threshold == 0.97 && format!("{:?}", paper.update) == "Packet");
     }
 
     #[test]
@@ -606,6 +633,16 @@ mod tests {
             ("router --dev a/b --rate 1gbit", "--dev", "name of a network device"),
             ("router --dev a --rate 1gbit --metrics 9465", "--metrics", "an address and a port"),
             ("router --dev a --rate 1gbit --once --no-pin", "--once", "--no-pin"),
+            ("router --dev a --rate 1gbit --cohabit some", "--cohabit", "possible values: paper, improved"),
+            ("router --dev a --rate 1gbit --cohabit-set aim=1", "--cohabit", "required"),
+            (
+                "router --dev a --rate 1gbit --cohabit paper --cohabit-set aim=1",
+                "--cohabit-set aim=1",
+                "expected interval,",
+            ),
+            ("router --dev a --rate 1gbit --cohabit improved --cohabit-set aim=2", "aim=2", "from 0.001 to 1"),
+            ("router --dev a --rate 1gbit --cohabit improved --cohabit-set depth=2us", "depth=2us", "from 1ms to 10s"),
+            ("router --dev a --rate 1gbit --cohabit improved --cohabit-set ecn", "--cohabit-set ecn", "true or false"),
             ("host --alpha 1.5708", "--alpha", "pi/2"),
             ("host --alpha 0", "--alpha", "from 0.001"),
             ("host --eta 0", "--eta", "from 0.001"),

@@ -8,8 +8,9 @@ use std::ptr;
 use std::slice;
 
 pub(super) use super::skeleton::interface::types::{
-    host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams, host_prefix as Prefix,
-    host_reason as HostReason, host_record as HostRecord, waterfill_attachment as Attachment,
+    cohabit_controller as CohabitController, cohabit_setup as CohabitSetup, cohabit_state as CohabitState,
+    cohabit_update as CohabitUpdate, host_counters as HostCounters, host_flag as HostFlag, host_params as HostParams,
+    host_prefix as Prefix, host_reason as HostReason, host_record as HostRecord, waterfill_attachment as Attachment,
     waterfill_command as Command, waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
     waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
@@ -51,6 +52,8 @@ unsafe impl Bytes for HostParams {}
 unsafe impl Bytes for Prefix {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostRecord {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for CohabitState {}
 // SAFETY: integers of one size.
 unsafe impl Bytes for HostCounters {}
 

@@ -184,6 +184,12 @@ impl System {
                 self.kernel
             )));
         }
+        if options.iter().any(|one| one.cohabit.is_some()) && !self.has(TCX) {
+            return Err(user_error(format!(
+                "--cohabit needs the hook tcx (Linux 6.6), which {} does not have",
+                self.kernel
+            )));
+        }
         options.iter().try_for_each(|one| check_device(&one.device))
     }
 
@@ -323,6 +329,7 @@ mod tests {
             overhead_bytes: 14,
             parameters: Vec::new(),
             shape,
+            cohabit: None,
             virtual_queue: false,
         };
         let shaped = [device("lo", None), device("lo", Some(router::Shape { buffer_bytes: None }))];

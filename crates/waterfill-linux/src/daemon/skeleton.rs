@@ -12,6 +12,11 @@
     reason = "generated"
 )]
 
+/// The cohabitation module's program.
+pub(super) mod cohabit {
+    include!(concat!(env!("OUT_DIR"), "/cohabit.skel.rs"));
+}
+
 /// No programs: the types of `bpf/interface.bpf.c`.
 pub(super) mod interface {
     include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));

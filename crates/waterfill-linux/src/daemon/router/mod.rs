@@ -4,6 +4,7 @@
 //! running program by its own without a gap. The map also records what was created on a device, so that unloading can
 //! remove it.
 
+mod cohabit;
 mod device;
 mod hook;
 mod paths;
@@ -35,6 +36,7 @@ use hook::Chain;
 use shaper::Shaping;
 use unload::{attachments, ifindex, restore};
 
+pub(super) use cohabit::{Controller as CohabitController, Params as CohabitParams};
 pub(super) use device::watch;
 pub(super) use status::LinkStatus;
 pub(super) use unload::unload;
@@ -64,6 +66,8 @@ pub(super) struct Options {
     /// Whether the queue is computed even where it can be read.
     pub(super) virtual_queue: bool,
     pub(super) shape: Option<Shape>,
+    /// Protects explicit flows from TCP.
+    pub(super) cohabit: Option<CohabitParams>,
 }
 
 /// A shaper to set up.
@@ -83,6 +87,7 @@ pub(super) struct Router {
     followed: BTreeMap<String, (Options, u32)>,
     /// Prices with which links start again, by device name: of another layout's map, or of a device that is gone.
     prices: BTreeMap<String, u64>,
+    cohabit: Option<cohabit::Cohabit>,
 }
 
 impl fmt::Debug for Router {
@@ -162,7 +167,15 @@ impl Router {
                     .with_context(|| format!("cannot pin {}", path.display()))?;
             }
         }
-        Ok(Self { object, law, pins: pins.clone(), links: BTreeMap::new(), followed: BTreeMap::new(), prices })
+        Ok(Self {
+            object,
+            law,
+            pins: pins.clone(),
+            links: BTreeMap::new(),
+            followed: BTreeMap::new(),
+            prices,
+            cohabit: None,
+        })
     }
 
     /// The map of links.
@@ -172,7 +185,9 @@ impl Router {
 
     /// Attaches the program to a device's egress, or reconfigures an attached link. Its price stays.
     pub(super) fn attach(&mut self, options: &Options) -> Result<()> {
-        self.attach_by(options, Hook::Newest)
+        self.attach_by(options, Hook::Newest)?;
+        let ifindex = if_nametoindex(options.device.as_str())?;
+        cohabit::apply(&mut self.cohabit, &self.pins, options, ifindex, header_bytes(&options.device)?)
     }
 
     /// Attaches the program again to devices of the same name as those that went, such as an adapter that was plugged in
@@ -306,7 +321,9 @@ impl Router {
         let info = self.links.get(&ifindex).map_or_else(pinned, |link| link.info().ok());
         // The device may be removed meanwhile.
         let chain = info.and_then(|info| hook::chain(ifindex, info.prog_id).ok().flatten());
-        Ok(chain.unwrap_or_default())
+        let mut chain = chain.unwrap_or_default();
+        chain.before.retain(|name| name != cohabit::PROGRAM);
+        Ok(chain)
     }
 
     /// Gives a device's link the new program. Returns whether there is a link.
@@ -380,7 +397,9 @@ impl Router {
         for key in self.map()?.keys() {
             let answer = self.show(ifindex(&key))?;
             if answer.attachment.layout != 0 {
-                links.push(LinkStatus::of(self.law, &answer, self.chain(ifindex(&key), filters)?));
+                let mut link = LinkStatus::of(self.law, &answer, self.chain(ifindex(&key), filters)?);
+                link.cohabit = cohabit::status(self.cohabit.as_ref(), &self.pins, ifindex(&key))?;
+                links.push(link);
             }
         }
         links.sort_by(|a, b| a.device.cmp(&b.device));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::cohabit::CohabitStatus;
 use super::device;
 use super::hook::Chain;
 use crate::daemon::interface::{Count, Request};
@@ -54,6 +55,8 @@ pub(crate) struct LinkStatus {
     /// Other programs at the device's egress, in the order in which they run. One before ours may keep packets from it.
     pub(crate) programs_before: Vec<String>,
     pub(crate) programs_after: Vec<String>,
+    /// The cohabitation module; `None` without.
+    pub(crate) cohabit: Option<CohabitStatus>,
 }
 
 impl LinkStatus {
@@ -87,6 +90,7 @@ impl LinkStatus {
             marked: count(Count::WATERFILL_COUNT_MARKED),
             starts: count(Count::WATERFILL_COUNT_START_RATE),
             left_untouched,
+            cohabit: None,
             programs_before: chain.before,
             programs_after: chain.after,
         }

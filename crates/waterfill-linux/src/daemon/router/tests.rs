@@ -19,6 +19,7 @@ fn options() -> Options {
         parameters: law::default().parameters(&[], None).unwrap(),
         virtual_queue: false,
         shape: None,
+        cohabit: None,
     }
 }
 

@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::net::if_::if_indextoname;
 
 use super::device::{name, namespace};
-use super::{hook, paths, shaper};
+use super::{cohabit, hook, paths, shaper};
 use crate::daemon::interface::{Attachment, Bytes as _, Created, read_name};
 use crate::daemon::pins::Pins;
 
@@ -25,6 +25,7 @@ pub(crate) fn unload(pins: &Pins, device: Option<&str>) -> Result<Vec<String>> {
         if let Some(path) = paths::device(pins, ifindex).filter(|path| path.exists()) {
             hook::detach_pinned(&path)?;
         }
+        cohabit::detach(pins, ifindex)?;
         restore(&map, ifindex, &attachment)?;
         map.delete(&ifindex.to_ne_bytes())?;
         names.push(name);
