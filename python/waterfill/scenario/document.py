@@ -65,8 +65,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.sizes": (),
     },
     "linux": {
-        "link.queue": ("droptail",),
-        "link.queue_params": (),
+        "link.queue": ("droptail", "cohabit"),
         "link.mark_at": (),
         "flow.access_rate": (),
         "traffic.access_rate": (),

@@ -16,7 +16,7 @@ from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
-from waterfill.testbed import checks, daemon, front, kernel, plan
+from waterfill.testbed import checks, cohabit, daemon, front, kernel, plan
 from waterfill.testbed.outcome import Outcome
 
 # The kernel stores parameters as fractions of 1024.
@@ -120,6 +120,7 @@ def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
     resolved = resolve(scenario)
     laws = kernel.congestion(kernel.offered())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
+    cohabit.refuse(scenario, resolved)
     checks.refuse(planned, scenario)
     return resolved, planned
 

@@ -92,14 +92,14 @@ def host_arguments(params: Params, name: str, cookies: Sequence[int]) -> list[st
 
 
 def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:
-    """Return `waterfilld router …` for links of one namespace with one target."""
+    """Return `waterfilld router …` for links of one namespace with one target and queue."""
     found = ["router", "--no-pin", "--line"]
     for pricing in pricings:
         found += ["--dev", pricing.port.name, "--rate", _rate(pricing.rate_bps)]
     found += ["--target", f"{pricings[0].target:.9g}", "--overhead", "0",
               "--dt-p", _time(params["dt_p"]), "--t0", _time(params["t_0"]),
               "--t", _time(params["t"]), "--x-max", _rate(params["x_max"])]  # fmt: skip
-    return found + ["--promise"] * bool(params["promise"])
+    return found + ["--promise"] * bool(params["promise"]) + list(pricings[0].cohabit)
 
 
 # The parameters of options that have another name.
@@ -292,10 +292,11 @@ class Laws:
 
     def attach_routers(self) -> None:
         """Attach routers to the links' interfaces, which must exist."""
-        groups: dict[tuple[int, float], list[Pricing]] = {}
+        groups: dict[tuple[int, float, tuple[str, ...]], list[Pricing]] = {}
         for pricing in self._plan.pricings:
-            groups.setdefault((pricing.port.namespace, pricing.target), []).append(pricing)
-        for (namespace, _), mine in groups.items():
+            key = (pricing.port.namespace, pricing.target, pricing.cohabit)
+            groups.setdefault(key, []).append(pricing)
+        for (namespace, _, _), mine in groups.items():
             arguments = router_arguments(self._params[mine[0].protocol], mine)
             directions = {p.port.name: p.direction for p in mine}
             self.routers.append((self.start(namespace, arguments), directions))

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from waterfill.contract import network as spec
 from waterfill.contract.network import Network
 from waterfill.contract.summary import (
     CoreFlow,
@@ -23,6 +24,7 @@ from waterfill.contract.summary import (
     TrafficSummary,
 )
 from waterfill.runs.result import Columns, Document, Which
+from waterfill.testbed import cohabit
 from waterfill.testbed.plan import ETHERNET_BYTES
 from waterfill.testbed.sampling import TCP_FIELDS
 
@@ -81,6 +83,18 @@ class Outcome:
         rows = self._raw["samples"]["coarse"]["queues"][self._queues[direction]]
         return np.asarray([row[column] for row in rows], dtype=np.float64)
 
+    def _drops(self, direction: int) -> Array:
+        return self._counter(direction, 2) + self._module(direction, "dropped")
+
+    def _module(self, direction: int, counter: str) -> Array:
+        """Return a counter of a link's cohabitation module, at the samples; 0 without one."""
+        states = [(s["time_s"], s["links"].get(str(direction), {})) for s in self._laws]
+        rows = [(at_s, state["cohabit"][counter]) for at_s, state in states if state.get("cohabit")]
+        if not rows:
+            return np.zeros(len(self._time_s))
+        at_s, values = np.asarray(rows, dtype=np.float64).T
+        return np.asarray(np.interp(self._time_s, at_s, values, left=0.0), dtype=np.float64)
+
     def _lost(self, direction: int) -> Array:
         name = self._losses.get(direction)
         rows = self._raw["samples"]["coarse"]["lost"].get(name, []) if name else []
@@ -110,8 +124,8 @@ class Outcome:
             "utilization": bits / (spec.rate_bps * span_s),
             "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
             "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
-            "drops": round(self.between(self._counter(direction, 2), start_s, stop_s)),
-            "marks": 0,  # droptail, the one queue here, marks nothing
+            "drops": round(self.between(self._drops(direction), start_s, stop_s)),
+            "marks": round(self.between(self._module(direction, "marked"), start_s, stop_s)),
             "lost": round(self.between(self._lost(direction), start_s, stop_s)),
         }
 
@@ -122,7 +136,8 @@ class Outcome:
             name: np.diff(np.interp(self._grid, self._time_s, values))
             for name, values in (
                 ("bytes", self._counter(direction, 0)),
-                ("drops", self._counter(direction, 2)),
+                ("drops", self._drops(direction)),
+                ("marks", self._module(direction, "marked")),
                 ("lost", self._lost(direction)),
             )
         }
@@ -138,10 +153,24 @@ class Outcome:
             "queue_bytes": mean,
             "queue_max_bytes": peak,
             "drops": np.round(grown["drops"]),
-            "marks": np.zeros(len(spans_s)),
+            "marks": np.round(grown["marks"]),
             "lost": np.round(grown["lost"]),
             **self.law_columns("links", direction, {"price_s": "price"}),
+            **self._module_columns(direction),
         }
+
+    def _module_columns(self, direction: int) -> dict[str, Array]:
+        """Return the cohabitation module's columns, if any link of the run has one."""
+        if not any(isinstance(link.queue, spec.Cohabit) for link in self._resolved.links):
+            return {}
+        columns = {name: np.full(len(self._grid) - 1, np.nan) for name in cohabit.COLUMNS}
+        for sample in self._laws:
+            at = int(np.searchsorted(self._grid, sample["time_s"], side="left")) - 1
+            state = sample["links"].get(str(direction), {}).get("cohabit")
+            if state and 0 <= at < len(self._grid) - 1:
+                for name, field in cohabit.COLUMNS.items():
+                    columns[name][at] = state[field]
+        return columns
 
     def law_columns(
         self, which: Literal["flows", "links"], index: int, fields: Mapping[str, str]

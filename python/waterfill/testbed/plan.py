@@ -17,6 +17,7 @@ from typing import Any, Literal
 from waterfill.contract.network import FlowSpec, LossSpec, Network, TrafficSpec
 from waterfill.network.resolve import Graph
 from waterfill.scenario.document import Scenario
+from waterfill.testbed import cohabit
 
 ETHERNET_BYTES = 14
 HTTP_PORT, IPERF_PORT, CLIENT_PORT = 80, 5201, 5301
@@ -104,6 +105,8 @@ class Pricing:
     protocol: str
     rate_bps: float
     target: float
+    cohabit: tuple[str, ...] = ()
+    """The daemon's options for `queue = "cohabit"`."""
 
 
 @dataclass(frozen=True)
@@ -388,9 +391,8 @@ class _Planner:
             link = self.resolved.links[i]
             if link.routers is None or protocol in link.routers:
                 target = targets[protocol] if link.target is None else link.target
-                self.plan.pricings.append(
-                    Pricing(i, self.ports[i][0], protocol, link.rate_bps, target)
-                )
+                port, queue = self.ports[i][0], cohabit.arguments(link.queue)
+                self.plan.pricings.append(Pricing(i, port, protocol, link.rate_bps, target, queue))
 
     def _ends(
         self, name: str, forward: Sequence[int], reverse: Sequence[int], pad_s: float, window: int
