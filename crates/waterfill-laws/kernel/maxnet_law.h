@@ -24,6 +24,8 @@ struct law_params {
 
 struct law_link {
 	struct maxnet_link maxnet;
+	__u32 start; /* the field with the start rate that SYNs get until the next tick; 0: not computed yet */
+	__u32 reserved;
 };
 
 struct law_sums {
@@ -42,6 +44,7 @@ FIXED_INLINE void law_link_set(struct law_link *link, const struct law_params *p
 	struct maxnet_link *law = &link->maxnet;
 	__u64 price = law->price;
 
+	link->start = 0;
 	if (law->dt_p && law->x_max == p->source.x_max && law->t == p->source.t && law->dt_p == p->dt_p &&
 	    law->t_0 == p->t_0) {
 		law->promise = p->promise;
@@ -62,17 +65,33 @@ FIXED_INLINE __u32 law_interval(const struct law_link *link)
 FIXED_INLINE void law_tick(struct law_link *link, const struct law_sums *sums, __u64 queue)
 {
 	maxnet_tick(&link->maxnet, sums->bytes, queue);
+	link->start = 0;
 }
 
 FIXED_INLINE void law_idle(struct law_link *link, __u64 intervals, __u64 queue)
 {
 	maxnet_idle(&link->maxnet, intervals, queue);
+	link->start = 0;
 }
 
-/* Whether marking a SYN changes the link: a granted start rate is remembered. */
+/* Whether marking a SYN changes the link: the first one of an interval does. */
 FIXED_INLINE int law_syn_needs_lock(const struct law_link *link)
 {
-	return link->maxnet.promise != 0;
+	return !link->start;
+}
+
+/* Returns the field with the start rate that the link gives a SYN, as maxnet_mark(), which computes 24 exponentials: so
+ * only once per interval. Nothing that it depends on changes in between, but the first SYN reserves all that is spare.
+ */
+FIXED_INLINE __u32 law_start_rate(struct law_link *link)
+{
+	__u32 own = link->start;
+
+	if (!own) {
+		own = maxnet_mark(&link->maxnet, FIXED_FLAG);
+		link->start = link->maxnet.promise ? FIXED_FLAG | FIXED_CODE_MAX : own;
+	}
+	return own;
 }
 
 /* Start rates are given on SYNs only, because each reserves capacity. */
@@ -83,10 +102,10 @@ FIXED_INLINE int law_mark(struct law_link *link, struct law_cpu *cpu __attribute
 	__u32 own;
 
 	if (packet->syn && field & FIXED_FLAG)
-		own = maxnet_mark(&link->maxnet, field);
+		own = law_start_rate(link);
 	else
-		own = maxnet_mark_price(&link->maxnet, field);
-	if (own == field)
+		own = link->maxnet.price_code;
+	if (own <= field)
 		return 0;
 	law_write_u24(value, own);
 	return 1;

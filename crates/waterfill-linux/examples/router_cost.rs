@@ -176,6 +176,7 @@ mod daemon {
             ("raised before, IPv6", v6, plain),
             ("raised before, IPv6 after two VLAN tags and an extension header", tagged, plain),
             ("marked", maxnet(0, 1400), marking),
+            ("SYN with a start rate", v4(&tcp(2, &[timestamps(), forward(1 << 23)].concat(), &[])), plain),
         ] {
             for threads in [1, 2] {
                 let mut times = vec![Times::default(); versions.len()];

@@ -15,13 +15,14 @@ mod support;
 
 use std::ops::Range;
 
+use law::Law;
 use packet::{
     Found, START_RATE, both, echo, ethernet, find, forward, has_valid_checksum, ipv4, ipv6, paper, set_checksum, tcp,
     timestamps,
 };
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
-use support::{Count, Gso, LOOPBACK, Request, Router, count, idle_link};
+use support::{Command, Count, Gso, LOOPBACK, Request, Router, count, idle_link};
 
 const SYN: u8 = 2;
 const ACK: u8 = 16;
@@ -163,6 +164,39 @@ fn a_start_rate_is_granted_on_a_syn_only() {
     // A start rate below the link's stays.
     let low = frame_v4(&[], &[], 0, &tcp(SYN, &forward(START_RATE | 0x7f_ffff), b""));
     assert_eq!(marked(&router, &low, low.tcp + 25), START_RATE | 0x7f_ffff);
+}
+
+/// The program computes a start rate once per interval, the law for each SYN.
+#[test]
+fn every_syn_gets_the_laws_start_rate() {
+    let Some((router, _)) = router() else { return };
+    for promise in [0, 1] {
+        let request = Request { promise, ..idle_link(LOOPBACK) };
+        router.set(request);
+        let mut law = Law::new(&request);
+        for code in [0, 0, 5, 0x7f_fffe, 0x7f_ffff, 0] {
+            let syn = frame_v4(&[], &[], 0, &tcp(SYN, &forward(START_RATE | code), b""));
+            assert_eq!(marked(&router, &syn, syn.tcp + 25), law.mark(START_RATE | code), "{code:x}");
+        }
+    }
+}
+
+/// A request that only reads may be preempted. Under the lock it would keep the price as it is until it runs again.
+#[test]
+fn showing_a_link_leaves_its_intervals_to_the_timer() {
+    let Some((router, _)) = router() else { return };
+    let request = Request { dt_p: 10_000, t_0: 1_300_000, ..idle_link(LOOPBACK) };
+    router.set(request);
+    let frame = ethernet(&[], 0x0806, &[0; 28]);
+    let mut raw = Request { ifindex: LOOPBACK, ..Request::default() }.raw(Command::WATERFILL_SHOW);
+    while raw.signals[2] == 0 {
+        router.send(&frame, None, 1000).unwrap();
+        router.ask(&mut raw);
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert!(!router.ask(&mut raw), "the request has closed intervals itself");
+    while !router.ask(&mut raw) {}
+    assert_eq!(raw.signals[2], 0, "the last intervals had no arrivals");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use crate::router;
 use crate::support::{LOOPBACK, LawLink, Request, Router, idle_link};
 
 /// The law as compiled for this host.
-struct Law(LawLink);
+pub(crate) struct Law(LawLink);
 
 #[expect(unsafe_code, reason = "C functions")]
 mod ffi {
@@ -26,13 +26,14 @@ mod ffi {
             promise: u32,
         );
         pub(super) fn waterfill_maxnet_link_set(link: *mut LawLink, capacity: u64, mu: u32);
+        pub(super) fn waterfill_maxnet_mark(link: *mut LawLink, field: u32) -> u32;
         pub(super) fn waterfill_maxnet_tick(link: *mut LawLink, bytes: u64, queue: u64);
     }
 }
 
 #[expect(unsafe_code, reason = "C functions on a structure of this type")]
 impl Law {
-    fn new(r: &Request) -> Self {
+    pub(crate) fn new(r: &Request) -> Self {
         let mut link = LawLink::default();
         // SAFETY: the structure is the C code's own type and is used for the call only.
         unsafe { ffi::waterfill_maxnet_link_init(&raw mut link, r.rate, r.x_max, r.t, r.mu, r.dt_p, r.t_0, r.promise) };
@@ -47,6 +48,12 @@ impl Law {
     fn tick(&mut self, bytes: u64, queue: u64) {
         // SAFETY: as above.
         unsafe { ffi::waterfill_maxnet_tick(&raw mut self.0, bytes, queue) };
+    }
+
+    /// Returns the field that a packet leaves with.
+    pub(crate) fn mark(&mut self, field: u32) -> u32 {
+        // SAFETY: as above.
+        unsafe { ffi::waterfill_maxnet_mark(&raw mut self.0, field) }
     }
 
     /// The price in 2^-34 s.
