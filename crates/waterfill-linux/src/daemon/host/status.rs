@@ -133,6 +133,9 @@ const STATES: [&str; 14] = [
     "bound",
 ];
 
+/// The number of "established".
+const ESTABLISHED: u32 = 1;
+
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
 pub(super) fn parse_records(law: &'static Law, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
     let size = size_of::<HostRecord>();
@@ -151,7 +154,12 @@ fn status(law: &'static Law, record: &HostRecord) -> Option<FlowStatus> {
     let mode = if !has(HostFlag::HOST_LAW_SELECTED) {
         "receiving"
     } else if !active {
-        "fallen back"
+        // TCP ends the law of every connection that closes, and a program may have selected another one.
+        match (record.reason, record.state) {
+            (HostReason::HOST_NO_REASON, ESTABLISHED) => "receiving",
+            (HostReason::HOST_NO_REASON, _) => "closing",
+            _ => "fallen back",
+        }
     } else if record.restart_window > 0 {
         "restarting"
     } else if record.rate > 0 && record.steady == 0 {
@@ -306,6 +314,15 @@ mod tests {
         let rising = HostRecord { steady: 0, ..record(&[SELECTED, ACTIVE, STARTED]) };
         assert_eq!(mode(rising).unwrap(), "rising");
         assert_eq!(mode(HostRecord { restart_window: 1, ..rising }).unwrap(), "restarting");
+    }
+
+    #[test]
+    fn a_connection_that_closes_has_not_fallen_back() {
+        let without_law = HostRecord { reason: HostReason::HOST_NO_REASON, ..record(&[SELECTED, WAS_PRICED]) };
+        for (state, wanted) in [(1, "receiving"), (4, "closing"), (7, "closing"), (8, "closing")] {
+            let flow = status(maxnet(), &HostRecord { state, ..without_law }).unwrap();
+            assert_eq!((flow.mode.as_str(), flow.fallback_reason), (wanted, None), "{}", flow.state);
+        }
     }
 
     #[test]
