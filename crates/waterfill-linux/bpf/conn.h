@@ -145,9 +145,9 @@ struct host_destination {
 
 /* What is remembered of a destination that lost the option. */
 struct host_backoff {
-	__u64 until_ns; /* no option is sent before */
-	__u32 failures;
-	__u32 reserved;
+	__u64 until_ns; /* after that it is forgotten */
+	__u32 syn_failures;  /* SYNs with the option that got no answer */
+	__u32 echo_failures; /* connections whose data got no echo */
 };
 
 _Static_assert(sizeof(struct law_params) <= sizeof(((struct host_params *)0)->law), "a law has more parameters");

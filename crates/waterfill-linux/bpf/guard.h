@@ -16,6 +16,8 @@
 /* How long destinations that lose the option are remembered. */
 #define SYN_DROP_BACKOFF_NS (600ull * 1000000000)
 #define NO_ECHO_BACKOFF_NS (60ull * 1000000000)
+/* A single failure may be chance: from this many on, within these times, no option is sent. */
+#define FAILURES_UNTIL_SILENT 2
 #define SOL_TCP 6
 #define TCP_CONGESTION 13
 #define AF_INET6 10
@@ -97,6 +99,44 @@ static __always_inline void host_get_destination(struct host_destination *destin
 	destination->address[3] = s->skc_daddr;
 }
 
+/* Remembers that the destination lost the option of a SYN, or of data. */
+static __always_inline void host_remember_failure(const struct tcp_sock *tp, const struct host_connection *c, bool syn)
+{
+	struct host_destination destination = {};
+	struct host_backoff backoff = {};
+	struct host_backoff *before;
+	__u64 now = bpf_ktime_get_ns();
+	__u64 until = now + (syn ? SYN_DROP_BACKOFF_NS : NO_ECHO_BACKOFF_NS);
+
+	host_get_destination(&destination, tp, c->netns);
+	before = bpf_map_lookup_elem(&places, &destination);
+	if (before && now < before->until_ns)
+		backoff = *before;
+	backoff.syn_failures += syn;
+	backoff.echo_failures += !syn;
+	if (backoff.until_ns < until)
+		backoff.until_ns = until;
+	bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
+}
+
+/* Forgets the failures of one kind after a success. */
+static __always_inline void host_forget_failures(const struct tcp_sock *tp, const struct host_connection *c, bool syn)
+{
+	struct host_destination destination = {};
+	struct host_backoff *before;
+
+	host_get_destination(&destination, tp, c->netns);
+	before = bpf_map_lookup_elem(&places, &destination);
+	if (!before)
+		return;
+	if (syn)
+		before->syn_failures = 0;
+	else
+		before->echo_failures = 0;
+	if (!before->syn_failures && !before->echo_failures)
+		bpf_map_delete_elem(&places, &destination);
+}
+
 /* Switches the connection to the kernel's congestion control. That runs release(), except during init(). */
 static __always_inline bool host_use_kernel_law(void *sk, const struct host_params *p)
 {
@@ -129,13 +169,8 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	} else if (reason != HOST_HEAVY_LOSS) {
 		tp->snd_ssthresh = INFINITE_SSTHRESH; /* slow start continues, as the path is unknown */
 	}
-	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED)) {
-		struct host_backoff backoff = { .until_ns = bpf_ktime_get_ns() + NO_ECHO_BACKOFF_NS, .failures = 2 };
-		struct host_destination destination = {};
-
-		host_get_destination(&destination, tp, c->netns);
-		bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
-	}
+	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED))
+		host_remember_failure(tp, c, false);
 	if (host_use_kernel_law(tp, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
 		host_count_fallback(reason);
@@ -229,6 +264,8 @@ static __always_inline __u32 host_end_round(const struct tcp_sock *tp, struct ho
 	__u32 reason = HOST_NO_REASON;
 
 	r->count++;
+	if (r->count == 1 && c->echoes)
+		host_forget_failures(tp, c, false);
 	r->rounds_without_echo++; /* 1: an echo arrived in this round */
 	if (!c->limit.rate) {
 		if (r->count >= ROUNDS_UNANSWERED)

@@ -238,7 +238,10 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 	c->netns = bpf_get_netns_cookie(ops);
 	host_get_destination(&destination, tp, c->netns);
 	backoff = bpf_map_lookup_elem(&places, &destination);
-	if (backoff && backoff->failures > 1 && bpf_ktime_get_ns() < backoff->until_ns) {
+	if (backoff && bpf_ktime_get_ns() >= backoff->until_ns)
+		backoff = 0; /* forgotten */
+	if (backoff && (backoff->syn_failures >= FAILURES_UNTIL_SILENT ||
+			backoff->echo_failures >= FAILURES_UNTIL_SILENT)) {
 		c->reason = HOST_OPTION_BLOCKED;
 		return;
 	}
@@ -402,27 +405,6 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 	}
 }
 
-/* Records that a SYN with the option was dropped, or forgets it after a success. */
-static __always_inline void host_update_backoff(const struct tcp_sock *tp, const struct host_connection *c,
-						bool dropped)
-{
-	struct host_destination destination = {};
-	struct host_backoff backoff = {};
-	struct host_backoff *before;
-
-	host_get_destination(&destination, tp, c->netns);
-	before = bpf_map_lookup_elem(&places, &destination);
-	if (!dropped) {
-		if (before)
-			bpf_map_delete_elem(&places, &destination);
-		return;
-	}
-	/* A single failure may be an ordinary loss. */
-	backoff.failures = before ? before->failures + 1 : 1;
-	backoff.until_ns = bpf_ktime_get_ns() + SYN_DROP_BACKOFF_NS;
-	bpf_map_update_elem(&places, &destination, &backoff, BPF_ANY);
-}
-
 /* Whether TCP will run our law for the connection. */
 static __always_inline bool host_law_selected(struct bpf_sock_ops *ops, const struct host_params *p)
 {
@@ -475,14 +457,14 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 		if (selected)
 			c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED;
 		if (active)
-			host_update_backoff(tp, c, false);
+			host_forget_failures(tp, c, true);
 		return;
 	}
 	if (!c->reason)
 		c->reason = HOST_PEER_UNSUPPORTED;
 	if (active && c->flags & HOST_OPTION_SENT && ops->total_retrans) {
 		c->reason = HOST_SYN_DROPPED;
-		host_update_backoff(tp, c, true);
+		host_remember_failure(tp, c, true);
 	}
 	if (c->flags & HOST_LAW_ACTIVE && host_use_kernel_law(ops, p)) {
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);

@@ -281,10 +281,21 @@ fn missing_echoes_are_detected_and_remembered() {
     network.spaces.use_law();
     network.path("remove_from_data", &["b"]);
     let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
-    // The receiver gets no requests, so it echoes nothing.
+    // The receiver gets no requests, so it echoes nothing. A single connection may be an accident.
+    assert_eq!(flow["fallback_reason"], "no echo arrives", "{flow}");
+    let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
     assert_eq!(flow["fallback_reason"], "no echo arrives", "{flow}");
     let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
     assert_eq!(flow["fallback_reason"], "earlier connections to this address lost the option", "{flow}");
+    // Of another address, an echo on data ends the count.
+    network.transfer(&mut daemon, SERVER[1], 0, true);
+    network.path("price", &["b"]);
+    assert_priced(&network.transfer(&mut daemon, SERVER[1], 0, true).0);
+    network.path("remove_from_data", &["b"]);
+    let (flow, _) = network.transfer(&mut daemon, SERVER[1], 0, true);
+    assert_eq!(flow["fallback_reason"], "no echo arrives", "{flow}");
+    network.path("price", &["b"]);
+    assert_priced(&network.transfer(&mut daemon, SERVER[1], 0, true).0);
 }
 
 #[test]
