@@ -40,6 +40,7 @@ enum host_flag {
 	HOST_INIT_RAN = 1 << 11,    /* our law's init() has run, and no release() since then */
 	HOST_PEER_STARTS = 1 << 12, /* the peer's last request was its SYN's */
 	HOST_RECOVERING = 1 << 13,  /* TCP recovers from a loss that the law has heard of */
+	HOST_QUICK_SYN = 1 << 14,   /* the destination has lost a SYN with the option: this one times out early */
 };
 
 /* Why a connection uses the fallback. The daemon has the texts. */

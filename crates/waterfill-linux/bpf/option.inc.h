@@ -213,6 +213,26 @@ static __always_inline void host_enable_callbacks(struct bpf_sock_ops *ops, __u3
 		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags | callbacks);
 }
 
+/* A SYN that times out earlier has two more retries, which keep the total time. `own` are those that an earlier
+ * connection of the socket left.
+ */
+static __always_inline void host_set_syn_retries(struct bpf_sock_ops *ops, struct host_connection *c, __u32 own)
+{
+	bool quick = c->flags & HOST_QUICK_SYN;
+	int retries;
+
+	if (!own && !quick)
+		return;
+	if (bpf_getsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)) || retries <= 0 || retries >= 126)
+		return;
+	if (own && retries == (int)own)
+		retries -= 2;
+	if (quick)
+		retries += 2;
+	if (!bpf_setsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)))
+		c->syn_retries = quick ? retries : 0;
+}
+
 /* A socket is about to connect. */
 static __always_inline void host_connect(struct bpf_sock_ops *ops)
 {
@@ -222,7 +242,6 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 	struct host_connection *c;
 	struct tcp_sock *tp;
 	__u32 own_retries;
-	int retries;
 
 	if (!sk)
 		return;
@@ -246,17 +265,13 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 		return;
 	}
 	host_enable_callbacks(ops, HOST_CALLBACKS);
-	/* The first SYN times out earlier (below): two more retries keep the total time. */
-	if (!bpf_getsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)) && retries > 0 && retries < 126 &&
-	    retries != (int)c->syn_retries) {
-		retries += 2;
-		if (!bpf_setsockopt(ops, SOL_TCP, TCP_SYNCNT, &retries, sizeof(retries)))
-			c->syn_retries = retries;
-	}
+	if (backoff && backoff->syn_failures)
+		c->flags |= HOST_QUICK_SYN;
+	host_set_syn_retries(ops, c, own_retries);
 }
 
-/* Returns the first time-out of a SYN with the option, in jiffies: 300 ms instead of a second, as every connection
- * waits for it on a path that drops such SYNs. 0: the kernel's.
+/* Returns the first time-out of a SYN with the option, in jiffies; 0: the kernel's. It is 300 ms where a SYN with the
+ * option has been lost before, as the second connection would wait a second again. Elsewhere a long path may need it.
  */
 static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 {
@@ -268,7 +283,7 @@ static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 		return 0;
 	c = bpf_sk_storage_get(&connections, sk, 0, 0);
 	tp = bpf_skc_to_tcp_sock(sk);
-	if (!c || !tp || c->reason || c->flags & HOST_ESTABLISHED)
+	if (!c || !tp || c->reason || c->flags & HOST_ESTABLISHED || !(c->flags & HOST_QUICK_SYN))
 		return 0;
 	/* So far this is the kernel's initial second, in jiffies. */
 	return tp->inet_conn.icsk_rto * 3 / 10;

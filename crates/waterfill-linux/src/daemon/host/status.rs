@@ -98,7 +98,7 @@ impl CounterStatus {
 }
 
 /// Names of the flags, in the order of their bits.
-const FLAGS: [(HostFlag, &str); 14] = [
+const FLAGS: [(HostFlag, &str); 15] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
     (HostFlag::HOST_ESTABLISHED, "established"),
@@ -113,6 +113,7 @@ const FLAGS: [(HostFlag, &str); 14] = [
     (HostFlag::HOST_INIT_RAN, "init ran"),
     (HostFlag::HOST_PEER_STARTS, "peer starts"),
     (HostFlag::HOST_RECOVERING, "recovering"),
+    (HostFlag::HOST_QUICK_SYN, "quick SYN"),
 ];
 
 /// TCP's states by their numbers (include/net/tcp_states.h).
