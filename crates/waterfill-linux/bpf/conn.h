@@ -53,6 +53,7 @@ enum host_reason {
 	HOST_NO_ECHO,	       /* no echo for several rounds */
 	HOST_STANDING_QUEUE,   /* the queue does not drain while the price does not rise */
 	HOST_HEAVY_LOSS,       /* heavy loss while the price does not rise */
+	HOST_SIGNED,	       /* TCP-AO or MD5 covers options, so no router may change one */
 	HOST_REASONS,	       /* how many there are */
 };
 

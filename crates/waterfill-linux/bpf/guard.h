@@ -80,6 +80,14 @@ static __always_inline __u32 host_base_rtt(const struct tcp_sock *tp)
 	return rtt == NO_RTT ? 0 : rtt;
 }
 
+/* Whether the socket has keys to sign segments. */
+static __always_inline bool host_signs(const struct tcp_sock *tp)
+{
+	if (bpf_core_field_exists(tp->md5sig_info) && tp->md5sig_info)
+		return true;
+	return bpf_core_field_exists(tp->ao_info) && tp->ao_info;
+}
+
 static __always_inline void host_get_destination(struct host_destination *destination, const struct tcp_sock *tp,
 						 __u64 netns)
 {

@@ -89,6 +89,8 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	struct tcp_rack rack;
 	struct tcp_options_received rx_opt;
+	void *md5sig_info; /* keys that sign segments; only where the kernel has MD5 */
+	void *ao_info;     /* the same for TCP-AO (6.7) */
 	__u8 tcp_usec_ts : 1; /* our clock is in us (6.7) */
 	struct {
 		__u32 rtt_us; /* times 8 */

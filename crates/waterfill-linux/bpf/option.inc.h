@@ -10,6 +10,7 @@
 #include "control.inc.h"
 
 #define TCP_SYNCNT 7
+#define ENOSPC 28
 #define TCP_FLAG_FIN 0x01
 #define TCP_FLAG_SYN 0x02
 #define TCP_FLAG_RST 0x04
@@ -255,6 +256,10 @@ static __always_inline void host_connect(struct bpf_sock_ops *ops)
 	__builtin_memset(c, 0, sizeof(*c)); /* the socket may have been connected before */
 	c->syn_retries = own_retries;
 	c->netns = bpf_get_netns_cookie(ops);
+	if (host_signs(tp)) {
+		c->reason = HOST_SIGNED;
+		return;
+	}
 	host_get_destination(&destination, tp, c->netns);
 	backoff = bpf_map_lookup_elem(&places, &destination);
 	if (backoff && bpf_ktime_get_ns() >= backoff->until_ns)
@@ -289,6 +294,18 @@ static __always_inline __u32 host_syn_timeout(struct bpf_sock_ops *ops)
 	return tp->inet_conn.icsk_rto * 3 / 10;
 }
 
+/* Whether the SYN being answered is signed. Then so is the answer. */
+static __always_inline bool host_syn_is_signed(struct bpf_sock_ops *ops)
+{
+	__u8 md5[18] = { 19 }, ao[4] = { 29 };
+	int length = bpf_load_hdr_opt(ops, md5, sizeof(md5), BPF_LOAD_HDR_OPT_TCP_SYN);
+
+	if (length > 0 || length == -ENOSPC)
+		return true;
+	length = bpf_load_hdr_opt(ops, ao, sizeof(ao), BPF_LOAD_HDR_OPT_TCP_SYN);
+	return length > 0 || length == -ENOSPC; /* longer than the array */
+}
+
 /* Chooses the option of a SYN or SYN-ACK. A SYN-ACK has no socket yet, and echoes the SYN's value. */
 static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, const struct host_params *p,
 						   struct host_option *option)
@@ -304,7 +321,7 @@ static __always_inline __u32 host_handshake_option(struct bpf_sock_ops *ops, con
 			return 0;
 		/* Fails for a retransmitted SYN-ACK, which goes without, as the first may have been dropped. */
 		host_read_option(ops, p, BPF_LOAD_HDR_OPT_TCP_SYN, option);
-		if (!(option->type & WATERFILL_FORWARD)) {
+		if (!(option->type & WATERFILL_FORWARD) || host_syn_is_signed(ops)) {
 			option->type = 0;
 			return 0;
 		}
@@ -460,8 +477,11 @@ static __always_inline void host_established(struct bpf_sock_ops *ops, const str
 	if (!c || !tp)
 		return;
 	c->flags |= HOST_ESTABLISHED;
-	if (!active)
+	if (!active) {
 		c->netns = bpf_get_netns_cookie(ops);
+		if (host_signs(tp))
+			c->reason = HOST_SIGNED;
+	}
 	if (option.type && !c->reason) {
 		c->flags |= HOST_NEGOTIATED;
 		host_receive_option(p, tp, c, &option, 1);

@@ -8,6 +8,8 @@ mod access;
 mod common;
 #[path = "host/peers.rs"]
 mod peers;
+#[path = "host/signed.rs"]
+mod signed;
 #[path = "host/upgrade.rs"]
 mod upgrade;
 
@@ -23,6 +25,7 @@ use upgrade::{Pinned, is_listed};
 /// The rate that follows from `path.bpf.c`'s price.
 const RATE_BPS: f64 = 50e6;
 const BYTES: usize = 4_000_000;
+const CLIENT: &str = "10.99.1.1";
 const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
 
 // ---------------------------------------------------------------------------------- one end of a connection
@@ -32,10 +35,13 @@ const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
 fn end() {
     let (Ok(role), Ok(bytes)) = (std::env::var("WATERFILL_END"), std::env::var("WATERFILL_BYTES")) else { return };
     let bytes: usize = bytes.parse().unwrap();
+    let signs = std::env::var_os(signed::SIGN).is_some();
     let mut stream = if role == "serve" {
-        let listener = TcpListener::bind("[::]:7001").unwrap();
+        let listener = if signs { signed::listener(CLIENT) } else { TcpListener::bind("[::]:7001").unwrap() };
         print_line("listening");
         listener.accept().unwrap().0
+    } else if signs {
+        signed::stream(&role)
     } else {
         TcpStream::connect((role.as_str(), 7001)).unwrap()
     };
@@ -100,6 +106,7 @@ impl End {
             .arg(std::env::current_exe().unwrap())
             .env("WATERFILL_END", role)
             .env("WATERFILL_BYTES", bytes.to_string())
+            .envs(network.sign.then_some((signed::SIGN, "1")))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -131,6 +138,8 @@ impl Drop for End {
 /// Namespaces `a`, `r` (the path) and `b` in a row.
 struct Network {
     spaces: Namespaces,
+    /// Whether both ends sign their segments.
+    sign: bool,
 }
 
 impl Network {
@@ -152,7 +161,7 @@ impl Network {
             .unwrap();
         }
         spaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1").unwrap();
-        Some(Self { spaces })
+        Some(Self { spaces, sign: false })
     }
 
     /// Starts the daemon.

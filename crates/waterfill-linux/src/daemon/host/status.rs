@@ -214,6 +214,7 @@ fn reason(reason: HostReason) -> Option<&'static str> {
         HostReason::HOST_NO_ECHO => "no echo arrives",
         HostReason::HOST_STANDING_QUEUE => "the queue does not drain while the price does not rise",
         HostReason::HOST_HEAVY_LOSS => "packets are lost while the price does not rise",
+        HostReason::HOST_SIGNED => "the connection signs its segments (TCP-AO or MD5)",
         _ => return None,
     })
 }
