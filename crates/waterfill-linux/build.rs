@@ -19,7 +19,7 @@ mod daemon {
     /// Compiled for their types, and all but the first also to be loaded.
     const SKELETONS: [&str; 3] = ["interface", "router_maxnet", "cohabit"];
     /// The laws' programs, which the daemon embeds: one object for each law and role.
-    const LAWS: [&str; 6] = ["maxnet", "aecp", "rcp", "xcp", "pxcp", "ixcp"];
+    const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
     /// Loaded by tests, which read the object's path from this variable.
     const TEST_OBJECTS: [(&str, &str); 4] =
         [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT"), ("shared", "SHARED_OBJECT")];

@@ -22,6 +22,10 @@ const fn parts(name: &'static str, of_one: f64, default: &'static str, range: (u
     Parameter { name, kind: Kind::Number(of_one), bytes: 4, default, range }
 }
 
+const fn count(name: &'static str, default: &'static str, range: (u64, u64)) -> Parameter {
+    Parameter { name, kind: Kind::Number(1.0), bytes: 4, default, range }
+}
+
 const fn flag(name: &'static str, default: &'static str) -> Parameter {
     Parameter { name, kind: Kind::Flag, bytes: 4, default, range: (0, 1) }
 }
@@ -230,10 +234,101 @@ pub(super) static LAWS: &[Law] = &[
         ],
         echoed: XCP_ECHOED,
     },
+    Law {
+        name: "jetmax",
+        host: embedded!("host_jetmax"),
+        router: embedded!("router_jetmax"),
+        parameters: &[
+            rate("x_min", "10 kbit/s"),
+            parts("gamma", 1e6, "0.95", (1, 1_000_000)),
+            parts("tau", 1e6, "0.6", (1, 1_999_999)),
+            time("interval", MICRO, "100 ms", (1000, 10_000_000)),
+            parts("epsilon", 1e6, "0.02", (0, 999_999)),
+            parts("urgent", 1e6, "0.1", (0, 999_999)),
+            RESERVED, // a connection's weight
+        ],
+        link: &[
+            signal("target_bps", "target", SignalUnit::BitsPerSecond, whole),
+            signal("flows", "flows", SignalUnit::One, parts_of::<20>),
+            signal("unresponsive_bps", "others", SignalUnit::BitsPerSecond, whole),
+        ],
+        source: &[
+            signal("target_bps", "target", SignalUnit::BitsPerSecond, whole),
+            signal("bottleneck", "bottleneck", SignalUnit::One, whole),
+        ],
+        echoed: signal("share", "share", SignalUnit::One, whole),
+    },
+    Law {
+        name: "vcp",
+        host: embedded!("host_vcp"),
+        router: embedded!("router_vcp"),
+        parameters: &[
+            time("t_rho", MICRO, "200 ms", (100, 10_000_000)),
+            time("t_q", MICRO, "10 ms", (100, 10_000_000)),
+            parts("kappa_q", 1e3, "0.5", (0, 65535)),
+            parts("gamma", 1e6, "0.98", (1, 1_000_000)),
+            parts("queue_weight", 1e6, "0.25", (1, 1_000_000)),
+            parts("xi", 1e6, "0.0625", (1, 1_000_000)),
+            parts("alpha", 1e3, "1", (1, 1_048_576)),
+            parts("beta", 1e6, "0.875", (1, 999_999)),
+            choice("freeze", &["always", "overload"], "always"),
+            flag("whole_percent", "false"),
+            time("t_d", MICRO, "200 ms", (1000, 10_000_000)),
+            RESERVED,
+        ],
+        link: &[
+            signal("load_code", "code", SignalUnit::One, whole),
+            signal("load_factor", "load factor", SignalUnit::One, parts_of::<24>),
+            arrival(),
+        ],
+        source: &[
+            signal("load_code", "code", SignalUnit::One, whole),
+            signal("window_packets_exact", "packets", SignalUnit::One, parts_of::<32>),
+        ],
+        echoed: signal("load_code", "code", SignalUnit::One, whole),
+    },
+    Law {
+        name: "maxnet2006",
+        host: embedded!("host_maxnet2006"),
+        router: embedded!("router_maxnet2006"),
+        parameters: &[
+            rate("x_max", "1 Pbit/s"),
+            parts("alpha", 1e3, "0.3", (1, 1570)),
+            parts("eta", 1e3, "0.14", (1, 65535)),
+            time("t", MILLI, "50 ms", (1, 100_000)),
+            time("dt_source", MICRO, "1 ms", (0, 1_000_000)),
+            time("rtt_unit", MICRO, "1 ms", (1, 1_000_000)),
+            parts("rateinc", 1e3, "1.25", (1001, 16_000)),
+            count("mindeltaq", "16000", (0, U32_MAX)),
+            count("wnd_update_freq", "1", (1, U32_MAX)),
+            count("max_wnd", "65535", (1, 1 << 26)),
+            flag("average", "true"),
+            flag("compensate", "true"),
+            RESERVED,
+            parts("epsilon", 1e6, "0", (0, 1_000_000)),
+            count("qs_min_divisor", "128", (1, U32_MAX)),
+            time("dt", MICRO, "1 ms", (1, 1_000_000)),
+            flag("quickstart", "true"),
+        ],
+        link: &[
+            signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
+            signal("price_min_s", "lowest", SignalUnit::Seconds, parts_of::<34>),
+            arrival(),
+        ],
+        source: &[
+            signal("price_s", "price", SignalUnit::Seconds, parts_of::<34>),
+            signal("xi", "xi", SignalUnit::One, signed_parts_of::<34>),
+        ],
+        echoed: signal("price_s", "price", SignalUnit::Seconds, parts_of::<18>),
+    },
 ];
 
 #[cfg(test)]
 mod tests {
+    use libbpf_rs::HasSize as _;
+    use libbpf_rs::btf::Btf;
+    use libbpf_rs::btf::types::{MemberAttr, Struct};
+
     use super::LAWS;
     use crate::daemon::{object, privileges};
 
@@ -249,6 +344,39 @@ mod tests {
                 let loaded = object::open(bytes).unwrap().load();
                 assert!(loaded.is_ok(), "{} {role}: {:#}", law.name, loaded.unwrap_err());
             }
+        }
+    }
+
+    /// The table and the law's header agree: sizes, and the place of every member that has a parameter's name.
+    #[test]
+    fn parameters_have_the_places_of_the_laws_structure() {
+        for law in LAWS {
+            let path = format!("{}/host_{}.bpf.o", env!("OUT_DIR"), law.name);
+            let btf = Btf::from_path(&path).unwrap();
+            let params: Struct<'_> = btf.type_by_name("law_params").unwrap();
+            let members = |of: &Struct<'_>, at: u32| -> Vec<(String, u32)> {
+                let place = |attr: MemberAttr| match attr {
+                    MemberAttr::Normal { offset } | MemberAttr::BitField { offset, .. } => at + offset / 8,
+                };
+                of.iter().map(|m| (m.name.unwrap_or_default().to_string_lossy().into_owned(), place(m.attr))).collect()
+            };
+            let mut found = members(&params, 0);
+            // MaxNet's own parameters are a structure within.
+            for own in ["maxnet_params", "maxnet2006_params"] {
+                let inner = btf.type_by_name::<Struct<'_>>(own).filter(|_| found[0].0 == "source");
+                found.extend(inner.iter().flat_map(|inner| members(inner, 0)));
+            }
+            let mut at = 0;
+            let mut named = 0;
+            for parameter in law.parameters {
+                if let Some((_, place)) = found.iter().find(|(name, _)| name == parameter.name) {
+                    assert_eq!(at as u32, *place, "{} {}", law.name, parameter.name);
+                    named += 1;
+                }
+                at += parameter.bytes;
+            }
+            assert_eq!(at, params.size(), "{}", law.name);
+            assert!(named * 2 >= law.parameters.len(), "{}: only {named} have the names of members", law.name);
         }
     }
 }
