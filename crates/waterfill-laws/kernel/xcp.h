@@ -57,12 +57,13 @@
  *
  *   - A router counts and writes in one call, at the packet's arrival (law.h).
  *   - The residues of an interval are split among CPUs: of gains by their part of the last interval's sum of X, of losses
- *     by that of its bytes. A CPU takes its part with its first packet of an interval, which `epoch` shows, so
- *     there is no shared word that packets change. A CPU that had no packet in its interval before has no part yet.
+ *     by that of its bytes; in iXCP, what is shuffled by those of the local packets. A CPU takes its part with its first
+ *     packet of an interval, which `epoch` shows, so packets change no shared word. Its sums count since it last took
+ *     a part, so one that had no packet for some intervals has the part of an older one, and a new one has none yet.
  *   - The persistent queue is the smallest at ticks, every 1 to 2 ms, not at each departure. A queue that empties only
  *     between ticks is seen too long: in the simulator, mean rates and queues of Fig. 1 of ixcp-2007 agree (Validation
  *     of src/protocols/xcp). The measurement ends at the tick nearest to its time.
- *   - d is a whole number of microseconds.
+ *   - d is a whole number of microseconds, of RTTs in 2^-20 s.
  *   - The first window is the host's own unless the parameter says otherwise.
  *   - iXCP's links have names of 16 bits: of two links on a flow's path, one in 65,535 share theirs. Then they share
  *     their local flows too, and act as XCP does for flows of the other link.
@@ -163,6 +164,10 @@ struct law_cpu {
 	struct law_sums sums;
 	__u64 seen_x; /* when it took its part of the residues */
 	__u64 seen_volume;
+#if XCP_LOCAL
+	__u64 seen_local_x;
+	__u64 seen_local_volume;
+#endif
 	__u64 gain_left; /* 2^-16 byte/s */
 	__u64 loss_left;
 	__s64 carry; /* 2^-16 byte/s that were due and not written */
@@ -184,10 +189,9 @@ struct law_link {
 #endif
 	__u64 rtt_max; /* 2^-24 s: max_interval */
 	/* Read once an interval by each CPU. */
-	__u64 gain_residue; /* 2^-16 byte/s */
+	__u64 gain_residue; /* 2^-16 byte/s; in iXCP without what is shuffled */
 	__u64 loss_residue;
-	__u64 last_x; /* of the last interval */
-	__u64 last_volume;
+	struct law_sums last; /* of the last interval */
 	/* Of the tick. */
 	struct law_sums arrived; /* in this control interval */
 	__u64 capacity;		 /* 2^-16 byte/s */
@@ -299,8 +303,7 @@ FIXED_INLINE __u32 xcp_bounded(const struct law_link *link, __u64 us)
 /* Starts a control interval. The epoch changes last, because CPUs take their parts of the residues when it does. */
 FIXED_INLINE void xcp_start_interval(struct law_link *link)
 {
-	link->last_x = link->arrived.x;
-	link->last_volume = link->arrived.volume;
+	link->last = link->arrived;
 	__builtin_memset(&link->arrived, 0, sizeof(link->arrived));
 	link->elapsed = 0;
 	link->until_control = link->interval;
@@ -348,10 +351,10 @@ FIXED_INLINE void xcp_control(struct law_link *link)
 #if XCP_SCALED
 	gain = xcp_scaled(gain, arrived->x, arrived->lowered_x, lasted);
 #endif
-	link->gain_residue = gain + link->shuffled; /* 62 and 62 bits */
-	link->loss_residue = loss + link->shuffled;
 	/* [draft-falk:cp] [draft-falk:cn] */
 #if XCP_LOCAL
+	link->gain_residue = gain;
+	link->loss_residue = loss;
 	link->gain = float_factor(gain, arrived->x) + XCP_FACTOR_OF_TIME;
 	link->loss = float_factor(loss, bytes);
 	link->local_gain = float_factor(link->shuffled, arrived->local_x) + XCP_FACTOR_OF_TIME;
@@ -359,6 +362,8 @@ FIXED_INLINE void xcp_control(struct law_link *link)
 	link->claims = link->claim_least || link->spare <= 0;
 #else
 	/* Every packet with a value takes part in shuffling, so one factor does; the loss is that of all bytes. */
+	link->gain_residue = gain + link->shuffled; /* 62 and 62 bits */
+	link->loss_residue = loss + link->shuffled;
 	link->gain = float_factor(link->gain_residue, arrived->x) + XCP_FACTOR_OF_TIME;
 	link->loss = float_factor(fixed_part(loss, float_fraction(local, bytes)) + link->shuffled, local);
 #endif
@@ -500,8 +505,16 @@ FIXED_INLINE void xcp_take_residues(const struct law_link *link, struct law_cpu 
 	cpu->epoch = link->epoch;
 	cpu->seen_x = cpu->sums.x;
 	cpu->seen_volume = cpu->sums.volume;
-	cpu->gain_left = fixed_part(link->gain_residue, float_fraction(x, link->last_x));
-	cpu->loss_left = fixed_part(link->loss_residue, float_fraction(volume, link->last_volume));
+	cpu->gain_left = fixed_part(link->gain_residue, float_fraction(x, link->last.x));
+	cpu->loss_left = fixed_part(link->loss_residue, float_fraction(volume, link->last.volume));
+#if XCP_LOCAL
+	x = cpu->sums.local_x - cpu->seen_local_x;
+	volume = cpu->sums.local_volume - cpu->seen_local_volume;
+	cpu->seen_local_x = cpu->sums.local_x;
+	cpu->seen_local_volume = cpu->sums.local_volume;
+	cpu->gain_left += fixed_part(link->shuffled, float_fraction(x, link->last.local_x));
+	cpu->loss_left += fixed_part(link->shuffled, float_fraction(volume, link->last.local_volume));
+#endif
 }
 
 FIXED_INLINE __u64 xcp_min(__u64 a, __u64 b)
