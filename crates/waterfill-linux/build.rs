@@ -24,6 +24,9 @@ mod daemon {
     const TEST_OBJECTS: [(&str, &str); 4] =
         [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT"), ("shared", "SHARED_OBJECT")];
 
+    /// Laws whose recorded calls a test replays: REPLAY_<LAW>_OBJECT is the path of bpf/test/replay_<law>.bpf.c's object.
+    const REPLAYED: &[&str] = &["aecp", "ixcp", "jetmax", "pxcp", "rcp", "vcp", "xcp"];
+
     /// The compiler that CLANG names, or the first installed one of [`CLANGS`].
     fn clang() -> String {
         let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
@@ -53,7 +56,10 @@ mod daemon {
             builder.source(source).clang(&clang).clang_args(&arguments);
             builder
         };
-        for (name, variable) in TEST_OBJECTS {
+        let replays =
+            REPLAYED.iter().map(|law| (format!("replay_{law}"), format!("REPLAY_{}_OBJECT", law.to_uppercase())));
+        let tests = TEST_OBJECTS.map(|(name, variable)| (name.into(), variable.into()));
+        for (name, variable) in tests.into_iter().chain(replays) {
             let source = format!("bpf/test/{name}.bpf.c");
             let object = out.join(format!("{name}.bpf.o"));
             builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));

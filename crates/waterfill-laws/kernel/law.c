@@ -59,12 +59,12 @@ const struct waterfill_field *waterfill_shim_fields(void)
 	static const struct waterfill_field fields[] = {
 		SHIM(number),	   SHIM(forward_bytes), SHIM(echo_bytes),     SHIM(paced),	  SHIM(rests_with_queue),
 		SHIM(params),	   SHIM(link),		SHIM(sums),	      SHIM(cpu),	  SHIM(source),
-		SHIM(receiver),	   SHIM(reserved),	SHIM(params_fields),  SHIM(link_set),	  SHIM(interval),
+		SHIM(receiver),	   SHIM(replay),	SHIM(params_fields),  SHIM(link_set),	  SHIM(interval),
 		SHIM(tick),	   SHIM(idle),		SHIM(mark),	      SHIM(syn_needs_lock), SHIM(link_read),
 		SHIM(link_restore), SHIM(source_init),	SHIM(request),	      SHIM(forward),	  SHIM(heard),
 		SHIM(ack),	   SHIM(loss),		SHIM(timeout),	      SHIM(limit),	  SHIM(reduce),
 		SHIM(evidence),	   SHIM(tightens),	SHIM(source_read),    SHIM(receive),	  SHIM(echo),
-		SHIM(receiver_read),
+		SHIM(receiver_read), SHIM(replay_step),
 		END_OF_FIELDS,
 	};
 

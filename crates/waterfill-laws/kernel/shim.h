@@ -30,7 +30,7 @@ struct waterfill_shim {
 	__u32 cpu;
 	__u32 source;
 	__u32 receiver;
-	__u32 reserved;
+	__u32 replay; /* struct replay_state */
 	const struct waterfill_field *(*params_fields)(void);
 	/* Router. */
 	void (*link_set)(__u64 *link, const __u64 *params, __u64 capacity, __u32 target);
@@ -59,6 +59,8 @@ struct waterfill_shim {
 			__u32 segments);
 	void (*echo)(__u64 *receiver, __u8 *echo);
 	__u64 (*receiver_read)(const __u64 *receiver);
+	/* Plays a record of 12 words; returns the hash, and the results of `struct replay_state` in its last six words. */
+	__u64 (*replay_step)(__u64 *state, const __u64 *record);
 };
 
 #endif

@@ -9,7 +9,14 @@
  * It exports one object, waterfill_law_<law>.
  */
 #include "shim.h"
+
+/* State is hashed and copied as words, so it has no padding. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic error "-Wpadded"
 #include LAW_HEADER
+#pragma GCC diagnostic pop
+
+#include "replay.h"
 
 #define SHIM_WORDS(type) (sizeof(type) / sizeof(__u64))
 #define SHIM_WHOLE(type) _Static_assert(sizeof(type) % sizeof(__u64) == 0, #type " is whole words without padding")
@@ -22,6 +29,7 @@ SHIM_WHOLE(struct law_sums);
 SHIM_WHOLE(struct law_cpu);
 SHIM_WHOLE(struct law_source);
 SHIM_WHOLE(struct law_receiver);
+SHIM_WHOLE(struct replay_record);
 _Static_assert(LAW_FORWARD_BYTES >= 3 && LAW_FORWARD_BYTES <= LAW_VALUE_MAX, "a value of 3 to 15 bytes");
 _Static_assert(LAW_ECHO_BYTES >= 3 && LAW_ECHO_BYTES <= LAW_VALUE_MAX, "an echo of 3 to 15 bytes");
 _Static_assert(sizeof(struct law_params) <= LAW_PARAMS_MAX * sizeof(__u64), "parameters");
@@ -152,6 +160,11 @@ static __u64 shim_receiver_read(const __u64 *receiver)
 	return law_receiver_read((const struct law_receiver *)receiver);
 }
 
+static __u64 shim_replay_step(__u64 *state, const __u64 *record)
+{
+	return replay_step((struct replay_state *)state, (const struct replay_record *)record);
+}
+
 const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.number = LAW,
 	.forward_bytes = LAW_FORWARD_BYTES,
@@ -164,6 +177,7 @@ const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.cpu = SHIM_WORDS(struct law_cpu),
 	.source = SHIM_WORDS(struct law_source),
 	.receiver = SHIM_WORDS(struct law_receiver),
+	.replay = SHIM_WORDS(struct replay_state),
 	.params_fields = shim_params_fields,
 	.link_set = shim_link_set,
 	.interval = shim_interval,
@@ -188,4 +202,5 @@ const struct waterfill_shim SHIM_JOIN(waterfill_law_, LAW_NAME) = {
 	.receive = shim_receive,
 	.echo = shim_echo,
 	.receiver_read = shim_receiver_read,
+	.replay_step = shim_replay_step,
 };

@@ -6,8 +6,9 @@
               allocate nothing and have no state; every structure that is passed has the length that C states"
 )]
 
-use super::Field;
+use super::{Field, KernelLaw};
 use crate::mirror::mirror;
+use crate::protocols::{aecp, ixcp, jetmax, pxcp, rcp, vcp, xcp};
 
 /// `LAW_VALUE_MAX`.
 pub const VALUE_MAX: usize = 15;
@@ -80,6 +81,9 @@ mirror! {
     }
 }
 
+/// `struct replay_record` of `kernel/replay.h`: the call, its inputs, a value, and the hash after it.
+pub type Record = [u64; 12];
+
 /// A structure of a law as 64-bit words; allocated once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Words(Box<[u64]>);
@@ -131,7 +135,7 @@ pub struct Law {
     cpu: u32,
     source: u32,
     receiver: u32,
-    reserved: u32,
+    replay: u32,
     params_fields: CFields,
     link_set: unsafe extern "C" fn(*mut u64, *const u64, u64, u32),
     interval: unsafe extern "C" fn(*const u64) -> u32,
@@ -156,6 +160,7 @@ pub struct Law {
     receive: unsafe extern "C" fn(*const u64, *mut u64, u64, u32, &Value, u32),
     echo: unsafe extern "C" fn(*mut u64, &mut Value),
     receiver_read: unsafe extern "C" fn(*const u64) -> u64,
+    replay_step: unsafe extern "C" fn(*mut u64, &Record) -> u64,
 }
 
 impl Law {
@@ -358,6 +363,16 @@ impl Law {
         unsafe { (self.echo)(receiver.of_mut(self.receiver), &mut value) }
         value
     }
+    /// Creates a zeroed `struct replay_state` of `kernel/replay.h`.
+    #[must_use]
+    pub fn replay(&self) -> Words {
+        Words::new(self.replay)
+    }
+    /// Makes the call of a record and returns the hash of all state after it. The state's last six words are the call's
+    /// results: four numbers, then the value that it wrote.
+    pub fn replay_step(&self, state: &mut Words, record: &Record) -> u64 {
+        unsafe { (self.replay_step)(state.of_mut(self.replay), record) }
+    }
     /// `law_receiver_read`.
     #[must_use]
     pub fn receiver_signal(&self, receiver: &Words) -> u64 {
@@ -388,7 +403,7 @@ fn waterfill_shim_fields() {
         cpu,
         source,
         receiver,
-        reserved,
+        replay,
         params_fields,
         link_set,
         interval,
@@ -412,7 +427,8 @@ fn waterfill_shim_fields() {
         source_read,
         receive,
         echo,
-        receiver_read
+        receiver_read,
+        replay_step
     );
     // SAFETY: the C function returns a static array made with `waterfill_field`'s macros.
     let c = unsafe { crate::mirror::fields_of(c::waterfill_shim_fields()) };
@@ -420,9 +436,9 @@ fn waterfill_shim_fields() {
     assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<Law>());
 }
 
-/// Declares the laws, each with its name and the object that `kernel/<name>.c` exports.
+/// Declares the laws, each with its name, its protocol and the object that `kernel/<name>.c` exports.
 macro_rules! laws {
-    ($($name:ident = $symbol:ident,)*) => {
+    ($($name:ident: $protocol:ty = $symbol:ident,)*) => {
         unsafe extern "C" {
             $(safe static $symbol: Law;)*
         }
@@ -432,6 +448,17 @@ macro_rules! laws {
             #[must_use]
             pub fn all() -> Vec<(&'static str, &'static Self)> {
                 vec![$((stringify!($name), &$symbol),)*]
+            }
+            /// Returns `struct law_params` for each of the law's [`KernelLaw::recorded`].
+            #[must_use]
+            pub fn parameter_sets(name: &str) -> Vec<Words> {
+                fn sets<P: KernelLaw>() -> Vec<Words> {
+                    P::recorded().iter().map(|params| P::law().params(&P::params(params, 1.0))).collect()
+                }
+                match name {
+                    $(stringify!($name) => sets::<$protocol>(),)*
+                    _ => Vec::new(),
+                }
             }
             $(
                 /// The law of this name.
@@ -445,11 +472,11 @@ macro_rules! laws {
 }
 
 laws! {
-    aecp = waterfill_law_aecp,
-    ixcp = waterfill_law_ixcp,
-    jetmax = waterfill_law_jetmax,
-    pxcp = waterfill_law_pxcp,
-    rcp = waterfill_law_rcp,
-    vcp = waterfill_law_vcp,
-    xcp = waterfill_law_xcp,
+    aecp: aecp::Aecp = waterfill_law_aecp,
+    ixcp: ixcp::IXcp = waterfill_law_ixcp,
+    jetmax: jetmax::JetMax = waterfill_law_jetmax,
+    pxcp: pxcp::PXcp = waterfill_law_pxcp,
+    rcp: rcp::Rcp = waterfill_law_rcp,
+    vcp: vcp::Vcp = waterfill_law_vcp,
+    xcp: xcp::Xcp = waterfill_law_xcp,
 }

@@ -16,7 +16,7 @@ mod law;
 mod router;
 
 pub use ends::{Receiver, Source};
-pub use law::{Law, Limit, Packet, SIGNALS, Tcp, VALUE_MAX, Value, Words};
+pub use law::{Law, Limit, Packet, Record, SIGNALS, Tcp, VALUE_MAX, Value, Words};
 pub use router::Router;
 
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
@@ -49,6 +49,10 @@ pub trait KernelLaw: Protocol {
     /// Returns the control interval that a link shows, if it follows the RTTs that packets state.
     fn control_interval(_signals: &[u64; SIGNALS]) -> Option<Duration> {
         None
+    }
+    /// Returns parameters for tests that record the law's calls: those that select other code.
+    fn recorded() -> Vec<Self::Params> {
+        vec![Self::Params::default()]
     }
     /// Records what a link shows.
     fn observe_link(_signals: &[u64; SIGNALS], _probe: &mut dyn Probe) {}

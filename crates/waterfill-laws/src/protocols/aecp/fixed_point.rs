@@ -73,6 +73,18 @@ impl KernelLaw for Aecp {
         Self::header_of(value)
     }
 
+    fn recorded() -> Vec<Params> {
+        let other = Params {
+            r_0: First::Capacity,
+            form: Form::Exact,
+            step: SourceStep::Acknowledgement,
+            ceiling: Ceiling::Capacity,
+            rounding: Rounding::Nearest,
+            ..Params::default()
+        };
+        vec![Params::default(), other]
+    }
+
     fn observe_link(&[place, ..]: &[u64; SIGNALS], probe: &mut dyn Probe) {
         probe.record("r", rate_at(place as f64 / PLACES_PER_CODE));
     }

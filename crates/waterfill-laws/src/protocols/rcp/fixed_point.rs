@@ -75,6 +75,10 @@ impl KernelLaw for Rcp {
         Echo { rate: rate_code(value) }
     }
 
+    fn recorded() -> Vec<Params> {
+        vec![Params::default(), Params { average: Average::Reluctant, beta: 0.0, ..Params::default() }]
+    }
+
     fn observe_link(&[rate, mean_rtt, ..]: &[u64; SIGNALS], probe: &mut dyn Probe) {
         probe.record("rate", rate as f64 / RATE_SCALE);
         probe.record("mean_rtt", mean_rtt as f64 / RTT_SCALE_S);

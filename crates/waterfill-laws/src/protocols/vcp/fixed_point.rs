@@ -80,6 +80,11 @@ impl KernelLaw for Vcp {
         limit
     }
 
+    fn recorded() -> Vec<Params> {
+        let other = Params { freeze: Freeze::Overload, whole_percent: true, ..Params::default() };
+        vec![Params::default(), other]
+    }
+
     fn observe_link(&[_, load_factor, ..]: &[u64; SIGNALS], probe: &mut dyn Probe) {
         probe.record("load_factor", load_factor as f64 / LOAD_FACTOR_SCALE);
     }
