@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-connections response equilibria threeway cohabit-table seeds readings peers ns3 lint audit new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections response equilibria threeway cohabit-table seeds readings peers ns3 lint audit new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -32,6 +32,9 @@ testbed-table: build ## compare the kernel's TCPs with the simulator's; as root,
 
 linux-maxnet: build ## compare MaxNet in the kernel with its requirements, the simulator and the fluid model; as root, 45 minutes
 	@$(VENV)/python -m validation.testbed.maxnet
+
+linux-laws: build ## compare every explicit law in the kernel with the simulator and the fluid model; as root, 10 minutes
+	@$(VENV)/python -m validation.testbed.laws
 
 linux-connections: build ## open 10,000 short MaxNet connections and check that each asks for prices; as root, 10 minutes at most
 	@$(VENV)/python -m validation.testbed.connections

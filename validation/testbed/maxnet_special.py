@@ -115,7 +115,7 @@ def bed(document: Document, *, offloads: bool = False, laws: type[Laws] = Laws) 
     """Build a scenario's network; it is removed with the process tree."""
     scenario = from_dict({"protocol": LAW, "params": {LAW: {"mu": TARGET}}} | document)
     resolved = backend.resolve(scenario)
-    names = kernel.congestion(kernel.offered(), daemon.run_name())
+    names = kernel.congestion(kernel.offered(), protocols.load(), daemon.run_name())
     made: Plan = plan.of(scenario, resolved, names, protocols.targets(resolved.params))
     made.offloads = offloads
     return Bed(made, backend.params_of(resolved), laws)

@@ -15,7 +15,7 @@ pub struct Info {
     pub summary: &'static str,
     /// Who sets the rate.
     pub kind: Kind,
-    /// Backends that run it: `sim`, `fluid`.
+    /// Backends that run it: `sim`, `fluid`, `linux` (the kernel's own TCPs are not named here).
     pub backends: &'static [&'static str],
     /// Whether packets are paced unless the scenario says otherwise.
     pub paced: bool,

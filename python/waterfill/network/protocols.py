@@ -65,7 +65,10 @@ _NUMBERS: Mapping[str, Callable[[object], float]] = {
 
 @dataclass(frozen=True)
 class ProtocolInfo:
-    """One protocol: its name, its backends, the size of its header, its parameters."""
+    """One protocol: its name, its backends, the size of its header, its parameters.
+
+    `signals` are the series that its router and source record.
+    """
 
     name: str
     kind: str
@@ -74,6 +77,7 @@ class ProtocolInfo:
     params: tuple[ParamInfo, ...] = ()
     echo_bytes: int = 0
     summary: str = ""
+    signals: tuple[str, ...] = ()
 
     def param(self, name: str) -> ParamInfo:
         """Return the parameter of that name; raise ValueError if there is none."""
@@ -101,6 +105,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
         header_bytes=entry["header_bytes"],
         echo_bytes=entry["echo_bytes"],
         summary=entry["summary"],
+        signals=tuple(signal["name"] for signal in entry["signals"]),
         params=tuple(
             ParamInfo(
                 name=param["name"],

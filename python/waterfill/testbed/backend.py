@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import ClassVar
 
 from waterfill.contract.network import Network, ParamValue
@@ -33,16 +34,19 @@ def resolve(scenario: Scenario) -> Network:
 
     Raises InputError for what is wrong with it, and for what the kernel or the host lacks.
     """
-    infos = known()
+    infos, registry = known(), protocols.load()
     for index, flow in enumerate(scenario.flow):
         name = flow.protocol or scenario.protocol
-        if name in kernel.PROTOCOLS and "linux" not in infos.get(str(name), _NONE).backends:
+        loaded = str(name) in registry and kernel.is_loaded(registry[str(name)])
+        possible = loaded or name in kernel.PROTOCOLS
+        if possible and "linux" not in infos.get(str(name), _NONE).backends:
             key = "protocol" if flow.protocol is None else f"{scenario.key('flow', index)}.protocol"
-            if kernel.PROTOCOLS[str(name)].loaded:
+            if loaded:
+                got = "none" if daemon.binary() is None else "one that lacks it"
                 raise scenario.error(
                     key,
                     f"{shown(name)} needs the daemon {kernel.LOADER} beside this Python "
-                    "(make build), got none",
+                    f"(make build), got {got}",
                 )
             able = ", ".join(info.name for info in infos.values() if "linux" in info.backends)
             raise scenario.error(
@@ -67,15 +71,17 @@ def _same_params(scenario: Scenario, resolved: Network) -> None:
 
     A loaded law takes its parameters, except for variants that its fixed-point version lacks.
     """
+    registry = known()
     for protocol in dict.fromkeys(flow.protocol for flow in resolved.flows):
         there = kernel.params(protocol)
-        if kernel.PROTOCOLS[protocol].loaded:
-            for name, known_as in kernel.FORMS.get(protocol, {}).items():
-                value = resolved.params.get(protocol, {}).get(name, known_as[0])
-                if value not in known_as:
+        if kernel.is_loaded(registry[protocol]):
+            for name in _fixed(registry[protocol]):
+                expected = kernel.variant(registry[protocol], name)
+                value = resolved.params.get(protocol, {}).get(name, expected[0])
+                if value not in expected:
                     raise scenario.error(
                         f"params.{protocol}.{name}",
-                        f"expected {shown(known_as[0])} on linux, got {shown(value)}",
+                        f"expected {shown(expected[0])} on linux, got {shown(value)}",
                     )
             continue
         for name, value in resolved.params.get(protocol, {}).items():
@@ -94,6 +100,12 @@ def _same_params(scenario: Scenario, resolved: Network) -> None:
 
 
 _NONE = ProtocolInfo("", "", (), 0)
+
+
+def _fixed(info: ProtocolInfo) -> list[str]:
+    """Return the parameters of a loaded law that its daemon does not take."""
+    law = daemon.laws()[info.name]
+    return [p.name for p in info.params if p.name not in (*law.parameters, daemon.TARGET)]
 
 
 def _duplex(scenario: Scenario, resolved: Network, index: int) -> bool:
@@ -118,10 +130,10 @@ def _once(scenario: Scenario, key: str, *ways: tuple[int, ...]) -> None:
 def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
     """Return a scenario's resolved network and what to build; raise InputError as `run`."""
     resolved = resolve(scenario)
-    laws = kernel.congestion(kernel.offered())
+    laws = kernel.congestion(kernel.offered(), protocols.load())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
     cohabit.refuse(scenario, resolved)
-    checks.refuse(planned, scenario)
+    checks.refuse(planned, scenario, laws)
     return resolved, planned
 
 
@@ -134,22 +146,28 @@ def _targets(scenario: Scenario, resolved: Network) -> Mapping[str, float]:
 
 def params_of(resolved: Network) -> dict[str, dict[str, ParamValue | None]]:
     """Return every parameter of the protocols used: the kernel's, and those of loaded laws."""
-    used = dict.fromkeys(flow.protocol for flow in resolved.flows)
-    loaded = [name for name in used if kernel.PROTOCOLS[name].loaded]
-    given = protocols.with_defaults(loaded, resolved.params, known())
+    used, infos = dict.fromkeys(flow.protocol for flow in resolved.flows), known()
+    given = protocols.with_defaults(_loaded(resolved), resolved.params, infos)
     for name, values in given.items():
-        values |= {k: v[0] for k, v in kernel.FORMS.get(name, {}).items() if k in values}
+        values |= {k: kernel.variant(infos[name], k)[0] for k in _fixed(infos[name])}
     return {name: given.get(name) or dict(kernel.params(name)) for name in used}
 
 
+def _loaded(resolved: Network) -> list[str]:
+    """Return the protocols of a network whose laws a daemon loads."""
+    infos = known()
+    return [
+        p for p in dict.fromkeys(f.protocol for f in resolved.flows) if kernel.is_loaded(infos[p])
+    ]
+
+
 def _refused(scenario: Scenario, params: Mapping[str, daemon.Params], said: str) -> InputError:
-    """Return the InputError for what a daemon refused."""
-    for protocol, given in params.items():
-        if kernel.PROTOCOLS[protocol].loaded:
-            name, message = daemon.refused(said, given)
-            if name is not None:
-                return scenario.error(f"params.{protocol}.{name}", message)
-    return scenario.error("", said)
+    """Return the InputError for what a law's daemon refused; `said` begins with the law's name."""
+    protocol, _, words = said.partition(": ")
+    if protocol not in params:
+        return scenario.error("", said)
+    name, message = daemon.refused(words, params[protocol])
+    return scenario.error("" if name is None else f"params.{protocol}.{name}", message)
 
 
 def run(scenario: Scenario, progress: Report | None = None) -> Result:
@@ -160,11 +178,14 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
     """
     resolved, _ = prepare(scenario)
     params, targets = params_of(resolved), _targets(scenario, resolved)
+    infos, loadable = protocols.load(), daemon.laws()
+    laws = kernel.congestion(kernel.offered(), infos, daemon.run_name())
+    used = {flow.protocol for flow in resolved.flows}
+    signals = {p: daemon.columns(loadable[p], infos[p]) for p in _loaded(resolved)}
     job = {
         "scenario": scenario.to_toml(),
         "network": resolved.to_dict(),
-        "available": kernel.offered(),
-        "loaded_as": daemon.run_name(),
+        "congestion": {name: asdict(law) for name, law in laws.items() if name in used},
         "params": params,
         "targets": targets,
     }
@@ -173,7 +194,7 @@ def run(scenario: Scenario, progress: Report | None = None) -> Result:
         raw = front.run(job, resolved.duration_s, progress)
     except front.Refusal as refusal:
         raise _refused(scenario, params, str(refusal)) from None
-    outcome = Outcome(raw, resolved, time.perf_counter() - began)
+    outcome = Outcome(raw, resolved, time.perf_counter() - began, signals)
     core = outcome.core
     active = maxmin.windows_in(core["flows"])
     summary = summarise(

@@ -16,7 +16,7 @@ import socket
 import struct
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waterfill.contract.network import Network
@@ -24,7 +24,7 @@ from waterfill.contract.summary import Check, CoreFlow, LinkSummary
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
 from waterfill.testbed import delayline, isolate, kernel
-from waterfill.testbed.plan import Faults, Plan
+from waterfill.testbed.plan import Congestion, Faults, Plan
 from waterfill.testbed.topology import Topology, setting
 
 _CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN = 12, 13, 21
@@ -46,7 +46,7 @@ FRAMES_PER_S = 150_000
 _MEMORY_SHARE = 0.25
 
 
-def refuse(plan: Plan, scenario: Any) -> None:
+def refuse(plan: Plan, scenario: Any, congestion: Mapping[str, Congestion]) -> None:
     """Raise InputError for what this host, its kernel or the testbed cannot run."""
     _refuse_host(plan)
     for index, link in enumerate(scenario.link):
@@ -78,9 +78,14 @@ def refuse(plan: Plan, scenario: Any) -> None:
         protocol = flow.protocol or scenario.protocol
         if flow.weight != 1:
             raise scenario.error(f"{key}.weight", f"expected 1 on linux, got {flow.weight:g}")
-        if flow.pacing is False and kernel.PROTOCOLS[str(protocol)].paced:
+        law = congestion[str(protocol)]
+        if flow.pacing is False and law.paced:
             raise scenario.error(
                 f"{key}.pacing", f"expected true, as the kernel's {protocol} always paces"
+            )
+        if flow.pacing and law.loaded and not law.paced:
+            raise scenario.error(
+                f"{key}.pacing", f"expected false, as the kernel's {protocol} never paces"
             )
         if flow.size is not None and flow.demand is not None:
             raise scenario.error(f"{key}.demand", "expected none on linux for a flow with a size")
@@ -376,7 +381,9 @@ def _bottleneck(
     dropped = sum(rows[-1][2] for rows in raw["samples"]["coarse"]["queues"])
     lost = sum(entry["lost"] for entry in (raw["delay_line"] or {"lines": {}})["lines"].values())
     # A loaded law fills a link to its target without a queue.
-    targets = {p["direction"]: p["target"] for p in raw["plan"]["pricings"]}
+    targets: dict[int, float] = {}
+    for p in raw["plan"]["pricings"]:
+        targets[p["direction"]] = min(p["target"], targets.get(p["direction"], 1.0))
     reordered = any(Faults(**h["faults"]).causes_retransmissions for h in raw["plan"]["holds"])
     unbounded = []
     for index, flow in enumerate(flows):
@@ -404,7 +411,7 @@ def _bottleneck(
 
 
 def _law(raw: Document, resolved: Network) -> Check | None:
-    """Check that a loaded law controlled its connections: they had a price at all times.
+    """Check that loaded laws controlled their connections: they had a router's signal at all times.
 
     Only connections with a router on every link are judged. A link without the law's router is the
     scenario's choice, and its effect the run's result.
@@ -412,7 +419,7 @@ def _law(raw: Document, resolved: Network) -> Check | None:
     samples = raw["samples"].get("laws")
     if samples is None:
         return None
-    priced = {p["direction"] for p in raw["plan"]["pricings"]}
+    priced = {(p["protocol"], p["direction"]) for p in raw["plan"]["pricings"]}
     paths = {flow.name: set(flow.forward) for flow in resolved.flows}
     found: list[Document] = []
     ok = True
@@ -420,14 +427,14 @@ def _law(raw: Document, resolved: Network) -> Check | None:
         if not stream["loaded"]:
             continue
         states = [s["flows"][str(index)] for s in samples if str(index) in s["flows"]]
-        whole = paths[stream["group"]] <= priced
+        whole = all((stream["protocol"], i) in priced for i in paths[stream["group"]])
         reasons = dict.fromkeys(s["fallback_reason"] for s in states if s["fallback_reason"])
         # A transfer may end before the first sample.
         seen = bool(states) or stream["kind"] == "http"
-        controlled = seen and not reasons and (not states or states[-1]["price_s"] > 0)
+        controlled = seen and not reasons and (not states or states[-1]["signal"] != 0)
         ok &= controlled or not whole
         found.append({"flow": stream["name"], "samples": len(states), "routers": whole,
                       "mode": states[-1]["mode"] if states else None,
                       "without_price": list(reasons)})  # fmt: skip
-    wanted = "every flow with the law's router on all its links had a price at all times"
+    wanted = "every flow with its law's router on all its links had a price at all times"
     return _check("law", ok, found, wanted)

@@ -1,7 +1,7 @@
-"""Laws that are loaded into the kernel: `waterfilld` adds MaxNet for a run, on hosts and routers.
+"""Laws that are loaded into the kernel: `waterfilld` adds them for a run, on hosts and routers.
 
 Nothing is pinned: what a daemon loads is unloaded when its process ends. TCP's laws and control
-groups belong to the whole host, so the law gets a name per run, and its programs act only on
+groups belong to the whole host, so a law gets a name per run, and its programs act only on
 connections of the run's network namespaces, which they know by their cookies.
 """
 
@@ -15,11 +15,15 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
 from waterfill.errors import shown
+from waterfill.network import protocols
+from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.result import Document
 from waterfill.testbed.isolate import Namespace
 from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, WIRES, Plan, Pricing, Stream
@@ -53,18 +57,71 @@ def binary() -> str | None:
     return shutil.which(_NAME)
 
 
-def name_of(number: int) -> str:
-    """Return the law's name in the kernel for a run number: up to 15 characters."""
-    digits = ""
-    while number:
-        number, digit = divmod(number, 36)
-        digits = _DIGITS[digit] + digits
-    return f"bpf_mx{digits or '0'}"[:15]
+@dataclass(frozen=True)
+class LoadableLaw:
+    """A law that the daemon can load: its parameters, and the keys of its state in status JSON.
+
+    The first key of `source` is the path's signal, 0 before one was received.
+    """
+
+    name: str
+    parameters: tuple[str, ...]
+    link: tuple[str, ...]
+    source: tuple[str, ...]
+
+
+def laws() -> Mapping[str, LoadableLaw]:
+    """Return the laws that the installed daemon can load, by name; none without a daemon."""
+    path = binary()
+    return {} if path is None else _laws(path, os.stat(path).st_mtime_ns)
+
+
+@cache
+def _laws(path: str, _changed: int) -> Mapping[str, LoadableLaw]:
+    done = subprocess.run([path, "laws", "--json"], capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        return {}  # a daemon of another version
+    return {
+        law["name"]: LoadableLaw(
+            law["name"], tuple(parameter["name"] for parameter in law["parameters"]),
+            tuple(law["link"]), tuple(law["source"]),
+        )
+        for law in json.loads(done.stdout)
+    }  # fmt: skip
+
+
+# What status JSON adds to a signal's name in the registry: what it is of, and its unit.
+_SUFFIXES = re.compile(r"(_heard)?(_s|_bps|_bytes|_pps)?$")
+
+
+def columns(law: LoadableLaw, info: ProtocolInfo) -> dict[str, dict[str, str]]:
+    """Return the law's keys in status JSON that are signals of the registry, for links and flows.
+
+    Each maps to the signal's name.
+    """
+
+    def known(keys: Sequence[str]) -> dict[str, str]:
+        names = {key: _SUFFIXES.sub("", key) for key in keys}
+        return {key: name for key, name in names.items() if name in info.signals}
+
+    return {"links": known(law.link), "flows": known(law.source)}
+
+
+def name_of(law: str, run: str) -> str:
+    """Return a law's name in the kernel for one run: up to 15 characters.
+
+    Two and the last characters of the law's name tell the laws of a run apart.
+    """
+    return f"bpf_{law[:2]}{law[-1]}{run}"[:15]
 
 
 def run_name() -> str:
-    """Return a name for this run alone; a process id is unique only in its PID namespace."""
-    return name_of(int.from_bytes(os.urandom(5), "big"))
+    """Return a word for this run alone; a process id is unique only in its PID namespace."""
+    number, digits = int.from_bytes(os.urandom(5), "big"), ""
+    while number:
+        number, digit = divmod(number, 36)
+        digits = _DIGITS[digit] + digits
+    return digits or "0"
 
 
 def cookie(space: Namespace) -> int:
@@ -78,50 +135,64 @@ def cookie(space: Namespace) -> int:
 
 Params = Mapping[str, Any]
 
+# The parameter that the daemon's --target sets, unless the law takes it as a parameter.
+TARGET = "mu"
 
-def host_arguments(params: Params, name: str, cookies: Sequence[int]) -> list[str]:
+
+def host_arguments(
+    law: LoadableLaw, info: ProtocolInfo, params: Params, name: str, cookies: Sequence[int]
+) -> list[str]:
     """Return `waterfilld host …` for these namespaces; `params` are the protocol's, in SI."""
-    found = ["host", "--no-pin", "--line", "--name", name]
+    found = ["host", "--no-pin", "--line", "--law", law.name, "--name", name]
     for number in cookies:
         found += ["--netns-cookie", str(number)]
-    found += ["--alpha", f"{params['alpha']:.9g}", "--eta", f"{params['eta']:.9g}",
-              "--t", _time(params["t"]), "--x-max", _rate(params["x_max"]),
-              "--dt-min", _time(params["dt_min"])]  # fmt: skip
-    found += ["--no-average"] * (not params["average"])
-    return found + ["--no-compensate"] * (not params["compensate"])
+    return found + _set(law, info, params)
 
 
-def router_arguments(params: Params, pricings: Sequence[Pricing]) -> list[str]:
+def router_arguments(
+    law: LoadableLaw, info: ProtocolInfo, params: Params, pricings: Sequence[Pricing]
+) -> list[str]:
     """Return `waterfilld router …` for links of one namespace with one target and queue."""
-    found = ["router", "--no-pin", "--line"]
+    found = ["router", "--no-pin", "--line", "--law", law.name]
     for pricing in pricings:
-        found += ["--dev", pricing.port.name, "--rate", _rate(pricing.rate_bps)]
-    found += ["--target", f"{pricings[0].target:.9g}", "--overhead", "0",
-              "--dt-p", _time(params["dt_p"]), "--t0", _time(params["t_0"]),
-              "--t", _time(params["t"]), "--x-max", _rate(params["x_max"])]  # fmt: skip
-    return found + ["--promise"] * bool(params["promise"]) + list(pricings[0].cohabit)
+        found += ["--dev", pricing.port.name, "--rate", f"{pricing.rate_bps:.0f}bit"]
+    if pricings[0].own_target or (TARGET in params and TARGET not in law.parameters):
+        found += ["--target", f"{pricings[0].target:.9g}"]
+    return [*found, "--overhead", "0", *_set(law, info, params), *pricings[0].cohabit]
+
+
+def _set(law: LoadableLaw, info: ProtocolInfo, params: Params) -> list[str]:
+    found = []
+    for name in law.parameters:
+        if name in params:
+            found += ["--set", f"{name}={_text(info.param(name).unit, params[name])}"]
+    return found
+
+
+def _text(unit: str, value: Any) -> str:
+    """Return a parameter's value in SI units as the daemon reads it."""
+    if unit == "rate":
+        return f"{value:.0f}bit"
+    if unit == "time":
+        return f"{value * 1e9:.0f}ns"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else f"{value:.9g}"
 
 
 # The parameters of options that have another name.
-_OPTIONS = {"t0": "t_0", "target": "mu"}
+_OPTIONS = {"t0": "t_0", "target": TARGET}
 
 
 def refused(said: str, params: Params) -> tuple[str | None, str]:
     """Return the parameter that a refusal names, None if none, and what was expected."""
-    found = re.search(r"--([a-z0-9-]+)[^:]*: (expected .*)", said)
-    if found is not None:
-        name = _OPTIONS.get(found[1], found[1].replace("-", "_"))
-        if name in params:
-            return name, f"{found[2]} on linux, got {shown(params[name])}"
+    for pattern in (r"--([a-z0-9-]+)[^:]*: (expected .*)", r"\b([a-z0-9_]+)[^:]*: (expected .*)"):
+        found = re.search(pattern, said)
+        if found is not None:
+            name = _OPTIONS.get(found[1], found[1].replace("-", "_"))
+            if name in params:
+                return name, f"{found[2]} on linux, got {shown(params[name])}"
     return None, said
-
-
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e6:.0f}us"
-
-
-def _rate(bits_per_s: float) -> str:
-    return f"{bits_per_s:.0f}bit"
 
 
 # --- processes --------------------------------------------------------------------------------
@@ -250,7 +321,7 @@ class Daemon:
 
 
 class Laws:
-    """The daemons of a run: one per law for all hosts, one per namespace for its routers.
+    """The daemons of a run: one per law for all hosts, one per law and namespace for routers.
 
     A router daemon has one target, so links of one namespace with different targets have separate
     daemons.
@@ -261,6 +332,7 @@ class Laws:
     ) -> None:
         """`params` are those of every loaded law by protocol; `spaces` the plan's namespaces."""
         self._plan, self._params, self._spaces = plan, params, spaces
+        self._laws, self._infos = laws(), protocols.load()
         self.hosts: list[Daemon] = []
         self.routers: list[tuple[Daemon, dict[str, int]]] = []
         self._ends: dict[tuple[str, str], int] = {}
@@ -271,15 +343,18 @@ class Laws:
         self._sample: Document | None = None
 
     def load(self) -> None:
-        """Load the law for all hosts; this comes first, since their routes name it."""
+        """Load the laws for all hosts; this comes first, since their routes name them."""
         streams = [stream for stream in self._plan.streams if stream.loaded]
         for protocol in dict.fromkeys(stream.protocol for stream in streams):
             mine = [stream for stream in streams if stream.protocol == protocol]
             cookies = [cookie(self._spaces[end]) for s in mine for end in self.ends(s)]
-            arguments = host_arguments(self._params[protocol], mine[0].congestion, cookies)
-            self.hosts.append(self.start(WIRES, arguments))
-        for daemon in self.hosts:
-            daemon.wait()
+            arguments = host_arguments(*self._law(protocol), mine[0].congestion, cookies)
+            with _naming(protocol):
+                self.hosts.append(self.start(WIRES, arguments))
+                self.hosts[-1].wait()
+
+    def _law(self, protocol: str) -> tuple[LoadableLaw, ProtocolInfo, Params]:
+        return self._laws[protocol], self._infos[protocol], self._params[protocol]
 
     def ends(self, stream: Stream) -> tuple[int, ...]:
         """Return the namespaces of a stream whose hosts have the daemon."""
@@ -292,16 +367,16 @@ class Laws:
 
     def attach_routers(self) -> None:
         """Attach routers to the links' interfaces, which must exist."""
-        groups: dict[tuple[int, float, tuple[str, ...]], list[Pricing]] = {}
-        for pricing in self._plan.pricings:
-            key = (pricing.port.namespace, pricing.target, pricing.cohabit)
-            groups.setdefault(key, []).append(pricing)
-        for (namespace, _, _), mine in groups.items():
-            arguments = router_arguments(self._params[mine[0].protocol], mine)
+        groups: dict[tuple[str, int, float, bool, tuple[str, ...]], list[Pricing]] = {}
+        for p in self._plan.pricings:
+            key = (p.protocol, p.port.namespace, p.target, p.own_target, p.cohabit)
+            groups.setdefault(key, []).append(p)
+        for (protocol, namespace, *_), mine in groups.items():
+            arguments = router_arguments(*self._law(protocol), mine)
             directions = {p.port.name: p.direction for p in mine}
-            self.routers.append((self.start(namespace, arguments), directions))
-        for daemon, _ in self.routers:
-            daemon.wait()
+            with _naming(protocol):
+                self.routers.append((self.start(namespace, arguments), directions))
+                self.routers[-1][0].wait()
 
     def take(self, now_s: float) -> None:
         """Collect answers that have arrived, and ask for the current state."""
@@ -336,14 +411,18 @@ class Laws:
                 sample["flows"][str(index)] = state
         else:
             for link in answer["links"]:
-                sample["links"][str(directions[link["device"]])] = link
+                laws_of = sample["links"].setdefault(str(directions[link["device"]]), {})
+                laws_of[link["law"]] = link
 
     def _flows(self, answer: Document) -> Iterator[tuple[int, Document]]:
-        """Yield the connections that carry a stream's data, with the stream's index."""
+        """Yield the connections that carry a stream's data, with the stream's index.
+
+        `signal` of each is the law's first: that of the path, 0 before one was received.
+        """
         for flow in answer["flows"]:
             index = self._ends.get((flow["local"], flow["remote"].rpartition(":")[0]))
             if index is not None:
-                yield index, flow
+                yield index, flow | {"signal": flow[self._laws[flow["law"]].source[0]]}
 
     def finish(self, now_s: float) -> list[Document]:
         """Return all samples, with a last one that is waited for."""
@@ -361,6 +440,15 @@ class Laws:
         with ExitStack() as stack:
             for daemon in [*self.hosts, *(daemon for daemon, _ in self.routers)]:
                 stack.callback(daemon.close)
+
+
+@contextmanager
+def _naming(protocol: str) -> Iterator[None]:
+    """Put the law's name before what its daemon refuses: laws share names of parameters."""
+    try:
+        yield
+    except DaemonRefusal as error:
+        raise DaemonRefusal(f"{protocol}: {error}") from None
 
 
 def data_sender(stream: Stream, ip_version: int) -> tuple[str, str]:

@@ -74,14 +74,14 @@ class _Run:
     def __init__(self, job: Document, say: Any) -> None:
         from waterfill.contract.network import Network
         from waterfill.scenario.loading import from_toml
-        from waterfill.testbed import checks, kernel, plan
+        from waterfill.testbed import checks, plan
         from waterfill.testbed.bed import Bed
         from waterfill.testbed.flows import Running
 
         self.say = say
         self.resolved = Network.from_dict(job["network"])
         scenario = from_toml(job["scenario"])
-        laws = kernel.congestion(job["available"], job["loaded_as"])
+        laws = {name: plan.Congestion(**law) for name, law in job["congestion"].items()}
         self.plan = plan.of(scenario, self.resolved, laws, job["targets"])
         self.bed = Bed(self.plan, job["params"])
         self.topology, self.line = self.bed.topology, self.bed.line

@@ -11,7 +11,7 @@ from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.testbed import daemon
 from waterfill.testbed.plan import Congestion
 
-# The daemon that loads laws into the kernel; in a list of what is offered it stands for them all.
+# The daemon that loads laws into the kernel; in a list of what is offered it stands before each.
 LOADER = "waterfilld"
 
 _AVAILABLE = Path("/proc/sys/net/ipv4/tcp_available_congestion_control")
@@ -32,16 +32,27 @@ PROTOCOLS: Mapping[str, Congestion] = {
     "vegas": Congestion("vegas"),
     "dctcp": Congestion("dctcp"),
     "bbr": Congestion("bbr", paced=True),
-    # Each run gives it a name of its own, so that runs can be concurrent.
-    "maxnet": Congestion("bpf_maxnet", paced=True, loaded=True),
 }
 
 
-# Parameters that choose a variant of a loaded law: the only variant that the kernel has, and its
-# other names. "kernel" is the law of "kernel-host" without the host's additions.
-FORMS: Mapping[str, Mapping[str, tuple[ParamValue, ...]]] = {
-    "maxnet": {"arithmetic": ("kernel-host", "kernel"), "order": ("xi-first",)}
-}
+# Loaded laws that are not paced, where the window alone limits a source: LAW_PACED of a header.
+WINDOWS = frozenset({"vcp", "xcp", "pxcp", "ixcp"})
+
+
+def variant(info: ProtocolInfo, name: str) -> tuple[ParamValue, ...]:
+    """Return what the kernel has of a loaded law's parameter that its daemon does not take.
+
+    The first is what results show, the others are accepted too. "kernel" is the arithmetic of
+    "kernel-host" without the host's additions. Of others it has the default.
+    """
+    param = info.param(name)
+    if name == "arithmetic":
+        return tuple(c for c in reversed(param.choices) if c.startswith("kernel"))
+    return _VARIANTS.get((info.name, name), ()) or (param.default,)  # type: ignore[return-value]
+
+
+# Of parameters that choose a variant, the kernel's, and the simulator's default, which differs.
+_VARIANTS: Mapping[tuple[str, str], tuple[ParamValue, ...]] = {}
 
 
 def available() -> list[str]:
@@ -52,9 +63,19 @@ def available() -> list[str]:
         return []
 
 
+def loadable(law: str) -> str:
+    """Return a law that the daemon can load, as `offered` names it."""
+    return f"{LOADER}:{law}"
+
+
 def offered() -> list[str]:
-    """Return what a run can use: `available`, and LOADER if the daemon is installed."""
-    return available() + [LOADER] * (daemon.binary() is not None)
+    """Return what a run can use: `available`, and the laws that the daemon can load."""
+    return available() + [loadable(law) for law in daemon.laws()]
+
+
+def is_loaded(info: ProtocolInfo) -> bool:
+    """Return whether a daemon loads the protocol's law: an explicit one that runs on linux."""
+    return info.kind == "explicit" and "linux" in info.backends
 
 
 def params(protocol: str) -> dict[str, ParamValue]:
@@ -112,33 +133,30 @@ def _parameter(module: str, name: str) -> int:
         return _CUBIC[name]
 
 
-def congestion(offered: Iterable[str], loaded_as: str | None = None) -> dict[str, Congestion]:
+def congestion(
+    offered: Iterable[str], known: Protocols, run: str | None = None
+) -> dict[str, Congestion]:
     """Return the protocols that can run with what is offered, by the scenario's names.
 
-    `loaded_as` is the name of a loaded law in the kernel for this run.
+    `known` is the registry, whose parameters a loaded law takes. `run` is a run's word: its names
+    of loaded laws in the kernel are its own, so that runs can be concurrent.
     """
     names = set(offered)
-    found = {}
-    for protocol, law in PROTOCOLS.items():
-        if law.loaded and LOADER in names:
-            found[protocol] = law if loaded_as is None else replace(law, name=loaded_as)
-        elif not law.loaded and law.name in names:
-            found[protocol] = law
+    found = {protocol: law for protocol, law in PROTOCOLS.items() if law.name in names}
+    for protocol in known:
+        if loadable(protocol) in names:
+            name = f"bpf_{protocol}" if run is None else daemon.name_of(protocol, run)
+            found[protocol] = Congestion(name, paced=protocol not in WINDOWS, loaded=True)
     return found
 
 
 def protocols(known: Protocols, offered: Iterable[str]) -> dict[str, ProtocolInfo]:
-    """Return the registry's protocols, with linux in `backends` for those that can run on it.
-
-    A loaded law runs only if the registry has it too, since it takes the registry's parameters.
-    """
+    """Return the registry's protocols, with linux in `backends` for those that can run on it."""
     result = {
         name: replace(info, backends=tuple(b for b in info.backends if b != "linux"))
         for name, info in known.items()
     }
-    for name, law in congestion(offered).items():
-        if law.loaded and name not in result:
-            continue
+    for name in congestion(offered, known):
         # A TCP adds no header; of one that only the kernel has, only the name is known.
         info = result.get(name) or ProtocolInfo(name, "end-to-end", (), 0)
         result[name] = replace(info, backends=(*info.backends, "linux"))

@@ -29,15 +29,23 @@ from waterfill.testbed.plan import ETHERNET_BYTES
 from waterfill.testbed.sampling import TCP_FIELDS
 
 Array = NDArray[np.float64]
+Signals = Mapping[str, Mapping[str, Mapping[str, str]]]
+"""By law and `links` or `flows`: keys of the daemon's status, with the signals' names."""
 _UNLIMITED = 2**63  # a pacing rate from here on means no pacing
 
 
 class Outcome:
     """The results of one run: `core` as the simulator's core returns it, `series` its columns."""
 
-    def __init__(self, raw: Document, resolved: Network, wall_s: float) -> None:
-        """`raw` is the process tree's answer, `resolved` the network of the scenario."""
+    def __init__(
+        self, raw: Document, resolved: Network, wall_s: float, signals: Signals | None = None
+    ) -> None:
+        """`raw` is the process tree's answer, `resolved` the network of the scenario.
+
+        `signals` are the loaded laws' (`daemon.columns`).
+        """
         self._raw, self._resolved = raw, resolved
+        self._signals = signals or {}
         coarse, fine = raw["samples"]["coarse"], raw["samples"]["fine"]
         self._time_s = np.asarray(coarse["time_s"], dtype=np.float64)
         self._fine_s = np.asarray(fine["time_s"], dtype=np.float64)
@@ -52,9 +60,7 @@ class Outcome:
         self._losses: dict[int, str] = {
             h["direction"]: h["name"] for h in raw["plan"]["holds"] if h["direction"] is not None
         }
-        laws = raw["samples"].get("laws")
-        self._laws: list[Document] = laws or []
-        self._priced = laws is not None
+        self._laws: list[Document] = raw["samples"].get("laws") or []
         self.flows = [s for s in self._streams if s.entry["kind"] != "cbr"]
         self.traffic = [s for s in self._streams if s.entry["kind"] == "cbr"]
         links = [self._link(i) for i in range(len(resolved.links))]
@@ -88,8 +94,8 @@ class Outcome:
 
     def _module(self, direction: int, counter: str) -> Array:
         """Return a counter of a link's cohabitation module, at the samples; 0 without one."""
-        states = [(s["time_s"], s["links"].get(str(direction), {})) for s in self._laws]
-        rows = [(at_s, state["cohabit"][counter]) for at_s, state in states if state.get("cohabit")]
+        states = [(s["time_s"], _module_of(s, direction)) for s in self._laws]
+        rows = [(at_s, state[counter]) for at_s, state in states if state]
         if not rows:
             return np.zeros(len(self._time_s))
         at_s, values = np.asarray(rows, dtype=np.float64).T
@@ -155,7 +161,7 @@ class Outcome:
             "drops": np.round(grown["drops"]),
             "marks": np.round(grown["marks"]),
             "lost": np.round(grown["lost"]),
-            **self.law_columns("links", direction, {"price_s": "price"}),
+            **self.law_columns("links", direction),
             **self._module_columns(direction),
         }
 
@@ -166,32 +172,44 @@ class Outcome:
         columns = {name: np.full(len(self._grid) - 1, np.nan) for name in cohabit.COLUMNS}
         for sample in self._laws:
             at = int(np.searchsorted(self._grid, sample["time_s"], side="left")) - 1
-            state = sample["links"].get(str(direction), {}).get("cohabit")
+            state = _module_of(sample, direction)
             if state and 0 <= at < len(self._grid) - 1:
                 for name, field in cohabit.COLUMNS.items():
                     columns[name][at] = state[field]
         return columns
 
-    def law_columns(
-        self, which: Literal["flows", "links"], index: int, fields: Mapping[str, str]
-    ) -> dict[str, Array]:
-        """Return a loaded law's signals as columns by the registry's names; `fields` maps to them.
+    def law_columns(self, which: Literal["flows", "links"], index: int) -> dict[str, Array]:
+        """Return the loaded laws' signals as columns by the registry's names.
 
-        A sample of the grid has the last value of its interval; NaN without one or without a price.
+        A sample of the grid has the last value of its interval; NaN without one, for a flow of
+        another law or without a router's signal, and for a link before its first interval.
         """
-        if not self._priced:
-            return {}
-        columns = {}
+        found = {}
         times = [s["time_s"] for s in self._laws]
         place = np.searchsorted(self._grid, times, side="left") - 1
-        for field, signal in fields.items():
-            column = np.full(len(self._grid) - 1, np.nan)
-            for at, sample in zip(place, self._laws, strict=True):
-                state = sample[which].get(str(index))
-                if state is not None and state["price_s"] > 0 and 0 <= at < len(column):
-                    column[at] = state[field]
-            columns[f"maxnet.{signal}"] = column
-        return columns
+        for law, signals in self._signals.items():
+            for field, signal in signals[which].items():
+                column = np.full(len(self._grid) - 1, np.nan)
+                for at, sample in zip(place, self._laws, strict=True):
+                    state = sample[which].get(str(index), {})
+                    state = state if which == "flows" else state.get(law, {})
+                    if state.get("law") == law and 0 <= at < len(column) and _shows(state, signals):
+                        column[at] = state[field]
+                found[f"{law}.{signal}"] = column
+        return found
+
+
+def _module_of(sample: Document, direction: int) -> Document | None:
+    """Return the state of a link's cohabitation module, which one of its laws' routers runs."""
+    states = sample["links"].get(str(direction), {}).values()
+    return next((state["cohabit"] for state in states if state.get("cohabit")), None)
+
+
+def _shows(state: Document, signals: Mapping[str, Mapping[str, str]]) -> bool:
+    """Return whether a connection has received a signal, or a link has ended an interval."""
+    if "signal" in state:
+        return bool(state["signal"])
+    return any(state[field] for field in signals["links"])
 
 
 class _Stream:
@@ -311,7 +329,7 @@ class _Stream:
             "in_flight_bytes": columns["unacked_packets"] * packet,
             "retransmissions": columns["total_retrans"],
             "delivered_bytes": columns["bytes_acked"],
-            **self._of.law_columns("flows", self._index, {"price_s": "price", "xi": "xi"}),
+            **self._of.law_columns("flows", self._index),
         }
 
 

@@ -105,8 +105,10 @@ class Pricing:
     protocol: str
     rate_bps: float
     target: float
+    own_target: bool = False
+    """Whether the link has the target, not the law."""
     cohabit: tuple[str, ...] = ()
-    """The daemon's options for `queue = "cohabit"`."""
+    """The daemon's options for `queue = "cohabit"`; only one of a link's laws has them."""
 
 
 @dataclass(frozen=True)
@@ -391,8 +393,14 @@ class _Planner:
             link = self.resolved.links[i]
             if link.routers is None or protocol in link.routers:
                 target = targets[protocol] if link.target is None else link.target
-                port, queue = self.ports[i][0], cohabit.arguments(link.queue)
-                self.plan.pricings.append(Pricing(i, port, protocol, link.rate_bps, target, queue))
+                first = all(p.direction != i for p in self.plan.pricings)
+                self.plan.pricings.append(
+                    Pricing(
+                        i, self.ports[i][0], protocol, link.rate_bps, target,
+                        own_target=link.target is not None,
+                        cohabit=cohabit.arguments(link.queue) if first else (),
+                    )
+                )  # fmt: skip
 
     def _ends(
         self, name: str, forward: Sequence[int], reverse: Sequence[int], pad_s: float, window: int

@@ -410,7 +410,8 @@ def test_protocols_are_read_from_the_registry_s_list():
     time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
     entry = {
         "name": "maxnet", "kind": "explicit", "backends": ["sim"], "header_bytes": 8,
-        "echo_bytes": 8, "summary": "s", "signals": [],
+        "echo_bytes": 8, "summary": "s",
+        "signals": [{"name": "price", "unit": "s", "doc": "d"}],
         "params": [param | {"doc": "d", "source": "x"} for param in (order, time)],
     }  # fmt: skip
     found = protocols.from_registry([entry])["maxnet"]

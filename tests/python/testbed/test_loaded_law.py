@@ -5,11 +5,14 @@ A script stands for the daemon, so that this runs everywhere; what needs the ker
 
 from __future__ import annotations
 
+import itertools
 import json
+import re
 import stat
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -23,12 +26,33 @@ from waterfill.scenario.loading import from_dict
 from waterfill.testbed import backend, checks, daemon, front, kernel, plan
 from waterfill.testbed.daemon import Daemon, DaemonError, DaemonRefusal, Laws
 
-OFFERED = ["reno", "cubic", kernel.LOADER]
+OFFERED = ["reno", "cubic", kernel.loadable("maxnet"), kernel.loadable("aecp")]
+# What `waterfilld laws --json` says, as far as the testbed reads it.
+LISTED = [
+    {"name": "maxnet", "link": ["price_s", "price_min_s"], "source": ["price_s", "xi"],
+     "parameters": ["x_max", "alpha", "eta", "t", "dt_min", "average", "compensate", "order",
+                    "dt_p", "t_0", "promise"]},
+    {"name": "aecp", "link": ["r", "r_max"], "source": ["r", "x"],
+     "parameters": ["alpha", "beta", "t", "t_2", "q_0", "x_0", "r_0", "form", "step", "ceiling",
+                    "rounding"]},
+]  # fmt: skip
+LAWS = {
+    law["name"]: daemon.LoadableLaw(
+        law["name"], tuple(law["parameters"]), tuple(law["link"]), tuple(law["source"])
+    )
+    for law in LISTED
+}
 
 # Says what it was asked to do in its first answer, then answers with a state of the test's.
 FAKE = """#!{python}
 import json, os, sys
 arguments = sys.argv[1:]
+if arguments == ["laws", "--json"]:
+    laws = json.loads(os.environ["FAKE_LAWS"])
+    for law in laws:
+        law["parameters"] = [{{"name": name}} for name in law["parameters"]]
+    print(json.dumps(laws))
+    sys.exit(0)
 if "--refuse" in os.environ.get("FAKE", ""):
     sys.stderr.write("waterfilld: device l0: expected the name of a network device\\n")
     sys.exit(2)
@@ -38,12 +62,12 @@ if "--fail" in os.environ.get("FAKE", ""):
 print(json.dumps({{"ready": True, "arguments": arguments}}), flush=True)
 flows = [
     {{"local": "10.0.0.1:5301", "remote": "10.0.0.2:5201", "mode": "priced", "price_s": 6.4,
-      "xi": 140.0, "rate_bps": 90000000, "fallback_reason": None}},
+      "law": "maxnet", "xi": 140.0, "rate_bps": 90000000, "fallback_reason": None}},
     {{"local": "10.0.0.1:40000", "remote": "10.0.0.2:5201", "mode": "fallback", "price_s": 0.0,
-      "xi": 0.0, "rate_bps": 0, "fallback_reason": "no echo"}},
+      "law": "maxnet", "xi": 0.0, "rate_bps": 0, "fallback_reason": "no echo"}},
 ]
 links = [
-    {{"device": arguments[i + 1], "price_s": 6.5, "load": 0.9}}
+    {{"device": arguments[i + 1], "price_s": 6.5, "load": 0.9, "law": "maxnet"}}
     for i, word in enumerate(arguments) if word == "--dev"
 ]
 for line in sys.stdin:
@@ -59,7 +83,15 @@ def fake(tmp_path, monkeypatch):
     path.write_text(FAKE.format(python=sys.executable))
     path.chmod(path.stat().st_mode | stat.S_IXUSR)
     monkeypatch.setenv("WATERFILLD", str(path))
+    monkeypatch.setenv("FAKE_LAWS", json.dumps(LISTED))
     return path
+
+
+@pytest.fixture
+def offered(monkeypatch):
+    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
+    monkeypatch.setattr(daemon, "laws", lambda: LAWS)
+    monkeypatch.setattr(checks, "missing", lambda **_: None)
 
 
 def scenario(**changes):
@@ -75,11 +107,11 @@ def scenario(**changes):
     return from_dict(document | changes)
 
 
-def planned(loaded_as=None, targets=None, **changes):
+def planned(run=None, targets=None, **changes):
     checked = scenario(**changes)
     resolved = resolve.to_core(checked, kernel.protocols(protocols.load(), OFFERED), "linux")
-    laws = kernel.congestion(OFFERED, loaded_as)
-    return plan.of(checked, resolved, laws, targets or {"maxnet": 0.9})
+    laws = kernel.congestion(OFFERED, protocols.load(), run)
+    return plan.of(checked, resolved, laws, targets or {"maxnet": 0.9, "aecp": 1.0})
 
 
 def link(name, **more):
@@ -112,66 +144,92 @@ def test_links_say_what_they_speak_and_what_they_aim_at():
 
 def test_the_law_has_a_name_of_the_runs_own_and_the_kernels_keep_theirs():
     flows = [{"name": "f", "path": ["l1"]}, {"name": "g", "path": ["l1"], "protocol": "cubic"}]
-    streams = planned(loaded_as="bpf_mx7", flow=flows).streams
-    assert [(s.congestion, s.loaded) for s in streams] == [("bpf_mx7", True), ("cubic", False)]
+    streams = planned(run="7", flow=flows).streams
+    assert [(s.congestion, s.loaded) for s in streams] == [("bpf_mat7", True), ("cubic", False)]
 
 
 def test_names_fit_the_kernels_fifteen_characters_and_differ():
-    assert daemon.name_of(0) == "bpf_mx0"
-    assert daemon.name_of(36) == "bpf_mx10"
-    assert len(daemon.name_of(2**40 - 1)) <= 15
-    assert daemon.run_name() != daemon.run_name()
+    explicit = [name for name, info in protocols.load().items() if info.kind == "explicit"]
+    run = daemon.run_name()
+    names = [daemon.name_of(law, run) for law in explicit]
+    assert len(set(names)) == len(names)
+    assert all(len(name) <= 15 and name.endswith(run) for name in names)
+    assert daemon.run_name() != run
+
+
+def test_laws_are_paced_as_their_headers_say():
+    headers = Path(__file__).parents[3] / "crates/waterfill-laws/kernel"
+    found = set()
+    for law in daemon.laws() or LAWS:
+        # P-XCP and iXCP are XCP's header with a definition; MaxNet's interface is in its own.
+        names = (f"{law}_law.h", f"{law}.h", "xcp.h")
+        texts = [(headers / name).read_text() for name in names if (headers / name).exists()]
+        paced = next(m[1] for text in texts if (m := re.search(r"LAW_PACED (\d)", text)))
+        found |= {law} if paced == "0" else set()
+    assert found == kernel.WINDOWS & set(daemon.laws() or LAWS)
+
+
+def test_every_law_of_a_scenario_has_routers_where_its_data_cross():
+    flows = [{"name": "f", "path": ["l1", "l2"]}, {"name": "g", "path": ["l1"], "protocol": "aecp"}]
+    built = planned(flow=flows)
+    assert [(p.direction, p.protocol, p.target) for p in built.pricings] == [
+        (0, "aecp", 1.0), (0, "maxnet", 0.9), (2, "maxnet", 0.9)
+    ]  # fmt: skip
+    assert [s.congestion for s in built.streams] == ["bpf_maxnet", "bpf_aecp"]
 
 
 # --- what is asked of the daemon ---------------------------------------------------------------
 
 
-def params(**changes):
+def arguments_of(law, **changes):
     known = protocols.load()
-    given = protocols.with_defaults(["maxnet"], {"maxnet": changes}, known)
-    return given["maxnet"]
+    given = protocols.with_defaults([law], {law: changes}, known)
+    return LAWS[law], known[law], given[law]
 
 
 def words(arguments):
-    """{"--alpha": "0.66", …}; a flag without a value is True."""
-    found = {}
-    for i, word in enumerate(arguments):
-        if word.startswith("--"):
-            after = arguments[i + 1] if i + 1 < len(arguments) else "--"
-            found[word] = True if after.startswith("--") else after
-    return found
+    """{"--name": "bpf_mat1", …}, and {"alpha": "0.66", …} of what follows --set."""
+    pairs = list(itertools.pairwise(arguments))
+    options = {a: b for a, b in pairs if a.startswith("--") and a != "--set"}
+    return options, dict(b.split("=") for a, b in pairs if a == "--set")
 
 
 def test_every_parameter_of_the_scenario_reaches_the_host():
-    plain = words(daemon.host_arguments(params(), "bpf_mx1", [7, 8]))
-    assert plain["--name"] == "bpf_mx1"
-    assert plain["--no-pin"] is plain["--line"] is True
-    assert (plain["--alpha"], plain["--eta"], plain["--t"]) == ("0.66", "0.06", "400000us")
-    assert (plain["--x-max"], plain["--dt-min"]) == ("1000000000000000bit", "1us")
-    assert "--no-average" not in plain
-    assert "--no-compensate" not in plain
-    other = daemon.host_arguments(
-        params(alpha=0.4, t=0.2, average=False, compensate=False), "bpf_mx1", [7, 8]
-    )
-    assert words(other)["--alpha"] == "0.4"
-    assert words(other)["--t"] == "200000us"
-    assert "--no-average" in other
-    assert "--no-compensate" in other
+    line = daemon.host_arguments(*arguments_of("maxnet"), "bpf_mat1", [7, 8])
+    options, plain = words(line)
+    assert line[:3] == ["host", "--no-pin", "--line"]
+    assert (options["--law"], options["--name"]) == ("maxnet", "bpf_mat1")
+    assert (plain["alpha"], plain["eta"], plain["t"]) == ("0.66", "0.06", "400000000ns")
+    assert (plain["x_max"], plain["dt_min"]) == ("1000000000000000bit", "1000ns")
+    assert (plain["average"], plain["order"]) == ("true", "xi-first")
+    changes = {"alpha": 0.4, "t": 0.2, "average": False, "order": "rate-first"}
+    other = daemon.host_arguments(*arguments_of("maxnet", **changes), "bpf_mat1", [7, 8])
+    _, changed = words(other)
+    assert (changed["alpha"], changed["t"]) == ("0.4", "200000000ns")
+    assert (changed["average"], changed["order"]) == ("false", "rate-first")
     assert [other[i + 1] for i, w in enumerate(other) if w == "--netns-cookie"] == ["7", "8"]
 
 
 def test_every_parameter_of_the_scenario_reaches_the_router():
     built = planned(targets={"maxnet": 0.94})
-    plain = daemon.router_arguments(params(), built.pricings[:1])
-    expected = ["--dev", "l0", "--rate", "100000000bit"]
-    assert plain[3:7] == expected
-    named = words(plain)
-    assert (named["--target"], named["--overhead"]) == ("0.94", "0")
-    assert (named["--dt-p"], named["--t0"]) == ("1000us", "130000us")
-    assert "--promise" not in plain
-    other = words(daemon.router_arguments(params(promise=True, dt_p=0.002), built.pricings))
-    assert other["--promise"] is True
-    assert other["--dt-p"] == "2000us"
+    plain = daemon.router_arguments(*arguments_of("maxnet"), built.pricings[:1])
+    options, given = words(plain)
+    assert plain[5:9] == ["--dev", "l0", "--rate", "100000000bit"]
+    assert (options["--target"], options["--overhead"]) == ("0.94", "0")
+    assert (given["dt_p"], given["t_0"], given["promise"]) == ("1000000ns", "130000000ns", "false")
+    changes = arguments_of("maxnet", promise=True, dt_p=0.002)
+    _, given = words(daemon.router_arguments(*changes, built.pricings))
+    assert (given["promise"], given["dt_p"]) == ("true", "2000000ns")
+
+
+def test_a_law_without_a_target_parameter_gets_one_only_from_the_link():
+    flow = [{"name": "f", "path": ["l"]}]
+    for own, wanted in ((None, None), (0.8, "0.8")):
+        more = {} if own is None else {"target": own}
+        built = planned(protocol="aecp", link=[link("l", **more)], flow=flow)
+        options, given = words(daemon.router_arguments(*arguments_of("aecp"), built.pricings))
+        assert (options["--law"], options.get("--target")) == ("aecp", wanted)
+        assert given["t_2"] == "100000000ns"
 
 
 # --- the process ------------------------------------------------------------------------------
@@ -223,8 +281,8 @@ class Here:
 
 def test_hosts_come_before_routers_and_samples_are_by_stream_and_direction(fake, monkeypatch):
     monkeypatch.setattr(daemon, "cookie", lambda space: 99)
-    built = planned(loaded_as="bpf_mx7")
-    laws = Laws(built, {"maxnet": params()}, [Here()] * len(built.namespaces))
+    built = planned(run="7")
+    laws = Laws(built, {"maxnet": arguments_of("maxnet")[2]}, [Here()] * len(built.namespaces))
     laws.load()
     laws.attach_routers()
     try:
@@ -244,13 +302,13 @@ def test_hosts_come_before_routers_and_samples_are_by_stream_and_direction(fake,
     for sample in (found[0], found[-1]):
         assert sample["flows"]["0"]["price_s"] == 6.4  # iperf3's talk beside its data is left out
         assert set(sample["links"]) == {"0", "2"}
-        assert sample["links"]["2"]["price_s"] == 6.5
+        assert sample["links"]["2"]["maxnet"]["price_s"] == 6.5
 
 
 def test_samples_come_no_more_often_than_a_tenth_of_a_second(fake, monkeypatch):
     monkeypatch.setattr(daemon, "cookie", lambda space: 99)
     built = planned()
-    laws = Laws(built, {"maxnet": params()}, [Here()] * len(built.namespaces))
+    laws = Laws(built, {"maxnet": arguments_of("maxnet")[2]}, [Here()] * len(built.namespaces))
     laws.load()
     laws.attach_routers()
     try:
@@ -272,7 +330,7 @@ def test_a_link_with_a_target_of_its_own_has_a_daemon_of_its_own(fake, monkeypat
     ]
     flows = [{"name": n, "path": [n]} for n in ("l1", "l2", "l3")]
     built = planned(link=links, flow=flows)
-    laws = Laws(built, {"maxnet": params()}, [Here()] * len(built.namespaces))
+    laws = Laws(built, {"maxnet": arguments_of("maxnet")[2]}, [Here()] * len(built.namespaces))
     laws.attach_routers()
     laws.close()
     assert sorted(len(directions) for _, directions in laws.routers) == [1, 2]
@@ -292,20 +350,21 @@ def test_the_data_connection_of_a_download_is_its_servers():
 @pytest.mark.parametrize(
     ("changes", "key", "said"),
     [
-        ({"params": {"maxnet": {"order": "rate-first"}}}, "params.maxnet.order",
-         'expected "xi-first" on linux, got "rate-first"'),
+        ({"params": {"maxnet": {"arithmetic": "real"}}}, "params.maxnet.arithmetic",
+         'expected "kernel-host" on linux, got "real"'),
+        ({"protocol": "aecp", "params": {"aecp": {"source": "window"}}}, "params.aecp.source",
+         'expected "rate" on linux, got "window"'),
         ({"flow": [{"name": "f", "path": ["l1"], "pacing": False}]}, "flow.f.pacing",
          "expected true, as the kernel's maxnet always paces"),
         ({"flow": [{"name": "f", "path": ["l1"], "weight": 2.0}]}, "flow.f.weight",
          "expected 1 on linux, got 2"),
         ({"params": {"maxnet": {"mu": 1.5}}}, "params.maxnet.mu", "expected"),
-        ({"flow": [{"name": "f", "path": ["l1"], "protocol": "xcp"}]}, "flow.f.protocol",
-         '"xcp" does not run on linux'),
+        ({"flow": [{"name": "f", "path": ["l1"], "protocol": "fast"}]}, "flow.f.protocol",
+         '"fast" does not run on linux'),
     ],
 )  # fmt: skip
-def test_what_linux_does_not_have_of_the_law_is_one_line(monkeypatch, changes, key, said):
-    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
-    monkeypatch.setattr(checks, "missing", lambda **_: None)
+@pytest.mark.usefixtures("offered")
+def test_what_linux_does_not_have_of_the_law_is_one_line(changes, key, said):
     with pytest.raises(InputError) as error:
         backend.prepare(scenario(**changes))
     assert error.value.key == key
@@ -316,8 +375,8 @@ def test_what_linux_does_not_have_of_the_law_is_one_line(monkeypatch, changes, k
 @pytest.mark.parametrize(
     ("said", "key", "message"),
     [
-        ("invalid value '0.0005' for '--eta <ETA>': expected a number from 0.001 to 65.535",
-         "params.maxnet.eta", "expected a number from 0.001 to 65.535 on linux, got 0.06"),
+        ("eta 0.0005: expected a value from 0.001 to 65.535",
+         "params.maxnet.eta", "expected a value from 0.001 to 65.535 on linux, got 0.06"),
         ("--t0 1ms: expected a time longer than --dt-p, 2ms",
          "params.maxnet.t_0", "expected a time longer than --dt-p, 2ms on linux, got 0.13"),
         ("--x-max 1 Mbit/s: expected more than the link's --rate, 2 Mbit/s",
@@ -326,12 +385,10 @@ def test_what_linux_does_not_have_of_the_law_is_one_line(monkeypatch, changes, k
         ("needs Linux 5.2", "", "waterfilld: needs Linux 5.2"),
     ],
 )  # fmt: skip
+@pytest.mark.usefixtures("offered")
 def test_what_the_daemon_refuses_is_wrong_input(monkeypatch, said, key, message):
-    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
-    monkeypatch.setattr(checks, "missing", lambda **_: None)
-
     def run(*_):
-        raise front.Refusal(f"waterfilld: {said}")
+        raise front.Refusal(f"maxnet: waterfilld: {said}")
 
     monkeypatch.setattr(front, "run", run)
     with pytest.raises(InputError) as error:
@@ -350,8 +407,14 @@ def test_the_tree_tells_a_refusal_from_a_failure():
     assert not isinstance(error.value, front.Refusal)
 
 
+@pytest.mark.usefixtures("offered")
 def test_the_integers_are_all_that_linux_has():
-    assert kernel.FORMS["maxnet"]["arithmetic"] == ("kernel-host", "kernel")
+    known = protocols.load()
+    assert kernel.variant(known["maxnet"], "arithmetic") == ("kernel-host", "kernel")
+    assert kernel.variant(known["aecp"], "arithmetic") == ("kernel",)
+    flow = replace(synthetic.flow_spec("f", 1, 1.0), protocol="aecp")
+    shown = backend.params_of(synthetic.network(["l"], [flow]))["aecp"]
+    assert (shown["arithmetic"], shown["t_2"]) == ("kernel", 0.1)
     flow = replace(synthetic.flow_spec("f", 1, 1.0), protocol="cubic")
     assert backend.params_of(synthetic.network(["l"], [flow])).keys() == {"cubic"}
 
@@ -366,14 +429,16 @@ def test_without_the_daemon_one_line_says_so(monkeypatch, waterfill, tmp_path):
 
 
 def state(**changes):
-    return {"mode": "priced", "price_s": 6.4, "xi": 140.0, "fallback_reason": None} | changes
+    found = {"law": "maxnet", "mode": "priced", "price_s": 6.4, "xi": 140.0} | changes
+    return {"fallback_reason": None, "signal": found["price_s"]} | found
 
 
 def judged(*samples, kind="iperf", forward=(0,), priced=(0,)):
-    stream = {"name": "f", "group": "f", "kind": kind, "loaded": True}
+    stream = {"name": "f", "group": "f", "kind": kind, "loaded": True, "protocol": "maxnet"}
     flow = replace(synthetic.flow_spec("f", 1, 1.0), forward=forward)
     raw = {
-        "plan": {"streams": [stream], "pricings": [{"direction": d} for d in priced]},
+        "plan": {"streams": [stream],
+                 "pricings": [{"direction": d, "protocol": "maxnet"} for d in priced]},
         "samples": {"laws": [{"time_s": i, "flows": {} if s is None else {"0": s}}
                              for i, s in enumerate(samples)]},
     }  # fmt: skip
@@ -409,26 +474,34 @@ def test_prices_stand_on_the_samples_grid_under_the_simulators_names():
 
     of = Outcome.__new__(Outcome)
     of._grid = np.array([0.0, 0.1, 0.2, 0.3])
-    of._priced = True
+    of._signals = {name: daemon.columns(LAWS[name], protocols.load()[name]) for name in LAWS}
+    aecp = {"law": "aecp", "r": 0.0, "r_max": 5.0}
     of._laws = [
-        {"time_s": 0.103, "flows": {}, "links": {"0": {"price_s": 6.0}}},
-        {"time_s": 0.298, "flows": {"0": state()}, "links": {"0": {"price_s": 6.5}}},
-        {"time_s": 0.299, "flows": {}, "links": {"0": {"price_s": 0.0}}},  # nothing said
+        {"time_s": 0.103, "flows": {},
+         "links": {"0": {"maxnet": link_state(6.0), "aecp": aecp | {"r": 9.0}}}},
+        {"time_s": 0.298, "flows": {"0": state()},
+         "links": {"0": {"maxnet": link_state(6.5), "aecp": aecp}}},
+        {"time_s": 0.299, "flows": {}, "links": {"0": {"maxnet": link_state(0.0)}}},
         {"time_s": 9.0, "flows": {"0": state()}, "links": {}},
-    ]
-    flow = of.law_columns("flows", 0, {"price_s": "price", "xi": "xi"})
-    assert list(flow) == ["maxnet.price", "maxnet.xi"]
+    ]  # fmt: skip
+    flow = of.law_columns("flows", 0)
+    assert list(flow) == ["maxnet.price", "maxnet.xi", "aecp.r", "aecp.x"]
     assert flow["maxnet.price"] == pytest.approx([np.nan, np.nan, 6.4], nan_ok=True)
     assert flow["maxnet.xi"][2] == 140.0
-    price = of.law_columns("links", 0, {"price_s": "price"})["maxnet.price"]
-    assert price == pytest.approx([np.nan, 6.0, 6.5], nan_ok=True)
-    of._priced = False
-    assert of.law_columns("links", 0, {"price_s": "price"}) == {}
+    assert np.isnan(flow["aecp.r"]).all()
+    found = of.law_columns("links", 0)
+    assert found["maxnet.price"] == pytest.approx([np.nan, 6.0, 6.5], nan_ok=True)
+    assert found["aecp.r"] == pytest.approx([np.nan, 9.0, np.nan], nan_ok=True)
+    of._signals = {}
+    assert of.law_columns("links", 0) == {}
 
 
+def link_state(price_s):
+    return {"law": "maxnet", "price_s": price_s}
+
+
+@pytest.mark.usefixtures("offered")
 def test_json_of_a_job_carries_what_the_tree_needs(monkeypatch):
-    monkeypatch.setattr(kernel, "offered", lambda: OFFERED)
-    monkeypatch.setattr(checks, "missing", lambda **_: None)
     seen = {}
 
     def run(job, *_):
@@ -440,8 +513,8 @@ def test_json_of_a_job_carries_what_the_tree_needs(monkeypatch):
         backend.run(scenario(params={"maxnet": {"mu": 0.94}}))
     assert seen["targets"]["maxnet"] == 0.94
     assert seen["params"]["maxnet"]["alpha"] == 0.66
-    assert seen["loaded_as"].startswith("bpf_mx")
-    assert kernel.LOADER in seen["available"]
+    assert seen["congestion"].keys() == {"maxnet"}
+    assert seen["congestion"]["maxnet"]["name"].startswith("bpf_mat")
 
 
 # --- on the kernel ----------------------------------------------------------------------------
@@ -501,7 +574,7 @@ def machine_wide():
     import os
 
     with open("/proc/sys/net/ipv4/tcp_available_congestion_control") as file:
-        laws = [name for name in file.read().split() if name.startswith("bpf_mx")]
+        laws = [name for name in file.read().split() if name.startswith("bpf_mat")]
     return laws, sorted(os.listdir("/sys/fs/cgroup")), sorted(os.listdir("/sys/fs/bpf"))
 
 
@@ -516,7 +589,7 @@ def test_the_law_rules_beside_other_laws_and_leaves_nothing(tmp_path, waterfill,
     assert found.code in (0, 1), found.err  # 1: a check failed, on a machine with other work
     assert machine_wide() == before
     document = found.document
-    assert document["testbed"]["loaded"][0].startswith("bpf_mx")
+    assert document["testbed"]["loaded"][0].startswith("bpf_mat")
     law = next(check for check in document["checks"] if check["name"] == "law")
     # Whether it is passed is a question of time: a late delay line is a queue without a price.
     assert [entry["flow"] for entry in law["found"]] == ["long", "back", "file"]
@@ -567,7 +640,7 @@ def test_a_parameter_that_the_kernel_cannot_hold_is_wrong_input(tmp_path, waterf
     path = tmp_path / "beside.toml"
     path.write_text(BESIDE)
     found = waterfill("run", str(path), "--on", "linux", "--set", "params.maxnet.eta=0.0005")
-    expected = "expected a number from 0.001 to 65.535 on linux, got 0.0005"
+    expected = "expected a value from 0.001 to 65.535 on linux, got 0.0005"
     assert (found.code, found.err) == (2, f"command line: params.maxnet.eta: {expected}\n")
 
 
@@ -587,7 +660,7 @@ def test_kill_9_of_a_run_takes_the_law_out_of_the_kernel(tmp_path):
     while machine_wide() == before and time.monotonic() < end:
         assert process.poll() is None, process.stderr.read()
         time.sleep(0.05)
-    assert any(name.startswith("bpf_mx") for name in set(machine_wide()[0]) - set(before[0]))
+    assert any(name.startswith("bpf_mat") for name in set(machine_wide()[0]) - set(before[0]))
     process.kill()
     process.communicate(timeout=20)
     while machine_wide() != before and time.monotonic() < end:

@@ -36,7 +36,7 @@ def planned(**changes):
     checked = scenario(**changes)
     known = kernel.protocols({}, OFFERED)
     resolved = resolve.to_core(checked, known, "linux")
-    return plan.of(checked, resolved, kernel.congestion(OFFERED))
+    return plan.of(checked, resolved, kernel.congestion(OFFERED, {}))
 
 
 def test_every_end_of_a_flow_and_every_node_has_a_namespace_of_its_own():
@@ -163,7 +163,7 @@ def test_socket_buffers_hold_four_bandwidth_delay_products():
 
 
 def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
-    laws = kernel.congestion(["reno", "cubic"])
+    laws = kernel.congestion(["reno", "cubic"], {})
     assert (laws["newreno"].name, laws["newreno"].sack) == ("reno", False)
     assert (laws["sack"].name, laws["sack"].sack) == ("reno", True)
     assert "bbr" not in laws
@@ -176,7 +176,7 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
     ("changes", "key", "said"),
     [
         ({"protocol": "vegas"}, "protocol", '"vegas" is not in this kernel, expected one of'),
-        ({"protocol": "xcp"}, "protocol", '"xcp" does not run on linux'),
+        ({"protocol": "fast"}, "protocol", '"fast" does not run on linux'),
         ({"protocol": "maxnet"}, "protocol", '"maxnet" needs the daemon waterfilld'),
         ({"params": {"cubic": {"beta": 0.5}}}, "params.cubic.beta", "expected the kernel's 0.7"),
         ({"sample": "1 ms"}, "sample", "expected at least 10 ms on linux, got 1 ms"),
@@ -238,7 +238,7 @@ def outcome():
     )  # fmt: skip
     known = kernel.protocols(protocols.load(), OFFERED)
     resolved = resolve.to_core(checked, known, "linux")
-    built = plan.of(checked, resolved, kernel.congestion(OFFERED))
+    built = plan.of(checked, resolved, kernel.congestion(OFFERED, {}))
     times = [-0.01, *np.arange(0.103, 2.1, 0.1)]
     packets = [1e6 / 1500 * t for t in times]
     tcp = [10000, 20, 1448, 2**64 - 1, 7, 900, 1, 10, 0, 0, 0, 0, 0, 0, 12]

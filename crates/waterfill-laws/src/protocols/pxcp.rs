@@ -62,7 +62,7 @@ impl Protocol for PXcp {
         name: "pxcp",
         summary: "XCP that scales spare bandwidth by all flows over those bottlenecked at the router (2004)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,
         signals: xcp::SIGNALS,

@@ -35,6 +35,8 @@ pub(super) enum Command {
     Unload(UnloadCommand),
     /// List the kernel features that host and router use, and the substitutes for missing ones
     Probe(ProbeCommand),
+    /// List the laws and their parameters
+    Laws(LawsCommand),
 }
 
 /// `--pins`, which every command but `probe` has.
@@ -212,6 +214,14 @@ pub(super) struct UnloadCommand {
 /// `waterfilld probe`.
 #[derive(Debug, Args)]
 pub(super) struct ProbeCommand {
+    /// Print one JSON document instead of a table
+    #[arg(long)]
+    pub(super) json: bool,
+}
+
+/// `waterfilld laws`.
+#[derive(Debug, Args)]
+pub(super) struct LawsCommand {
     /// Print one JSON document instead of a table
     #[arg(long)]
     pub(super) json: bool,
@@ -406,7 +416,7 @@ fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments
 /// Returns the first paragraph of clap's message; the others are hints and usage.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "expected a command: host, router, status, unload or probe (try --help)".into();
+        return "expected a command: host, router, status, unload, probe or laws (try --help)".into();
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
@@ -672,6 +682,7 @@ mod tests {
             "status --json --watch",
             "unload",
             "probe --json",
+            "laws --json",
         ] {
             assert!(ask(line).is_ok(), "{line}: {:?}", ask(line));
         }

@@ -11,6 +11,7 @@ mod http;
 mod interface;
 mod law;
 mod laws;
+mod listing;
 mod metrics;
 mod object;
 mod pins;
@@ -50,6 +51,7 @@ fn run(command: &Command) -> Result<()> {
         Command::Status(command) => status::run(command),
         Command::Unload(command) => unload::run(command),
         Command::Probe(command) => probe::run(command),
+        Command::Laws(command) => listing::run(command),
     }
 }
 

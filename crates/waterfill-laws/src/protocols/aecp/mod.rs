@@ -124,7 +124,7 @@ impl Protocol for Aecp {
         name: "aecp",
         summary: "routers announce a rate, sources approach it by its logarithm; max-min fair, queues of q_0 (2010)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: true,
         host: Host::EXPLICIT,
         signals: &[

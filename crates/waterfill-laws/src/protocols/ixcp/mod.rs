@@ -97,7 +97,7 @@ impl Protocol for IXcp {
         name: "ixcp",
         summary: "XCP that shuffles only among flows bottlenecked at the router; max-min fair (2007)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,
         signals: xcp::SIGNALS,

@@ -137,7 +137,7 @@ impl Protocol for MaxNet {
         name: "maxnet",
         summary: "sources follow the highest price on their path; max-min fair, empty queues (2007)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[

@@ -98,7 +98,7 @@ impl Protocol for Rcp {
         name: "rcp",
         summary: "links offer one rate to all, sources send at the smallest; max-min fair, empty queues (2006)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: true,
         host: Host::EXPLICIT_WITH_RTT,
         signals: &[

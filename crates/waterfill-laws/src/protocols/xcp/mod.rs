@@ -136,7 +136,7 @@ impl Protocol for Xcp {
         name: "xcp",
         summary: "routers write each packet's change of window; AIMD in the routers (2002)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: false,
         host: Host::EXPLICIT_WITH_RTT,
         signals: SIGNALS,

@@ -1,0 +1,93 @@
+//! `waterfilld laws`: the laws that this daemon can load, with their parameters.
+
+use std::io::{self, Write as _};
+
+use anyhow::Result;
+use serde::Serialize;
+
+use super::cli::LawsCommand;
+use super::law::{self, Kind, Law, Signal};
+use super::table::{Align, table};
+
+/// A law as `--json` shows it.
+#[derive(Debug, Serialize)]
+struct Entry {
+    name: &'static str,
+    congestion_control: String,
+    parameters: Vec<ParameterEntry>,
+    /// Keys of `status --json` in which a link and a connection show the law's state.
+    link: Vec<&'static str>,
+    source: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct ParameterEntry {
+    name: &'static str,
+    default: &'static str,
+}
+
+impl Entry {
+    fn of(law: &Law) -> Self {
+        let named = law.parameters.iter().filter(|parameter| !matches!(parameter.kind, Kind::Reserved));
+        let shown = |signals: &[Signal]| signals.iter().filter(|s| !s.is_arrival()).map(|s| s.name).collect();
+        Self {
+            name: law.name,
+            congestion_control: law.congestion_control(),
+            parameters: named.map(|p| ParameterEntry { name: p.name, default: p.default }).collect(),
+            link: shown(law.link),
+            source: shown(law.source),
+        }
+    }
+}
+
+/// Prints the list.
+pub(super) fn run(command: &LawsCommand) -> Result<()> {
+    let entries: Vec<_> = law::all().map(Entry::of).collect();
+    let text = if command.json { serde_json::to_string(&entries)? + "\n" } else { in_table(&entries) };
+    let _ = io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
+    Ok(())
+}
+
+fn in_table(entries: &[Entry]) -> String {
+    let row = |entry: &Entry| {
+        let parameters: Vec<_> = entry.parameters.iter().map(|p| format!("{}={}", p.name, p.default)).collect();
+        [entry.name.into(), entry.congestion_control.clone(), parameters.join(", ")]
+    };
+    let head = ["law", "congestion control", "parameters for --set"].map(|name| (name, Align::Left));
+    table(head, &entries.iter().map(row).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use waterfill_laws::protocol::Kind as Family;
+    use waterfill_laws::registry::ProtocolId;
+
+    use super::*;
+
+    /// `waterfill protocols` names linux for the laws that the daemon has, and for no other.
+    #[test]
+    fn the_registry_names_linux_for_these_laws() {
+        let listed: BTreeSet<_> = law::all().map(|law| law.name).collect();
+        let registry: BTreeSet<_> = ProtocolId::ALL
+            .iter()
+            .map(|id| id.info())
+            .filter(|info| info.kind == Family::Explicit && info.backends.contains(&"linux"))
+            .map(|info| info.name)
+            .collect();
+        assert_eq!(listed, registry);
+    }
+
+    #[test]
+    fn the_table_has_a_line_for_each_law_and_no_reserved_parameter() {
+        let entries: Vec<_> = law::all().map(Entry::of).collect();
+        let text = in_table(&entries);
+        assert_eq!(text.lines().count(), 1 + entries.len());
+        let maxnet = text.lines().nth(1).unwrap();
+        assert!(maxnet.starts_with("maxnet") && maxnet.contains("bpf_maxnet"), "{text}");
+        assert!(maxnet.ends_with("t_0=130 ms, promise=false"), "{text}");
+        let maxnet = entries.iter().find(|entry| entry.name == "maxnet").unwrap();
+        assert_eq!((&maxnet.link[..], &maxnet.source[..]), (&["price_s", "price_min_s"][..], &["price_s", "xi"][..]));
+    }
+}

@@ -1,0 +1,297 @@
+"""Compare every law that the daemon has with the simulator and the fluid model: `make linux-laws`.
+
+`python -m validation.testbed.laws [-o DIR] [--only GLOB] [--show]`. Each law runs alone on two
+bottlenecks: one long flow and two short ones on each link. It must give every flow the simulator's
+mean rate within 5 %, in real numbers and with the kernel's integers. Each run is kept in
+DIR/<law>@<place> at once, so an interrupted comparison continues. A run on linux that failed its
+checks is marked in the table, and repeated the next time.
+
+DIR/table.md has every law's rates, DIR/rates.json the same as JSON, DIR/<law>.png and .svg the
+rates over time in kernel, simulator and fluid model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+import shutil
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from waterfill.analysis import plots, series
+from waterfill.errors import InputError, RunError
+from waterfill.network import protocols
+from waterfill.runs import backends
+from waterfill.runs.cache import StoredResult
+from waterfill.runs.progress import Bar
+from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
+from waterfill.testbed import checks, daemon
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+WITHIN = 0.05
+"""How far a flow's mean rate may be from the simulator's."""
+
+# Where a law runs: the backend, and whether with the kernel's integers.
+PLACES: Mapping[str, tuple[str, bool]] = {
+    "sim": ("sim", False),
+    "sim-kernel": ("sim", True),
+    "fluid": ("fluid", False),
+    "linux": ("linux", False),
+}
+_TITLES = {"sim": "simulator", "sim-kernel": "its integers", "fluid": "fluid", "linux": "kernel"}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A law's experiment: how long it takes to settle, and its parameters."""
+
+    law: str
+    settle_s: float = 15.0
+    measure_s: float = 15.0
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+    def scenario(self, place: str) -> Scenario:
+        """Return the scenario for a place of PLACES."""
+        _, integers = PLACES[place]
+        params = dict(self.params)
+        if integers:
+            params["arithmetic"] = integers_of(self.law)
+        end_s = self.settle_s + self.measure_s
+        return from_dict(
+            {
+                "name": f"{self.law} on two bottlenecks",
+                "protocol": self.law,
+                "duration": f"{end_s:g} s",
+                "measure": [f"{self.settle_s:g} s", f"{end_s:g} s"],
+                "sample": "100 ms",
+                "params": {self.law: params} if params else {},
+                "link": [
+                    {"name": "wide", "from": "r1", "to": "r2", "rate": "100 Mbit/s",
+                     "delay": "5 ms", "buffer": "400 packets"},
+                    {"name": "narrow", "from": "r2", "to": "r3", "rate": "50 Mbit/s",
+                     "delay": "5 ms", "buffer": "400 packets"},
+                ],
+                "flow": [
+                    {"name": "long", "path": ["wide", "narrow"], "rtt": "60 ms"},
+                    {"name": "wide-20", "path": ["wide"], "rtt": "20 ms", "start": "1 s"},
+                    {"name": "wide-40", "path": ["wide"], "rtt": "40 ms", "start": "2 s"},
+                    {"name": "narrow-20", "path": ["narrow"], "rtt": "20 ms", "start": "3 s"},
+                    {"name": "narrow-50", "path": ["narrow"], "rtt": "50 ms", "start": "4 s"},
+                ],
+            }
+        )  # fmt: skip
+
+
+_CASES = (Case("aecp", settle_s=30.0),)
+
+
+def integers_of(law: str) -> str:
+    """Return the word of `arithmetic` that runs the kernel's integers."""
+    choices = protocols.load()[law].param("arithmetic").choices
+    return next(c for c in reversed(choices) if c.startswith("kernel"))
+
+
+def cases() -> list[Case]:
+    """Return an experiment for each law that the daemon has."""
+    own = {case.law: case for case in _CASES}
+    return [own.get(law, Case(law)) for law in daemon.laws()]
+
+
+# --- runs -------------------------------------------------------------------------------------
+
+
+class Runs:
+    """Runs cases, and keeps the runs in a folder."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def kept(self, case: Case, place: str) -> Result | None:
+        """Return the kept run of this exact scenario, valid or not; None if there is none."""
+        try:
+            found = StoredResult(self.folder / f"{case.law}@{place}")
+        except (OSError, ValueError):
+            return None
+        return found if found.scenario_toml == case.scenario(place).to_toml() else None
+
+    def valid(self, case: Case, place: str) -> bool:
+        """Return whether there is a run that passed its checks."""
+        run = self.kept(case, place)
+        return run is not None and not failed(run)
+
+    def run(self, case: Case, place: str) -> None:
+        """Run a case and keep the result, atomically."""
+        with Bar(f"{case.law}@{place}") as bar:
+            result = backends.run(case.scenario(place), on=PLACES[place][0], progress=bar)
+        if "interrupted_at_s" in result.summary:
+            raise KeyboardInterrupt
+        folder = self.folder / f"{case.law}@{place}"
+        part = folder.with_name(f".{folder.name}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        part.mkdir(parents=True)
+        result.write(part)
+        write_text(part / "network.json", to_json(result.network.to_dict(), indent=None))
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
+
+    def document(self, case: Case) -> Document:
+        """Return every flow's mean rates by place, in bit/s, and whether the kernel's agree."""
+        runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
+        rates = {place: {f["name"]: f["rate_bps"] or 0.0 for f in run.summary["flows"]}
+                 for place, run in runs.items()}  # fmt: skip
+        flows: list[Document] = [
+            {"flow": flow.name, "rates_bps": {place: rates[place][flow.name] for place in runs},
+             "off": {place: rates["linux"][flow.name] / rates[place][flow.name] - 1
+                     for place in ("sim", "sim-kernel") if {place, "linux"} <= runs.keys()}}
+            for flow in case.scenario("sim").flow
+        ]  # fmt: skip
+        return {
+            "law": case.law,
+            "measure_s": [case.settle_s, case.settle_s + case.measure_s],
+            "params": dict(case.params),
+            "flows": flows,
+            "agrees": all(abs(off) <= WITHIN for flow in flows for off in flow["off"].values())
+            if "linux" in runs
+            else None,
+            "checks_failed": failed(runs["linux"]) if "linux" in runs else [],
+        }
+
+    def draw(self, case: Case) -> None:
+        """Draw the rates over time from the kept runs."""
+        runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
+        if "linux" in runs:
+            plots.save(curves(case, runs), self.folder / case.law)
+
+
+def failed(run: Result) -> list[str]:
+    """Return the names of the checks that a run failed."""
+    return [check["name"] for check in run.summary.get("checks", ()) if not check["ok"]]
+
+
+# --- the table and the figure -------------------------------------------------------------------
+
+
+def table(documents: Sequence[Document]) -> str:
+    """Return all rates as Markdown: Mbit/s, one row for each flow."""
+    lines = ["| law | flow | " + " | ".join(_TITLES[p] for p in PLACES) + " | kernel, off |",
+             "|---|---|" + "--:|" * (len(PLACES) + 1)]  # fmt: skip
+    for document in documents:
+        notes = [f"checks failed: {', '.join(document['checks_failed'])}"] * bool(
+            document["checks_failed"]
+        )
+        for number, flow in enumerate(document["flows"]):
+            law = " ".join([document["law"], *notes]) if number == 0 else ""
+            rates = [_mbps(flow["rates_bps"].get(place)) for place in PLACES]
+            lines.append(f"| {law} | {flow['flow']} | {' | '.join(rates)} | {_off(flow['off'])} |")
+    return "\n".join(lines) + "\n"
+
+
+def _mbps(rate_bps: float | None) -> str:
+    return "–" if rate_bps is None else f"{rate_bps / 1e6:.2f}"
+
+
+def _off(off: Mapping[str, float]) -> str:
+    """Return how far the kernel is from the simulator, and from the simulator's integers."""
+    if not off:
+        return "–"
+    words = ", ".join(f"{value:+.1%}" for value in off.values())
+    return words if all(abs(value) <= WITHIN for value in off.values()) else f"**{words}**"
+
+
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
+_STYLES: Mapping[str, Mapping[str, Any]] = {
+    "linux": {"linewidth": 2.6, "alpha": 0.45, "linestyle": "-"},
+    "sim": {"linewidth": 1.0, "alpha": 1.0, "linestyle": "-"},
+    "fluid": {"linewidth": 1.2, "alpha": 1.0, "linestyle": ":"},
+}
+
+
+def curves(case: Case, runs: Mapping[str, Result]) -> Figure:
+    """Draw every flow's rate over time, in intervals of 0.5 s; one colour for each flow."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(8.6, 3.9), layout="constrained")
+    axis = figure.subplots()
+    for place, style in _STYLES.items():
+        for flow, colour in zip(case.scenario("sim").flow, _COLOURS, strict=True):
+            if place not in runs:
+                continue
+            rows = runs[place].samples("flows", flow.name)
+            time_s, rate = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
+            there = np.isfinite(rate)
+            time_s, rate = plots.intervals(time_s[there], rate[there], 0.5)
+            label = f"{flow.name}, {_TITLES[place]}"
+            axis.plot(time_s, rate / 1e6, color=colour, label=label, **style)
+    axis.set_xlim(0, case.settle_s + case.measure_s)
+    axis.set_ylim(0, 105)
+    axis.set_xlabel("time (s)")
+    axis.set_ylabel("rate (Mbit/s)")
+    axis.grid(alpha=0.3)
+    axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
+    figure.suptitle(f"{case.law} on two bottlenecks", x=0.01, ha="left")
+    return figure
+
+
+# --- the command line -------------------------------------------------------------------------
+
+
+def missing() -> str | None:
+    """Return what this host lacks to run the cases; None if nothing."""
+    if not daemon.laws():
+        return "the daemon waterfilld beside this Python (make build), got none"
+    return checks.missing(http=False)
+
+
+def main() -> int:
+    """Run the command; return 0 if every law agrees, else 1."""
+    parser = argparse.ArgumentParser(prog="python -m validation.testbed.laws", description=__doc__)
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="DIR", default=Path("out/linux-laws"),
+        help="where results are kept",
+    )  # fmt: skip
+    parser.add_argument("--only", default="*", metavar="GLOB", help="only these laws: 'xcp*'")
+    parser.add_argument("--show", action="store_true", help="print the kept results, run nothing")
+    options = parser.parse_args()
+    lacking = None if options.show else missing()
+    chosen = [case for case in cases() if fnmatch.fnmatch(case.law, options.only)]
+    if lacking or not chosen:
+        wanted = lacking or f"--only to match one of {', '.join(daemon.laws())}"
+        print(f"linux-laws: expected {wanted}", file=sys.stderr)
+        return 2
+    runs = Runs(make_directory(options.output))
+    try:
+        for case in chosen if not options.show else ():
+            for place in PLACES:
+                if not runs.valid(case, place):
+                    runs.run(case, place)
+            write(runs)
+            runs.draw(case)
+    except KeyboardInterrupt:
+        print("interrupted; the next start continues here", file=sys.stderr)
+        return 130
+    except (InputError, RunError) as error:
+        print(error, file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    documents = [runs.document(case) for case in chosen]
+    print(table(documents))
+    return 0 if all(d["agrees"] and not d["checks_failed"] for d in documents) else 1
+
+
+def write(runs: Runs) -> None:
+    """Write the table so far."""
+    documents = [d for case in cases() if (d := runs.document(case))["agrees"] is not None]
+    write_text(runs.folder / "rates.json", to_json(documents) + "\n")
+    write_text(runs.folder / "table.md", table(documents))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
