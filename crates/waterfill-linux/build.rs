@@ -21,8 +21,13 @@ mod daemon {
     /// The laws' programs, which the daemon embeds: one object for each law and role.
     const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
     /// Loaded by tests, which read the object's path from this variable.
-    const TEST_OBJECTS: [(&str, &str); 4] =
-        [("replay", "REPLAY_OBJECT"), ("path", "PATH_OBJECT"), ("cost", "COST_OBJECT"), ("shared", "SHARED_OBJECT")];
+    const TEST_OBJECTS: [(&str, &str); 5] = [
+        ("replay", "REPLAY_OBJECT"),
+        ("path", "PATH_OBJECT"),
+        ("cost", "COST_OBJECT"),
+        ("shared", "SHARED_OBJECT"),
+        ("cohabit_replay", "COHABIT_REPLAY_OBJECT"),
+    ];
 
     /// Laws whose recorded calls a test replays: REPLAY_<LAW>_OBJECT is the path of bpf/test/replay_<law>.bpf.c's object.
     const REPLAYED: &[&str] = &["aecp", "ixcp", "jetmax", "pxcp", "rcp", "vcp", "xcp"];

@@ -221,12 +221,12 @@ int waterfill_cohabit(struct __sk_buff *skb)
 			bpf_spin_lock(&module->lock);
 			verdict = cohabit_decide(&setup->params, link, now, bytes, segments, segment.markable, random);
 			bpf_spin_unlock(&module->lock);
-			if (verdict == COHABIT_DROP) {
+			if (verdict == COHABIT_MARK && bpf_skb_ecn_set_ce(skb)) {
+				sums->marked += segments;
+			} else if (verdict != COHABIT_ADMIT) {
 				sums->dropped += segments;
 				return DROP;
 			}
-			if (verdict == COHABIT_MARK && bpf_skb_ecn_set_ce(skb))
-				sums->marked += segments;
 		}
 		sums->bytes[COHABIT_TCP] += bytes;
 	}
