@@ -60,6 +60,7 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 1 /* q_0 packets */
+#define LAW_REACTION_US(p) ((p)->t_2)
 
 /* Value of the smallest rate, and the largest factor's code. */
 #define AECP_VALUE_MAX 0xffffu

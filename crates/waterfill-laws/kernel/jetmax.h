@@ -51,6 +51,7 @@
 #define LAW_ECHO_BYTES 11
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 0
+#define LAW_REACTION_US(p) ((p)->interval)
 
 /* Largest rate, bit/s. */
 #define JETMAX_RATE_MAX (1ull << 50)

@@ -14,6 +14,8 @@
  *   LAW_ECHO_BYTES        value that acknowledgements carry back: 3 .. 15
  *   LAW_PACED             1: the rate is paced; 0: the window alone limits the source
  *   LAW_RESTS_WITH_QUEUE  1: a queue stands in equilibrium, so a queue does not mean that a router is missing
+ *   LAW_REACTION_US(params)
+ *                         how long routers need to answer a change, us, where that is longer than an RTT; else 0
  *   struct law_params     parameters, 32 or 64 bits each without padding; src/daemon/law.rs names them in this order
  *   struct law_link       one link direction; changed under the link's lock, read without
  *   struct law_sums       what arrived, all __u64, the first `bytes`: of all packets, counted by the caller

@@ -10,6 +10,7 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 0
+#define LAW_REACTION_US(p) 0
 
 #include "maxnet.h"
 #include "maxnet_host.h"

@@ -56,6 +56,7 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 1
 #define LAW_RESTS_WITH_QUEUE 0
+#define LAW_REACTION_US(p) ((p)->max_interval)
 
 /* bit/s: the rate of code 0. */
 #define RCP_RATE_SCALE_BPS 1000000000000000ull

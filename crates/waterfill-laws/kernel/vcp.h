@@ -59,6 +59,7 @@
 #define LAW_ECHO_BYTES 3
 #define LAW_PACED 0
 #define LAW_RESTS_WITH_QUEUE 0
+#define LAW_REACTION_US(p) ((p)->t_rho)
 
 #define VCP_PACKET_BITS 32
 #define VCP_PACKET (1ull << VCP_PACKET_BITS)

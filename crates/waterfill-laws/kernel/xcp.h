@@ -94,6 +94,7 @@
 #endif
 #define LAW_PACED 0
 #define LAW_RESTS_WITH_QUEUE 0
+#define LAW_REACTION_US(p) ((p)->first_interval)
 
 /* Longest RTT, 2^-24 s. */
 #define XCP_RTT_MAX ((1ull << 28) - 1)

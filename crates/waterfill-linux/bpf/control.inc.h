@@ -91,6 +91,16 @@ static __always_inline void host_apply(struct tcp_sock *tp, struct host_connecti
 	tp->snd_ssthresh = window > 2 ? window : 2;
 }
 
+/* Returns the least time of a round: in a shorter one a router could not have answered. */
+static __always_inline __u32 host_round_us(const struct host_params *p __attribute__((unused)),
+					  const struct tcp_sock *tp)
+{
+	__u32 rtt = tp->srtt_us >> 3;
+	__u32 reaction = LAW_REACTION_US(host_law_params(p));
+
+	return rtt > reaction ? rtt : reaction;
+}
+
 /* Calls the law with this acknowledgement, and with its echo, if there is one. */
 static __always_inline void host_call_law(const struct host_params *p, struct host_connection *c,
 					  const struct law_tcp *tcp)
@@ -131,7 +141,7 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	if (rtt && rtt < c->round.rtt)
 		c->round.rtt = rtt;
 	host_sample_forward_delay(tp, &c->round);
-	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.start_us >= tp->srtt_us >> 3) {
+	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.start_us >= host_round_us(p, tp)) {
 		reason = host_end_round(tp, c, recovering);
 		law_limit(&c->source, &tcp, &c->limit);
 	}
