@@ -62,7 +62,7 @@ impl KernelLaw for IXcp {
     }
 
     fn value_of_echo(echo: &Echo) -> Option<Value> {
-        let mut value = xcp::value_of_echo(&echo.congestion)?;
+        let mut value = xcp::value_of_echo(echo.congestion)?;
         write_name(&mut value, ECHOED_BOTTLENECK, echo.next_bottleneck);
         Some(value)
     }

@@ -55,10 +55,10 @@ pub(in crate::protocols) fn echo_of(value: &Value) -> Echo {
 }
 
 /// Returns the value of an echo; `None` in real numbers.
-pub(in crate::protocols) fn value_of_echo(echo: &Echo) -> Option<Value> {
+pub(in crate::protocols) fn value_of_echo(echo: Echo) -> Option<Value> {
     let Echo::Kernel(bytes) = echo else { return None };
     let mut value = [0; VALUE_MAX];
-    value[..KERNEL_ECHO_BYTES].copy_from_slice(bytes);
+    value[..KERNEL_ECHO_BYTES].copy_from_slice(&bytes);
     Some(value)
 }
 
@@ -91,7 +91,7 @@ macro_rules! kernel_law {
                 header_of(value)
             }
             fn value_of_echo(echo: &Echo) -> Option<Value> {
-                value_of_echo(echo)
+                value_of_echo(*echo)
             }
             fn echo_of(value: &Value) -> Echo {
                 echo_of(value)

@@ -1,1 +1,234 @@
+//! The fixed-point version against the law in real numbers, by 10⁵ calls of both with the same inputs.
 
+use super::*;
+use crate::params::Params as _;
+use crate::protocol::{Ack, LinkView, PacketKind, Passing, Protocol, Router as _, Source as _};
+use crate::protocols::jetmax::single;
+use crate::testing::{connection, numbers, spread};
+use crate::units::{Instant, Rate, Volume};
+
+/// What a router or a source shows.
+#[derive(Default)]
+struct Shown {
+    target: f64,
+    flows: f64,
+    unresponsive: f64,
+    bottleneck: f64,
+}
+
+impl Probe for Shown {
+    fn record(&mut self, signal: &'static str, value: f64) {
+        match signal {
+            "target" => self.target = value,
+            "flows" => self.flows = value,
+            "unresponsive" => self.unresponsive = value,
+            _ => self.bottleneck = value,
+        }
+    }
+}
+
+fn real_and_fixed(params: &Params) -> [Params; 2] {
+    let both = [Arithmetic::Real, Arithmetic::Kernel].map(|arithmetic| Params { arithmetic, ..params.clone() });
+    for params in &both {
+        params.validate().unwrap();
+    }
+    both
+}
+
+/// The nearest rate that a code holds.
+fn coded(rate: f64) -> f64 {
+    let unit = 2_f64.powi((rate.log2().floor() as i32 - FRACTION_BITS as i32).max(0));
+    (rate / unit).round() * unit
+}
+
+/// A packet of a flow, in both versions.
+#[derive(Clone, Copy)]
+struct Packet {
+    rate: f64,
+    weight: f64,
+    bytes: f64,
+    bottleneck: u8,
+    /// What the routers before have written: the share of a unit of weight, and which router's it is.
+    share: f64,
+    next: u8,
+    hops: u8,
+}
+
+impl Packet {
+    fn headers(&self) -> [Header; 2] {
+        let &Self { rate, weight, bytes, bottleneck, share, next, hops } = self;
+        let (interval, loss) = (single(weight * bytes * 8.0 / rate), single(1.0 - share * weight / rate));
+        let loss = if next == 0 { 0.0 } else { loss };
+        let fixed_share = if next == 0 { 0.0 } else { share as f32 };
+        let (rate, target) = (rate as f32, 0.0);
+        [
+            Header { rate, interval, loss, target, hops, bottleneck, next },
+            Header { rate, interval: weight as f32, loss: fixed_share, target, hops, bottleneck, next },
+        ]
+    }
+}
+
+/// `[jetmax-2006:fair-rate, membership, W, loss]` N, W and g within the scales, and so shares: of each unit of weight a bit/s
+/// and 10⁻⁶ of what is divided.
+#[test]
+fn routers_agree() {
+    let mut random = numbers(31);
+    for episode in 0..100 {
+        let capacity = spread(&mut random, 1e6, 1e12) as f64;
+        let interval = Duration::from_millis([10, 100, 1000][random(3) as usize]);
+        let target = (random(4) == 0).then_some(0.9);
+        let link = LinkView { id: 0, capacity: Rate::from_bps(capacity), target, queue: Volume::ZERO };
+        let [mut real, mut fixed] = real_and_fixed(&Params { interval, ..Params::default() })
+            .map(|params| <JetMax as Protocol>::Router::new(&params, &link));
+        let volume = capacity * interval.as_secs() / 8.0;
+        let own = random(3) > 0;
+        let mut shown = Shown::default();
+        for _ in 0..10 {
+            for _ in 0..100 {
+                let hops = random(3) as u8;
+                let rate = coded(capacity * (1 + random(1000)) as f64 / 1000.0);
+                let packet = Packet {
+                    rate,
+                    weight: [1.0, 1.0, 0.5, 2.0][random(4) as usize],
+                    bytes: (volume / 100.0 * (1 + random(200)) as f64 / 100.0).clamp(40.0, 1e6).round(),
+                    bottleneck: if own { hops + random(2) as u8 } else { 0 },
+                    share: coded(capacity * (1 + random(1000)) as f64 / 2000.0),
+                    next: [0, hops][random(2) as usize],
+                    hops,
+                };
+                let [mut a, mut b] = packet.headers();
+                for (router, header) in [(&mut real, &mut a), (&mut fixed, &mut b)] {
+                    let volume = Volume::from_bytes(packet.bytes);
+                    let (now, kind, header) = (Instant::ZERO, PacketKind::Data, Some(header));
+                    router.on_arrival(&link, &mut Passing { now, volume, packets: 1.0, kind, header });
+                }
+                assert_eq!(a.hops, b.hops);
+                let close = |a: f64, b: f64| (a - b).abs() <= 4e-6 * a + 1.0 + 2e-6 * capacity / (shown.flows + 0.5);
+                assert!(close(a.target.into(), b.target.into()), "episode {episode}: g {} and {}", a.target, b.target);
+                let shares = [(1.0 - f64::from(a.loss)) * rate / packet.weight, f64::from(b.loss)];
+                // The real law's loss is a single.
+                let bound = 1e-7 * (rate + shares[0]) / packet.weight;
+                assert!(close(shares[0], shares[1]) || (shares[0] - shares[1]).abs() < bound, "{episode}: {shares:?}");
+                if packet.next == 0 || (shares[0] / packet.share - 1.0).abs() > 1e-3 {
+                    assert_eq!(a.next, b.next);
+                }
+            }
+            for router in [&mut real, &mut fixed] {
+                router.on_timer(&link, Instant::ZERO);
+            }
+            let [r, f] = [&real, &fixed].map(|router| {
+                let mut shown = Shown::default();
+                router.observe(&mut shown);
+                shown
+            });
+            assert!((r.flows - f.flows).abs() <= 4e-6 * r.flows + 2e-6, "N {} and {}", r.flows, f.flows);
+            assert!((r.unresponsive - f.unresponsive).abs() <= 1.0, "W {} and {}", r.unresponsive, f.unresponsive);
+            let off = 4e-6 * r.target + 2.0 + (1.0 + 2e-6 * r.target) / (r.flows + 1e-6);
+            assert!((r.target - f.target).abs() <= off, "g {} and {}", r.target, f.target);
+            shown = r;
+        }
+    }
+}
+
+/// `[jetmax-2006:source, switching]` The same router at the same time, and a rate within 10⁻⁶.
+#[test]
+fn sources_agree() {
+    let mut random = numbers(32);
+    let mut switches = 0;
+    for _ in 0..100 {
+        let params = Params {
+            tau: (1 + random(15)) as f64 / 10.0,
+            interval: Duration::from_millis(10 + random(100)),
+            ..Params::default()
+        };
+        let weight = [1.0, 0.5, 3.0][random(3) as usize];
+        let connection = crate::protocol::Connection { weight, ..connection() };
+        let [mut real, mut fixed] =
+            real_and_fixed(&params).map(|params| <JetMax as Protocol>::Source::new(&params, &connection));
+        let rtt = Duration::from_micros(100 + random(200_000));
+        let (mut now, mut bottleneck, mut level) = (Instant::ZERO, 0, 1e8);
+        for step in 0..1000 {
+            now += rtt / 4;
+            level = coded((level * (1.0 + (random(201) as f64 - 100.0) / 1000.0)).clamp(1e5, 1e10));
+            let rate = coded(level * (50 + random(100)) as f64 / 100.0);
+            // Not at the edges of ε and of `urgent`, where rounding decides.
+            let share = coded(level * (90.37 + random(30) as f64) / 100.0);
+            let target = if random(20) == 0 { 0.0 } else { level };
+            // Sometimes a packet that still belonged to another router.
+            let own = if random(10) == 0 { 1 + random(3) as u8 } else { bottleneck };
+            let next = if step == 0 { 1 } else { random(4) as u8 };
+            let loss = single(1.0 - share * weight / rate);
+            let (rate, target) = (rate as f32, target as f32);
+            let real_echo = Echo { rate, loss, target, bottleneck: own, next };
+            let fixed_echo = Echo { loss: share as f32, ..real_echo };
+            for (source, echo) in [(&mut real, real_echo), (&mut fixed, fixed_echo)] {
+                source.on_ack(&Ack::new(now, echo, rtt));
+            }
+            let [r, f] = [&real, &fixed].map(|source| {
+                let mut shown = Shown::default();
+                source.observe(&mut shown);
+                (shown.bottleneck, source.limit().pacing.expect("it has started").as_bps())
+            });
+            assert!(r.0.to_bits() == f.0.to_bits(), "router {} and {} at step {step}", r.0, f.0);
+            assert!((r.1 - f.1).abs() < 1e-6 * r.1 + 2.0, "rate {} and {} at step {step}", r.1, f.1);
+            switches += u32::from(r.0.to_bits() != f64::from(bottleneck).to_bits());
+            bottleneck = r.0 as u8;
+        }
+    }
+    assert!(switches > 300, "{switches}");
+}
+
+/// Codes, weights and hops survive the way to C and back.
+#[test]
+fn headers_are_values() {
+    let mut random = numbers(33);
+    for _ in 0..10_000 {
+        let mut value = [0; VALUE_MAX];
+        for byte in &mut value[..12] {
+            *byte = random(256) as u8;
+        }
+        value[10] &= 0x7f; // 15 bits of hops
+        let header = JetMax::header_of(&value);
+        assert_eq!(JetMax::value_of(&header), Some(value));
+        let echo = JetMax::echo_of(&value);
+        let back = JetMax::echo_of(&JetMax::value_of_echo(&echo).unwrap());
+        assert_eq!(back, echo);
+    }
+    assert_eq!([0x40, 0x50, 0x30, 0x48].map(weight), [1.0, 2.0, 0.5, 1.5]);
+}
+
+/// C's weights are the nearest ones.
+#[test]
+fn weights_are_rounded_to_the_nearest() {
+    let stated = |weight: f64| {
+        let law = Law::jetmax();
+        let params = law.params(&JetMax::params(&Params::default(), weight));
+        f64::from(super::weight(law.request(&params)[9]))
+    };
+    for weight in [1.0, 2.0, 3.0, 31.0, 0.5, 0.25, 0.0625] {
+        assert!((stated(weight) - weight).abs() < 1e-9, "{weight}");
+    }
+    for weight in (1..1000).map(|w| 0.0625 + f64::from(w * w) / 300.0) {
+        // Half of a fifth bit, and the thousandths and 2⁻⁸ in which C gets it.
+        let off = (stated(weight) - weight).abs();
+        assert!(off <= weight / 32.0 + 0.005 || weight > 3968.0, "{weight} is {}", stated(weight));
+    }
+}
+
+/// A path without routers leaves the host's window, unpaced. The first router's answer spreads it over the time until the
+/// router has counted it: two intervals and an RTT.
+#[test]
+fn the_first_answer_starts_a_source() {
+    let [_, params] = real_and_fixed(&Params::default());
+    let mut source = <JetMax as Protocol>::Source::new(&params, &connection());
+    let ack = |next| {
+        let echo = Echo { rate: 1e4, loss: 1e6, target: 0.0, bottleneck: 0, next };
+        Ack::new(Instant::from_secs(1.0), echo, Duration::from_millis(50))
+    };
+    source.on_ack(&ack(0));
+    assert_eq!(source.limit(), Limit { window: Some(connection().initial_window), pacing: None });
+    source.on_ack(&ack(2));
+    let rate = 15_000.0 * 8.0 / 0.25;
+    crate::testing::close(source.limit().pacing.unwrap().as_bps(), rate, 1e-5);
+    crate::testing::close(source.limit().window.unwrap().as_bytes(), rate / 8.0 * 0.1 + 1500.0, 1e-3);
+}

@@ -86,10 +86,12 @@ fn sources_of_agree<P: Protocol<Params = Params, Header = Header, Echo = Echo>>(
         for _ in 0..1000 {
             match random(200) {
                 0 => [&mut real, &mut fixed].map(|s| s.on_event(Instant::ZERO, Event::Timeout)),
-                1 | 2 => [&mut real, &mut fixed].map(|s| s.on_event(Instant::ZERO, Event::Loss)),
+                1 | 2 => {
+                    halvings += 1.0;
+                    [&mut real, &mut fixed].map(|s| s.on_event(Instant::ZERO, Event::Loss))
+                }
                 _ => [(), ()],
             };
-            halvings += 1.0;
             let change = (random(1 << 22) as i64 - (1 << 21)) * i64::from(random(4) > 0);
             total += change;
             let in_flight = packet * (random(100) as f64);
@@ -103,7 +105,7 @@ fn sources_of_agree<P: Protocol<Params = Params, Header = Header, Echo = Echo>>(
             let Header::Kernel(bytes) = code else { panic!("a value in kernel arithmetic") };
             let time = number(u32::from_be_bytes([0, bytes[3], bytes[4], bytes[5]])) * TIME_UNIT;
             let (x, stated_x) = (time * packet.as_bytes(), stated.x(packet, 1.0));
-            // Half a unit of the RTT and one of the time, and windows that differ as above.
+            // Half a unit of the RTT and one of the time, and windows that differ as above; whole bytes are shown.
             let bound = 2e-6 + 0.5 * RTT_UNIT / rtt.as_secs() + TIME_UNIT / time + 2.0 * (a - b).abs() / a;
             assert!((x / stated_x - 1.0).abs() < bound, "{x} and {stated_x}");
         }
@@ -165,7 +167,7 @@ fn steady(window: u64, rtt_us: u32) -> (Words, Words, Tcp) {
     let mut source = law.source();
     law.source_init(&params, &mut source, 1000, 0);
     let tcp = Tcp { srtt_us: rtt_us * 8, packet: 1000, in_flight: 1 << 30, ..Tcp::default() };
-    law.ack(&params, &mut source, &tcp, Some(&value_of_echo(&echo((window as i64 - 1000) << 8)).unwrap()));
+    law.ack(&params, &mut source, &tcp, Some(&value_of_echo(echo((window as i64 - 1000) << 8)).unwrap()));
     assert_eq!(law.limit(&mut source, &tcp).window, window);
     (params, source, tcp)
 }
@@ -176,7 +178,7 @@ fn totals_wrap() {
     let law = Law::xcp();
     let (params, mut source, tcp) = steady(1 << 20, 100_000);
     for total in [1_i64 << 45, 1 << 46, 3 << 45, (1 << 47) - 1, (1 << 47) + 255] {
-        law.ack(&params, &mut source, &tcp, Some(&value_of_echo(&echo(total)).unwrap()));
+        law.ack(&params, &mut source, &tcp, Some(&value_of_echo(echo(total)).unwrap()));
         assert_eq!(law.limit(&mut source, &tcp).window, 1000 + (total >> 8) as u64);
     }
 }
@@ -189,7 +191,7 @@ fn a_falling_total_is_evidence() {
         let (params, mut source, tcp) = steady(1 << 20, 100_000);
         let mark = law.evidence(&source);
         let total = (((1 << 20) - 1000) << 8) + (4.0 * change * 2_f64.powi(28)) as i64;
-        law.ack(&params, &mut source, &tcp, Some(&value_of_echo(&echo(total)).unwrap()));
+        law.ack(&params, &mut source, &tcp, Some(&value_of_echo(echo(total)).unwrap()));
         assert_eq!(law.tightens(&source, mark, 400_000), tightens, "{change}");
     }
 }

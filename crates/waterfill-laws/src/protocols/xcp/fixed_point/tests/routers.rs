@@ -131,7 +131,7 @@ impl<P: Member> Under<P> {
             let now = self.router.poll_at();
             self.router.on_timer(link, now);
         }
-        self.control_at = self.control_at + self.router.interval().expect("XCP's routers have one");
+        self.control_at += self.router.interval().expect("XCP's routers have one");
         let mut shown = Shown::default();
         self.router.observe(&mut shown);
         shown
@@ -148,9 +148,9 @@ struct Sums {
 
 impl Sums {
     fn add(&mut self, packet: [f64; 2], local: bool, lowered: bool) {
-        for i in 0..2 {
-            self.all[i] += packet[i];
-            self.local[i] += if local { packet[i] } else { 0.0 };
+        for (i, part) in packet.into_iter().enumerate() {
+            self.all[i] += part;
+            self.local[i] += if local { part } else { 0.0 };
         }
         self.lowered += if lowered { packet[0] } else { 0.0 };
     }
@@ -351,5 +351,36 @@ fn an_interval_gives_what_it_allocated() {
                 allocated = driven.end_interval();
             }
         }
+    }
+}
+
+/// Idle intervals in one step: short of the control interval's end they change nothing; beyond two of them, the link is at
+/// rest and gives no feedback.
+#[test]
+fn idle_intervals_bring_a_link_to_rest() {
+    let params = Params { first_interval: Duration::from_millis(100), ..Params::default() };
+    for law in [Law::xcp(), Law::pxcp()] {
+        let mut driven = Driven::new(law, &fields(&params, 1.0), 1);
+        let packet = value(code(0.05 / RTT_UNIT), code(1e-6 / TIME_UNIT), None);
+        driven.mark(0, 10, packet);
+        driven.end_interval();
+        let busy = law.link_signals(&driven.link);
+        assert!(busy[0].abs_diff(50_000) <= 2 && driven.mark(0, 10, packet) > 0);
+        law.idle(&mut driven.link, 20, 0);
+        assert_eq!(law.link_signals(&driven.link), busy);
+        law.idle(&mut driven.link, 1 << 40, 7000);
+        assert_eq!(law.link_signals(&driven.link), [100_000, 0, 0, 7000]);
+        assert_eq!(driven.mark(0, 10, packet), 0);
+        assert!((1..=100_000).contains(&law.interval(&driven.link)));
+    }
+}
+
+/// An interval survives an upgrade, within the bounds.
+#[test]
+fn a_link_starts_with_an_older_interval() {
+    let mut driven = Driven::new(Law::xcp(), &fields(&Params::default(), 1.0), 1);
+    for (signal, interval) in [(80_000, 80_000), (1 << 40, 1_000_000), (1, 1000), (0, 1000)] {
+        Law::xcp().link_restore(&mut driven.link, signal);
+        assert_eq!(Law::xcp().link_signals(&driven.link)[0], interval);
     }
 }
