@@ -40,6 +40,7 @@ enum host_flag {
 	HOST_INIT_RAN = 1 << 11,    /* our law's init() has run, and no release() since then */
 	HOST_PEER_STARTS = 1 << 12, /* the peer's last request was its SYN's */
 	HOST_RECOVERING = 1 << 13,  /* TCP recovers from a loss that the law has heard of */
+	HOST_RENO = 1 << 15,	    /* the kernel refused the fallback: our program runs Reno */
 	HOST_QUICK_SYN = 1 << 14,   /* the destination has lost a SYN with the option: this one times out early */
 };
 
@@ -54,6 +55,7 @@ enum host_reason {
 	HOST_STANDING_QUEUE,   /* the queue does not drain while the price does not rise */
 	HOST_HEAVY_LOSS,       /* heavy loss while the price does not rise */
 	HOST_SIGNED,	       /* TCP-AO or MD5 covers options, so no router may change one */
+	HOST_OUTSIDE,	       /* the law is not loaded for this connection: another cgroup, namespace or peer */
 	HOST_REASONS,	       /* how many there are */
 };
 
@@ -65,6 +67,7 @@ struct host_counters {
 	__u64 init_unrecorded;	    /* of these, those for which the kernel had run an init() */
 	__u64 without_state;	    /* init() or cong_control() ran for a socket without our state */
 	__u64 no_memory;	    /* the kernel had no memory for our state */
+	__u64 fallback_refused;	    /* the kernel kept our law, which runs Reno since */
 	__u64 fallbacks[HOST_REASONS];
 };
 

@@ -177,10 +177,10 @@ void BPF_PROG(waterfill_law_init, struct sock *sk)
 	if (!p)
 		return;
 	if (!c) { /* in another cgroup or namespace, or older than the programs */
-		HOST_COUNT(without_state);
-		host_use_kernel_law(sk, p);
+		host_fall_back_outside(p, sk);
 		return;
 	}
+	c->flags &= ~HOST_RENO;
 	c->flags |= HOST_LAW_ACTIVE | HOST_LAW_SELECTED | HOST_INIT_RAN;
 	if (!(c->flags & HOST_ESTABLISHED))
 		return;
@@ -229,8 +229,11 @@ void BPF_PROG(waterfill_law_control, struct sock *sk)
 	if (!p)
 		return;
 	if (!c) { /* the programs were replaced by a version with another state */
-		HOST_COUNT(without_state);
-		host_use_kernel_law(sk, p);
+		host_fall_back_outside(p, sk);
+		return;
+	}
+	if (c->flags & HOST_RENO) {
+		reno_on_ack(tcp_sk(sk), c);
 		return;
 	}
 	if (!(c->flags & HOST_ESTABLISHED))
@@ -251,6 +254,8 @@ __u32 BPF_PROG(waterfill_law_ssthresh, struct sock *sk)
 	struct tcp_sock *tp = tcp_sk(sk);
 	__u32 window = tp->snd_cwnd;
 
+	if (c && c->flags & HOST_RENO)
+		return reno_ssthresh(tp);
 	if (c && c->limit.rate)
 		return window > 2 ? window : 2; /* loss is not congestion */
 	window = window * 7 / 10; /* without a price: as CUBIC */
@@ -260,7 +265,12 @@ __u32 BPF_PROG(waterfill_law_ssthresh, struct sock *sk)
 SEC("struct_ops")
 __u32 BPF_PROG(waterfill_law_undo, struct sock *sk)
 {
-	return tcp_sk(sk)->snd_cwnd;
+	struct host_connection *c = host_connection_of(sk);
+	struct tcp_sock *tp = tcp_sk(sk);
+
+	if (c && c->flags & HOST_RENO && tp->prior_cwnd > tp->snd_cwnd)
+		return tp->prior_cwnd;
+	return tp->snd_cwnd;
 }
 
 SEC("struct_ops")

@@ -2,11 +2,14 @@
 /*
  * When a connection leaves the law: no router answers, or the path's bottleneck is another one. And how: to the kernel's
  * own congestion control. docs/explanation/kernel-programs.md gives the reasons.
+ *
+ * These rules are no defence against a receiver that lies: they compare queue and losses with the price that it returns.
  */
 #ifndef WATERFILL_GUARD_H
 #define WATERFILL_GUARD_H
 
 #include "maps.h"
+#include "reno.h"
 
 #define INFINITE_SSTHRESH 0x7fffffff
 #define NO_RTT (~0u)
@@ -179,10 +182,28 @@ static __always_inline void host_fall_back(const struct host_params *p, struct t
 	}
 	if (reason == HOST_NO_ECHO && !(c->flags & HOST_WAS_PRICED))
 		host_remember_failure(tp, c, false);
-	if (host_use_kernel_law(tp, p)) {
+	host_count_fallback(reason);
+	if (host_use_kernel_law(tp, p))
 		c->flags &= ~(HOST_LAW_ACTIVE | HOST_LAW_STARTED);
-		host_count_fallback(reason);
-	}
+	else
+		reno_start(tp, c);
+}
+
+/* Falls back without state: the socket is in another cgroup or namespace, or older than the programs. */
+static __always_inline void host_fall_back_outside(const struct host_params *p, struct sock *sk)
+{
+	struct host_connection *c;
+
+	HOST_COUNT(without_state);
+	if (host_use_kernel_law(sk, p))
+		return;
+	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c)
+		return;
+	c->reason = HOST_OUTSIDE;
+	c->flags = HOST_ESTABLISHED;
+	host_count_fallback(HOST_OUTSIDE);
+	reno_start(tcp_sk(sk), c);
 }
 
 /* Samples the forward delay of data from TCP's timestamps. They are from two clocks, so only changes have a meaning.

@@ -72,6 +72,9 @@ struct tcp_sock {
 	__u32 mss_cache;
 	__u32 snd_cwnd;
 	__u32 snd_cwnd_clamp;
+	__u32 snd_cwnd_cnt; /* packets towards the next increase */
+	__u32 prior_cwnd;   /* before the last loss */
+	__u32 max_packets_out; /* in flight within the last window */
 	__u32 snd_ssthresh;
 	__u32 delivered; /* packets since the connection began */
 	__u32 lost;      /* packets since the connection began */
@@ -105,6 +108,7 @@ enum tcp_ca_event {
 
 enum tcp_ca_state {
 	TCP_CA_Open = 0,
+	TCP_CA_CWR = 2,
 	TCP_CA_Recovery = 3,
 	TCP_CA_Loss = 4,
 };

@@ -6,6 +6,8 @@
 #[path = "host/access.rs"]
 mod access;
 mod common;
+#[path = "host/locked.rs"]
+mod locked;
 #[path = "host/peers.rs"]
 mod peers;
 #[path = "host/signed.rs"]

@@ -170,7 +170,7 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
 }
 
 fn register_counters(registry: &mut Registry, counters: &CounterStatus) {
-    let plain: [(&str, &str, u64); 6] = [
+    let plain: [(&str, &str, u64); 7] = [
         ("flows_started", "Connections that the law began to control", counters.started),
         ("flows_priced", "Connections that got a price", counters.priced),
         (
@@ -184,6 +184,7 @@ fn register_counters(registry: &mut Registry, counters: &CounterStatus) {
             counters.init_unrecorded,
         ),
         ("flows_without_state", "Runs of the law for sockets that have no state", counters.without_state),
+        ("flows_fallback_refused", "Connections that the kernel kept on the law", counters.fallback_refused),
         ("flows_no_memory", "Connections for whose state the kernel had no memory", counters.no_memory),
     ];
     for (name, help, value) in plain {
@@ -293,6 +294,7 @@ waterfill_link_packets_total{device=\"a\"} 3
             init_unrecorded: 1,
             without_state: 3,
             no_memory: 4,
+            fallback_refused: 5,
             fallbacks: [("no echo arrives", 5)].into(),
         };
         let text = text(&Snapshot { counters: Some(counters), ..Snapshot::of(Role::Host) });
@@ -303,6 +305,7 @@ waterfill_link_packets_total{device=\"a\"} 3
             "waterfill_flows_init_unrecorded_total 1",
             "waterfill_flows_without_state_total 3",
             "waterfill_flows_no_memory_total 4",
+            "waterfill_flows_fallback_refused_total 5",
             "waterfill_flows_fallbacks_total{reason=\"no echo arrives\"} 5",
         ] {
             assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");

@@ -174,6 +174,9 @@ fn counter_lines(counters: &CounterStatus) -> String {
         let (all, after_init) = (counters.control_without_init, counters.init_unrecorded);
         let _ = writeln!(out, "{all} ran without an init, {after_init} of them initialised for the kernel");
     }
+    if counters.fallback_refused > 0 {
+        let _ = writeln!(out, "{} run our Reno, as the kernel keeps them on the law", counters.fallback_refused);
+    }
     if counters.no_memory > 0 {
         let _ = writeln!(out, "{} have no state, as the kernel had no memory", counters.no_memory);
     }

@@ -63,6 +63,8 @@ pub(crate) struct CounterStatus {
     pub(crate) without_state: u64,
     /// Connections for whose state the kernel had no memory.
     pub(crate) no_memory: u64,
+    /// Connections that the kernel kept on the law, whose program runs Reno since.
+    pub(crate) fallback_refused: u64,
     /// Connections that fell back, by reason.
     pub(crate) fallbacks: BTreeMap<&'static str, u64>,
 }
@@ -77,6 +79,7 @@ impl CounterStatus {
             init_unrecorded: counters.init_unrecorded,
             without_state: counters.without_state,
             no_memory: counters.no_memory,
+            fallback_refused: counters.fallback_refused,
             fallbacks: counters.fallbacks.iter().enumerate().filter_map(named).collect(),
         }
     }
@@ -91,6 +94,7 @@ impl CounterStatus {
         self.init_unrecorded += other.init_unrecorded;
         self.without_state += other.without_state;
         self.no_memory += other.no_memory;
+        self.fallback_refused += other.fallback_refused;
         for (reason, count) in &other.fallbacks {
             *self.fallbacks.entry(reason).or_default() += count;
         }
@@ -98,7 +102,7 @@ impl CounterStatus {
 }
 
 /// Names of the flags, in the order of their bits.
-const FLAGS: [(HostFlag, &str); 15] = [
+const FLAGS: [(HostFlag, &str); 16] = [
     (HostFlag::HOST_OPTION_SENT, "option sent"),
     (HostFlag::HOST_NEGOTIATED, "negotiated"),
     (HostFlag::HOST_ESTABLISHED, "established"),
@@ -114,6 +118,7 @@ const FLAGS: [(HostFlag, &str); 15] = [
     (HostFlag::HOST_PEER_STARTS, "peer starts"),
     (HostFlag::HOST_RECOVERING, "recovering"),
     (HostFlag::HOST_QUICK_SYN, "quick SYN"),
+    (HostFlag::HOST_RENO, "Reno"),
 ];
 
 /// TCP's states by their numbers (include/net/tcp_states.h).
@@ -215,6 +220,7 @@ fn reason(reason: HostReason) -> Option<&'static str> {
         HostReason::HOST_STANDING_QUEUE => "the queue does not drain while the price does not rise",
         HostReason::HOST_HEAVY_LOSS => "packets are lost while the price does not rise",
         HostReason::HOST_SIGNED => "the connection signs its segments (TCP-AO or MD5)",
+        HostReason::HOST_OUTSIDE => "in a cgroup, a namespace or with a peer for which the law is not loaded",
         _ => return None,
     })
 }
@@ -293,12 +299,14 @@ mod tests {
     fn every_reason_has_its_counter() {
         let mut counters = HostCounters { started: 1, priced: 2, control_without_init: 3, ..Default::default() };
         (counters.init_unrecorded, counters.without_state, counters.no_memory) = (4, 5, 6);
+        counters.fallback_refused = 7;
         for (n, count) in counters.fallbacks.iter_mut().enumerate() {
             *count = 10 * n as u64;
         }
         let found = CounterStatus::new(&counters);
         assert_eq!((found.started, found.priced, found.control_without_init), (1, 2, 3));
         assert_eq!((found.init_unrecorded, found.without_state, found.no_memory), (4, 5, 6));
+        assert_eq!(found.fallback_refused, 7);
         // All but "no reason" have a text, and each text its own count.
         assert_eq!(found.fallbacks.len(), counters.fallbacks.len() - 1);
         assert_eq!(
