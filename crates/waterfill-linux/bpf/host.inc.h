@@ -47,8 +47,8 @@
  * law's. Falling back sets TCP_CONGESTION to what the daemon configures, or to Reno if that is missing. The connection
  * still answers requests.
  *
- * docs/explanation/kernel-programs.md gives the reasons; docs/explanation/maxnet-on-linux.md says what a lying receiver
- * or router can do.
+ * docs/explanation/kernel-programs.md gives the reasons; docs/explanation/maxnet-on-linux.md says what a receiver
+ * or router that lies can do: nothing here detects that a returned price is too low.
  *
  *
  * Kernels
