@@ -5,7 +5,7 @@ use waterfill_laws::params::{Unit, Value};
 use waterfill_laws::protocol::{
     Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending,
 };
-use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 /// One call of a fuzzed sequence, with the numbers that its arguments are made from.
@@ -51,9 +51,20 @@ fn check_limit(id: ProtocolId, limit: Limit) {
     assert!(limit.pacing.is_none_or(|r| r.as_bps().is_finite() && r.as_bps() >= 0.0), "{id:?}: {limit:?}");
 }
 
+/// The default parameters, and where a protocol has a fixed-point version those with `arithmetic = "kernel"`.
+fn variants(id: ProtocolId) -> Vec<AnyParams> {
+    let (real, mut kernel) = (id.params(), id.params());
+    match kernel.set("arithmetic", &Value::Word("kernel".into())) {
+        Ok(()) => {
+            kernel.validate().expect("the defaults fit the fixed-point version");
+            vec![real, kernel]
+        }
+        Err(_) => vec![real],
+    }
+}
+
 /// Runs a sequence through one protocol and returns all of its output.
-fn play(id: ProtocolId, calls: &[Call], capacity: Rate, weight: f64) -> Vec<String> {
-    let params = id.params();
+fn play(id: ProtocolId, params: &AnyParams, calls: &[Call], capacity: Rate, weight: f64) -> Vec<String> {
     let mut link = LinkView { id: 0, capacity, target: None, queue: Volume::ZERO };
     let packet = Volume::from_bytes(1500.0);
     let mut router = params.router(&link);
@@ -155,7 +166,10 @@ proptest! {
     fn any_sequence_of_calls_is_valid_and_repeatable(calls in calls(), decade in 2.0..15.0f64, weight in 0.01..100.0f64) {
         let capacity = Rate::from_bps(10f64.powf(decade));
         for &id in ProtocolId::ALL {
-            prop_assert_eq!(play(id, &calls, capacity, weight), play(id, &calls, capacity, weight));
+            for params in variants(id) {
+                let once = play(id, &params, &calls, capacity, weight);
+                prop_assert_eq!(once, play(id, &params, &calls, capacity, weight));
+            }
         }
     }
 
@@ -178,6 +192,14 @@ proptest! {
     }
 }
 
+/// Every law behind `kernel/law.h` is selected by its protocol's parameter.
+#[test]
+fn laws_of_the_kernel_are_selected_by_arithmetic() {
+    for (name, _) in waterfill_laws::kernel::Law::all() {
+        assert_eq!(variants(ProtocolId::by_name(name).expect("a protocol")).len(), 2, "{name}");
+    }
+}
+
 /// 64 bytes of words that are NaN, infinite or negative as single-precision numbers; then valid headers (`start`) whose end
 /// is such bytes, for formats with a kind or version in front.
 fn invalid_numbers(start: &[u8]) -> Vec<Vec<u8>> {
@@ -192,8 +214,8 @@ fn invalid_numbers(start: &[u8]) -> Vec<Vec<u8>> {
 fn wire_formats_refuse_invalid_numbers() {
     let packet = Volume::from_bytes(1500.0);
     let (link, rtt) = (LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO }, 0.01);
-    for &id in ProtocolId::ALL {
-        let params = id.params();
+    let all = ProtocolId::ALL.iter().flat_map(|&id| variants(id).into_iter().map(move |params| (id, params)));
+    for (id, params) in all {
         let connection = Connection { weight: 1.0, packet, initial_window: 10.0 * packet, claimed_rtt: None, seed: 0 };
         let sending = Sending::new(Instant::ZERO, PacketKind::Data, packet);
         let mut header = params.source(&connection).stamp(&sending);

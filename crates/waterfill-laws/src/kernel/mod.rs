@@ -65,7 +65,8 @@ pub trait KernelLaw: Protocol {
 /// # Errors
 /// `arithmetic = "kernel"` in the fluid model.
 pub fn check_backend(params: &impl ChoosesArithmetic, backend: &str) -> Result<(), ParamError> {
-    require(backend != "fluid" || params.arithmetic() == Arithmetic::Real, "arithmetic", "\"real\" in the fluid model")
+    let runs = backend != "fluid" || params.arithmetic() == Arithmetic::Real;
+    require(runs, "arithmetic", "real on fluid, which has no packets to count")
 }
 
 /// A field of `struct law_params`.

@@ -23,8 +23,8 @@ pub(super) fn check(params: &Params) -> Result<(), ParamError> {
     let growth = params.beta * params.t_2.as_secs();
     require((1e-3..=1e3).contains(&params.alpha), "alpha", "0.001 to 1000 in kernel arithmetic")?;
     require((1e-3..=1e3).contains(&params.beta), "beta", "0.001 to 1000 in kernel arithmetic")?;
-    require(growth <= 0.69, "beta", "at most 0.69/t_2 in kernel arithmetic, which doubles r in t_2")?;
     require(params.t_2 >= ms && params.t_2 <= s, "t_2", "1 ms to 1 s in kernel arithmetic")?;
+    require(growth <= 0.69, "beta", "at most 0.69/t_2 in kernel arithmetic, which doubles r in t_2")?;
     require(params.t >= params.t_2 && params.t <= s * 1000, "t", "t_2 to 1000 s in kernel arithmetic")?;
     require(params.q_0 <= 4e6, "q_0", "at most 4e6 packets in kernel arithmetic")?;
     require(params.x_0 <= 4e6, "x_0", "at most 4e6 packets/s in kernel arithmetic")?;
