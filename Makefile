@@ -36,6 +36,9 @@ linux-maxnet: build ## compare MaxNet in the kernel with its requirements, the s
 linux-laws: build ## compare every explicit law in the kernel with the simulator and the fluid model; as root, 10 minutes
 	@$(VENV)/python -m validation.testbed.laws
 
+linux-cohabit: build ## run explicit flows beside CUBIC and BBR on the kernel, protected and not; as root, 20 minutes, resumes
+	@$(VENV)/python -m validation.testbed.cohabit
+
 linux-connections: build ## open 10,000 short MaxNet connections and check that each asks for prices; as root, 10 minutes at most
 	@$(VENV)/python -m validation.testbed.connections
 

@@ -383,24 +383,29 @@ class _Planner:
 
     def _pricings(self, congestion: Mapping[str, Congestion], targets: Mapping[str, float]) -> None:
         """Add each direction that a loaded law's data cross and whose link has its router."""
-        crossed = dict.fromkeys(
+        crossed = {
             (i, flow.protocol)
             for flow in self.resolved.flows
             if congestion[flow.protocol].loaded
             for i in flow.forward
-        )
+        }
+        kept: list[tuple[int, str]] = []
         for i, protocol in sorted(crossed):
+            routers = self.resolved.links[i].routers
+            if routers is None or protocol in routers:
+                kept.append((i, protocol))
+        # The last program to be attached runs first: the module, and no router sees what it drops.
+        last = dict(kept)
+        for i, protocol in kept:
             link = self.resolved.links[i]
-            if link.routers is None or protocol in link.routers:
-                target = targets[protocol] if link.target is None else link.target
-                first = all(p.direction != i for p in self.plan.pricings)
-                self.plan.pricings.append(
-                    Pricing(
-                        i, self.ports[i][0], protocol, link.rate_bps, target,
-                        own_target=link.target is not None,
-                        cohabit=cohabit.arguments(link.queue) if first else (),
-                    )
-                )  # fmt: skip
+            self.plan.pricings.append(
+                Pricing(
+                    i, self.ports[i][0], protocol, link.rate_bps,
+                    targets[protocol] if link.target is None else link.target,
+                    own_target=link.target is not None,
+                    cohabit=cohabit.arguments(link.queue) if last[i] == protocol else (),
+                )
+            )  # fmt: skip
 
     def _ends(
         self, name: str, forward: Sequence[int], reverse: Sequence[int], pad_s: float, window: int
