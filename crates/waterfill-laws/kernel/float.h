@@ -23,9 +23,11 @@
 /* Returns the number of bits of v, without a branch (fixed_at_least() says why). */
 FIXED_INLINE __u32 float_bits(__u64 v)
 {
-	__u64 more = fixed_at_least(v >> 32, 1) * 32;
-	__u64 bits = more;
+	__u64 more, bits, upper = v >> 32;
 
+	__asm__("" : "+r"(upper)); /* the compiler would branch where it knows the range */
+	more = fixed_at_least(upper, 1) * 32;
+	bits = more;
 	v >>= more;
 	more = fixed_at_least(v, 1u << 16) * 16;
 	bits += more;
