@@ -22,6 +22,9 @@
 /* A CPU's every so many packets read the clock in any case, because timers may be late. */
 #define CLOCK_PACKETS 64
 
+/* A timer that a request started is given up after so long. */
+#define SHOW_AGAIN_NS 10000000ull
+
 #define CLOCK_MONOTONIC 1
 
 /* Value of the map that user space reads, by ifindex. */
@@ -42,8 +45,9 @@ struct waterfill_link {
 	__u64 interval_end __attribute__((aligned(64))); /* ns */
 	__u32 interval; /* us: of the interval that ends then */
 	__u32 locked;	/* 1: a CPU is changing the law's state */
+	__u64 shown;	/* ns: since when user space waits for the end of past intervals; 0: it does not */
 	__u32 target;	/* 10^-6 of the capacity; 0: the law's own */
-	__u32 shown;	/* 1: user space waits for the end of past intervals */
+	__u32 reserved;
 	struct meter meter;
 	struct bpf_timer timer;
 };
@@ -189,6 +193,7 @@ static __always_inline void end_intervals(struct waterfill_link *link, __u32 slo
 	device->attachment.price = first_signal(link);
 	arm_timer(link, now);
 done:
+	link->shown = 0;
 	unlock(link);
 }
 
@@ -200,7 +205,6 @@ static int on_timer(void *map __attribute__((unused)), __u32 *slot, struct water
 	link->read_clock = 1;
 	if (link->shown && link->ifindex && now >= link->interval_end)
 		end_intervals(link, *slot, 0, now);
-	link->shown = 0;
 	return 0;
 }
 
@@ -341,7 +345,10 @@ static __always_inline int end_for_request(struct waterfill_link *link, __u32 sl
 	if (now < link->interval_end + grace)
 		return 0;
 	if (request->command == WATERFILL_SHOW && !request->now) {
-		link->shown = 1;
+		/* Starting it again would delay it. */
+		if (link->shown && now < link->shown + SHOW_AGAIN_NS)
+			return 1;
+		link->shown = now;
 		if (!bpf_timer_start(&link->timer, 0, 0))
 			return 1;
 	}

@@ -18,6 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::fs;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use libbpf_rs::query::LinkTypeInfo;
@@ -376,15 +377,16 @@ impl Router {
 
     /// Executes a request in the kernel; its answers are in the request afterwards.
     fn execute(&self, request: &mut Request) -> Result<()> {
-        // Another CPU holds the lock for less than a microsecond, unless it is interrupted.
-        for _ in 0..1000 {
+        // Another CPU holds the lock for less than a microsecond, unless it is interrupted; a timer may be late.
+        for attempt in 0..1000 {
             let input = ProgramInput { context_in: Some(request.as_bytes_mut()), ..ProgramInput::default() };
             let output = object::program(&self.object, "waterfill_ask")?
                 .test_run(input)
                 .context("cannot run the router program")?;
             match CommandResult(output.return_value) {
                 CommandResult::WATERFILL_OK => return Ok(()),
-                CommandResult::WATERFILL_BUSY => std::thread::yield_now(),
+                CommandResult::WATERFILL_BUSY if attempt < 100 => std::thread::yield_now(),
+                CommandResult::WATERFILL_BUSY => std::thread::sleep(Duration::from_micros(100)),
                 _ => bail!("no link on device {}", request.ifindex),
             }
         }
