@@ -116,7 +116,7 @@ impl Protocol for JetMax {
         name: "jetmax",
         summary: "a router divides what its own flows may have by their number; max-min fair (2006)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: true,
         host: Host::EXPLICIT,
         signals: &[

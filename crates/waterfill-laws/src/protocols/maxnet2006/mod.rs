@@ -121,7 +121,7 @@ impl Protocol for MaxNet2006 {
         name: "maxnet2006",
         summary: "the thesis's TCP MaxNet: QuickStart, averaging at the sender, real or fixed-point arithmetic",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[

@@ -107,7 +107,7 @@ impl Protocol for Vcp {
         name: "vcp",
         summary: "two bits of load choose between MI, AI and MD of the window (2005)",
         kind: Kind::Explicit,
-        backends: &["sim", "fluid"],
+        backends: &["sim", "fluid", "linux"],
         paced: false,
         host: Host::EXPLICIT,
         signals: &[
