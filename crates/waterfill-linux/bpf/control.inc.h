@@ -23,7 +23,8 @@ static __always_inline void host_read_tcp(const struct tcp_sock *tp, const struc
 	tcp->base_rtt_us = host_base_rtt(tp);
 	tcp->delivered = tp->delivered;
 	tcp->acked = tp->delivered - c->delivered;
-	tcp->in_flight = host_in_flight(tp);
+	/* TCP has taken off what this acknowledgement delivers. */
+	tcp->in_flight = host_in_flight(tp) + tcp->acked;
 	tcp->packet = host_packet_bytes(tp);
 	tcp->payload = host_payload_bytes(tp, c);
 	tcp->max_segments = sk->sk_gso_max_segs;
