@@ -134,10 +134,12 @@ for between in true "sleep 0.2"; do
     for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do shaped && break; sleep 0.05; done
     shaped && echo "shaped again"
 done
-sleep 0.3
-echo >&5
-until grep -q links "$FS.out"; do sleep 0.02; done
-cat "$FS.out"
+for i in $(seq 80); do # IPv6 sends its first packets within seconds
+    echo >&5
+    sleep 0.1
+    tail -n 1 "$FS.out" | grep -q '"packets":[1-9]' && break
+done
+tail -n 1 "$FS.out"
 echo "index $(ip -o link show wf0 | cut -d: -f1)"
 exec 5>&-
 wait $daemon
