@@ -39,7 +39,7 @@ type Params = [u64; 5];
 type Link = [u64; 13];
 type Receiver = [u64; 4];
 type Source = [u64; 12];
-type Host = [u64; 4];
+type Host = [u64; 5];
 type HostTcp = [u64; 8];
 type HostLimit = [u64; 2];
 
@@ -73,7 +73,7 @@ unsafe extern "C" {
         tcp: &HostTcp,
         field: u32,
         send: &mut HostLimit,
-    );
+    ) -> u32;
     safe fn waterfill_maxnet_host_time_out(host: &mut Host);
     safe fn waterfill_maxnet_host_receive(params: &Params, receiver: &mut Receiver, now: u64, rtt: u32, field: u32);
 }
@@ -102,8 +102,9 @@ struct HostState {
     source: Source,
     host: Host,
     limit: HostLimit,
-    /// Packets since the connection began.
+    /// Packets since the connection began, and since the law was called.
     delivered: u64,
+    acked: u64,
     /// Both ends as the simulator has them.
     simulated: Option<(AnySource, AnyReceiver)>,
 }
@@ -149,7 +150,7 @@ impl HostState {
     fn answers(&self) -> [u64; 4] {
         let [window, clocked] = [low(self.limit[1]), self.limit[1] >> 32];
         let mode = low(self.source[11]);
-        let boost = self.host[2] >> 32;
+        let boost = self.host[3] >> 32;
         [window | clocked << 32 | mode << 40, self.limit[0], self.source[5], low(self.source[10]) | boost << 32]
     }
 
@@ -159,10 +160,11 @@ impl HostState {
         let [recovering, app_limited, window_limited] = [40, 41, 42].map(|bit| rest >> bit & 1);
         let window = low(self.limit[1]);
         self.delivered += acked;
+        self.acked += acked;
         let tcp = [
             now,
             low(srtt * 8) | base_rtt << 32,
-            low(self.delivered) | acked << 32,
+            low(self.delivered) | low(self.acked) << 32,
             PACKET << 32,
             PACKET | 1 << 32,
             recovering | app_limited << 32,
@@ -170,7 +172,9 @@ impl HostState {
             0,
         ];
         let Self { source, host, limit, .. } = self;
-        waterfill_maxnet_host_ack(params, source, host, &tcp, field as u32, limit);
+        if waterfill_maxnet_host_ack(params, source, host, &tcp, field as u32, limit) != 0 {
+            self.acked = 0;
+        }
 
         let simulated = &mut self.simulated.as_mut().expect("call 0 came first").0;
         let packets = |n: u64| n as f64 * Volume::from_bytes(PACKET as f64);

@@ -15,6 +15,7 @@
  *   pacing boost      host_update_boost()     makes up for late timers
  *   restart           host_time_out()         after a time-out one packet, doubled per RTT up to the law's window
  *   slow start        host_control()          until a router answers
+ *   fewer calls       host_is_due()           each costs time, and a law that follows an RTT needs few of them
  *
  * A law that is not paced (LAW_PACED 0) gets its window in whole packets and nothing else: its own time-out and start
  * are part of the law.
@@ -32,8 +33,11 @@
 
 /* At the slowest rate. With fewer packets, the source would learn too late that it may send less. */
 #define HOST_MAX_PACKET_INTERVAL_US 200000
-/* TCP sizes its send buffer as an int: 2 windows, with up to 2.9 times of overhead. */
-#define HOST_WINDOW_MAX_BYTES (256u << 20)
+/* TCP's own largest window (RFC 7323): 300 Gbit/s at 28 ms. */
+#define HOST_WINDOW_MAX_BYTES (1u << 30)
+/* The law is called at most this often, or 16 times per RTT: a source cannot use more. */
+#define HOST_MIN_CALL_INTERVAL_US 50
+#define HOST_CALLS_PER_RTT 16
 /* Largest super-packet. */
 #define HOST_BURST_MAX_BYTES 65536
 /* Bursts that would be more frequent are clocked by ACKs: 14000 timers per second took a seventh of a VM's CPU. */
@@ -49,6 +53,7 @@
 
 /* The sending side of one connection beyond the law's state; initialise with zeros and host_init(). */
 struct host_pace {
+	__u64 called_us;       /* when the law was called last */
 	__u64 boost_rate;      /* when the boost was last updated: the law's rate, bit/s, */
 	__u64 boost_since_us;  /* the time, */
 	__u32 boost_delivered; /* and the packets delivered since the connection began */
@@ -74,6 +79,21 @@ FIXED_INLINE void host_init(struct host_pace *h)
 FIXED_INLINE void host_time_out(struct host_pace *h)
 {
 	h->restart_window = 1;
+}
+
+/* Returns whether to call the law with this acknowledgement, or to keep it for the next call. Before the first field of a
+ * router (`rate` 0) every acknowledgement counts, as slow start needs.
+ */
+FIXED_INLINE int host_is_due(struct host_pace *h, const struct law_tcp *tcp, __u64 rate)
+{
+	__u64 least = tcp->base_rtt_us / HOST_CALLS_PER_RTT;
+
+	if (least < HOST_MIN_CALL_INTERVAL_US)
+		least = HOST_MIN_CALL_INTERVAL_US;
+	if (rate && tcp->now_us - h->called_us < least)
+		return 0;
+	h->called_us = tcp->now_us;
+	return 1;
 }
 
 /* Returns the slowest rate, bit/s, for packets of this size. */

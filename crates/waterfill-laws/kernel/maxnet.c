@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct maxnet_params) == 40, "params");
 _Static_assert(sizeof(struct maxnet_source) == 96, "source: at most the 104 bytes of icsk_ca_priv");
 _Static_assert(sizeof(struct maxnet_receiver) == 32, "receiver");
 _Static_assert(sizeof(struct maxnet_link) == 104, "link");
-_Static_assert(sizeof(struct host_pace) == 32, "host_pace");
+_Static_assert(sizeof(struct host_pace) == 40, "host_pace");
 _Static_assert(sizeof(struct law_tcp) == 64, "law_tcp");
 _Static_assert(sizeof(struct host_send) == 16, "host_send");
 _Static_assert(sizeof(struct law_source) == sizeof(struct maxnet_source), "law_source has nothing else");
@@ -96,14 +96,18 @@ void waterfill_maxnet_host_init(struct host_pace *pace)
 	host_init(pace);
 }
 
-void waterfill_maxnet_host_ack(const struct maxnet_params *params, struct maxnet_source *source,
+/* Returns whether the law was called: else the next acknowledgement has this one's packets too. */
+__u32 waterfill_maxnet_host_ack(const struct maxnet_params *params, struct maxnet_source *source,
 			       struct host_pace *pace, const struct law_tcp *tcp, __u32 field, struct host_send *send)
 {
 	struct law_limit limit = { 0 };
 
+	if (!host_is_due(pace, tcp, source->rate))
+		return 0;
 	maxnet_host_echo(params, source, tcp->now_us, tcp->base_rtt_us, 1, field);
 	law_limit((struct law_source *)source, tcp, &limit);
 	host_control(pace, &limit, tcp, 1, send);
+	return 1;
 }
 
 void waterfill_maxnet_host_time_out(struct host_pace *pace)
@@ -255,6 +259,7 @@ const struct waterfill_field *waterfill_maxnet_link_fields(void)
 const struct waterfill_field *waterfill_host_pace_fields(void)
 {
 	static const struct waterfill_field fields[] = {
+		FIELD(host_pace, called_us),
 		FIELD(host_pace, boost_rate),
 		FIELD(host_pace, boost_since_us),
 		FIELD(host_pace, boost_delivered),

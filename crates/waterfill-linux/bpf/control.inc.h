@@ -134,13 +134,17 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	struct host_send send = {};
 	struct law_tcp tcp;
 
-	host_read_tcp(tp, c, recovering, &tcp);
-	c->delivered = tp->delivered;
 	c->last_ack_us = tp->tcp_mstamp;
-	host_call_law(p, c, &tcp);
-
 	if (rtt && rtt < c->round.rtt)
 		c->round.rtt = rtt;
+	tcp.now_us = tp->tcp_mstamp;
+	tcp.base_rtt_us = host_base_rtt(tp);
+	if (!host_is_due(&c->pace, &tcp, c->limit.rate))
+		return; /* the next call has this acknowledgement's packets, and an echo waits */
+	host_read_tcp(tp, c, recovering, &tcp);
+	c->delivered = tp->delivered;
+	host_call_law(p, c, &tcp);
+
 	host_sample_forward_delay(tp, &c->round);
 	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.start_us >= host_round_us(p, tp)) {
 		reason = host_end_round(tp, c, recovering);

@@ -37,7 +37,7 @@ const T_S: f64 = 0.4;
 /// The rate of a single connection at the path's true price.
 const RATE_BPS: f64 = 50e6;
 /// Limits in `bpf/guard.h` and `kernel/host.h`: the window, the law's longest RTT, and the margin of a window over the law's.
-const WINDOW_MAX_BYTES: f64 = (256_u32 << 20) as f64;
+const WINDOW_MAX_BYTES: f64 = (1_u32 << 30) as f64;
 const TAU_MAX_S: f64 = 1.0;
 const MARGIN_BYTES: f64 = 4.0 * 65536.0;
 /// The largest pacing rate over the law's rate, which makes up for late timers; the window then limits the rate.

@@ -24,6 +24,7 @@ struct replay {
 	struct maxnet_receiver host_receiver;
 	struct host_send limit;
 	__u64 delivered;
+	__u64 acked; /* since the law was called */
 };
 
 struct record {
@@ -63,6 +64,7 @@ static void start(struct replay *r, const struct record *rec)
 	__builtin_memset(&r->limit, 0, sizeof(r->limit));
 	r->limit.window = 10;
 	r->delivered = 0;
+	r->acked = 0;
 	maxnet_source_init(&r->params, &r->host_source.maxnet, 1500, 15000, 1000);
 	host_init(&r->host);
 }
@@ -76,7 +78,6 @@ static void host_ack(struct replay *r, const struct record *rec)
 		.now_us = rec->in[0],
 		.srtt_us = (__u32)(rec->in[1] >> 32) * 8,
 		.base_rtt_us = (__u32)rec->in[1],
-		.acked = acked,
 		.packet = 1500,
 		.payload = 1500,
 		.max_segments = 1,
@@ -87,7 +88,12 @@ static void host_ack(struct replay *r, const struct record *rec)
 	};
 
 	r->delivered += acked;
+	r->acked += acked;
 	tcp.delivered = (__u32)r->delivered;
+	tcp.acked = (__u32)r->acked;
+	if (!host_is_due(&r->host, &tcp, r->host_source.maxnet.rate))
+		return;
+	r->acked = 0;
 	maxnet_host_echo(&r->params, &r->host_source.maxnet, tcp.now_us, tcp.base_rtt_us, 1, rec->in[2] & 0xffffff);
 	law_limit(&r->host_source, &tcp, &limit);
 	host_control(&r->host, &limit, &tcp, 1, &r->limit);

@@ -14,6 +14,7 @@ use crate::units::{Rate, Volume};
 mirror! {
     /// `struct host_pace`.
     struct HostPace = waterfill_host_pace_fields {
+        called_us: u64,
         boost_rate: u64,
         boost_since_us: u64,
         boost_delivered: u32,
@@ -53,7 +54,7 @@ mirror! {
 }
 
 // kernel/maxnet.c asserts the same sizes.
-const _: () = assert!(size_of::<HostPace>() == 32);
+const _: () = assert!(size_of::<HostPace>() == 40);
 const _: () = assert!(size_of::<LawTcp>() == 64);
 const _: () = assert!(size_of::<HostSend>() == 16);
 
@@ -66,7 +67,7 @@ unsafe extern "C" {
         tcp: &LawTcp,
         field: u32,
         send: &mut HostSend,
-    );
+    ) -> u32;
     safe fn waterfill_maxnet_host_time_out(pace: &mut HostPace);
     pub(super) safe fn waterfill_maxnet_host_receive(
         params: &HostParams,
@@ -108,13 +109,16 @@ impl Host {
         self.tcp.now_us = clock_us(ack.now);
         self.tcp.srtt_us = span_us(ack.smoothed_rtt).saturating_mul(8);
         self.tcp.base_rtt_us = span_us(ack.base_rtt);
-        (self.tcp.acked, self.tcp.in_flight) = (acked, in_flight);
+        self.tcp.acked = self.tcp.acked.wrapping_add(acked); // with those of acknowledgements that the law has not seen
+        self.tcp.in_flight = in_flight;
         self.tcp.delivered = self.tcp.delivered.wrapping_add(acked);
         self.tcp.recovering = u32::from(ack.recovering);
         self.tcp.app_limited = u32::from(!ack.window_limited);
         self.tcp.window_limited = u32::from(in_flight + acked >= self.send.window);
         let Self { pace, tcp, send } = self;
-        waterfill_maxnet_host_ack(params, source, pace, tcp, ack.echo.echo.bits(), send);
+        if waterfill_maxnet_host_ack(params, source, pace, tcp, ack.echo.echo.bits(), send) != 0 {
+            tcp.acked = 0;
+        }
     }
 
     pub(super) fn on_timeout(&mut self) {

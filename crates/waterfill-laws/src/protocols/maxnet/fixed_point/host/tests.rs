@@ -119,14 +119,14 @@ fn tau_covers_pairs_of_packets_in_steps_of_two() {
     assert_eq!(tau(1, 80_000, 2_000_000), 2_000_000, "or the path's RTT");
 }
 
-/// A price step on a path of 1 ms makes eq. 6a fall far below D(q). tau is then the time of the rare packets, and the
+/// A price step on a path of 4 ms makes eq. 6a fall far below D(q). tau is then the time of the rare packets, and the
 /// next price is applied as the first one.
 #[test]
 fn the_next_price_counts_as_the_first_after_tau_has_grown() {
-    let mut host = priced(1e8, 1000);
-    host.on_ack(&ack(1_000_010, 1000, price(2e7)));
+    let mut host = priced(1e8, 4000);
+    host.on_ack(&ack(1_000_250, 4000, price(2e7)));
     assert!(host.state.rate < 1000, "{}", host.state.rate); // x_max e^(xi - alpha q / tau)
-    host.on_ack(&ack(1_100_000, 1000, price(2e7)));
+    host.on_ack(&ack(1_100_000, 4000, price(2e7)));
     near(host.state.rate as f64, 2e7, 1e-5);
 }
 
@@ -136,6 +136,21 @@ fn the_slowest_rate_is_a_packet_per_200_ms() {
     assert_eq!(pacing(&priced(1000.0, 20_000)), 60_000.0);
 }
 
+/// 20 ms / 16 are 1250 us. What comes before waits, with its packets: the restart window counts them later.
+#[test]
+fn the_law_is_called_at_most_16_times_per_rtt() {
+    let mut source = priced(1e8, 20_000);
+    source.on_ack(&ack(1_001_249, 20_000, price(5e7)));
+    near(source.state.rate as f64, 1e8, 1e-5);
+    source.on_ack(&ack(1_001_250, 20_000, price(5e7)));
+    assert!(source.state.rate < 90_000_000, "{}", source.state.rate);
+    source.on_event(at(1_300_000), Event::Timeout);
+    for now in [1_300_000, 1_300_100, 1_300_200, 1_301_250] {
+        source.on_ack(&ack(now, 20_000, price(1e8)));
+    }
+    assert_eq!(window(&source), 1.0 + 4.0 * 2.0);
+}
+
 #[test]
 fn after_a_time_out_the_window_doubles_per_rtt() {
     let mut source = priced(1e8, 20_000);
@@ -143,11 +158,11 @@ fn after_a_time_out_the_window_doubles_per_rtt() {
     source.on_event(at(1_300_000), Event::Timeout);
     // Each acknowledgement is of two packets.
     for n in 1..4 {
-        source.on_ack(&ack(1_300_000 + n, 20_000, price(1e8)));
+        source.on_ack(&ack(1_300_000 + 1250 * n, 20_000, price(1e8)));
         assert_eq!(window(&source), 1.0 + 2.0 * n as f64);
     }
     for n in 4..200 {
-        source.on_ack(&ack(1_300_000 + n, 20_000, price(1e8)));
+        source.on_ack(&ack(1_300_000 + 1250 * n, 20_000, price(1e8)));
     }
     assert_eq!(window(&source), full);
     let sending = Sending::new(at(0), PacketKind::Data, Volume::from_bytes(PACKET));
