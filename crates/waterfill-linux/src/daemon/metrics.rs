@@ -91,7 +91,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     type Value = fn(&LinkStatus) -> Option<f64>;
     type Count = fn(&LinkStatus) -> u64;
     let ratio = || Unit::Other("ratio".into());
-    let gauges: [(&str, &str, Unit, Value); 5] = [
+    let gauges: [(&str, &str, Unit, Value); 6] = [
         ("link_price", "Congestion price that the link writes into packets", Unit::Seconds, |link| {
             link.signals.get("price_s").copied()
         }),
@@ -103,6 +103,12 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         ("link_queue", "Queue at the device, where it can be read", Unit::Bytes, |link| {
             link.queue_bytes.map(|bytes| bytes as f64)
         }),
+        (
+            "link_cohabit_drop_probability",
+            "Probability with which --cohabit drops or marks TCP packets",
+            ratio(),
+            |link| link.cohabit.as_ref().map(|cohabit| cohabit.drop_probability),
+        ),
     ];
     for (name, help, unit, value) in gauges {
         let family = Family::<DeviceLabel, FloatGauge>::default();
@@ -126,6 +132,19 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         }
         registry.register(name, help, family);
     }
+    let signalled = Family::<ReasonLabel, Counter>::default();
+    for link in &now.links {
+        let Some(cohabit) = &link.cohabit else { continue };
+        for (what, n) in [("dropped", cohabit.dropped), ("marked", cohabit.marked)] {
+            let labels = ReasonLabel { device: link.device.clone(), reason: what.into() };
+            signalled.get_or_create(&labels).inc_by(n);
+        }
+    }
+    registry.register(
+        "link_cohabit_packets",
+        "TCP packets that --cohabit dropped or marked, to protect explicit flows",
+        signalled,
+    );
     let untouched = Family::<ReasonLabel, Counter>::default();
     for link in &now.links {
         for (reason, n) in &link.left_untouched {

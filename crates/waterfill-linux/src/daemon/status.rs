@@ -114,6 +114,9 @@ fn link_table(law: &Law, links: &[&LinkStatus]) -> String {
         if !reasons.is_empty() {
             let _ = writeln!(out, "{}: left untouched: {}", link.device, reasons.join(", "));
         }
+        if let Some(cohabit) = &link.cohabit {
+            let _ = writeln!(out, "{}: {cohabit}", link.device);
+        }
         if !link.programs_before.is_empty() {
             let others = link.programs_before.join(", ");
             let _ =

@@ -201,7 +201,7 @@ fn getrandom(into: &mut [u8]) -> Result<()> {
 }
 
 /// What the module did and measured on a link.
-#[derive(Clone, Debug, Serialize, PartialEq)]
+#[derive(Clone, Debug, Default, Serialize, PartialEq)]
 pub(crate) struct CohabitStatus {
     pub(crate) drop_probability: f64,
     pub(crate) explicit_flows: u32,
@@ -235,6 +235,25 @@ impl CohabitStatus {
             dropped: link.before.dropped,
             marked: link.before.marked,
         }
+    }
+}
+
+impl fmt::Display for CohabitStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { explicit_flows, tcp_flows, explicit_bps, tcp_bps, .. } = *self;
+        let rate = quantity::show_rate;
+        write!(
+            f,
+            "cohabitation: {explicit_flows} explicit flows send {} of {}, {tcp_flows} TCP flows {} of {}; \
+             p = {:.2e}, {} dropped, {} marked",
+            rate(explicit_bps),
+            rate(self.explicit_share_bps),
+            rate(tcp_bps),
+            rate(self.tcp_share_bps),
+            self.drop_probability,
+            self.dropped,
+            self.marked
+        )
     }
 }
 

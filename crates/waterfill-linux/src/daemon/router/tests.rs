@@ -73,7 +73,7 @@ fn a_kernel_without_tcx_uses_a_filter() {
     let mut router = Router::load(law::default(), &Pins::none()).unwrap();
     router.attach_by(&options(), Hook::Filter).unwrap();
     assert!(state().contains("clsact") && !router.links.contains_key(&if_nametoindex("wf0").unwrap()));
-    shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+    shell("ip address replace 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
     std::net::UdpSocket::bind("10.9.0.1:0").unwrap().send_to(&[0; 72], "10.9.0.2:9").unwrap();
     let [link] = &router.links().unwrap()[..] else { panic!("one link") };
     assert!(link.packets > 0 && link.bytes >= 100, "{link:?}");
@@ -124,7 +124,7 @@ fn another_program() -> Object {
 }
 
 fn send_packet() {
-    shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+    shell("ip address replace 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
     std::net::UdpSocket::bind("10.9.0.1:0").unwrap().send_to(&[0; 72], "10.9.0.2:9").unwrap();
 }
 
@@ -150,6 +150,55 @@ fn a_program_that_ends_the_chain_runs_after_the_router() {
     router.attach(&options()).unwrap();
     let [link] = &router.links().unwrap()[..] else { panic!("one link") };
     assert_eq!((link.programs_before.len(), &link.programs_after[..]), (0, &["path_price".to_owned()][..]));
+}
+
+#[test]
+fn cohabitation_runs_before_the_router_and_ends_with_it() {
+    if !inside("cohabitation_runs_before_the_router_and_ends_with_it") {
+        return;
+    }
+    shell("mount -t bpf bpf /sys/fs/bpf; mkdir -p /sys/fs/bpf/wf/router");
+    let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
+    let device = if_nametoindex("wf0").unwrap();
+    let cohabit = Some(CohabitParams::with(CohabitController::Improved, &["interval=10ms".into()]).unwrap());
+    let options = Options { cohabit, ..options() };
+    let programs = || hook::chain(device, router_program(&pins, device)).unwrap().unwrap();
+    for _ in 0..2 {
+        let mut router = Router::load(law::default(), &pins).unwrap();
+        router.attach(&options).unwrap();
+        router.attach(&options).unwrap(); // also a second time, and by a second process
+        assert_eq!(programs().before, [cohabit::PROGRAM]);
+        send_packet();
+        std::thread::sleep(Duration::from_millis(25));
+        send_packet();
+        let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert!(link.programs_before.is_empty() && link.packets >= 2, "{link:?}");
+        let status = link.cohabit.clone().expect("the module's state");
+        assert_eq!((status.explicit_flows, status.tcp_flows, status.dropped), (0, 0, 0));
+        // Without flows there are no shares; the test's packets, which are not TCP's, count as other load.
+        assert!((93_900_000..94_000_000).contains(&status.explicit_share_bps), "{status}");
+    }
+    // Another process reads it from the pins.
+    let [link] = &pinned_links(law::default(), &pins).unwrap().unwrap()[..] else { panic!("one link") };
+    assert!(link.cohabit.is_some());
+    // Without the option, the module goes.
+    let mut router = Router::load(law::default(), &pins).unwrap();
+    router.attach(&Options { cohabit: None, ..options.clone() }).unwrap();
+    assert!(programs().before.is_empty());
+    assert_eq!(router.links().unwrap()[0].cohabit, None);
+    router.attach(&options).unwrap();
+    drop(router);
+    assert_eq!(unload(&pins, None).unwrap(), ["wf0"]);
+    let other = another_program();
+    let other = other.progs_mut().find(|program| program.name() == "path_price").unwrap();
+    let alone = hook::attach(&other, device).unwrap().unwrap();
+    let chain = hook::chain(device, alone.info().unwrap().prog_id).unwrap().unwrap();
+    assert_eq!(chain, Chain::default(), "no program is left");
+}
+
+/// The id of the router's program on a device.
+fn router_program(pins: &Pins, device: u32) -> u32 {
+    Link::open(paths::device(pins, device).unwrap()).unwrap().info().unwrap().prog_id
 }
 
 #[test]
