@@ -1,7 +1,7 @@
 //! Compiles the fixed-point versions of laws (`kernel/`) for the host: the same C that the BPF programs include.
 
 /// Laws behind the interface of `kernel/law.h`: src/kernel/mod.rs says how to add one.
-const LAWS: &[&str] = &["aecp", "ixcp", "jetmax", "pxcp", "rcp", "vcp", "xcp"];
+const LAWS: &[&str] = &["aecp", "ixcp", "jetmax", "maxnet_law", "maxnet2006_law", "pxcp", "rcp", "vcp", "xcp"];
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel");

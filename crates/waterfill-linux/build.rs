@@ -29,9 +29,6 @@ mod daemon {
         ("cohabit_replay", "COHABIT_REPLAY_OBJECT"),
     ];
 
-    /// Laws whose recorded calls a test replays: REPLAY_<LAW>_OBJECT is the path of bpf/test/replay_<law>.bpf.c's object.
-    const REPLAYED: &[&str] = &["aecp", "ixcp", "jetmax", "pxcp", "rcp", "vcp", "xcp"];
-
     /// The compiler that CLANG names, or the first installed one of [`CLANGS`].
     fn clang() -> String {
         let runs = |name: &&str| Command::new(name).arg("--version").output().is_ok_and(|out| out.status.success());
@@ -61,10 +58,7 @@ mod daemon {
             builder.source(source).clang(&clang).clang_args(&arguments);
             builder
         };
-        let replays =
-            REPLAYED.iter().map(|law| (format!("replay_{law}"), format!("REPLAY_{}_OBJECT", law.to_uppercase())));
-        let tests = TEST_OBJECTS.map(|(name, variable)| (name.into(), variable.into()));
-        for (name, variable) in tests.into_iter().chain(replays) {
+        for (name, variable) in TEST_OBJECTS {
             let source = format!("bpf/test/{name}.bpf.c");
             let object = out.join(format!("{name}.bpf.o"));
             builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));
@@ -77,6 +71,17 @@ mod daemon {
                 builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));
             }
         }
+        // A test replays recorded calls of every law: the variable has "law=path" for each, with semicolons between.
+        let replays = LAWS.map(|law| {
+            let source = "bpf/test/replay_law.bpf.c";
+            let object = out.join(format!("replay_{law}.bpf.o"));
+            let header = if law.starts_with("maxnet") { format!("{law}_law.h") } else { format!("{law}.h") };
+            let arguments: Vec<_> = arguments.iter().cloned().chain([format!("-DLAW_HEADER=\"{header}\"")]).collect();
+            let built = builder(source).clang_args(arguments).obj(&object).build();
+            built.unwrap_or_else(|e| panic!("{source} for {law}: {e:#}"));
+            format!("{law}={}", object.display())
+        });
+        println!("cargo::rustc-env=REPLAY_OBJECTS={}", replays.join(";"));
         for name in SKELETONS {
             let source = format!("bpf/{name}.bpf.c");
             let skeleton = out.join(format!("{name}.skel.rs"));

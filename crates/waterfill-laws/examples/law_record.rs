@@ -66,7 +66,7 @@ impl<W: std::io::Write> Recorder<'_, W> {
     fn call(&mut self, call: u64, inputs: &[u64], value: Wire) -> std::io::Result<(u64, Wire)> {
         let mut record: Record = [0; WORDS];
         record[0] = call;
-        record[1..1 + inputs.len()].copy_from_slice(inputs);
+        record[1..=inputs.len()].copy_from_slice(inputs);
         record[9..11].copy_from_slice(&value);
         record[11] = self.law.replay_step(&mut self.state, &record);
         if self.written < self.count {
@@ -140,7 +140,8 @@ pub fn record(name: &str, count: u64, out: &mut impl std::io::Write) -> std::io:
         let capacity = 10_u64.pow(5 + r.random(7) as u32) * (1 + r.random(9));
         let base_rtt_us = 10_u64.pow(1 + r.random(6) as u32) * (1 + r.random(9));
         r.make(Call::Start, &[])?;
-        for (i, words) in sets[episode % sets.len()].words().chunks(6).enumerate() {
+        let params = law.params(&sets[episode % sets.len()]);
+        for (i, words) in params.words().chunks(6).enumerate() {
             let mut inputs = [0; 7];
             inputs[0] = 6 * i as u64;
             inputs[1..=words.len()].copy_from_slice(words);

@@ -13,7 +13,7 @@
 #define LAW_RESTS_WITH_QUEUE 1 /* the price does not count the queue, so one that stands is only drained by mu < 1 */
 #define LAW_REACTION_US(p) 0
 
-/* The law's own target, 10^-6. [tcp-maxnet-2006:4.2] */
+/* The law's own target, 10^-6. (tcp-maxnet-2006 section 4.2) */
 #define MAXNET2006_MU 940000
 
 struct law_params {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Plays recorded calls of a law, for tests: compiled for the host with the shim, and as a kernel program
- * (waterfill-linux/bpf/test/replay.inc.h). A record is a call with its inputs and the hash of all state and results after
+ * (waterfill-linux/bpf/test/replay_law.bpf.c). A record is a call with its inputs and the hash of all state and results after
  * it, so that the two agree only if they compute the same bits. Include the law first.
  */
 #ifndef WATERFILL_REPLAY_H

@@ -6,6 +6,7 @@
               allocate nothing and have no state; every structure that is passed has the length that C states"
 )]
 
+use super::maxnets::{maxnet_sets, maxnet2006_sets};
 use super::{Field, KernelLaw};
 use crate::mirror::mirror;
 use crate::protocols::{aecp, ixcp, jetmax, pxcp, rcp, vcp, xcp};
@@ -436,9 +437,9 @@ fn waterfill_shim_fields() {
     assert_eq!(c.iter().map(|(.., size)| size).sum::<usize>(), size_of::<Law>());
 }
 
-/// Declares the laws, each with its name, its protocol and the object that `kernel/<name>.c` exports.
+/// Declares the laws, each with its name, its parameter sets and the object that its unit in `kernel/` exports.
 macro_rules! laws {
-    ($($name:ident: $protocol:ty = $symbol:ident,)*) => {
+    ($($name:ident: $sets:expr => $symbol:ident,)*) => {
         unsafe extern "C" {
             $(safe static $symbol: Law;)*
         }
@@ -449,14 +450,11 @@ macro_rules! laws {
             pub fn all() -> Vec<(&'static str, &'static Self)> {
                 vec![$((stringify!($name), &$symbol),)*]
             }
-            /// Returns `struct law_params` for each of the law's [`KernelLaw::recorded`].
+            /// Returns the parameters of a law for tests that record its calls: [`KernelLaw::recorded`].
             #[must_use]
-            pub fn parameter_sets(name: &str) -> Vec<Words> {
-                fn sets<P: KernelLaw>() -> Vec<Words> {
-                    P::recorded().iter().map(|params| P::law().params(&P::params(params, 1.0))).collect()
-                }
+            pub fn parameter_sets(name: &str) -> Vec<Vec<Field>> {
                 match name {
-                    $(stringify!($name) => sets::<$protocol>(),)*
+                    $(stringify!($name) => $sets(),)*
                     _ => Vec::new(),
                 }
             }
@@ -471,12 +469,19 @@ macro_rules! laws {
     };
 }
 
+/// Returns the parameter sets of a protocol.
+fn sets<P: KernelLaw>() -> Vec<Vec<Field>> {
+    P::recorded().iter().map(|params| P::params(params, 1.0)).collect()
+}
+
 laws! {
-    aecp: aecp::Aecp = waterfill_law_aecp,
-    ixcp: ixcp::IXcp = waterfill_law_ixcp,
-    jetmax: jetmax::JetMax = waterfill_law_jetmax,
-    pxcp: pxcp::PXcp = waterfill_law_pxcp,
-    rcp: rcp::Rcp = waterfill_law_rcp,
-    vcp: vcp::Vcp = waterfill_law_vcp,
-    xcp: xcp::Xcp = waterfill_law_xcp,
+    aecp: sets::<aecp::Aecp> => waterfill_law_aecp,
+    ixcp: sets::<ixcp::IXcp> => waterfill_law_ixcp,
+    jetmax: sets::<jetmax::JetMax> => waterfill_law_jetmax,
+    maxnet: maxnet_sets => waterfill_law_maxnet,
+    maxnet2006: maxnet2006_sets => waterfill_law_maxnet2006,
+    pxcp: sets::<pxcp::PXcp> => waterfill_law_pxcp,
+    rcp: sets::<rcp::Rcp> => waterfill_law_rcp,
+    vcp: sets::<vcp::Vcp> => waterfill_law_vcp,
+    xcp: sets::<xcp::Xcp> => waterfill_law_xcp,
 }

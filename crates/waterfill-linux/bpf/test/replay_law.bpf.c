@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Replays recorded calls of a law in the kernel and compares the hash of all state with the recorded one, one record per
- * run. kernel/replay.h makes the calls; waterfill-laws/examples/law_record.rs records them. Include the law first.
+ * run. kernel/replay.h makes the calls; waterfill-laws/examples/law_record.rs records them. The build script compiles this
+ * file for each law, whose header is LAW_HEADER.
  */
+#include "../kernel.h"
+#include LAW_HEADER
 #include "replay.h"
 
 #define RECORDS 100000
