@@ -386,3 +386,74 @@ fn a_queue_is_read_where_it_is_one_number() {
         shell("tc qdisc del dev wf0 root");
     }
 }
+
+/// Laws with their numbers on the wire and the bytes of their forward values.
+const ON_THE_WIRE: [(&str, u8, usize); 9] = [
+    ("maxnet", 0, 3),
+    ("maxnet2006", 1, 3),
+    ("aecp", 2, 3),
+    ("rcp", 3, 5),
+    ("vcp", 4, 3),
+    ("xcp", 5, 11),
+    ("pxcp", 6, 11),
+    ("ixcp", 7, 15),
+    ("jetmax", 8, 12),
+];
+
+/// Returns an Ethernet frame of TCP over IPv4 with a law's option.
+fn frame(number: u8, value_bytes: usize) -> Vec<u8> {
+    let mut option = vec![253, 5 + value_bytes as u8, 0x57, 0x46, 4 * number + 1];
+    option.extend((1..=value_bytes as u8).map(|i| 0x11 * (i % 8)));
+    option.resize(option.len().div_ceil(4) * 4, 1);
+    let length = (40 + option.len()) as u8;
+    let mut frame = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0];
+    frame.extend([0x45, 0, 0, length, 0, 7, 0x40, 0, 64, 6, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2]);
+    frame.extend([0, 80, 0, 81, 0, 0, 0, 1, 0, 0, 0, 1, ((20 + option.len()) as u8 / 4) << 4, 16, 1, 0, 0, 0, 0, 0]);
+    frame.extend(option);
+    frame
+}
+
+#[test]
+fn several_laws_share_a_device_and_read_their_own_options() {
+    if !inside("several_laws_share_a_device_and_read_their_own_options") {
+        return;
+    }
+    let numbered: std::collections::BTreeSet<&str> = ON_THE_WIRE.iter().map(|law| law.0).collect();
+    assert_eq!(law::all().map(|law| law.name).collect::<std::collections::BTreeSet<_>>(), numbered);
+    shell("ip address add 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+    let routers: Vec<_> = ON_THE_WIRE
+        .iter()
+        .map(|(name, ..)| {
+            let law = law::find(name).unwrap();
+            let mut router = Router::load(law, &Pins::none()).unwrap();
+            let parameters = law.parameters(&[], Some("wf0")).unwrap();
+            router.attach(&Options { target: None, parameters, ..options() }).unwrap();
+            router
+        })
+        .collect();
+    std::net::UdpSocket::bind("10.9.0.1:0").unwrap().send_to(&[0; 72], "10.9.0.2:9").unwrap();
+    let mut context = [0_u8; 192];
+    context[40..44].copy_from_slice(&if_nametoindex("wf0").unwrap().to_ne_bytes()); // __sk_buff.ifindex
+    for (router, (name, ..)) in routers.iter().zip(&ON_THE_WIRE) {
+        for (of, number, value_bytes) in &ON_THE_WIRE {
+            let before = router.links().unwrap().remove(0);
+            assert!(before.packets > 0, "{name} counts no packets");
+            let (frame, mut out) = (frame(*number, *value_bytes), vec![0; 256]);
+            let input = ProgramInput {
+                context_in: Some(&mut context),
+                data_in: Some(&frame),
+                data_out: Some(&mut out),
+                ..ProgramInput::default()
+            };
+            object::program(&router.object, PROGRAM).unwrap().test_run(input).unwrap();
+            let after = router.links().unwrap().remove(0);
+            let untouched = after.left_untouched["no option"] - before.left_untouched["no option"];
+            if name == of {
+                assert_eq!((after.seen - before.seen, untouched), (1, 0), "{name}'s option");
+            } else {
+                assert_eq!((after.seen - before.seen, untouched), (0, 1), "{of}'s option at {name}'s router");
+                assert_eq!(out[..frame.len()], frame, "{of}'s option at {name}'s router");
+            }
+        }
+    }
+}
