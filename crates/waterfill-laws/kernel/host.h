@@ -31,6 +31,10 @@
 /* Included by a law's header after it defines LAW_PACED. */
 #include "law.h"
 
+#ifndef LAW_RATE_ONLY
+#define LAW_RATE_ONLY 0
+#endif
+
 /* At the slowest rate. With fewer packets, the source would learn too late that it may send less. */
 #define HOST_MAX_PACKET_INTERVAL_US 200000
 /* TCP's own largest window (RFC 7323): 300 Gbit/s at 28 ms. */
@@ -180,7 +184,8 @@ FIXED_INLINE void host_set_send(struct host_pace *h, const struct law_limit *law
 			burst = tcp->max_segments;
 		if (!burst)
 			burst = 1;
-		large = window >= HOST_ACK_CLOCK_MIN_BURSTS * burst;
+		/* A margin of pacing needs a window that limits the rate. */
+		large = !LAW_RATE_ONLY && law->window && window >= HOST_ACK_CLOCK_MIN_BURSTS * burst;
 		ack_clocked = large && law->steady && tcp->unlimited &&
 			      burst * payload * (1000000 / HOST_MIN_TIMER_INTERVAL_US) < rate; /* 16 + 15 bits */
 		if (!ack_clocked) {

@@ -50,6 +50,7 @@
 #define LAW_FORWARD_BYTES 12
 #define LAW_ECHO_BYTES 11
 #define LAW_PACED 1
+#define LAW_RATE_ONLY 1
 #define LAW_RESTS_WITH_QUEUE 0
 #define LAW_REACTION_US(p) ((p)->interval)
 

@@ -13,6 +13,7 @@
  *   LAW_FORWARD_BYTES     value that data carry and routers write: 3 .. 15
  *   LAW_ECHO_BYTES        value that acknowledgements carry back: 3 .. 15
  *   LAW_PACED             1: the rate is paced; 0: the window alone limits the source
+ *   LAW_RATE_ONLY         1, of a paced law: its window never limits the rate; 0 if not defined, or no window
  *   LAW_RESTS_WITH_QUEUE  1: a queue stands in equilibrium, so a queue does not mean that a router is missing
  *   LAW_REACTION_US(params)
  *                         how long routers need to answer a change, us, where that is longer than an RTT; else 0
