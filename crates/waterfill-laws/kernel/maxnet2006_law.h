@@ -222,7 +222,7 @@ FIXED_INLINE void law_source_read(const struct law_source *s, __u64 signals[LAW_
 
 /* ------------------------------------------------------------------ receiver */
 
-/* Copies the last value; the source averages prices. [tcp-maxnet-2006:4.5] */
+/* Copies the last value; the source averages prices. (tcp-maxnet-2006 section 4.5) */
 FIXED_INLINE void law_receive(const struct law_params *p __attribute__((unused)), struct law_receiver *r,
 			      __u64 now_us __attribute__((unused)), __u32 rtt_us __attribute__((unused)),
 			      const __u8 *value, __u32 segments __attribute__((unused)))

@@ -25,7 +25,7 @@ from waterfill.scenario.units import FREQUENCY, RATE, SPAN, TIME, VOLUME, Quanti
 
 # Keys that the file had once, and the key to use instead.
 _MOVED = {
-    "arithmetic": "expected params.<law>.arithmetic (law: maxnet or maxnet2006), got a root key",
+    "arithmetic": "expected params.<law>.arithmetic (law: maxnet, for example), got a root key",
 }
 
 

@@ -479,7 +479,7 @@ def test_unsupported_keys_exist(backend):
 
 def test_the_arithmetic_is_a_parameter_of_a_law():
     message = (
-        "arithmetic: expected params.<law>.arithmetic (law: maxnet or maxnet2006), got a root key"
+        "arithmetic: expected params.<law>.arithmetic (law: maxnet, for example), got a root key"
     )
     text = edited('name = "base"', 'name = "base"\narithmetic = "kernel"')
     assert line_of(text) == f"S.toml: {message}"
