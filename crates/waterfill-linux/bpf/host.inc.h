@@ -8,18 +8,18 @@
  * so the law gets an echo with the ACK that carried it.
  *
  *
- * The option, packet by packet
+ * The option, packet by packet. Lengths and what is asked are MaxNet's; law.h says what a law's values are.
  *
  *   SYN       --->  requests a start rate: the spare capacity of the forward path
- *   SYN-ACK   <---  the answer, and a request for the reverse path: 12 bytes
+ *   SYN-ACK   <---  the answer, and a request for the reverse path: 12 bytes. Where both do not fit, the request alone
  *   ACK       --->  the answer to that
  *   data      --->  requests a price; every router on the path raises it to its own
  *   ACK       <---  the price, averaged over an RTT by the receiver of the data
  *
  * Every connection of the cgroup (with --peers: to these networks) sends requests on its SYN, whatever its congestion
- * control: a client that only downloads must tell the server that it answers. An end answers for a second after the last request. An end that both
- * requests and answers has 12 bytes for both, after a few packets in each direction; until then they take turns in 8.
- * Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU. SACK blocks have
+ * control: a client that only downloads must tell the server that it answers. An end answers for a second after the
+ * last request. An end that both requests and answers has 12 bytes for both, after a few packets in each direction;
+ * until then they take turns in 8. Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU. SACK blocks have
  * precedence: three of them beside timestamps leave no space, and such an ACK has no option.
  *
  * A SYN-ACK has no socket yet, and is made from the SYN alone. A retransmitted SYN or SYN-ACK has no option, in case a
