@@ -9,6 +9,7 @@ mod common;
 mod packet;
 
 use std::mem::{MaybeUninit, offset_of};
+use std::time::Duration;
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{MapCore as _, MapFlags, ObjectBuilder, ProgramInput};
@@ -181,6 +182,11 @@ impl Module {
 
     /// Sends a packet. Returns it as it leaves, and the verdict.
     fn send(&self, packet: &[u8], segments: u32) -> libbpf_rs::Result<(Vec<u8>, i32)> {
+        self.send_again(packet, segments, 1).map(|(out, verdict, _)| (out, verdict))
+    }
+
+    /// Sends a packet several times. Returns the time of one run, too.
+    fn send_again(&self, packet: &[u8], segments: u32, times: u32) -> libbpf_rs::Result<(Vec<u8>, i32, Duration)> {
         let mut context = [0_u8; size_of::<Context>()];
         let mut put = |at: usize, value: u32| context[at..at + 4].copy_from_slice(&value.to_ne_bytes());
         put(offset_of!(Context, ifindex), 1);
@@ -195,12 +201,23 @@ impl Module {
             context_in: Some(&mut context),
             data_in: Some(packet),
             data_out: Some(&mut out),
+            repeat: times,
             ..ProgramInput::default()
         };
         let answer = self.skeleton.progs.waterfill_cohabit.test_run(input)?;
         let (verdict, length) = (answer.return_value as i32, answer.data.map_or(0, |data| data.len()));
+        let took = answer.duration;
         out.truncate(length);
-        Ok((out, verdict))
+        Ok((out, verdict, took))
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        let maps = &self.skeleton.maps;
+        let mut value = maps.cohabit_modules.lookup(&LOOPBACK, MapFlags::ANY).unwrap().unwrap();
+        let mut state = self.state();
+        change(&mut state);
+        value[STATE..STATE + size_of::<State>()].copy_from_slice(bytes_of(&mut state));
+        maps.cohabit_modules.update(&LOOPBACK, &value, MapFlags::ANY).unwrap();
     }
 
     /// The sums of all CPUs.
@@ -345,4 +362,29 @@ fn frames_may_end_anywhere() {
         }
     }
     assert!(module.sums().packets.iter().sum::<u64>() > 20);
+}
+
+/// Prints the medians of five, each of a million runs, by kind of packet.
+#[test]
+#[ignore = "a measurement: cargo test --features daemon --test cohabit -- --ignored --nocapture"]
+fn cost() {
+    let Some(module) = Module::load(0) else { return };
+    module.change(|state| {
+        state.setup.params.controller = IMPROVED;
+        // An excess that drains faster than packets come.
+        (state.link.per_byte, state.link.depth, state.link.next_signal) = (1, 1 << 60, u64::MAX);
+    });
+    let options = [timestamps(), forward(1)].concat();
+    for (name, frame) in [
+        ("not TCP", ethernet(&[], 0x0800, &ipv4(&[], 0, 17, &[0; 100]))),
+        ("explicit data", frame(1, ACK, &options, &[7; 1000])),
+        ("explicit ACK", frame(1, ACK, &options, b"")),
+        ("TCP data", frame(2, ACK, &timestamps(), &[7; 1000])),
+        ("TCP ACK", frame(2, ACK, &timestamps(), b"")),
+    ] {
+        let mut took: Vec<u128> =
+            (0..5).map(|_| module.send_again(&frame, 1, 1_000_000).unwrap().2.as_nanos()).collect();
+        took.sort_unstable();
+        eprintln!("{name}: {} ns", took[2]);
+    }
 }
