@@ -167,8 +167,8 @@ impl Module {
         common::requirements::can_load_programs().inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
         let module = Self { skeleton: Box::new(CohabitSkelBuilder::default().open(storage).unwrap().load().unwrap()) };
-        let mut state = State::default();
-        state.setup = Setup { salt: 7, header_bytes: 14, ..Setup::default() };
+        let setup = Setup { salt: 7, header_bytes: 14, ..Setup::default() };
+        let mut state = State { setup, ..State::default() };
         bytes_of(&mut state.setup.params).copy_from_slice(bytes_of(&mut parameters(PAPER)));
         (state.link.interval_end, state.link.active, state.link.probability) = (u64::MAX, 1, p);
         let maps = &module.skeleton.maps;

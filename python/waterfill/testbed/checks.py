@@ -23,7 +23,7 @@ from waterfill.contract.network import Network
 from waterfill.contract.summary import Check, CoreFlow, LinkSummary
 from waterfill.errors import InputError
 from waterfill.runs.result import Document
-from waterfill.testbed import delayline, isolate, kernel
+from waterfill.testbed import cohabit, delayline, isolate, kernel
 from waterfill.testbed.plan import Congestion, Faults, Plan
 from waterfill.testbed.topology import Topology, setting
 
@@ -379,6 +379,7 @@ def _bottleneck(
     """
     retransmitted = sum(flow["retransmissions"] for flow in flows)
     dropped = sum(rows[-1][2] for rows in raw["samples"]["coarse"]["queues"])
+    dropped += cohabit.dropped(raw["samples"].get("laws"))
     lost = sum(entry["lost"] for entry in (raw["delay_line"] or {"lines": {}})["lines"].values())
     # A loaded law fills a link to its target without a queue.
     targets: dict[int, float] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from waterfill.contract import network as spec
@@ -63,6 +63,13 @@ def _lacks(queue: spec.Cohabit) -> list[tuple[str, str, object]]:
     if queue.count_drops != "never":
         found.append(("count_drops", '"never"', queue.count_drops))
     return found
+
+
+def dropped(samples: Sequence[Document] | None) -> int:
+    """Return the packets that all modules of a run dropped; `samples` are those of its laws."""
+    links = samples[-1]["links"].values() if samples else ()
+    states = [state["cohabit"] for laws in links for state in laws.values() if state.get("cohabit")]
+    return sum(state["dropped"] for state in states)
 
 
 def arguments(queue: spec.QueueSpec) -> tuple[str, ...]:

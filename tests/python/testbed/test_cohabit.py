@@ -96,6 +96,16 @@ def test_what_the_kernel_lacks_is_refused_with_what_it_has(params, key, expected
     assert expected in said
 
 
+def test_what_modules_dropped_explains_retransmissions():
+    def link(**laws):
+        return {name: {"cohabit": n and {"dropped": n}} for name, n in laws.items()}
+
+    first = {"links": {"0": link(maxnet=1)}}
+    last = {"links": {"0": link(aecp=None, maxnet=5), "2": link(maxnet=7), "4": {"rcp": {}}}}
+    assert cohabit.dropped([first, last]) == 12
+    assert cohabit.dropped([]) == cohabit.dropped(None) == 0
+
+
 # --- on the kernel ----------------------------------------------------------------------------
 
 LACKS = checks.missing(http=False) or (
