@@ -83,8 +83,13 @@ static __always_inline struct host_counters *host_counters(void)
 
 static __always_inline void host_count_fallback(__u32 reason)
 {
+	struct host_counters *all = host_counters();
+
+	if (!all)
+		return;
+	barrier_var(reason); /* 6.1's verifier forgets a bound that was checked before the lookup */
 	if (reason < HOST_REASONS)
-		HOST_COUNT(fallbacks[reason]);
+		__sync_fetch_and_add(&all->fallbacks[reason], 1);
 }
 
 #endif
