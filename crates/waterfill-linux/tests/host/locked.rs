@@ -16,20 +16,15 @@ fn a_fallback_that_is_refused_is_our_reno() {
     let begin = Instant::now();
     let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
     let seconds = begin.elapsed().as_secs_f64();
-    assert_eq!(
-        (&flow["mode"], &flow["fallback_reason"]),
-        (&"fallen back".into(), &"no router on the path writes a price".into()),
-        "{flow}"
-    );
+    // No router answers within three RTTs, or the buffer overflows before.
+    let reason = flow["fallback_reason"].as_str().unwrap_or_else(|| panic!("no reason: {flow}"));
+    assert_eq!(flow["mode"], "fallen back", "{flow}");
     assert!(flow["flags"].as_array().unwrap().contains(&"Reno".into()), "{flow}");
     // The window follows the losses: 8 packets fit the path and 20 its buffer.
     let window = number(&flow, "window_packets");
     assert!((2.0..64.0).contains(&window), "{flow}");
     assert!(seconds < 3.0 * 8.0 * BYTES as f64 / 20e6, "{seconds} s: {flow}");
     let counters = &daemon.status()["counters"];
-    assert_eq!(
-        (number(counters, "fallback_refused"), number(&counters["fallbacks"], "no router on the path writes a price")),
-        (1.0, 1.0),
-        "{counters}"
-    );
+    let counted = (number(counters, "fallback_refused"), number(&counters["fallbacks"], reason));
+    assert_eq!(counted, (1.0, 1.0), "{counters}");
 }

