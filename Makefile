@@ -33,7 +33,7 @@ testbed-table: build ## compare the kernel's TCPs with the simulator's; as root,
 linux-maxnet: build ## compare MaxNet in the kernel with its requirements, the simulator and the fluid model; as root, 45 minutes
 	@$(VENV)/python -m validation.testbed.maxnet
 
-linux-laws: build ## compare every explicit law in the kernel with the simulator and the fluid model; as root, 10 minutes
+linux-laws: build ## compare every explicit law in the kernel with the simulator and the fluid model; as root, 15 minutes
 	@$(VENV)/python -m validation.testbed.laws
 
 linux-cohabit: build ## run explicit flows beside CUBIC and BBR on the kernel, protected and not; as root, 20 minutes, resumes

@@ -7,7 +7,7 @@ ixcp-2007's Fig. 1. Each run is kept in DIR/<case>@<place> at once, so an interr
 continues. A run on linux that failed its checks is marked in the table, and repeated the next time.
 
 DIR/table.md has every case's rates, DIR/rates.json the same as JSON, DIR/<case>.png and .svg the
-rates over time in kernel, simulator and fluid model.
+rates over time in kernel, simulator and fluid model, DIR/overview.png and .svg all laws'.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ PLACES: Mapping[str, tuple[str, bool]] = {
 _TITLES = {"sim": "simulator", "sim-kernel": "its integers", "fluid": "fluid", "linux": "kernel"}
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Case:
     """An experiment: one law in one scenario, at rest in the measure window."""
 
@@ -201,6 +201,16 @@ class Runs:
         if "linux" in runs:
             plots.save(curves(case, runs), self.folder / case.name)
 
+    def draw_overview(self) -> None:
+        """Draw all kept cases of one law each in one figure."""
+        found: dict[Case, dict[str, Result]] = {}
+        for case in cases():
+            runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
+            if "linux" in runs and case.name == case.law:
+                found[case] = runs
+        if found:
+            plots.save(overview(found), self.folder / "overview")
+
 
 def group_rates(run: Result) -> dict[str, float]:
     """Return the mean rate of each group's flows, in bit/s."""
@@ -253,13 +263,44 @@ _STYLES: Mapping[str, Mapping[str, Any]] = {
 }
 
 
+# More lines have no legend.
+_MAX_LEGEND = 15
+
+
 def curves(case: Case, runs: Mapping[str, Result]) -> Figure:
     """Draw every flow's rate over time, in intervals of 0.5 s; one colour for each flow."""
     from matplotlib.figure import Figure
 
-    flows = [name for flow in case.scenario("sim").flow for name in _names(flow.name, flow.count)]
     figure = Figure(figsize=(8.6, 3.9), layout="constrained")
     axis = figure.subplots()
+    _rates(axis, case, runs)
+    axis.set_xlabel("time (s)")
+    axis.set_ylabel("rate (Mbit/s)")
+    if len(axis.get_legend_handles_labels()[0]) <= _MAX_LEGEND:
+        axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
+    figure.suptitle(case.title, x=0.01, ha="left")
+    return figure
+
+
+def overview(runs: Mapping[Case, Mapping[str, Result]]) -> Figure:
+    """Draw the rates of several cases, two in a row."""
+    from matplotlib.figure import Figure
+
+    rows = (len(runs) + 1) // 2
+    figure = Figure(figsize=(9.0, 0.6 + 2.2 * rows), layout="constrained")
+    grid = figure.subplots(rows, 2, squeeze=False)
+    for axis, (case, places) in zip(grid.flat, runs.items(), strict=False):
+        _rates(axis, case, places)
+        axis.set_title(case.name, fontsize="medium", loc="left")
+    for axis in grid.flat[len(runs) :]:
+        axis.set_axis_off()
+    figure.supxlabel("time (s)", fontsize="medium")
+    figure.supylabel("rate (Mbit/s)", fontsize="medium")
+    return figure
+
+
+def _rates(axis: Any, case: Case, runs: Mapping[str, Result]) -> None:
+    flows = [name for flow in case.scenario("sim").flow for name in _names(flow.name, flow.count)]
     for place, style in _STYLES.items():
         for name, colour in zip(flows, itertools.cycle(_COLOURS), strict=False):
             if place not in runs:
@@ -268,17 +309,10 @@ def curves(case: Case, runs: Mapping[str, Result]) -> Figure:
             time_s, rate = series.numbers(rows, "time_s"), series.numbers(rows, "rate_bps")
             there = np.isfinite(rate)
             time_s, rate = plots.intervals(time_s[there], rate[there], 0.5)
-            label = f"{name}, {_TITLES[place]}" if len(flows) < 6 else None
-            axis.plot(time_s, rate / 1e6, color=colour, label=label, **style)
+            axis.plot(time_s, rate / 1e6, color=colour, label=f"{name}, {_TITLES[place]}", **style)
     axis.set_xlim(0, case.settle_s + case.measure_s)
     axis.set_ylim(bottom=0)
-    axis.set_xlabel("time (s)")
-    axis.set_ylabel("rate (Mbit/s)")
     axis.grid(alpha=0.3)
-    if len(flows) < 6:
-        axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False, fontsize="small")
-    figure.suptitle(case.title, x=0.01, ha="left")
-    return figure
 
 
 def _names(flow: str, count: int) -> list[str]:
@@ -319,6 +353,7 @@ def main() -> int:
                     runs.run(case, place)
             write(runs)
             runs.draw(case)
+        runs.draw_overview()
     except KeyboardInterrupt:
         print("interrupted; the next start continues here", file=sys.stderr)
         return 130

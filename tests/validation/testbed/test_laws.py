@@ -1,0 +1,44 @@
+"""The comparison of laws on the kernel: its scenarios, and what its table says."""
+
+from __future__ import annotations
+
+import pytest
+
+from validation.testbed import laws
+from waterfill.testbed import daemon
+
+LAWS = ("maxnet", "xcp", "ixcp")
+
+
+@pytest.fixture(autouse=True)
+def _listed(monkeypatch):
+    found = {law: daemon.LoadableLaw(law, (), (), ()) for law in LAWS}
+    monkeypatch.setattr(daemon, "laws", lambda: found)
+
+
+def test_every_law_runs_on_two_bottlenecks_and_xcps_on_the_papers_figure():
+    names = [case.name for case in laws.cases()]
+    figure = [f"fig1-{law}-{n}" for n in (4, 16) for law in ("xcp", "ixcp")]
+    assert names == [*LAWS, *figure]
+    for case in laws.cases():
+        for place in case.places:
+            assert case.scenario(place).protocol == case.law
+
+
+def test_the_simulator_runs_the_kernels_integers_in_one_place():
+    case = laws.cases()[0]
+    kernel = case.scenario("sim-kernel").params["maxnet"]["arithmetic"]
+    assert kernel == "kernel-host"
+    assert "maxnet" not in case.scenario("sim").params
+    assert laws.integers_of("xcp") == "kernel"
+
+
+def test_the_table_marks_flows_that_are_off_and_checks_that_failed():
+    flow = {"flow": "long", "rates_bps": {"sim": 10e6, "linux": 10.7e6}, "off": {"sim": 0.07}}
+    near = {"flow": "short", "rates_bps": {"sim": 10e6, "linux": 9.6e6}, "off": {"sim": -0.04}}
+    document = {"case": "xcp", "flows": [flow, near], "checks_failed": ["processor"]}
+    rows = laws.table([document]).splitlines()[2:]
+    assert rows == [
+        "| xcp: checks failed: processor | long | 10.00 | – | – | 10.70 | **+7.0%** |",
+        "|  | short | 10.00 | – | – | 9.60 | -4.0% |",
+    ]
