@@ -87,12 +87,12 @@ const LAW_FLAGS: Range<usize> = 64..68;
 
 /// The loaded programs.
 pub(super) struct Host {
-    /// Owns what is not pinned.
-    object: Object,
     law: &'static Law,
     _law: Link,
     _options: Link,
     flows: Link,
+    /// Owns what is not pinned. Dropped last: before Linux 6.4 the law is unregistered through its map.
+    object: Object,
 }
 
 impl fmt::Debug for Host {
