@@ -229,7 +229,8 @@ fn link_name(device: &str) -> u64 {
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be positive and in range")]
 fn number(text: &str, parts: f64) -> Result<u64, String> {
     let value: f64 = text.parse().ok().filter(|x: &f64| x.is_finite()).ok_or("expected a number")?;
-    let scaled = (value * parts).round();
+    // Less than one part is none, so that the range refuses it.
+    let scaled = if value * parts < 0.999 { (value * parts).floor() } else { (value * parts).round() };
     if !(0.0..9e15).contains(&scaled) {
         return Err("expected a number that is not negative".into());
     }
@@ -277,6 +278,7 @@ mod tests {
             ("beta", "1", "beta: expected a parameter of maxnet: x_max, alpha,"),
             ("alpha", "much", "alpha much: expected a number"),
             ("alpha", "1.6", "alpha 1.6: expected a value from 0.001 to 1.57"),
+            ("eta", "0.0005", "eta 0.0005: expected a value from 0.001 to 65.535"),
             ("t", "1.5 ms", "expected a time in steps of 1 ms"),
             ("compensate", "yes", "expected true or false"),
             ("order", "last", "expected one of rate-first, xi-first"),
