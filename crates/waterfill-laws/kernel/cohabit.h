@@ -297,12 +297,14 @@ FIXED_INLINE int cohabit_count_period(const struct cohabit_params *p, struct coh
 FIXED_INLINE void cohabit_clear(const struct cohabit_link *link, struct cohabit_filter *filters)
 {
 	struct cohabit_filter *next = &filters[(link->filter + 1) & (COHABIT_FILTERS - 1)];
+	/* volatile: compilers would call memset, which BPF does not have. */
+	volatile __u64 *explicit = (volatile __u64 *)&next->bins[COHABIT_EXPLICIT];
+	volatile __u64 *tcp = (volatile __u64 *)&next->bins[COHABIT_TCP];
 	__u32 word;
 
-	/* volatile: compilers would call memset, which BPF does not have. */
 	for (word = 0; word < COHABIT_WORDS; word++) {
-		*(volatile __u64 *)&next->bins[COHABIT_EXPLICIT][0][word] = 0;
-		*(volatile __u64 *)&next->bins[COHABIT_TCP][0][word] = 0;
+		explicit[word] = 0;
+		tcp[word] = 0;
 	}
 }
 
