@@ -3,11 +3,13 @@
 `python -m validation.testbed.laws [-o DIR] [--only GLOB] [--show]`. Each law runs alone on two
 bottlenecks: one long flow and two short ones on each link. It must give every flow the simulator's
 mean rate within 5 %, in real numbers and with the kernel's integers. So must XCP and iXCP on
-ixcp-2007's Fig. 1. Each run is kept in DIR/<case>@<place> at once, so an interrupted comparison
-continues. A run on linux that failed its checks is marked in the table, and repeated the next time.
+ixcp-2007's Fig. 1, and the thesis's MaxNet in its Fig. 10 to 13, all at lower rates. Each run is
+kept in DIR/<case>@<place> at once, so an interrupted comparison continues. A run on linux that
+failed its checks is marked in the table, and repeated the next time.
 
 DIR/table.md has every case's rates, DIR/rates.json the same as JSON, DIR/<case>.png and .svg the
-rates over time in kernel, simulator and fluid model, DIR/overview.png and .svg all laws'.
+rates over time in kernel, simulator and fluid model, DIR/overview.png and .svg all laws',
+DIR/thesis.png and .svg Fig. 10 to 13's.
 """
 
 from __future__ import annotations
@@ -119,6 +121,38 @@ def _fig1(law: str, flows: int) -> Case:
     return Case(f"fig1-{law}-{flows}", law, title, document, 30.0, 15.0)
 
 
+def _thesis() -> list[Case]:
+    """Return Fig. 10 to 13 of the thesis at a tenth of their rates; means while all flows send."""
+    link = {"name": "link", "from": "a", "to": "b", "rate": "100 Mbit/s", "delay": "14 ms",
+            "buffer": "1 bdp"}  # fmt: skip
+    first = {"name": "first", "path": ["link"]}
+    joins = {"start": "13 s", "stop": "27 s"}
+    traffic = {"name": "udp", "kind": "cbr", "path": ["link"], "rate": "47 Mbit/s"} | joins
+    documents: Mapping[str, Mapping[str, Any]] = {
+        "one flow (Fig. 10)": {"link": [link], "flow": [first]},
+        "a second flow joins and leaves (Fig. 11)": {
+            "link": [link], "flow": [first, {"name": "second", "path": ["link"]} | joins],
+            "duration": "40 s",
+        },
+        "three flows, two RTTs (Fig. 12)": {
+            "link": [link | {"rate": "40 Mbit/s"}],
+            "flow": [{"name": "one-56", "path": ["link"], "rtt": "56 ms"},
+                     {"name": "two-56", "path": ["link"], "rtt": "56 ms"},
+                     {"name": "three-28", "path": ["link"], "start": "10 s"}],
+        },
+        "beside UDP (Fig. 13)": {
+            "link": [link], "flow": [first], "traffic": [traffic], "duration": "40 s",
+        },
+    }  # fmt: skip
+    windows = ((5.0, 15.0), (20.0, 7.0), (20.0, 10.0), (20.0, 7.0))
+    return [
+        Case(f"fig{10 + n}-maxnet2006", "maxnet2006", f"maxnet2006: {title}", document, *window)
+        for n, ((title, document), window) in enumerate(
+            zip(documents.items(), windows, strict=True)
+        )
+    ]
+
+
 def integers_of(law: str) -> str:
     """Return the word of `arithmetic` that runs the kernel's integers."""
     choices = protocols.load()[law].param("arithmetic").choices
@@ -133,6 +167,8 @@ def cases() -> list[Case]:
         )
         for law in daemon.laws()
     ]
+    if "maxnet2006" in daemon.laws():
+        found += _thesis()
     found += [_fig1(law, n) for n in (4, 16) for law in ("xcp", "ixcp") if law in daemon.laws()]
     return found
 
@@ -201,15 +237,17 @@ class Runs:
         if "linux" in runs:
             plots.save(curves(case, runs), self.folder / case.name)
 
-    def draw_overview(self) -> None:
-        """Draw all kept cases of one law each in one figure."""
-        found: dict[Case, dict[str, Result]] = {}
+    def draw_together(self) -> None:
+        """Draw all laws' kept cases in one figure, and the thesis's figures in another."""
+        groups: dict[str, dict[Case, dict[str, Result]]] = {"overview": {}, "thesis": {}}
         for case in cases():
             runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
-            if "linux" in runs and case.name == case.law:
-                found[case] = runs
-        if found:
-            plots.save(overview(found), self.folder / "overview")
+            which = "overview" if case.name == case.law else "thesis"
+            if "linux" in runs and case.law in (case.name, "maxnet2006"):
+                groups[which][case] = runs
+        for name, found in groups.items():
+            if found:
+                plots.save(overview(found), self.folder / name)
 
 
 def group_rates(run: Result) -> dict[str, float]:
@@ -310,7 +348,7 @@ def _rates(axis: Any, case: Case, runs: Mapping[str, Result]) -> None:
             there = np.isfinite(rate)
             time_s, rate = plots.intervals(time_s[there], rate[there], 0.5)
             axis.plot(time_s, rate / 1e6, color=colour, label=f"{name}, {_TITLES[place]}", **style)
-    axis.set_xlim(0, case.settle_s + case.measure_s)
+    axis.set_xlim(0, case.scenario("sim").duration)
     axis.set_ylim(bottom=0)
     axis.grid(alpha=0.3)
 
@@ -353,7 +391,7 @@ def main() -> int:
                     runs.run(case, place)
             write(runs)
             runs.draw(case)
-        runs.draw_overview()
+        runs.draw_together()
     except KeyboardInterrupt:
         print("interrupted; the next start continues here", file=sys.stderr)
         return 130

@@ -7,7 +7,7 @@ import pytest
 from validation.testbed import laws
 from waterfill.testbed import daemon
 
-LAWS = ("maxnet", "xcp", "ixcp")
+LAWS = ("maxnet", "maxnet2006", "xcp", "ixcp")
 
 
 @pytest.fixture(autouse=True)
@@ -16,10 +16,11 @@ def _listed(monkeypatch):
     monkeypatch.setattr(daemon, "laws", lambda: found)
 
 
-def test_every_law_runs_on_two_bottlenecks_and_xcps_on_the_papers_figure():
+def test_every_law_runs_on_two_bottlenecks_and_some_on_their_papers_figures():
     names = [case.name for case in laws.cases()]
     figure = [f"fig1-{law}-{n}" for n in (4, 16) for law in ("xcp", "ixcp")]
-    assert names == [*LAWS, *figure]
+    thesis = [f"fig{n}-maxnet2006" for n in (10, 11, 12, 13)]
+    assert names == [*LAWS, *thesis, *figure]
     for case in laws.cases():
         for place in case.places:
             assert case.scenario(place).protocol == case.law
