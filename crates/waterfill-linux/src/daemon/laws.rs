@@ -41,12 +41,12 @@ const fn signal(name: &'static str, title: &'static str, unit: SignalUnit, conve
 }
 
 /// Shares of one of 2^18, 2^34 and so on.
-fn parts_of<const BITS: u32>(raw: u64) -> f64 {
-    raw as f64 / 2_f64.powi(BITS.cast_signed())
+fn parts_of<const BITS: i32>(raw: u64) -> f64 {
+    raw as f64 / 2_f64.powi(BITS)
 }
 
-fn signed_parts_of<const BITS: u32>(raw: u64) -> f64 {
-    raw.cast_signed() as f64 / 2_f64.powi(BITS.cast_signed())
+fn signed_parts_of<const BITS: i32>(raw: u64) -> f64 {
+    i64::from_ne_bytes(raw.to_ne_bytes()) as f64 / 2_f64.powi(BITS)
 }
 
 fn whole(raw: u64) -> f64 {

@@ -163,7 +163,7 @@ fn flow_table(law: &str, flows: &[&FlowStatus]) -> String {
     let head = head.chain(["rate", "window", "RTT", "base RTT", "TCP", "init", "flags"]).map(|name| {
         (name, if matches!(name, "local" | "remote" | "mode" | "TCP" | "init") { Align::Left } else { Align::Right })
     });
-    table(&head.collect::<Vec<_>>(), &flows.iter().map(row).collect::<Vec<_>>())
+    table(head.collect::<Vec<_>>(), &flows.iter().map(row).collect::<Vec<_>>())
 }
 
 /// The counts of all connections; what should not be only where it is.
