@@ -119,7 +119,7 @@ fn the_kernel_and_the_host_compute_the_same() {
             // Far above the class's share, at it, and below; sometimes seconds without a packet.
             let gap = [150_000, 1_200_000, 2_000_000][step / 1000 % 3];
             now += if below(2000) == 0 { below(5_000_000_000) } else { below(gap) };
-            let mut call = Call { params, now, total, link, ..Call::default() };
+            let mut call = Call { now, params, total, link, ..Call::default() };
             let mut filters = Filters::default();
             if now >= link.interval_end {
                 call.what = ADVANCE;

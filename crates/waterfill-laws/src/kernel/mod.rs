@@ -7,7 +7,7 @@
 //! 1. write `kernel/<law>.h`, and `kernel/<law>.c` with its three `#define`s (`kernel/aecp.c` is an example);
 //! 2. add its name to `LAWS` in `build.rs` and to `laws!` at the end of `src/kernel/law.rs`;
 //! 3. implement [`KernelLaw`] for its protocol, in `src/protocols/<law>/fixed_point.rs`;
-//! 4. give its parameters `arithmetic` and [`ChoosesArithmetic`](crate::arithmetic::ChoosesArithmetic), and refuse in
+//! 4. give its parameters `arithmetic` and [`ChoosesArithmetic`], and refuse in
 //!    `check` what the header cannot compute;
 //! 5. wrap its laws in [`RealOrFixed`](crate::arithmetic::RealOrFixed);
 //! 6. for the daemon, add its programs and its name to `LAWS` in `waterfill-linux/build.rs`. The test `replay_laws` finds

@@ -239,7 +239,7 @@ mod tests {
             remote_port: 1024,
             rate: 5,
             window: 6,
-            signals: [2 << 18, (-(1_i64 << 34)).cast_unsigned(), 0, 0],
+            signals: [2 << 18, u64::from_ne_bytes((-(1_i64 << 34)).to_ne_bytes()), 0, 0],
             echoed: 1 << 58,
             steady: 1,
             flags: HostFlag(flags.iter().map(|flag| flag.0).sum()),
