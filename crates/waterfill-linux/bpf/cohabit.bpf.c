@@ -8,6 +8,9 @@
  * one in this counting interval or the last: hosts leave the option out where SACK blocks need its space. Other TCP is
  * TCP's. What headers.h finds no TCP header in counts as load without congestion control.
  *
+ * With a queue per class it drops nothing (COHABIT_OFF). It writes the queue of a packet into skb->priority, where htb
+ * reads it, and ends the chain for packets that are not explicit: the laws behind it count the explicit class only.
+ *
  * CPUs. Volumes are counted per CPU. The CPU that first finds an interval over adds them, up to COHABIT_MAX_CPUS of
  * them, and takes the lock for the controller. A TCP packet with data takes it too, for the limit: the device's queue
  * has a lock of its own, which each packet takes next.
@@ -21,6 +24,7 @@
 char _license[] SEC("license") = "Dual BSD/GPL";
 
 #define CONTINUE -1 /* TCX_NEXT */
+#define PASS 0	    /* TCX_PASS: no other program */
 #define DROP 2	    /* TCX_DROP */
 
 struct cohabit_module {
@@ -230,5 +234,8 @@ int waterfill_cohabit(struct __sk_buff *skb)
 		}
 		sums->bytes[COHABIT_TCP] += bytes;
 	}
-	return CONTINUE;
+	if (!setup->other_queue)
+		return CONTINUE;
+	skb->priority = class == COHABIT_EXPLICIT ? setup->explicit_queue : setup->other_queue;
+	return class == COHABIT_EXPLICIT ? CONTINUE : PASS;
 }

@@ -16,6 +16,8 @@ struct cohabit_setup {
 	__u64 salt;	      /* secret, of the flows' hash */
 	__s32 overhead_bytes; /* of a packet on the link, beyond its IP length */
 	__u32 header_bytes;   /* before the IP header: 14, or 0 where the device has none */
+	/* Classes of the device's htb for explicit packets and for the rest, as in skb->priority; 0: one queue. */
+	__u32 explicit_queue, other_queue;
 	struct cohabit_params params;
 };
 
@@ -27,6 +29,6 @@ struct cohabit_state {
 	struct cohabit_link link;
 };
 
-_Static_assert(sizeof(struct cohabit_setup) == 16 + 4 * 8 + 12 * 4, "cohabit_setup has padding");
+_Static_assert(sizeof(struct cohabit_setup) == 24 + 4 * 8 + 12 * 4, "cohabit_setup has padding");
 
 #endif

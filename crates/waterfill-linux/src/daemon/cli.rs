@@ -175,6 +175,9 @@ pub(super) struct RouterCommand {
     /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
     #[arg(long, value_name = "NAME=VALUE", requires = "cohabit")]
     cohabit_set: Vec<String>,
+    /// A queue for explicit flows and one for the rest instead of --cohabit's controller; implies --virtual-queue
+    #[arg(long, requires_all = ["cohabit", "shape"])]
+    separate: bool,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -288,7 +291,9 @@ impl RouterCommand {
 
     /// The parameters of `--cohabit`.
     fn cohabit(&self) -> Result<Option<router::CohabitParams>, String> {
-        self.cohabit.map(|controller| router::CohabitParams::with(controller, &self.cohabit_set)).transpose()
+        let with = |controller| router::CohabitParams::with(controller, &self.cohabit_set);
+        let params = self.cohabit.map(with).transpose()?;
+        Ok(params.map(|params| router::CohabitParams { separate: self.separate, ..params }))
     }
 
     /// Returns the options of each device.
@@ -303,7 +308,8 @@ impl RouterCommand {
                 target,
                 overhead_bytes: self.overhead,
                 parameters: self.law().parameters(&values, Some(device))?,
-                virtual_queue: self.virtual_queue,
+                // A device with two queues does not say which packets wait.
+                virtual_queue: self.virtual_queue || self.separate,
                 shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
                 cohabit: self.cohabit().map_err(user_error)?,
             })
@@ -336,6 +342,18 @@ impl RouterCommand {
             return Err(format!("--dev {}: expected each device once", self.devices[twice]));
         }
         self.cohabit()?;
+        if self.separate {
+            if self.common.once {
+                return Err(
+                    "--separate: expected none with --once, as the daemon divides the link while it runs".into()
+                );
+            }
+            let apply = ["interval", "period", "explicit_weight"];
+            let name = |text: &String| text.split('=').next().unwrap_or_default().trim().to_owned();
+            if let Some(other) = self.cohabit_set.iter().map(name).find(|name| !apply.contains(&name.as_str())) {
+                return Err(format!("--cohabit-set {other}: expected none with --separate, which has no controller"));
+            }
+        }
         let values = self.values();
         self.law.check(&values)?;
         if !self.law().is_default() {
@@ -571,6 +589,9 @@ mod tests {
         assert!(defaults.ecn && defaults.aim == 0.9 && defaults.depth == Duration::from_millis(300));
         let set = cohabit(&format!("{line} --cohabit-set aim=0.8 --cohabit-set interval=28ms --cohabit-set ecn=false"));
         assert_eq!((set.aim, set.interval, set.ecn), (0.8, Duration::from_millis(28), false));
+        assert!(!set.separate);
+        let separate = router(&format!("{line} --shape --separate --cohabit-set interval=28ms"));
+        assert!(separate[0].separate() && separate[0].virtual_queue);
         let paper = cohabit("router --dev a --rate 1gbit --cohabit paper --cohabit-set update=packet");
         assert!(!paper.ecn && paper.threshold == 0.97 && format!("{:?}", paper.update) == "Packet");
     }
@@ -653,6 +674,14 @@ mod tests {
             ("router --dev a --rate 1gbit --cohabit improved --cohabit-set aim=2", "aim=2", "from 0.001 to 1"),
             ("router --dev a --rate 1gbit --cohabit improved --cohabit-set depth=2us", "depth=2us", "from 1ms to 10s"),
             ("router --dev a --rate 1gbit --cohabit improved --cohabit-set ecn", "--cohabit-set ecn", "true or false"),
+            ("router --dev a --rate 1gbit --cohabit improved --separate", "--shape", "required"),
+            ("router --dev a --rate 1gbit --shape --separate", "--cohabit", "required"),
+            ("router --dev a --rate 1gbit --shape --cohabit improved --separate --once", "--separate", "--once"),
+            (
+                "router --dev a --rate 1gbit --shape --cohabit improved --separate --cohabit-set aim=1",
+                "--cohabit-set aim",
+                "no controller",
+            ),
             ("host --alpha 1.5708", "--alpha", "pi/2"),
             ("host --alpha 0", "--alpha", "from 0.001"),
             ("host --eta 0", "--eta", "from 0.001"),

@@ -25,6 +25,7 @@ const BTF: &str = "/sys/kernel/btf/vmlinux";
 const TCX: &str = "tcx egress hook";
 const CLSACT: &str = "clsact";
 const TBF: &str = "token bucket (tbf)";
+const HTB: &str = "hierarchical token bucket (htb)";
 const LAWS: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 /// A kernel feature that a role needs or can use.
 #[derive(Clone, Debug, Serialize)]
@@ -136,6 +137,13 @@ impl System {
                 without: Some("--shape is refused"),
             },
             Feature {
+                name: HTB,
+                since: "2.4",
+                present: structure("htb_sched") || module(&kernel, "sch_htb"),
+                used_by: ROUTER,
+                without: Some("--separate is refused"),
+            },
+            Feature {
                 name: "mounted BPF file system",
                 since: "4.4",
                 present: bpffs.is_some(),
@@ -181,6 +189,12 @@ impl System {
         if options.iter().any(|one| one.shape.is_some()) && !self.has(TBF) {
             return Err(user_error(format!(
                 "--shape needs the queueing discipline tbf, which this kernel, {}, does not have",
+                self.kernel
+            )));
+        }
+        if options.iter().any(router::Options::separate) && !self.has(HTB) {
+            return Err(user_error(format!(
+                "--separate needs the queueing discipline htb, which this kernel, {}, does not have",
                 self.kernel
             )));
         }

@@ -33,6 +33,8 @@ enum Request {
     Scrape(Sender<Result<Snapshot, String>>),
     /// Network devices may have come or gone.
     Devices,
+    /// It is time to divide links with a queue per class.
+    Divide,
     /// A signal to end.
     Signal(Signal),
 }
@@ -118,6 +120,14 @@ fn serve(common: &Common, role: Role, law: &'static Law, load: impl FnOnce(&Pins
         thread::spawn(move || read_lines(&requests));
     }
     let devices = requests.clone();
+    if matches!(&loaded, Loaded::Router(router) if router.divides()) {
+        let requests = requests.clone();
+        thread::spawn(move || {
+            while requests.send(Request::Divide).is_ok() {
+                thread::sleep(router::UPDATE);
+            }
+        });
+    }
     thread::spawn(move || {
         if let Ok(signal) = signals.wait() {
             let _ = requests.send(Request::Signal(signal));
@@ -156,6 +166,11 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded) -> Result<()> {
             Request::Devices => {
                 if let Loaded::Router(router) = &mut loaded {
                     router.follow();
+                }
+            }
+            Request::Divide => {
+                if let Loaded::Router(router) = &mut loaded {
+                    router.divide();
                 }
             }
             Request::Closed => return Ok(()),

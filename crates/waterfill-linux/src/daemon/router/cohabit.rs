@@ -14,9 +14,11 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, bail, ensure};
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{Link, MapCore as _, MapFlags, MapHandle};
+#[cfg(test)]
+use libbpf_rs::{ProgramInput, ProgramOutput};
 use serde::Serialize;
 
-use super::{Options, hook};
+use super::{Options, hook, shaper};
 use crate::daemon::error::user_error;
 use crate::daemon::interface::{Bytes as _, CohabitController, CohabitSetup, CohabitState, CohabitUpdate};
 use crate::daemon::pins::Pins;
@@ -58,6 +60,8 @@ pub(crate) struct Params {
     pub(crate) increase: f64,
     pub(crate) threshold: f64,
     pub(crate) update: Update,
+    /// A queue per class instead of a controller (`separate.rs`).
+    pub(crate) separate: bool,
 }
 
 /// When the paper's factor is applied.
@@ -87,6 +91,7 @@ impl Params {
             increase: 1.0001,
             threshold: 0.97,
             update: Update::Interval,
+            separate: false,
         }
     }
 
@@ -180,6 +185,12 @@ impl Params {
         params.integral = thousandths(self.integral);
         params.proportional = thousandths(self.proportional);
         params.depth = micros(self.depth);
+        if self.separate {
+            (setup.explicit_queue, setup.other_queue) = shaper::QUEUES;
+            params.controller = CohabitController::COHABIT_OFF.0;
+            // The classes divide all of the link; a law's headroom is of its own class's part.
+            params.target = 1_000_000;
+        }
         Ok(setup)
     }
 }
@@ -270,6 +281,11 @@ impl fmt::Debug for Cohabit {
 }
 
 impl Cohabit {
+    #[cfg(test)]
+    pub(super) fn test_run<'a>(&self, input: ProgramInput<'a>) -> Result<ProgramOutput<'a>> {
+        Ok(self.skeleton.progs.waterfill_cohabit.test_run(input)?)
+    }
+
     fn load(pins: &Pins) -> Result<Self> {
         // The program stays loaded as long as the process runs.
         let storage = Box::leak(Box::new(MaybeUninit::uninit()));
@@ -332,8 +348,13 @@ pub(super) fn detach(pins: &Pins, ifindex: u32) -> Result<()> {
     }
 }
 
-/// Returns the state of a device's module; `None` if it has none. `loaded` is this process's.
+/// Returns what a device's module did; `None` if it has none. `loaded` is this process's.
 pub(super) fn status(loaded: Option<&Cohabit>, pins: &Pins, ifindex: u32) -> Result<Option<CohabitStatus>> {
+    Ok(state(loaded, pins, ifindex)?.as_ref().map(CohabitStatus::of))
+}
+
+/// Returns the state of a device's module; `None` if it has none. `loaded` is this process's.
+pub(super) fn state(loaded: Option<&Cohabit>, pins: &Pins, ifindex: u32) -> Result<Option<CohabitState>> {
     let map = match (loaded, map_path(pins).filter(|path| path.exists())) {
         (Some(cohabit), _) => MapHandle::try_from(&cohabit.skeleton.maps.cohabit_modules)?,
         (None, Some(path)) if link_path(pins, ifindex).is_some_and(|path| path.exists()) => {
@@ -344,7 +365,7 @@ pub(super) fn status(loaded: Option<&Cohabit>, pins: &Pins, ifindex: u32) -> Res
     let Some(value) = map.lookup(&ifindex.to_ne_bytes(), MapFlags::ANY)? else { return Ok(None) };
     let state = value.get(STATE..).and_then(CohabitState::from_prefix);
     ensure!(state.is_some(), "the pinned map of --cohabit is from another version: restart the daemon");
-    Ok(state.as_ref().map(CohabitStatus::of))
+    Ok(state)
 }
 
 fn map_path(pins: &Pins) -> Option<PathBuf> {

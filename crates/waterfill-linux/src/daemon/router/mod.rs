@@ -8,6 +8,7 @@ mod cohabit;
 mod device;
 mod hook;
 mod paths;
+mod separate;
 mod shaper;
 mod status;
 #[cfg(test)]
@@ -39,6 +40,7 @@ use unload::{attachments, ifindex, restore};
 
 pub(super) use cohabit::{Controller as CohabitController, Params as CohabitParams};
 pub(super) use device::watch;
+pub(super) use separate::UPDATE;
 pub(super) use status::LinkStatus;
 pub(super) use unload::unload;
 
@@ -71,6 +73,22 @@ pub(super) struct Options {
     pub(super) cohabit: Option<CohabitParams>,
 }
 
+impl Options {
+    /// Whether each class has a queue of its own.
+    pub(super) fn separate(&self) -> bool {
+        self.cohabit.as_ref().is_some_and(|cohabit| cohabit.separate)
+    }
+
+    fn shaping(&self, shape: Shape, header_bytes: u32) -> Shaping {
+        Shaping {
+            rate_bps: self.rate_bps,
+            correction_bytes: self.overhead_bytes - header_bytes as i32,
+            buffer_bytes: shape.buffer_bytes,
+            separate: self.separate(),
+        }
+    }
+}
+
 /// A shaper to set up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Shape {
@@ -89,6 +107,8 @@ pub(super) struct Router {
     /// Prices with which links start again, by device name: of another layout's map, or of a device that is gone.
     prices: BTreeMap<String, u64>,
     cohabit: Option<cohabit::Cohabit>,
+    /// Of devices with a queue per class, by index.
+    divisions: BTreeMap<u32, separate::Division>,
 }
 
 impl fmt::Debug for Router {
@@ -176,6 +196,7 @@ impl Router {
             followed: BTreeMap::new(),
             prices,
             cohabit: None,
+            divisions: BTreeMap::new(),
         })
     }
 
@@ -265,11 +286,8 @@ impl Router {
         }
         self.set(options, ifindex, header_bytes, created)?;
         if let Some(shape) = options.shape {
-            let shaping = Shaping {
-                rate_bps: options.rate_bps,
-                correction_bytes: options.overhead_bytes - header_bytes as i32,
-                buffer_bytes: shape.buffer_bytes,
-            };
+            self.divisions.remove(&ifindex);
+            let shaping = options.shaping(shape, header_bytes);
             if let Err(e) = shaper::install(device, &shaping) {
                 self.set(options, ifindex, header_bytes, attachment.created)?;
                 return Err(e);

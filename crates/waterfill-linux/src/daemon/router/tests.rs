@@ -196,6 +196,94 @@ fn cohabitation_runs_before_the_router_and_ends_with_it() {
     assert_eq!(chain, Chain::default(), "no program is left");
 }
 
+#[test]
+fn two_queues_follow_the_flows_and_end_with_the_router() {
+    if !inside("two_queues_follow_the_flows_and_end_with_the_router") {
+        return;
+    }
+    shell("mount -t bpf bpf /sys/fs/bpf; mkdir -p /sys/fs/bpf/wf/router; sysctl -qw net.ipv6.conf.all.disable_ipv6=1");
+    let before = state();
+    let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
+    let device = if_nametoindex("wf0").unwrap();
+    let mut cohabit = CohabitParams::with(CohabitController::Improved, &["interval=10ms".into()]).unwrap();
+    cohabit.separate = true;
+    let shape = Some(Shape { buffer_bytes: Some(50_000) });
+    let options = Options { cohabit: Some(cohabit), shape, virtual_queue: true, ..options() };
+    let mut router = Router::load(law::default(), &pins).unwrap();
+    router.attach(&options).unwrap();
+    router.attach(&options).unwrap(); // also where the queues are there
+    let rates = || shell("tc class show dev wf0 | sort | grep -o '5746:[12] .*rate [^ ]*'");
+    assert_eq!(shell("tc qdisc show dev wf0").matches("bfifo").count(), 2);
+    assert_eq!(rates().matches("rate 50Mbit").count(), 2, "{}", rates());
+    // Packets without an option wait in the second queue, and the law does not see them.
+    let seen = router.links().unwrap()[0].packets;
+    send_packet();
+    let second = shell("tc -s qdisc show dev wf0 | grep -A1 'bfifo 5748:'");
+    assert!(!second.contains(" 0 pkt"), "{second}");
+    assert_eq!(router.links().unwrap()[0].packets, seen);
+    // Six explicit flows with two others, then with six.
+    for (others, rest) in [(2, 25.0), (6, 50.0)] {
+        for _ in 0..3 {
+            for port in 0..6 {
+                assert_eq!(classify(&router, device, true, port), (-1, 0x5746_0001));
+            }
+            for port in 0..others {
+                assert_eq!(classify(&router, device, false, 6 + port), (0, 0x5746_0002));
+            }
+            std::thread::sleep(Duration::from_millis(25));
+            send_packet();
+            router.divide();
+        }
+        // The UDP packets that end the intervals are other load, which both shares leave to itself.
+        let mbps = other_mbps(&rates());
+        assert!((rest..rest + 1.0).contains(&mbps), "{mbps}: {}", rates());
+    }
+    // Without the option it is one queue again.
+    router.attach(&Options { cohabit: None, ..options.clone() }).unwrap();
+    assert!(shell("tc qdisc show dev wf0").contains("tbf 5746:"));
+    router.attach(&options).unwrap();
+    assert!(shell("tc qdisc show dev wf0").contains("htb 5746:"));
+    drop(router);
+    assert_eq!(unload(&pins, None).unwrap(), ["wf0"]);
+    assert_eq!(state(), before);
+}
+
+/// Runs the cohabitation program on a segment; returns its verdict and the packet's priority.
+fn classify(router: &Router, device: u32, explicit: bool, port: u8) -> (i32, u32) {
+    let mut segment = frame(0, 3);
+    if !explicit {
+        segment.truncate(54);
+        segment[46] = 5 << 4;
+    }
+    segment[35] = port;
+    segment.resize(segment.len() + 100, 0);
+    segment[17] = segment.len() as u8 - 14;
+    let (mut before, mut after) = ([0_u8; 192], [0_u8; 192]);
+    before[40..44].copy_from_slice(&device.to_ne_bytes()); // __sk_buff.ifindex
+    let input = ProgramInput {
+        context_in: Some(&mut before),
+        context_out: Some(&mut after),
+        data_in: Some(&segment),
+        ..ProgramInput::default()
+    };
+    let verdict = router.cohabit.as_ref().unwrap().test_run(input).unwrap().return_value as i32;
+    (verdict, u32::from_ne_bytes(after[32..36].try_into().unwrap())) // __sk_buff.priority
+}
+
+/// The second class's rate in what tc prints.
+fn other_mbps(classes: &str) -> f64 {
+    let rate = classes.lines().find(|line| line.starts_with("5746:2")).unwrap().rsplit(' ').next().unwrap();
+    let (number, unit) = rate.split_at(rate.find(|c: char| c.is_ascii_alphabetic()).unwrap());
+    number.parse::<f64>().unwrap()
+        * if unit == "Kbit" {
+            1e-3
+        } else if unit == "bit" {
+            1e-6
+        } else {
+            1.0
+        }
+}
+
 /// The id of the router's program on a device.
 fn router_program(pins: &Pins, device: u32) -> u32 {
     Link::open(paths::device(pins, device).unwrap()).unwrap().info().unwrap().prog_id

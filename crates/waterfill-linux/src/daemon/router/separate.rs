@@ -1,0 +1,132 @@
+//! `--separate`: a queue per class, whose rates follow the flows that the cohabitation module counts.
+//!
+//! The rule is the simulator's (`queue/cohabit/per_class.rs`). Each class's own rate is its share by the flows. The explicit
+//! law's capacity is what the rest leaves it: the rest needs what it sends, or all of its share while packets wait in its
+//! queue. The daemon applies it a few times a second, and reads the queue only then: packets that wait at two readings
+//! count as waiting between them. Without the daemon the last division stays.
+
+use std::time::Duration;
+
+use anyhow::Result;
+
+use super::device::header_bytes;
+use super::{Options, Router, cohabit, shaper};
+use crate::daemon::interface::CohabitState;
+
+/// Time between two updates.
+pub(crate) const UPDATE: Duration = Duration::from_millis(200);
+/// Averaging time of what the rest needs, in seconds.
+const AVERAGE_S: f64 = 0.5;
+/// Smallest part of a class.
+const MIN_PART: f64 = 0.01;
+/// How long a class counts as present after its last data: `COHABIT_PRESENCE_NS`.
+const PRESENCE_NS: u64 = 2_000_000_000;
+/// The part of each class before both were seen.
+const EQUAL_PART: f64 = 0.5;
+/// Smallest change that is worth setting, relative to the whole.
+const STEP: f64 = 0.005;
+
+/// How a link is divided between explicit packets and the rest.
+#[derive(Debug, PartialEq)]
+pub(super) struct Division {
+    capacity_bps: f64,
+    /// Average rate that the rest needs.
+    need_bps: f64,
+    /// Whether packets of the rest waited at the last update.
+    waited: bool,
+    /// Of the last interval that was used: its end, and all bytes of the rest until then.
+    ended_ns: Option<u64>,
+    sent_bytes: u64,
+    explicit_part: f64,
+    /// The explicit law's capacity.
+    explicit_bps: f64,
+    /// The two that are in force.
+    set_part: f64,
+    set_bps: f64,
+}
+
+impl Division {
+    fn new(capacity_bps: f64) -> Self {
+        Self {
+            capacity_bps,
+            need_bps: 0.0,
+            waited: false,
+            ended_ns: None,
+            sent_bytes: 0,
+            explicit_part: EQUAL_PART,
+            explicit_bps: capacity_bps,
+            set_part: EQUAL_PART,
+            set_bps: capacity_bps,
+        }
+    }
+
+    /// Divides the link by the module's measurements. `waits`: packets of the rest wait now.
+    fn update(&mut self, state: &CohabitState, waits: bool) {
+        let link = &state.link;
+        let ended = link.interval_end.saturating_sub(u64::from(state.setup.params.interval) * 1000);
+        let sent_bytes = link.before.bytes[1].wrapping_add(link.before.bytes[2]);
+        let before = self.ended_ns.replace(ended);
+        let bytes = sent_bytes.wrapping_sub(std::mem::replace(&mut self.sent_bytes, sent_bytes));
+        let waited = std::mem::replace(&mut self.waited, waits);
+        let Some(lasted) = before.and_then(|before| ended.checked_sub(before)).filter(|lasted| *lasted > 0) else {
+            return;
+        };
+        let lasted_s = lasted as f64 / 1e9;
+        let present = (0..2).all(|class| {
+            let seen = link.before.seen[class];
+            link.flows_now[class].max(link.flows_last[class]) > 0
+                && seen > 0
+                && ended.saturating_sub(seen) < PRESENCE_NS
+        });
+        let explicit_share = if present { link.explicit_share as f64 } else { 0.0 };
+        let share = self.capacity_bps - explicit_share;
+        let need = if waited && waits && present { share } else { (bytes as f64 * 8.0 / lasted_s).min(share) };
+        self.need_bps += (need - self.need_bps) * (1.0 - (-lasted_s / AVERAGE_S).exp());
+        self.explicit_bps = (self.capacity_bps - self.need_bps).max(explicit_share).max(self.capacity_bps * MIN_PART);
+        if present {
+            self.explicit_part = (explicit_share / self.capacity_bps).clamp(MIN_PART, 1.0 - MIN_PART);
+        }
+    }
+}
+
+impl Router {
+    /// Whether any device has a queue per class.
+    pub(crate) fn divides(&self) -> bool {
+        self.followed.values().any(|(options, _)| options.separate())
+    }
+
+    /// Divides each device with a queue per class by what its module measured. An error is logged.
+    pub(crate) fn divide(&mut self) {
+        for (options, ifindex) in self.followed.clone().into_values() {
+            if options.separate() && ifindex != 0 {
+                if let Err(e) = self.divide_device(&options, ifindex) {
+                    tracing::warn!("device {}: {e:#}", options.device);
+                }
+            }
+        }
+    }
+
+    fn divide_device(&mut self, options: &Options, ifindex: u32) -> Result<()> {
+        let (Some(shape), Some(state)) = (options.shape, cohabit::state(self.cohabit.as_ref(), &self.pins, ifindex)?)
+        else {
+            return Ok(());
+        };
+        let device = options.device.as_str();
+        let waits = shaper::other_backlog(device)? > 0;
+        let capacity = options.rate_bps as f64;
+        let division = self.divisions.entry(ifindex).or_insert_with(|| Division::new(capacity));
+        division.update(&state, waits);
+        let header_bytes = header_bytes(device)?;
+        if (division.explicit_part - division.set_part).abs() >= STEP {
+            shaper::divide(device, &options.shaping(shape, header_bytes), division.explicit_part)?;
+            division.set_part = division.explicit_part;
+        }
+        let bps = division.explicit_bps;
+        if (bps - division.set_bps).abs() >= STEP * capacity {
+            let created = self.show(ifindex)?.attachment.created;
+            self.set(&Options { rate_bps: bps as u64, ..options.clone() }, ifindex, header_bytes, created)?;
+            self.divisions.entry(ifindex).and_modify(|division| division.set_bps = bps);
+        }
+        Ok(())
+    }
+}
