@@ -130,3 +130,50 @@ impl Router {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MBPS: f64 = 1e6;
+
+    /// Explicit capacity and part (Mbit/s, of 12) after 1000 s in which the rest sent at this rate. The explicit share is 9.
+    fn after(division: &mut Division, rest_mbps: f64, waits: bool, present: bool) -> (f64, f64) {
+        let mut state = CohabitState::default();
+        state.setup.params.interval = 100_000;
+        for end_s in [10, 1010_u64] {
+            state.link.interval_end = end_s * 1_000_000_000 + 100_000_000;
+            state.link.before.bytes[2] += (rest_mbps * MBPS / 8.0 * 1000.0) as u64;
+            let seen = end_s * 1_000_000_000 - 1000;
+            state.link.before.seen = [seen, if present { seen } else { seen - PRESENCE_NS }];
+            state.link.flows_last = [3, 1];
+            state.link.explicit_share = 9_000_000;
+            division.ended_ns = division.ended_ns.filter(|_| end_s > 10);
+            division.update(&state, waits);
+        }
+        ((division.explicit_bps / MBPS * 1e3).round() / 1e3, division.explicit_part)
+    }
+
+    #[test]
+    fn the_explicit_law_gets_what_the_rest_leaves() {
+        let mut division = Division::new(12.0 * MBPS);
+        assert_eq!((division.explicit_bps, division.explicit_part), (12.0 * MBPS, 0.5));
+        assert_eq!(after(&mut division, 2.0, false, true), (10.0, 0.75), "the rest needs no more than 2");
+        assert_eq!(after(&mut division, 5.0, false, true), (9.0, 0.75), "more than its share of 3");
+        assert_eq!(after(&mut division, 1.0, true, true), (9.0, 0.75), "it sends 1, but its packets wait");
+        assert_eq!(after(&mut division, 5.0, true, false), (7.0, 0.75), "one class: the rest is constant-rate traffic");
+        assert_eq!(after(&mut division, 15.0, true, false), (0.12, 0.75), "a law divides by its capacity");
+    }
+
+    #[test]
+    fn nothing_changes_before_an_interval_ends() {
+        let mut division = Division::new(12.0 * MBPS);
+        after(&mut division, 2.0, false, true);
+        let before = (division.explicit_bps, division.explicit_part);
+        let mut state = CohabitState::default();
+        state.setup.params.interval = 100_000;
+        state.link.interval_end = 1010 * 1_000_000_000 + 100_000_000;
+        division.update(&state, true);
+        assert_eq!((division.explicit_bps, division.explicit_part), before);
+    }
+}
