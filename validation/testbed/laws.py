@@ -9,7 +9,7 @@ failed its checks is marked in the table, and repeated the next time.
 
 DIR/table.md has every case's rates, DIR/rates.json the same as JSON, DIR/<case>.png and .svg the
 rates over time in kernel, simulator and fluid model, DIR/overview.png and .svg all laws',
-DIR/thesis.png and .svg Fig. 10 to 13's.
+and DIR/fig1.png and DIR/thesis.png those of the papers' figures.
 """
 
 from __future__ import annotations
@@ -63,7 +63,8 @@ class Case:
     document: Mapping[str, Any]
     settle_s: float
     measure_s: float
-    places: tuple[str, ...] = tuple(PLACES)
+    group: str = ""
+    """The figure that shows it beside others; empty: none."""
 
     def scenario(self, place: str) -> Scenario:
         """Return the scenario for a place of PLACES."""
@@ -118,7 +119,8 @@ def _fig1(law: str, flows: int) -> Case:
         ],
     }  # fmt: skip
     title = f"{law}, {flows} long flows and a short one (ixcp-2007, Fig. 1 at 0.4 of its rates)"
-    return Case(f"fig1-{law}-{flows}", law, title, document, 30.0, 15.0)
+    group = "fig1" if flows == 16 else ""
+    return Case(f"fig1-{law}-{flows}", law, title, document, 30.0, 15.0, group)
 
 
 def _thesis() -> list[Case]:
@@ -146,7 +148,14 @@ def _thesis() -> list[Case]:
     }  # fmt: skip
     windows = ((5.0, 15.0), (20.0, 7.0), (20.0, 10.0), (20.0, 7.0))
     return [
-        Case(f"fig{10 + n}-maxnet2006", "maxnet2006", f"maxnet2006: {title}", document, *window)
+        Case(
+            f"fig{10 + n}-maxnet2006",
+            "maxnet2006",
+            f"maxnet2006: {title}",
+            document,
+            *window,
+            "thesis",
+        )
         for n, ((title, document), window) in enumerate(
             zip(documents.items(), windows, strict=True)
         )
@@ -169,7 +178,7 @@ def cases() -> list[Case]:
     ]
     if "maxnet2006" in daemon.laws():
         found += _thesis()
-    found += [_fig1(law, n) for n in (4, 16) for law in ("xcp", "ixcp") if law in daemon.laws()]
+    found += [_fig1(law, n) for n in (4, 16, 63) for law in ("xcp", "ixcp") if law in daemon.laws()]
     return found
 
 
@@ -238,16 +247,14 @@ class Runs:
             plots.save(curves(case, runs), self.folder / case.name)
 
     def draw_together(self) -> None:
-        """Draw all laws' kept cases in one figure, and the thesis's figures in another."""
-        groups: dict[str, dict[Case, dict[str, Result]]] = {"overview": {}, "thesis": {}}
+        """Draw the kept cases of each group in one figure."""
+        groups: dict[str, dict[Case, dict[str, Result]]] = {}
         for case in cases():
             runs = {place: run for place in PLACES if (run := self.kept(case, place)) is not None}
-            which = "overview" if case.name == case.law else "thesis"
-            if "linux" in runs and case.law in (case.name, "maxnet2006"):
-                groups[which][case] = runs
+            if "linux" in runs and case.group:
+                groups.setdefault(case.group, {})[case] = runs
         for name, found in groups.items():
-            if found:
-                plots.save(overview(found), self.folder / name)
+            plots.save(overview(found), self.folder / name)
 
 
 def group_rates(run: Result) -> dict[str, float]:
@@ -386,7 +393,7 @@ def main() -> int:
     runs = Runs(make_directory(options.output))
     try:
         for case in chosen if not options.show else ():
-            for place in case.places:
+            for place in PLACES:
                 if not runs.valid(case, place):
                     runs.run(case, place)
             write(runs)
