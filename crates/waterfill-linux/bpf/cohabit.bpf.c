@@ -4,8 +4,8 @@
  * that they neither see nor count what it drops. It drops or marks TCP packets with data; it never drops explicit
  * packets, SYNs, pure ACKs, or what is not TCP.
  *
- * Classes. A segment is explicit if it has the option of any of our laws (wire.h), or if its flow has sent data with
- * one in this counting interval or the last: hosts leave the option out where SACK blocks need its space. Other TCP is
+ * Classes. A segment is explicit if its option asks routers of any of our laws (wire.h), or if its flow has sent data
+ * with one that did in this counting interval or the last: hosts leave the option out where SACK blocks need its space. Other TCP is
  * TCP's. What headers.h finds no TCP header in counts as load without congestion control.
  *
  * With a queue per class it drops nothing (COHABIT_OFF). It writes the queue of a packet into skb->priority, where htb
@@ -81,6 +81,7 @@ static __always_inline void end_intervals(struct cohabit_module *module, __u32 k
 struct segment {
 	__u64 flow; /* hash of addresses and ports */
 	__u32 has_option;
+	__u32 asks; /* the option has a value for routers, so the sender's law is one of ours */
 	__u32 has_data;
 	__u32 markable; /* ECN-capable */
 };
@@ -90,7 +91,8 @@ struct any_options {
 	__u8 bytes[TCP_OPTIONS + WATERFILL_OPTION_HEADER_BYTES];
 	__u32 length;
 	__u32 next;
-	__u32 found; /* 1: one of our laws */
+	__u32 found;  /* 1: one of our laws */
+	__u32 values; /* enum waterfill_option_type, of all that were found */
 };
 
 /* Finds an option of any law. A global function for parse_options()'s reason (packet.h). */
@@ -115,10 +117,14 @@ __noinline int find_any_option(struct any_options *options)
 			break;
 		if (kind == WATERFILL_KIND_EXPERIMENT && length > WATERFILL_OPTION_HEADER_BYTES &&
 		    options->bytes[at + 2] == WATERFILL_EXID >> 8 &&
-		    options->bytes[at + 3] == (WATERFILL_EXID & 0xff))
+		    options->bytes[at + 3] == (WATERFILL_EXID & 0xff)) {
 			options->found = 1;
-		if (kind == WATERFILL_KIND_PAPER && length == WATERFILL_OPTION_BYTES)
+			options->values |= WATERFILL_TYPE_VALUES(options->bytes[at + 4]);
+		}
+		if (kind == WATERFILL_KIND_PAPER && length == WATERFILL_OPTION_BYTES) {
 			options->found = 1;
+			options->values |= WATERFILL_BOTH;
+		}
 		options->next = at + length;
 	}
 	return 0;
@@ -165,6 +171,7 @@ static __always_inline int read_segment(struct __sk_buff *skb, __u32 ip, const s
 	options.length = bytes;
 	find_any_option(&options);
 	segment->has_option = options.found;
+	segment->asks = !!(options.values & WATERFILL_FORWARD);
 	return 0;
 }
 
@@ -197,9 +204,10 @@ int waterfill_cohabit(struct __sk_buff *skb)
 		ip = position.at;
 		if (find_tcp(skb, &position) == WATERFILL_COUNT_OPTION && !read_segment(skb, ip, &position, setup->salt, &segment)) {
 			class = COHABIT_TCP;
-			if (segment.has_option ||
-			    (segment.has_data &&
-			     cohabit_is_known(link, module->filters, COHABIT_EXPLICIT, segment.flow)))
+			/* A TCP's data may have an echo too: its peer's law asked. */
+			if (segment.has_data ? segment.asks || cohabit_is_known(link, module->filters,
+										COHABIT_EXPLICIT, segment.flow)
+					     : segment.has_option)
 				class = COHABIT_EXPLICIT;
 		}
 	}
@@ -212,7 +220,8 @@ int waterfill_cohabit(struct __sk_buff *skb)
 		sums->bytes[COHABIT_OTHER] += bytes;
 	} else if (class == COHABIT_EXPLICIT) {
 		cohabit_count(sums, COHABIT_EXPLICIT, segments, segment.has_data, now);
-		if (segment.has_data)
+		/* Only the option makes a flow known, or a flow would be explicit for ever after one. */
+		if (segment.has_data && segment.asks)
 			cohabit_flow(link, module->filters, COHABIT_EXPLICIT, segment.flow);
 		sums->bytes[COHABIT_EXPLICIT] += bytes;
 	} else {
