@@ -137,6 +137,7 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	c->last_ack_us = tp->tcp_mstamp;
 	if (rtt && rtt < c->round.rtt)
 		c->round.rtt = rtt;
+	host_sample_forward_delay(tp, &c->round); /* of the same acknowledgements as the RTT */
 	tcp.now_us = tp->tcp_mstamp;
 	tcp.base_rtt_us = host_base_rtt(tp);
 	if (!host_is_due(&c->pace, &tcp, c->limit.rate))
@@ -145,7 +146,6 @@ static __always_inline void host_on_ack(const struct host_params *p, struct tcp_
 	c->delivered = tp->delivered;
 	host_call_law(p, c, &tcp);
 
-	host_sample_forward_delay(tp, &c->round);
 	if (tp->delivered != c->round.delivered && tp->tcp_mstamp - c->round.start_us >= host_round_us(p, tp)) {
 		reason = host_end_round(tp, c, recovering);
 		law_limit(&c->source, &tcp, &c->limit);
