@@ -128,6 +128,20 @@ struct LawChoice {
     set: Vec<(String, String)>,
 }
 
+/// How explicit and TCP flows share a device.
+#[derive(Debug, Args)]
+struct CohabitChoice {
+    /// Drop or mark TCP packets so that explicit flows keep their fair share; needs Linux 6.6
+    #[arg(long = "cohabit", id = "cohabit", value_name = "CONTROLLER", value_enum)]
+    controller: Option<router::CohabitController>,
+    /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
+    #[arg(long = "cohabit-set", id = "cohabit_set", value_name = "NAME=VALUE", requires = "cohabit")]
+    set: Vec<String>,
+    /// A queue for explicit flows and one for the rest instead of --cohabit's controller; implies --virtual-queue
+    #[arg(long, requires_all = ["cohabit", "shape"])]
+    separate: bool,
+}
+
 /// `waterfilld router`.
 #[derive(Debug, Args)]
 pub(super) struct RouterCommand {
@@ -169,15 +183,8 @@ pub(super) struct RouterCommand {
     /// Buffer of the shaper [default: 100 ms at the rate]
     #[arg(long, value_name = "BYTES", requires = "shape", value_parser = quantity::volume)]
     buffer: Option<u64>,
-    /// Drop or mark TCP packets so that explicit flows keep their fair share; needs Linux 6.6
-    #[arg(long, value_name = "CONTROLLER", value_enum)]
-    cohabit: Option<router::CohabitController>,
-    /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
-    #[arg(long, value_name = "NAME=VALUE", requires = "cohabit")]
-    cohabit_set: Vec<String>,
-    /// A queue for explicit flows and one for the rest instead of --cohabit's controller; implies --virtual-queue
-    #[arg(long, requires_all = ["cohabit", "shape"])]
-    separate: bool,
+    #[command(flatten)]
+    cohabit: CohabitChoice,
     #[command(flatten)]
     pub(super) common: Common,
 }
@@ -291,9 +298,9 @@ impl RouterCommand {
 
     /// The parameters of `--cohabit`.
     fn cohabit(&self) -> Result<Option<router::CohabitParams>, String> {
-        let with = |controller| router::CohabitParams::with(controller, &self.cohabit_set);
-        let params = self.cohabit.map(with).transpose()?;
-        Ok(params.map(|params| router::CohabitParams { separate: self.separate, ..params }))
+        let with = |controller| router::CohabitParams::with(controller, &self.cohabit.set);
+        let params = self.cohabit.controller.map(with).transpose()?;
+        Ok(params.map(|params| router::CohabitParams { separate: self.cohabit.separate, ..params }))
     }
 
     /// Returns the options of each device.
@@ -309,7 +316,7 @@ impl RouterCommand {
                 overhead_bytes: self.overhead,
                 parameters: self.law().parameters(&values, Some(device))?,
                 // A device with two queues does not say which packets wait.
-                virtual_queue: self.virtual_queue || self.separate,
+                virtual_queue: self.virtual_queue || self.cohabit.separate,
                 shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
                 cohabit: self.cohabit().map_err(user_error)?,
             })
@@ -342,7 +349,7 @@ impl RouterCommand {
             return Err(format!("--dev {}: expected each device once", self.devices[twice]));
         }
         self.cohabit()?;
-        if self.separate {
+        if self.cohabit.separate {
             if self.common.once {
                 return Err(
                     "--separate: expected none with --once, as the daemon divides the link while it runs".into()
@@ -350,7 +357,7 @@ impl RouterCommand {
             }
             let apply = ["interval", "period", "explicit_weight"];
             let name = |text: &String| text.split('=').next().unwrap_or_default().trim().to_owned();
-            if let Some(other) = self.cohabit_set.iter().map(name).find(|name| !apply.contains(&name.as_str())) {
+            if let Some(other) = self.cohabit.set.iter().map(name).find(|name| !apply.contains(&name.as_str())) {
                 return Err(format!("--cohabit-set {other}: expected none with --separate, which has no controller"));
             }
         }
