@@ -35,7 +35,7 @@ from waterfill.testbed.plan import CLIENT_PORT, HTTP_PORT, IPERF_PORT, Plan, Str
 LAW = "maxnet"
 TARGET = 0.94
 # The requirements, relative to CUBIC and to the fair share.
-OF_CUBIC = 0.90
+OF_CUBIC = 0.95
 SHARE_WITHIN = 0.10
 MAX_SLOWDOWN = 1.05
 _WARM_S = 3.0
@@ -178,8 +178,19 @@ def _modes(on: Bed) -> list[Document]:
 
 
 def ten_gigabit(times: float) -> list[Document]:
-    """Compare MaxNet's goodput with CUBIC's over one 10 Gbit/s hop, with packets of 64 kB."""
-    link = {"name": "l", "from": "r1", "to": "r2", "rate": "10 Gbit/s", "buffer": "4 MB"}
+    """Compare MaxNet's goodput with CUBIC's over one 10 Gbit/s hop, with packets of 64 kB.
+
+    The target is the whole link, as CUBIC's is. The router counts a header for each segment of a
+    super-packet, the shaper one for all: that alone is 4 %.
+    """
+    link = {
+        "name": "l",
+        "from": "r1",
+        "to": "r2",
+        "rate": "10 Gbit/s",
+        "buffer": "4 MB",
+        "target": 1.0,
+    }
     flows = [{"name": name, "from": f"a{name}", "to": f"b{name}", "path": ["l"], "protocol": law}
              for name, law in ((LAW, LAW), ("cubic", "cubic"))]  # fmt: skip
     on = bed({"duration": "60 s", "link": [link], "flow": flows}, offloads=True)
@@ -193,7 +204,7 @@ def ten_gigabit(times: float) -> list[Document]:
         goal("RTT under CUBIC", cubic["rtt_s"], "ms"),
         goal("retransmissions of MaxNet", mine["resent"]),
         goal("retransmissions of CUBIC", cubic["resent"]),
-        goal("CPU time under MaxNet", mine["busy"], "%"),
+        goal("CPU time under MaxNet", mine["busy"], "%", most=1.1 * cubic["busy"]),
         goal("CPU time under CUBIC", cubic["busy"], "%"),
     ]  # fmt: skip
 
