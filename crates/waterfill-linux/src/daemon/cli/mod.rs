@@ -1,0 +1,116 @@
+//! The command line. Options are checked here as far as possible without the kernel. Each command has a file.
+
+mod host;
+mod law;
+mod laws;
+mod probe;
+mod router;
+mod status;
+#[cfg(test)]
+mod tests;
+mod unload;
+mod values;
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::error::ErrorKind;
+use clap::{Args, Parser, Subcommand};
+
+use law::LawChoice;
+use values::address;
+
+pub(super) use host::HostCommand;
+pub(super) use laws::LawsCommand;
+pub(super) use probe::ProbeCommand;
+pub(super) use router::RouterCommand;
+pub(super) use status::StatusCommand;
+pub(super) use unload::UnloadCommand;
+
+/// Run MaxNet on this Linux host: as an end host, whose TCP sets its rate from the congestion price of the path, or as a
+/// router, which writes the price of its links into packets. Write rates as "1 Gbit/s", 940Mbit/s or 1gbit, times as "1 ms".
+#[derive(Debug, Parser)]
+#[command(name = "waterfilld", version, arg_required_else_help = true, disable_help_subcommand = true)]
+struct CommandLine {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Register MaxNet as a TCP congestion control, with its TCP option
+    Host(Box<HostCommand>),
+    /// Attach the router program to a device; it writes the link's congestion price into packets
+    Router(Box<RouterCommand>),
+    /// Show links and connections, whether or not a daemon runs
+    Status(StatusCommand),
+    /// Remove programs, links and settings from the kernel
+    Unload(UnloadCommand),
+    /// List the kernel features that host and router use, and the substitutes for missing ones
+    Probe(ProbeCommand),
+    /// List the laws and their parameters
+    Laws(LawsCommand),
+}
+
+/// `--pins`, which every command but `probe` has.
+#[derive(Clone, Debug, Default, Args)]
+pub(super) struct PinsOption {
+    /// Folder for pins, on a BPF file system [default: waterfill on the mounted one]
+    #[arg(long, value_name = "DIR")]
+    pub(super) pins: Option<PathBuf>,
+}
+
+/// Options of both roles.
+#[derive(Clone, Debug, Args)]
+pub(super) struct Common {
+    #[command(flatten)]
+    pub(super) pins: PinsOption,
+    /// Pin nothing: everything is unloaded when this process ends
+    #[arg(long, conflicts_with = "pins")]
+    pub(super) no_pin: bool,
+    /// Serve Prometheus metrics at this address, such as 127.0.0.1:9465
+    #[arg(long, value_name = "ADDRESS:PORT", value_parser = address)]
+    pub(super) metrics: Option<SocketAddr>,
+    /// Exit after loading; the kernel programs keep running
+    #[arg(long, conflicts_with_all = ["no_pin", "metrics", "line"])]
+    pub(super) once: bool,
+    /// Print {"ready":true}, then one JSON line of status per line of standard input; exit when that closes
+    #[arg(long)]
+    pub(super) line: bool,
+}
+
+/// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
+pub(super) fn parse() -> Result<Command, ExitCode> {
+    parse_from(std::env::args_os()).map_err(|error| {
+        if error.use_stderr() {
+            eprintln!("waterfilld: {}", one_line(&error));
+            ExitCode::from(2)
+        } else {
+            let _ = error.print(); // to standard output, which may have closed
+            ExitCode::SUCCESS
+        }
+    })
+}
+
+fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -> Result<Command, clap::Error> {
+    let command = CommandLine::try_parse_from(arguments)?.command;
+    let checked = match &command {
+        Command::Router(router) => router.check(),
+        Command::Host(host) => host.check(),
+        _ => Ok(()),
+    };
+    checked.map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
+    Ok(command)
+}
+
+/// Returns the first paragraph of clap's message; the others are hints and usage.
+fn one_line(error: &clap::Error) -> String {
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return "expected a command: host, router, status, unload, probe or laws (try --help)".into();
+    }
+    let text = error.to_string();
+    let first = text.split("\n\n").next().unwrap_or_default();
+    first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
+}

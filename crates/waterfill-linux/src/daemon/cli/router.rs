@@ -1,0 +1,179 @@
+//! `waterfilld router`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::values::{any_rate, demand_time, device, dt_p, t_0, target};
+use super::{Common, LawChoice};
+use crate::daemon::error::user_error;
+use crate::daemon::law::Law;
+use crate::daemon::{quantity, router};
+
+/// How explicit and TCP flows share a device.
+#[derive(Debug, Args)]
+struct CohabitChoice {
+    /// Drop or mark TCP packets so that explicit flows keep their fair share; needs Linux 6.6
+    #[arg(long = "cohabit", id = "cohabit", value_name = "CONTROLLER", value_enum)]
+    controller: Option<router::CohabitController>,
+    /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
+    #[arg(long = "cohabit-set", id = "cohabit_set", value_name = "NAME=VALUE", requires = "cohabit")]
+    set: Vec<String>,
+    /// A queue for explicit flows and one for the rest instead of --cohabit's controller; implies --virtual-queue
+    #[arg(long, requires_all = ["cohabit", "shape"])]
+    separate: bool,
+}
+
+/// `waterfilld router`.
+#[derive(Debug, Args)]
+pub(crate) struct RouterCommand {
+    /// Device whose outgoing packets get the price; repeatable, each with its --rate
+    #[arg(long = "dev", value_name = "DEVICE", required = true, value_parser = device)]
+    devices: Vec<String>,
+    /// Rate of the link behind the device
+    #[arg(long = "rate", value_name = "RATE", required = true, value_parser = quantity::rate)]
+    rates: Vec<u64>,
+    #[command(flatten)]
+    law: LawChoice,
+    /// Fraction of the rate to fill, above 0 and up to 1 [default: the law's, MaxNet's is 0.9]
+    #[arg(long, value_name = "FRACTION", value_parser = target)]
+    target: Option<f64>,
+    /// Bytes per packet on the link beyond its IP length; Ethernet's header has 14
+    #[arg(long, value_name = "BYTES", default_value = "14", value_parser = clap::value_parser!(i32).range(0..=1000))]
+    overhead: i32,
+    /// MaxNet's price update interval [default: 1 ms]
+    #[arg(long, value_name = "TIME", value_parser = dt_p)]
+    dt_p: Option<String>,
+    /// MaxNet's time in which a standing queue drains [default: 130 ms]
+    #[arg(long, value_name = "TIME", value_parser = t_0)]
+    t0: Option<String>,
+    /// MaxNet's T of the demand function; must be the same on all hosts and routers [default: 400 ms]
+    #[arg(long, value_name = "TIME", value_parser = demand_time)]
+    t: Option<String>,
+    /// MaxNet's largest rate of a connection; must be the same on all hosts and routers [default: 1 Pbit/s]
+    #[arg(long, value_name = "RATE", value_parser = any_rate)]
+    x_max: Option<String>,
+    /// MaxNet: count granted start rates as load until they arrive
+    #[arg(long)]
+    promise: bool,
+    /// Compute the queue from arrivals and the rate, even where the device's queue can be read
+    #[arg(long)]
+    virtual_queue: bool,
+    /// Limit the device to the rate, for a link that is slower than its device
+    #[arg(long)]
+    shape: bool,
+    /// Buffer of the shaper [default: 100 ms at the rate]
+    #[arg(long, value_name = "BYTES", requires = "shape", value_parser = quantity::volume)]
+    buffer: Option<u64>,
+    #[command(flatten)]
+    cohabit: CohabitChoice,
+    #[command(flatten)]
+    pub(crate) common: Common,
+}
+
+impl RouterCommand {
+    /// The law that the links run.
+    pub(crate) fn law(&self) -> &'static Law {
+        self.law.law
+    }
+
+    /// The parameters of `--cohabit`.
+    fn cohabit(&self) -> Result<Option<router::CohabitParams>, String> {
+        let with = |controller| router::CohabitParams::with(controller, &self.cohabit.set);
+        let params = self.cohabit.controller.map(with).transpose()?;
+        Ok(params.map(|params| router::CohabitParams { separate: self.cohabit.separate, ..params }))
+    }
+
+    /// Returns the options of each device.
+    pub(crate) fn options(&self) -> anyhow::Result<Vec<router::Options>> {
+        let values = self.values();
+        // MaxNet's routers have no target of their own.
+        let target = self.target.or(self.law().is_default().then_some(0.9));
+        let one = |(device, rate_bps): (&String, &u64)| {
+            Ok(router::Options {
+                device: device.clone(),
+                rate_bps: *rate_bps,
+                target,
+                overhead_bytes: self.overhead,
+                parameters: self.law().parameters(&values, Some(device))?,
+                // A device with two queues does not say which packets wait.
+                virtual_queue: self.virtual_queue || self.cohabit.separate,
+                shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
+                cohabit: self.cohabit().map_err(user_error)?,
+            })
+        };
+        self.devices.iter().zip(&self.rates).map(one).collect()
+    }
+
+    /// The parameters given, by MaxNet's own options and by `--set`.
+    fn values(&self) -> Vec<(String, String)> {
+        let options = [
+            ("dt_p", self.dt_p.clone()),
+            ("t_0", self.t0.clone()),
+            ("t", self.t.clone()),
+            ("x_max", self.x_max.clone()),
+            ("promise", self.promise.then(|| "true".to_owned())),
+        ];
+        self.law.with(options)
+    }
+
+    /// Checks options against each other.
+    pub(super) fn check(&self) -> Result<(), String> {
+        if self.devices.len() != self.rates.len() {
+            return Err(format!(
+                "expected one --rate for each --dev, got {} --rate and {} --dev",
+                self.rates.len(),
+                self.devices.len()
+            ));
+        }
+        if let Some(twice) = (1..self.devices.len()).find(|i| self.devices[..*i].contains(&self.devices[*i])) {
+            return Err(format!("--dev {}: expected each device once", self.devices[twice]));
+        }
+        self.cohabit()?;
+        if self.cohabit.separate {
+            if self.common.once {
+                return Err(
+                    "--separate: expected none with --once, as the daemon divides the link while it runs".into()
+                );
+            }
+            let apply = ["interval", "period", "explicit_weight"];
+            let name = |text: &String| text.split('=').next().unwrap_or_default().trim().to_owned();
+            if let Some(other) = self.cohabit.set.iter().map(name).find(|name| !apply.contains(&name.as_str())) {
+                return Err(format!("--cohabit-set {other}: expected none with --separate, which has no controller"));
+            }
+        }
+        let values = self.values();
+        self.law.check(&values)?;
+        if !self.law().is_default() {
+            return Ok(());
+        }
+        let given = |name: &str, default: &str| {
+            values.iter().rev().find(|(of, _)| of == name).map_or_else(|| default.to_owned(), |(_, text)| text.clone())
+        };
+        let (t0, dt_p) = (quantity::time(&given("t_0", "130 ms"))?, quantity::time(&given("dt_p", "1 ms"))?);
+        if t0 <= dt_p {
+            return Err(format!("--t0 {t0:?}: expected a time longer than --dt-p, {dt_p:?}"));
+        }
+        let (t, x_max) = (quantity::time(&given("t", "400 ms"))?, quantity::rate(&given("x_max", "1 Pbit/s"))?);
+        self.rates.iter().try_for_each(|rate| check_demand(t, x_max, *rate))
+    }
+}
+
+/// The largest price that fits its field on the wire.
+const MAX_PRICE_S: f64 = 32.0;
+
+/// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
+fn check_demand(t: Duration, x_max: u64, rate: u64) -> Result<(), String> {
+    if x_max <= rate {
+        let (x_max, rate) = (quantity::show_rate(x_max), quantity::show_rate(rate));
+        return Err(format!("--x-max {x_max}: expected more than the link's --rate, {rate}"));
+    }
+    let highest = t.as_secs_f64() * (1000.0 * x_max as f64 / rate as f64).ln();
+    if highest >= MAX_PRICE_S {
+        let rate = quantity::show_rate(rate);
+        return Err(format!(
+            "--t {t:?}: expected prices below 32 s, but a thousand flows on --rate {rate} would have {highest:.1} s"
+        ));
+    }
+    Ok(())
+}
