@@ -6,7 +6,6 @@
 use std::fmt;
 use std::fs;
 
-use super::error::user_error;
 use super::laws;
 use super::quantity::{self, show_rate, show_time};
 
@@ -144,12 +143,16 @@ impl Law {
     }
 
     /// Returns `struct law_params` with these values, and defaults for the rest, for a link of this device or for a host.
-    /// The error names the parameter.
-    pub(super) fn parameters(&self, values: &[(String, String)], device: Option<&str>) -> anyhow::Result<Vec<u8>> {
+    /// The error has the parameter's name, and a sentence that begins with it.
+    pub(super) fn parameters(
+        &self,
+        values: &[(String, String)],
+        device: Option<&str>,
+    ) -> Result<Vec<u8>, (String, String)> {
         let known = |name: &str| self.parameters.iter().any(|p| p.name == name && !matches!(p.kind, Kind::Reserved));
         if let Some((name, _)) = values.iter().find(|(name, _)| !known(name)) {
             let names = self.list_names();
-            return Err(user_error(format!("{name}: expected a parameter of {}: {names}", self.name)));
+            return Err((name.clone(), format!("{name}: expected a parameter of {}: {names}", self.name)));
         }
         let mut bytes = Vec::new();
         for parameter in self.parameters {
@@ -157,7 +160,9 @@ impl Law {
             let name = link_name(device.unwrap_or_default()).to_string();
             let default = if matches!(parameter.kind, Kind::Name) { &name } else { parameter.default };
             let text = given.map_or(default, |(_, text)| text.as_str());
-            let value = parameter.parse(text).map_err(|why| user_error(format!("{} {text}: {why}", parameter.name)))?;
+            let value = parameter
+                .parse(text)
+                .map_err(|why| (parameter.name.to_owned(), format!("{} {text}: {why}", parameter.name)))?;
             bytes.extend_from_slice(&value.to_ne_bytes()[..parameter.bytes]);
         }
         Ok(bytes)
@@ -283,7 +288,7 @@ mod tests {
             ("compensate", "yes", "expected true or false"),
             ("order", "last", "expected one of rate-first, xi-first"),
         ] {
-            let said = law.parameters(&[(name.into(), text.into())], None).unwrap_err().to_string();
+            let said = law.parameters(&[(name.into(), text.into())], None).unwrap_err().1;
             assert!(said.contains(expected), "{said}");
         }
     }

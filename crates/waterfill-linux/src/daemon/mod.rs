@@ -20,6 +20,7 @@ mod probe;
 mod quantity;
 mod router;
 mod serve;
+mod settings;
 mod skeleton;
 mod snapshot;
 mod status;

@@ -17,6 +17,7 @@ use super::host;
 use super::pins::{Role, mounts_of};
 use super::privileges;
 use super::router;
+use super::settings::{Names, Wrong};
 use super::table::{Align, table};
 
 /// The kernel's type information.
@@ -184,27 +185,21 @@ impl System {
         privileges::check()
     }
 
-    /// Checks a router's options against this host.
-    pub(super) fn check_router(&self, options: &[router::Options]) -> Result<()> {
-        if options.iter().any(|one| one.shape.is_some()) && !self.has(TBF) {
-            return Err(user_error(format!(
-                "--shape needs the queueing discipline tbf, which this kernel, {}, does not have",
-                self.kernel
-            )));
+    /// Checks a router's options against this kernel.
+    pub(super) fn check_router(&self, options: &[router::Options], names: Names) -> Result<(), Wrong> {
+        let any = |of: fn(&router::Options) -> bool| options.iter().any(of);
+        let wants: [(&str, &str, &str, bool); 3] = [
+            ("shape", "the queueing discipline tbf", TBF, any(|one| one.shape.is_some())),
+            ("separate", "the queueing discipline htb", HTB, any(router::Options::separate)),
+            ("cohabit", "the hook tcx (Linux 6.6)", TCX, any(|one| one.cohabit.is_some())),
+        ];
+        match wants.into_iter().find(|(_, _, feature, wanted)| *wanted && !self.has(feature)) {
+            Some((key, what, ..)) => {
+                let (name, kernel) = (names.of(key), &self.kernel);
+                Err(Wrong::new(key, format!("{name} needs {what}, which this kernel, {kernel}, does not have")))
+            }
+            None => Ok(()),
         }
-        if options.iter().any(router::Options::separate) && !self.has(HTB) {
-            return Err(user_error(format!(
-                "--separate needs the queueing discipline htb, which this kernel, {}, does not have",
-                self.kernel
-            )));
-        }
-        if options.iter().any(|one| one.cohabit.is_some()) && !self.has(TCX) {
-            return Err(user_error(format!(
-                "--cohabit needs the hook tcx (Linux 6.6), which {} does not have",
-                self.kernel
-            )));
-        }
-        options.iter().try_for_each(|one| check_device(&one.device))
     }
 
     /// Returns the root of the control groups, which includes all connections.
@@ -213,23 +208,22 @@ impl System {
     }
 
     /// Checks a host's options against this host.
-    pub(super) fn check_host(&self, options: &host::Options) -> Result<()> {
+    pub(super) fn check_host(&self, options: &host::Options, names: Names) -> Result<(), Wrong> {
         let cgroup = options.cgroup.display();
+        let wrong = |why: String| Err(Wrong::new("cgroup", format!("{} {cgroup}: {why}", names.of("cgroup"))));
         match statfs(&options.cgroup) {
-            Err(e) => return Err(user_error(format!("--cgroup {cgroup}: {}", e.desc()))),
+            Err(e) => return wrong(e.desc().into()),
             Ok(found) if found.filesystem_type() != CGROUP2_SUPER_MAGIC => {
                 let place =
                     self.cgroup2.as_ref().map_or_else(String::new, |point| format!(", below {}", point.display()));
-                return Err(user_error(format!("--cgroup {cgroup}: expected a control group of version 2{place}")));
+                return wrong(format!("expected a control group of version 2{place}"));
             }
             Ok(_) => {}
         }
         if !self.laws.contains(&options.fallback) {
-            let laws = self.laws.join(", ");
-            return Err(user_error(format!(
-                "--fallback {}: expected a loaded congestion control: {laws}",
-                options.fallback
-            )));
+            let (name, laws) = (names.of("fallback"), self.laws.join(", "));
+            let text = format!("{name} {}: expected a loaded congestion control: {laws}", options.fallback);
+            return Err(Wrong::new("fallback", text));
         }
         Ok(())
     }
@@ -256,7 +250,8 @@ fn module(kernel: &str, name: &str) -> bool {
         .any(|list| fs::read_to_string(format!("/lib/modules/{kernel}/{list}")).is_ok_and(|text| text.contains(&file)))
 }
 
-fn check_device(device: &str) -> Result<()> {
+/// Checks that a device exists.
+pub(super) fn check_device(device: &str) -> Result<()> {
     if_nametoindex(device).map(drop).map_err(|_| {
         user_error(format!("--dev {device}: expected a device of this network namespace (listed by: ip link)"))
     })
@@ -347,10 +342,10 @@ mod tests {
             virtual_queue: false,
         };
         let shaped = [device("lo", None), device("lo", Some(router::Shape { buffer_bytes: None }))];
-        let why = system(&[]).check_router(&shaped).unwrap_err().to_string();
+        let why = system(&[]).check_router(&shaped, Names::Options).unwrap_err().to_string();
         assert!(why.starts_with("--shape needs"), "{why}");
-        system(&[TBF]).check_router(&shaped).unwrap();
-        system(&[]).check_router(&shaped[..1]).unwrap();
+        system(&[TBF]).check_router(&shaped, Names::Options).unwrap();
+        system(&[]).check_router(&shaped[..1], Names::Options).unwrap();
     }
 
     #[test]
@@ -374,7 +369,7 @@ mod tests {
             parameters: Vec::new(),
         };
         let system = system(&[]);
-        let error = |options: &host::Options| system.check_host(options).unwrap_err().to_string();
+        let error = |options: &host::Options| system.check_host(options, Names::Options).unwrap_err().to_string();
         assert!(error(&options).contains("--cgroup /proc: expected a control group"), "{}", error(&options));
         options.cgroup = "/no/such/folder".into();
         assert!(error(&options).contains("--cgroup /no/such/folder"), "{}", error(&options));

@@ -17,8 +17,9 @@ use super::http;
 use super::law::Law;
 use super::metrics;
 use super::pins::{Pins, Role};
-use super::probe::System;
+use super::probe::{self, System};
 use super::router::{self, Router};
+use super::settings::Names;
 use super::snapshot::Snapshot;
 use super::unload::unload_role;
 
@@ -61,7 +62,7 @@ pub(super) fn host(command: &HostCommand) -> Result<()> {
     let system = System::find()?;
     let options = command.options(|| system.cgroup())?;
     system.check(Role::Host)?;
-    system.check_host(&options)?;
+    system.check_host(&options, Names::Options)?;
     serve(&command.common, Role::Host, options.law, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
 }
 
@@ -69,7 +70,8 @@ pub(super) fn host(command: &HostCommand) -> Result<()> {
 pub(super) fn router(command: &RouterCommand) -> Result<()> {
     let options = command.options()?;
     let system = System::find()?;
-    system.check_router(&options)?;
+    system.check_router(&options, Names::Options)?;
+    options.iter().try_for_each(|one| probe::check_device(&one.device))?;
     system.check(Role::Router)?;
     let _claims = claim_devices(command.law(), &options)?;
     serve(&command.common, Role::Router, command.law(), |pins| {

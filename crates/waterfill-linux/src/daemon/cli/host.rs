@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use super::values::{alpha, any_rate, cookie, demand_time, dt_min, eta, law_name};
 use super::{Common, LawChoice};
 use crate::daemon::host;
+use crate::daemon::settings::{HostSettings, Names};
 
 /// `waterfilld host`.
 #[derive(Debug, Args)]
@@ -68,13 +69,13 @@ enum KindArgument {
 }
 
 impl HostCommand {
-    /// Returns the options of the role; `cgroup` returns the root of the control groups.
-    pub(crate) fn options(&self, cgroup: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<host::Options> {
-        Ok(host::Options {
+    /// Returns the settings of the role.
+    fn settings(&self) -> HostSettings {
+        HostSettings {
             law: self.law.law,
-            parameters: self.law.law.parameters(&self.values(), None)?,
-            name: self.name.clone().unwrap_or_else(|| self.law.law.congestion_control()),
-            cgroup: self.cgroup.clone().map_or_else(cgroup, Ok)?,
+            values: self.values(),
+            name: self.name.clone(),
+            cgroup: self.cgroup.clone(),
             fallback: self.fallback.clone(),
             netns_cookies: self.netns_cookies.clone(),
             peers: self.peers.clone(),
@@ -83,7 +84,12 @@ impl HostCommand {
                 KindArgument::Experiment => host::Kind::Experiment,
                 KindArgument::Paper => host::Kind::Paper,
             },
-        })
+        }
+    }
+
+    /// Returns the options of the role; `cgroup` returns the root of the control groups.
+    pub(crate) fn options(&self, cgroup: impl FnOnce() -> anyhow::Result<PathBuf>) -> anyhow::Result<host::Options> {
+        self.settings().options(Names::Options, cgroup)
     }
 
     /// The parameters given, by MaxNet's own options and by `--set`.
@@ -103,11 +109,7 @@ impl HostCommand {
 
     /// Checks options against each other.
     pub(super) fn check(&self) -> Result<(), String> {
-        let law = self.law.law;
         self.law.check(&self.values())?;
-        if matches!(self.option_kind, KindArgument::Paper) && !law.is_default() {
-            return Err(format!("--option-kind 42: expected 253 with --law {}", law.name));
-        }
-        Ok(())
+        self.settings().check(Names::Options).map_err(|wrong| wrong.text)
     }
 }

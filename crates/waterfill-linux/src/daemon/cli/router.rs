@@ -1,13 +1,11 @@
 //! `waterfilld router`.
 
-use std::time::Duration;
-
 use clap::Args;
 
-use super::values::{any_rate, demand_time, device, dt_p, t_0, target};
+use super::values::{any_rate, cohabit_assignment, demand_time, device, dt_p, t_0, target};
 use super::{Common, LawChoice};
-use crate::daemon::error::user_error;
 use crate::daemon::law::Law;
+use crate::daemon::settings::{Names, RouterSettings};
 use crate::daemon::{quantity, router};
 
 /// How explicit and TCP flows share a device.
@@ -17,8 +15,8 @@ struct CohabitChoice {
     #[arg(long = "cohabit", id = "cohabit", value_name = "CONTROLLER", value_enum)]
     controller: Option<router::CohabitController>,
     /// Parameter of --cohabit, named as in a scenario's queue_params, such as interval=30ms; repeatable
-    #[arg(long = "cohabit-set", id = "cohabit_set", value_name = "NAME=VALUE", requires = "cohabit")]
-    set: Vec<String>,
+    #[arg(long = "cohabit-set", id = "cohabit_set", value_name = "NAME=VALUE", requires = "cohabit", value_parser = cohabit_assignment)]
+    set: Vec<(String, String)>,
     /// A queue for explicit flows and one for the rest instead of --cohabit's controller; implies --virtual-queue
     #[arg(long, requires_all = ["cohabit", "shape"])]
     separate: bool,
@@ -77,32 +75,28 @@ impl RouterCommand {
         self.law.law
     }
 
-    /// The parameters of `--cohabit`.
-    fn cohabit(&self) -> Result<Option<router::CohabitParams>, String> {
-        let with = |controller| router::CohabitParams::with(controller, &self.cohabit.set);
-        let params = self.cohabit.controller.map(with).transpose()?;
-        Ok(params.map(|params| router::CohabitParams { separate: self.cohabit.separate, ..params }))
+    /// Returns the settings of each device.
+    fn settings(&self) -> impl Iterator<Item = RouterSettings> {
+        let values = self.values();
+        self.devices.iter().zip(&self.rates).map(move |(device, rate_bps)| RouterSettings {
+            device: device.clone(),
+            rate_bps: *rate_bps,
+            law: self.law(),
+            values: values.clone(),
+            target: self.target,
+            overhead_bytes: self.overhead,
+            virtual_queue: self.virtual_queue,
+            shape: self.shape,
+            buffer_bytes: self.buffer,
+            cohabit: self.cohabit.controller,
+            cohabit_values: self.cohabit.set.clone(),
+            separate: self.cohabit.separate,
+        })
     }
 
     /// Returns the options of each device.
     pub(crate) fn options(&self) -> anyhow::Result<Vec<router::Options>> {
-        let values = self.values();
-        // MaxNet's routers have no target of their own.
-        let target = self.target.or(self.law().is_default().then_some(0.9));
-        let one = |(device, rate_bps): (&String, &u64)| {
-            Ok(router::Options {
-                device: device.clone(),
-                rate_bps: *rate_bps,
-                target,
-                overhead_bytes: self.overhead,
-                parameters: self.law().parameters(&values, Some(device))?,
-                // A device with two queues does not say which packets wait.
-                virtual_queue: self.virtual_queue || self.cohabit.separate,
-                shape: self.shape.then_some(router::Shape { buffer_bytes: self.buffer }),
-                cohabit: self.cohabit().map_err(user_error)?,
-            })
-        };
-        self.devices.iter().zip(&self.rates).map(one).collect()
+        self.settings().map(|settings| Ok(settings.options(Names::Options)?)).collect()
     }
 
     /// The parameters given, by MaxNet's own options and by `--set`.
@@ -129,51 +123,10 @@ impl RouterCommand {
         if let Some(twice) = (1..self.devices.len()).find(|i| self.devices[..*i].contains(&self.devices[*i])) {
             return Err(format!("--dev {}: expected each device once", self.devices[twice]));
         }
-        self.cohabit()?;
-        if self.cohabit.separate {
-            if self.common.once {
-                return Err(
-                    "--separate: expected none with --once, as the daemon divides the link while it runs".into()
-                );
-            }
-            let apply = ["interval", "period", "explicit_weight"];
-            let name = |text: &String| text.split('=').next().unwrap_or_default().trim().to_owned();
-            if let Some(other) = self.cohabit.set.iter().map(name).find(|name| !apply.contains(&name.as_str())) {
-                return Err(format!("--cohabit-set {other}: expected none with --separate, which has no controller"));
-            }
+        if self.cohabit.separate && self.common.once {
+            return Err("--separate: expected none with --once, as the daemon divides the link while it runs".into());
         }
-        let values = self.values();
-        self.law.check(&values)?;
-        if !self.law().is_default() {
-            return Ok(());
-        }
-        let given = |name: &str, default: &str| {
-            values.iter().rev().find(|(of, _)| of == name).map_or_else(|| default.to_owned(), |(_, text)| text.clone())
-        };
-        let (t0, dt_p) = (quantity::time(&given("t_0", "130 ms"))?, quantity::time(&given("dt_p", "1 ms"))?);
-        if t0 <= dt_p {
-            return Err(format!("--t0 {t0:?}: expected a time longer than --dt-p, {dt_p:?}"));
-        }
-        let (t, x_max) = (quantity::time(&given("t", "400 ms"))?, quantity::rate(&given("x_max", "1 Pbit/s"))?);
-        self.rates.iter().try_for_each(|rate| check_demand(t, x_max, *rate))
+        self.law.check(&self.values())?;
+        self.settings().try_for_each(|settings| settings.options(Names::Options).map(drop).map_err(|wrong| wrong.text))
     }
-}
-
-/// The largest price that fits its field on the wire.
-const MAX_PRICE_S: f64 = 32.0;
-
-/// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
-fn check_demand(t: Duration, x_max: u64, rate: u64) -> Result<(), String> {
-    if x_max <= rate {
-        let (x_max, rate) = (quantity::show_rate(x_max), quantity::show_rate(rate));
-        return Err(format!("--x-max {x_max}: expected more than the link's --rate, {rate}"));
-    }
-    let highest = t.as_secs_f64() * (1000.0 * x_max as f64 / rate as f64).ln();
-    if highest >= MAX_PRICE_S {
-        let rate = quantity::show_rate(rate);
-        return Err(format!(
-            "--t {t:?}: expected prices below 32 s, but a thousand flows on --rate {rate} would have {highest:.1} s"
-        ));
-    }
-    Ok(())
 }

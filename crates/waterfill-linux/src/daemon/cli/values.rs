@@ -42,6 +42,12 @@ pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
     Ok((name.trim().into(), value.trim().into()))
 }
 
+/// Parses `name=value`; without a value, the parameter says what was expected.
+pub(super) fn cohabit_assignment(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text.split_once('=').unwrap_or((text, ""));
+    Ok((name.trim().into(), value.trim().into()))
+}
+
 // MaxNet's parameters are checked here, and converted with those of `--set`.
 
 pub(super) fn alpha(text: &str) -> Result<String, String> {

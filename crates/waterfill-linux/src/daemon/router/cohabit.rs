@@ -95,12 +95,11 @@ impl Params {
         }
     }
 
-    /// Returns a controller's parameters, of which some are set as `NAME=VALUE`.
-    pub(crate) fn with(controller: Controller, given: &[String]) -> Result<Self, String> {
+    /// Returns a controller's parameters, some of which are given by name. The error has name, value and what was expected.
+    pub(crate) fn with(controller: Controller, given: &[(String, String)]) -> Result<Self, (&str, &str, String)> {
         let mut params = Self::new(controller);
-        for text in given {
-            let (name, value) = text.split_once('=').unwrap_or((text.as_str(), ""));
-            params.set(name.trim(), value.trim()).map_err(|why| format!("--cohabit-set {text}: {why}"))?;
+        for (name, value) in given {
+            params.set(name, value).map_err(|why| (name.as_str(), value.as_str(), why))?;
         }
         Ok(params)
     }

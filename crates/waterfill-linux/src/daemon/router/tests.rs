@@ -160,7 +160,8 @@ fn cohabitation_runs_before_the_router_and_ends_with_it() {
     shell("mount -t bpf bpf /sys/fs/bpf; mkdir -p /sys/fs/bpf/wf/router");
     let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
     let device = if_nametoindex("wf0").unwrap();
-    let cohabit = Some(CohabitParams::with(CohabitController::Improved, &["interval=10ms".into()]).unwrap());
+    let cohabit =
+        Some(CohabitParams::with(CohabitController::Improved, &[("interval".into(), "10ms".into())]).unwrap());
     let options = Options { cohabit, ..options() };
     let programs = || hook::chain(device, router_program(&pins, device)).unwrap().unwrap();
     for _ in 0..2 {
@@ -205,7 +206,7 @@ fn two_queues_follow_the_flows_and_end_with_the_router() {
     let before = state();
     let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
     let device = if_nametoindex("wf0").unwrap();
-    let mut cohabit = CohabitParams::with(CohabitController::Improved, &["interval=10ms".into()]).unwrap();
+    let mut cohabit = CohabitParams::with(CohabitController::Improved, &[("interval".into(), "10ms".into())]).unwrap();
     cohabit.separate = true;
     let shape = Some(Shape { buffer_bytes: Some(50_000) });
     let options = Options { cohabit: Some(cohabit), shape, virtual_queue: true, ..options() };

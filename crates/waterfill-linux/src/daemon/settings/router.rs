@@ -1,0 +1,133 @@
+//! The settings of one device of the router.
+
+use std::time::Duration;
+
+use super::{Names, Wrong, parameters};
+use crate::daemon::law::Law;
+use crate::daemon::quantity;
+use crate::daemon::router::{CohabitController, CohabitParams, Options, Shape};
+
+/// Settings of one law on one device.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct RouterSettings {
+    pub(crate) device: String,
+    pub(crate) rate_bps: u64,
+    pub(crate) law: &'static Law,
+    /// Parameters of the law, by name.
+    pub(crate) values: Vec<(String, String)>,
+    pub(crate) target: Option<f64>,
+    pub(crate) overhead_bytes: i32,
+    pub(crate) virtual_queue: bool,
+    pub(crate) shape: bool,
+    pub(crate) buffer_bytes: Option<u64>,
+    pub(crate) cohabit: Option<CohabitController>,
+    /// Parameters of `cohabit`, by name.
+    pub(crate) cohabit_values: Vec<(String, String)>,
+    /// A queue per class instead of a controller.
+    pub(crate) separate: bool,
+}
+
+impl RouterSettings {
+    /// Returns the options of the device. Checks settings against each other.
+    pub(crate) fn options(&self, names: Names) -> Result<Options, Wrong> {
+        if self.buffer_bytes.is_some() && !self.shape {
+            return Err(self.needs(names, "buffer", &names.given("shape")));
+        }
+        let cohabit = self.cohabit(names)?;
+        let parameters = parameters(self.law, names, &self.values, Some(&self.device))?;
+        if self.law.is_default() {
+            self.check_maxnet(names)?;
+        }
+        Ok(Options {
+            device: self.device.clone(),
+            rate_bps: self.rate_bps,
+            // MaxNet's routers have no target of their own.
+            target: self.target.or(self.law.is_default().then_some(0.9)),
+            overhead_bytes: self.overhead_bytes,
+            parameters,
+            // A device with two queues does not say which packets wait.
+            virtual_queue: self.virtual_queue || self.separate,
+            shape: self.shape.then_some(Shape { buffer_bytes: self.buffer_bytes }),
+            cohabit,
+        })
+    }
+
+    fn needs(&self, names: Names, key: &str, other: &str) -> Wrong {
+        Wrong::new(key, format!("{}: expected only with {other} (device {})", names.of(key), self.device))
+    }
+
+    fn cohabit(&self, names: Names) -> Result<Option<CohabitParams>, Wrong> {
+        let Some(controller) = self.cohabit else {
+            return match () {
+                () if self.separate => Err(self.needs(names, "separate", &names.of("cohabit"))),
+                () if !self.cohabit_values.is_empty() => Err(self.needs(names, "cohabit_params", &names.of("cohabit"))),
+                () => Ok(None),
+            };
+        };
+        let name = |name: &str, value: &str| match names {
+            Names::Options => format!("--cohabit-set {name}={value}"),
+            Names::Keys => format!("cohabit_params.{name} {value}"),
+        };
+        let wrong = |of: &str, text: String| Wrong::new(format!("cohabit_params.{of}"), text);
+        let params = CohabitParams::with(controller, &self.cohabit_values)
+            .map_err(|(of, value, why)| wrong(of, format!("{}: {why}", name(of, value))))?;
+        if self.separate {
+            if !self.shape {
+                return Err(self.needs(names, "separate", &names.given("shape")));
+            }
+            let apply = ["interval", "period", "explicit_weight"];
+            if let Some((other, _)) = self.cohabit_values.iter().find(|(name, _)| !apply.contains(&name.as_str())) {
+                let (what, separate) = match names {
+                    Names::Options => (format!("--cohabit-set {other}"), "--separate"),
+                    Names::Keys => (format!("cohabit_params.{other}"), "separate = true"),
+                };
+                return Err(wrong(other, format!("{what}: expected none with {separate}, which has no controller")));
+            }
+        }
+        Ok(Some(CohabitParams { separate: self.separate, ..params }))
+    }
+
+    /// Checks MaxNet's parameters against each other and the rate.
+    fn check_maxnet(&self, names: Names) -> Result<(), Wrong> {
+        let given = |name: &str, default: &str| {
+            let value = self.values.iter().rev().find(|(of, _)| of == name);
+            value.map_or_else(|| default.to_owned(), |(_, text)| text.clone())
+        };
+        // Parsed before with the law's parameters.
+        let time = |name: &str, default| {
+            let wrong = |why| Wrong::new(format!("params.{name}"), format!("{}: {why}", names.parameter(name)));
+            quantity::time(&given(name, default)).map_err(wrong)
+        };
+        let (t_0, dt_p, t) = (time("t_0", "130 ms")?, time("dt_p", "1 ms")?, time("t", "400 ms")?);
+        if t_0 <= dt_p {
+            let (name, other) = (names.parameter("t_0"), names.parameter("dt_p"));
+            let text = format!("{name} {t_0:?}: expected a time longer than {other}, {dt_p:?}");
+            return Err(Wrong::new("params.t_0", text));
+        }
+        let x_max = quantity::rate(&given("x_max", "1 Pbit/s"))
+            .map_err(|why| Wrong::new("params.x_max", format!("{}: {why}", names.parameter("x_max"))))?;
+        check_demand(names, t, x_max, self.rate_bps)
+    }
+}
+
+/// The largest price that fits its field on the wire.
+const MAX_PRICE_S: f64 = 32.0;
+
+/// Checks that the prices T ln(x_max / x) fit the field, from one flow on a link to a thousand.
+fn check_demand(names: Names, t: Duration, x_max: u64, rate: u64) -> Result<(), Wrong> {
+    let of_rate = names.of("rate");
+    if x_max <= rate {
+        let (name, x_max, rate) = (names.parameter("x_max"), quantity::show_rate(x_max), quantity::show_rate(rate));
+        let text = format!("{name} {x_max}: expected more than the link's {of_rate}, {rate}");
+        return Err(Wrong::new("params.x_max", text));
+    }
+    let highest = t.as_secs_f64() * (1000.0 * x_max as f64 / rate as f64).ln();
+    if highest >= MAX_PRICE_S {
+        let (name, rate) = (names.parameter("t"), quantity::show_rate(rate));
+        let text = format!(
+            "{name} {t:?}: expected prices below 32 s, but a thousand flows on {of_rate} {rate} would have {highest:.1} s"
+        );
+        return Err(Wrong::new("params.t", text));
+    }
+    Ok(())
+}
