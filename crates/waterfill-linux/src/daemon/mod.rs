@@ -53,6 +53,11 @@ fn run(command: &Command) -> Result<()> {
         Command::Unload(command) => unload::run(command),
         Command::Probe(command) => probe::run(command),
         Command::Laws(command) => listing::run(command),
+        Command::Completions(command) => {
+            command.run();
+            Ok(())
+        }
+        Command::Man(command) => command.run(),
     }
 }
 

@@ -1,8 +1,10 @@
 //! The command line. Options are checked here as far as possible without the kernel. Each command has a file.
 
+mod completions;
 mod host;
 mod law;
 mod laws;
+mod man;
 mod probe;
 mod router;
 mod status;
@@ -21,8 +23,10 @@ use clap::{Args, Parser, Subcommand};
 use law::LawChoice;
 use values::address;
 
+pub(super) use completions::CompletionsCommand;
 pub(super) use host::HostCommand;
 pub(super) use laws::LawsCommand;
+pub(super) use man::ManCommand;
 pub(super) use probe::ProbeCommand;
 pub(super) use router::RouterCommand;
 pub(super) use status::StatusCommand;
@@ -52,6 +56,11 @@ pub(super) enum Command {
     Probe(ProbeCommand),
     /// List the laws and their parameters
     Laws(LawsCommand),
+    /// Print the script with which a shell completes commands and options
+    Completions(CompletionsCommand),
+    /// Write the manual pages to a folder
+    #[command(hide = true)]
+    Man(ManCommand),
 }
 
 /// `--pins`, which every command but `probe` has.
