@@ -16,6 +16,7 @@
 mod ends;
 mod law;
 mod maxnets;
+pub mod option;
 mod router;
 
 pub use ends::{Receiver, Source};

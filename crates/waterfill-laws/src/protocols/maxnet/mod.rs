@@ -199,7 +199,7 @@ pub fn real(code: u32) -> f64 {
 }
 
 impl Field {
-    pub(super) fn bits(self) -> u32 {
+    pub(crate) fn bits(self) -> u32 {
         match self {
             Self::Price(code) => code,
             Self::StartRate(code) => code | FLAG,
