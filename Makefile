@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections response equilibria threeway cohabit-table seeds readings peers ns3 lint audit new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings peers ns3 lint audit new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -41,6 +41,9 @@ linux-cohabit: build ## run explicit flows beside CUBIC and BBR on the kernel, p
 
 linux-connections: build ## open 10,000 short MaxNet connections and check that each asks for prices; as root, 10 minutes at most
 	@$(VENV)/python -m validation.testbed.connections
+
+soak: build ## run the daemon for an hour under traffic, reloads and kills, and look for leaks; as root; writes out/soak.json
+	@$(VENV)/python -m validation.soak --json out/soak.json
 
 response: build ## compare Reno's and CUBIC's windows under loss with theory, 140 cases
 	@$(VENV)/waterfill response

@@ -13,7 +13,7 @@ import sys
 import tempfile
 import xml.etree.ElementTree as ET
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -27,6 +27,13 @@ class Outcome:
     passed: int = 0
     failed: int = 0
     skipped: Counter[str] = field(default_factory=Counter)  # "test: why" → number of tests
+
+    def add(self, other: Outcome) -> Outcome:
+        """Add another's counts; return this one."""
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped.update(other.skipped)
+        return self
 
 
 # What `cargo test` prints. libtest's JSON needs a nightly compiler, and cargo-nextest, which writes
@@ -118,15 +125,42 @@ def pytest() -> Outcome:
     return outcome
 
 
+def soaked(code: int, text: str) -> Outcome:
+    """Count the short soak as one test, given its exit code and what it printed."""
+    if code == _LACKING:
+        why = text.strip().splitlines()[-1] if text.strip() else "it does not say why"
+        return Outcome(skipped=Counter([f"validation.soak: {why}"]))
+    return Outcome(passed=int(code == 0), failed=int(code != 0))
+
+
+_LACKING = 2
+# The soak waits most of its time, and nothing that it requires depends on how fast the host is.
+_SOAK = [sys.executable, "-m", "validation.soak", "--short"]
+
+
+def beside_a_soak(suite: Callable[[], Outcome]) -> Callable[[], Outcome]:
+    """Return the suite with a short soak of the daemon beside it."""
+
+    def both() -> Outcome:
+        with tempfile.TemporaryFile("w+") as file:
+            with subprocess.Popen(
+                _SOAK, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT
+            ) as process:
+                outcome = suite()
+            file.seek(0)
+            text = file.read()
+        print(f"\n== soak ==\n{text}", flush=True)
+        return outcome.add(soaked(process.returncode, text))
+
+    return both
+
+
 def main() -> int:
     """Run all suites; returns the exit code."""
     total = Outcome()
-    for name, suite in (("cargo test", cargo), ("pytest", pytest)):
+    for name, suite in (("cargo test", cargo), ("pytest", beside_a_soak(pytest))):
         print(f"\n== {name} ==", flush=True)
-        outcome = suite()
-        total.passed += outcome.passed
-        total.failed += outcome.failed
-        total.skipped.update(outcome.skipped)
+        total.add(suite())
     print()
     for what, count in total.skipped.items():
         print(f"skipped {what}" + (f" ({count} tests)" if count > 1 else ""))

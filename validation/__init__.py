@@ -4,6 +4,6 @@ Run each from the root of the checkout: `python -m validation.NAME`. `cohabit` r
 protocols beside TCPs, `seeds` repeats the papers' verdicts with other seeds, `fluid_vs_sim`
 compares the fluid model with the simulator, `equilibria` fixed points with the simulator,
 `ns2_peers` RCP, VCP and XCP with their authors' code, `stability_vs_fluid` linear analysis with
-fluid runs, `readings` judges the papers' claims under other readings. `testbed` is for Linux, as
-root.
+fluid runs, `readings` judges the papers' claims under other readings. `testbed` and `soak`
+are for Linux, as root.
 """

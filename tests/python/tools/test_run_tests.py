@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
-from tools.run_tests import count_cargo
+from tools import run_tests
+from tools.run_tests import Outcome, beside_a_soak, count_cargo, soaked
 
 # As cargo 1.95 prints it. An edition-2024 crate may announce documentation examples twice.
 OUTPUT = """\
@@ -87,3 +90,20 @@ def test_an_error_after_the_tests_is_a_failure():
     passing = OUTPUT.replace("1 passed; 1 failed", "2 passed; 0 failed")
     assert count(passing, 0) == (5, 0)
     assert count(passing, 101) == (5, 1)
+
+
+def test_the_soak_is_one_test_that_passes_fails_or_is_skipped_with_its_reason():
+    assert soaked(0, "table\n") == Outcome(passed=1)
+    assert soaked(1, "table\n").failed == 1
+    skipped = soaked(2, "soak: expected root, got user 1000\n")
+    assert (skipped.passed, skipped.failed) == (0, 0)
+    assert list(skipped.skipped) == ["validation.soak: soak: expected root, got user 1000"]
+
+
+@pytest.mark.parametrize(("code", "passed"), [(0, 4), (1, 3)])
+def test_the_soak_is_counted_with_the_suite_that_it_runs_beside(monkeypatch, capfd, code, passed):
+    program = f"import sys; print('a table'); sys.exit({code})"
+    monkeypatch.setattr(run_tests, "_SOAK", [sys.executable, "-c", program])
+    outcome = beside_a_soak(lambda: Outcome(passed=3))()
+    assert (outcome.passed, outcome.failed) == (passed, code)
+    assert "a table" in capfd.readouterr().out

@@ -1,0 +1,280 @@
+"""Soak `waterfilld`: `make soak` for an hour, `--short` for one minute of traffic.
+
+`python -m validation.soak [--short] [--json FILE]`, as root. Two hosts and a router in namespaces
+of their own; flows of both directions come and go every second; the daemon is reloaded and killed
+while they run. Exit code 0: every criterion is met; 1: one is not; 2: this host lacks something.
+Nothing is left behind, however the run ends.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from validation.soak import network, objects, verdict
+from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
+from validation.soak.traffic import DEADLINE_S, Load, Totals, Worker
+from validation.soak.verdict import Event, Run
+from validation.soak.watch import KernelLog, Sample, Watch, join, memory_group
+from validation.testbed.maxnet_special import isolated
+from waterfill.errors import RunError
+from waterfill.runs.result import Document
+from waterfill.testbed import checks, daemon, isolate
+
+RATE_BPS = 300e6
+TARGETS = (0.9, 0.85)
+# How long the kernel may take to free what is no longer used, and an event to show its effect.
+_FREE_S = 30.0
+_EFFECT_S = 20.0
+_PROGRESS_S = 60.0
+
+
+@dataclass(frozen=True)
+class Course:
+    """The times of a run, seconds."""
+
+    seconds: float
+    reload_s: float
+    kill_s: float
+    sample_s: float
+    least_rate_bps: float | None = None
+
+
+HOUR = Course(3600, 60, 300, 5, least_rate_bps=200e6)
+SHORT = Course(60, 10, 25, 1)
+
+
+def planned(course: Course) -> list[tuple[float, str]]:
+    """Return the times and kinds of all events; where both fall on one time it is a kill."""
+    kinds: dict[float, str] = {}
+    for kind, every_s in (("reload", course.reload_s), ("kill", course.kill_s)):
+        count = 1
+        while count * every_s < course.seconds:
+            kinds[count * every_s] = kind
+            count += 1
+    return sorted(kinds.items())
+
+
+class Soak:
+    """One run, inside its process tree."""
+
+    def __init__(self, course: Course, law: str, memory: Path | None) -> None:
+        """Make the network and mount a BPF file system; both end with the process tree."""
+        if memory is not None:
+            join(memory)
+        self._course, self._law = course, law
+        folder = Path(isolate.SCRATCH) / "bpf"
+        folder.mkdir()
+        isolate.mount("bpf", str(folder), "bpf")
+        self._network = network.build()
+        program = daemon.binary()
+        assert program is not None
+        self._log = Path(isolate.SCRATCH) / "log"
+        settings = Settings(program, law, folder / "waterfill", RATE_BPS, self._log)
+        self._service = Service(settings, self._network)
+        self._folder = settings.pins
+        self._watch = Watch(self._service, self._network, law, self._folder, memory)
+        self._kernel = KernelLog()
+        self._reloads = 0
+
+    def run(self) -> Run:
+        """Run it. Raises ServiceError if the daemon does not start or cannot be unloaded."""
+        course = self._course
+        self._service.start(TARGETS[0])
+        self._select(self._law)
+        before = self._watch.take()
+        hosts = zip(self._network.hosts, network.ADDRESSES, network.ADDRESSES[::-1], strict=True)
+        workers = [
+            Worker(space, mine, peer, self._law, Load(seed + 1))
+            for seed, (space, mine, peer) in enumerate(hosts)
+        ]
+        run = Run([], before, before, [], [], course.seconds,
+                  floors=course.reload_s > DEADLINE_S / 4)  # fmt: skip
+        for worker in workers:
+            worker.ask("start")
+        start_s = time.monotonic()
+        first = self._watch.take()
+        self._course_of_events(run, start_s)
+        last = self._watch.take()
+        span_s = last.time_s - first.time_s
+        run.rates_bps = {d: 8 * (last.bytes[d] - n) / span_s for d, n in first.bytes.items()}
+        run.totals = self._drain(workers)
+        # Only what the last connections held goes now.
+        _until(lambda: self._resting(before), _FREE_S)
+        run.after = self._watch.take()
+        run.unexpected_ends += len(self._service.ended())
+        run.not_unloaded = self._unload()
+        self._kernel.read()
+        run.kernel_errors = self._kernel.errors if self._kernel.readable else None
+        run.daemon_errors = verdict.complaints(self._log.read_text(errors="replace"))
+        return run
+
+    # --- parts of it
+
+    def _select(self, law: str) -> None:
+        for host in self._network.hosts:
+            with host.entered():
+                network.setting("ipv4/tcp_congestion_control", law)
+
+    def _course_of_events(self, run: Run, start_s: float) -> None:
+        course, events = self._course, planned(self._course)
+        sample_s = shown_s = 0.0
+        while (now_s := time.monotonic() - start_s) < course.seconds:
+            if events and now_s >= events[0][0]:
+                run.unexpected_ends += len(self._service.ended())
+                _, kind = events.pop(0)
+                run.events.append(self._event(kind))
+            elif now_s >= sample_s:
+                sample_s = max(sample_s + course.sample_s, now_s)
+                self._kernel.read()
+                sample = self._watch.take()
+                run.samples.append(sample)
+                if now_s >= shown_s:
+                    shown_s += _PROGRESS_S
+                    _progress(sample)
+            else:
+                due_s = min([sample_s, course.seconds, *(at_s for at_s, _ in events[:1])])
+                time.sleep(max(0.01, due_s - now_s))
+
+    def _event(self, kind: str) -> Event:
+        start_s = time.monotonic()
+        event = Event(kind, self._watch.take().time_s, 0.0)
+        try:
+            if kind == "kill":
+                self._kill()
+            else:
+                self._reload()
+        except ServiceError as error:
+            event.error = str(error)
+            if not self._service.pids:
+                self._service.start(self._target())
+        event.took_s = time.monotonic() - start_s
+        return event
+
+    def _kill(self) -> None:
+        self._service.kill()
+        before = sum(self._watch.take().packets.values())
+        carried = _until(lambda: sum(self._watch.take().packets.values()) > before, _EFFECT_S)
+        self._watch.life += 1
+        self._service.start(self._target())
+        if not carried:
+            raise ServiceError("no packet was counted after the kill")
+
+    def _reload(self) -> None:
+        self._reloads += 1
+        target = self._target()
+        if self._service.restarts:
+            self._watch.life += 1
+        self._service.change(target)
+        if not _until(lambda: set(self._watch.take().targets.values()) == {target}, _EFFECT_S):
+            raise ServiceError(f"the routers' target is not {target:g} after a reload")
+
+    def _target(self) -> float:
+        return TARGETS[self._reloads % len(TARGETS)]
+
+    def _drain(self, workers: Sequence[Worker]) -> list[Totals]:
+        for worker in workers:
+            worker.ask("stop")
+        _until(lambda: all(worker.ask("status").open == 0 for worker in workers), 2 * DEADLINE_S)
+        totals = [worker.ask("status") for worker in workers]
+        for worker in workers:
+            worker.end()
+        return totals
+
+    def _resting(self, before: Sample) -> bool:
+        now = self._watch.take()
+        same = all(getattr(now, name) == getattr(before, name) for name in verdict.COUNTS)
+        return same and now.sockets <= before.sockets
+
+    def _unload(self) -> list[str]:
+        """Unload; return what is left."""
+        # A namespace's default holds the law.
+        self._select("reno")
+        self._service.stop()
+        self._service.unload()
+        seen = self._watch.seen
+        _until(lambda: not objects.left(seen), _FREE_S)
+        found = [f"{id.kind} {id.number}" for id in objects.left(seen)]
+        found += [f"pin {path.name}" for path in self._folder.rglob("*") if path.is_file()]
+        with self._network.router.entered():
+            shown = network.run("tc", "qdisc", "show")
+        found += [line for line in shown.splitlines() if "tbf" in line or "clsact" in line]
+        names = Path("/proc/sys/net/ipv4/tcp_available_congestion_control").read_text().split()
+        return found + [name for name in names if name == self._law]
+
+
+def _until(done: Callable[[], bool], seconds: float) -> bool:
+    end_s = time.monotonic() + seconds
+    while not done():
+        if time.monotonic() > end_s:
+            return False
+        time.sleep(0.2)
+    return True
+
+
+def _progress(sample: Sample) -> None:
+    packets = sum(sample.packets.values())
+    print(
+        f"{sample.time_s:6.0f} s: {packets} packets, {sample.rss_bytes >> 10} KiB resident, "
+        f"{sample.programs} programs, {sample.sockets} sockets, {sample.modes}",
+        file=sys.stderr, flush=True,
+    )  # fmt: skip
+
+
+def soak(course: Course) -> Run | str:
+    """Run it in a process tree of its own; return what was observed, or what this host lacks.
+
+    Raises RunError if the network cannot be built or the daemon fails for good.
+    """
+    lacks = checks.missing(http=False, iperf=False, held=False)
+    if lacks is None and daemon.binary() is None:
+        lacks = "waterfilld, got none"
+    if lacks is not None:
+        return f"expected {lacks}"
+    law = f"bpf_s{daemon.run_name()}"[:15]
+
+    def inside() -> Run | str:
+        try:
+            return Soak(course, law, memory).run()
+        except ServiceRefusal as error:
+            return str(error)
+
+    with memory_group(f"waterfill-{law}") as memory:
+        found: Run | str = isolated("soak", inside)
+    return found
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; return the exit code."""
+    parser = argparse.ArgumentParser(prog="soak", description="Soak waterfilld.")
+    parser.add_argument("--short", action="store_true", help="one minute instead of an hour")
+    parser.add_argument("--seconds", type=float, help="length of the traffic")
+    parser.add_argument("--json", type=Path, help="write everything observed to this file")
+    chosen = parser.parse_args(arguments)
+    course = SHORT if chosen.short else HOUR
+    if chosen.seconds is not None:
+        course = replace(course, seconds=chosen.seconds)
+    try:
+        run = soak(course)
+    except RunError as error:
+        print(error, file=sys.stderr)
+        return 1
+    if isinstance(run, str):
+        print(f"soak: {run}", file=sys.stderr)
+        return 2
+    criteria = verdict.judge(run, course.least_rate_bps)
+    found: Document = verdict.document(run, criteria)
+    if chosen.json is not None:
+        chosen.json.parent.mkdir(parents=True, exist_ok=True)
+        chosen.json.write_text(json.dumps(found, indent=1) + "\n")
+    print(verdict.summary(run), verdict.table(criteria), sep="\n\n")
+    return 0 if found["ok"] else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

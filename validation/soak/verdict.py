@@ -1,0 +1,274 @@
+"""What is required of a soak: pure functions of its samples, totals and events."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass, field
+from itertools import groupby, pairwise
+
+from validation.soak.traffic import Totals
+from validation.soak.watch import Sample
+from waterfill.runs.result import Document
+
+# Limits, decided before the first run of an hour.
+RSS_GROWTH_BYTES = 1 << 20
+LOCKED_GROWTH_BYTES = 1 << 16
+KERNEL_GROWTH_BYTES = 2 << 20
+# Of the connections that the law began to control. Many flows are shorter than three RTTs.
+MIN_PRICED = 0.2
+# Samples of one life below which its halves say nothing.
+_MIN_LIFE = 6
+COUNTS = ("programs", "maps", "links", "pins")
+
+
+@dataclass
+class Event:
+    """Something done to the daemon."""
+
+    kind: str
+    """"reload" or "kill"."""
+    time_s: float
+    took_s: float
+    error: str | None = None
+
+
+@dataclass
+class Run:
+    """All that was observed."""
+
+    samples: list[Sample]
+    """While traffic ran."""
+    before: Sample
+    """The daemon is loaded; there were no connections yet."""
+    after: Sample
+    """The same after the last connection."""
+    totals: list[Totals]
+    """Of each host."""
+    events: list[Event]
+    seconds: float
+    """How long flows arrived."""
+    floors: bool = True
+    """Whether old programs had time to go between two reloads, with the last flow that ran them."""
+    rates_bps: dict[str, float] = field(default_factory=dict)
+    """What each of the router's devices carried, averaged over `seconds`."""
+    not_unloaded: list[str] = field(default_factory=list)
+    """Objects that exist after `waterfilld unload`."""
+    kernel_errors: list[str] | None = None
+    """None: the kernel's log is not readable."""
+    daemon_errors: list[str] = field(default_factory=list)
+    unexpected_ends: int = 0
+
+
+@dataclass
+class Criterion:
+    """A requirement, what was measured, and whether it is met."""
+
+    name: str
+    measured: str
+    required: str
+    ok: bool | None
+    """None: this host does not show it."""
+
+
+def growth(
+    samples: Sequence[Sample], value: Callable[[Sample], float], fewest: int = _MIN_LIFE
+) -> float | None:
+    """Return how far a level rose: the least of the second half less the least of the first.
+
+    Peaks of either half do not count, a level that never comes down again does. None with fewer
+    samples than `fewest`.
+    """
+    if len(samples) < fewest:
+        return None
+    middle = len(samples) // 2
+    return min(map(value, samples[middle:])) - min(map(value, samples[:middle]))
+
+
+def worst_life(samples: Sequence[Sample], value: Callable[[Sample], float]) -> float | None:
+    """Return the largest `growth` within one life of the daemon, without its first sample."""
+    lives = [list(life)[1:] for _, life in groupby(samples, key=lambda sample: sample.life)]
+    return max((g for life in lives if (g := growth(life, value)) is not None), default=None)
+
+
+def after_first_kill(run: Run) -> list[Sample]:
+    """Return the samples from the first kill on.
+
+    By then everything has been loaded twice, and the hosts' listeners hold the first version.
+    """
+    first_s = min((e.time_s + e.took_s for e in run.events if e.kind == "kill"), default=0.0)
+    return [sample for sample in run.samples if sample.time_s > first_s]
+
+
+def judge(run: Run, least_rate_bps: float | None) -> list[Criterion]:
+    """Return every criterion, in the order of the report."""
+    return [*_traffic(run, least_rate_bps), *_daemon(run), *_leaks(run)]
+
+
+def _none(name: str, count: int, detail: Sequence[str] = ()) -> Criterion:
+    return Criterion(name, "; ".join([str(count), *detail[:3]]), "0", count == 0)
+
+
+def _least(name: str, measured: float, least: float, unit: str = "") -> Criterion:
+    return Criterion(name, f"{measured:.4g}{unit}", f">= {least:.4g}{unit}", measured >= least)
+
+
+def _growth(name: str, measured: float | None, most: float, unit: str, scale: float) -> Criterion:
+    required = f"<= {most / scale:.4g}{unit}"
+    if measured is None:
+        return Criterion(name, "not shown", required, None)
+    return Criterion(name, f"{measured / scale:+.4g}{unit}", required, measured <= most)
+
+
+def _traffic(run: Run, least_rate_bps: float | None) -> list[Criterion]:
+    def total(name: str) -> int:
+        return sum(int(getattr(one, name)) for one in run.totals)
+
+    errors = [error for one in run.totals for error in one.errors]
+    opened, delivered = total("opened"), total("delivered")
+    found = [
+        Criterion("flows delivered, digest right", f"{delivered} of {opened}", "all",
+                  0 < delivered == opened),
+        _none("flows with a wrong digest", total("wrong")),
+        _none("flows that failed", total("failed"), errors),
+        _none("stuck flows", total("stuck"), errors),
+        _none("sockets that did not get the law", total("unselected")),
+    ]  # fmt: skip
+    if least_rate_bps is not None:
+        found += [
+            _least(f"rate of {device}", rate / 1e6, least_rate_bps / 1e6, " Mbit/s")
+            for device, rate in run.rates_bps.items()
+        ]
+    return found
+
+
+def _daemon(run: Run) -> list[Criterion]:
+    failed = [f"{e.kind} at {e.time_s:.0f} s: {e.error}" for e in run.events if e.error]
+    found = []
+    for kind in ("reload", "kill"):
+        mine = [event for event in run.events if event.kind == kind]
+        right = sum(event.error is None for event in mine)
+        found.append(
+            Criterion(f"{kind}s", f"{right} of {len(mine)}", "all", 0 < right == len(mine))
+        )
+    counters = run.after.counters
+    started = counters.get("started", 0)
+    log = run.kernel_errors
+    return [
+        *found,
+        _none("events that failed", len(failed), failed),
+        _none("daemons that ended by themselves", run.unexpected_ends),
+        _none("warnings and errors in the daemon's log", len(run.daemon_errors), run.daemon_errors),
+        Criterion("kernel warnings", "not shown", "0", None)
+        if log is None
+        else _none("kernel warnings", len(log), log),
+        _least("connections priced, of those started", counters.get("priced", 0) / max(1, started),
+               MIN_PRICED),
+        _none("connections without memory or state",
+              counters.get("no_memory", 0) + counters.get("without_state", 0)),
+        Criterion("counters of packets never went back", "yes" if _monotone(run) else "no", "yes",
+                  _monotone(run)),
+    ]  # fmt: skip
+
+
+def _monotone(run: Run) -> bool:
+    samples = [run.before, *run.samples, run.after]
+    return all(
+        later.packets.get(device, -1) >= count
+        for earlier, later in pairwise(samples)
+        for device, count in earlier.packets.items()
+    )
+
+
+def _leaks(run: Run) -> list[Criterion]:
+    found = []
+    for name in COUNTS:
+        first, last = getattr(run.before, name), getattr(run.after, name)
+        found.append(Criterion(f"{name} without connections", f"{first}, then {last}", "the same",
+                               first == last))  # fmt: skip
+    steady = after_first_kill(run)
+    if run.floors:
+        found += [
+            _growth("lowest number of programs", growth(steady, lambda s: s.programs), 0, "", 1),
+            _growth("lowest number of maps", growth(steady, lambda s: s.maps), 0, "", 1),
+        ]
+    mega = float(1 << 20)
+    kernel = None
+    if run.before.kernel_bytes is not None and run.after.kernel_bytes is not None:
+        kernel = run.after.kernel_bytes - run.before.kernel_bytes
+    shown = [sample for sample in steady if sample.kernel_bytes is not None]
+    locked = run.after.locked_bytes - run.before.locked_bytes
+    return [
+        *found,
+        _none("programs, maps and links after unload", len(run.not_unloaded), run.not_unloaded),
+        _growth("memory of programs and maps", locked, LOCKED_GROWTH_BYTES, " MiB", mega),
+        _growth("kernel memory without connections", kernel, KERNEL_GROWTH_BYTES, " MiB", mega),
+        _growth("kernel memory, lowest level", growth(shown, _kernel), KERNEL_GROWTH_BYTES, " MiB",
+                mega),
+        _growth("daemon's memory within a life", worst_life(run.samples, lambda s: s.rss_bytes),
+                RSS_GROWTH_BYTES, " MiB", mega),
+        _growth("daemon's descriptors within a life",
+                worst_life(run.samples, lambda s: s.descriptors), 0, "", 1),
+        _none("sockets without connections", max(0, run.after.sockets - run.before.sockets)),
+    ]  # fmt: skip
+
+
+def _kernel(sample: Sample) -> float:
+    return float(sample.kernel_bytes or 0)
+
+
+def complaints(log: str) -> list[str]:
+    """Return the warnings and errors in the daemon's log, and what is not a log line."""
+    calm = (" INFO ", " DEBUG ", " TRACE ")
+    return [line for line in log.splitlines() if line and not any(word in line for word in calm)]
+
+
+def document(run: Run, criteria: Sequence[Criterion]) -> Document:
+    """Return everything as plain data."""
+    return {
+        "ok": all(one.ok is not False for one in criteria),
+        "criteria": [asdict(one) for one in criteria],
+        "seconds": run.seconds,
+        "rates_bps": run.rates_bps,
+        "totals": [asdict(one) for one in run.totals],
+        "events": [asdict(one) for one in run.events],
+        "before": asdict(run.before),
+        "after": asdict(run.after),
+        "samples": [asdict(one) for one in run.samples],
+    }
+
+
+def table(criteria: Sequence[Criterion]) -> str:
+    """Return a line for each criterion."""
+    words = {True: "ok", False: "FAILED", None: "not shown"}
+    rows = [("criterion", "measured", "required", "")]
+    rows += [(one.name, one.measured, one.required, words[one.ok]) for one in criteria]
+    widths = [max(len(row[n]) for row in rows) for n in range(3)]
+    return "\n".join(
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3]])
+        .rstrip()
+        for row in rows
+    )  # fmt: skip
+
+
+def summary(run: Run) -> str:
+    """Return what has no limit but is worth knowing, one line each."""
+    fallbacks = {k: n for k, n in run.after.counters.get("fallbacks", {}).items() if n}
+    started = run.after.counters.get("started", 0)
+    longest = max(one.longest_s for one in run.totals)
+    quiet = sum(one.quiet_seconds for one in run.totals)
+    delivered = sum(one.delivered_bytes for one in run.totals)
+    lines = [
+        f"{run.seconds:.0f} s, {delivered / 1e9:.2f} GB delivered, longest flow {longest:.1f} s, "
+        f"seconds in which no flow of a host ended: {quiet} of {2 * run.seconds:.0f}",
+        f"{started} ends of connections ran the law; fallen back: "
+        + (", ".join(f"{n} {why}" for why, n in fallbacks.items()) or "none"),
+    ]
+    for device in run.after.prices_s:
+        prices = sorted(sample.prices_s.get(device, 0.0) for sample in run.samples)
+        if prices:
+            middle = prices[len(prices) // 2]
+            lines.append(
+                f"{device}: {run.rates_bps.get(device, 0) / 1e6:.0f} Mbit/s, price "
+                f"{prices[0]:.2f} to {prices[-1]:.2f} s, median {middle:.2f} s"
+            )
+    return "\n".join(lines)

@@ -1,0 +1,231 @@
+"""What is observed of the daemon and the kernel while a soak runs."""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from validation.soak import objects
+from validation.soak.network import Network
+from validation.soak.service import Service
+from waterfill.runs.result import Document
+from waterfill.testbed.isolate import Namespace
+
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+# The kernel's levels from 3 on are no errors. Some of its errors are reported at a lower level.
+_ERROR_LEVEL = 3
+_SERIOUS = re.compile(
+    r"WARNING:|BUG:|Oops|Call Trace|refcount_t|rcu.*stall|blocked for more than|KASAN|UBSAN"
+    r"|kmemleak|leaked|unregister_netdevice|use-after-free|general protection|out of memory",
+    re.IGNORECASE,
+)
+
+
+@dataclass
+class Sample:
+    """One look at everything; None where this host does not show it."""
+
+    time_s: float
+    life: int
+    """Counts the daemon's starts."""
+    rss_bytes: int
+    descriptors: int
+    programs: int
+    maps: int
+    links: int
+    pins: int
+    locked_bytes: int
+    """The memory of programs and maps."""
+    kernel_bytes: int | None
+    """Kernel memory of the run's processes: maps, sockets, packets."""
+    sockets: int
+    time_wait: int
+    prices_s: dict[str, float] = field(default_factory=dict)
+    packets: dict[str, int] = field(default_factory=dict)
+    bytes: dict[str, int] = field(default_factory=dict)
+    marked: dict[str, int] = field(default_factory=dict)
+    targets: dict[str, float] = field(default_factory=dict)
+    modes: dict[str, int] = field(default_factory=dict)
+    counters: Document = field(default_factory=dict)
+
+
+class Watch:
+    """Takes samples."""
+
+    def __init__(
+        self, service: Service, network: Network, law: str, folder: Path, memory: Path | None
+    ) -> None:
+        """`folder` has the pins; `memory` is the control group whose kernel memory is read."""
+        self._service, self._network = service, network
+        self._law, self._folder, self._memory = law, folder, memory
+        self._start_s = time.monotonic()
+        self.life = 0
+        self.seen: set[objects.Id] = set()
+        """Every object of the run so far."""
+
+    def take(self) -> Sample:
+        """Return the present state. Raises ServiceError if `waterfilld status` fails."""
+        status = self._service.status()
+        pids = self._service.pids
+        found = objects.scan(self._law, self._folder, pids)
+        self.seen.update(found.objects)
+        inuse, time_wait = _sockets([*self._network.hosts, self._network.router])
+        links = {link["device"]: link for link in status["links"]}
+        return Sample(
+            time_s=time.monotonic() - self._start_s, life=self.life,
+            rss_bytes=sum(_rss_bytes(pid) for pid in pids),
+            descriptors=sum(_descriptors(pid) for pid in pids),
+            programs=found.count("program"), maps=found.count("map"), links=found.count("link"),
+            pins=objects.pins(self._folder), locked_bytes=found.locked_bytes,
+            kernel_bytes=kernel_bytes(self._memory), sockets=inuse, time_wait=time_wait,
+            prices_s={device: link["price_s"] for device, link in links.items()},
+            packets={device: link["packets"] for device, link in links.items()},
+            bytes={device: link["bytes"] for device, link in links.items()},
+            marked={device: link["marked"] for device, link in links.items()},
+            targets={device: link["target"] for device, link in links.items()},
+            modes=dict(Counter(flow["mode"] for flow in status["flows"])),
+            counters=status.get("counters") or {},
+        )  # fmt: skip
+
+
+def _rss_bytes(pid: int) -> int:
+    with suppress(OSError):
+        return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * _PAGE_BYTES
+    return 0
+
+
+def _descriptors(pid: int) -> int:
+    with suppress(OSError):
+        return len(os.listdir(f"/proc/{pid}/fd"))
+    return 0
+
+
+def _sockets(spaces: Sequence[Namespace]) -> tuple[int, int]:
+    inuse = time_wait = 0
+    for space in spaces:
+        with space.entered():
+            counts = sockstat(Path("/proc/thread-self/net/sockstat").read_text())
+        inuse += counts["inuse"]
+        time_wait += counts["tw"]
+    return inuse, time_wait
+
+
+def sockstat(text: str) -> dict[str, int]:
+    """Return the counts in TCP's line of /proc/net/sockstat."""
+    for line in text.splitlines():
+        kind, _, counts = line.partition(": ")
+        if kind == "TCP":
+            words = counts.split()
+            return {name: int(n) for name, n in zip(words[::2], words[1::2], strict=True)}
+    raise ValueError("/proc/net/sockstat: expected a line for TCP, got none")
+
+
+# --- kernel memory ------------------------------------------------------------------------------
+
+
+@contextmanager
+def memory_group(name: str) -> Iterator[Path | None]:
+    """Make a memory control group and remove it at the end; None where that is not possible."""
+    folder = _memory_root()
+    if folder is not None:
+        folder = folder / name
+        try:
+            folder.mkdir()
+        except OSError:
+            folder = None
+    try:
+        yield folder if kernel_bytes(folder) is not None else None
+    finally:
+        if folder is not None:
+            _remove(folder)
+
+
+def _memory_root() -> Path | None:
+    for line in Path("/proc/mounts").read_text().splitlines():
+        _, point, kind, options, *_ = line.split(" ")
+        root = Path(point)
+        if kind == "cgroup" and "memory" in options.split(","):
+            return root
+        if kind == "cgroup2" and "memory" in (root / "cgroup.subtree_control").read_text().split():
+            return root
+    return None
+
+
+def join(group: Path) -> None:
+    """Move the calling process into a control group."""
+    (group / "cgroup.procs").write_text("0")
+
+
+def kernel_bytes(group: Path | None) -> int | None:
+    """Return the kernel memory of a control group's processes; None if it is not shown."""
+    if group is None:
+        return None
+    with suppress(OSError):
+        return int((group / "memory.kmem.usage_in_bytes").read_text())
+    with suppress(OSError):
+        for line in (group / "memory.stat").read_text().splitlines():
+            key, value = line.split()
+            if key == "kernel":
+                return int(value)
+    return None
+
+
+def _remove(group: Path) -> None:
+    # Its last processes may still be ending.
+    for _ in range(50):
+        try:
+            group.rmdir()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+# --- the kernel's log ---------------------------------------------------------------------------
+
+
+def serious(record: str) -> str | None:
+    """Return the text of a record of /dev/kmsg that reports an error, else None."""
+    head, found, text = record.partition(";")
+    level = head.split(",")[0]
+    if not found or not level.isdigit():
+        return None
+    text = text.splitlines()[0] if text else ""
+    return text if int(level) & 7 <= _ERROR_LEVEL or _SERIOUS.search(text) else None
+
+
+class KernelLog:
+    """Records of the kernel's log from now on."""
+
+    def __init__(self) -> None:
+        """Open it, if this process may."""
+        try:
+            self._fd: int | None = os.open("/dev/kmsg", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+            os.lseek(self._fd, 0, os.SEEK_END)
+        except OSError:
+            self._fd = None
+        self.errors: list[str] = []
+
+    @property
+    def readable(self) -> bool:
+        """Whether the log can be read."""
+        return self._fd is not None
+
+    def read(self) -> None:
+        """Add new errors to `errors`."""
+        while self._fd is not None:
+            try:
+                record = os.read(self._fd, 1 << 13).decode(errors="replace")
+            except BlockingIOError:
+                return
+            except BrokenPipeError:  # records were overwritten before they were read
+                continue
+            text = serious(record)
+            if text is not None:
+                self.errors.append(text)
