@@ -89,6 +89,27 @@ impl System {
                 without: None,
             },
             Feature {
+                name: "cookies of network namespaces in sockops",
+                since: "5.15",
+                present: function("bpf_get_netns_cookie_sock_ops"),
+                used_by: HOST,
+                without: None,
+            },
+            Feature {
+                name: "timers in BPF",
+                since: "5.15",
+                present: function("bpf_timer_init"),
+                used_by: ROUTER,
+                without: None,
+            },
+            Feature {
+                name: "counters of all CPUs in BPF",
+                since: "5.19",
+                present: function("bpf_map_lookup_percpu_elem"),
+                used_by: ROUTER,
+                without: None,
+            },
+            Feature {
                 name: "control groups, version 2",
                 since: "4.5",
                 present: cgroup2.is_some(),
@@ -325,8 +346,18 @@ mod tests {
 
     #[test]
     fn a_router_needs_one_of_two_hooks() {
-        let why = system(&["type information (BTF)"]).check(Role::Router).unwrap_err().to_string();
+        let others = ["type information (BTF)", "timers in BPF", "counters of all CPUs in BPF"];
+        let why = system(&others).check(Role::Router).unwrap_err().to_string();
         assert!(why.contains("tcx") && why.contains("clsact"), "{why}");
+    }
+
+    /// Debian 11's kernel: its verifier would refuse the programs with no more than "invalid argument".
+    #[test]
+    fn a_kernel_without_what_the_programs_call_is_refused_in_one_sentence() {
+        let why = system(&["type information (BTF)", CLSACT]).check(Role::Router).unwrap_err().to_string();
+        let wanted = "router needs features that this kernel, 6.1.0-test, does not have: \
+                      timers in BPF (Linux 5.15 or newer), counters of all CPUs in BPF (Linux 5.19 or newer)";
+        assert_eq!(why, wanted);
     }
 
     #[test]
