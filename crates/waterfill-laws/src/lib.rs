@@ -8,6 +8,7 @@
 
 pub mod arithmetic;
 pub mod cohabit;
+pub mod csig;
 pub mod kernel;
 mod mirror;
 pub mod params;

@@ -1,8 +1,9 @@
 //! The parameters.
 
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
-use crate::units::Duration;
+use crate::units::{Duration, Rate};
 
 use super::{SLOWEST, fastest, fixed_point};
 
@@ -105,6 +106,14 @@ crate::params! {
         ceiling: Ceiling = Ceiling::EmptyQueue, "not given; aecp-2010 eq. 2 at rest";
         /// Rounding of the factor.
         rounding: Rounding = Rounding::Carried, "not given; chosen here";
+        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        /// Slowest rate that such a code can say.
+        code_min: Rate = CODE_MIN, "SCONE's slowest";
+        /// Fastest rate that such a code can say.
+        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
+        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
+        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
         /// Real numbers, or the fixed-point version that the kernel runs.
         arithmetic: Arithmetic = Arithmetic::Real, "none; `kernel` is kernel/aecp.h";
     }
@@ -128,6 +137,7 @@ impl Params {
             "x_0",
             "packets/s that the header can carry, from 0.25 to 4.6e18",
         )?;
+        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == Arithmetic::Real)?;
         fixed_point::check(self)
     }
 }

@@ -1,5 +1,6 @@
 //! The router law.
 
+use crate::csig::SignalCode;
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -21,8 +22,10 @@ pub struct Router {
     rounding: Rounding,
     /// r, real, in packets/s.
     pub(super) r: f64,
-    /// Its place on the factor's scale.
+    /// Its place on the factor's scale, as packets get it.
     place: f64,
+    /// A code of fewer bits, where r has one.
+    code: Option<SignalCode>,
     /// What the codes written so far have left of it.
     residue: f64,
     /// A packet's size.
@@ -42,7 +45,12 @@ impl Router {
             Ceiling::EmptyQueue => resting_load(0.0, capacity, self.q_0, self.t),
         };
         self.r = clipped(r, ceiling);
-        self.place = place_of(self.r);
+        let packet = self.packet;
+        let coded = self.code.as_mut().map(|code| {
+            let rate = code.rate(Rate::from_bps(self.r * packet.as_bits()));
+            clipped(packets_per_second(rate, packet), fastest())
+        });
+        self.place = place_of(coded.unwrap_or(self.r));
     }
 
     /// The code for the next packet.
@@ -70,6 +78,7 @@ impl crate::protocol::Router<Aecp> for Router {
             rounding: params.rounding,
             r: 0.0,
             place: 0.0,
+            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
             residue: 0.0,
             packet: FIRST_PACKET,
             arrived: Volume::ZERO,

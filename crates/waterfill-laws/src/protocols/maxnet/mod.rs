@@ -120,7 +120,7 @@ pub use source::Source;
 
 pub(super) use params::check_range;
 pub(super) use receiver::averaged;
-pub(super) use router::{highest, price_next};
+pub(super) use router::{coded_price, highest, price_next};
 pub(super) use source::{clipped, rate, window, xi_equilibrium};
 
 use crate::arithmetic::RealOrFixed;

@@ -1,7 +1,8 @@
 //! Parameters (§VI), and the check of a link.
 
-use super::{CODE_MAX, demand_inverse, fixed_point, real};
+use super::{demand_inverse, fixed_point, real};
 use crate::arithmetic::{Arithmetic, ChoosesArithmetic};
+use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{Kind, ParamError, Unit, Value, require};
 use crate::units::{Duration, Rate};
 
@@ -95,6 +96,14 @@ crate::params! {
         promise: bool = false, "maxnet-2007 §IV.B, further enhancements";
         /// Whether ξ is corrected when the base RTT changes.
         compensate: bool = true, "tcp-maxnet-2006 eq. 12; not in maxnet-2007";
+        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        /// Slowest rate that such a code can say.
+        code_min: Rate = CODE_MIN, "SCONE's slowest";
+        /// Fastest rate that such a code can say.
+        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
+        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
+        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
         /// Real numbers, the fixed-point version that the kernel runs, or that with the additions of its host program.
         arithmetic: HostArithmetic = HostArithmetic::Real, "maxnet-2007 §VI: fixed-point arithmetic";
     }
@@ -122,6 +131,7 @@ impl Params {
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
         require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")?;
+        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == HostArithmetic::Real)?;
         fixed_point::check(self)
     }
 }
@@ -133,5 +143,5 @@ pub(in crate::protocols) fn check_range(x_max: Rate, t: Duration, capacity: Rate
     let highest = demand_inverse(capacity / 1000.0, x_max, t.as_secs());
     let expected =
         format!("a time whose prices stay below 32 s, but a thousandth of the link would have {highest:.1} s");
-    require(highest < real(CODE_MAX), "t", &expected)
+    require(highest < real(super::CODE_MAX), "t", &expected)
 }

@@ -1,6 +1,7 @@
 //! The router's law in real numbers (Fig. 3).
 
-use super::{Field, Header, MaxNet, Params, demand_inverse, quantise, start_rate_code};
+use super::{Field, Header, MaxNet, Params, demand, demand_inverse, quantise, start_rate_code};
+use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -18,6 +19,8 @@ pub struct Router {
     /// p in real numbers; packets get its code.
     pub(super) price: f64,
     price_code: u32,
+    /// A code of fewer bits, where the price has one.
+    code: Option<SignalCode>,
     /// y_dt: volume since the last update.
     pub(super) arrived: Volume,
     /// y: rate over the last full dt_p, or averaged over `load_average`.
@@ -39,6 +42,12 @@ impl Router {
         }
     }
 
+    /// Writes the price as packets get it.
+    fn publish(&mut self) {
+        let coded = self.code.as_mut().map(|code| coded_price(self.price, self.x_max, self.t, code));
+        self.price_code = quantise(coded.unwrap_or(self.price));
+    }
+
     /// Returns the spare capacity as a code and, with `promise`, remembers that it was promised.
     pub(super) fn start_code(&mut self) -> u32 {
         let spare = spare_capacity(self.mu, self.capacity, self.arrival_rate + self.promised);
@@ -52,7 +61,7 @@ impl Router {
 impl crate::protocol::Router<MaxNet> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
-        Self {
+        let mut router = Self {
             capacity: link.capacity,
             mu: link.target.unwrap_or(params.mu),
             dt_p: params.dt_p,
@@ -62,13 +71,16 @@ impl crate::protocol::Router<MaxNet> for Router {
             price_min,
             promise: params.promise,
             price: price_min,
-            price_code: quantise(price_min),
+            price_code: 0,
+            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,
             load_weight: if params.load_average > params.dt_p { params.dt_p / params.load_average } else { 1.0 },
             promised: Rate::ZERO,
             next_update: Instant::ZERO + params.dt_p,
-        }
+        };
+        router.publish();
+        router
     }
 
     /// Fig. 3, step 2.
@@ -97,7 +109,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         };
         let arrived = with_queue(self.arrived, link.queue, dt_p, self.t_0);
         self.price = price_next(self.price, arrived, self.capacity, self.mu, dt_p, self.price_min);
-        self.price_code = quantise(self.price);
+        self.publish();
         self.arrived = Volume::ZERO;
         if self.promise {
             // A promise decays over T₀, the router's estimate of an RTT: by then it arrives as load.
@@ -131,6 +143,11 @@ pub(in crate::protocols) fn price_next(
     price_min: f64,
 ) -> f64 {
     (price + arrived / capacity - mu * dt_p).max(price_min)
+}
+
+/// Returns the price whose demand the code of this price's demand stands for.
+pub(in crate::protocols) fn coded_price(price: f64, x_max: Rate, t: f64, code: &mut SignalCode) -> f64 {
+    demand_inverse(code.rate(demand(price, x_max, t)), x_max, t)
 }
 
 /// `[maxnet-2007:IV.B]` (μ + (1 − μ)/4)·C − y; negative when the load exceeds it.

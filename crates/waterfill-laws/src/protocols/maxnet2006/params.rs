@@ -2,6 +2,7 @@
 
 use super::fixed_point;
 use crate::arithmetic::{self, ChoosesArithmetic};
+use crate::csig::{CODE_MAX, CODE_MIN, CodeRounding, SignalCode};
 use crate::params::{ParamError, require};
 use crate::units::{Duration, Rate};
 
@@ -54,6 +55,14 @@ crate::params! {
         dt: Duration = Duration::from_millis(1), "tcp-maxnet-2006 §4.2";
         /// A router marks every n-th packet, and every SYN.
         mark_every: u32 = 1, "tcp-maxnet-2006 §6";
+        /// Bits of the code in which a router writes its signal; 0 is the law's own encoding.
+        code_bits: u32 = 0, "none; 5 and 20 are CSIG's tags, 7 with the default range is SCONE's";
+        /// Slowest rate that such a code can say.
+        code_min: Rate = CODE_MIN, "SCONE's slowest";
+        /// Fastest rate that such a code can say.
+        code_max: Rate = CODE_MAX, "128 of SCONE's steps above code_min";
+        /// Whether the part of a signal that such a code leaves out is lost, or added to the next.
+        code_rounding: CodeRounding = CodeRounding::Nearest, "CSIG and SCONE round";
         /// Real numbers, the fixed-point version, or the thesis's integers as printed.
         arithmetic: Arithmetic = Arithmetic::Real, "tcp-maxnet-2006 §4.1 and §4.3 for printed";
         /// Unit that the fixed-point version rounds a base RTT to.
@@ -89,6 +98,7 @@ impl Params {
         require(self.qs_min_divisor > 0, "qs_min_divisor", "at least 1")?;
         require(self.mark_every > 0, "mark_every", "at least 1")?;
         require(!self.dt.is_zero(), "dt", "a time above zero")?;
+        SignalCode::check(self.code_bits, self.code_min, self.code_max, self.arithmetic == Arithmetic::Real)?;
         fixed_point::check(self)
     }
 }

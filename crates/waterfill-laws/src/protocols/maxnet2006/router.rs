@@ -2,8 +2,9 @@
 
 use super::thinned::Marking;
 use super::{Field, Header, MaxNet2006, Params};
+use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::protocols::maxnet::{demand_inverse, highest, price_next, quantise, start_rate_code};
+use crate::protocols::maxnet::{coded_price, demand_inverse, highest, price_next, quantise, start_rate_code};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The router of one link direction.
@@ -19,6 +20,10 @@ pub struct Router {
     start_min_divisor: f64,
     price_min: f64,
     pub(super) price: f64,
+    /// The price as packets get it.
+    price_code: u32,
+    /// A code of fewer bits, where the price has one.
+    code: Option<SignalCode>,
     /// y: volume since the last update.
     arrived: Volume,
     /// y/dt of the last full interval.
@@ -37,14 +42,21 @@ impl Router {
         }
     }
 
+    /// Writes the price as packets get it.
+    pub(super) fn publish(&mut self) {
+        let coded = self.code.as_mut().map(|code| coded_price(self.price, self.x_max, self.t, code));
+        self.price_code = quantise(coded.unwrap_or(self.price));
+    }
+
     pub(super) fn tick(&mut self, arrived: Volume) {
         self.arrival_rate = arrived / self.dt;
         self.price = price_next(self.price, arrived, self.capacity, self.mu, self.dt.as_secs(), self.price_min);
+        self.publish();
     }
 
     pub(super) fn mark(&self, field: Field) -> Field {
         match field {
-            Field::Price(code) => Field::Price(highest(code, quantise(self.price))),
+            Field::Price(code) => Field::Price(highest(code, self.price_code)),
             Field::StartRate(code) => {
                 let start_min = self.capacity / self.start_min_divisor;
                 let spare = granted(self.capacity, self.start_share, self.arrival_rate, start_min);
@@ -58,7 +70,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         let mu = link.target.unwrap_or(params.mu);
         let price_min = demand_inverse(link.capacity, params.x_max, params.t.as_secs());
-        Self {
+        let mut router = Self {
             dt: params.dt,
             capacity: link.capacity,
             x_max: params.x_max,
@@ -68,11 +80,15 @@ impl crate::protocol::Router<MaxNet2006> for Router {
             start_min_divisor: f64::from(params.qs_min_divisor),
             price_min,
             price: price_min,
+            price_code: 0,
+            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
             arrived: Volume::ZERO,
             arrival_rate: Rate::ZERO,
             next_update: Instant::ZERO + params.dt,
             marking: Marking::new(params.mark_every),
-        }
+        };
+        router.publish();
+        router
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {

@@ -1,5 +1,6 @@
 //! The router law.
 
+use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -21,6 +22,10 @@ pub struct Router {
     writes: Writes,
     /// R.
     pub(super) rate: Rate,
+    /// R as packets get it.
+    written: WireRate,
+    /// A code of fewer bits, where R has one.
+    code: Option<SignalCode>,
     /// d̂ in seconds.
     pub(super) mean_rtt: f64,
     /// Whether d̂ is more than a guess.
@@ -35,6 +40,12 @@ pub struct Router {
 }
 
 impl Router {
+    /// Writes R as packets get it.
+    fn publish(&mut self) {
+        let coded = self.code.as_mut().map(|code| code.rate(self.rate));
+        self.written = WireRate::of(coded.unwrap_or(self.rate));
+    }
+
     /// d̂ with what this interval's packets said.
     fn average_rtt(&mut self) {
         let (volume, rtt_bytes) = self.timed;
@@ -64,7 +75,7 @@ impl crate::protocol::Router<Rcp> for Router {
         let capacity = usable(link);
         let mean_rtt = params.first_rtt.as_secs().max(MIN_RTT_S);
         let interval = interval(mean_rtt, params.max_interval);
-        Self {
+        let mut router = Self {
             capacity,
             alpha: params.alpha,
             beta: params.beta,
@@ -73,13 +84,17 @@ impl crate::protocol::Router<Rcp> for Router {
             average: params.average,
             writes: params.writes,
             rate: capacity * params.first_rate,
+            written: WireRate::UNLIMITED,
+            code: SignalCode::new(params.code_bits, params.code_min, params.code_max, params.code_rounding),
             mean_rtt,
             measured: false,
             arrived: Volume::ZERO,
             timed: (Volume::ZERO, 0.0),
             interval,
             next_update: Instant::ZERO + interval,
-        }
+        };
+        router.publish();
+        router
     }
 
     fn on_arrival(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
@@ -90,7 +105,7 @@ impl crate::protocol::Router<Rcp> for Router {
                 self.timed.1 += f64::from(header.rtt_us) * 1e-6 * passing.volume.as_bytes();
             }
             if self.writes == Writes::Arrival {
-                header.rate = header.rate.min(WireRate::of(self.rate));
+                header.rate = header.rate.min(self.written);
             }
         }
     }
@@ -101,7 +116,7 @@ impl crate::protocol::Router<Rcp> for Router {
 
     fn on_departure(&mut self, _link: &LinkView, passing: &mut Passing<'_, Header>) {
         if let Some(header) = passing.header.as_deref_mut().filter(|_| self.writes == Writes::Departure) {
-            header.rate = header.rate.min(WireRate::of(self.rate));
+            header.rate = header.rate.min(self.written);
         }
     }
 
@@ -116,6 +131,7 @@ impl crate::protocol::Router<Rcp> for Router {
             spare(self.capacity, self.arrived / self.interval, link.queue, self.alpha, self.beta, self.mean_rtt);
         let t = self.interval.as_secs();
         self.rate = rate_next(self.rate, spare, self.capacity, t, self.mean_rtt).min(self.capacity).max(self.rate_min);
+        self.publish();
         self.arrived = Volume::ZERO;
         self.timed = (Volume::ZERO, 0.0);
         self.interval = interval(self.mean_rtt, self.max_interval);

@@ -659,6 +659,7 @@ fn no_calls_leave_the_ranges() {
             promise: random(2) == 0,
             compensate: random(2) == 0,
             load_average: Duration::ZERO,
+            ..Params::default()
         };
         check(&params).unwrap();
         let capacity = spread(&mut random, 1.0, 1e16);

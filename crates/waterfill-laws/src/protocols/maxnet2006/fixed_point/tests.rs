@@ -360,6 +360,7 @@ fn no_calls_leave_the_ranges() {
             rtt_unit: seconds(spread(&mut random, 1.0, 1e6)),
             quickstart: true,
             mark_every: 1,
+            ..Params::default()
         };
         check(&params).unwrap();
         let capacity = Rate::from_bps(spread(&mut random, 1.0, 1e16) as f64);
