@@ -10,6 +10,7 @@
 #include "conn.h"
 #include "router.h"
 #include "cohabit_state.h"
+#include "csig_state.h"
 
 struct waterfill_interface {
 	struct law_params law; /* MaxNet's, for tests */
@@ -20,6 +21,11 @@ struct waterfill_interface {
 	struct waterfill_attachment attachment;
 	struct waterfill_request request;
 	struct cohabit_state cohabit;
+	struct csig_device csig;
+	struct csig_counts csig_counts;
+	enum csig_role csig_role;
+	enum csig_type csig_type;
+	enum csig_format csig_format;
 	enum cohabit_controller controller;
 	enum cohabit_update update;
 	enum waterfill_option_kind kind;

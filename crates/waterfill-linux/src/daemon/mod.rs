@@ -5,6 +5,7 @@
 //! path is in the kernel: it works without a running daemon.
 
 mod cli;
+mod csig;
 mod error;
 mod host;
 mod http;
@@ -58,6 +59,7 @@ fn run(command: &Command) -> Result<()> {
             Ok(())
         }
         Command::Man(command) => command.run(),
+        Command::Csig(command) => csig::run(command),
     }
 }
 

@@ -17,6 +17,11 @@ pub(super) mod cohabit {
     include!(concat!(env!("OUT_DIR"), "/cohabit.skel.rs"));
 }
 
+/// CSIG's programs.
+pub(super) mod csig {
+    include!(concat!(env!("OUT_DIR"), "/csig.skel.rs"));
+}
+
 /// No programs: the types of `bpf/interface.bpf.c`.
 pub(super) mod interface {
     include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));

@@ -1,6 +1,7 @@
 //! The command line. Options are checked here as far as possible without the kernel. Each command has a file.
 
 mod completions;
+mod csig;
 mod host;
 mod law;
 mod laws;
@@ -24,6 +25,7 @@ use law::LawChoice;
 use values::address;
 
 pub(super) use completions::CompletionsCommand;
+pub(super) use csig::{CsigCommand, Format as CsigFormat, Signal as CsigSignal};
 pub(super) use host::HostCommand;
 pub(super) use laws::LawsCommand;
 pub(super) use man::ManCommand;
@@ -61,6 +63,8 @@ pub(super) enum Command {
     /// Write the manual pages to a folder
     #[command(hide = true)]
     Man(ManCommand),
+    /// Put CSIG's tags, with MaxNet's price or another signal, on the frames of a domain's devices
+    Csig(CsigCommand),
 }
 
 /// `--pins`, which every command but `probe` has.
@@ -108,6 +112,7 @@ fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments
     let checked = match &command {
         Command::Router(router) => router.check(),
         Command::Host(host) => host.check(),
+        Command::Csig(csig) => csig.check(),
         _ => Ok(()),
     };
     checked.map_err(|why| clap::Error::raw(ErrorKind::ValueValidation, why))?;
@@ -117,7 +122,7 @@ fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments
 /// Returns the first paragraph of clap's message; the others are hints and usage.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "expected a command: host, router, status, unload, probe or laws (try --help)".into();
+        return "expected a command: host, router, status, unload, probe, laws or csig (try --help)".into();
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

@@ -34,7 +34,7 @@ pub(super) fn name(ifindex: u32, attachment: &Attachment) -> String {
 }
 
 /// Returns the length of a device's link header, in bytes.
-pub(super) fn header_bytes(device: &str) -> Result<u32> {
+pub(crate) fn header_bytes(device: &str) -> Result<u32> {
     let addresses = getifaddrs().context("cannot list devices")?;
     let kind = addresses
         .filter(|a| a.interface_name == device)

@@ -40,10 +40,20 @@ impl Chain {
 }
 
 /// Attaches by a tcx link, in front of all other programs; `None` if the kernel has no tcx.
-pub(super) fn attach(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Link>> {
+pub(in crate::daemon) fn attach(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Link>> {
+    attach_at(program, ifindex, libbpf_sys::BPF_F_BEFORE)
+}
+
+/// Attaches by a tcx link, behind all other programs; `None` if the kernel has no tcx.
+pub(in crate::daemon) fn attach_last(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Link>> {
+    attach_at(program, ifindex, libbpf_sys::BPF_F_AFTER)
+}
+
+/// `flags` are relative to no program: the head, or the tail.
+fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Option<Link>> {
     let options = libbpf_sys::bpf_tcx_opts {
         sz: size_of::<libbpf_sys::bpf_tcx_opts>() as libbpf_sys::size_t,
-        flags: libbpf_sys::BPF_F_BEFORE, // relative to nothing: the head
+        flags,
         ..Default::default()
     };
     // SAFETY: the program is loaded, and both it and the options outlive the call.
@@ -56,7 +66,7 @@ pub(super) fn attach(program: &ProgramMut<'_>, ifindex: u32) -> Result<Option<Li
         None => match Errno::last() {
             // A kernel without tcx answers with one of these.
             Errno::EINVAL | Errno::EOPNOTSUPP => Ok(None),
-            other => Err(other).context("cannot attach the router program by tcx"),
+            other => Err(other).context("cannot attach a program by tcx"),
         },
     }
 }
@@ -145,7 +155,7 @@ fn filter(program: &impl AsFd, ifindex: u32, priority: u32) -> TcHook {
 }
 
 /// Detaches a pinned link from its device, and removes the pin.
-pub(super) fn detach_pinned(path: &Path) -> Result<()> {
+pub(in crate::daemon) fn detach_pinned(path: &Path) -> Result<()> {
     let link = Link::open(path).with_context(|| format!("cannot open {}", path.display()))?;
     // Fails where the device was removed, with nothing to detach.
     if let Err(e) = link.detach() {

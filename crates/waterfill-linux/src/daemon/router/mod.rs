@@ -6,7 +6,7 @@
 
 mod cohabit;
 mod device;
-mod hook;
+pub(super) mod hook;
 mod paths;
 mod separate;
 mod shaper;
@@ -39,7 +39,7 @@ use shaper::Shaping;
 use unload::{attachments, ifindex, restore};
 
 pub(super) use cohabit::{Controller as CohabitController, Params as CohabitParams};
-pub(super) use device::watch;
+pub(super) use device::{header_bytes as link_header_bytes, watch};
 pub(super) use separate::UPDATE;
 pub(super) use status::LinkStatus;
 pub(super) use unload::unload;
