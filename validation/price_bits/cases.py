@@ -98,7 +98,7 @@ def all_cases(laws: Iterable[str] = LAWS) -> list[Case]:
 
 
 def scenario(case: Case, duration_s: float = DURATION_S) -> Scenario:
-    """Return a case's scenario: four flows of one RTT on one link; or two on each of two and two on both."""
+    """Return a scenario: four flows on one link, or two on each of two and two on both."""
     two = case.network == NETWORKS[1]
     names = ("first", "second") if two else ("first",)
     hops = len(names)
