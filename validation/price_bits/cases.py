@@ -81,7 +81,7 @@ class Row(NamedTuple):
     drops: int
 
     def off(self, own: Row) -> float:
-        """Return the largest relative difference of a flow's rate from that of the law's own code."""
+        """Return the largest relative difference of a flow's rate from that with the own code."""
         pairs = zip(self.rates_bps, own.rates_bps, strict=True)
         return max(abs(rate / other - 1) for rate, other in pairs)
 
