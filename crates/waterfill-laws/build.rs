@@ -5,7 +5,7 @@ const LAWS: &[&str] = &["aecp", "ixcp", "jetmax", "maxnet_law", "maxnet2006_law"
 
 fn main() {
     println!("cargo::rerun-if-changed=kernel");
-    let files = ["law", "maxnet", "maxnet2006", "cohabit", "csig"]
+    let files = ["law", "maxnet", "maxnet2006", "cohabit", "csig", "scone"]
         .into_iter()
         .chain(LAWS.iter().copied())
         .map(|name| format!("kernel/{name}.c"));

@@ -17,7 +17,7 @@ mod daemon {
     /// Debian names its compilers by version. Releases 15, 16 and 19 were tried; tools/daemon.sh has the same list.
     const CLANGS: [&str; 6] = ["clang-19", "clang-18", "clang-17", "clang-16", "clang-15", "clang"];
     /// Compiled for their types, and all but the first also to be loaded.
-    const SKELETONS: [&str; 4] = ["interface", "router_maxnet", "cohabit", "csig"];
+    const SKELETONS: [&str; 5] = ["interface", "router_maxnet", "cohabit", "csig", "scone"];
     /// The laws' programs, which the daemon embeds: one object for each law and role.
     const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
     /// Loaded by tests, which read the object's path from this variable.

@@ -15,6 +15,7 @@ pub mod params;
 pub mod protocol;
 pub mod protocols;
 pub mod registry;
+pub mod scone;
 #[cfg(test)]
 mod testing;
 pub mod units;

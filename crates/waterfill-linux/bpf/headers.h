@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * Finds the TCP header of a packet, step by step: the IP header after VLAN tags, then TCP's after IP's options or
- * extension headers. An includer has included router.h, whose counters name what else a packet may be.
+ * Finds the TCP or UDP header of a packet, step by step: the IP header after VLAN tags, then the other after IP's options
+ * or extension headers. An includer has included router.h, whose counters name what else a packet may be.
  */
 #ifndef WATERFILL_HEADERS_H
 #define WATERFILL_HEADERS_H
@@ -16,6 +16,10 @@
 #define TCP_BYTES 20
 #define TCP_OPTIONS 40
 #define TCP_SYN 0x02
+
+/* IP's numbers of the protocols that are looked for. */
+#define IP_TCP 6
+#define IP_UDP 17
 
 /* What a packet is, beside the reasons that are counted (enum waterfill_count). */
 #define NOT_TCP WATERFILL_COUNTS
@@ -50,7 +54,7 @@ static __always_inline int find_ip(struct __sk_buff *skb, __u32 header_bytes, st
 	return 0;
 }
 
-static __always_inline __u32 find_tcp_ipv4(struct __sk_buff *skb, struct tcp_position *position)
+static __always_inline __u32 find_in_ipv4(struct __sk_buff *skb, struct tcp_position *position, __u32 wanted)
 {
 	struct {
 		__u8 version, tos;
@@ -61,7 +65,7 @@ static __always_inline __u32 find_tcp_ipv4(struct __sk_buff *skb, struct tcp_pos
 
 	if (bpf_skb_load_bytes(skb, position->at, &ip, sizeof(ip)))
 		return WATERFILL_COUNT_MALFORMED;
-	if (ip.protocol != 6)
+	if (ip.protocol != wanted)
 		return NOT_TCP;
 	header = (ip.version & 0xf) * 4;
 	if (ip.version >> 4 != 4 || header < 20)
@@ -73,7 +77,7 @@ static __always_inline __u32 find_tcp_ipv4(struct __sk_buff *skb, struct tcp_pos
 	return WATERFILL_COUNT_OPTION;
 }
 
-static __always_inline __u32 find_tcp_ipv6(struct __sk_buff *skb, struct tcp_position *position)
+static __always_inline __u32 find_in_ipv6(struct __sk_buff *skb, struct tcp_position *position, __u32 wanted)
 {
 	struct {
 		__be32 flow;
@@ -94,7 +98,7 @@ static __always_inline __u32 find_tcp_ipv6(struct __sk_buff *skb, struct tcp_pos
 	position->at += 40;
 	position->end = ip.length ? position->at + bpf_ntohs(ip.length) : 0;
 	for (i = 0; i < EXTENSION_HEADERS; i++) {
-		if (ip.next == 6)
+		if (ip.next == wanted)
 			return WATERFILL_COUNT_OPTION;
 		if (ip.next != 0 && ip.next != 43 && ip.next != 44 && ip.next != 60)
 			return NOT_TCP;
@@ -109,16 +113,22 @@ static __always_inline __u32 find_tcp_ipv6(struct __sk_buff *skb, struct tcp_pos
 		ip.next = header.next;
 		position->at += bytes;
 	}
-	return ip.next == 6 ? WATERFILL_COUNT_OPTION : NOT_TCP;
+	return ip.next == wanted ? WATERFILL_COUNT_OPTION : NOT_TCP;
+}
+
+/* Finds the header of a protocol behind an IP header. Returns WATERFILL_COUNT_OPTION, or why there is none. */
+static __always_inline __u32 find_header(struct __sk_buff *skb, struct tcp_position *position, __u32 wanted)
+{
+	if (position->protocol == PROTOCOL_IPV4)
+		return find_in_ipv4(skb, position, wanted);
+	if (position->protocol == PROTOCOL_IPV6)
+		return find_in_ipv6(skb, position, wanted);
+	return NOT_TCP;
 }
 
 static __always_inline __u32 find_tcp(struct __sk_buff *skb, struct tcp_position *position)
 {
-	if (position->protocol == PROTOCOL_IPV4)
-		return find_tcp_ipv4(skb, position);
-	if (position->protocol == PROTOCOL_IPV6)
-		return find_tcp_ipv6(skb, position);
-	return NOT_TCP;
+	return find_header(skb, position, IP_TCP);
 }
 
 #endif

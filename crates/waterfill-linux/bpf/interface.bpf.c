@@ -11,6 +11,7 @@
 #include "router.h"
 #include "cohabit_state.h"
 #include "csig_state.h"
+#include "scone_state.h"
 
 struct waterfill_interface {
 	struct law_params law; /* MaxNet's, for tests */
@@ -26,6 +27,8 @@ struct waterfill_interface {
 	enum csig_role csig_role;
 	enum csig_type csig_type;
 	enum csig_format csig_format;
+	struct scone_link scone;
+	enum scone_rule rule;
 	enum cohabit_controller controller;
 	enum cohabit_update update;
 	enum waterfill_option_kind kind;

@@ -27,13 +27,6 @@
 
 #define CLOCK_MONOTONIC 1
 
-/* Value of the map that user space reads, by ifindex. */
-struct waterfill_device {
-	struct waterfill_attachment attachment;
-	__u32 slot; /* where its link is, once the attachment has a layout */
-	__u32 law;  /* whose link that is */
-};
-
 struct waterfill_link {
 	/* For packets. The law changes once per interval, the rest when user space sets it. */
 	struct law_link law;

@@ -53,6 +53,13 @@ struct waterfill_attachment {
 	char device[16];
 };
 
+/* Value of the map of links, by ifindex, which user space and scone.bpf.c read. */
+struct waterfill_device {
+	struct waterfill_attachment attachment;
+	__u32 slot; /* where its link is, once the attachment has a layout */
+	__u32 law;  /* whose link that is */
+};
+
 enum waterfill_command {
 	WATERFILL_SET, /* configure a new link, or reconfigure one */
 	WATERFILL_SHOW,

@@ -12,8 +12,8 @@ pub(super) use super::skeleton::interface::types::{
     cohabit_update as CohabitUpdate, csig_bands as CsigBands, csig_counts as CsigCounts, csig_device as CsigDevice,
     csig_format as CsigFormat, csig_role as CsigRole, csig_type as CsigType, host_counters as HostCounters,
     host_flag as HostFlag, host_params as HostParams, host_prefix as Prefix, host_reason as HostReason,
-    host_record as HostRecord, waterfill_attachment as Attachment, waterfill_command as Command,
-    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
+    host_record as HostRecord, scone_link as SconeLink, scone_rule as SconeRule, waterfill_attachment as Attachment,
+    waterfill_command as Command, waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
     waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
 
@@ -60,6 +60,8 @@ unsafe impl Bytes for CohabitState {}
 unsafe impl Bytes for CsigDevice {}
 // SAFETY: integers of one size.
 unsafe impl Bytes for CsigCounts {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for SconeLink {}
 // SAFETY: integers of one size.
 unsafe impl Bytes for HostCounters {}
 

@@ -132,6 +132,16 @@ pub(super) fn all() -> impl Iterator<Item = &'static Law> {
 }
 
 impl Law {
+    /// Returns a parameter as it is in the bytes of `struct law_params`; `None` if the law has none of this name.
+    pub(super) fn raw(&self, parameters: &[u8], name: &str) -> Option<u64> {
+        let place = self.parameters.iter().position(|parameter| parameter.name == name)?;
+        let at: usize = self.parameters[..place].iter().map(|before| before.bytes).sum();
+        let bytes = parameters.get(at..at + self.parameters[place].bytes)?;
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        Some(u64::from_le_bytes(word))
+    }
+
     /// Whether it is the law of a daemon without `--law`.
     pub(super) fn is_default(&self) -> bool {
         self.name == laws::LAWS[0].name

@@ -91,7 +91,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     type Value = fn(&LinkStatus) -> Option<f64>;
     type Count = fn(&LinkStatus) -> u64;
     let ratio = || Unit::Other("ratio".into());
-    let gauges: [(&str, &str, Unit, Value); 6] = [
+    let gauges: [(&str, &str, Unit, Value); 7] = [
         ("link_price", "Congestion price that the link writes into packets", Unit::Seconds, |link| {
             link.signals.get("price_s").copied()
         }),
@@ -108,6 +108,12 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
             "Probability with which --cohabit drops or marks TCP packets",
             ratio(),
             |link| link.cohabit.as_ref().map(|cohabit| cohabit.drop_probability),
+        ),
+        (
+            "link_scone_advice",
+            "Advice that --scone writes into SCONE packets, bits per second",
+            Unit::Other("bits_per_second".into()),
+            |link| link.scone.as_ref().and_then(|scone| scone.advice_bps).map(|bps| bps as f64),
         ),
     ];
     for (name, help, unit, value) in gauges {
@@ -145,6 +151,21 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         "TCP packets that --cohabit dropped or marked, to protect explicit flows",
         signalled,
     );
+    let scone = Family::<ReasonLabel, Counter>::default();
+    for link in &now.links {
+        let Some(counts) = &link.scone else { continue };
+        for (what, n) in [
+            ("seen", counts.seen),
+            ("lowered", counts.lowered),
+            ("held", counts.held),
+            ("malformed", counts.malformed),
+            ("no memory", counts.no_memory),
+        ] {
+            let labels = ReasonLabel { device: link.device.clone(), reason: what.into() };
+            scone.get_or_create(&labels).inc_by(n);
+        }
+    }
+    registry.register("link_scone_packets", "SCONE packets, by what --scone did with them", scone);
     let untouched = Family::<ReasonLabel, Counter>::default();
     for link in &now.links {
         for (reason, n) in &link.left_untouched {

@@ -209,10 +209,11 @@ impl System {
     /// Checks a router's options against this kernel.
     pub(super) fn check_router(&self, options: &[router::Options], names: Names) -> Result<(), Wrong> {
         let any = |of: fn(&router::Options) -> bool| options.iter().any(of);
-        let wants: [(&str, &str, &str, bool); 3] = [
+        let wants: [(&str, &str, &str, bool); 4] = [
             ("shape", "the queueing discipline tbf", TBF, any(|one| one.shape.is_some())),
             ("separate", "the queueing discipline htb", HTB, any(router::Options::separate)),
             ("cohabit", "the hook tcx (Linux 6.6)", TCX, any(|one| one.cohabit.is_some())),
+            ("scone", "the hook tcx (Linux 6.6)", TCX, any(|one| one.scone)),
         ];
         match wants.into_iter().find(|(_, _, feature, wanted)| *wanted && !self.has(feature)) {
             Some((key, what, ..)) => {
@@ -370,6 +371,7 @@ mod tests {
             parameters: Vec::new(),
             shape,
             cohabit: None,
+            scone: false,
             virtual_queue: false,
         };
         let shaped = [device("lo", None), device("lo", Some(router::Shape { buffer_bytes: None }))];

@@ -26,3 +26,8 @@ pub(super) mod csig {
 pub(super) mod interface {
     include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));
 }
+
+/// The SCONE element's programs.
+pub(super) mod scone {
+    include!(concat!(env!("OUT_DIR"), "/scone.skel.rs"));
+}

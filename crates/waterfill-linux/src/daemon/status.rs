@@ -117,6 +117,9 @@ fn link_table(law: &Law, links: &[&LinkStatus]) -> String {
         if let Some(cohabit) = &link.cohabit {
             let _ = writeln!(out, "{}: {cohabit}", link.device);
         }
+        if let Some(scone) = &link.scone {
+            let _ = writeln!(out, "{}: {scone}", link.device);
+        }
         if !link.programs_before.is_empty() {
             let others = link.programs_before.join(", ");
             let _ =

@@ -65,6 +65,9 @@ pub(crate) struct RouterCommand {
     buffer: Option<u64>,
     #[command(flatten)]
     cohabit: CohabitChoice,
+    /// Write the fair rate of a flow as advice into SCONE packets of QUIC; needs Linux 6.6
+    #[arg(long)]
+    scone: bool,
     #[command(flatten)]
     pub(crate) common: Common,
 }
@@ -91,6 +94,7 @@ impl RouterCommand {
             cohabit: self.cohabit.controller,
             cohabit_values: self.cohabit.set.clone(),
             separate: self.cohabit.separate,
+            scone: self.scone,
         })
     }
 

@@ -48,8 +48,16 @@ fn a_router_defaults_to_the_papers_values() {
         virtual_queue: false,
         shape: None,
         cohabit: None,
+        scone: false,
     };
     assert_eq!(one, &wanted);
+}
+
+#[test]
+fn a_router_gives_advice_where_its_law_knows_the_fair_rate() {
+    for law in ["maxnet", "maxnet2006", "rcp", "jetmax"] {
+        assert!(router(&format!("router --dev a --rate 1gbit --law {law} --scone"))[0].scone, "{law}");
+    }
 }
 
 #[test]
@@ -160,6 +168,12 @@ fn an_error_is_one_line_with_the_option_and_what_was_expected() {
             "router --dev a --rate 1gbit --shape --cohabit improved --separate --cohabit-set aim=1",
             "--cohabit-set aim",
             "no controller",
+        ),
+        ("router --dev a --rate 1gbit --law xcp --scone", "--scone", "xcp's do not"),
+        (
+            "router --dev a --rate 1gbit --shape --cohabit improved --separate --scone",
+            "--scone",
+            "none with --separate",
         ),
         ("host --alpha 1.5708", "--alpha", "pi/2"),
         ("host --alpha 0", "--alpha", "from 0.001"),

@@ -8,6 +8,7 @@ mod cohabit;
 mod device;
 pub(super) mod hook;
 mod paths;
+mod scone;
 mod separate;
 mod shaper;
 mod status;
@@ -40,6 +41,7 @@ use unload::{attachments, ifindex, restore};
 
 pub(super) use cohabit::{Controller as CohabitController, Params as CohabitParams};
 pub(super) use device::{header_bytes as link_header_bytes, watch};
+pub(super) use scone::check_law as check_scone;
 pub(super) use separate::UPDATE;
 pub(super) use status::LinkStatus;
 pub(super) use unload::unload;
@@ -71,6 +73,8 @@ pub(super) struct Options {
     pub(super) shape: Option<Shape>,
     /// Protects explicit flows from TCP.
     pub(super) cohabit: Option<CohabitParams>,
+    /// Writes the link's fair rate into SCONE packets.
+    pub(super) scone: bool,
 }
 
 impl Options {
@@ -107,6 +111,7 @@ pub(super) struct Router {
     /// Prices with which links start again, by device name: of another layout's map, or of a device that is gone.
     prices: BTreeMap<String, u64>,
     cohabit: Option<cohabit::Cohabit>,
+    scone: Option<scone::Scone>,
     /// Of devices with a queue per class, by index.
     divisions: BTreeMap<u32, separate::Division>,
 }
@@ -196,6 +201,7 @@ impl Router {
             followed: BTreeMap::new(),
             prices,
             cohabit: None,
+            scone: None,
             divisions: BTreeMap::new(),
         })
     }
@@ -209,7 +215,10 @@ impl Router {
     pub(super) fn attach(&mut self, options: &Options) -> Result<()> {
         self.attach_by(options, Hook::Newest)?;
         let ifindex = if_nametoindex(options.device.as_str())?;
-        cohabit::apply(&mut self.cohabit, &self.pins, options, ifindex, header_bytes(&options.device)?)
+        let header = header_bytes(&options.device)?;
+        cohabit::apply(&mut self.cohabit, &self.pins, options, ifindex, header)?;
+        let links = object::map(&self.object, LINKS)?;
+        scone::apply(&mut self.scone, &links, &self.pins, self.law, options, ifindex, header)
     }
 
     /// Attaches the program again to devices of the same name as those that went, such as an adapter that was plugged in
@@ -342,6 +351,7 @@ impl Router {
         let chain = info.and_then(|info| hook::chain(ifindex, info.prog_id).ok().flatten());
         let mut chain = chain.unwrap_or_default();
         chain.before.retain(|name| name != cohabit::PROGRAM);
+        chain.after.retain(|name| name != scone::PROGRAM);
         Ok(chain)
     }
 
@@ -419,6 +429,7 @@ impl Router {
             if answer.attachment.layout != 0 {
                 let mut link = LinkStatus::of(self.law, &answer, self.chain(ifindex(&key), filters)?);
                 link.cohabit = cohabit::status(self.cohabit.as_ref(), &self.pins, ifindex(&key))?;
+                link.scone = scone::status(self.scone.as_ref(), &self.pins, ifindex(&key), answer.attachment.price)?;
                 links.push(link);
             }
         }
@@ -437,6 +448,7 @@ impl Router {
             fs::remove_file(path)?;
         }
         self.links.remove(&ifindex);
+        scone::detach(&self.pins, ifindex)?;
         self.map()?.delete(&ifindex.to_ne_bytes())?;
         Ok(())
     }

@@ -7,6 +7,7 @@ use serde::Serialize;
 use super::cohabit::CohabitStatus;
 use super::device;
 use super::hook::Chain;
+use super::scone::SconeStatus;
 use crate::daemon::interface::{Count, Request};
 use crate::daemon::law::{Law, Signal};
 
@@ -57,6 +58,8 @@ pub(crate) struct LinkStatus {
     pub(crate) programs_after: Vec<String>,
     /// The cohabitation module; `None` without.
     pub(crate) cohabit: Option<CohabitStatus>,
+    /// The SCONE element; `None` without.
+    pub(crate) scone: Option<SconeStatus>,
 }
 
 impl LinkStatus {
@@ -91,6 +94,7 @@ impl LinkStatus {
             starts: count(Count::WATERFILL_COUNT_START_RATE),
             left_untouched,
             cohabit: None,
+            scone: None,
             programs_before: chain.before,
             programs_after: chain.after,
         }

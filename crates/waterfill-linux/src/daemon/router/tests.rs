@@ -20,6 +20,7 @@ fn options() -> Options {
         virtual_queue: false,
         shape: None,
         cohabit: None,
+        scone: false,
     }
 }
 
@@ -187,6 +188,46 @@ fn cohabitation_runs_before_the_router_and_ends_with_it() {
     router.attach(&Options { cohabit: None, ..options.clone() }).unwrap();
     assert!(programs().before.is_empty());
     assert_eq!(router.links().unwrap()[0].cohabit, None);
+    router.attach(&options).unwrap();
+    drop(router);
+    assert_eq!(unload(&pins, None).unwrap(), ["wf0"]);
+    let other = another_program();
+    let other = other.progs_mut().find(|program| program.name() == "path_price").unwrap();
+    let alone = hook::attach(&other, device).unwrap().unwrap();
+    let chain = hook::chain(device, alone.info().unwrap().prog_id).unwrap().unwrap();
+    assert_eq!(chain, Chain::default(), "no program is left");
+}
+
+#[test]
+fn the_scone_element_runs_behind_the_router_and_ends_with_it() {
+    if !inside("the_scone_element_runs_behind_the_router_and_ends_with_it") {
+        return;
+    }
+    shell("mount -t bpf bpf /sys/fs/bpf; mkdir -p /sys/fs/bpf/wf/router");
+    let pins = Pins::open(Some("/sys/fs/bpf/wf".into())).unwrap();
+    let device = if_nametoindex("wf0").unwrap();
+    let options = Options { scone: true, ..options() };
+    let programs = || hook::chain(device, router_program(&pins, device)).unwrap().unwrap();
+    for _ in 0..2 {
+        let mut router = Router::load(law::default(), &pins).unwrap();
+        router.attach(&options).unwrap();
+        router.attach(&options).unwrap(); // also a second time, and by a second process
+        assert_eq!((programs().before.len(), &programs().after[..]), (0, &[scone::PROGRAM.to_owned()][..]));
+        let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert!(link.programs_after.is_empty(), "{link:?}");
+        let status = link.scone.clone().expect("the element's state");
+        // At its lowest price a link advises its own rate.
+        assert_eq!((options.rate_bps, status.signal, status.advice_bps), (100_000_000, Some(60), Some(100_000_000)));
+        assert_eq!((status.seen, status.lowered, status.malformed), (0, 0, 0));
+    }
+    // Another process reads it from the pins.
+    let [link] = &pinned_links(law::default(), &pins).unwrap().unwrap()[..] else { panic!("one link") };
+    assert_eq!(link.scone.as_ref().and_then(|status| status.signal), Some(60));
+    // Without the option, the element goes.
+    let mut router = Router::load(law::default(), &pins).unwrap();
+    router.attach(&Options { scone: false, ..options.clone() }).unwrap();
+    assert!(programs().after.is_empty());
+    assert_eq!(router.links().unwrap()[0].scone, None);
     router.attach(&options).unwrap();
     drop(router);
     assert_eq!(unload(&pins, None).unwrap(), ["wf0"]);

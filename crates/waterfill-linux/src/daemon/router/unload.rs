@@ -7,7 +7,7 @@ use libbpf_rs::{MapCore as _, MapFlags, MapHandle};
 use nix::net::if_::if_indextoname;
 
 use super::device::{name, namespace};
-use super::{cohabit, hook, paths, shaper};
+use super::{cohabit, hook, paths, scone, shaper};
 use crate::daemon::interface::{Attachment, Bytes as _, Created, read_name};
 use crate::daemon::pins::Pins;
 
@@ -26,6 +26,7 @@ pub(crate) fn unload(pins: &Pins, device: Option<&str>) -> Result<Vec<String>> {
             hook::detach_pinned(&path)?;
         }
         cohabit::detach(pins, ifindex)?;
+        scone::detach(pins, ifindex)?;
         restore(&map, ifindex, &attachment)?;
         map.delete(&ifindex.to_ne_bytes())?;
         names.push(name);

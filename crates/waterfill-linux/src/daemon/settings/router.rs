@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{Names, Wrong, parameters};
 use crate::daemon::law::Law;
 use crate::daemon::quantity;
-use crate::daemon::router::{CohabitController, CohabitParams, Options, Shape};
+use crate::daemon::router::{CohabitController, CohabitParams, Options, Shape, check_scone};
 
 /// Settings of one law on one device.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,6 +25,8 @@ pub(crate) struct RouterSettings {
     pub(crate) cohabit_values: Vec<(String, String)>,
     /// A queue per class instead of a controller.
     pub(crate) separate: bool,
+    /// Advice in SCONE packets.
+    pub(crate) scone: bool,
 }
 
 impl RouterSettings {
@@ -34,6 +36,7 @@ impl RouterSettings {
             return Err(self.needs(names, "buffer", &names.given("shape")));
         }
         let cohabit = self.cohabit(names)?;
+        self.check_scone(names)?;
         let parameters = parameters(self.law, names, &self.values, Some(&self.device))?;
         if self.law.is_default() {
             self.check_maxnet(names)?;
@@ -49,6 +52,7 @@ impl RouterSettings {
             virtual_queue: self.virtual_queue || self.separate,
             shape: self.shape.then_some(Shape { buffer_bytes: self.buffer_bytes }),
             cohabit,
+            scone: self.scone,
         })
     }
 
@@ -85,6 +89,20 @@ impl RouterSettings {
             }
         }
         Ok(Some(CohabitParams { separate: self.separate, ..params }))
+    }
+
+    /// Checks that the law knows what a flow should send, and counts all packets.
+    fn check_scone(&self, names: Names) -> Result<(), Wrong> {
+        if !self.scone {
+            return Ok(());
+        }
+        let name = names.of("scone");
+        check_scone(self.law).map_err(|why| Wrong::new("scone", format!("{name}: {why}")))?;
+        if self.separate {
+            let text = format!("{name}: expected none with {}, which keeps UDP from the law", names.given("separate"));
+            return Err(Wrong::new("scone", text));
+        }
+        Ok(())
     }
 
     /// Checks MaxNet's parameters against each other and the rate.

@@ -1,0 +1,204 @@
+//! SCONE, throughput advice in QUIC packets: the codec in real numbers, and `kernel/scone.h` called unchanged.
+//!
+//! That header documents the format (draft-ietf-scone-protocol) and how rates are rounded. A signal n from 0 to 126
+//! stands for 100 kbit/s·10^(n/20), and 127 for "unknown". Tests compare both versions for every signal.
+
+#![allow(
+    unsafe_code,
+    reason = "the codec is C. Its functions take plain integers and structs of them by reference, keep no pointer, \
+              allocate nothing and have no state, so every call is safe"
+)]
+
+use crate::mirror::mirror;
+use crate::units::Rate;
+
+/// The signal for "no advice", which endpoints send.
+pub const UNKNOWN: u8 = 127;
+/// The period after which endpoints forget advice, in seconds.
+pub const PERIOD_S: f64 = 67.0;
+/// The version of a SCONE packet; its first bit belongs to the signal.
+pub const VERSION: u32 = 0x6f7d_c0fd;
+/// Half a step of the scale as a ratio, 10^(1/40): the largest error of advice.
+pub const HALF_STEP: f64 = 1.059_253_725_177_289;
+
+/// Returns the rate of a signal; `None` of 127.
+#[must_use]
+pub fn rate(signal: u8) -> Option<Rate> {
+    (signal < UNKNOWN).then(|| Rate::from_bps(1e5 * 10_f64.powf(f64::from(signal) / 20.0)))
+}
+
+/// Returns the signal that is nearest to a rate: 0 below the range, 127 above it.
+#[must_use]
+pub fn signal(rate: Rate) -> u8 {
+    // `as` saturates below at 0 and above at 255, and maps NaN to 0.
+    ((20.0 * (rate.as_bps() / 1e5).log10()).round() as u8).min(UNKNOWN)
+}
+
+/// How a law's first signal gives the fair rate of its flows: `enum scone_rule`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rule {
+    /// A price in 2⁻³⁴ s.
+    Demand = 1,
+    /// A rate, in 2^−`shift` bit/s.
+    Rate = 2,
+}
+
+mirror! {
+    /// How a link's law gives advice: `struct scone_advice`.
+    #[expect(missing_docs, reason = "kernel/scone.h documents the fields")]
+    pub struct Advice = waterfill_scone_advice_fields {
+        x_max: u64,
+        t: u32,
+        rule: u32,
+        shift: u32,
+        reserved: u32,
+    }
+}
+
+mirror! {
+    /// A flow of datagrams at an element: `struct scone_flow`.
+    #[expect(missing_docs, reason = "kernel/scone.h documents the fields")]
+    pub struct Flow = waterfill_scone_flow_fields {
+        start: u64,
+        last: u64,
+        writes: u32,
+        lowest: u32,
+    }
+}
+
+mod c {
+    use super::{Advice, Flow};
+
+    unsafe extern "C" {
+        pub(super) safe fn waterfill_scone_rate(code: u32) -> u64;
+        pub(super) safe fn waterfill_scone_code(rate: u64) -> u32;
+        pub(super) safe fn waterfill_scone_fair_rate(advice: &Advice, signal: u64) -> u64;
+        pub(super) safe fn waterfill_scone_advise(advice: &Advice, signal: u64) -> u32;
+        pub(super) safe fn waterfill_scone_is_packet(head: &[u8; 5]) -> u32;
+        pub(super) safe fn waterfill_scone_read(head: &[u8; 5]) -> u32;
+        pub(super) safe fn waterfill_scone_write(head: &mut [u8; 5], code: u32);
+        pub(super) safe fn waterfill_scone_fits(destination: u32, source: u32, length: u32) -> u32;
+        pub(super) safe fn waterfill_scone_may_write(flow: &mut Flow, now: u64, code: u32) -> u32;
+    }
+}
+
+impl Advice {
+    /// Returns the fair rate at a link's signal, in bit/s; 0: none.
+    #[must_use]
+    pub fn fair_rate(&self, signal: u64) -> u64 {
+        c::waterfill_scone_fair_rate(self, signal)
+    }
+
+    /// Returns the advice at a link's signal; 127: none.
+    #[must_use]
+    pub fn signal(&self, signal: u64) -> u8 {
+        c::waterfill_scone_advise(self, signal) as u8
+    }
+}
+
+impl Flow {
+    /// Returns whether the flow's signal may be lowered at `now`, in ns, and counts that.
+    pub fn may_write(&mut self, now: u64, signal: u8) -> bool {
+        c::waterfill_scone_may_write(self, now, signal.into()) != 0
+    }
+}
+
+/// Returns the rate of a signal as the fixed-point version has it, in bit/s, truncated; 0 of 127.
+#[must_use]
+pub fn fixed_rate(signal: u8) -> u64 {
+    c::waterfill_scone_rate(signal.into())
+}
+
+/// Returns the signal of a rate in bit/s as the fixed-point version has it.
+#[must_use]
+pub fn fixed_signal(rate_bps: u64) -> u8 {
+    c::waterfill_scone_code(rate_bps) as u8
+}
+
+/// A SCONE packet at the start of a datagram.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Packet {
+    /// The rate signal.
+    pub signal: u8,
+    /// The reserved bit, which senders may set to anything.
+    pub reserved: bool,
+    /// The destination connection ID.
+    pub destination: Vec<u8>,
+    /// The source connection ID.
+    pub source: Vec<u8>,
+}
+
+/// Why a datagram has no SCONE packet to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotScone {
+    /// It starts with something else.
+    Other,
+    /// It starts like a SCONE packet whose IDs do not fit, or which no other packet follows.
+    Malformed,
+}
+
+impl Packet {
+    /// Returns its bytes, to which another QUIC packet is to be appended.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![0x80 | u8::from(self.reserved) << 6 | (self.signal & 0x7f) >> 1];
+        bytes.extend((VERSION | u32::from(self.signal & 1) << 31).to_be_bytes());
+        for id in [&self.destination, &self.source] {
+            bytes.push(id.len() as u8);
+            bytes.extend(id.iter().take(255));
+        }
+        bytes
+    }
+
+    /// Decodes the packet at the start of a datagram's payload.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn decode(datagram: &[u8]) -> Result<Self, NotScone> {
+        let Some(([first, version @ ..], rest)) = datagram.split_first_chunk::<5>() else {
+            return Err(NotScone::Other);
+        };
+        let version = u32::from_be_bytes(*version);
+        if first & 0x80 == 0 || version & !(1 << 31) != VERSION {
+            return Err(NotScone::Other);
+        }
+        let id = |bytes: &[u8]| -> Option<(Vec<u8>, usize)> {
+            let length = usize::from(*bytes.first()?);
+            Some((bytes.get(1..1 + length)?.to_vec(), 1 + length))
+        };
+        let (destination, taken) = id(rest).ok_or(NotScone::Malformed)?;
+        let (source, more) = id(&rest[taken..]).ok_or(NotScone::Malformed)?;
+        // The next packet starts with a byte and the same destination ID, in every version of QUIC.
+        if rest.len() < taken + more + 1 + destination.len() {
+            return Err(NotScone::Malformed);
+        }
+        let signal = (first & 0x3f) << 1 | (version >> 31) as u8;
+        Ok(Self { signal, reserved: first & 0x40 != 0, destination, source })
+    }
+}
+
+/// Lowers the signal of a datagram as the kernel's program does, by the fixed-point version; returns the signal that was
+/// there. A signal is never raised.
+///
+/// # Errors
+/// Why there is nothing to change.
+pub fn lower(datagram: &mut [u8], advice: u8) -> Result<u8, NotScone> {
+    let length = datagram.len() as u32;
+    let destination = datagram.get(5).copied();
+    let source = destination.and_then(|bytes| datagram.get(6 + usize::from(bytes)).copied());
+    let Some(head) = datagram.first_chunk_mut::<5>().filter(|head| c::waterfill_scone_is_packet(head) != 0) else {
+        return Err(NotScone::Other);
+    };
+    let fits = |(a, b): (u8, u8)| c::waterfill_scone_fits(a.into(), b.into(), length) != 0;
+    if !destination.zip(source).is_some_and(fits) {
+        return Err(NotScone::Malformed);
+    }
+    let before = c::waterfill_scone_read(head) as u8;
+    if advice < before {
+        c::waterfill_scone_write(head, advice.into());
+    }
+    Ok(before)
+}
+
+#[cfg(test)]
+mod tests;

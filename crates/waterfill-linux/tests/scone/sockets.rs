@@ -1,0 +1,1 @@
+//! Datagrams of sockets through the daemon's element.
