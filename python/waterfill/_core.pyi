@@ -1,6 +1,7 @@
 """The Rust core: laws, simulator and fluid model. Plain data and columns cross, in SI units."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Literal, TypedDict, final, type_check_only
 
 from waterfill.contract.network import Network, ParamValue
@@ -36,6 +37,20 @@ class Simulation:
         """Builds the network.
 
         Raises ValueError with one sentence when it cannot run.
+        """
+
+    def start_capture(
+        self, file: Path, snaplen: int, limit_bytes: int, links: Sequence[int]
+    ) -> None:
+        """Records the packets of these link directions (all if empty) in a pcapng file.
+
+        Raises ValueError with one sentence when the file cannot be written.
+        """
+
+    def finish_capture(self) -> tuple[int, int, float | None] | None:
+        """Ends the capture: packets, bytes, and the time at which its limit was reached.
+
+        Raises ValueError with one sentence when the file could not be written.
         """
 
     def advance(self, until_s: float) -> None:

@@ -1,5 +1,6 @@
 //! `waterfill._core`: laws, simulator and fluid model for Python. Conversions only.
 
+use std::path::PathBuf;
 use std::time::{Duration as WallDuration, Instant as WallInstant};
 
 use pyo3::exceptions::PyValueError;
@@ -11,6 +12,7 @@ use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
 use waterfill_network::{Network, Params, Series, Summary, params_from};
+use waterfill_sim::CaptureOptions;
 
 use convert::{from_python, to_python};
 
@@ -38,6 +40,18 @@ impl PySimulation {
         let network = read_network(network)?;
         let inner = waterfill_sim::Simulation::new(network).map_err(PyValueError::new_err)?;
         Ok(Self { inner, wall: WallDuration::ZERO })
+    }
+
+    /// Records packets in a file from now on; `ValueError` with one sentence if it cannot be written.
+    fn start_capture(&mut self, file: PathBuf, snaplen: u32, limit_bytes: u64, links: Vec<u32>) -> PyResult<()> {
+        let options = CaptureOptions { snaplen, limit_bytes, links };
+        self.inner.start_capture(&file, &options).map_err(PyValueError::new_err)
+    }
+
+    /// Ends the capture; returns its packets, its bytes and the time at which it reached its limit.
+    fn finish_capture(&mut self) -> PyResult<Option<(u64, u64, Option<f64>)>> {
+        let report = self.inner.finish_capture().map_err(PyValueError::new_err)?;
+        Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
     }
 
     /// Simulates up to `until_s` seconds; releases the GIL.

@@ -73,6 +73,11 @@ impl Faults {
         self.reordered.insert(place, (arrives, packet));
     }
 
+    /// Returns the reordered packet that arrives first.
+    pub(crate) fn first_reordered(&self) -> Option<Packet> {
+        self.reordered.front().map(|&(_, packet)| packet)
+    }
+
     /// Takes out the reordered packet that arrives first.
     pub(crate) fn deliver_reordered(&mut self) -> Option<Packet> {
         self.reordered.pop_front().map(|(_, packet)| packet)

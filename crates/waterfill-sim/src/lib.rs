@@ -3,9 +3,10 @@
 //! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `link` (a transmitter and a wire), `shaper` (its
 //! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`;
 //! `recovery`, `sender`, `receiver` and `flow` (hosts); `traffic` (load without congestion control, and finite flows);
-//! `engine` (event loop, samples, summary) and `meter`.
+//! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
 
 mod access;
+mod capture;
 mod delay_line;
 mod engine;
 mod fault;
@@ -25,5 +26,6 @@ mod shaper;
 mod testing;
 mod traffic;
 
+pub use capture::{CaptureOptions, CaptureReport};
 pub use engine::{Ledger, Simulation};
 pub use queue::ModuleBench;

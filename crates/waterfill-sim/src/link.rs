@@ -455,6 +455,16 @@ impl Link {
         self.ring.pop_front().expect("an event stands for a packet").packet
     }
 
+    /// Returns a copy of the packet that [`Link::deliver`] takes out next, or [`Link::deliver_reordered`].
+    #[cold]
+    pub(crate) fn next_delivered(&mut self, now: Instant, reordered: bool) -> Option<Packet> {
+        self.advance(now);
+        if reordered {
+            return self.faults.as_ref()?.first_reordered();
+        }
+        self.ring.front().map(|queued| queued.packet)
+    }
+
     /// When the head arrives, and its sequence number.
     pub(crate) fn head(&self) -> Option<(Instant, u64)> {
         self.ring.front().map(|queued| (queued.arrives, queued.order))

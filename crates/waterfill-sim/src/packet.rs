@@ -143,6 +143,11 @@ impl Sacks {
         })
     }
 
+    /// Returns the blocks of a slot; `None` for [`SackId::NONE`].
+    pub(crate) fn get(&self, id: SackId) -> Option<&Blocks> {
+        (id != SackId::NONE).then(|| &self.blocks[id.0 as usize])
+    }
+
     /// Copies the blocks to another slot, for the copy of a packet.
     pub(crate) fn copy(&mut self, id: SackId) -> SackId {
         if id == SackId::NONE { id } else { self.store(self.blocks[id.0 as usize]) }

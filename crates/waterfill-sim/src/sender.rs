@@ -93,6 +93,25 @@ impl SenderSpec {
         }
     }
 
+    /// Returns the size of a full packet.
+    pub(crate) const fn packet_bytes(&self) -> u16 {
+        self.packet_bytes
+    }
+
+    /// Whether the connection uses ECN.
+    pub(crate) fn uses_ecn(&self) -> bool {
+        self.host.ecn != Ecn::Off
+    }
+
+    /// Returns the payload of all packets before this one.
+    pub(crate) fn payload_before(&self, number: u64) -> u64 {
+        let payload = u64::from(self.payload_bytes);
+        match self.packets {
+            Some((count, last)) if number >= count => (count - 1) * payload + u64::from(self.payload(last)),
+            _ => number * payload,
+        }
+    }
+
     /// Returns the payload of a packet of this size.
     pub(crate) const fn payload(&self, bytes: u16) -> u16 {
         bytes - (self.packet_bytes - self.payload_bytes)

@@ -18,10 +18,13 @@ from waterfill.cli.arguments import (
     overrides,
 )
 from waterfill.cli.console import print_json, print_text, show
-from waterfill.errors import one_line
+from waterfill.errors import InputError, one_line
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from waterfill.contract.summary import Summary
+    from waterfill.runs.capture import Capture
 
 
 def run(
@@ -34,6 +37,23 @@ def run(
     seed: Seed = None,
     json: Json = False,
     output: Output = None,
+    pcap: Annotated[
+        bool, typer.Option("--pcap", help="Write DIR/packets.pcapng for Wireshark (sim, with -o).")
+    ] = False,
+    pcap_links: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--pcap-link",
+            metavar="LINK",
+            help="Record this link only, both directions; repeatable.",
+        ),
+    ] = None,
+    pcap_limit: Annotated[
+        str, typer.Option(metavar="SIZE", help="Largest size of the capture.")
+    ] = "256 MB",
+    pcap_snaplen: Annotated[
+        int, typer.Option(metavar="BYTES", help="Bytes kept of each packet; 80 hold all headers.")
+    ] = 80,
 ) -> None:
     """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
@@ -46,8 +66,11 @@ def run(
     loaded = load(scenario, overrides(protocol, sets, seed))
     if output is not None:
         make_directory(output)  # before the run, so that a typo fails at once
+    capture = None
+    if pcap or pcap_links:
+        capture = _capture(output, pcap_links or [], pcap_limit, pcap_snaplen)
     with Bar(one_line(loaded.name)) as bar:
-        result = backends.run(loaded, on=on, progress=bar)
+        result = backends.run(loaded, on=on, progress=bar, capture=capture)
     if output is not None:
         from waterfill.analysis import plots
 
@@ -59,6 +82,10 @@ def run(
         show(*tables.run(result.summary))
         if output is not None:
             print_text(f"written to {output}")
+    recorded = None if capture is None else capture.recorded
+    if capture is not None and recorded is not None and recorded.full_at_s is not None:
+        full = f"reached its limit of {pcap_limit} at {recorded.full_at_s:.6g} s"
+        print(f"{capture.file}: {full}; later packets are missing", file=sys.stderr)
     if "interrupted_at_s" in result.summary:
         raise typer.Exit(INTERRUPTED)
     if _failed(result.summary):
@@ -131,6 +158,23 @@ def compare(
         raise typer.Exit(INTERRUPTED)
     if _failed(*(result.summary for result in results.values())):
         raise typer.Exit(1)
+
+
+def _capture(output: Path | None, links: list[str], limit: str, snaplen: int) -> Capture:
+    """Check the options of a capture; raise InputError for the first that is wrong."""
+    from waterfill.runs.capture import FILE_NAME, MAX_SNAPLEN, MIN_SNAPLEN, Capture
+    from waterfill.scenario.units import VOLUME
+
+    if output is None:
+        raise InputError("command line", "pcap", "expected -o DIR, where packets.pcapng is written")
+    if not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
+        why = f"expected {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, got {snaplen}"
+        raise InputError("command line", "pcap-snaplen", why)
+    try:
+        limit_bytes = int(VOLUME.parse(limit))
+    except ValueError as error:
+        raise InputError("command line", "pcap-limit", str(error)) from None
+    return Capture(output / FILE_NAME, snaplen, limit_bytes, links)
 
 
 def _failed(*summaries: Summary) -> bool:

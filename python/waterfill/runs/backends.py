@@ -11,6 +11,8 @@ from typing import Any
 from waterfill.errors import InputError, nearest
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend
+from waterfill.runs.capture import Capture
+from waterfill.runs.engine import Sim
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -56,6 +58,7 @@ def run(
     on: str = "sim",
     seed: int | None = None,
     progress: Report | None = None,
+    capture: Capture | None = None,
 ) -> Result:
     """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
 
@@ -63,9 +66,16 @@ def run(
     of wall time. Ctrl-C ends the run early: the result then holds what there is, and its summary
     the simulated time reached as `interrupted_at_s`.
 
+    `capture` records the packets of a run on sim; no other backend has packets to record.
+
     Raises InputError when the scenario is wrong or the backend cannot run it.
     """
     checked = _scenario(scenario, seed)
+    if capture is not None:
+        if on != "sim":
+            why = f"expected --on sim, whose packets it records; got {on}"
+            raise InputError("command line", "pcap", why)
+        return Sim().run(checked, progress, capture)
     return backend(on).run(checked, progress)
 
 

@@ -13,6 +13,7 @@ from waterfill.contract.network import Network
 from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs.backend import Backend
+from waterfill.runs.capture import Capture
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
@@ -45,8 +46,10 @@ class Sim(Backend):
         except ValueError as error:
             raise scenario.core_error(error) from None
 
-    def run(self, scenario: Scenario, progress: Report | None = None) -> Result:
-        """Run a scenario; see `Backend.run`."""
+    def run(
+        self, scenario: Scenario, progress: Report | None = None, capture: Capture | None = None
+    ) -> Result:
+        """Run a scenario; see `Backend.run`. The packet simulator can record its packets."""
         known = self.known()
         resolved = resolve.to_core(scenario, known, self.name)
         try:
@@ -54,7 +57,11 @@ class Sim(Backend):
             simulation = self.start(resolved, scenario)
         except ValueError as error:
             raise scenario.core_error(error) from None
+        if capture is not None and isinstance(simulation, _core.Simulation):
+            capture.start(simulation, resolved)
         interrupted_at_s = _advance(simulation, scenario.duration, progress)
+        if capture is not None and isinstance(simulation, _core.Simulation):
+            capture.finish(simulation)
         core: CoreSummary = simulation.summary()
         step_check: StepCheck | None = None
         if interrupted_at_s is None:

@@ -104,11 +104,19 @@ impl Values {
         self.law
     }
 
+    /// Returns the value with which a server's SYN-ACK asks: MaxNet's flag, else nothing but a packet's own statement.
+    #[must_use]
+    pub fn request(&self) -> Value {
+        match self.law.number() {
+            0 | 1 => of_u24(1 << 23),
+            _ => [0; VALUE_MAX],
+        }
+    }
+
     /// Returns the value that data carry with this header.
     pub fn forward(&mut self, header: &AnyHeader) -> Value {
         match header {
-            AnyHeader::MaxNet(header) => of_u24(header.price.bits()),
-            AnyHeader::MaxNet2006(header) => of_u24(header.price.bits()),
+            AnyHeader::MaxNet(header) | AnyHeader::MaxNet2006(header) => of_u24(header.price.bits()),
             AnyHeader::Aecp(header) => value_of::<aecp::Aecp>(header),
             AnyHeader::Vcp(header) => value_of::<vcp::Vcp>(header),
             AnyHeader::Rcp(header) => rcp::Rcp::value_of(header).unwrap_or_else(|| {
@@ -142,8 +150,7 @@ impl Values {
     /// time, where a kernel returns a sum over all.
     pub fn echo(&mut self, echo: &AnyEcho, counts: bool) -> Value {
         match echo {
-            AnyEcho::MaxNet(echo) => of_u24(echo.echo.bits()),
-            AnyEcho::MaxNet2006(echo) => of_u24(echo.echo.bits()),
+            AnyEcho::MaxNet(echo) | AnyEcho::MaxNet2006(echo) => of_u24(echo.echo.bits()),
             AnyEcho::Aecp(echo) => value_of::<aecp::Aecp>(echo),
             AnyEcho::Vcp(echo) => value_of::<vcp::Vcp>(echo),
             AnyEcho::Rcp(echo) => {
@@ -333,7 +340,7 @@ mod tests {
 
     #[test]
     fn values_of_real_headers_by_hand() {
-        let mut values = |params, header: &AnyHeader| Values::new(&params, 1000).unwrap().forward(header);
+        let values = |params, header: &AnyHeader| Values::new(&params, 1000).unwrap().forward(header);
         // −ln(10⁸/10¹⁵) = 7 ln 10 = 16.118; in 2⁻¹⁸ 4225262 = 0x4078ee. 100 ms = 2^16 (1 + 0.526) µs: 16 · 2048 + 1077.
         let mut wire = [0; 12];
         wire[..4].copy_from_slice(&1e8_f32.to_be_bytes());

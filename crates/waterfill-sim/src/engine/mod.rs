@@ -7,11 +7,13 @@
 //! arenas grow to what the network holds and keep that size.
 
 use std::collections::BinaryHeap;
+use std::path::Path;
 
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::{Network, Series};
 
 use crate::access::AccessLink;
+use crate::capture::{Capture, CaptureOptions, CaptureReport};
 use crate::delay_line::DelayLine;
 use crate::flow::Flow;
 use crate::link::Link;
@@ -59,6 +61,8 @@ pub struct Simulation {
     events: u64,
     packet_hops: u64,
     ledger: Ledger,
+    /// Records packets, if one was asked for.
+    capture: Option<Box<Capture>>,
 }
 
 /// Counts of packets: `sent` + `duplicated` is the sum of the others at all times.
@@ -108,10 +112,31 @@ impl Simulation {
             events: 0,
             packet_hops: 0,
             ledger: Ledger::default(),
+            capture: None,
             network,
         };
         sim.build()?;
         Ok(sim)
+    }
+
+    /// Records packets in a file from now on.
+    ///
+    /// # Errors
+    /// One sentence: the file cannot be written.
+    pub fn start_capture(&mut self, file: &Path, options: &CaptureOptions) -> Result<(), String> {
+        let capture = Capture::new(file, options, &self.network, &self.flows);
+        let capture = capture.map_err(|e| format!("{}: cannot write a capture: {e}", file.display()))?;
+        self.capture = Some(Box::new(capture));
+        Ok(())
+    }
+
+    /// Ends the capture and returns what it has recorded; `None` if there is none.
+    ///
+    /// # Errors
+    /// One sentence: the file could not be written.
+    pub fn finish_capture(&mut self) -> Result<Option<CaptureReport>, String> {
+        let Some(capture) = self.capture.take() else { return Ok(None) };
+        capture.finish(self.now).map(Some).map_err(|e| format!("the capture could not be written: {e}"))
     }
 
     /// Returns the simulated time.

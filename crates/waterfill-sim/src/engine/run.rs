@@ -6,6 +6,7 @@ use waterfill_laws::units::{Duration, Instant};
 
 use super::Simulation;
 use super::event::{Event, Timed, replace_top};
+use crate::capture::Place;
 use crate::flow::{Entry, Owner};
 use crate::link::Enqueued;
 use crate::packet::{Flags, Packet, Role};
@@ -38,6 +39,14 @@ impl Simulation {
                 // One arm for both, so that the rest of the path is inlined once.
                 Event::Link(l) | Event::Reordered(l) => {
                     let link = &mut self.links[l as usize];
+                    // Before the packet leaves the link: a reference to it would keep it from registers.
+                    if let Some(capture) = &mut self.capture {
+                        let reordered = matches!(event, Event::Reordered(_));
+                        let at = Place { now: time, link: l };
+                        if let Some(packet) = link.next_delivered(time, reordered) {
+                            capture.record(at, &packet, &self.flows, &self.network, &self.sacks);
+                        }
+                    }
                     let packet = if matches!(event, Event::Link(_)) {
                         let packet = link.deliver(time);
                         replace_top(top, event, link.head());
@@ -157,6 +166,9 @@ impl Simulation {
         for sack in self.links[l as usize].take_discarded() {
             self.ledger.dropped += 1;
             self.sacks.take(sack);
+            if let Some(capture) = &mut self.capture {
+                capture.count_drop(l);
+            }
         }
     }
 
@@ -197,6 +209,9 @@ impl Simulation {
             Enqueued::Behind => {}
             Enqueued::Dropped => {
                 self.ledger.dropped += 1;
+                if let Some(capture) = &mut self.capture {
+                    capture.count_drop(l);
+                }
                 self.sacks.take(packet.sack);
             }
         }

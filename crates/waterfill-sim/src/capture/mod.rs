@@ -1,0 +1,318 @@
+//! Captures of a run as pcapng, for Wireshark and tshark: one interface per link direction.
+//!
+//! Packets of the simulator have no TCP header. A capture makes one for each: sequence numbers from packet numbers, the
+//! acknowledgement with its selective blocks, and the law's option as a kernel's host would write it
+//! ([`waterfill_laws::kernel::option`]). A packet is recorded when it arrives at the far end of a link; one that the wire
+//! loses is recorded then too, with a comment. What a queue drops is never on the link and is only counted: recorded at
+//! its arrival it would overtake the packets before it in the queue. A capture that is off costs one branch per hop.
+
+use std::fs::File;
+use std::io::{self, BufWriter};
+use std::path::Path;
+
+use waterfill_laws::kernel::option::{Values, encode, encode_syn_ack};
+use waterfill_laws::units::Instant;
+use waterfill_network::{Network, TCP_IP_BYTES};
+
+use crate::flow::{Flow, Owner};
+use crate::packet::{Blocks, Cargo, Flags, Packet, Role, Sacks};
+use crate::sender::SenderSpec;
+use frame::{ACK, CWR, ECE, Frame, Ip, Options, SYN, Tcp};
+use pcapng::{Captured, Interface, Writer};
+
+mod frame;
+mod pcapng;
+
+/// Ports of every connection's receiver, and of traffic sources.
+const SERVER_PORT: u16 = 5001;
+const TRAFFIC_PORT: u16 = 9;
+const TTL: u8 = 64;
+/// Addresses of flows, two each, and of traffic sources.
+const FLOW_NETWORK: u32 = 0x0a00_0000;
+const TRAFFIC_NETWORK: u32 = 0xac10_0000;
+/// Flows whose addresses get names in the file.
+const NAMED_FLOWS: usize = 4096;
+/// Zeros of payload.
+static ZEROS: [u8; 65_536] = [0; 65_536];
+
+/// What a capture records.
+#[derive(Clone, Debug)]
+pub struct CaptureOptions {
+    /// Bytes of each packet; 80 hold all headers.
+    pub snaplen: u32,
+    /// Bytes of the file beyond which nothing more is recorded.
+    pub limit_bytes: u64,
+    /// Link directions by index; empty for all.
+    pub links: Vec<u32>,
+}
+
+/// What a capture has recorded.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CaptureReport {
+    /// Packets in the file.
+    pub packets: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// When it reached its limit, s.
+    pub full_at_s: Option<f64>,
+}
+
+/// When and where a packet is recorded.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) now: Instant,
+    pub(crate) link: u32,
+}
+
+/// A link direction's part of a capture.
+#[derive(Clone, Copy, Debug, Default)]
+struct Tap {
+    /// Its interface in the file; `None` if it is not recorded.
+    interface: Option<u32>,
+    arrived: u64,
+    gone: u64,
+}
+
+/// A connection's option, from its first packet on.
+#[derive(Clone, Copy, Debug)]
+struct Connection {
+    incarnation: u16,
+    values: Option<Values>,
+}
+
+/// A capture that is running.
+#[derive(Debug)]
+pub(crate) struct Capture {
+    out: Writer<BufWriter<File>>,
+    snaplen: usize,
+    limit_bytes: u64,
+    taps: Box<[Tap]>,
+    connections: Vec<Option<Connection>>,
+    /// Bytes of the packet being written.
+    buffer: Vec<u8>,
+    packets: u64,
+    full_at: Option<Instant>,
+    failed: Option<io::Error>,
+}
+
+impl Capture {
+    /// Creates the file, with an interface for each link direction that is recorded.
+    pub(crate) fn new(file: &Path, options: &CaptureOptions, network: &Network, flows: &[Flow]) -> io::Result<Self> {
+        let application = concat!("waterfill ", env!("CARGO_PKG_VERSION"));
+        let comment = format!("simulated, seed {}", network.seed);
+        let mut out = Writer::new(BufWriter::with_capacity(1 << 18, File::create(file)?), application, &comment)?;
+        let mut taps = vec![Tap::default(); network.links.len()];
+        let mut interfaces = 0;
+        for ((link, spec), tap) in (0u32..).zip(&network.links).zip(&mut taps) {
+            if !options.links.is_empty() && !options.links.contains(&link) {
+                continue;
+            }
+            let description = format!("{} bit/s, {} s: arrivals at the far end", spec.rate_bps, spec.delay_s);
+            out.interface(&Interface {
+                name: &spec.name,
+                description: &description,
+                speed_bps: spec.rate_bps as u64,
+                snaplen: options.snaplen,
+            })?;
+            tap.interface = Some(interfaces);
+            interfaces += 1;
+        }
+        let named = (0u32..).zip(flows).take(NAMED_FLOWS).filter_map(|(f, flow)| {
+            let Owner::Group(group) = flow.owner else { return None };
+            let spec = &network.flows[group as usize];
+            let index = if spec.count > 1 { format!("[{}]", flow.sender.spec.index) } else { String::new() };
+            Some((f, format!("{}{index}", spec.name)))
+        });
+        out.names(named.flat_map(|(f, name)| {
+            let [source, receiver] = addresses(FLOW_NETWORK, f);
+            [(source, name.clone()), (receiver, format!("{name}.receiver"))]
+        }))?;
+        Ok(Self {
+            out,
+            snaplen: options.snaplen as usize,
+            limit_bytes: options.limit_bytes,
+            taps: taps.into(),
+            connections: vec![None; flows.len()],
+            buffer: Vec::with_capacity(options.snaplen as usize),
+            packets: 0,
+            full_at: None,
+            failed: None,
+        })
+    }
+
+    /// Records a packet at the end of a link.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn record(&mut self, at: Place, packet: &Packet, flows: &[Flow], network: &Network, sacks: &Sacks) {
+        // A late packet and both copies of a duplicated one arrive by themselves.
+        let lost = packet.flags.has(Flags::LOST);
+        if packet.flags.has(Flags::OF_A_WIRE) && !lost {
+            return;
+        }
+        let tap = &mut self.taps[at.link as usize];
+        tap.arrived += u64::from(!lost);
+        tap.gone += u64::from(lost);
+        if tap.interface.is_none() || self.full_at.is_some() || self.failed.is_some() {
+            return;
+        }
+        let frame = match packet.role {
+            Role::Traffic => datagram(packet),
+            Role::Syn | Role::SynAck | Role::Data | Role::Ack => {
+                let flow = &flows[packet.flow as usize];
+                let values = self.values(packet, flow, network);
+                segment(packet, sacks.get(packet.sack), &flow.sender.spec, values)
+            }
+        };
+        self.write(at, lost, &frame);
+    }
+
+    /// Counts a packet that a queue dropped.
+    pub(crate) fn count_drop(&mut self, link: u32) {
+        self.taps[link as usize].gone += 1;
+    }
+
+    /// Returns the values of a packet's connection, which begin with its first packet; `None` without an option.
+    fn values(&mut self, packet: &Packet, flow: &Flow, network: &Network) -> Option<&mut Values> {
+        let f = packet.flow as usize;
+        if self.connections.len() <= f {
+            self.connections.resize(f + 1, None);
+        }
+        let incarnation = packet.incarnation;
+        let connection = &mut self.connections[f];
+        if connection.is_none_or(|connection| connection.incarnation != incarnation) {
+            let params = network.params_of(flow.protocol).ok();
+            let values = params.and_then(|params| Values::new(&params, network.packet_bytes));
+            *connection = Some(Connection { incarnation, values });
+        }
+        connection.as_mut()?.values.as_mut()
+    }
+
+    fn write(&mut self, at: Place, lost: bool, frame: &Frame) {
+        let Some(interface) = self.taps[at.link as usize].interface else { return };
+        let length = frame.length().min(self.snaplen);
+        if self.out.written() + (length + 80) as u64 > self.limit_bytes {
+            self.full_at = Some(at.now);
+            return;
+        }
+        let headers = frame.headers();
+        self.buffer.clear();
+        self.buffer.extend_from_slice(&headers[..headers.len().min(length)]);
+        self.buffer.extend_from_slice(&ZEROS[..length - self.buffer.len()]);
+        let captured = Captured {
+            interface,
+            time_ns: nanoseconds(at.now),
+            bytes: &self.buffer,
+            length: frame.length() as u32,
+            comment: lost.then_some("lost on the wire"),
+        };
+        self.packets += 1;
+        self.failed = self.out.packet(&captured).err();
+    }
+
+    /// Writes what each interface counted and closes the file.
+    pub(crate) fn finish(mut self, now: Instant) -> io::Result<CaptureReport> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let full_at_s = self.full_at.map(Instant::as_secs);
+        let full = full_at_s.map(|s| format!("the capture reached its limit at {s} s"));
+        for tap in &self.taps {
+            let Some(interface) = tap.interface else { continue };
+            let (received, dropped) = (tap.arrived + tap.gone, tap.gone);
+            self.out.statistics(interface, nanoseconds(now), received, dropped, full.as_deref())?;
+        }
+        self.out.flush()?;
+        Ok(CaptureReport { packets: self.packets, bytes: self.out.written(), full_at_s })
+    }
+}
+
+fn nanoseconds(time: Instant) -> u64 {
+    time.as_ps() / 1000
+}
+
+/// Returns the addresses of a source and its receiver; networks have 2²³ and 2¹⁹ pairs.
+fn addresses(network: u32, number: u32) -> [u32; 2] {
+    let bits = if network == FLOW_NETWORK { 23 } else { 19 };
+    let first = network + 2 * (number % ((1 << bits) - 1)) + 1;
+    [first, first + 1]
+}
+
+fn ip(packet: &Packet, source: u32, destination: u32) -> Ip {
+    let ecn = match (packet.flags.has(Flags::MARKABLE), packet.flags.has(Flags::MARKED)) {
+        (_, true) => 3,
+        (true, false) => 2,
+        (false, false) => 0,
+    };
+    Ip { source, destination, id: packet.number as u16, ttl: TTL.saturating_sub(packet.hop.min(63) as u8), ecn }
+}
+
+/// Makes the datagram of a traffic source.
+fn datagram(packet: &Packet) -> Frame {
+    let [source, destination] = addresses(TRAFFIC_NETWORK, packet.flow);
+    let payload = usize::from(packet.bytes).saturating_sub(28);
+    Frame::udp(&ip(packet, source, destination), [TRAFFIC_PORT; 2], payload)
+}
+
+/// Makes the TCP segment of a packet.
+fn segment(packet: &Packet, blocks: Option<&Blocks>, spec: &SenderSpec, values: Option<&mut Values>) -> Frame {
+    let [source, receiver] = addresses(FLOW_NETWORK, packet.flow);
+    let client_port = 32_768 + packet.incarnation % 28_000;
+    // First numbers differ between connections, as hosts' do.
+    let first = (packet.flow + 1).wrapping_mul(0x9e37_79b1) ^ u32::from(packet.incarnation) << 16;
+    let (client, server) = (first.wrapping_add(1), first.reverse_bits().wrapping_add(1));
+    let at = |number: u64| client.wrapping_add(spec.payload_before(number) as u32);
+    let mut options = Options::new();
+    let ecn = spec.uses_ecn();
+    let with = |flag: u8, on: bool| if on { flag } else { 0 };
+    match packet.role {
+        Role::Syn | Role::Data => {
+            let handshake = packet.role == Role::Syn;
+            if handshake {
+                options.push_handshake(spec.packet_bytes() - TCP_IP_BYTES);
+            }
+            if let (Some(values), Cargo::Header(header)) = (values, &packet.cargo) {
+                let value = values.forward(header);
+                if let Some(option) = encode(values.law(), Some(&value), None) {
+                    options.push(option.as_bytes());
+                }
+            }
+            let (sequence, acknowledgement, flags) = if handshake {
+                (first, 0, SYN | with(ECE | CWR, ecn))
+            } else {
+                (at(packet.number), server, ACK | with(CWR, packet.flags.has(Flags::REDUCED)))
+            };
+            let tcp = Tcp { ports: [client_port, SERVER_PORT], sequence, acknowledgement, flags };
+            let payload = if handshake { 0 } else { usize::from(spec.payload(packet.bytes)) };
+            Frame::tcp(&ip(packet, source, receiver), &tcp, &options, payload)
+        }
+        Role::SynAck | Role::Ack | Role::Traffic => {
+            let handshake = packet.role == Role::SynAck;
+            if handshake {
+                options.push_handshake(spec.packet_bytes() - TCP_IP_BYTES);
+            }
+            if let Some(blocks) = blocks {
+                let present = blocks.iter().filter(|(from, to)| from < to);
+                options.push_sack(present.map(|&(from, to)| (at(from), at(to))));
+            }
+            if let (Some(values), Cargo::Echo(echo)) = (values, &packet.cargo) {
+                let value = values.echo(echo, packet.hop == 0);
+                let option = if handshake {
+                    encode_syn_ack(values.law(), &values.request(), &value)
+                } else {
+                    encode(values.law(), None, Some(&value))
+                };
+                if let Some(option) = option {
+                    options.push(option.as_bytes());
+                }
+            }
+            let reports = with(ECE, packet.flags.has(Flags::REPORTS_MARK) || handshake && ecn);
+            let (sequence, acknowledgement, flags) = if handshake {
+                (server.wrapping_sub(1), client, SYN | ACK | reports)
+            } else {
+                (server, at(packet.number), ACK | reports)
+            };
+            let tcp = Tcp { ports: [SERVER_PORT, client_port], sequence, acknowledgement, flags };
+            Frame::tcp(&ip(packet, receiver, source), &tcp, &options, 0)
+        }
+    }
+}

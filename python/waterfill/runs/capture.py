@@ -1,0 +1,68 @@
+"""Captures of simulated runs as pcapng: what to record, and what was recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from waterfill import _core
+from waterfill.contract.network import Network
+from waterfill.errors import InputError, RunError, nearest
+
+FILE_NAME = "packets.pcapng"
+# All headers of a packet: IPv4 without options, and TCP's longest.
+MIN_SNAPLEN = 80
+MAX_SNAPLEN = 65_535
+DEFAULT_LIMIT_BYTES = 256_000_000
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a capture has recorded; `full_at_s` is when it reached its limit."""
+
+    packets: int
+    size_bytes: int
+    full_at_s: float | None
+
+
+@dataclass
+class Capture:
+    """What a capture records, and after the run what it has recorded.
+
+    file: where it is written. snaplen: bytes kept of each packet. limit_bytes: the file grows no
+    longer than this. links: names of links, both directions of each; empty for all.
+    """
+
+    file: Path
+    snaplen: int = MIN_SNAPLEN
+    limit_bytes: int = DEFAULT_LIMIT_BYTES
+    links: Sequence[str] = ()
+    recorded: Recorded | None = None
+
+    def start(self, simulation: _core.Simulation, network: Network) -> None:
+        """Start recording; raise InputError for a link that is not there, RunError for the file."""
+        chosen = [
+            i
+            for i, link in enumerate(network.links)
+            if link.name.removesuffix(":rev") in self.links
+        ]
+        names = {link.name.removesuffix(":rev"): None for link in network.links}
+        for name in self.links:
+            if name not in names:
+                known = ", ".join(names)
+                why = f"no link of this name{nearest(name, names)}; expected one of {known}"
+                raise InputError("command line", "pcap-link", why)
+        try:
+            simulation.start_capture(self.file, self.snaplen, self.limit_bytes, chosen)
+        except ValueError as error:
+            raise RunError(str(error)) from None
+
+    def finish(self, simulation: _core.Simulation) -> None:
+        """End recording; raise RunError when the file could not be written."""
+        try:
+            report = simulation.finish_capture()
+        except ValueError as error:
+            raise RunError(str(error)) from None
+        if report is not None:
+            self.recorded = Recorded(*report)
