@@ -5,6 +5,7 @@
 //! path is in the kernel: it works without a running daemon.
 
 mod cli;
+mod config;
 mod csig;
 mod error;
 mod host;
@@ -50,6 +51,9 @@ fn run(command: &Command) -> Result<()> {
     match command {
         Command::Host(command) => serve::host(command),
         Command::Router(command) => serve::router(command),
+        Command::Run(_) | Command::Reload(_) => anyhow::bail!("later"),
+        Command::Check(command) => config::check(command),
+        Command::Schema => config::print_schema(),
         Command::Status(command) => status::run(command),
         Command::Unload(command) => unload::run(command),
         Command::Probe(command) => probe::run(command),

@@ -1,5 +1,6 @@
 //! The command line. Options are checked here as far as possible without the kernel. Each command has a file.
 
+mod check;
 mod completions;
 mod csig;
 mod host;
@@ -8,11 +9,12 @@ mod laws;
 mod man;
 mod probe;
 mod router;
+mod run;
 mod status;
 #[cfg(test)]
 mod tests;
 mod unload;
-mod values;
+pub(super) mod values;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,6 +26,7 @@ use clap::{Args, Parser, Subcommand};
 use law::LawChoice;
 use values::address;
 
+pub(super) use check::CheckCommand;
 pub(super) use completions::CompletionsCommand;
 pub(super) use csig::{CsigCommand, Format as CsigFormat, Signal as CsigSignal};
 pub(super) use host::HostCommand;
@@ -31,6 +34,7 @@ pub(super) use laws::LawsCommand;
 pub(super) use man::ManCommand;
 pub(super) use probe::ProbeCommand;
 pub(super) use router::RouterCommand;
+pub(super) use run::{ReloadCommand, RunCommand};
 pub(super) use status::StatusCommand;
 pub(super) use unload::UnloadCommand;
 
@@ -50,6 +54,14 @@ pub(super) enum Command {
     Host(Box<HostCommand>),
     /// Attach the router program to a device; it writes the link's congestion price into packets
     Router(Box<RouterCommand>),
+    /// Run all roles, laws and devices of a configuration file, until SIGTERM; SIGHUP reads the file again
+    Run(RunCommand),
+    /// Check a configuration file, and say what it sets up
+    Check(CheckCommand),
+    /// Print the JSON Schema of the configuration file
+    Schema,
+    /// Make a running `waterfilld run` read its file again; a bad file changes nothing
+    Reload(ReloadCommand),
     /// Show links and connections, whether or not a daemon runs
     Status(StatusCommand),
     /// Remove programs, links and settings from the kernel
@@ -122,7 +134,7 @@ fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments
 /// Returns the first paragraph of clap's message; the others are hints and usage.
 fn one_line(error: &clap::Error) -> String {
     if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return "expected a command: host, router, status, unload, probe, laws or csig (try --help)".into();
+        return "expected a command: run, host, router, status, unload or another (try --help)".into();
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();

@@ -200,7 +200,7 @@ fn the_bounds_of_each_range_are_accepted() {
         "router --dev a --rate 32bit/s --t 1ms --target 1e-6",
         "router --dev a --rate 999Tbit/s --dt-p 1us --t0 2us",
         "host --alpha 0.001 --eta 65.535 --t 100s --dt-min 1s --x-max 32bit/s",
-        "host --alpha 1.5707 --name a_name_of_15___",
+        "host --alpha 1.5704 --name a_name_of_15___",
         "status --json --watch",
         "unload",
         "probe --json",

@@ -6,23 +6,23 @@ use std::time::Duration;
 
 use crate::daemon::quantity;
 
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:9465 or [::1]:9465".into())
 }
 
 /// Names in TCP's list have up to 15 bytes (TCP_CA_NAME_MAX); BPF allows these characters.
-pub(super) fn law_name(text: &str) -> Result<String, String> {
+pub(crate) fn law_name(text: &str) -> Result<String, String> {
     let fits = (1..16).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     fits.then(|| text.into()).ok_or_else(|| "expected 1 to 15 letters, digits and underscores".into())
 }
 
 /// Names of devices have up to 15 bytes (IFNAMSIZ). Whether the device exists is checked later.
-pub(super) fn device(text: &str) -> Result<String, String> {
+pub(crate) fn device(text: &str) -> Result<String, String> {
     let fits = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace());
     fits.then(|| text.into()).ok_or_else(|| "expected the name of a network device".into())
 }
 
-pub(super) fn cookie(text: &str) -> Result<u64, String> {
+pub(crate) fn cookie(text: &str) -> Result<u64, String> {
     let parsed = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u64::from_str_radix(hex, 16).ok());
     parsed.filter(|n| *n != 0).ok_or_else(|| "expected a cookie as of SO_NETNS_COOKIE, a number above 0".into())
 }
@@ -32,33 +32,39 @@ fn number(text: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Result<f64,
     text.parse().ok().filter(|x: &f64| x.is_finite() && fits(*x)).ok_or_else(|| format!("expected {expected}"))
 }
 
-pub(super) fn target(text: &str) -> Result<f64, String> {
+pub(crate) fn target(text: &str) -> Result<f64, String> {
     number(text, |x| (1e-6..=1.0).contains(&x), "a fraction such as 0.9, from 1e-6 to 1")
 }
 
+/// Parses the bytes of a packet on a link beyond its IP length.
+pub(crate) fn overhead(text: &str) -> Result<i32, String> {
+    let fits = text.parse().ok().filter(|bytes| (0..=1000).contains(bytes));
+    fits.ok_or_else(|| "expected whole bytes from 0 to 1000".into())
+}
+
 /// Parses `name=value`.
-pub(super) fn assignment(text: &str) -> Result<(String, String), String> {
+pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').ok_or("expected a parameter and its value, such as alpha=0.5")?;
     Ok((name.trim().into(), value.trim().into()))
 }
 
 /// Parses `name=value`; without a value, the parameter says what was expected.
-pub(super) fn cohabit_assignment(text: &str) -> Result<(String, String), String> {
+pub(crate) fn cohabit_assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     Ok((name.trim().into(), value.trim().into()))
 }
 
 // MaxNet's parameters are checked here, and converted with those of `--set`.
 
-pub(super) fn alpha(text: &str) -> Result<String, String> {
+pub(crate) fn alpha(text: &str) -> Result<String, String> {
     number(text, |x| (0.001..FRAC_PI_2).contains(&x), "a number from 0.001 to below pi/2").map(|_| text.into())
 }
 
-pub(super) fn eta(text: &str) -> Result<String, String> {
+pub(crate) fn eta(text: &str) -> Result<String, String> {
     number(text, |x| (0.001..=65.535).contains(&x), "a number from 0.001 to 65.535").map(|_| text.into())
 }
 
-pub(super) fn any_rate(text: &str) -> Result<String, String> {
+pub(crate) fn any_rate(text: &str) -> Result<String, String> {
     quantity::rate(text).map(|_| text.into())
 }
 
@@ -74,18 +80,18 @@ fn span(text: &str, min: Duration, max: Duration, step: Duration) -> Result<Dura
 const MICROSECOND: Duration = Duration::from_micros(1);
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-pub(super) fn demand_time(text: &str) -> Result<String, String> {
+pub(crate) fn demand_time(text: &str) -> Result<String, String> {
     span(text, MILLISECOND, Duration::from_secs(100), MILLISECOND).map(|_| text.into())
 }
 
-pub(super) fn dt_min(text: &str) -> Result<String, String> {
+pub(crate) fn dt_min(text: &str) -> Result<String, String> {
     span(text, Duration::ZERO, Duration::from_secs(1), MICROSECOND).map(|_| text.into())
 }
 
-pub(super) fn dt_p(text: &str) -> Result<String, String> {
+pub(crate) fn dt_p(text: &str) -> Result<String, String> {
     span(text, MICROSECOND, Duration::from_secs(1), MICROSECOND).map(|_| text.into())
 }
 
-pub(super) fn t_0(text: &str) -> Result<String, String> {
+pub(crate) fn t_0(text: &str) -> Result<String, String> {
     span(text, MICROSECOND, Duration::from_secs(4000), MICROSECOND).map(|_| text.into())
 }

@@ -1,0 +1,202 @@
+//! The configuration file of `waterfilld run`, and `waterfilld check`.
+//!
+//! [`tables`] has its tables as the file spells them, [`values`] how their values are read, [`document`] where things are in
+//! the text. Settings that the command line has too are checked by [`super::settings`].
+
+mod document;
+mod schema;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod values;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use schemars::JsonSchema;
+use serde::Deserialize;
+
+use super::cli::CheckCommand;
+use super::error::user_error;
+use super::quantity::show_rate;
+use super::settings::{HostSettings, Names, RouterSettings, Wrong};
+use document::Document;
+use tables::File;
+
+pub(super) use schema::print as print_schema;
+
+/// Where the file is unless the command line says otherwise.
+pub(super) const DEFAULT_FILE: &str = "/etc/waterfill/waterfilld.toml";
+/// Where the control socket is unless the file says otherwise.
+pub(super) const DEFAULT_CONTROL: &str = "/run/waterfill/control.sock";
+/// Largest file: thousands of devices fit.
+const MAX_FILE_BYTES: u64 = 4 << 20;
+
+/// What the file says, with defaults for the rest.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Config {
+    pub(super) file: PathBuf,
+    pub(super) hosts: Vec<HostSettings>,
+    pub(super) routers: Vec<RouterSettings>,
+    pub(super) metrics: Option<SocketAddr>,
+    pub(super) log: LogConfig,
+    pub(super) pins: Option<PathBuf>,
+    pub(super) control: PathBuf,
+}
+
+/// How messages are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct LogConfig {
+    pub(super) level: Level,
+    pub(super) format: Format,
+    /// Messages of one kind that are logged in an interval.
+    pub(super) burst: u32,
+    pub(super) interval: Duration,
+}
+
+impl Default for LogConfig {
+    fn default() -> Self {
+        Self { level: Level::Info, format: Format::Text, burst: 20, interval: Duration::from_secs(10) }
+    }
+}
+
+/// The least level that is logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Level {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+impl Level {
+    /// Returns its name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// How a message is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Format {
+    Text,
+    Json,
+}
+
+impl Config {
+    /// Reads a file. An error is one sentence with file, line, key and what was expected.
+    pub(super) fn read(file: &Path) -> Result<Self> {
+        let refused = |why: String| user_error(format!("{}: {why}", file.display()));
+        let about = fs::metadata(file).map_err(|e| refused(format!("expected a readable file: {e}")))?;
+        if about.len() > MAX_FILE_BYTES {
+            return Err(refused(format!("expected up to {MAX_FILE_BYTES} bytes, got {}", about.len())));
+        }
+        let bytes = fs::read(file).map_err(|e| refused(format!("expected a readable file: {e}")))?;
+        let text = String::from_utf8(bytes).map_err(|_| refused("expected text in UTF-8".into()))?;
+        Self::parse(file, &text).map_err(user_error)
+    }
+
+    /// Parses the text of a file.
+    fn parse(file: &Path, text: &str) -> Result<Self, String> {
+        let document = Document { name: file.display().to_string(), text };
+        let parsed: File = toml::from_str(text).map_err(|e| document.explain(&e))?;
+        let config = Self {
+            file: file.to_owned(),
+            hosts: parsed.host.0.into_iter().map(Into::into).collect(),
+            routers: parsed.router.0.into_iter().map(Into::into).collect(),
+            metrics: parsed.metrics.listen.map(|listen| listen.0),
+            log: parsed.log.into(),
+            pins: parsed.pins.directory,
+            control: parsed.control.path(),
+        };
+        config.check().map_err(|(table, wrong)| {
+            let key = format!("{table}.{}", wrong.key);
+            let name = table.split('.').next().unwrap_or_default();
+            // A file with one table has no position in its keys.
+            let alone = format!("{name}.{}", wrong.key);
+            let single = matches!((name, config.hosts.len(), config.routers.len()), ("host", 1, _) | ("router", _, 1));
+            let key = if single && !text.contains(&format!("[[{name}]]")) { alone } else { key };
+            document.at_key(&key, &format!("{name}.{wrong}"))
+        })?;
+        Ok(config)
+    }
+
+    /// Checks settings against each other. The error has its table, such as `router.1`.
+    fn check(&self) -> Result<(), (String, Wrong)> {
+        let mut laws = BTreeMap::new();
+        let mut names = BTreeMap::new();
+        for (i, host) in self.hosts.iter().enumerate() {
+            let at = |wrong| (format!("host.{i}"), wrong);
+            host.check(Names::Keys).map_err(at)?;
+            let law = host.law.name;
+            if laws.insert(law, i).is_some() {
+                return Err(at(Wrong::new("law", format!("law {law}: expected each law in one [[host]] only"))));
+            }
+            let name = host.name();
+            if names.insert(name.clone(), i).is_some() {
+                return Err(at(Wrong::new("name", format!("name {name}: expected another than the other law's"))));
+            }
+        }
+        let mut links = BTreeMap::new();
+        let mut owners = BTreeMap::new();
+        for (i, router) in self.routers.iter().enumerate() {
+            let at = |wrong| (format!("router.{i}"), wrong);
+            router.options(Names::Keys).map_err(at)?;
+            let device = router.device.as_str();
+            if links.insert((device, router.law.name), i).is_some() {
+                let text = format!("device {device}: expected each device once with the law {}", router.law.name);
+                return Err(at(Wrong::new("device", text)));
+            }
+            for (key, given) in [("shape", router.shape), ("cohabit", router.cohabit.is_some())] {
+                if given && owners.insert((device, key), i).is_some() {
+                    let text = format!("{key}: expected in one [[router]] of the device {device} only");
+                    return Err(at(Wrong::new(key, text)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Describes what the file sets up, in lines.
+    fn summary(&self) -> String {
+        let mut out = String::new();
+        for host in &self.hosts {
+            out += &format!("host: {} as {}, else {}\n", host.law.name, host.name(), host.fallback);
+        }
+        for router in &self.routers {
+            let target = router.options(Names::Keys).ok().and_then(|options| options.target);
+            let target = target.map_or_else(String::new, |target| format!(", target {target}"));
+            out +=
+                &format!("router: {} on {}, {}{target}\n", router.law.name, router.device, show_rate(router.rate_bps));
+        }
+        if self.hosts.is_empty() && self.routers.is_empty() {
+            out += "no [host] and no [[router]]: nothing to load\n";
+        }
+        if let Some(address) = self.metrics {
+            out += &format!("metrics: http://{address}/metrics\n");
+        }
+        out
+    }
+}
+
+/// `waterfilld check`: reads a file and says what it sets up.
+pub(super) fn check(command: &CheckCommand) -> Result<()> {
+    let config = Config::read(&command.file)?;
+    let text = format!("{}: valid\n{}", command.file.display(), config.summary());
+    let _ = std::io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
+    Ok(())
+}

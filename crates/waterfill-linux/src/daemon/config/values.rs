@@ -1,0 +1,273 @@
+//! Values of the file. Each is read by the parser of the option of the same name, so that both accept and refuse the same.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::net::SocketAddr;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+
+use crate::daemon::cli::values;
+use crate::daemon::host;
+use crate::daemon::law;
+use crate::daemon::quantity;
+
+/// A kind of value: its parser, and its schema.
+pub(in crate::daemon) trait Kind {
+    type Value;
+    const NAME: &'static str;
+    fn parse(text: &str) -> Result<Self::Value, String>;
+    fn schema() -> Schema;
+}
+
+/// A value of some kind.
+pub(in crate::daemon) struct Parsed<K: Kind>(pub(crate) K::Value);
+
+impl<K: Kind<Value: fmt::Debug>> fmt::Debug for Parsed<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl<'de, K: Kind> Deserialize<'de> for Parsed<K> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ScalarVisitor::<K>(PhantomData)).map(Self)
+    }
+}
+
+impl<K: Kind> JsonSchema for Parsed<K> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        K::NAME.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        K::schema()
+    }
+}
+
+struct ScalarVisitor<K>(PhantomData<K>);
+
+impl<K: Kind> Visitor<'_> for ScalarVisitor<K> {
+    type Value = K::Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = K::parse("").err().unwrap_or_default();
+        f.write_str(why.strip_prefix("expected ").unwrap_or("one value"))
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+        K::parse(text).map_err(E::custom)
+    }
+
+    fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
+        self.visit_str(&number.to_string())
+    }
+
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<Self::Value, E> {
+        self.visit_str(if flag { "true" } else { "false" })
+    }
+}
+
+macro_rules! kind {
+    ($(#[$doc:meta])* $name:ident: $value:ty, $parse:expr, $schema:tt) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(in crate::daemon) struct $name;
+
+        impl Kind for $name {
+            type Value = $value;
+            const NAME: &'static str = stringify!($name);
+
+            fn parse(text: &str) -> Result<Self::Value, String> {
+                $parse(text)
+            }
+
+            fn schema() -> Schema {
+                json_schema!($schema)
+            }
+        }
+    };
+}
+
+kind!(
+    /// A rate with its unit.
+    Rate: u64, quantity::rate,
+    { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*([kMGTP]?(bit/s|bit|B/s)|[kmgtp]bit)$" }
+);
+kind!(
+    /// A volume; without a unit, bytes.
+    Volume: u64, quantity::volume,
+    {
+        "type": ["string", "integer"], "minimum": 1,
+        "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*([kMGTP]?B)?$"
+    }
+);
+kind!(
+    /// A time of the log's rate limit.
+    Interval: std::time::Duration, interval,
+    { "type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?\s*[munµμ]?s$" }
+);
+kind!(
+    /// A fraction of a link's rate.
+    Target: f64, values::target,
+    { "type": "number", "minimum": 1e-6, "maximum": 1 }
+);
+kind!(
+    /// Bytes of a packet on the link beyond its IP length.
+    Overhead: i32, values::overhead,
+    { "type": "integer", "minimum": 0, "maximum": 1000 }
+);
+kind!(
+    /// The name of a network device.
+    Device: String, values::device,
+    { "type": "string", "pattern": r"^[^/\s]{1,15}$" }
+);
+kind!(
+    /// The name of a congestion control.
+    CongestionControl: String, values::law_name,
+    { "type": "string", "pattern": "^[A-Za-z0-9_]{1,15}$" }
+);
+kind!(
+    /// The cookie of a network namespace.
+    Cookie: u64, values::cookie,
+    { "type": ["string", "integer"], "minimum": 1, "pattern": "^(0x[0-9A-Fa-f]+|[0-9]+)$" }
+);
+kind!(
+    /// A network of peers.
+    Network: host::Network, str::parse,
+    { "type": "string", "pattern": r"^[0-9A-Fa-f:.]+(/[0-9]{1,3})?$" }
+);
+kind!(
+    /// Where metrics are served.
+    Address: SocketAddr, values::address,
+    { "type": "string", "pattern": r"^([0-9.]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$" }
+);
+kind!(
+    /// Messages of one kind in an interval.
+    Burst: u32, burst,
+    { "type": "integer", "minimum": 1, "maximum": 1_000_000 }
+);
+
+fn burst(text: &str) -> Result<u32, String> {
+    let fits = text.parse().ok().filter(|n| (1..=1_000_000).contains(n));
+    fits.ok_or_else(|| "expected a whole number from 1 to 1000000".into())
+}
+
+fn interval(text: &str) -> Result<std::time::Duration, String> {
+    let fits = quantity::time(text).ok().filter(|time| (100..=3_600_000).contains(&time.as_millis()));
+    fits.ok_or_else(|| "expected a time from \"100 ms\" to \"3600 s\"".into())
+}
+
+/// A law's name.
+#[derive(Debug)]
+pub(in crate::daemon) struct Law;
+
+impl Kind for Law {
+    type Value = &'static law::Law;
+    const NAME: &'static str = "Law";
+
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        law::find(text)
+    }
+
+    fn schema() -> Schema {
+        let names: Vec<_> = law::all().map(|law| law.name).collect();
+        json_schema!({ "type": "string", "enum": names })
+    }
+}
+
+/// The TCP option's kind.
+#[derive(Debug)]
+pub(in crate::daemon) struct OptionKind;
+
+impl Kind for OptionKind {
+    type Value = host::Kind;
+    const NAME: &'static str = "OptionKind";
+
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        match text {
+            "253" => Ok(host::Kind::Experiment),
+            "42" => Ok(host::Kind::Paper),
+            _ => Err("expected 253 or 42".into()),
+        }
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": "integer", "enum": [253, 42] })
+    }
+}
+
+/// A parameter's value, which the law or the controller checks.
+#[derive(Debug)]
+pub(in crate::daemon) struct Text;
+
+impl Kind for Text {
+    type Value = String;
+    const NAME: &'static str = "Text";
+
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        Ok(text.to_owned())
+    }
+
+    fn schema() -> Schema {
+        json_schema!({ "type": ["string", "number", "boolean"] })
+    }
+}
+
+/// One table, or an array of tables.
+#[derive(Debug)]
+pub(in crate::daemon) struct OneOrMany<T>(pub(crate) Vec<T>);
+
+impl<T> Default for OneOrMany<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // Not an untagged enum, whose errors say neither place nor reason.
+        struct Tables<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Tables<T> {
+            type Value = Vec<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a table or an array of tables")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+                Ok(vec![T::deserialize(MapAccessDeserializer::new(map))?])
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
+                Vec::deserialize(SeqAccessDeserializer::new(seq))
+            }
+        }
+        deserializer.deserialize_any(Tables(PhantomData)).map(Self)
+    }
+}
+
+impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> Cow<'static, str> {
+        format!("OneOrMany{}", T::schema_name()).into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let one = generator.subschema_for::<T>();
+        json_schema!({ "anyOf": [one, { "type": "array", "items": one }] })
+    }
+}
