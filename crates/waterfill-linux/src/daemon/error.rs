@@ -8,6 +8,11 @@ use std::process::ExitCode;
 #[derive(Debug)]
 pub(super) struct UserError(String);
 
+impl UserError {
+    /// The exit code.
+    pub(super) const CODE: u8 = 2;
+}
+
 impl fmt::Display for UserError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
@@ -28,11 +33,16 @@ pub(super) fn report(error: &anyhow::Error) -> ExitCode {
 }
 
 fn exit_code(error: &anyhow::Error) -> ExitCode {
-    ExitCode::from(if error.is::<UserError>() { 2 } else { 1 })
+    ExitCode::from(exit_code_number(error))
+}
+
+/// Returns the number of the exit code.
+pub(super) fn exit_code_number(error: &anyhow::Error) -> u8 {
+    if error.is::<UserError>() { UserError::CODE } else { 1 }
 }
 
 /// Joins the lines of a library's message.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -7,11 +7,14 @@
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
+use nix::sys::socket::{Shutdown, shutdown};
 
 use super::error::user_error;
 
@@ -64,14 +67,37 @@ pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
     TcpListener::bind(address).map_err(|e| user_error(format!("--metrics {address}: {e}")))
 }
 
-/// Serves `respond`'s answers in threads that live as long as the process.
-pub(super) fn serve(listener: TcpListener, respond: impl Fn(&Request) -> Response + Send + Sync + 'static) {
-    let shared = Arc::new((listener, respond));
+/// A running server.
+#[derive(Debug)]
+pub(super) struct Server {
+    socket: TcpListener,
+    stopped: Arc<AtomicBool>,
+}
+
+impl Server {
+    /// Closes the socket; clients that are being served still get their answers.
+    pub(super) fn stop(self) {
+        self.stopped.store(true, Ordering::Relaxed);
+        // Linux makes accept() return in all threads.
+        if let Err(e) = shutdown(self.socket.as_raw_fd(), Shutdown::Both) {
+            tracing::debug!("metrics: {}", e.desc());
+        }
+    }
+}
+
+/// Serves `respond`'s answers in threads, until the server is stopped or the process ends.
+pub(super) fn serve(
+    listener: TcpListener,
+    respond: impl Fn(&Request) -> Response + Send + Sync + 'static,
+) -> io::Result<Server> {
+    let stopped = Arc::new(AtomicBool::new(false));
+    let server = Server { socket: listener.try_clone()?, stopped: Arc::clone(&stopped) };
+    let shared = Arc::new((listener, respond, stopped));
     for _ in 0..WORKERS {
         let shared = Arc::clone(&shared);
         thread::spawn(move || {
-            let (listener, respond) = &*shared;
-            loop {
+            let (listener, respond, stopped) = &*shared;
+            while !stopped.load(Ordering::Relaxed) {
                 let served = listener.accept().and_then(|(stream, _)| serve_client(&stream, respond));
                 if let Err(e) = served {
                     tracing::debug!("metrics: {e}"); // for example a client that hung up
@@ -79,6 +105,7 @@ pub(super) fn serve(listener: TcpListener, respond: impl Fn(&Request) -> Respons
             }
         });
     }
+    Ok(server)
 }
 
 fn serve_client(stream: &TcpStream, respond: &impl Fn(&Request) -> Response) -> io::Result<()> {
@@ -147,7 +174,8 @@ mod tests {
             status: "200 OK",
             content_type: "text/plain",
             body: request.path().unwrap_or("none").to_owned(),
-        });
+        })
+        .unwrap();
         address
     }
 

@@ -14,6 +14,7 @@ mod interface;
 mod law;
 mod laws;
 mod listing;
+mod log;
 mod metrics;
 mod object;
 mod pins;
@@ -21,6 +22,7 @@ mod privileges;
 mod probe;
 mod quantity;
 mod router;
+mod run;
 mod serve;
 mod settings;
 mod skeleton;
@@ -29,29 +31,27 @@ mod status;
 mod table;
 mod unload;
 
-use std::io;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use tracing_subscriber::EnvFilter;
-
 use cli::Command;
 
 /// Runs the command line. Returns 0 when done, 1 when the kernel refused, 2 when the user can fix the cause.
 #[must_use]
 pub fn main() -> ExitCode {
     match cli::parse() {
-        Ok(command) => run(&command).map_or_else(|e| error::report(&e), |()| ExitCode::SUCCESS),
+        Ok(command) => dispatch(&command).map_or_else(|e| error::report(&e), |()| ExitCode::SUCCESS),
         Err(code) => code,
     }
 }
 
-fn run(command: &Command) -> Result<()> {
-    start_log();
+fn dispatch(command: &Command) -> Result<()> {
+    log::start();
     match command {
         Command::Host(command) => serve::host(command),
         Command::Router(command) => serve::router(command),
-        Command::Run(_) | Command::Reload(_) => anyhow::bail!("later"),
+        Command::Run(command) => run::run(command),
+        Command::Reload(command) => run::control::reload(command),
         Command::Check(command) => config::check(command),
         Command::Schema => config::print_schema(),
         Command::Status(command) => status::run(command),
@@ -65,14 +65,4 @@ fn run(command: &Command) -> Result<()> {
         Command::Man(command) => command.run(),
         Command::Csig(command) => csig::run(command),
     }
-}
-
-/// Logs to standard error, at the level that RUST_LOG sets.
-fn start_log() {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr).with_target(false).init();
-    // The verifier's log has many pages, so it is shown at the debug level only.
-    libbpf_rs::set_print(Some((libbpf_rs::PrintLevel::Debug, |_, text| {
-        tracing::debug!("libbpf: {}", text.trim_end());
-    })));
 }

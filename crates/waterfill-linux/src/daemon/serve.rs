@@ -48,12 +48,10 @@ enum Loaded {
 
 impl Loaded {
     fn snapshot(&self) -> Result<Snapshot> {
-        Ok(match self {
-            Self::Host(host) => {
-                Snapshot { flows: host.flows()?, counters: Some(host.counters()?), ..Snapshot::of(Role::Host) }
-            }
-            Self::Router(router) => Snapshot { links: router.links()?, ..Snapshot::of(Role::Router) },
-        })
+        match self {
+            Self::Host(host) => Snapshot::loaded([host].into_iter(), std::iter::empty()),
+            Self::Router(router) => Snapshot::loaded(std::iter::empty(), [router].into_iter()),
+        }
     }
 }
 
@@ -114,7 +112,7 @@ fn serve(common: &Common, role: Role, law: &'static Law, load: impl FnOnce(&Pins
             tracing::info!("metrics at http://{address}/metrics");
         }
         let owner = requests.clone();
-        http::serve(listener, move |request| metrics::respond(request, || scrape(&owner)));
+        http::serve(listener, move |request| metrics::respond(request, || scrape(&owner)))?;
     }
     if common.line {
         print_line(r#"{"ready":true}"#)?;
@@ -193,7 +191,7 @@ fn print_line(text: &str) -> Result<()> {
 
 /// Claims devices by sockets with names in this network namespace, which end with the process. Two routers of a law
 /// on a device would both count its packets, also if they pin in different folders or not at all.
-fn claim_devices(law: &Law, options: &[router::Options]) -> Result<Vec<UnixListener>> {
+pub(super) fn claim_devices(law: &Law, options: &[router::Options]) -> Result<Vec<UnixListener>> {
     let claim = |options: &router::Options| {
         let name = format!("waterfilld router {} {}", law.name, options.device);
         let address = SocketAddr::from_abstract_name(&name)?;

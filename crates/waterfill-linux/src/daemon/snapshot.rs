@@ -3,10 +3,10 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::host::{self, CounterStatus, FlowStatus};
+use super::host::{self, CounterStatus, FlowStatus, Host};
 use super::law;
 use super::pins::{Pins, Role};
-use super::router::{self, LinkStatus};
+use super::router::{self, LinkStatus, Router};
 
 /// The state at one moment; `--line` and `status --json` print it as one JSON document.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -22,8 +22,27 @@ pub(super) struct Snapshot {
 
 impl Snapshot {
     /// A role without links or flows.
+    #[cfg(test)]
     pub(super) fn of(role: Role) -> Self {
         Self { roles: vec![role.name()], ..Self::default() }
+    }
+
+    /// Reads the state of loaded programs.
+    pub(super) fn loaded<'a>(
+        hosts: impl Iterator<Item = &'a Host>,
+        routers: impl Iterator<Item = &'a Router>,
+    ) -> Result<Self> {
+        let mut out = Self::default();
+        for router in routers {
+            out.add(Role::Router);
+            out.links.extend(router.links()?);
+        }
+        for host in hosts {
+            out.add(Role::Host);
+            out.flows.extend(host.flows()?);
+            out.counters.get_or_insert_default().add(&host.counters()?);
+        }
+        Ok(out)
     }
 
     /// Reads the state of every law from the pins, whether or not a daemon runs.

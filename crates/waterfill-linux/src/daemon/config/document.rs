@@ -5,6 +5,8 @@ use std::ops::Range;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
+use crate::daemon::settings::Wrong;
+
 /// The text of a file.
 #[derive(Debug)]
 pub(super) struct Document<'t> {
@@ -48,26 +50,33 @@ impl Document<'_> {
         } else {
             message.to_owned()
         };
-        self.at(span.start, &what)
+        self.at_line(span.start, &what)
     }
 
-    /// Prefixes a sentence with the file and the line of a setting; `key` is as `router.1.params.x_max`.
-    pub(super) fn at_key(&self, key: &str, text: &str) -> String {
+    /// Prefixes the sentence about a setting with file and line. `table` is such as `router.1`.
+    pub(super) fn at(&self, table: &str, wrong: &Wrong) -> String {
+        let name = table.split('.').next().unwrap_or_default();
+        let text = format!("{name}.{wrong}");
         let places = self.places();
-        let mut key = key;
+        let mut key = wrong.key.as_str();
         loop {
-            if let Some(place) = places.iter().find(|place| place.exact == key) {
-                return self.at(place.key.start, text);
+            // A table that is not in an array has no position in its path.
+            for exact in [format!("{table}.{key}"), format!("{name}.{key}")] {
+                if let Some(place) = places.iter().find(|place| place.exact == exact) {
+                    return self.at_line(place.key.start, &text);
+                }
             }
             // The table, where a default is wrong with the rest.
             match key.rsplit_once('.') {
-                Some((table, _)) => key = table,
-                None => return format!("{}: {text}", self.name),
+                Some((parent, _)) => key = parent,
+                None => break,
             }
         }
+        let place = [table, name].iter().find_map(|exact| places.iter().find(|place| place.exact == *exact));
+        place.map_or_else(|| format!("{}: {text}", self.name), |place| self.at_line(place.key.start, &text))
     }
 
-    fn at(&self, offset: usize, text: &str) -> String {
+    fn at_line(&self, offset: usize, text: &str) -> String {
         let line = self.text.bytes().take(offset).filter(|byte| *byte == b'\n').count() + 1;
         format!("{}:{line}: {text}", self.name)
     }

@@ -123,16 +123,15 @@ impl Config {
             pins: parsed.pins.directory,
             control: parsed.control.path(),
         };
-        config.check().map_err(|(table, wrong)| {
-            let key = format!("{table}.{}", wrong.key);
-            let name = table.split('.').next().unwrap_or_default();
-            // A file with one table has no position in its keys.
-            let alone = format!("{name}.{}", wrong.key);
-            let single = matches!((name, config.hosts.len(), config.routers.len()), ("host", 1, _) | ("router", _, 1));
-            let key = if single && !text.contains(&format!("[[{name}]]")) { alone } else { key };
-            document.at_key(&key, &format!("{name}.{wrong}"))
-        })?;
+        config.check().map_err(|(table, wrong)| document.at(&table, &wrong))?;
         Ok(config)
+    }
+
+    /// Makes an error of a setting that this host refuses. `table` is such as `router.1`.
+    pub(super) fn refuse(&self, table: &str, wrong: &Wrong) -> anyhow::Error {
+        let text = fs::read_to_string(&self.file).unwrap_or_default(); // without it there are no lines
+        let document = Document { name: self.file.display().to_string(), text: &text };
+        user_error(document.at(table, wrong))
     }
 
     /// Checks settings against each other. The error has its table, such as `router.1`.

@@ -102,6 +102,9 @@ pub(super) struct RouterTable {
     /// A queue for explicit flows and one for the rest instead of the controller of `cohabit`.
     #[serde(default)]
     separate: bool,
+    /// Write the fair rate of a flow as advice into SCONE packets of QUIC; needs Linux 6.6.
+    #[serde(default)]
+    scone: bool,
 }
 
 /// What controls TCP's packets.
@@ -198,6 +201,7 @@ impl From<RouterTable> for RouterSettings {
             }),
             cohabit_values: named(table.cohabit_params),
             separate: table.separate,
+            scone: table.scone,
         }
     }
 }

@@ -122,12 +122,7 @@ impl Host {
         }
         let mut object = open.load().context("the kernel refused the host programs")?;
 
-        let parameters = parameters(options);
-        object::map(&object, "parameters")?.update(&0_u32.to_ne_bytes(), parameters.as_bytes(), MapFlags::ANY)?;
-        let cookies = options.netns_cookies.iter().map(|cookie| cookie.to_ne_bytes().to_vec());
-        replace_keys(&object::map(&object, "namespaces")?, cookies)?;
-        replace_keys(&object::map(&object, "peers")?, options.peers.iter().map(Network::key))?;
-
+        configure(&object, options)?;
         let options_link = attach_options(pins, &options.cgroup, &object)?;
         let law_pin = pins.path(LAW);
         let mut law = object::map_mut(&mut object, LAW_MAP)?;
@@ -137,6 +132,17 @@ impl Host {
         }
         let flows = attach_flows(pins, &object)?;
         Ok(Self { object, law: options.law, _law: law, _options: options_link, flows })
+    }
+
+    /// Changes the options of loaded programs. Connections continue with their state; where only maps are written, every
+    /// connection has the new values with its next packet. `pins` are the ones it was loaded with.
+    pub(super) fn change(&mut self, pins: &Pins, before: &Options, now: &Options) -> Result<()> {
+        let fixed = |options: &Options| (options.name.clone(), options.cgroup.clone(), options.unrestricted);
+        if fixed(before) == fixed(now) {
+            return configure(&self.object, now);
+        }
+        *self = Self::load(pins, now)?;
+        Ok(())
     }
 
     /// Lists the connections that use the law.
@@ -205,6 +211,16 @@ fn reuse_or_pin(pins: &Pins, name: &str, map: &mut OpenMapMut<'_>) -> Result<()>
         }
     }
     map.set_pin_path(&path).with_context(|| format!("cannot use {}", path.display()))
+}
+
+/// Writes the maps that options are in.
+fn configure(object: &Object, options: &Options) -> Result<()> {
+    let parameters = parameters(options);
+    object::map(object, "parameters")?.update(&0_u32.to_ne_bytes(), parameters.as_bytes(), MapFlags::ANY)?;
+    let cookies = options.netns_cookies.iter().map(|cookie| cookie.to_ne_bytes().to_vec());
+    replace_keys(&object::map(object, "namespaces")?, cookies)?;
+    replace_keys(&object::map(object, "peers")?, options.peers.iter().map(Network::key))?;
+    Ok(())
 }
 
 /// Gives a map that is a set these keys and no others.

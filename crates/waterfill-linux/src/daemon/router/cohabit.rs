@@ -299,6 +299,11 @@ impl Cohabit {
         Ok(Self { skeleton, links: BTreeMap::new() })
     }
 
+    /// Closes the link of a device, which the caller detaches by its pin.
+    pub(super) fn forget(&mut self, ifindex: u32) {
+        self.links.remove(&ifindex);
+    }
+
     fn attach(&mut self, pins: &Pins, options: &Options, params: &Params, ifindex: u32, header: u32) -> Result<()> {
         let key = ifindex.to_ne_bytes();
         let maps = &self.skeleton.maps;

@@ -83,6 +83,12 @@ impl Options {
         self.cohabit.as_ref().is_some_and(|cohabit| cohabit.separate)
     }
 
+    /// Whether the module that protects explicit flows would be set up in the same way.
+    fn same_cohabit(&self, other: &Self) -> bool {
+        let of = |options: &Self| (options.cohabit.clone(), options.rate_bps, options.target, options.overhead_bytes);
+        self.cohabit.is_none() && other.cohabit.is_none() || of(self) == of(other)
+    }
+
     fn shaping(&self, shape: Shape, header_bytes: u32) -> Shaping {
         Shaping {
             rate_bps: self.rate_bps,
@@ -214,11 +220,75 @@ impl Router {
     /// Attaches the program to a device's egress, or reconfigures an attached link. Its price stays.
     pub(super) fn attach(&mut self, options: &Options) -> Result<()> {
         self.attach_by(options, Hook::Newest)?;
+        self.apply_modules(options, None)
+    }
+
+    /// Attaches the programs beside the router's as these options say. What was there with the options `before` stays.
+    fn apply_modules(&mut self, options: &Options, before: Option<&Options>) -> Result<()> {
         let ifindex = if_nametoindex(options.device.as_str())?;
         let header = header_bytes(&options.device)?;
-        cohabit::apply(&mut self.cohabit, &self.pins, options, ifindex, header)?;
+        // The module's measurements start again when it is attached.
+        if !before.is_some_and(|before| before.same_cohabit(options)) {
+            cohabit::apply(&mut self.cohabit, &self.pins, options, ifindex, header)?;
+        }
+        if let (Some(scone), true) = (&self.scone, options.scone && before.is_some_and(|before| before.scone)) {
+            return scone.change(self.law, options, ifindex);
+        }
         let links = object::map(&self.object, LINKS)?;
         scone::apply(&mut self.scone, &links, &self.pins, self.law, options, ifindex, header)
+    }
+
+    /// Attaches the program to a device as these options say, or changes what differs from the options before. A device
+    /// that does not exist is attached by [`Router::follow`] when it comes. Returns whether it exists.
+    pub(super) fn set_device(&mut self, options: &Options) -> Result<bool> {
+        let device = options.device.as_str();
+        let before = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).map(|(before, _)| before.clone());
+        if if_nametoindex(device).is_err() {
+            let index = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);
+            self.followed.insert(device.into(), (options.clone(), index));
+            return Ok(false);
+        }
+        self.attach_by(options, Hook::Newest)?;
+        self.apply_modules(options, before.as_ref())?;
+        Ok(true)
+    }
+
+    /// Takes the program off a device, with what was created there.
+    pub(super) fn detach(&mut self, device: &str) -> Result<()> {
+        let followed = self.followed.remove(device);
+        self.prices.remove(device);
+        if let Some((_, ifindex)) = followed.filter(|(_, ifindex)| *ifindex != 0) {
+            self.divisions.remove(&ifindex);
+            self.links.remove(&ifindex);
+            if let Some(cohabit) = &mut self.cohabit {
+                cohabit.forget(ifindex);
+            }
+            if let Some(scone) = &mut self.scone {
+                scone.forget(ifindex);
+            }
+        }
+        unload(&self.pins, Some(device)).map(drop)
+    }
+
+    /// Takes the program off devices of an earlier start that this one does not follow. Returns their names.
+    pub(super) fn forget_others(&mut self) -> Result<Vec<String>> {
+        let here = namespace()?;
+        let found = attachments(&MapHandle::try_from(&self.map()?)?)?;
+        let others = found.into_iter().filter(|(_, attachment)| attachment.namespace == here);
+        let others = others.map(|(ifindex, attachment)| (ifindex, device::name(ifindex, &attachment)));
+        let followed = |ifindex| self.followed.values().any(|(_, index)| *index == ifindex);
+        let others: Vec<_> = others.filter(|(ifindex, _)| !followed(*ifindex)).collect();
+        for (ifindex, name) in &others {
+            self.links.remove(ifindex);
+            unload(&self.pins, Some(name))?;
+        }
+        Ok(others.into_iter().map(|(_, name)| name).collect())
+    }
+
+    /// Returns the followed devices that do not exist now.
+    pub(super) fn missing(&self) -> Vec<String> {
+        let missing = self.followed.iter().filter(|(_, (_, ifindex))| *ifindex == 0);
+        missing.map(|(device, _)| device.clone()).collect()
     }
 
     /// Attaches the program again to devices of the same name as those that went, such as an adapter that was plugged in
@@ -249,11 +319,11 @@ impl Router {
             }
             self.remove_link(then)?;
             self.followed.insert(device.into(), (options.clone(), 0));
-            tracing::info!("device {device} went");
+            tracing::warn!(event = "device_went", device, law = self.law.name, "device {device} went");
         }
         if now != 0 {
             self.attach(options)?;
-            tracing::info!("device {device} is back");
+            tracing::info!(event = "device_came", device, law = self.law.name, "device {device} came: attached");
         }
         Ok(())
     }

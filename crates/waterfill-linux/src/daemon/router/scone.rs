@@ -123,12 +123,28 @@ impl Scone {
         Ok(Self { skeleton, links: BTreeMap::new() })
     }
 
-    fn attach(&mut self, pins: &Pins, link: &SconeLink, ifindex: u32, header_bytes: u32) -> Result<()> {
+    /// Closes the link of a device, which the caller detaches by its pin.
+    pub(super) fn forget(&mut self, ifindex: u32) {
+        self.links.remove(&ifindex);
+    }
+
+    /// Changes the advice on a device where the element is attached.
+    pub(super) fn change(&self, law: &Law, options: &Options, ifindex: u32) -> Result<()> {
+        self.set(&advice(law, options)?, ifindex)
+    }
+
+    /// Sets the advice on a device; its counters continue.
+    fn set(&self, link: &SconeLink, ifindex: u32) -> Result<()> {
         let key = ifindex.to_ne_bytes();
         let map = &self.skeleton.maps.scone_links;
         let known = map.lookup(&key, MapFlags::ANY)?.and_then(|value| SconeLink::from_prefix(&value));
         let counted = known.unwrap_or_default();
         map.update(&key, SconeLink { advice: link.advice, ..counted }.as_bytes(), MapFlags::ANY)?;
+        Ok(())
+    }
+
+    fn attach(&mut self, pins: &Pins, link: &SconeLink, ifindex: u32, header_bytes: u32) -> Result<()> {
+        self.set(link, ifindex)?;
         // Of an earlier process, or of a device that had this index.
         self.links.remove(&ifindex);
         detach(pins, ifindex)?;

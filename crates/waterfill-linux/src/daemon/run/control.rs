@@ -1,0 +1,211 @@
+//! The control socket: `waterfilld reload` asks here.
+//!
+//! A client sends one line and gets one line: `ok TEXT`, or `error CODE TEXT` with the exit code for the client. A client
+//! has [`REQUEST_TIME`] for its line and [`MAX_CLIENTS`] are served at the same time, each by a thread of its own, so none
+//! keeps the daemon or another client waiting. The socket has mode 0600 in a folder of mode 0700, and only root and the
+//! daemon's own user are answered.
+
+use std::fs;
+use std::io::{self, ErrorKind, Read, Write as _};
+use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use nix::sys::socket::{getsockopt, sockopt};
+use nix::unistd::geteuid;
+
+use crate::daemon::cli::ReloadCommand;
+use crate::daemon::error::{UserError, exit_code_number, one_line, user_error};
+
+/// In which a client must have sent its line, and taken the answer.
+const REQUEST_TIME: Duration = Duration::from_secs(2);
+/// How long a client waits for the daemon: a reload of many devices starts `tc` for each.
+const ANSWER_TIME: Duration = Duration::from_secs(120);
+/// Longest line.
+const MAX_LINE_BYTES: usize = 256;
+/// Longest answer.
+const MAX_ANSWER_BYTES: u64 = 64 << 10;
+/// Clients served at the same time.
+const MAX_CLIENTS: usize = 8;
+
+/// What a client asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Command {
+    /// Read the file again.
+    Reload,
+    /// Describe what is loaded.
+    Status,
+}
+
+/// What a client gets: the exit code, and a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Reply {
+    code: u8,
+    text: String,
+}
+
+impl Reply {
+    pub(super) fn ok(text: String) -> Self {
+        Self { code: 0, text }
+    }
+
+    fn line(&self) -> String {
+        let text = one_line(&self.text);
+        if self.code == 0 { format!("ok {text}\n") } else { format!("error {} {text}\n", self.code) }
+    }
+
+    fn parse(line: &str) -> Option<Self> {
+        let line = line.strip_suffix('\n')?;
+        if let Some(text) = line.strip_prefix("ok ") {
+            return Some(Self::ok(text.into()));
+        }
+        let (code, text) = line.strip_prefix("error ")?.split_once(' ')?;
+        Some(Self { code: code.parse().ok().filter(|code| *code != 0)?, text: text.into() })
+    }
+}
+
+impl From<Result<String>> for Reply {
+    fn from(result: Result<String>) -> Self {
+        match result {
+            Ok(text) => Self::ok(text),
+            Err(e) => Self { code: exit_code_number(&e), text: format!("{e:#}") },
+        }
+    }
+}
+
+/// The socket; its file is removed when this is dropped.
+#[derive(Debug)]
+pub(super) struct Listener {
+    socket: UnixListener,
+    path: PathBuf,
+}
+
+/// Removes the socket's file when dropped.
+#[derive(Debug)]
+pub(super) struct Served(PathBuf);
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0); // the folder may have gone with the unit
+    }
+}
+
+impl Listener {
+    /// Binds the socket. One that a dead daemon left is replaced; a daemon that answers is an error.
+    pub(super) fn bind(path: &Path) -> Result<Self> {
+        let refused = |why: String| user_error(format!("control.path {}: {why}", path.display()));
+        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let Some(folder) = folder.filter(|_| path.is_absolute()) else {
+            return Err(refused("expected an absolute path".into()));
+        };
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| refused(e.to_string()))?;
+        let about = fs::metadata(folder).map_err(|e| refused(e.to_string()))?;
+        if about.permissions().mode() & 0o022 != 0 {
+            return Err(refused(format!("expected the folder {} to be writable by its owner only", folder.display())));
+        }
+        match UnixStream::connect(path) {
+            Ok(_) => return Err(refused("expected no other daemon: one answers here, stop it first".into())),
+            Err(e) if e.kind() == ErrorKind::ConnectionRefused => {
+                fs::remove_file(path).map_err(|e| refused(e.to_string()))?;
+            }
+            Err(e) if e.kind() == ErrorKind::NotFound => {}
+            Err(e) => return Err(refused(e.to_string())),
+        }
+        let socket = UnixListener::bind(path).map_err(|e| refused(e.to_string()))?;
+        fs::set_permissions(path, fs::Permissions::from_mode(0o600)).context("cannot protect the control socket")?;
+        Ok(Self { socket, path: path.into() })
+    }
+
+    /// Serves clients in threads until the process ends; `ask` returns `None` when the daemon is stopping.
+    pub(super) fn serve(self, ask: impl Fn(Command) -> Option<Reply> + Send + Sync + 'static) -> Served {
+        let served = Served(self.path);
+        let shared = Arc::new((ask, AtomicUsize::new(0)));
+        let socket = self.socket;
+        thread::spawn(move || {
+            loop {
+                let Ok((stream, _)) = socket.accept() else {
+                    thread::sleep(Duration::from_millis(100)); // such as no free descriptors
+                    continue;
+                };
+                let shared = Arc::clone(&shared);
+                if shared.1.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
+                    shared.1.fetch_sub(1, Ordering::Relaxed);
+                    continue; // closes it
+                }
+                thread::spawn(move || {
+                    if let Err(e) = serve_client(&stream, &shared.0) {
+                        tracing::debug!("control: {e}"); // for example a client that hung up
+                    }
+                    shared.1.fetch_sub(1, Ordering::Relaxed);
+                });
+            }
+        });
+        served
+    }
+}
+
+fn serve_client(mut stream: &UnixStream, ask: &impl Fn(Command) -> Option<Reply>) -> io::Result<()> {
+    let peer = getsockopt(&stream, sockopt::PeerCredentials)?;
+    stream.set_write_timeout(Some(REQUEST_TIME))?;
+    let reply = if peer.uid() != 0 && peer.uid() != geteuid().as_raw() {
+        Reply { code: 2, text: format!("expected root, got user {}", peer.uid()) }
+    } else {
+        let line = read_line(stream, Instant::now() + REQUEST_TIME)?;
+        match line.as_str() {
+            "reload" => ask(Command::Reload).unwrap_or_else(stopping),
+            "status" => ask(Command::Status).unwrap_or_else(stopping),
+            _ => Reply { code: 2, text: "expected reload or status".into() },
+        }
+    };
+    stream.write_all(reply.line().as_bytes())
+}
+
+fn stopping() -> Reply {
+    Reply { code: 1, text: "the daemon is stopping".into() }
+}
+
+/// Reads up to a newline, until `end`.
+fn read_line(mut stream: &UnixStream, end: Instant) -> io::Result<String> {
+    let (mut bytes, mut chunk) = (Vec::new(), [0; MAX_LINE_BYTES]);
+    while !bytes.contains(&b'\n') {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        stream.set_read_timeout(Some(left))?;
+        let n = stream.read(&mut chunk)?;
+        if n == 0 || bytes.len() + n > MAX_LINE_BYTES {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        bytes.extend_from_slice(&chunk[..n]);
+    }
+    let line = bytes.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    Ok(String::from_utf8_lossy(line).trim().to_owned())
+}
+
+/// Runs `waterfilld reload`: asks the daemon, and prints its sentence.
+pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
+    let path = &command.control;
+    let missing = |e: io::Error| {
+        user_error(format!("--control {}: expected the socket of a running `waterfilld run`: {e}", path.display()))
+    };
+    let mut stream = UnixStream::connect(path).map_err(missing)?;
+    stream.set_read_timeout(Some(ANSWER_TIME))?;
+    stream.write_all(b"reload\n").map_err(missing)?;
+    let mut answer = String::new();
+    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer).context("the daemon did not answer")?;
+    match Reply::parse(&answer) {
+        Some(Reply { code: 0, text }) => {
+            let _ = writeln!(io::stdout(), "{text}"); // a reader may have closed the pipe
+            Ok(())
+        }
+        Some(Reply { code: UserError::CODE, text }) => Err(user_error(text)),
+        Some(Reply { text, .. }) => bail!("{text}"),
+        None => bail!("the daemon closed the connection without an answer"),
+    }
+}

@@ -1,0 +1,350 @@
+//! What is loaded, and how it becomes what the file says.
+//!
+//! Every change keeps the kernel's state: a link that stays keeps its price and counters, a connection its window.
+
+use std::collections::BTreeMap;
+use std::os::unix::net::UnixListener;
+
+use anyhow::{Context as _, Result};
+
+use super::super::config::Config;
+use super::super::host::{self, Host};
+use super::super::law::{self, Law};
+use super::super::pins::{Lock, Pins, Role};
+use super::super::probe::System;
+use super::super::router::{self, Router};
+use super::super::serve::claim_devices;
+use super::super::settings::Names;
+use super::super::snapshot::Snapshot;
+use super::super::unload::unload_role;
+
+/// What the file wants loaded.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    hosts: Vec<host::Options>,
+    routers: BTreeMap<&'static str, (&'static Law, Vec<router::Options>)>,
+}
+
+impl Wanted {
+    /// Returns what a file wants, checked against this host.
+    pub(super) fn of(config: &Config, system: &System) -> Result<Self> {
+        let mut wanted = Self::default();
+        let refused = |key: String, wrong| config.refuse(&key, &wrong);
+        for (i, settings) in config.hosts.iter().enumerate() {
+            let options = settings.options(Names::Keys, || system.cgroup())?;
+            system.check_host(&options, Names::Keys).map_err(|wrong| refused(format!("host.{i}"), wrong))?;
+            wanted.hosts.push(options);
+        }
+        for (i, settings) in config.routers.iter().enumerate() {
+            let options = settings.options(Names::Keys)?;
+            system
+                .check_router(std::slice::from_ref(&options), Names::Keys)
+                .map_err(|wrong| refused(format!("router.{i}"), wrong))?;
+            let of_law = wanted.routers.entry(settings.law.name).or_insert_with(|| (settings.law, Vec::new()));
+            of_law.1.push(options);
+        }
+        if !wanted.hosts.is_empty() {
+            system.check(Role::Host)?;
+        }
+        if !wanted.routers.is_empty() {
+            system.check(Role::Router)?;
+        }
+        Ok(wanted)
+    }
+
+    fn has(&self, law: &Law, role: Role) -> bool {
+        match role {
+            Role::Host => self.hosts.iter().any(|host| host.law == law),
+            Role::Router => self.routers.contains_key(law.name),
+        }
+    }
+}
+
+/// What a reload changed.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    added: usize,
+    changed: usize,
+    removed: usize,
+    others: Vec<&'static str>,
+}
+
+impl Changes {
+    /// Notes a change of another kind.
+    pub(super) fn push(&mut self, what: &'static str) {
+        self.others.push(what);
+    }
+
+    /// Describes them in a line.
+    pub(super) fn describe(&self) -> String {
+        let counts = [(self.added, "added"), (self.changed, "changed"), (self.removed, "removed")];
+        let counts = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+        let others = self.others.iter().map(|what| format!("{what} changed"));
+        let all: Vec<_> = counts.chain(others).collect();
+        if all.is_empty() { "nothing changed".into() } else { all.join(", ") }
+    }
+}
+
+/// A law's host programs.
+struct HostRole {
+    host: Host,
+    options: host::Options,
+    _lock: Lock,
+}
+
+/// A law's router programs, with their devices.
+struct RouterRole {
+    router: Router,
+    law: &'static Law,
+    /// By device.
+    claims: BTreeMap<String, Vec<UnixListener>>,
+    options: BTreeMap<String, router::Options>,
+    _lock: Lock,
+}
+
+/// All loaded programs.
+pub(super) struct Loaded {
+    pins: Pins,
+    hosts: BTreeMap<&'static str, HostRole>,
+    routers: BTreeMap<&'static str, RouterRole>,
+}
+
+impl Loaded {
+    /// Nothing yet.
+    pub(super) fn new(pins: Pins) -> Self {
+        Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new() }
+    }
+
+    /// Loads what is wanted. Prices and connections of an earlier process continue; what it had loaded in this folder of
+    /// pins and is not wanted any more is unloaded.
+    pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
+        self.apply(wanted)?;
+        for (law, role) in law::all().flat_map(|law| [(law, Role::Host), (law, Role::Router)]) {
+            let pins = self.pins.of(law);
+            if !wanted.has(law, role) && pins.has(role) {
+                let _lock = pins.lock(role)?;
+                unload_role(law, &pins, role, &[])?;
+                tracing::info!(event = "unloaded", law = law.name, "unloaded the {} of an earlier start", role.name());
+            }
+        }
+        for role in self.routers.values_mut() {
+            for device in role.router.forget_others()? {
+                let law = role.law.name;
+                tracing::info!(
+                    event = "device_removed",
+                    device,
+                    law,
+                    "took the router of an earlier start off {device}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes what is loaded what is wanted. On an error, what was loaded before is restored.
+    pub(super) fn apply(&mut self, wanted: &Wanted) -> Result<Changes> {
+        let before = self.wanted();
+        self.try_apply(wanted).inspect_err(|_| {
+            if let Err(e) = self.try_apply(&before) {
+                tracing::error!(event = "reload", "cannot restore what was loaded: {e:#}");
+            }
+        })
+    }
+
+    /// What is loaded now.
+    fn wanted(&self) -> Wanted {
+        let routers =
+            self.routers.iter().map(|(name, role)| (*name, (role.law, role.options.values().cloned().collect())));
+        Wanted { hosts: self.hosts.values().map(|role| role.options.clone()).collect(), routers: routers.collect() }
+    }
+
+    fn try_apply(&mut self, wanted: &Wanted) -> Result<Changes> {
+        let mut changes = Changes::default();
+        for options in &wanted.hosts {
+            self.apply_host(options, &mut changes).with_context(|| format!("host {}", options.law.name))?;
+        }
+        for (law, devices) in wanted.routers.values() {
+            for options in devices {
+                self.apply_device(law, options, &mut changes).with_context(|| format!("device {}", options.device))?;
+            }
+        }
+        for name in self.hosts.keys().copied().collect::<Vec<_>>() {
+            if !wanted.hosts.iter().any(|options| options.law.name == name) {
+                self.remove_host(name)?;
+                changes.removed += 1;
+            }
+        }
+        for name in self.routers.keys().copied().collect::<Vec<_>>() {
+            let devices = wanted.routers.get(name).map_or(&[][..], |(_, devices)| devices);
+            changes.removed += self.remove_devices(name, devices)?;
+        }
+        Ok(changes)
+    }
+
+    fn apply_host(&mut self, options: &host::Options, changes: &mut Changes) -> Result<()> {
+        let law = options.law;
+        let pins = self.pins.of(law);
+        if let Some(role) = self.hosts.get_mut(law.name) {
+            if role.options != *options {
+                role.host.change(&pins, &role.options, options)?;
+                role.options = options.clone();
+                changes.changed += 1;
+                tracing::info!(event = "host_changed", law = law.name, "changed the host's settings");
+            }
+            return Ok(());
+        }
+        let first = !pins.has(Role::Host);
+        let lock = pins.lock(Role::Host)?;
+        let host = Host::load(&pins, options).inspect_err(|_| clean_up(law, &pins, Role::Host, first))?;
+        self.hosts.insert(law.name, HostRole { host, options: options.clone(), _lock: lock });
+        changes.added += 1;
+        tracing::info!(event = "host_loaded", law = law.name, name = options.name, "loaded the host");
+        Ok(())
+    }
+
+    fn apply_device(&mut self, law: &'static Law, options: &router::Options, changes: &mut Changes) -> Result<()> {
+        let device = &options.device;
+        if self.routers.get(law.name).is_some_and(|role| role.options.get(device) == Some(options)) {
+            return Ok(());
+        }
+        let pins = self.pins.of(law);
+        let first = !pins.has(Role::Router);
+        if !self.routers.contains_key(law.name) {
+            let lock = pins.lock(Role::Router)?;
+            let router = Router::load(law, &pins).inspect_err(|_| clean_up(law, &pins, Role::Router, first))?;
+            let (claims, options) = (BTreeMap::new(), BTreeMap::new());
+            self.routers.insert(law.name, RouterRole { router, law, claims, options, _lock: lock });
+        }
+        let Some(role) = self.routers.get_mut(law.name) else { return Ok(()) };
+        let result = role.apply(options, changes);
+        if result.is_err() && role.options.is_empty() {
+            self.routers.remove(law.name);
+            clean_up(law, &pins, Role::Router, first);
+        }
+        result
+    }
+
+    fn remove_host(&mut self, name: &'static str) -> Result<()> {
+        let Some(role) = self.hosts.remove(name) else { return Ok(()) };
+        let law = role.options.law;
+        unload_role(law, &self.pins.of(law), Role::Host, &[])?;
+        tracing::info!(event = "host_unloaded", law = name, "unloaded the host");
+        Ok(())
+    }
+
+    /// Takes a law off the devices that are not among these. Returns how many.
+    fn remove_devices(&mut self, name: &'static str, wanted: &[router::Options]) -> Result<usize> {
+        let Some(role) = self.routers.get_mut(name) else { return Ok(0) };
+        let gone = |device: &&String| !wanted.iter().any(|options| options.device == **device);
+        let gone: Vec<_> = role.options.keys().filter(gone).cloned().collect();
+        for device in &gone {
+            role.router.detach(device)?;
+            role.claims.remove(device);
+            role.options.remove(device);
+            tracing::info!(event = "device_removed", device, law = name, "took the router off {device}");
+        }
+        if role.options.is_empty() {
+            let law = role.law;
+            self.routers.remove(name);
+            unload_role(law, &self.pins.of(law), Role::Router, &[])?;
+        }
+        Ok(gone.len())
+    }
+
+    /// Follows devices that came or went.
+    pub(super) fn follow(&mut self) {
+        for role in self.routers.values_mut() {
+            role.router.follow();
+        }
+    }
+
+    /// Whether a device has a queue per class.
+    pub(super) fn divides(&self) -> bool {
+        self.routers.values().any(|role| role.router.divides())
+    }
+
+    /// Divides devices with a queue per class.
+    pub(super) fn divide(&mut self) {
+        for role in self.routers.values_mut() {
+            role.router.divide();
+        }
+    }
+
+    pub(super) fn has_hosts(&self) -> bool {
+        !self.hosts.is_empty()
+    }
+
+    /// Returns the counts of fallbacks by law and reason.
+    pub(super) fn counters(&self) -> Vec<(&'static str, BTreeMap<&'static str, u64>)> {
+        let read = |(name, role): (&&'static str, &HostRole)| match role.host.counters() {
+            Ok(counters) => Some((*name, counters.fallbacks)),
+            Err(e) => {
+                tracing::warn!(law = name, "{e:#}");
+                None
+            }
+        };
+        self.hosts.iter().filter_map(read).collect()
+    }
+
+    /// Reads the state of everything.
+    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+        let (hosts, routers) = (self.hosts.values(), self.routers.values());
+        Snapshot::loaded(hosts.map(|role| &role.host), routers.map(|role| &role.router))
+    }
+
+    /// Describes what is loaded in a line.
+    pub(super) fn describe(&self) -> String {
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let links = self.routers.values().map(|role| role.options.len()).sum();
+        let missing: Vec<_> = self.routers.values().flat_map(|role| role.router.missing()).collect();
+        let mut out = format!("{}, {}", count(self.hosts.len(), "host law"), count(links, "link"));
+        if !missing.is_empty() {
+            out += &format!("; no device yet: {}", missing.join(", "));
+        }
+        out
+    }
+}
+
+impl RouterRole {
+    fn apply(&mut self, options: &router::Options, changes: &mut Changes) -> Result<()> {
+        let (device, law) = (options.device.clone(), self.law.name);
+        if !self.claims.contains_key(&device) {
+            let claim = claim_devices(self.law, std::slice::from_ref(options))?;
+            self.claims.insert(device.clone(), claim);
+        }
+        let known = self.options.contains_key(&device);
+        let there = self.router.set_device(options).inspect_err(|_| {
+            if !known {
+                self.claims.remove(&device);
+                if let Err(e) = self.router.detach(&device) {
+                    tracing::warn!("{e:#}");
+                }
+            }
+        })?;
+        self.options.insert(device.clone(), options.clone());
+        match (known, there) {
+            (true, _) => {
+                changes.changed += 1;
+                tracing::info!(event = "device_changed", device, law, "changed the link of {device}");
+            }
+            (false, true) => {
+                changes.added += 1;
+                tracing::info!(event = "device_added", device, law, "attached the router to {device}");
+            }
+            (false, false) => {
+                changes.added += 1;
+                tracing::warn!(event = "device_missing", device, law, "{device} does not exist yet: waiting for it");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Removes what a first start that failed has left.
+fn clean_up(law: &'static Law, pins: &Pins, role: Role, first: bool) {
+    if first {
+        if let Err(e) = unload_role(law, pins, role, &[]) {
+            tracing::warn!("{e:#}");
+        }
+    }
+}
