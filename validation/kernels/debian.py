@@ -1,0 +1,215 @@
+"""Kernel packages of Debian, fetched by APT into a cache folder outside the checkout.
+
+APT runs with lists and sources of its own below that folder, so that the host's configuration is
+read but never changed. Signatures are checked with Debian's archive keyring.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import platformdirs
+
+KEYRING = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
+# Modules that the daemon, the guests' network and their disks use. A kernel has some built in.
+MODULES = (
+    "veth", "sch_ingress", "cls_bpf", "sch_tbf", "sch_htb", "sch_netem", "tun", "inet_diag",
+    "tcp_diag", "virtio_pci", "virtio_pci_modern_dev", "virtio_pci_legacy_dev", "virtio_ring",
+    "virtio", "virtio_blk", "ext4", "jbd2", "mbcache", "crc16", "crc32c_generic", "libcrc32c",
+)  # fmt: skip
+
+
+class Missing(Exception):
+    """What the host lacks, in one sentence."""
+
+
+@dataclass(frozen=True)
+class Series:
+    """A series of kernels: its Debian release, and the pattern of its packages' names."""
+
+    name: str
+    suite: str
+    pattern: str
+
+
+SERIES = {
+    one.name: one
+    for one in (
+        Series("5.10", "bullseye", r"linux-image-5\.10\.0-\d+-amd64"),
+        Series("6.1", "bookworm", r"linux-image-6\.1\.0-\d+-amd64"),
+        Series("6.12", "bookworm", r"linux-image-6\.12\.\d+\+deb12-amd64"),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """An unpacked kernel: `boot/vmlinuz-VERSION` and `lib/modules/VERSION` below `root`."""
+
+    version: str
+    root: Path
+
+    @property
+    def image(self) -> Path:
+        """The kernel's image."""
+        return self.root / "boot" / f"vmlinuz-{self.version}"
+
+    @property
+    def modules(self) -> Path:
+        """The folder of its modules."""
+        return self.root / "lib" / "modules" / self.version
+
+
+def cache_folder() -> Path:
+    """Return the folder that keeps packages and unpacked kernels between runs."""
+    return Path(platformdirs.user_cache_dir("waterfill")) / "kernels"
+
+
+def _numbers(name: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", name)]
+
+
+def newest(names: Iterable[str], pattern: str) -> str | None:
+    """Return the newest of the names that match the whole pattern, by their numbers in order."""
+    return max((n for n in names if re.fullmatch(pattern, n)), key=_numbers, default=None)
+
+
+def mirror(targets: str) -> str | None:
+    """Return the address of Debian's main archive among `apt-get indextargets` lines.
+
+    A line is an address, a space and a suite. Archives of security updates are left out.
+    """
+    for line in targets.splitlines():
+        address, _, suite = line.partition(" ")
+        if suite and not re.search(r"-(security|updates|backports)$", suite):
+            return address.rstrip("/")
+    return None
+
+
+def find_mirror() -> str:
+    """Return the address of the Debian archive that this host's APT uses."""
+    form = "$(REPO_URI) $(RELEASE)"
+    command = ["apt-get", "indextargets", "--format", form, "Origin: Debian"]
+    try:
+        lines = subprocess.run([*command, "Created-By: Packages"], capture_output=True, text=True)
+    except FileNotFoundError:
+        raise Missing("needs apt-get, to fetch Debian's packages") from None
+    found = mirror(lines.stdout)
+    if found is None:
+        raise Missing("needs a Debian archive among APT's sources, and its lists (apt-get update)")
+    return found
+
+
+def sources(archive: str, suite: str) -> str:
+    """Return APT's source lines of a Debian release, with its security updates."""
+    signed = f"[signed-by={KEYRING}]"
+    security = f"{archive.removesuffix('/debian')}/debian-security"
+    return (
+        f"deb {signed} {archive} {suite} main\n"
+        f"deb {signed} {security} {suite}-security main\n"
+    )  # fmt: skip
+
+
+class Apt:
+    """APT with sources and lists of its own."""
+
+    def __init__(self, folder: Path, suite: str) -> None:
+        self.folder = folder
+        self.suite = suite
+        for below in ("lists/partial", "archives/partial", "empty"):
+            (folder / below).mkdir(parents=True, exist_ok=True)
+        (folder / "status").touch()
+
+    def _run(self, tool: str, *words: str, cwd: Path | None = None) -> str:
+        options = {
+            "Dir::Etc::SourceList": self.folder / "sources.list",
+            "Dir::Etc::SourceParts": self.folder / "empty",
+            "Dir::State::Lists": self.folder / "lists",
+            "Dir::State::status": self.folder / "status",
+            "Dir::Cache": self.folder,
+            "APT::Sandbox::User": "root",  # the cache may be in a folder that only root reads
+            "APT::Architecture": "amd64",
+            "Acquire::Languages": "none",
+        }
+        command = [tool, *(f"-o{key}={value}" for key, value in options.items()), "-q", *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=cwd)
+        if done.returncode != 0:
+            lines = done.stderr.strip().splitlines() or [f"exit {done.returncode}"]
+            raise Missing(f"{tool} {words[0]} for {self.suite}: {lines[-1]}")
+        return done.stdout
+
+    def update(self) -> None:
+        """Fetch the lists of packages."""
+        text = sources(find_mirror(), self.suite)
+        (self.folder / "sources.list").write_text(text)
+        self._run("apt-get", "update")
+
+    def names(self, prefix: str) -> list[str]:
+        """Return the names of all packages that begin with a prefix."""
+        return self._run("apt-cache", "pkgnames", prefix).split()
+
+    def download(self, name: str, folder: Path) -> None:
+        """Download a package."""
+        self._run("apt-get", "download", name, cwd=folder)
+
+
+def wanted(listing: str, modules: Iterable[str]) -> list[str]:
+    """Return the paths to unpack from `dpkg-deb --fsys-tarfile | tar -t`: image and modules."""
+    names = "|".join(name.replace("_", "[-_]") for name in modules)
+    used = rf".*/({names})\.ko(\.xz)?|.*/modules\.(builtin|order)|\./boot/vmlinuz-.+"
+    return [path for path in listing.splitlines() if re.fullmatch(used, path)]
+
+
+def unpack(package: Path, into: Path) -> Kernel:
+    """Unpack a kernel's image and the modules that are used; both are plain files afterwards."""
+    into.mkdir(parents=True, exist_ok=True)
+    data = subprocess.run(
+        ["dpkg-deb", "--fsys-tarfile", package], stdout=subprocess.PIPE, check=True
+    ).stdout
+    listing = subprocess.run(["tar", "-t"], input=data, stdout=subprocess.PIPE, check=True)
+    paths = wanted(listing.stdout.decode(), MODULES)
+    subprocess.run(["tar", "-x", "-C", into, *paths], input=data, check=True)
+    for module in into.rglob("*.ko.xz"):
+        subprocess.run(["xz", "-d", "-f", module], check=True)
+    (image,) = (into / "boot").glob("vmlinuz-*")
+    return Kernel(image.name.removeprefix("vmlinuz-"), into)
+
+
+def kernel(series: Series, folder: Path | None = None) -> Kernel:
+    """Return the newest kernel of a series, downloaded and unpacked where it is not yet.
+
+    Without network the newest one of the cache is taken. Raises `Missing` if there is none.
+    """
+    for tool in ("apt-get", "dpkg-deb", "tar", "xz"):
+        if shutil.which(tool) is None:
+            raise Missing(f"needs {tool}, to unpack Debian's kernels")
+    folder = folder or cache_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    apt = Apt(folder / "apt" / series.suite, series.suite)
+    cached = [path.name for path in folder.iterdir() if path.is_dir()]
+    try:
+        apt.update()
+        name = newest(apt.names("linux-image-"), series.pattern)
+    except Missing as why:
+        name = newest(cached, series.pattern)
+        if name is None:
+            raise Missing(f"no kernel {series.name}: {why}") from None
+    if name is None:
+        raise Missing(f"no kernel {series.name} in {series.suite}")
+    root = folder / name
+    images = list((root / "boot").glob("vmlinuz-*"))
+    if images:
+        return Kernel(images[0].name.removeprefix("vmlinuz-"), root)
+    apt.download(name, folder)
+    (package,) = folder.glob(f"{name}_*.deb")
+    unfinished = folder / f"{name}.part"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    found = unpack(package, unfinished)
+    package.unlink()
+    unfinished.rename(root)
+    return Kernel(found.version, root)

@@ -1,0 +1,117 @@
+"""The page docs/reference/kernels.md: what each kernel has, what was tried, what it refuses."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from validation.kernels.judge import LAWS, Check, exit_of, present, sentence
+
+HEAD = """\
+# Kernels
+
+Written by `make kernels`. Debian's kernels are booted under QEMU's own emulation; "running" is the
+kernel of the host that ran it. What a feature is for, and what the daemon does without it, is in
+[the daemon's reference](daemon.md#kernels).
+"""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A kernel, the facts that its checks printed, and the verdicts."""
+
+    series: str
+    facts: Mapping[str, str]
+    checks: Sequence[Check]
+
+    @property
+    def probe(self) -> dict[str, object]:
+        """What `waterfilld probe --json` printed."""
+        try:
+            return dict(json.loads(self.facts.get("probe", "")))
+        except json.JSONDecodeError:
+            return {}
+
+    @property
+    def title(self) -> str:
+        """The kernel's version, as a column's head."""
+        where = " (running)" if self.series == "running" else ""
+        return f"{self.probe.get('kernel', self.series)}{where}"
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return a table of Markdown."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _features(runs: Sequence[Run]) -> str:
+    held = [present(run.probe) for run in runs]
+    names = dict.fromkeys(name for one in held for name in one)
+    # What is mounted is a matter of the host, not of its kernel.
+    kernel = [name for name in names if not name.startswith(("control groups", "mounted"))]
+    rows = [[name, *("yes" if one.get(name) else "no" for one in held)] for name in kernel]
+    return table(["feature", *(run.title for run in runs)], rows)
+
+
+def _laws(checks: Sequence[Check]) -> list[Check]:
+    """Return the checks with those of the laws as one line: all load, or those that do not."""
+    names = {f"`{role} --law {law}`" for role in ("router", "host") for law in LAWS}
+    of_laws = [check for check in checks if check.name in names]
+    bad = [f"{check.name}: {check.seen}" for check in of_laws if check.verdict != "works"]
+    whole = Check("all nine laws load, in both roles", "fails" if bad else "works", "; ".join(bad))
+    merged = []
+    for check in checks:
+        if check.name not in names:
+            merged.append(check)
+        elif whole not in merged:
+            merged.append(whole)
+    return merged
+
+
+def _cell(check: Check | None) -> str:
+    if check is None:
+        return "not run"
+    # Numbers of packets differ from run to run; what is refused or left is the kernel's.
+    if check.verdict == "works":
+        return check.seen if check.seen.startswith("stays") else "yes"
+    return check.verdict if check.verdict == "refused" else f"**fails**: {check.seen}"
+
+
+def _checks(runs: Sequence[Run]) -> str:
+    merged = [{check.name: check for check in _laws(run.checks)} for run in runs]
+    names = dict.fromkeys(name for one in merged for name in one)
+    rows = [[name, *(_cell(one.get(name)) for one in merged)] for name in names]
+    return table(["", *(run.title for run in runs)], rows)
+
+
+def _refusals(runs: Sequence[Run]) -> str:
+    lines = [
+        f'- {run.title}, {check.name}: "{check.seen}"\n'
+        for run in runs
+        for check in run.checks
+        if check.verdict == "refused"
+    ]
+    return "".join(lines)
+
+
+def page(runs: Sequence[Run], oldest: Run | None) -> str:
+    """Return the page. `oldest` is a kernel that is to be refused."""
+    parts = [HEAD, "## Features\n", _features([*([oldest] if oldest else []), *runs])]
+    parts += ["## Tried\n", _checks(runs)]
+    parts += [
+        "A flow crosses a router and 40 ms, there and back together, at 5 Mbit/s: a guest without\n"
+        "KVM is slow. What a killed process leaves, `unload` removes. Each law is loaded in both\n"
+        "roles; its rates are checked [elsewhere](../validation/linux-laws.md).\n"
+    ]
+    refused = _refusals(runs)
+    if refused:
+        parts += ["## Refused\n", refused]
+    if oldest:
+        said = [
+            f"`waterfilld {role}`:\n\n> {sentence(exit_of(oldest.facts.get(role))[1])}\n"
+            for role in ("router", "host")
+        ]
+        parts += [f"## Too old\n\n{oldest.title}, Debian 11's, is refused with exit 2.\n", *said]
+    return "\n".join(parts)
