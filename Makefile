@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings peers ns3 lint audit new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings peers ns3 lint audit deb oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -75,6 +75,15 @@ lint: .venv/.lint ## run formatters, linters and type checkers; a warning is an 
 audit: ## check licences and sources of all crates (cargo-deny); offline once the crates are downloaded
 	@cargo deny --version >/dev/null 2>&1 || { echo "audit: needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
 	@cargo deny --locked check bans licenses sources
+
+deb: ## build the Debian package of waterfilld into out/, from the lock files; the same commit gives the same bytes
+	@packaging/debian/build.sh
+
+oci: build deb ## pack OCI images of the command line and of waterfilld into out/oci, from the lock files; as root
+	@packaging/oci/build.sh
+
+kernels: build ## run waterfilld on Debian's kernels under QEMU and on the running one; as root, 5 minutes; writes a page
+	@$(VENV)/python -m validation.kernels
 
 new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo
 	@$(VENV)/python tools/new_protocol.py "$(NAME)"

@@ -21,7 +21,7 @@ def main() -> None:
         for device in sys.argv[1:]:
             for command in _COMMANDS:
                 value = array("B", struct.pack("=II", command, 0))
-                request = struct.pack("=16sP", device.encode(), value.buffer_info()[0])
+                request = struct.pack("16sP", device.encode(), value.buffer_info()[0])
                 fcntl.ioctl(asked, _SIOCETHTOOL, request + bytes(16))
 
 
