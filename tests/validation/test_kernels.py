@@ -10,7 +10,7 @@ import pytest
 
 from validation.kernels import debian, guest, image
 from validation.kernels.__main__ import ALL, OLDEST, main
-from validation.kernels.judge import CONTROLLERS, ENDS, LAWS, command, judge, judge_oldest
+from validation.kernels.judge import ENDS, LAWS, OPTIONS, command, judge, judge_oldest
 from validation.kernels.page import Run, page
 
 HERE = Path(image.__file__).parent
@@ -98,13 +98,14 @@ def good() -> dict[str, str]:
         "links": [{"device": "rb", "marked": 7}],
     }
     facts = dict.fromkeys(("router", "host", "router-again", "host-again", "flow"), "0 ")
+    facts |= dict.fromkeys(("scone-left", "csig-left"), "")
     facts |= dict.fromkeys(("status", "status-again"), json.dumps(status))
     facts |= {"unload-left": "", "warnings": "", "exit": "0", "probe": probe(tcx=False, tbf=True)}
     facts["probe-without-modules"] = f"0 {facts['probe']}"
     for end in ENDS:
         facts |= {f"{end}-left": "", f"{end}-unload-left": "", f"{end}-start": "0 "}
     facts |= {f"law-{role}-{law}": "0 " for role in ("router", "host") for law in LAWS}
-    return facts | dict.fromkeys(CONTROLLERS, "0 ")
+    return facts | dict.fromkeys(OPTIONS, "0 ")
 
 
 def failed(**changed: str | None) -> list[str]:
@@ -136,8 +137,9 @@ def test_a_kernel_on_which_everything_works_fails_no_check():
         ({"router_kill_start": "1 in use"}, "`router --no-pin`, `kill -9`, then a start"),
         ({"law_host_vcp": "1 waterfilld: the kernel refused"}, "`host --law vcp`"),
         ({"law_router_jetmax": None}, "`router --law jetmax`"),
-        ({"cohabit_improved": "1 waterfilld: the kernel refused"}, "`--cohabit improved`"),
-        ({"also_scone": "1 waterfilld: the kernel refused"}, "`scone`"),
+        ({"cohabit_improved": "1 waterfilld: the kernel refused"}, "`router --cohabit improved`"),
+        ({"scone": "1 waterfilld: the kernel refused"}, "`router --scone`"),
+        ({"csig_left": "filter"}, "`csig`, then `unload`"),
         ({"warnings": "WARNING: CPU: 0"}, "no warning of the kernel"),
         ({"exit": None}, "the guest ends"),
         (
@@ -169,7 +171,7 @@ def test_the_page_has_a_column_for_each_kernel_and_every_refusal():
     assert "| feature | 6.1.0-test | 6.1.0-test | 6.1.0-test (running) |" in text
     assert "| tbf | no | yes | yes |" in text
     assert "**fails**: `host --law rcp`: no | yes |" in text
-    assert '- 6.1.0-test, `--cohabit paper`: "needs tcx"' in text
+    assert '- 6.1.0-test, `router --cohabit paper`: "needs tcx"' in text
     assert "> too old\n" in text
     assert max(map(len, (line for line in text.splitlines() if "|" not in line))) <= 125
 

@@ -143,6 +143,12 @@ options() {
   router --pins "$pins" --cohabit improved --separate --line </dev/null >"$dir/log" 2>&1
   say cohabit-separate "$? $(tail -n1 "$dir/log")"
   waterfilld unload --pins "$pins" >/dev/null 2>&1
+  try scone router --pins "$pins" --scone --once
+  say scone-left "$(waterfilld unload --pins "$pins" >/dev/null 2>&1; left)"
+  try csig waterfilld csig --pins "$pins" --inside ra --edge rb --once
+  say csig-left "$(waterfilld unload --pins "$pins" >/dev/null 2>&1; left)"
+  try csig-end waterfilld csig --pins "$pins" --end ra --once
+  waterfilld unload --pins "$pins" >/dev/null 2>&1
 }
 
 # As in a container: the modules are loaded, and their folder is not there.

@@ -18,10 +18,13 @@ ENDS = {
     "router-term": "`router --no-pin`, SIGTERM",
     "router-kill": "`router --no-pin`, `kill -9`",
 }
-CONTROLLERS = {
-    "cohabit-improved": "`--cohabit improved`",
-    "cohabit-paper": "`--cohabit paper`",
-    "cohabit-separate": "`--cohabit improved --separate`",
+OPTIONS = {
+    "cohabit-improved": "`router --cohabit improved`",
+    "cohabit-paper": "`router --cohabit paper`",
+    "cohabit-separate": "`router --cohabit improved --separate`",
+    "scone": "`router --scone`",
+    "csig": "`csig --inside --edge`",
+    "csig-end": "`csig --end`",
 }
 
 
@@ -124,9 +127,9 @@ def judge(facts: Facts) -> list[Check]:
     for law in LAWS:
         for role in ("router", "host"):
             checks.append(command(f"`{role} --law {law}`", facts.get(f"law-{role}-{law}")))
-    checks += [command(name, facts.get(key)) for key, name in CONTROLLERS.items()]
-    extra = sorted(key for key in facts if key.startswith("also-"))
-    checks += [command(f"`{key.removeprefix('also-')}`", facts[key]) for key in extra]
+    checks += [command(name, facts.get(key)) for key, name in OPTIONS.items()]
+    for key in ("scone", "csig"):
+        checks.append(_left(f"`{key}`, then `unload`", facts.get(f"{key}-left")))
     warning = facts.get("warnings", "not read")
     checks.append(Check("no warning of the kernel", "fails" if warning else "works", warning))
     if facts.get("exit") != "0":
