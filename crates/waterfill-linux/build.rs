@@ -43,12 +43,16 @@ mod daemon {
         let libbpf = var("DEP_BPF_INCLUDE").expect("libbpf-sys exports its include folder");
         let architecture = var("CARGO_CFG_TARGET_ARCH").expect("cargo sets it");
         let clang = clang();
+        let package = PathBuf::from(var("CARGO_MANIFEST_DIR").expect("cargo sets it"));
+        let workspace = package.ancestors().nth(2).expect("crates/waterfill-linux is in the workspace");
         let arguments = [
             "-mcpu=v3".into(), // atomic exchanges, which Linux has had since 5.12
             "-Wall".into(),
             "-Wextra".into(),
             "-Werror".into(),
             "-Wno-unused-function".into(), // a program uses a part of each header
+            // Line information names the sources: without the folder of this build, the same commit gives the same bytes.
+            format!("-ffile-prefix-map={}=.", workspace.display()),
             "-I../waterfill-laws/kernel".into(),
             format!("-I{libbpf}"),
             format!("-I/usr/include/{architecture}-linux-gnu"),

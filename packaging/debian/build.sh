@@ -49,7 +49,7 @@ put $root/packaging/prometheus /usr/share/waterfill/prometheus
 put $root/docs/waterfilld.schema.json /usr/share/waterfill/waterfilld.schema.json
 [ ! -e $root/packaging/systemd/waterfilld.service ] || cp $root/packaging/systemd/waterfilld.service debian/
 for part in howto reference explanation; do cp -r $root/docs/$part docs/; done
-cp $root/CHANGELOG.md .
+cp $root/CHANGELOG.md docs/
 
 shells=files/usr/share
 mkdir -p $shells/bash-completion/completions $shells/zsh/vendor-completions $shells/fish/vendor_completions.d

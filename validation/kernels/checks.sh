@@ -75,9 +75,6 @@ network() {
     $OFFLOADS ra rb
     for side in a b; do ip netns exec $side $OFFLOADS eth0; done
   fi
-  ip netns exec b iperf3 -s >/dev/null 2>&1 &
-  server=$!
-  until_true "ip netns exec a iperf3 -c 10.0.2.1 -n 1000 --connect-timeout 2000 >/dev/null 2>&1"
 }
 
 connect() { # namespace, network, the router's device
@@ -96,6 +93,10 @@ traffic() {
   try host host --pins "$pins" --once || return
   [ -e "$pins/router" ] || return
   if [ -n "$(tc filter show dev rb egress 2>/dev/null)" ]; then say hook clsact; else say hook tcx; fi
+  # Sockets that listened before have not been seen by the option's program.
+  ip netns exec b iperf3 -s >/dev/null 2>&1 &
+  server=$!
+  until_true "ip netns exec a iperf3 -c 10.0.2.1 -n 1000 --connect-timeout 2000 >/dev/null 2>&1"
   flow 16
   sleep 7
   say status "$(status)"
@@ -158,7 +159,7 @@ without_modules() {
 
 clean() {
   exec 9>&-
-  kill $server 2>/dev/null
+  [ -z "$server" ] || kill "$server" 2>/dev/null
   wait 2>/dev/null
   echo 0 >"$cgroups/cgroup.procs" 2>/dev/null || echo $$ >"$cgroups/cgroup.procs"
   rmdir "$cgroup" 2>/dev/null
