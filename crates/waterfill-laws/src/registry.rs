@@ -325,5 +325,6 @@ registry! {
     Fast: tcp::Tcp<tcp::fast::Fast>,
     Dctcp: tcp::Tcp<tcp::dctcp::Dctcp>,
     Bbr: tcp::bbr::Bbr,
+    Scone: scone::Scone,
     Window: window::Window,
 }

@@ -7,6 +7,7 @@ pub mod maxnet;
 pub mod maxnet2006;
 pub mod pxcp;
 pub mod rcp;
+pub mod scone;
 pub mod tcp;
 pub mod vcp;
 pub mod window;

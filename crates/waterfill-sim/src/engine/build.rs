@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use waterfill_laws::protocol::Kind;
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
 use waterfill_network::{FlowSpec, Network};
@@ -63,7 +62,8 @@ impl Simulation {
         for &l in &spec.forward {
             let (link, link_spec) = (&mut self.links[l as usize], &self.network.links[l as usize]);
             let enabled = link_spec.routers.as_ref().is_none_or(|names| names.iter().any(|name| name == info.name));
-            if enabled && info.kind == Kind::Explicit && !link.has_router(protocol) {
+            // Also SCONE's: congestion control is its source's, and routers write advice into its header.
+            if enabled && protocol.header_bytes() > 0 && !link.has_router(protocol) {
                 let at = |e| format!("params.{}.{e} (for link {})", info.name, link_spec.name);
                 params.check_link(link.view()).map_err(at)?;
                 link.add_router(protocol, params.router(link.view()), params.target());
