@@ -1,6 +1,6 @@
 """What few bits of price cost: `make price-bits`.
 
-    python -m validation.price_bits [LAW …] [--json] [-o DIR]
+    python -m validation.price_bits [LAW …] [-o DIR]
 
 Routers write a signal that stands for a rate. CSIG's compact tag has 5 bits for it, SCONE 7, CSIG's
 wide tag 20, and MaxNet's option 23 and a flag. `code_bits` of a law gives its signal so many bits,

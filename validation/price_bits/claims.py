@@ -1,0 +1,145 @@
+"""What few bits of price cost, as claims with verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+from validation.price_bits import cases, theory
+from validation.price_bits.cases import Case, Row
+from waterfill.theory import maxnet
+
+
+class Claim(NamedTuple):
+    """A sentence, what decides on it, what was found, and whether it holds."""
+
+    text: str
+    limit: str
+    found: str
+    holds: bool
+
+
+Rows = Mapping[Case, Row]
+
+
+def _of(rows: Rows, *, laws: Sequence[str], codes: Sequence[str], network: str = "") -> list[Row]:
+    return [
+        row
+        for case, row in rows.items()
+        if case.law in laws and case.code.name in codes and network in ("", case.network)
+    ]
+
+
+def _own(rows: Rows, row: Row) -> Row:
+    return rows[row.case._replace(code=cases.OWN)]
+
+
+def _worst(found: Sequence[Row], value: Callable[[Row], float]) -> tuple[float, str]:
+    row = max(found, key=value)
+    at = row.case
+    return value(row), f"{at.law}, {at.code.name} bits, {at.rtt_ms} ms, {at.network}"
+
+
+def _limit(
+    rows: Rows, text: str, found: Sequence[Row], value: Callable[[Row], float], limit: float
+) -> Claim:
+    worst, where = _worst(found, value)
+    return Claim(text, f"≤ {limit:.3g}", f"{worst:.2g} ({where})", worst <= limit)
+
+
+def predicted(row: Row) -> float:
+    """Return MaxNet's predicted deviation of the load, of the relay's limit cycle."""
+    values = cases.defaults(row.case.law)
+    average = values.get("average")
+    params = maxnet.Params(
+        alpha=values["alpha"], eta=values["eta"], t_s=values["t"], x_max_bps=values["x_max"],
+        average="exponential" if average else "off",
+        dt_p_s=values.get("dt_p", values.get("dt", 0.0)),
+    )  # fmt: skip
+    width = theory.band(row.case.code.bits, row.case.code.decades)
+    return theory.maxnet_cycle(params, row.case.rtt_ms / 1e3, width).load_deviation
+
+
+def bound(row: Row) -> float:
+    """Return the bound of RCP's and AECP's deviation, above what the own code has."""
+    return theory.rate_deviation_max(theory.band(row.case.code.bits, row.case.code.decades))
+
+
+def claims(rows: Rows) -> list[Claim]:
+    """Judge all claims on these rows."""
+    all_laws = tuple(dict.fromkeys(case.law for case in rows))
+    off: Callable[[Row], float] = lambda row: row.off(_own(rows, row))  # noqa: E731
+    judged = [
+        _limit(
+            rows, "20 bits (CSIG's wide tag) change no share",
+            _of(rows, laws=all_laws, codes=("20",)), off, 0.02,
+        ),
+        _limit(
+            rows, "20 bits add nothing to the load's deviation",
+            _of(rows, laws=all_laws, codes=("20",)),
+            lambda row: row.deviation - _own(rows, row).deviation, 0.002,
+        ),
+        _limit(
+            rows, "on one link flows of equal RTT stay equal, with any code",
+            _of(rows, laws=all_laws, codes=[c.name for c in cases.CODES], network="one link"),
+            lambda row: row.unfair, 0.02,
+        ),
+    ]  # fmt: skip
+    for code in ("7", "5"):
+        if "maxnet" in all_laws:
+            found = _of(rows, laws=("maxnet",), codes=(code,), network="one link")
+            ratios = [row.deviation / predicted(row) for row in found]
+            judged.append(
+                Claim(
+                    f"MaxNet with {code} bits: the load deviates as the relay's limit cycle",
+                    "0.5 to 2 times predicted",
+                    ", ".join(
+                        f"{row.case.rtt_ms} ms: {row.deviation:.2f} of {predicted(row):.2f}"
+                        for row in found
+                    ),
+                    all(0.5 <= ratio <= 2 for ratio in ratios),
+                )
+            )
+        slow = tuple(law for law in ("rcp", "aecp") if law in all_laws)
+        if slow:
+            found = _of(rows, laws=slow, codes=(code,))
+            judged.append(
+                _limit(
+                    rows, f"{' and '.join(slow)}, {code} bits: the load deviates by half a band",
+                    found, lambda row: row.deviation / bound(row), 1.5,
+                )
+            )  # fmt: skip
+    for law in all_laws:
+        for code, limit in (("7", 0.05), ("5", 0.1)):
+            judged.append(
+                _limit(
+                    rows, f"{law}: {code} bits move shares little",
+                    _of(rows, laws=(law,), codes=(code,)), off, limit,
+                )
+            )  # fmt: skip
+    plain = _of(rows, laws=all_laws, codes=("7", "5"))
+    pairs = [
+        (row, rows[row.case._replace(code=c)])
+        for row in plain
+        for c in cases.CODES
+        if c.name == f"{row.case.code.name}, carried"
+    ]
+    better = sum(carried.deviation < row.deviation for row, carried in pairs)
+    judged.append(
+        Claim(
+            "carrying the remainder to the next signal lowers the load's deviation",
+            "9 of 10 cases", f"{better} of {len(pairs)}", better >= 0.9 * len(pairs),
+        )
+    )  # fmt: skip
+    narrow = [
+        (row, rows[row.case._replace(code=cases.CODES[4])])
+        for row in _of(rows, laws=all_laws, codes=("5",))
+    ]
+    better = sum(few.deviation < row.deviation for row, few in narrow)
+    judged.append(
+        Claim(
+            "5 bits over two decades cost less than over 6.4",
+            "all cases", f"{better} of {len(narrow)}", better == len(narrow),
+        )
+    )  # fmt: skip
+    return judged

@@ -1,0 +1,306 @@
+"""MaxNet in the kernel with the price in CSIG's tags: `python -m validation.price_bits.kernel`.
+
+Hosts a and b, with routers 1, 2 and 3 between them, in namespaces of their own. In front of 1, d
+holds every frame for 20 ms in each direction (`waterfill-delay`). 2's link to 3 is the bottleneck.
+Both links of 2 are a domain in which frames have tags, and 1 and 3 are its edges. Inside, routers
+still write MaxNet's option, but the edge replaces its price by the tag's. So sources follow the
+price in 5 or 20 bits. Needs root, iperf3, and the daemon beside this Python, or WATERFILLD.
+"""
+
+from __future__ import annotations
+
+import array
+import fcntl
+import json
+import os
+import shutil
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, NamedTuple
+
+BOTTLENECK_BPS = 40e6
+DELAY_MS = 20
+FLOWS = 2
+WARM_UP_S, MEASURE_S = 8, 15
+# The arguments of `waterfilld csig` that choose a code; none without tags.
+CODES: dict[str, Sequence[str] | None] = {
+    "own": None,
+    "20": ("--format", "wide"),
+    "5, two decades": ("--format", "compact", "--from", "2mbit", "--to", "200mbit"),
+    "5": ("--format", "compact"),
+}
+
+
+class KernelRow(NamedTuple):
+    """What a run shows: mean rates, the queue's mean and largest, sampled each 0.1 s."""
+
+    code: str
+    rates_bps: tuple[float, ...]
+    queue_ms: tuple[float, float]
+    frames: dict[str, int]
+    wrong_checksums: int
+
+    def off(self, own: KernelRow) -> float:
+        """Return the relative difference of the mean rate from that with MaxNet's option."""
+        return abs(sum(self.rates_bps) / sum(own.rates_bps) - 1)
+
+    @property
+    def unfair(self) -> float:
+        """Return the largest relative difference of a flow from the mean."""
+        mean = sum(self.rates_bps) / len(self.rates_bps)
+        return max(abs(rate / mean - 1) for rate in self.rates_bps)
+
+
+def program(name: str, variable: str) -> str | None:
+    """Find a program: named by the variable, beside this Python, or on PATH."""
+    beside = Path(sys.executable).parent / name
+    return os.environ.get(variable) or (str(beside) if beside.exists() else shutil.which(name))
+
+
+def missing() -> str | None:
+    """Return what the host lacks; None if nothing."""
+    if os.geteuid() != 0:
+        return "needs root"
+    for name, variable in (("waterfilld", "WATERFILLD"), ("waterfill-delay", "WATERFILL_DELAY")):
+        if program(name, variable) is None:
+            return f"needs {name}"
+    return next((f"needs {t}" for t in ("ip", "nsenter", "iperf3") if not shutil.which(t)), None)
+
+
+def _cgroup_root() -> Path:
+    lines = [line.split() for line in Path("/proc/mounts").read_text().splitlines()]
+    return Path(next(words[1] for words in lines if words[2] == "cgroup2"))
+
+
+class _Bed:
+    """The namespaces, and everything that runs in them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self.name = f"wfpb{os.getpid()}"
+        self.pins = Path("/sys/fs/bpf") / self.name
+        self.cgroup = _cgroup_root() / self.name
+        self.law = f"bpf_{self.name}"[:15]
+        self._stack = stack
+        self._daemon = str(program("waterfilld", "WATERFILLD"))
+        for node in "ad123b":
+            _run("ip", "netns", "add", self.name + node)
+            stack.callback(_quietly, "ip", "netns", "del", self.name + node)
+        self.cgroup.mkdir()
+        stack.callback(_removed, self.cgroup)
+        self.pins.mkdir()
+        stack.callback(_removed, self.pins)
+
+    def inside(self, node: str, *words: str) -> list[str]:
+        """Return a command that runs in a namespace."""
+        return ["nsenter", f"--net=/run/netns/{self.name}{node}", *words]
+
+    def build(self) -> None:
+        """Make links, addresses and routes."""
+        for node in "ad123b":
+            _run(*self.inside(node, "ip", "link", "set", "lo", "up"))
+            settings = ("net.ipv4.ip_forward=1", "net.ipv6.conf.all.disable_ipv6=1")
+            _run(*self.inside(node, "sysctl", "-qw", *settings))
+        for one, two in zip("ad123", "d123b", strict=True):
+            ends = [(one, two), (two, one)]
+            names = [self.name + x + y for x, y in ends]
+            peer = ("peer", "name", names[1], "netns", self.name + two)
+            _run("ip", "link", "add", names[0], "netns", self.name + one, "type", "veth", *peer)
+            for (here, there), name in zip(ends, names, strict=True):
+                # A tag of 8 bytes needs space beside packets of 1500 bytes.
+                mtu = "1508" if {here, there} <= set("123") else "1500"
+                single = ("mtu", mtu, "gso_max_segs", "1", "up")
+                _run(*self.inside(here, "ip", "link", "set", name, "name", f"t{there}"))
+                _run(*self.inside(here, "ip", "link", "set", f"t{there}", *single))
+        nets = [
+            ("a", "d", "1", "d"),
+            ("1", "2", "2", "1"),
+            ("2", "3", "3", "2"),
+            ("3", "b", "b", "3"),
+        ]
+        for i, (one, device, two, other) in enumerate(nets, start=1):
+            for node, name, host in ((one, device, 1), (two, other, 2)):
+                address = ("ip", "address", "add", f"10.98.{i}.{host}/24", "dev", f"t{name}")
+                _run(*self.inside(node, *address))
+        for node, gateway in (("a", "1.2"), ("1", "2.2"), ("2", "3.2"), ("3", "3.1"), ("b", "4.1")):
+            route = ("ip", "route", "add", "default", "via", f"10.98.{gateway}")
+            _run(*self.inside(node, *route))
+        _run(*self.inside("2", "ip", "route", "add", "10.98.1.0/24", "via", "10.98.2.1"))
+        for node in "ad123b":
+            devices = [f"t{other}" for pair in zip("ad123", "d123b", strict=True) if node in pair
+                       for other in pair if other != node]  # fmt: skip
+            _run(*self.inside(node, sys.executable, __file__, "--no-offloads", *devices))
+        self._delay()
+
+    def _delay(self) -> None:
+        hold = {"delay_ns": DELAY_MS * 1_000_000, "hold_bytes": 8_000_000}
+        lines = [
+            {"name": "there", "from": "ta", "to": "t1", **hold},
+            {"name": "back", "from": "t1", "to": "ta", **hold},
+        ]
+        command = self.inside("d", str(program("waterfill-delay", "WATERFILL_DELAY")))
+        line = self._start(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert line.stdin is not None
+        assert line.stdout is not None
+        line.stdin.write(json.dumps({"seed": 1, "frame_bytes": 1600, "lines": lines}) + "\n")
+        line.stdin.flush()
+        line.stdout.readline()
+
+    def _start(self, command: Sequence[str], **more: Any) -> subprocess.Popen[str]:
+        process = subprocess.Popen(command, **more)
+        self._stack.callback(_ended, process)
+        return process
+
+    def daemon(self, node: str, *words: str, cgroup: bool = False) -> Callable[[], Any]:
+        """Start `waterfilld`; return what asks it for its status."""
+        command = [self._daemon, *words, "--line"]
+        command = command if cgroup else self.inside(node, *command)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = self._start(command, **pipes, text=True)
+        assert process.stdout is not None
+        assert process.stdin is not None
+        if "ready" not in process.stdout.readline():
+            raise RuntimeError(f"waterfilld {' '.join(words)}: did not start")
+        stdin, stdout = process.stdin, process.stdout
+
+        def status() -> Any:
+            stdin.write("\n")
+            stdin.flush()
+            return json.loads(stdout.readline())
+
+        return status
+
+    def client(self, node: str, *words: str) -> subprocess.Popen[str]:
+        """Start iperf3 in a namespace, in the cgroup whose connections use the law."""
+        join = f"echo $$ > {self.cgroup}/cgroup.procs && exec "
+        command = join + " ".join(self.inside(node, "iperf3", *words))
+        return self._start(["sh", "-c", command], stdout=subprocess.PIPE, text=True)
+
+
+def _run(*words: str) -> None:
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL)
+
+
+def _quietly(*words: str) -> None:
+    subprocess.run(words, check=False, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def _removed(folder: Path) -> None:
+    """Remove a cgroup whose processes are ending, or a folder of pins, which detaches programs."""
+    for inner in folder.iterdir() if "bpf" in folder.parts else []:
+        shutil.rmtree(inner)
+    for _ in range(50):
+        try:
+            folder.rmdir()
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+
+
+def _ended(process: subprocess.Popen[str]) -> None:
+    if process.stdin is not None:
+        process.stdin.close()
+    try:
+        process.wait(2 if process.stdin is not None else 0.01)
+    except subprocess.TimeoutExpired:
+        process.terminate()
+        process.wait()
+
+
+def run(code: str) -> KernelRow:
+    """Run MaxNet with one code."""
+    with ExitStack() as stack:
+        bed = _Bed(stack)
+        bed.build()
+        pins = {node: ("--pins", str(bed.pins / f"r{node}")) for node in "123"}
+        slow = ("--rate", f"{BOTTLENECK_BPS:.0f} bit/s", "--shape", "--overhead", "22")
+        bed.daemon("1", "router", "--dev", "t2", "--rate", "1gbit", *pins["1"])
+        queue = bed.daemon("2", "router", "--dev", "t3", *slow, *pins["2"])
+        bed.daemon("3", "router", "--dev", "tb", "--rate", "1gbit", *pins["3"])
+        names = ("--name", bed.law, "--cgroup", str(bed.cgroup), "--unrestricted", "--no-pin")
+        bed.daemon("", "host", *names, cgroup=True)
+        for node in "ab":
+            key = f"net.ipv4.tcp_congestion_control={bed.law}"
+            _run(*bed.inside(node, "sysctl", "-qw", key))
+        counters = []
+        arguments = CODES[code]
+        if arguments is not None:
+            inside = {"1": ["t2"], "2": ["t1", "t3"], "3": ["t2"]}
+            edges = {"1": ["td"], "2": [], "3": ["tb"]}
+            for node in "123":
+                devices = [w for d in inside[node] for w in ("--inside", d)]
+                devices += [w for d in edges[node] for w in ("--edge", d)]
+                counters.append(bed.daemon(node, "csig", *devices, *arguments, *pins[node]))
+        servers = [bed.client("b", "-s", "-p", str(5201 + i)) for i in range(FLOWS)]
+        time.sleep(1)
+        to = ("-t", str(MEASURE_S), "-O", str(WARM_UP_S), "-J")
+        flows = [bed.client("a", "-c", "10.98.4.2", "-p", str(5201 + i), *to) for i in range(FLOWS)]
+        time.sleep(WARM_UP_S)
+        queues = []
+        for _ in range(MEASURE_S * 10):
+            time.sleep(0.1)
+            queues.append(queue()["links"][0]["queue_bytes"] * 8e3 / BOTTLENECK_BPS)
+        ends = [json.loads(flow.communicate()[0])["end"] for flow in flows]
+        rates = tuple(end["sum_received"]["bits_per_second"] for end in ends)
+        frames: dict[str, int] = {}
+        for count in counters:
+            for device in count()["csig"]:
+                for key, value in device.items():
+                    if isinstance(value, int):
+                        frames[key] = frames.get(key, 0) + value
+        snmp = subprocess.run(
+            bed.inside("b", "cat", "/proc/net/snmp"), check=True, capture_output=True, text=True
+        ).stdout
+        head, values = (line.split() for line in snmp.splitlines() if line.startswith("Tcp:"))
+        wrong = int(values[head.index("InCsumErrors")])
+        for server in servers:
+            server.terminate()
+        return KernelRow(code, rates, (sum(queues) / len(queues), max(queues)), frames, wrong)
+
+
+def no_offloads(devices: Sequence[str]) -> None:
+    """Switch off what makes frames longer than the MTU or leaves checksums to a network card.
+
+    The delay line sends frames as it receives them.
+    """
+    commands = (0x17, 0x1F, 0x24, 0x2C)  # ETHTOOL_STXCSUM, STSO, SGSO, SGRO
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:
+        for device in devices:
+            for command in commands:
+                data = array.array("B", struct.pack("=II", command, 0))
+                request = struct.pack("=16sQ8x", device.encode(), data.buffer_info()[0])
+                fcntl.ioctl(control, 0x8946, request)  # SIOCETHTOOL
+
+
+def main() -> int:
+    """Run every code, print a row each."""
+    if sys.argv[1:2] == ["--no-offloads"]:
+        no_offloads(sys.argv[2:])
+        return 0
+    why = missing()
+    if why is not None:
+        print(f"skipped: {why}", file=sys.stderr)
+        return 0
+    rows: list[KernelRow] = []
+    for code in sys.argv[1:] or CODES:
+        row = run(code)
+        rows.append(row)
+        rates = ", ".join(f"{rate / 1e6:.2f}" for rate in row.rates_bps)
+        off = f"{row.off(rows[0]):.2%}"
+        queue = f"{row.queue_ms[0]:.2f} ms mean, {row.queue_ms[1]:.2f} ms most"
+        print(f"{row.code}: {rates} Mbit/s, {off} off {rows[0].code}; queue {queue};")
+        print(
+            f"    unfair {row.unfair:.2%}, wrong checksums {row.wrong_checksums}, {row.frames}",
+            flush=True,
+        )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,129 @@
+"""The table, the claims and the figure of `make price-bits`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from validation.price_bits import cases, theory
+from validation.price_bits.cases import CODES, NETWORKS, OWN, RTTS_MS, Case, Row
+from validation.price_bits.claims import Claim, bound, predicted
+from waterfill.theory import maxnet
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def claim_table(judged: Sequence[Claim]) -> str:
+    """Return the claims as Markdown."""
+    lines = ["| claim | limit | found | verdict |", "|---|---|---|---|"]
+    for claim in judged:
+        verdict = "holds" if claim.holds else "**fails**"
+        lines.append(f"| {claim.text} | {claim.limit} | {claim.found} | {verdict} |")
+    return "\n".join(lines)
+
+
+def row_table(rows: Mapping[Case, Row]) -> str:
+    """Return one row per law, code and RTT as Markdown."""
+    lines = [
+        "| law | bits | RTT, ms | load's deviation | theory | queue, ms | shares off: one link "
+        "| two links | drops |",
+        "|---|---|--:|--:|--:|--:|--:|--:|--:|",
+    ]
+    for case, one in rows.items():
+        if case.network != NETWORKS[0]:
+            continue
+        two = rows[case._replace(network=NETWORKS[1])]
+        own = [rows[row.case._replace(code=OWN)] for row in (one, two)]
+        expected = "–"
+        if case.code.bits and not case.code.carried:
+            value = predicted(one) if case.law.startswith("maxnet") else bound(one)
+            expected = f"{value:.1%}" if case.law.startswith("maxnet") else f"≤ {value:.1%}"
+        cells = [
+            case.law, case.code.name, str(case.rtt_ms), f"{one.deviation:.1%}", expected,
+            f"{one.queue_ms[0]:.1f}", f"{one.off(own[0]):.1%}", f"{two.off(own[1]):.1%}",
+            str(one.drops + two.drops),
+        ]  # fmt: skip
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def margin_table() -> str:
+    """Return MaxNet's gain margin, and what a quantiser of any width leaves of it."""
+    values = cases.defaults("maxnet")
+    gains = maxnet.implemented(maxnet.Params.of(values))
+    lines = [
+        "| RTT, ms | gain margin | left across bands | 7 bits: price's amplitude, bands "
+        "| period, RTTs |",
+        "|--:|--:|--:|--:|--:|",
+    ]
+    for rtt_ms in RTTS_MS:
+        tau_s = rtt_ms / 1e3
+        margin = maxnet.loop_margins(gains, values["alpha"], tau_s).gain_margin
+        width = theory.band(7)
+        cycle = theory.maxnet_cycle(maxnet.Params.of(values), tau_s, width)
+        amplitude = cycle.price_amplitude_s / (values["t"] * width)
+        left = theory.gain_margin_left(margin)
+        period = cycle.period_s / tau_s
+        lines.append(f"| {rtt_ms} | {margin:.2f} | {left:.2f} | {amplitude:.2f} | {period:.1f} |")
+    return "\n".join(lines)
+
+
+def figure(rows: Mapping[Case, Row]) -> Figure:
+    """Draw, for each law, what each code costs in load, queue and shares over the RTT."""
+    from matplotlib.figure import Figure
+
+    laws = tuple(dict.fromkeys(case.law for case in rows))
+    drawn = Figure(figsize=(3.1 * len(laws), 8.0), layout="constrained")
+    axes = drawn.subplots(3, len(laws), sharex=True, sharey="row", squeeze=False)
+    styles = {code.name: (f"C{i}", "--" if code.carried else "-") for i, code in enumerate(CODES)}
+    for column, law in enumerate(laws):
+        for code in CODES:
+            found = [
+                (rows[case], rows[case._replace(network=NETWORKS[1])])
+                for case in rows
+                if case.law == law and case.code == code and case.network == NETWORKS[0]
+            ]
+            rtts = [one.case.rtt_ms for one, _ in found]
+            own = [rows[two.case._replace(code=OWN)] for _, two in found]
+            colour, dashes = styles[code.name]
+            style = {"color": colour, "linestyle": dashes, "marker": "o", "markersize": 3}
+            axes[0, column].plot(rtts, [100 * one.deviation for one, _ in found], **style)
+            axes[1, column].plot(rtts, [one.queue_ms[0] for one, _ in found], **style)
+            if code.bits:
+                shares = [100 * two.off(o) for (_, two), o in zip(found, own, strict=True)]
+                axes[2, column].plot(rtts, shares, **style, label=f"{code.name} bits")
+            if code.name in ("7", "5") and law.startswith("maxnet"):
+                theory_style = {"color": colour, "linestyle": ":", "linewidth": 1}
+                axes[0, column].plot(rtts, [100 * predicted(o) for o, _ in found], **theory_style)
+        axes[0, column].set_title(law)
+        axes[2, column].set_xlabel("RTT, ms")
+        axes[0, column].set_xscale("log")
+        axes[2, column].set_xticks(RTTS_MS, [str(rtt) for rtt in RTTS_MS])
+        axes[2, column].minorticks_off()
+    labels = ("load's deviation, %", "mean queue, ms", "shares off, two equal links, %")
+    for line, label, floor in zip(axes, labels, (0.01, 0.01, 0.01), strict=True):
+        line[0].set_ylabel(label)
+        line[0].set_yscale("log")
+        line[0].set_ylim(bottom=floor)
+        for panel in line:
+            panel.grid(alpha=0.3)
+    handles, names = axes[2, 0].get_legend_handles_labels()
+    own_line = axes[0, 0].get_lines()[0]
+    drawn.legend(
+        [own_line, *handles], ["own code", *names], loc="outside lower center", ncols=4, fontsize=8
+    )
+    return drawn
+
+
+def write(folder: Path, rows: Mapping[Case, Row], judged: Sequence[Claim]) -> None:
+    """Write `price-bits.md` and `price-bits.png`."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+    folder.mkdir(parents=True, exist_ok=True)
+    parts = (claim_table(judged), margin_table(), row_table(rows))
+    (folder / "price-bits.md").write_text("\n\n".join(parts) + "\n")
+    drawn = figure(rows)
+    FigureCanvasAgg(drawn)
+    drawn.savefig(folder / "price-bits.png", dpi=110)
