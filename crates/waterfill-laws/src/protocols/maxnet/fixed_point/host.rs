@@ -6,6 +6,7 @@
 //! is not here: there the connection leaves MaxNet.
 
 use super::{HostParams, ReceiverState, SourceState, clock_us, scaled, span_us, whole_bytes};
+use crate::kernel::Tcp;
 use crate::mirror::mirror;
 use crate::protocol::{Ack, Connection, Limit};
 use crate::protocols::maxnet::Echo;
@@ -25,26 +26,6 @@ mirror! {
 }
 
 mirror! {
-    /// `struct law_tcp`.
-    struct LawTcp = waterfill_law_tcp_fields {
-        now_us: u64,
-        srtt_us: u32,
-        base_rtt_us: u32,
-        delivered: u32,
-        acked: u32,
-        in_flight: u32,
-        packet: u32,
-        payload: u32,
-        max_segments: u32,
-        recovering: u32,
-        app_limited: u32,
-        window_limited: u32,
-        unlimited: u32,
-        reserved: u32,
-    }
-}
-
-mirror! {
     /// `struct host_send`.
     struct HostSend = waterfill_host_send_fields {
         rate: u64,
@@ -55,7 +36,7 @@ mirror! {
 
 // kernel/maxnet.c asserts the same sizes.
 const _: () = assert!(size_of::<HostPace>() == 40);
-const _: () = assert!(size_of::<LawTcp>() == 64);
+const _: () = assert!(size_of::<Tcp>() == 64);
 const _: () = assert!(size_of::<HostSend>() == 16);
 
 unsafe extern "C" {
@@ -64,7 +45,7 @@ unsafe extern "C" {
         params: &HostParams,
         source: &mut SourceState,
         pace: &mut HostPace,
-        tcp: &LawTcp,
+        tcp: &Tcp,
         field: u32,
         send: &mut HostSend,
     ) -> u32;
@@ -82,7 +63,7 @@ unsafe extern "C" {
 #[derive(Clone, Debug)]
 pub(super) struct Host {
     pace: HostPace,
-    tcp: LawTcp,
+    tcp: Tcp,
     send: HostSend,
 }
 
@@ -94,7 +75,7 @@ impl Host {
         Self {
             pace,
             // Pacing counts whole packets here, so all of a packet is payload. There is no TSO.
-            tcp: LawTcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..LawTcp::default() },
+            tcp: Tcp { packet, payload: packet, max_segments: 1, unlimited: 1, ..Tcp::default() },
             send: HostSend {
                 window: (whole_bytes(connection.initial_window) as u32 / packet).max(1),
                 ..HostSend::default()
