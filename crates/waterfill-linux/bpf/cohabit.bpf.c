@@ -107,13 +107,8 @@ __noinline int find_any_option(struct any_options *options)
 
 		barrier(); /* keep the results in memory */
 		at = options->next;
-		if (at >= options->length || at >= TCP_OPTIONS)
-			break;
-		kind = options->bytes[at];
-		if (kind == 0)
-			break;
-		length = kind == 1 ? 1 : options->bytes[at + 1];
-		if (length < 1 + (kind != 1) || at + length > options->length)
+		kind = option_at(options->bytes, options->length, at, &length);
+		if (kind == OPTIONS_END || kind == OPTION_MALFORMED)
 			break;
 		if (kind == WATERFILL_KIND_EXPERIMENT && length > WATERFILL_OPTION_HEADER_BYTES &&
 		    options->bytes[at + 2] == WATERFILL_EXID >> 8 &&

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * Finds the TCP or UDP header of a packet, step by step: the IP header after VLAN tags, then the other after IP's options
- * or extension headers. An includer has included router.h, whose counters name what else a packet may be.
+ * or extension headers; and steps over TCP's options. An includer has included router.h, whose counters name what else a
+ * packet may be.
  */
 #ifndef WATERFILL_HEADERS_H
 #define WATERFILL_HEADERS_H
@@ -129,6 +130,27 @@ static __always_inline __u32 find_header(struct __sk_buff *skb, struct tcp_posit
 static __always_inline __u32 find_tcp(struct __sk_buff *skb, struct tcp_position *position)
 {
 	return find_header(skb, position, IP_TCP);
+}
+
+/* What option_at() returns beside the option's kind. */
+#define OPTIONS_END 0
+#define OPTION_NOP 1
+#define OPTION_MALFORMED 256 /* its length does not fit */
+
+/* Reads the kind and length of the option at `at`, of options that end before `end`. `bytes` has one byte more. */
+static __always_inline __u32 option_at(const __u8 *bytes, __u32 end, __u32 at, __u32 *length)
+{
+	__u32 kind;
+
+	if (at >= end || at >= TCP_OPTIONS)
+		return OPTIONS_END;
+	kind = bytes[at];
+	if (kind == OPTIONS_END)
+		return OPTIONS_END;
+	*length = kind == OPTION_NOP ? 1 : bytes[at + 1];
+	if (*length < 1 + (kind != OPTION_NOP) || at + *length > end)
+		return OPTION_MALFORMED;
+	return kind;
 }
 
 #endif

@@ -101,17 +101,14 @@ __noinline int parse_options(struct options *options)
 
 		barrier(); /* keep the results in memory */
 		at = options->next;
-		if (at >= options->length || at >= TCP_OPTIONS)
+		kind = option_at(options->bytes, options->length, at, &length);
+		if (kind == OPTIONS_END)
 			break;
-		kind = options->bytes[at];
-		if (kind == 0)
-			break;
-		length = kind == 1 ? 1 : options->bytes[at + 1];
-		if (length < 1 + (kind != 1) || at + length > options->length) {
+		if (kind == OPTION_MALFORMED) {
 			options->malformed = 1;
 			break;
 		}
-		if (kind != 1)
+		if (kind != OPTION_NOP)
 			parse_option(options, at, length);
 		options->next = at + length;
 	}
