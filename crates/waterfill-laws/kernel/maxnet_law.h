@@ -15,6 +15,9 @@
 #include "maxnet.h"
 #include "maxnet_host.h"
 
+/* The law's own target, 10^-6. (maxnet-2007 section VII.A) */
+#define MAXNET_MU 900000
+
 struct law_params {
 	struct maxnet_params source;
 	__u32 dt_p;    /* us */
@@ -45,6 +48,8 @@ FIXED_INLINE void law_link_set(struct law_link *link, const struct law_params *p
 	struct maxnet_link *law = &link->maxnet;
 	__u64 price = law->price;
 
+	if (!target)
+		target = MAXNET_MU;
 	link->start = 0;
 	if (law->dt_p && law->x_max == p->source.x_max && law->t == p->source.t && law->dt_p == p->dt_p &&
 	    law->t_0 == p->t_0) {

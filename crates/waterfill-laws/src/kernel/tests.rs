@@ -33,6 +33,32 @@ fn laws_have_numbers_and_sizes() {
     }
 }
 
+/// A target of 0 is the law's own: its default, its parameter gamma, or the whole rate.
+#[test]
+fn a_target_of_0_is_the_laws_own() {
+    for (name, law) in Law::all() {
+        for set in Law::parameter_sets(name) {
+            let gamma = set.iter().find_map(|field| match *field {
+                Field::U32("gamma", value) => Some(value),
+                _ => None,
+            });
+            let own = match name {
+                "maxnet" => 900_000,
+                "maxnet2006" => 940_000,
+                "vcp" | "jetmax" => gamma.expect("a parameter of this law"),
+                _ => 1_000_000,
+            };
+            let [zero, same, other] = [0, own, own / 2].map(|target| {
+                let mut link = law.link();
+                law.link_set(&mut link, &law.params(&set), 100_000_000, target);
+                link
+            });
+            assert_eq!(zero, same, "{name}");
+            assert_ne!(zero, other, "{name}");
+        }
+    }
+}
+
 #[allow(unsafe_code, reason = "pure functions of integers")]
 mod fixed {
     unsafe extern "C" {
