@@ -379,15 +379,7 @@ FIXED_INLINE void law_ack(const struct law_params *p, struct law_source *s, cons
 	s->updated = tcp->now_us;
 }
 
-FIXED_INLINE void law_loss(const struct law_params *p __attribute__((unused)),
-			   struct law_source *s __attribute__((unused)))
-{
-}
-
-FIXED_INLINE void law_timeout(const struct law_params *p __attribute__((unused)),
-			      struct law_source *s __attribute__((unused)))
-{
-}
+LAW_IGNORES_LOSS
 
 /* Returns x in bit/s. [aecp-2010:fig4] */
 FIXED_INLINE __u64 aecp_rate(const struct law_source *s)

@@ -486,16 +486,7 @@ FIXED_INLINE void law_ack(const struct law_params *p, struct law_source *s, cons
 	jetmax_set_rate(s, doubts ? jetmax_capped(next, before, proposed) : next);
 }
 
-/* Losses do not move the rate. */
-FIXED_INLINE void law_loss(const struct law_params *p __attribute__((unused)),
-			   struct law_source *s __attribute__((unused)))
-{
-}
-
-FIXED_INLINE void law_timeout(const struct law_params *p __attribute__((unused)),
-			      struct law_source *s __attribute__((unused)))
-{
-}
+LAW_IGNORES_LOSS /* it does not move the rate */
 
 /* The window, two RTTs at the rate and a packet, only stops a source whose acknowledgements stay away. */
 FIXED_INLINE void law_limit(struct law_source *s, const struct law_tcp *tcp, struct law_limit *limit)

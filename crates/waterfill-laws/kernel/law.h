@@ -58,7 +58,8 @@
  *   void  law_ack(params, source, tcp, has_echo, echo)
  *             Takes acknowledgements, those since the last call together.
  *   void  law_loss(params, source), law_timeout(params, source)
- *             The start of a recovery; the retransmission timer. Most laws do nothing.
+ *             The start of a recovery; the retransmission timer. LAW_IGNORES_LOSS defines both for a law that
+ *             does nothing then.
  *   void  law_limit(source, tcp, limit)
  *             What the law allows now.
  *   void  law_reduce(source, shift)
@@ -142,6 +143,17 @@ struct law_limit {
 	__u32 heard;  /* 1: a router's value has been applied, not only a start rate */
 	__u32 reserved;
 };
+
+/* Defines law_loss() and law_timeout() of a law that does nothing then, after its structures. */
+#define LAW_IGNORES_LOSS                                                                   \
+	FIXED_INLINE void law_loss(const struct law_params *p __attribute__((unused)),     \
+				   struct law_source *s __attribute__((unused)))           \
+	{                                                                                  \
+	}                                                                                  \
+	FIXED_INLINE void law_timeout(const struct law_params *p __attribute__((unused)),  \
+				      struct law_source *s __attribute__((unused)))        \
+	{                                                                                  \
+	}
 
 /* Values as the numbers that laws compare. */
 

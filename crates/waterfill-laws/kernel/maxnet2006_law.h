@@ -168,16 +168,7 @@ FIXED_INLINE void law_ack(const struct law_params *p, struct law_source *s, cons
 		maxnet2006_ack(&p->source, &s->maxnet, tcp->now_us, tcp->base_rtt_us, law_read_u24(echo));
 }
 
-/* Loss is not congestion. */
-FIXED_INLINE void law_loss(const struct law_params *p __attribute__((unused)),
-			   struct law_source *s __attribute__((unused)))
-{
-}
-
-FIXED_INLINE void law_timeout(const struct law_params *p __attribute__((unused)),
-			      struct law_source *s __attribute__((unused)))
-{
-}
+LAW_IGNORES_LOSS /* it is not congestion */
 
 FIXED_INLINE void law_limit(struct law_source *s, const struct law_tcp *tcp, struct law_limit *limit)
 {

@@ -421,15 +421,7 @@ FIXED_INLINE void law_ack(const struct law_params *p __attribute__((unused)), st
 		s->rate = 1;
 }
 
-FIXED_INLINE void law_loss(const struct law_params *p __attribute__((unused)),
-			   struct law_source *s __attribute__((unused)))
-{
-}
-
-FIXED_INLINE void law_timeout(const struct law_params *p __attribute__((unused)),
-			      struct law_source *s __attribute__((unused)))
-{
-}
+LAW_IGNORES_LOSS
 
 FIXED_INLINE void law_limit(struct law_source *s, const struct law_tcp *tcp, struct law_limit *limit)
 {
