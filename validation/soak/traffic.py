@@ -44,7 +44,7 @@ class Load:
     """How much traffic one host opens."""
 
     seed: int
-    long_flows: int = 5
+    long_flows: int = 8
     """Open at any time; each that ends is replaced at once."""
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
     short_flows: tuple[int, int] = (2, 4)
