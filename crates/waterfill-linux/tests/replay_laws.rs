@@ -3,17 +3,20 @@
 
 #![cfg(feature = "daemon")]
 
-use libbpf_rs::{MapCore as _, MapFlags, ObjectBuilder, ProgramInput};
+use libbpf_rs::ObjectBuilder;
 use waterfill_laws::kernel::Law;
 
 #[allow(unreachable_pub, reason = "an example, used as a module here")]
 #[path = "../../waterfill-laws/examples/law_record.rs"]
 mod law_record;
 
+#[path = "common/replay.rs"]
+mod replay;
 #[path = "common/requirements.rs"]
 mod requirements;
 
-const RECORDS: usize = 100_000;
+use replay::{RECORDS, play};
+
 const RECORD_BYTES: usize = 96;
 /// Byte of a record where its hash begins.
 const HASH: usize = 88;
@@ -21,23 +24,6 @@ const HASH: usize = 88;
 /// The laws with their objects, which the build script lists.
 fn objects() -> Vec<(&'static str, &'static str)> {
     env!("REPLAY_OBJECTS").split(';').map(|object| object.split_once('=').expect("law=path")).collect()
-}
-
-/// Plays the records in a loaded program; returns how many it played, how many were wrong, and the first of them.
-fn play(object: &libbpf_rs::Object, recorded: &[u8]) -> [u64; 3] {
-    let map = |name| object.maps().find(|map| map.name() == name).expect("a map of the program");
-    let records = map("records");
-    for (index, record) in recorded.chunks(RECORD_BYTES).enumerate() {
-        records.update(&(index as u32).to_ne_bytes(), record, MapFlags::ANY).unwrap();
-    }
-    let replays = map("replays");
-    let zero = vec![0; replays.value_size() as usize];
-    replays.update(&0_u32.to_ne_bytes(), &zero, MapFlags::ANY).unwrap();
-    let program = object.progs_mut().find(|program| program.name() == "waterfill_replay").expect("the program");
-    let input = ProgramInput { data_in: Some(&[0; 64]), repeat: RECORDS as u32, ..ProgramInput::default() };
-    program.test_run(input).unwrap();
-    let state = replays.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
-    [0, 1, 2].map(|n: usize| u64::from_ne_bytes(state[n * 8..n * 8 + 8].try_into().unwrap()))
 }
 
 #[test]
@@ -54,12 +40,12 @@ fn the_kernel_and_the_host_compute_the_same_for_every_law() {
         let mut recorded = Vec::new();
         law_record::record(law, RECORDS as u64, &mut recorded).unwrap();
         assert_covers_all_calls(law, &recorded);
-        assert_eq!(play(&object, &recorded), [RECORDS as u64, 0, 0], "{law}: played, wrong, first wrong");
+        assert_eq!(play(&object, &recorded, RECORD_BYTES), [RECORDS as u64, 0, 0], "{law}: played, wrong, first wrong");
         // A second run with one wrong record shows that the program does compare.
         let spoilt = 54_321;
         recorded[spoilt * RECORD_BYTES + HASH] ^= 1;
         let wrong = [RECORDS as u64, 1, spoilt as u64 + 1];
-        assert_eq!(play(&object, &recorded), wrong, "{law}: played, wrong, first wrong");
+        assert_eq!(play(&object, &recorded, RECORD_BYTES), wrong, "{law}: played, wrong, first wrong");
     }
 }
 

@@ -6,8 +6,6 @@
 #include "../kernel.h"
 #include "maxnet_law.h"
 
-#define RECORDS 100000
-
 enum call { START, TICK, IDLE, SET, MARK, MARK_PRICE, RECEIVE, ACK, BASE_RTT, HOST_ACK, HOST_TIME_OUT, HOST_RECEIVE };
 
 struct replay {
@@ -33,19 +31,8 @@ struct record {
 	__u64 out[4];
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct replay);
-} replays SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RECORDS);
-	__type(key, __u32);
-	__type(value, struct record);
-} records SEC(".maps");
+#define REPLAY_RECORD struct record
+#include "records.h"
 
 static void start(struct replay *r, const struct record *rec)
 {
@@ -103,18 +90,14 @@ SEC("tc")
 int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 {
 	__u64 out[4] = {};
+	struct replay *r = find_replay();
 	struct record *rec;
-	struct replay *r;
-	__u32 key = 0;
 
-	r = bpf_map_lookup_elem(&replays, &key);
 	if (!r)
 		return 0;
-	key = (__u32)r->at;
-	rec = bpf_map_lookup_elem(&records, &key);
+	rec = take_record(r);
 	if (!rec)
 		return 0;
-	r->at++;
 	switch (rec->call) {
 	case START:
 		start(r, rec);
@@ -175,11 +158,8 @@ int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 		out[2] = (__u64)r->source.xi;
 		out[3] = r->source.xi_low | (__u64)r->source.mode << 32;
 	}
-	if (out[0] != rec->out[0] || out[1] != rec->out[1] || out[2] != rec->out[2] || out[3] != rec->out[3]) {
-		if (!r->wrong)
-			r->first = r->at;
-		r->wrong++;
-	}
+	if (out[0] != rec->out[0] || out[1] != rec->out[1] || out[2] != rec->out[2] || out[3] != rec->out[3])
+		count_wrong(r);
 	return 0;
 }
 

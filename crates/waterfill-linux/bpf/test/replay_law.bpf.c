@@ -8,8 +8,6 @@
 #include LAW_HEADER
 #include "replay.h"
 
-#define RECORDS 100000
-
 struct replay {
 	__u64 at;    /* the next record */
 	__u64 wrong; /* records with another hash */
@@ -17,40 +15,20 @@ struct replay {
 	struct replay_state state;
 };
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct replay);
-} replays SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, RECORDS);
-	__type(key, __u32);
-	__type(value, struct replay_record);
-} records SEC(".maps");
+#define REPLAY_RECORD struct replay_record
+#include "records.h"
 
 SEC("tc")
 int waterfill_replay(struct __sk_buff *skb __attribute__((unused)))
 {
+	struct replay *r = find_replay();
 	struct replay_record *record;
-	struct replay *r;
-	__u32 key = 0;
 
-	r = bpf_map_lookup_elem(&replays, &key);
 	if (!r)
 		return 0;
-	key = (__u32)r->at;
-	record = bpf_map_lookup_elem(&records, &key);
-	if (!record)
-		return 0;
-	r->at++;
-	if (replay_step(&r->state, record) != record->hash) {
-		if (!r->wrong)
-			r->first = r->at;
-		r->wrong++;
-	}
+	record = take_record(r);
+	if (record && replay_step(&r->state, record) != record->hash)
+		count_wrong(r);
 	return 0;
 }
 

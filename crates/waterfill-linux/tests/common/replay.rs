@@ -1,0 +1,23 @@
+//! Plays recorded calls in a loaded program, of which `bpf/test/records.h` is a part.
+
+use libbpf_rs::{MapCore as _, MapFlags, Object, ProgramInput};
+
+/// Records of a replay.
+pub(crate) const RECORDS: usize = 100_000;
+
+/// Plays the records, each of so many bytes; returns how many it played, how many were wrong, and the first of them.
+pub(crate) fn play(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
+    let map = |name| object.maps().find(|map| map.name() == name).expect("a map of the program");
+    let records = map("records");
+    for (index, record) in recorded.chunks(record_bytes).enumerate() {
+        records.update(&(index as u32).to_ne_bytes(), record, MapFlags::ANY).unwrap();
+    }
+    let replays = map("replays");
+    let zero = vec![0; replays.value_size() as usize];
+    replays.update(&0_u32.to_ne_bytes(), &zero, MapFlags::ANY).unwrap();
+    let program = object.progs_mut().find(|program| program.name() == "waterfill_replay").expect("the program");
+    let input = ProgramInput { data_in: Some(&[0; 64]), repeat: RECORDS as u32, ..ProgramInput::default() };
+    program.test_run(input).unwrap();
+    let state = replays.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
+    [0, 1, 2].map(|n: usize| u64::from_ne_bytes(state[n * 8..n * 8 + 8].try_into().unwrap()))
+}
