@@ -26,7 +26,6 @@ from waterfill.errors import RunError
 from waterfill.runs.result import Document
 from waterfill.testbed import checks, daemon, isolate
 
-RATE_BPS = 300e6
 TARGETS = (0.9, 0.85)
 # How long the kernel may take to free what is no longer used, and an event to show its effect.
 _FREE_S = 30.0
@@ -42,6 +41,8 @@ class Course:
     reload_s: float
     kill_s: float
     sample_s: float
+    rate_bps: float = 300e6
+    """Of the router's links."""
     least_rate_bps: float | None = None
 
 
@@ -74,8 +75,10 @@ class Soak:
         self._network = network.build()
         program = daemon.binary()
         assert program is not None
-        self._log = Path(isolate.SCRATCH) / "log"
-        settings = Settings(program, law, folder / "waterfill", RATE_BPS, self._log)
+        settings = Settings(
+            program, law, Path(isolate.SCRATCH), folder / "waterfill", course.rate_bps
+        )
+        self._log = settings.log
         self._service = Service(settings, self._network)
         self._folder = settings.pins
         self._watch = Watch(self._service, self._network, law, self._folder, memory)
@@ -107,11 +110,12 @@ class Soak:
         # Only what the last connections held goes now.
         _until(lambda: self._resting(before), _FREE_S)
         run.after = self._watch.take()
-        run.unexpected_ends += len(self._service.ended())
+        run.unexpected_ends += self._service.ended()
         run.not_unloaded = self._unload()
         self._kernel.read()
         run.kernel_errors = self._kernel.errors if self._kernel.readable else None
         run.daemon_errors = verdict.complaints(self._log.read_text(errors="replace"))
+        run.refused = self._service.refused
         return run
 
     # --- parts of it
@@ -126,7 +130,7 @@ class Soak:
         sample_s = shown_s = 0.0
         while (now_s := time.monotonic() - start_s) < course.seconds:
             if events and now_s >= events[0][0]:
-                run.unexpected_ends += len(self._service.ended())
+                run.unexpected_ends += self._service.ended()
                 _, kind = events.pop(0)
                 run.events.append(self._event(kind))
             elif now_s >= sample_s:
@@ -168,9 +172,7 @@ class Soak:
     def _reload(self) -> None:
         self._reloads += 1
         target = self._target()
-        if self._service.restarts:
-            self._watch.life += 1
-        self._service.change(target)
+        self._service.reload(target)
         if not _until(lambda: set(self._watch.take().targets.values()) == {target}, _EFFECT_S):
             raise ServiceError(f"the routers' target is not {target:g} after a reload")
 
@@ -254,11 +256,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="soak", description="Soak waterfilld.")
     parser.add_argument("--short", action="store_true", help="one minute instead of an hour")
     parser.add_argument("--seconds", type=float, help="length of the traffic")
+    parser.add_argument(
+        "--rate", type=float, help="rate of the links, Mbit/s; two thirds must pass"
+    )
     parser.add_argument("--json", type=Path, help="write everything observed to this file")
     chosen = parser.parse_args(arguments)
     course = SHORT if chosen.short else HOUR
     if chosen.seconds is not None:
         course = replace(course, seconds=chosen.seconds)
+    if chosen.rate is not None:
+        rate_bps = chosen.rate * 1e6
+        course = replace(course, rate_bps=rate_bps, least_rate_bps=rate_bps / 1.5)
     try:
         run = soak(course)
     except RunError as error:

@@ -1,13 +1,13 @@
-"""The daemons under test: started, changed, killed and stopped as an operator would."""
+"""The daemon under test: started, reloaded, killed and stopped as an operator would."""
 
 from __future__ import annotations
 
 import json
 import os
 import signal
+import socket
 import subprocess
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,138 +27,167 @@ class Settings:
 
     program: str
     law: str
+    folder: Path
+    """Of the configuration file, the log and the sockets."""
     pins: Path
     rate_bps: float
-    log: Path
+
+    @property
+    def config(self) -> Path:
+        """The configuration file."""
+        return self.folder / "waterfilld.toml"
+
+    @property
+    def control(self) -> Path:
+        """The control socket."""
+        return self.folder / "control" / "control.sock"
+
+    @property
+    def log(self) -> Path:
+        """The daemon's log."""
+        return self.folder / "log"
 
 
 class ServiceError(RuntimeError):
-    """The daemon did not start, or did not end, as it must."""
+    """The daemon did not start, reload or end as it must."""
 
 
 class ServiceRefusal(ServiceError):
     """The host lacks what the daemon needs."""
 
 
+def configuration(settings: Settings, cookies: list[int], target: float) -> str:
+    """Return the file: the law for both hosts, and both of the router's devices."""
+    tables = [
+        f'[pins]\ndirectory = "{settings.pins}"',
+        f'[control]\npath = "{settings.control}"',
+        f'[host]\nname = "{settings.law}"\nunrestricted = true\nnetns_cookies = {cookies}',
+    ]
+    tables += [
+        f'[[router]]\ndevice = "{device}"\nrate = "{settings.rate_bps:.0f}bit"\n'
+        f"target = {target:g}\nshape = true"
+        for device in DEVICES
+    ]
+    return "\n\n".join(tables) + "\n"
+
+
 class Service:
-    """`waterfilld host` for both hosts and `waterfilld router` for the router.
-
-    The two are started and stopped together; a change of the target is a restart.
-    """
-
-    restarts = True
-    """Whether a change of the target ends the process."""
+    """`waterfilld run` in the router's namespace, for the router and for both hosts."""
 
     def __init__(self, settings: Settings, network: Network) -> None:
         """Nothing runs until `start`."""
         self._settings, self._network = settings, network
-        self._running: list[subprocess.Popen[bytes]] = []
+        self._process: subprocess.Popen[bytes] | None = None
         self._log = os.open(settings.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC)
         self._cookies = [daemon.cookie(host) for host in network.hosts]
+        self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._notify.bind(str(settings.folder / "notify"))
+        self._notify.settimeout(0.1)
+        self._reloads = 0
+        self.refused = 0
+        """Wrong files that the daemon has refused."""
 
     @property
     def pids(self) -> list[int]:
-        """The running daemons."""
-        return [process.pid for process in self._running]
+        """The running daemon."""
+        return [] if self._process is None else [self._process.pid]
 
-    def ended(self) -> list[int]:
-        """Return the exit codes of daemons that have ended by themselves."""
-        return [p.returncode for p in self._running if p.poll() is not None]
+    def ended(self) -> bool:
+        """Return whether the daemon has ended by itself."""
+        return self._process is not None and self._process.poll() is not None
 
     def start(self, target: float) -> None:
-        """Start the daemons and wait until they are ready. Raises ServiceError."""
-        for arguments in (self._host(), self._router(target)):
-            self._running.append(self._start(arguments))
-        for process in self._running:
-            self._ready(process)
+        """Start the daemon and wait until it is ready. Raises ServiceError."""
+        self._write(configuration(self._settings, self._cookies, target))
+        environment = {**os.environ, "NOTIFY_SOCKET": str(self._settings.folder / "notify")}
+        with self._network.router.entered():
+            self._process = subprocess.Popen(
+                [self._settings.program, "run", "--config", str(self._settings.config)],
+                stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, env=environment,
+            )  # fmt: skip
+        end_s = time.monotonic() + READY_S
+        while not self._is_ready():
+            code = self._process.poll()
+            if code is not None or time.monotonic() > end_s:
+                self.kill()
+                error = ServiceRefusal if code == _REFUSED else ServiceError
+                raise error(f"waterfilld is not ready: {self._last_words()}")
 
-    def change(self, target: float) -> None:
-        """Make the routers use another target."""
-        self.stop()
-        self.start(target)
+    def reload(self, target: float) -> None:
+        """Change the routers' target: by `waterfilld reload` and by SIGHUP in turn.
+
+        A file that is wrong comes first, and must be refused. Raises ServiceError.
+        """
+        self._reloads += 1
+        self._write(configuration(self._settings, self._cookies, 2.0))
+        if self._ask() == 0:
+            raise ServiceError("a wrong file was not refused")
+        self.refused += 1
+        self._write(configuration(self._settings, self._cookies, target))
+        if self._reloads % 2:
+            if self._ask() != 0:
+                raise ServiceError(f"waterfilld reload: {self._last_words()}")
+        elif self._process is not None:
+            self._process.send_signal(signal.SIGHUP)
 
     def kill(self) -> None:
-        """Kill the daemons with SIGKILL."""
-        for process in self._running:
-            process.kill()
-        self._reap()
+        """Kill the daemon with SIGKILL."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
 
     def stop(self) -> None:
-        """End the daemons by SIGTERM. Raises ServiceError if one does not end well."""
-        for process in self._running:
-            process.send_signal(signal.SIGTERM)
-        codes = self._reap()
-        if any(codes):
-            raise ServiceError(f"waterfilld ended with {codes} after SIGTERM")
+        """End the daemon by SIGTERM. Raises ServiceError if it does not end well."""
+        if self._process is None:
+            return
+        self._process.send_signal(signal.SIGTERM)
+        try:
+            code = self._process.wait(_END_S)
+        except subprocess.TimeoutExpired:
+            self.kill()
+            raise ServiceError(f"waterfilld did not end within {_END_S:g} s") from None
+        self._process = None
+        if code:
+            raise ServiceError(f"waterfilld ended with {code} after SIGTERM")
 
     def status(self) -> Document:
         """Return `waterfilld status --json`, which needs no running daemon."""
-        done = subprocess.run(
-            [self._settings.program, "status", "--json", "--pins", str(self._settings.pins)],
-            capture_output=True, text=True, check=False, timeout=READY_S,
-        )  # fmt: skip
-        if done.returncode:
-            raise ServiceError(f"waterfilld status: {done.stderr.strip()}")
-        return dict(json.loads(done.stdout))
+        return dict(json.loads(self._run("status", "--json")))
 
     def unload(self) -> None:
         """Remove what is pinned. Raises ServiceError if that fails."""
+        self._run("unload")
+
+    def _run(self, command: str, *options: str) -> str:
         with self._network.router.entered():
             done = subprocess.run(
-                [self._settings.program, "unload", "--pins", str(self._settings.pins)],
+                [self._settings.program, command, *options, "--pins", str(self._settings.pins)],
                 capture_output=True, text=True, check=False, timeout=READY_S,
             )  # fmt: skip
         if done.returncode:
-            raise ServiceError(f"waterfilld unload: {done.stderr.strip()}")
+            raise ServiceError(f"waterfilld {command}: {done.stderr.strip()}")
+        return done.stdout
 
-    def _common(self) -> list[str]:
-        return ["--pins", str(self._settings.pins), "--line"]
+    def _ask(self) -> int:
+        """Run `waterfilld reload`; return its exit code."""
+        return subprocess.run(
+            [self._settings.program, "reload", "--control", str(self._settings.control)],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=READY_S,
+        ).returncode  # fmt: skip
 
-    def _host(self) -> list[str]:
-        found = ["host", "--name", self._settings.law, "--unrestricted", *self._common()]
-        for cookie in self._cookies:
-            found += ["--netns-cookie", str(cookie)]
-        return found
+    def _write(self, text: str) -> None:
+        # As configuration management does: the daemon never reads half of a file.
+        new = self._settings.config.with_suffix(".new")
+        new.write_text(text)
+        new.replace(self._settings.config)
 
-    def _router(self, target: float) -> list[str]:
-        found = ["router", "--shape", "--target", f"{target:g}", *self._common()]
-        for device in DEVICES:
-            found += ["--dev", device, "--rate", f"{self._settings.rate_bps:.0f}bit"]
-        return found
+    def _is_ready(self) -> bool:
+        try:
+            return b"READY=1" in self._notify.recv(1 << 12)
+        except TimeoutError:
+            return False
 
-    def _start(self, arguments: Sequence[str]) -> subprocess.Popen[bytes]:
-        with self._network.router.entered():
-            return subprocess.Popen(
-                [self._settings.program, *arguments], stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE, stderr=self._log,
-            )  # fmt: skip
-
-    def _ready(self, process: subprocess.Popen[bytes]) -> None:
-        assert process.stdout is not None
-        os.set_blocking(process.stdout.fileno(), False)
-        end_s = time.monotonic() + READY_S
-        while not process.stdout.read():
-            if process.poll() is not None or time.monotonic() > end_s:
-                error = ServiceRefusal if process.returncode == _REFUSED else ServiceError
-                raise error(f"waterfilld is not ready: {self.last_words()}")
-            time.sleep(0.02)
-
-    def last_words(self) -> str:
-        """Return the last line of the log."""
+    def _last_words(self) -> str:
         lines = self._settings.log.read_text(errors="replace").splitlines()
         return lines[-1] if lines else "it wrote nothing"
-
-    def _reap(self) -> list[int]:
-        codes = []
-        for process in self._running:
-            try:
-                codes.append(process.wait(_END_S))
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-                raise ServiceError(f"waterfilld did not end within {_END_S:g} s") from None
-            for pipe in (process.stdin, process.stdout):
-                if pipe is not None:
-                    pipe.close()
-        self._running = []
-        return codes

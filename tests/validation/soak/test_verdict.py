@@ -30,7 +30,7 @@ def run(**changes):
         samples=samples, before=sample(0.0), after=sample(200.0),
         totals=[Totals(opened=50, delivered=50, delivered_bytes=10**9, longest_s=3.0)] * 2,
         events=[Event("reload", 10.0, 0.5), Event("kill", 20.0, 2.0)],
-        seconds=100.0, rates_bps={"ra": 250e6}, kernel_errors=[],
+        seconds=100.0, rates_bps={"ra": 250e6}, kernel_errors=[], refused=1,
     )  # fmt: skip
     return replace(base, **changes)
 
@@ -58,7 +58,8 @@ def test_a_clean_run_meets_every_criterion():
         ({"totals": [Totals(opened=9, delivered=9, unselected=1)]},
          ["sockets that did not get the law"]),
         ({"rates_bps": {"ra": 199e6}}, ["rate of ra"]),
-        ({"events": [Event("kill", 20.0, 2.0)]}, ["reloads"]),
+        ({"events": [Event("kill", 20.0, 2.0)], "refused": 0}, ["reloads"]),
+        ({"refused": 0}, ["wrong files refused"]),
         ({"events": [Event("reload", 1.0, 1.0, "no"), Event("kill", 2.0, 2.0)]},
          ["reloads", "events that failed"]),
         ({"kernel_errors": ["BUG: x"]}, ["kernel warnings"]),
@@ -132,6 +133,8 @@ def test_samples_before_the_first_kill_are_warm_up():
 
 def test_the_daemons_log_is_calm_up_to_info():
     calm = "2026-11-22T16:15:30Z  INFO stopped by SIGTERM\n"
+    calm += "2026-11-22T16:15:31Z ERROR not reloaded: waterfilld.toml:9: router.target 2\n"
+    calm += "2026-11-22T16:15:32Z  WARN 12 connections fell back in 10 s: a reason\n"
     assert verdict.complaints(calm) == []
     assert verdict.complaints(calm + "2026-11-22T16:15:30Z  WARN x\nthread panicked\n") == [
         "2026-11-22T16:15:30Z  WARN x",
