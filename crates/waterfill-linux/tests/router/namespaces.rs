@@ -155,5 +155,5 @@ cat "$FS.err"
     assert!(text.contains(&format!("\nindex {}\n", link["ifindex"])), "{text}");
     assert!(link["packets"].as_u64().unwrap() > 0, "{text}");
     assert_eq!((&link["device"], &link["rate_bps"]), (&"wf0".into(), &100_000_000.into()));
-    assert_eq!(text.matches("device wf0 is back").count(), 2, "{text}");
+    assert_eq!(text.matches("device wf0 came: attached").count(), 2, "{text}");
 }
