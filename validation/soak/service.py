@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import threading
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +83,9 @@ class Service:
         self._cookies = [daemon.cookie(host) for host in network.hosts]
         self._notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
         self._notify.bind(str(settings.folder / "notify"))
-        self._notify.settimeout(0.1)
+        self._ready = threading.Event()
+        # It blocks a daemon that nobody reads from.
+        threading.Thread(target=self._listen, daemon=True).start()
         self._reloads = 0
         self.refused = 0
         """Wrong files that the daemon has refused."""
@@ -99,6 +102,7 @@ class Service:
     def start(self, target: float) -> None:
         """Start the daemon and wait until it is ready. Raises ServiceError."""
         self._write(configuration(self._settings, self._cookies, target))
+        self._ready.clear()
         environment = {**os.environ, "NOTIFY_SOCKET": str(self._settings.folder / "notify")}
         with self._network.router.entered():
             self._process = subprocess.Popen(
@@ -106,7 +110,7 @@ class Service:
                 stdin=subprocess.DEVNULL, stdout=self._log, stderr=self._log, env=environment,
             )  # fmt: skip
         end_s = time.monotonic() + READY_S
-        while not self._is_ready():
+        while not self._ready.wait(0.1):
             code = self._process.poll()
             if code is not None or time.monotonic() > end_s:
                 self.kill()
@@ -161,20 +165,23 @@ class Service:
 
     def _run(self, command: str, *options: str) -> str:
         with self._network.router.entered():
-            done = subprocess.run(
-                [self._settings.program, command, *options, "--pins", str(self._settings.pins)],
-                capture_output=True, text=True, check=False, timeout=READY_S,
-            )  # fmt: skip
+            done = self._call(command, *options, "--pins", str(self._settings.pins))
         if done.returncode:
             raise ServiceError(f"waterfilld {command}: {done.stderr.strip()}")
         return done.stdout
 
     def _ask(self) -> int:
         """Run `waterfilld reload`; return its exit code."""
-        return subprocess.run(
-            [self._settings.program, "reload", "--control", str(self._settings.control)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False, timeout=READY_S,
-        ).returncode  # fmt: skip
+        return self._call("reload", "--control", str(self._settings.control)).returncode
+
+    def _call(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        try:
+            return subprocess.run(
+                [self._settings.program, *arguments],
+                capture_output=True, text=True, check=False, timeout=READY_S,
+            )  # fmt: skip
+        except subprocess.TimeoutExpired:
+            raise ServiceError(f"waterfilld {arguments[0]} hangs") from None
 
     def _write(self, text: str) -> None:
         # As configuration management does: the daemon never reads half of a file.
@@ -182,11 +189,10 @@ class Service:
         new.write_text(text)
         new.replace(self._settings.config)
 
-    def _is_ready(self) -> bool:
-        try:
-            return b"READY=1" in self._notify.recv(1 << 12)
-        except TimeoutError:
-            return False
+    def _listen(self) -> None:
+        while True:
+            if b"READY=1" in self._notify.recv(1 << 12):
+                self._ready.set()
 
     def _last_words(self) -> str:
         lines = self._settings.log.read_text(errors="replace").splitlines()

@@ -348,7 +348,7 @@ class Worker:
         """Start it and wait until it listens."""
         self._pipe, theirs = multiprocessing.Pipe()
         self._process = multiprocessing.get_context("fork").Process(
-            target=_work, args=(space, address, peer, law, load, theirs)
+            target=_work, args=(space, address, peer, law, load, theirs), daemon=True
         )
         self._process.start()
         theirs.close()
