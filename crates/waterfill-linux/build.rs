@@ -21,11 +21,12 @@ mod daemon {
     /// The laws' programs, which the daemon embeds: one object for each law and role.
     const LAWS: [&str; 9] = ["maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax"];
     /// Loaded by tests, which read the object's path from this variable.
-    const TEST_OBJECTS: [(&str, &str); 5] = [
+    const TEST_OBJECTS: [(&str, &str); 6] = [
         ("replay", "REPLAY_OBJECT"),
         ("path", "PATH_OBJECT"),
         ("cost", "COST_OBJECT"),
         ("shared", "SHARED_OBJECT"),
+        ("summary", "SUMMARY_OBJECT"),
         ("cohabit_replay", "COHABIT_REPLAY_OBJECT"),
     ];
 

@@ -115,7 +115,7 @@ struct host_connection {
 struct host_record {
 	__u8 local[16];
 	__u8 remote[16];
-	__u64 rate;	    /* bit/s */
+	__u64 rate;	    /* bit/s; like the next two, 0 before the law has started */
 	__u64 window;	    /* bytes */
 	__u64 signals[LAW_SIGNALS]; /* law_source_read() */
 	__u64 echoed;	    /* law_receiver_read() */
@@ -133,7 +133,35 @@ struct host_record {
 	__u32 controls_without_init;
 	__u16 local_port;
 	__u16 remote_port;
+	__u32 mode; /* enum host_mode */
+};
+
+/* What a connection does. The daemon has the names. */
+enum host_mode {
+	HOST_MODE_NONE, /* neither end uses the law */
+	HOST_MODE_ASKING,
+	HOST_MODE_RISING,
+	HOST_MODE_PRICED,
+	HOST_MODE_RESTARTING,
+	HOST_MODE_RECEIVING,
+	HOST_MODE_CLOSING,
+	HOST_MODE_FALLEN_BACK,
+	HOST_MODES, /* how many there are */
+};
+
+/* Signals that a summary samples. Up to as many connections have a signal, it has all of them. */
+enum host_samples { HOST_SAMPLES = 1024 };
+
+/* Sums over all connections, without padding. Its size does not depend on how many there are. */
+struct host_summary {
+	__u64 rate[HOST_MODES]; /* bit/s */
+	__u32 flows[HOST_MODES];
+	__u32 fallen_back[HOST_REASONS]; /* present connections that fell back, by reason */
+	__u32 signals;			 /* connections that have received a signal */
 	__u32 reserved;
+	__u64 signal_min; /* of the raw numbers of law_source_read()'s first signal */
+	__u64 signal_max;
+	__u64 samples[HOST_SAMPLES]; /* a uniform random choice of them */
 };
 
 /* A network of peers: the first bits of an IPv6 address, or of an IPv4-mapped one. */
@@ -157,5 +185,9 @@ struct host_backoff {
 
 _Static_assert(sizeof(struct law_params) <= sizeof(((struct host_params *)0)->law), "a law has more parameters");
 _Static_assert(sizeof(struct host_record) == 2 * 16 + (3 + LAW_SIGNALS) * 8 + 12 * 4 + 2 * 2 + 4, "host_record has padding");
+
+_Static_assert(HOST_REASONS % 2 == 0 && sizeof(struct host_summary) == 12 * HOST_MODES + 4 * (HOST_REASONS + 2) +
+								 8 * (2 + HOST_SAMPLES),
+	       "host_summary has padding");
 
 #endif

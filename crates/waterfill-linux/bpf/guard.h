@@ -195,8 +195,10 @@ static __always_inline void host_fall_back_outside(const struct host_params *p, 
 	struct host_connection *c;
 
 	HOST_COUNT(without_state);
-	if (host_use_kernel_law(sk, p))
+	if (host_use_kernel_law(sk, p)) {
+		host_count_fallback(HOST_OUTSIDE);
 		return;
+	}
 	c = bpf_sk_storage_get(&connections, sk, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!c)
 		return;

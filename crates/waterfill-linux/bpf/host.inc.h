@@ -60,10 +60,37 @@
 #include "wire.h"
 #include "maps.h"
 #include "guard.h"
+#include "summary.h"
 #include "control.inc.h"
 #include "option.inc.h"
 
+/* A sum for each reader of `waterfill_summary`, by session. What a reader leaves that was killed is replaced. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 16);
+	__type(key, __u64);
+	__type(value, struct host_summary);
+} summaries SEC(".maps");
+
+static const struct host_summary empty_summary;
+
 char _license[] SEC("license") = "Dual BSD/GPL";
+
+/* Reads what a connection does, and what the law says of it. */
+static __always_inline void host_read_law(const struct host_connection *c, const struct sock *sk,
+					  struct host_record *record)
+{
+	__u32 started = HOST_LAW_ACTIVE | HOST_LAW_STARTED;
+
+	record->mode = host_mode(c->flags, c->reason, sk->__sk_common.skc_state, c->pace.restart_window,
+				 c->limit.rate, c->limit.steady);
+	record->reason = c->reason;
+	if ((c->flags & started) != started)
+		return;
+	record->rate = c->limit.rate;
+	record->window = c->limit.window;
+	law_source_read(&c->source, record->signals);
+}
 
 /* Lists connections, as the daemon reads them (struct host_record). */
 SEC("iter/bpf_sk_storage_map")
@@ -79,6 +106,9 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	tp = bpf_skc_to_tcp_sock(sk);
 	if (!tp)
 		return 0;
+	host_read_law(c, sk, &record);
+	if (record.mode == HOST_MODE_NONE)
+		return 0;
 	if (sk->__sk_common.skc_family == AF_INET6) {
 		bpf_probe_read_kernel(record.local, 16, &sk->__sk_common.skc_v6_rcv_saddr);
 		bpf_probe_read_kernel(record.remote, 16, &sk->__sk_common.skc_v6_daddr);
@@ -90,13 +120,9 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.local_port = sk->__sk_common.skc_num;
 	record.remote_port = bpf_ntohs(sk->__sk_common.skc_dport);
 	record.state = sk->__sk_common.skc_state;
-	record.rate = c->limit.rate;
-	record.window = c->limit.window;
-	law_source_read(&c->source, record.signals);
 	record.echoed = law_receiver_read(&c->receiver);
 	record.steady = c->limit.steady;
 	record.flags = c->flags;
-	record.reason = c->reason;
 	record.restart_window = c->pace.restart_window;
 	record.rtt = tp->srtt_us >> 3;
 	record.base_rtt = host_base_rtt(tp);
@@ -106,5 +132,39 @@ int waterfill_flows(struct bpf_iter__bpf_sk_storage_map *ctx)
 	record.ca_initialized = BPF_CORE_READ_BITFIELD(&tp->inet_conn, icsk_ca_initialized);
 	record.controls_without_init = c->controls_without_init;
 	bpf_seq_write(ctx->meta->seq, &record, sizeof(record));
+	return 0;
+}
+
+/* Adds all connections up (struct host_summary), so that a scrape does not copy each of them to user space. The kernel
+ * calls it for each connection, and at the end without one. Each reader has a sum of its own.
+ */
+SEC("iter/bpf_sk_storage_map")
+int waterfill_summary(struct bpf_iter__bpf_sk_storage_map *ctx)
+{
+	struct host_connection *c = ctx->value;
+	struct sock *sk = ctx->sk;
+	__u64 reader = ctx->meta->session_id;
+	struct host_summary *summary = bpf_map_lookup_elem(&summaries, &reader);
+	struct host_record record = {};
+
+	if (!summary) {
+		/* The first call, unless a 17th reader at a time took the space: then this one reads nothing. */
+		if (ctx->meta->seq_num)
+			return 0;
+		bpf_map_update_elem(&summaries, &reader, &empty_summary, BPF_NOEXIST);
+		summary = bpf_map_lookup_elem(&summaries, &reader);
+		if (!summary)
+			return 0;
+	}
+	if (!c || !sk) {
+		bpf_seq_write(ctx->meta->seq, summary, sizeof(*summary));
+		bpf_map_delete_elem(&summaries, &reader);
+		return 0;
+	}
+	if (!bpf_skc_to_tcp_sock(sk))
+		return 0;
+	host_read_law(c, sk, &record);
+	if (record.mode != HOST_MODE_NONE)
+		host_summarize(summary, &record, bpf_get_prandom_u32());
 	return 0;
 }

@@ -19,6 +19,9 @@ struct waterfill_interface {
 	struct host_prefix prefix;
 	struct host_record record;
 	struct host_counters counters;
+	struct host_summary summary;
+	enum host_mode mode;
+	enum host_samples samples;
 	struct waterfill_attachment attachment;
 	struct waterfill_request request;
 	struct cohabit_state cohabit;

@@ -135,6 +135,8 @@ struct seq_file;
 
 struct bpf_iter_meta {
 	struct seq_file *seq;
+	__u64 session_id;
+	__u64 seq_num;
 };
 
 struct bpf_iter__bpf_sk_storage_map {

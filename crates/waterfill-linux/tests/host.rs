@@ -10,6 +10,8 @@ mod common;
 mod locked;
 #[path = "host/peers.rs"]
 mod peers;
+#[path = "host/scrape.rs"]
+mod scrape;
 #[path = "host/signed.rs"]
 mod signed;
 #[path = "host/upgrade.rs"]

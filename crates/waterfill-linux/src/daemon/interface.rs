@@ -11,9 +11,10 @@ pub(super) use super::skeleton::interface::types::{
     cohabit_controller as CohabitController, cohabit_setup as CohabitSetup, cohabit_state as CohabitState,
     cohabit_update as CohabitUpdate, csig_bands as CsigBands, csig_counts as CsigCounts, csig_device as CsigDevice,
     csig_format as CsigFormat, csig_role as CsigRole, csig_type as CsigType, host_counters as HostCounters,
-    host_flag as HostFlag, host_params as HostParams, host_prefix as Prefix, host_reason as HostReason,
-    host_record as HostRecord, scone_link as SconeLink, scone_rule as SconeRule, waterfill_attachment as Attachment,
-    waterfill_command as Command, waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
+    host_flag as HostFlag, host_mode as HostMode, host_params as HostParams, host_prefix as Prefix,
+    host_reason as HostReason, host_record as HostRecord, host_samples as HostSamples, host_summary as HostSummary,
+    scone_link as SconeLink, scone_rule as SconeRule, waterfill_attachment as Attachment, waterfill_command as Command,
+    waterfill_count as Count, waterfill_created as Created, waterfill_layout as Layout,
     waterfill_option_kind as OptionKind, waterfill_request as Request, waterfill_result as CommandResult,
 };
 
@@ -41,7 +42,7 @@ pub(super) unsafe trait Bytes: Copy {
     }
 }
 
-// bpf/router.h asserts the same of Attachment and Request, bpf/conn.h of HostRecord.
+// bpf/router.h asserts the same of Attachment and Request, bpf/conn.h of HostRecord and HostSummary.
 const _: () = assert!(size_of::<HostParams>() == 32 * 8 + 4 * 4 + 2 * 16, "padding");
 
 // SAFETY: integers without padding.
@@ -54,6 +55,8 @@ unsafe impl Bytes for HostParams {}
 unsafe impl Bytes for Prefix {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for HostRecord {}
+// SAFETY: integers without padding.
+unsafe impl Bytes for HostSummary {}
 // SAFETY: integers without padding.
 unsafe impl Bytes for CohabitState {}
 // SAFETY: integers without padding (bpf/csig_state.h asserts it).

@@ -24,6 +24,18 @@ pub(super) struct Law {
     pub(super) source: &'static [Signal],
     /// What its receiving end echoes.
     pub(super) echoed: Signal,
+    pub(super) words: Words,
+}
+
+/// How texts name what the law's routers write.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Words {
+    /// "no router on the path writes …".
+    pub(super) value: &'static str,
+    /// What contradicts a bottleneck that writes: "packets are lost while …".
+    pub(super) unmoved: &'static str,
+    /// What a table calls the mode "priced".
+    pub(super) controlled: &'static str,
 }
 
 impl fmt::Debug for Law {
@@ -102,7 +114,7 @@ impl Signal {
         self.name == ARRIVAL
     }
 
-    /// Writes a value for people.
+    /// Writes a value for people; 0 of the first signal means that there is none yet.
     pub(super) fn show(&self, value: f64) -> String {
         match self.unit {
             SignalUnit::Seconds => show_time(value),

@@ -1,7 +1,7 @@
 //! The table of laws. To add one: its header in `waterfill-laws/kernel`, its two programs of a few lines in `bpf/`, its name
 //! in build.rs, and its entry here.
 
-use super::law::{ARRIVAL, Kind, Law, Parameter, Signal, SignalUnit};
+use super::law::{ARRIVAL, Kind, Law, Parameter, Signal, SignalUnit, Words};
 use super::object::embedded;
 use super::quantity;
 
@@ -81,6 +81,13 @@ const fn arrival() -> Signal {
     signal(ARRIVAL, "arrival", SignalUnit::BitsPerSecond, whole)
 }
 
+const fn words(value: &'static str, unmoved: &'static str) -> Words {
+    Words { value, unmoved, controlled: "controlled" }
+}
+
+const PRICE: Words = Words { value: "a price", unmoved: "the price does not rise", controlled: "priced" };
+const FEEDBACK: Words = words("feedback", "the feedback is not negative");
+
 /// XCP's parameters, links and connections, as its family has them too.
 const XCP: &[Parameter] = &[
     parts("alpha", 1e6, "0.4", (1, 999_999)),
@@ -138,6 +145,7 @@ pub(super) static LAWS: &[Law] = &[
             signal("xi", "xi", SignalUnit::One, signed_parts_of::<34>),
         ],
         echoed: signal("price_s", "price", SignalUnit::Seconds, parts_of::<58>),
+        words: PRICE,
     },
     Law {
         name: "aecp",
@@ -164,6 +172,7 @@ pub(super) static LAWS: &[Law] = &[
         ],
         source: &[signal("r", "r", SignalUnit::One, aecp_value), signal("x", "x", SignalUnit::One, aecp_place)],
         echoed: signal("r", "r", SignalUnit::One, aecp_value),
+        words: words("a factor", "the factor does not fall"),
     },
     Law {
         name: "rcp",
@@ -186,6 +195,7 @@ pub(super) static LAWS: &[Law] = &[
         ],
         source: &[signal("rate_heard_bps", "heard", SignalUnit::BitsPerSecond, logarithm_of_rate)],
         echoed: signal("rate_bps", "rate", SignalUnit::BitsPerSecond, logarithm_of_rate),
+        words: words("a rate", "the rate does not fall"),
     },
     Law {
         name: "xcp",
@@ -195,6 +205,7 @@ pub(super) static LAWS: &[Law] = &[
         link: XCP_LINK,
         source: XCP_SOURCE,
         echoed: XCP_ECHOED,
+        words: FEEDBACK,
     },
     Law {
         name: "pxcp",
@@ -204,6 +215,7 @@ pub(super) static LAWS: &[Law] = &[
         link: XCP_LINK,
         source: XCP_SOURCE,
         echoed: XCP_ECHOED,
+        words: FEEDBACK,
     },
     Law {
         name: "ixcp",
@@ -233,6 +245,7 @@ pub(super) static LAWS: &[Law] = &[
             signal("bottleneck", "bottleneck", SignalUnit::One, whole),
         ],
         echoed: XCP_ECHOED,
+        words: FEEDBACK,
     },
     Law {
         name: "jetmax",
@@ -257,6 +270,7 @@ pub(super) static LAWS: &[Law] = &[
             signal("bottleneck", "bottleneck", SignalUnit::One, whole),
         ],
         echoed: signal("share", "share", SignalUnit::One, whole),
+        words: words("a share", "the share does not fall"),
     },
     Law {
         name: "vcp",
@@ -286,6 +300,7 @@ pub(super) static LAWS: &[Law] = &[
             signal("window_packets_exact", "packets", SignalUnit::One, parts_of::<32>),
         ],
         echoed: signal("load_code", "code", SignalUnit::One, whole),
+        words: words("a load code", "the load code does not rise"),
     },
     Law {
         name: "maxnet2006",
@@ -320,6 +335,7 @@ pub(super) static LAWS: &[Law] = &[
             signal("xi", "xi", SignalUnit::One, signed_parts_of::<34>),
         ],
         echoed: signal("price_s", "price", SignalUnit::Seconds, parts_of::<18>),
+        words: PRICE,
     },
 ];
 

@@ -13,7 +13,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Registry, Unit};
 
-use super::host::CounterStatus;
+use super::host::Summary;
 use super::http::{Request, Response};
 use super::pins::Role;
 use super::router::LinkStatus;
@@ -39,17 +39,28 @@ pub(super) fn respond(request: &Request, snapshot: impl FnOnce() -> Result<Snaps
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct DeviceLabel {
     device: String,
+    law: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ReasonLabel {
     device: String,
+    law: &'static str,
     reason: String,
+}
+
+/// A number that a link's law shows, by its name in JSON.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LinkSignalLabel {
+    device: String,
+    law: &'static str,
+    signal: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ModeLabel {
-    mode: String,
+    law: &'static str,
+    mode: &'static str,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -57,16 +68,30 @@ struct RoleLabel {
     role: &'static str,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct LawLabel {
+    law: &'static str,
+}
+
 /// Why connections fell back.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct FallbackLabel {
-    reason: &'static str,
+    law: &'static str,
+    reason: String,
 }
 
 /// Which quantile of a distribution.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct QuantileLabel {
     at: &'static str,
+    law: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct FlowSignalLabel {
+    at: &'static str,
+    law: &'static str,
+    signal: &'static str,
 }
 
 type FloatGauge = Gauge<f64, AtomicU64>;
@@ -93,7 +118,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     let ratio = || Unit::Other("ratio".into());
     let gauges: [(&str, &str, Unit, Value); 7] = [
         ("link_price", "Congestion price that the link writes into packets", Unit::Seconds, |link| {
-            link.signals.get("price_s").copied()
+            link.signals.get(PRICE).copied()
         }),
         ("link_load", "Arrival rate in the last interval over the link rate", ratio(), |link| link.load),
         ("link_target", "Fraction of the link rate to fill", ratio(), |link| link.target),
@@ -120,21 +145,28 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         let family = Family::<DeviceLabel, FloatGauge>::default();
         for link in &now.links {
             if let Some(value) = value(link) {
-                family.get_or_create(&DeviceLabel { device: link.device.clone() }).set(value);
+                family.get_or_create(&DeviceLabel { device: link.device.clone(), law: link.law }).set(value);
             }
         }
         registry.register_with_unit(name, help, unit, family);
     }
+    let signals = Family::<LinkSignalLabel, FloatGauge>::default();
+    for link in &now.links {
+        for (signal, value) in &link.signals {
+            signals.get_or_create(&LinkSignalLabel { device: link.device.clone(), law: link.law, signal }).set(*value);
+        }
+    }
+    registry.register("link_signal", "What the link's law shows of it, in the unit that the name says", signals);
     let counters: [(&str, &str, Count); 4] = [
         ("link_packets", "Packets sent by the device", |link| link.packets),
         ("link_bytes", "Bytes sent on the link, overhead included", |link| link.bytes),
-        ("link_marked_packets", "Packets into which the link wrote its price", |link| link.marked),
+        ("link_marked_packets", "Packets into which the link wrote its law's value", |link| link.marked),
         ("link_start_rates", "Start rates granted", |link| link.starts),
     ];
     for (name, help, value) in counters {
         let family = Family::<DeviceLabel, Counter>::default();
         for link in &now.links {
-            family.get_or_create(&DeviceLabel { device: link.device.clone() }).inc_by(value(link));
+            family.get_or_create(&DeviceLabel { device: link.device.clone(), law: link.law }).inc_by(value(link));
         }
         registry.register(name, help, family);
     }
@@ -142,7 +174,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     for link in &now.links {
         let Some(cohabit) = &link.cohabit else { continue };
         for (what, n) in [("dropped", cohabit.dropped), ("marked", cohabit.marked)] {
-            let labels = ReasonLabel { device: link.device.clone(), reason: what.into() };
+            let labels = ReasonLabel { device: link.device.clone(), law: link.law, reason: what.into() };
             signalled.get_or_create(&labels).inc_by(n);
         }
     }
@@ -161,7 +193,7 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
             ("malformed", counts.malformed),
             ("no memory", counts.no_memory),
         ] {
-            let labels = ReasonLabel { device: link.device.clone(), reason: what.into() };
+            let labels = ReasonLabel { device: link.device.clone(), law: link.law, reason: what.into() };
             scone.get_or_create(&labels).inc_by(n);
         }
     }
@@ -169,13 +201,13 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
     let untouched = Family::<ReasonLabel, Counter>::default();
     for link in &now.links {
         for (reason, n) in &link.left_untouched {
-            let labels = ReasonLabel { device: link.device.clone(), reason: reason.clone() };
+            let labels = ReasonLabel { device: link.device.clone(), law: link.law, reason: reason.clone() };
             untouched.get_or_create(&labels).inc_by(*n);
         }
     }
     registry.register(
         "link_untouched_packets",
-        "Packets passed on without a price, by reason; most have no MaxNet option",
+        "Packets passed on unchanged, by reason; most have no option of the law",
         untouched,
     );
 }
@@ -185,56 +217,69 @@ fn register_flows(registry: &mut Registry, now: &Snapshot) {
         return; // a router has no connections
     }
     let (count, rate) = (Family::<ModeLabel, Gauge>::default(), Family::<ModeLabel, FloatGauge>::default());
-    for flow in &now.flows {
-        let mode = ModeLabel { mode: flow.mode.clone() };
-        count.get_or_create(&mode).inc();
-        rate.get_or_create(&mode).inc_by(flow.rate_bps as f64 / 8.0);
+    let fallen_back = Family::<FallbackLabel, Gauge>::default();
+    // Not histograms: their counts may only grow, and connections end.
+    let (price, signals) =
+        (Family::<QuantileLabel, FloatGauge>::default(), Family::<FlowSignalLabel, FloatGauge>::default());
+    for one in &now.summaries {
+        let law = one.law.name;
+        for (mode, (flows, rate_bps)) in &one.modes {
+            let label = ModeLabel { law, mode };
+            count.get_or_create(&label).set(*flows as i64);
+            rate.get_or_create(&label).set(*rate_bps as f64 / 8.0);
+        }
+        for (reason, n) in &one.fallen_back {
+            fallen_back.get_or_create(&FallbackLabel { law, reason: reason.clone() }).set(*n as i64);
+        }
+        let (Some(of), Some(signal)) = (one.signal, one.law.source.first().map(|signal| signal.name)) else { continue };
+        for (at, value) in [("least", of.least), ("median", of.median), ("p90", of.p90), ("most", of.most)] {
+            signals.get_or_create(&FlowSignalLabel { at, law, signal }).set(value);
+            if signal == PRICE {
+                price.get_or_create(&QuantileLabel { at, law }).set(value);
+            }
+        }
     }
-    if let Some(counters) = &now.counters {
-        register_counters(registry, counters);
-    }
+    register_counters(registry, &now.summaries);
     registry.register("flows", "Connections that use an explicit law", count);
     let unit = Unit::Other("bytes_per_second".into());
     registry.register_with_unit("flows_rate", "Sum of the connections' rates, bytes per second", unit, rate);
-
-    // Not a histogram: its counts may only grow, and connections end.
-    let price = Family::<QuantileLabel, FloatGauge>::default();
-    let mut prices: Vec<f64> = now.flows.iter().filter_map(|flow| flow.signals.get("price_s").copied()).collect();
-    prices.sort_by(f64::total_cmp);
-    if let Some(last) = prices.len().checked_sub(1) {
-        for (at, quantile) in [("least", 0.0), ("median", 0.5), ("p90", 0.9), ("most", 1.0)] {
-            price.get_or_create(&QuantileLabel { at }).set(prices[(quantile * last as f64).round() as usize]);
-        }
-    }
-    registry.register_with_unit("flows_price", "Path prices of the present connections", Unit::Seconds, price);
+    registry.register("flows_fallen_back", "Present connections that fell back, by reason", fallen_back);
+    let help = "Path prices of the present connections that have received one";
+    registry.register_with_unit("flows_price", help, Unit::Seconds, price);
+    let help = "The path's signal at the present connections that have received one, in the unit that the name says";
+    registry.register("flows_signal", help, signals);
 }
 
-fn register_counters(registry: &mut Registry, counters: &CounterStatus) {
-    let plain: [(&str, &str, u64); 7] = [
-        ("flows_started", "Connections that the law began to control", counters.started),
-        ("flows_priced", "Connections that got a price", counters.priced),
-        (
-            "flows_control_without_init",
-            "Connections whose law ran without an init before it",
-            counters.control_without_init,
-        ),
-        (
-            "flows_init_unrecorded",
-            "Of these, connections that the kernel considers initialised",
-            counters.init_unrecorded,
-        ),
-        ("flows_without_state", "Runs of the law for sockets that have no state", counters.without_state),
-        ("flows_fallback_refused", "Connections that the kernel kept on the law", counters.fallback_refused),
-        ("flows_no_memory", "Connections for whose state the kernel had no memory", counters.no_memory),
+/// The name of a law's signal that is a price.
+const PRICE: &str = "price_s";
+
+fn register_counters(registry: &mut Registry, summaries: &[Summary]) {
+    type Count = fn(&Summary) -> u64;
+    let plain: [(&str, &str, Count); 7] = [
+        ("flows_started", "Connections that the law began to control", |one| one.counters.started),
+        ("flows_priced", "Connections that got a value of a router", |one| one.counters.priced),
+        ("flows_control_without_init", "Connections whose law ran without an init before it", |one| {
+            one.counters.control_without_init
+        }),
+        ("flows_init_unrecorded", "Of these, connections that the kernel considers initialised", |one| {
+            one.counters.init_unrecorded
+        }),
+        ("flows_without_state", "Runs of the law for sockets that have no state", |one| one.counters.without_state),
+        ("flows_fallback_refused", "Connections that the kernel kept on the law", |one| one.counters.fallback_refused),
+        ("flows_no_memory", "Connections for whose state the kernel had no memory", |one| one.counters.no_memory),
     ];
     for (name, help, value) in plain {
-        let counter = Counter::<u64>::default();
-        counter.inc_by(value);
-        registry.register(name, help, counter);
+        let family = Family::<LawLabel, Counter>::default();
+        for one in summaries {
+            family.get_or_create(&LawLabel { law: one.law.name }).inc_by(value(one));
+        }
+        registry.register(name, help, family);
     }
     let fallbacks = Family::<FallbackLabel, Counter>::default();
-    for (reason, n) in &counters.fallbacks {
-        fallbacks.get_or_create(&FallbackLabel { reason }).inc_by(*n);
+    for one in summaries {
+        for (reason, n) in &one.counters.fallbacks {
+            fallbacks.get_or_create(&FallbackLabel { law: one.law.name, reason: reason.clone() }).inc_by(*n);
+        }
     }
     registry.register("flows_fallbacks", "Connections that fell back, by reason", fallbacks);
 }
@@ -263,7 +308,8 @@ fn plain(open: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::daemon::host::FlowStatus;
+    use crate::daemon::host::{CounterStatus, Quantiles};
+    use crate::daemon::law;
 
     const OPEN: &str = "\
 # HELP waterfill_link_price_seconds Price.
@@ -303,26 +349,37 @@ waterfill_link_packets_total{device=\"a\"} 3
         assert!(new.content_type.contains("openmetrics-text") && new.body.ends_with("# EOF\n"), "{new:?}");
     }
 
-    #[test]
-    fn connections_are_counted_and_aggregated() {
-        let flow = |mode: &str, price_s, rate_bps| FlowStatus {
-            mode: mode.into(),
-            signals: [("price_s", price_s)].into(),
-            rate_bps,
-            ..FlowStatus::default()
-        };
-        let flows = vec![flow("priced", 2.0, 800), flow("priced", 1.0, 1600), flow("asking", 0.0, 0)];
-        let text = text(&Snapshot { flows, ..Snapshot::of(Role::Host) });
-        for line in [
-            "waterfill_flows{mode=\"priced\"} 2",
-            "waterfill_flows{mode=\"asking\"} 1",
-            "waterfill_flows_rate_bytes_per_second{mode=\"priced\"} 300.0",
-            "waterfill_flows_price_seconds{at=\"least\"} 0.0",
-            "waterfill_flows_price_seconds{at=\"median\"} 1.0",
-            "waterfill_flows_price_seconds{at=\"most\"} 2.0",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
+    fn summary(law: &str) -> Summary {
+        Summary {
+            law: law::find(law).unwrap(),
+            modes: [("priced", (2, 2400)), ("asking", (1, 0))].into(),
+            fallen_back: [("no echo arrives".into(), 3)].into(),
+            signal: Some(Quantiles { least: 1.0, median: 2.0, p90: 3.0, most: 4.0 }),
+            counters: CounterStatus::default(),
         }
+    }
+
+    fn assert_lines(text: &str, lines: &[&str]) {
+        for line in lines {
+            assert!(text.lines().any(|found| found == *line), "{line} is not in:\n{text}");
+        }
+    }
+
+    #[test]
+    fn connections_are_aggregated_law_by_law() {
+        let text = text(&Snapshot { summaries: vec![summary("maxnet"), summary("rcp")], ..Snapshot::of(Role::Host) });
+        assert_lines(
+            &text,
+            &[
+                "waterfill_flows{law=\"maxnet\",mode=\"priced\"} 2",
+                "waterfill_flows{law=\"rcp\",mode=\"asking\"} 1",
+                "waterfill_flows_rate_bytes_per_second{law=\"maxnet\",mode=\"priced\"} 300.0",
+                "waterfill_flows_fallen_back{law=\"maxnet\",reason=\"no echo arrives\"} 3",
+                "waterfill_flows_price_seconds{at=\"p90\",law=\"maxnet\"} 3.0",
+                "waterfill_flows_signal{at=\"most\",law=\"rcp\",signal=\"rate_heard_bps\"} 4.0",
+            ],
+        );
+        assert!(!text.contains("flows_price_seconds{at=\"p90\",law=\"rcp\"}"), "RCP has no price:\n{text}");
     }
 
     #[test]
@@ -335,31 +392,37 @@ waterfill_link_packets_total{device=\"a\"} 3
             without_state: 3,
             no_memory: 4,
             fallback_refused: 5,
-            fallbacks: [("no echo arrives", 5)].into(),
+            fallbacks: [("no echo arrives".into(), 5)].into(),
         };
-        let text = text(&Snapshot { counters: Some(counters), ..Snapshot::of(Role::Host) });
-        for line in [
-            "waterfill_flows_started_total 9",
-            "waterfill_flows_priced_total 8",
-            "waterfill_flows_control_without_init_total 2",
-            "waterfill_flows_init_unrecorded_total 1",
-            "waterfill_flows_without_state_total 3",
-            "waterfill_flows_no_memory_total 4",
-            "waterfill_flows_fallback_refused_total 5",
-            "waterfill_flows_fallbacks_total{reason=\"no echo arrives\"} 5",
-        ] {
-            assert!(text.lines().any(|found| found == line), "{line} is not in:\n{text}");
-        }
+        let text =
+            text(&Snapshot { summaries: vec![Summary { counters, ..summary("maxnet") }], ..Snapshot::of(Role::Host) });
+        assert_lines(
+            &text,
+            &[
+                "waterfill_flows_started_total{law=\"maxnet\"} 9",
+                "waterfill_flows_priced_total{law=\"maxnet\"} 8",
+                "waterfill_flows_control_without_init_total{law=\"maxnet\"} 2",
+                "waterfill_flows_init_unrecorded_total{law=\"maxnet\"} 1",
+                "waterfill_flows_without_state_total{law=\"maxnet\"} 3",
+                "waterfill_flows_no_memory_total{law=\"maxnet\"} 4",
+                "waterfill_flows_fallback_refused_total{law=\"maxnet\"} 5",
+                "waterfill_flows_fallbacks_total{law=\"maxnet\",reason=\"no echo arrives\"} 5",
+            ],
+        );
     }
 
     #[test]
     fn a_queue_that_cannot_be_read_has_no_sample() {
-        let link =
-            |device: &str, queue_bytes| LinkStatus { device: device.into(), queue_bytes, ..LinkStatus::default() };
+        let link = |device: &str, queue_bytes| LinkStatus {
+            device: device.into(),
+            law: "maxnet",
+            queue_bytes,
+            ..LinkStatus::default()
+        };
         let links = vec![link("a", Some(7)), link("b", None)];
         let text = text(&Snapshot { links, ..Snapshot::of(Role::Router) });
-        assert!(text.contains("waterfill_link_queue_bytes{device=\"a\"} 7.0\n"), "{text}");
-        assert!(!text.contains("waterfill_link_queue_bytes{device=\"b\"}"), "{text}");
+        assert!(text.contains("waterfill_link_queue_bytes{device=\"a\",law=\"maxnet\"} 7.0\n"), "{text}");
+        assert!(!text.contains("waterfill_link_queue_bytes{device=\"b\""), "{text}");
         assert!(!text.contains("waterfill_flows"), "{text}");
     }
 

@@ -4,6 +4,7 @@
 //! [`host`] (the two roles), [`law`] (the laws that they run), [`serve`] (a running daemon), [`snapshot`], [`status`] and [`metrics`] (its state). The data
 //! path is in the kernel: it works without a running daemon.
 
+mod claim;
 mod cli;
 mod config;
 mod csig;
@@ -23,6 +24,7 @@ mod probe;
 mod quantity;
 mod router;
 mod run;
+mod safety;
 mod serve;
 mod settings;
 mod skeleton;

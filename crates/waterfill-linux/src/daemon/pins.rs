@@ -1,7 +1,8 @@
 //! Pins: programs, maps and links that outlive the process, in a folder on a BPF file system.
 //!
 //! `<bpffs>/waterfill/host` and `…/router` belong to one role each, with everything in them. A daemon locks its role's
-//! folder, so that two daemons do not undo each other's work. The lock is on the folder itself and leaves no file.
+//! folder, so that two daemons do not undo each other's work. The lock is on the folder itself and leaves no file. Folders have mode 0700, and one that another user
+//! owns or can write is refused: its pins would be programs and maps of that user.
 
 use std::fs::{self, File};
 use std::io::ErrorKind;
@@ -9,18 +10,24 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
+use libbpf_rs::{MapCore as _, MapHandle};
 use nix::errno::Errno;
 use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
 use super::error::user_error;
-use super::law::Law;
+use super::host;
+use super::law::{self, Law};
+use super::router;
+use super::safety;
 
 /// The usual mount point of the BPF file system; the kernel makes the folder.
 const MOUNT_POINT: &str = "/sys/fs/bpf";
 /// The source name of our own mount, by which `unload` recognises it.
 const SOURCE: &str = "waterfill";
+/// The folder that `waterfilld csig` keeps.
+const CSIG: &str = "csig";
 
 /// The role of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +44,15 @@ impl Role {
         match self {
             Self::Host => "host",
             Self::Router => "router",
+        }
+    }
+
+    /// Whether a pin in the role's folder has a name of ours.
+    fn knows(self, name: &str) -> bool {
+        let index = |prefix| name.strip_prefix(prefix).is_some_and(|index: &str| index.parse::<u32>().is_ok());
+        match self {
+            Self::Host => host::PINS.iter().any(|pin| pin.strip_prefix("host/") == Some(name)),
+            Self::Router => router::MAPS.contains(&name) || ["device-", "cohabit-", "scone-"].into_iter().any(index),
         }
     }
 }
@@ -118,7 +134,9 @@ impl Pins {
     pub(super) fn lock(&self, role: Role) -> Result<Lock> {
         let Some(folder) = self.path(role.name()) else { return Ok(Lock(None)) };
         loop {
-            fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            for folder in self.parent.iter().chain(&self.folder).chain([&folder]) {
+                safety::make_folder(folder)?;
+            }
             let file = match File::open(&folder) {
                 Err(e) if e.kind() == ErrorKind::NotFound => continue, // another process has just unloaded
                 opened => opened.with_context(|| format!("cannot open {}", folder.display()))?,
@@ -142,11 +160,20 @@ impl Pins {
         }
     }
 
-    /// Removes a role's folder with all pins in it; then the `waterfill` folder and our mount, if they are empty.
+    /// Removes the pins of a role that have names of ours; then its folder, the `waterfill` folder and our mount, where
+    /// they are empty. What else is there stays, and the log names it.
     pub(super) fn remove(&self, role: Role) -> Result<()> {
         let (Some(root), Some(folder)) = (&self.folder, self.path(role.name())) else { return Ok(()) };
-        remove_folder(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
-        for folder in std::iter::once(root).chain(&self.parent) {
+        let mut others = remove_known(&folder, |name| role.knows(name))?;
+        let ours = |name: &str| {
+            [Role::Host, Role::Router].map(Role::name).contains(&name) || name == CSIG || law::find(name).is_ok()
+        };
+        others.extend(names_in(root)?.into_iter().filter(|name| !ours(name)).map(|name| root.join(name)));
+        if !others.is_empty() {
+            let others: Vec<_> = others.iter().map(|path| path.display().to_string()).collect();
+            tracing::warn!("left as they are, since waterfilld did not make them: {}", others.join(", "));
+        }
+        for folder in [&folder, root].into_iter().chain(&self.parent) {
             match fs::remove_dir(folder) {
                 Err(e) if matches!(e.kind(), ErrorKind::DirectoryNotEmpty | ErrorKind::NotFound) => {}
                 done => done.with_context(|| format!("cannot remove {}", folder.display()))?,
@@ -171,27 +198,56 @@ impl Pins {
     }
 }
 
-/// Removes a folder and its contents; on a BPF file system these are pins and folders only.
-fn remove_folder(folder: &Path) -> std::io::Result<()> {
-    let entries = match fs::read_dir(folder) {
-        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
-        entries => entries?,
-    };
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_type()?.is_dir() {
-            remove_folder(&entry.path())?;
+/// Removes the entries of a folder that are ours. Returns the others.
+fn remove_known(folder: &Path, known: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
+    let mut others = Vec::new();
+    for name in names_in(folder)? {
+        let path = folder.join(&name);
+        if known(&name) {
+            fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         } else {
-            fs::remove_file(entry.path())?;
+            others.push(path);
         }
     }
-    fs::remove_dir(folder)
+    Ok(others)
+}
+
+/// Lists a folder; one that is missing is empty.
+fn names_in(folder: &Path) -> Result<Vec<String>> {
+    let entries = match fs::read_dir(folder) {
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.with_context(|| format!("cannot read {}", folder.display()))?,
+    };
+    let names = entries.map(|entry| entry.map(|entry| entry.file_name().to_string_lossy().into_owned()));
+    let mut names =
+        names.collect::<Result<Vec<_>, _>>().with_context(|| format!("cannot read {}", folder.display()))?;
+    names.sort();
+    Ok(names)
 }
 
 /// Whether a BPF file system has only what the kernel puts into a new one.
 fn is_empty(mount: &Path) -> std::io::Result<bool> {
     let mut names = fs::read_dir(mount)?.map(|entry| entry.map(|entry| entry.file_name()));
     names.try_fold(true, |empty, name| name.map(|name| empty && (name == "maps.debug" || name == "progs.debug")))
+}
+
+/// Whether a map is pinned under this name in a folder of a BPF file system that is mounted here.
+pub(super) fn is_pinned(map_id: u32, name: &str) -> Result<bool> {
+    let mut folders: Vec<PathBuf> = bpf_mounts()?.into_iter().map(|mount| mount.point).collect();
+    while let Some(folder) = folders.pop() {
+        // Folders come and go meanwhile.
+        for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.file_name().is_some_and(|found| found == name) {
+                let id = MapHandle::from_pinned_path(&path).and_then(|map| map.info()).map(|info| info.info.id);
+                if id.is_ok_and(|id| id == map_id) {
+                    return Ok(true);
+                }
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Checks a folder that the user chose: its nearest existing ancestor must be on a BPF file system.
@@ -282,6 +338,27 @@ not a line
     fn a_folder_on_another_file_system_is_refused() {
         let why = Pins::find(Some("/proc/self/there/is/none".into())).unwrap_err().to_string();
         assert!(why.starts_with("--pins /proc/self/there") && why.contains("BPF file system"), "{why}");
+    }
+
+    #[test]
+    fn only_names_of_ours_are_removed() {
+        let known = |role: Role, names: &[&str]| names.iter().filter(|name| role.knows(name)).count();
+        let router = ["links", "slots", "cpus", "cohabit", "device-3", "cohabit-12"];
+        assert_eq!((known(Role::Router, &router), known(Role::Host, &router)), (6, 0));
+        let host = ["law", "options", "flows", "summary", "parameters", "connections", "counters", "peers"];
+        assert_eq!((known(Role::Host, &host), known(Role::Router, &host)), (8, 0));
+        let others = ["", "device-", "device-x", "device-3.old", "laws", "host/law", "other"];
+        assert_eq!((known(Role::Host, &others), known(Role::Router, &others)), (0, 0));
+        let folder = std::env::temp_dir().join(format!("waterfill-pins-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        for name in ["law", "other", "another"] {
+            fs::write(folder.join(name), "").unwrap();
+        }
+        let left = remove_known(&folder, |name| Role::Host.knows(name)).unwrap();
+        assert_eq!(left, [folder.join("another"), folder.join("other")]);
+        assert_eq!(names_in(&folder).unwrap(), ["another", "other"]);
+        fs::remove_dir_all(&folder).unwrap();
+        assert!(remove_known(&folder, |_| true).unwrap().is_empty());
     }
 
     #[test]

@@ -264,12 +264,20 @@ fn cong_control_arguments(btf: &Btf<'_>) -> Option<usize> {
     Some(function.len())
 }
 
-/// Whether a module is built in, or can be loaded on first use.
+/// Whether a module is built in, loaded, or can be loaded on first use.
 fn module(kernel: &str, name: &str) -> bool {
+    module_below(Path::new("/"), kernel, name)
+}
+
+/// The same on a host whose files are below `root`. A container often has no /lib/modules, but the host's modules.
+fn module_below(root: &Path, kernel: &str, name: &str) -> bool {
     let file = format!("/{name}.ko");
-    ["modules.dep", "modules.builtin"]
-        .iter()
-        .any(|list| fs::read_to_string(format!("/lib/modules/{kernel}/{list}")).is_ok_and(|text| text.contains(&file)))
+    let lists = ["modules.dep", "modules.builtin"];
+    let listed = |list: &&str| {
+        let path = root.join("lib/modules").join(kernel).join(list);
+        fs::read_to_string(path).is_ok_and(|text| text.contains(&file))
+    };
+    root.join("sys/module").join(name).is_dir() || lists.iter().any(|list| listed(list))
 }
 
 /// Checks that a device exists.
@@ -379,6 +387,20 @@ mod tests {
         assert!(why.starts_with("--shape needs"), "{why}");
         system(&[TBF]).check_router(&shaped, Names::Options).unwrap();
         system(&[]).check_router(&shaped[..1], Names::Options).unwrap();
+    }
+
+    #[test]
+    fn a_module_is_found_loaded_or_in_the_lists() {
+        let root = std::env::temp_dir().join(format!("waterfill-probe-{}", std::process::id()));
+        let has = |name: &str| module_below(&root, "6.1.0-test", name);
+        fs::create_dir_all(root.join("sys/module/sch_ingress")).unwrap();
+        assert!(has("sch_ingress") && !has("sch_tbf"), "as in a container without /lib/modules");
+        let lists = root.join("lib/modules/6.1.0-test");
+        fs::create_dir_all(&lists).unwrap();
+        fs::write(lists.join("modules.dep"), "kernel/net/sched/sch_tbf.ko.xz: \n").unwrap();
+        fs::write(lists.join("modules.builtin"), "kernel/net/sched/sch_htb.ko\n").unwrap();
+        assert!(has("sch_tbf") && has("sch_htb") && !has("sch_fq"));
+        fs::remove_dir_all(&root).unwrap();
     }
 
     #[test]

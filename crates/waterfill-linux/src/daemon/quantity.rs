@@ -100,6 +100,11 @@ pub(super) fn show_volume(bytes: u64) -> String {
     show(bytes as f64, "B", &LARGE)
 }
 
+/// Formats a number of things with three significant digits.
+pub(super) fn show_count(count: u64) -> String {
+    if count < 100_000 { count.to_string() } else { show(count as f64, "", &LARGE) }
+}
+
 /// Formats a time.
 pub(super) fn show_time(seconds: f64) -> String {
     let scale = SMALL.iter().find(|(_, e)| seconds.abs() >= 0.9995 * 10f64.powi(*e));

@@ -3,14 +3,13 @@
 //! The main thread owns the loaded programs. The threads of standard input, signals and metrics send it requests.
 
 use std::io::{self, BufRead as _, Write as _};
-use std::os::linux::net::SocketAddrExt as _;
-use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
 
+use super::claim;
 use super::cli::{Common, HostCommand, RouterCommand};
 use super::host::Host;
 use super::http;
@@ -53,6 +52,14 @@ impl Loaded {
             Self::Router(router) => Snapshot::loaded(std::iter::empty(), [router].into_iter()),
         }
     }
+
+    /// The state as the metrics show it, without a list of connections.
+    fn summary(&self) -> Result<Snapshot> {
+        match self {
+            Self::Host(host) => Snapshot::summed([host].into_iter(), std::iter::empty()),
+            Self::Router(router) => Snapshot::summed(std::iter::empty(), [router].into_iter()),
+        }
+    }
 }
 
 /// Runs `waterfilld host`.
@@ -71,7 +78,8 @@ pub(super) fn router(command: &RouterCommand) -> Result<()> {
     system.check_router(&options, Names::Options)?;
     options.iter().try_for_each(|one| probe::check_device(&one.device))?;
     system.check(Role::Router)?;
-    let _claims = claim_devices(command.law(), &options)?;
+    let claims = options.iter().map(|one| claim::device(command.law(), &one.device));
+    let _claims = claims.collect::<Result<Vec<_>>>()?;
     serve(&command.common, Role::Router, command.law(), |pins| {
         let mut router = Router::load(command.law(), pins)?;
         for one in &options {
@@ -161,7 +169,7 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded) -> Result<()> {
         match request {
             Request::Line => print_line(&serde_json::to_string(&loaded.snapshot()?)?)?,
             Request::Scrape(reply) => {
-                let _ = reply.send(loaded.snapshot().map_err(|e| format!("{e:#}"))); // the client may have gone
+                let _ = reply.send(loaded.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
             }
             Request::Devices => {
                 if let Loaded::Router(router) = &mut loaded {
@@ -187,20 +195,4 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded) -> Result<()> {
 fn print_line(text: &str) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{text}").and_then(|()| out.flush()).context("standard output")
-}
-
-/// Claims devices by sockets with names in this network namespace, which end with the process. Two routers of a law
-/// on a device would both count its packets, also if they pin in different folders or not at all.
-pub(super) fn claim_devices(law: &Law, options: &[router::Options]) -> Result<Vec<UnixListener>> {
-    let claim = |options: &router::Options| {
-        let name = format!("waterfilld router {} {}", law.name, options.device);
-        let address = SocketAddr::from_abstract_name(&name)?;
-        UnixListener::bind_addr(&address).map_err(|e| match e.kind() {
-            io::ErrorKind::AddrInUse => {
-                anyhow!("device {} is in use by another waterfilld router: stop it first", options.device)
-            }
-            _ => anyhow!("device {}: {e}", options.device),
-        })
-    };
-    options.iter().map(claim).collect()
 }

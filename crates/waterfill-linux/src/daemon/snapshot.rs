@@ -3,7 +3,7 @@
 use anyhow::Result;
 use serde::Serialize;
 
-use super::host::{self, CounterStatus, FlowStatus, Host};
+use super::host::{self, CounterStatus, FlowStatus, Host, Summary};
 use super::law;
 use super::pins::{Pins, Role};
 use super::router::{self, LinkStatus, Router};
@@ -18,6 +18,9 @@ pub(super) struct Snapshot {
     /// Counts of all connections, also those that have ended; `None` without the host role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) counters: Option<CounterStatus>,
+    /// Sums over each law's connections, of which a scrape reads no list.
+    #[serde(skip)]
+    pub(super) summaries: Vec<Summary>,
 }
 
 impl Snapshot {
@@ -32,15 +35,33 @@ impl Snapshot {
         hosts: impl Iterator<Item = &'a Host>,
         routers: impl Iterator<Item = &'a Router>,
     ) -> Result<Self> {
-        let mut out = Self::default();
-        for router in routers {
-            out.add(Role::Router);
-            out.links.extend(router.links()?);
-        }
+        let mut out = Self::links_of(routers)?;
         for host in hosts {
             out.add(Role::Host);
             out.flows.extend(host.flows()?);
             out.counters.get_or_insert_default().add(&host.counters()?);
+        }
+        Ok(out)
+    }
+
+    /// Reads the state of loaded programs as the metrics show it: sums over connections, and no list of them.
+    pub(super) fn summed<'a>(
+        hosts: impl Iterator<Item = &'a Host>,
+        routers: impl Iterator<Item = &'a Router>,
+    ) -> Result<Self> {
+        let mut out = Self::links_of(routers)?;
+        for host in hosts {
+            out.add(Role::Host);
+            out.summaries.push(host.summary()?);
+        }
+        Ok(out)
+    }
+
+    fn links_of<'a>(routers: impl Iterator<Item = &'a Router>) -> Result<Self> {
+        let mut out = Self::default();
+        for router in routers {
+            out.add(Role::Router);
+            out.links.extend(router.links()?);
         }
         Ok(out)
     }
@@ -60,7 +81,7 @@ impl Snapshot {
                 if let Some(flows) = host::pinned_flows(law, &pins)? {
                     out.add(Role::Host);
                     out.flows.extend(flows);
-                    if let Some(counters) = host::pinned_counters(&pins)? {
+                    if let Some(counters) = host::pinned_counters(law, &pins)? {
                         out.counters.get_or_insert_default().add(&counters);
                     }
                 }

@@ -42,6 +42,20 @@ pub(super) fn run(command: &UnloadCommand) -> Result<()> {
             unknown.retain(|device| !devices.contains(device));
         }
     }
+    let mut left = Vec::new();
+    if chosen(Role::Host) {
+        let name = command.law.map(Law::congestion_control);
+        left.extend(host::remove_stale(name.as_deref())?);
+    }
+    if chosen(Role::Router) && command.law.is_none() {
+        let devices = router::remove_leftovers(&command.devices)?;
+        unknown.retain(|device| !devices.contains(device));
+        left.extend(devices.into_iter().map(|device| format!("device {device}")));
+    }
+    if !left.is_empty() {
+        nothing = false;
+        tracing::info!("removed what a daemon left that was killed: {}", left.join(", "));
+    }
     if nothing {
         if !command.devices.is_empty() {
             let devices = command.devices.join(", ");

@@ -95,26 +95,103 @@ fn other_tcp_passes_unchanged_and_the_queue_is_read() {
 wf router --dev wf0 --rate 200mbit --shape --once
 there iperf3 -s -1 >/dev/null &
 for i in 1 2 3 4 5 6 7 8 9 10; do sleep 0.1; there ss -ltn | grep -q 5201 && break; done
-iperf3 -c 10.0.0.2 -t 2 -J >/dev/null
+iperf3 -c 10.0.0.2 -t 2 -J | tr -d '\n'
+echo
 wf status --json
+$WATERFILLD probe --json
 there cat /proc/net/snmp
 ",
     ) else {
         return;
     };
-    let status = text.lines().find(|l| l.starts_with('{')).unwrap_or_else(|| panic!("{text}"));
-    let status: serde_json::Value = serde_json::from_str(status).unwrap();
+    let documents: Vec<serde_json::Value> =
+        text.lines().filter(|line| line.starts_with('{')).map(|line| serde_json::from_str(line).unwrap()).collect();
+    let [transfer, status, kernel] = &documents[..] else { panic!("{text}") };
     let link = &status["links"][0];
-    // 2 s at 200 Mbit/s, less the start-up; some are super-packets.
-    assert!(link["bytes"].as_u64().unwrap() > 25_000_000, "{status}");
+    // How much that is depends on the host: QEMU without KVM carries a fifth of the link's rate.
+    let received = transfer["end"]["sum_received"]["bytes"].as_u64().unwrap();
+    assert!(received > 1_000_000 && link["bytes"].as_u64().unwrap() > received, "{received} bytes: {status}");
+    // Some are super-packets.
     assert!(link["segments"].as_u64() > link["packets"].as_u64(), "{status}");
     assert_eq!(link["marked"], 0);
-    assert!(link["queue_bytes"].is_u64(), "{status}");
+    let features = kernel["features"].as_array().unwrap();
+    let reads = features.iter().find(|feature| feature["name"] == "reading the device's queue").unwrap();
+    let readable = reads["present"] == true;
+    assert_eq!((link["queue_bytes"].is_u64(), link["virtual_queue_bytes"].is_u64()), (readable, !readable), "{status}");
     // Tcp: … InErrs … InCsumErrors
     let tcp: Vec<Vec<&str>> =
         text.lines().filter(|l| l.starts_with("Tcp:")).map(|l| l.split_whitespace().collect()).collect();
     let column = tcp[0].iter().position(|name| *name == "InCsumErrors").unwrap();
     assert_eq!(tcp[1][column], "0");
+}
+
+#[test]
+fn the_shaper_of_a_killed_router_without_pins_is_unloaded() {
+    let Some(text) = in_namespaces(
+        r#"
+before=$(state)
+mkfifo "$FS.in"
+"$WATERFILLD" router --dev wf0 --rate 100mbit --shape --no-pin --line <"$FS.in" >"$FS.out" 2>"$FS.err" &
+daemon=$!
+exec 5>"$FS.in"
+until grep -q ready "$FS.out"; do sleep 0.02; done
+wf unload # the daemon runs
+tc qdisc show dev wf0
+echo --- killed
+kill -9 $daemon
+wait $daemon || true
+tc qdisc show dev wf0
+wf unload --dev wf0
+cat "$FS.err"
+[ "$before" = "$(state)" ] && echo unchanged
+wf unload
+cat "$FS.err"
+wf unload --dev wf0
+"#,
+    ) else {
+        return;
+    };
+    let (running, killed) = text.split_once("--- killed").unwrap();
+    assert!(running.contains("tbf 5746:") && killed.contains("tbf 5746:"), "{text}");
+    let (before, after) = killed.split_once("unchanged\n").unwrap_or_else(|| panic!("{text}"));
+    assert!(before.contains("removed what a daemon left that was killed: device wf0"), "{text}");
+    assert!(after.contains("nothing is loaded") && after.contains("--dev wf0: no router is loaded"), "{text}");
+}
+
+#[test]
+fn unload_removes_only_pins_of_its_own_and_says_what_else_is_there() {
+    let Some(text) = in_namespaces(
+        r#"
+wf router --dev wf0 --rate 100mbit --once
+stat -c '%a %n' "$FS/wf" "$FS/wf/router"
+mkdir "$FS/wf/router/of-another"
+wf unload
+cat "$FS.err"
+find "$FS" -mindepth 1 | sort
+rmdir "$FS/wf/router/of-another"
+chmod 777 "$FS/wf"
+wf router --dev wf0 --rate 100mbit --once
+chmod 755 "$FS/wf"
+chown 12345 "$FS/wf"
+wf router --dev wf0 --rate 100mbit --once
+chown 0 "$FS/wf"
+wf router --dev wf0 --rate 100mbit --once
+stat -c '%a %n' "$FS/wf" "$FS/wf/router"
+wf unload
+[ -e "$FS/wf" ] || echo gone
+"#,
+    ) else {
+        return;
+    };
+    let fs = text.lines().next().unwrap().strip_prefix("700 ").unwrap_or_else(|| panic!("{text}"));
+    let stat = format!("700 {fs}\n700 {fs}/router\n");
+    assert_eq!(text.matches(&stat).count(), 2, "{text}");
+    let left = format!("waterfilld did not make them: {fs}/router/of-another\n");
+    assert!(text.contains(&left), "{text}");
+    assert!(text.contains(&format!("\n{fs}\n{fs}/router\n{fs}/router/of-another\n")), "{text}");
+    assert!(text.contains("others can write it (mode 0777)") && text.contains("user 12345 owns it"), "{text}");
+    assert_eq!(text.matches("exit 2").count(), 2, "{text}");
+    assert!(text.ends_with("\ngone\n"), "{text}");
 }
 
 #[test]

@@ -10,9 +10,12 @@ pub(crate) struct StatusCommand {
     /// Print one JSON document instead of tables
     #[arg(long)]
     pub(crate) json: bool,
-    /// Repeat every second until interrupted
+    /// Follow the state: a live view on a terminal, else repeated every second
     #[arg(long)]
     pub(crate) watch: bool,
+    /// Print every column, however wide the tables become
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
 }

@@ -3,14 +3,18 @@
 //! Four things are pinned, so that they outlive this process: the congestion control, the option program on its cgroup,
 //! the list of connections, and the maps. A new process replaces programs and keeps maps, so connections continue.
 
+#[cfg(test)]
+mod cost;
 mod network;
 mod registration;
+mod stale;
 mod status;
+mod summary;
 mod sysctl;
 
 use std::fmt;
 use std::fs::{self, File};
-use std::io::Read as _;
+use std::io::{self, ErrorKind, Read};
 use std::ops::Range;
 use std::os::fd::AsFd as _;
 use std::os::fd::AsRawFd as _;
@@ -27,7 +31,11 @@ use super::object;
 use super::pins::Pins;
 
 pub(super) use network::Network;
-pub(super) use status::{CounterStatus, FlowStatus};
+pub(super) use stale::remove_stale;
+pub(super) use status::{CounterStatus, FlowStatus, NONE, PRICED};
+#[cfg(test)]
+pub(super) use summary::Quantiles;
+pub(super) use summary::Summary;
 
 /// The option's kind on the wire (`bpf/wire.h`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -65,12 +73,16 @@ const TCP_CONG_NON_RESTRICTED: u32 = 1;
 const LAW: &str = "host/law";
 const OPTIONS: &str = "host/options";
 const FLOWS: &str = "host/flows";
+const SUMMARY: &str = "host/summary";
 const PARAMETERS: &str = "host/parameters";
 const CONNECTIONS: &str = "host/connections";
 const COUNTERS: &str = "host/counters";
 const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
 const PEERS: &str = "host/peers";
+/// All pins.
+pub(super) const PINS: [&str; 10] =
+    [LAW, OPTIONS, FLOWS, SUMMARY, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS];
 /// The pinned maps and their names in the programs.
 const MAPS: [(&str, &str); 6] = [
     (PARAMETERS, "parameters"),
@@ -91,6 +103,7 @@ pub(super) struct Host {
     _law: Link,
     _options: Link,
     flows: Link,
+    summary: Link,
     /// Owns what is not pinned. Dropped last: before Linux 6.4 the law is unregistered through its map.
     object: Object,
 }
@@ -104,8 +117,18 @@ impl fmt::Debug for Host {
 impl Host {
     /// Loads the programs, or replaces pinned ones. Connections continue with the state in the maps.
     pub(super) fn load(pins: &Pins, options: &Options) -> Result<Self> {
-        let mut open = object::open(options.law.host)?;
         let linked = has_struct_ops_links()?;
+        if !linked && pins.path(LAW).is_none_or(|pin| !pin.exists()) {
+            for name in remove_stale(Some(&options.name))? {
+                tracing::info!("removed the congestion control {name}, which a daemon left that was killed");
+            }
+        }
+        Self::load_as(pins, options, linked)
+    }
+
+    /// The same, with a link of the law or without.
+    fn load_as(pins: &Pins, options: &Options, linked: bool) -> Result<Self> {
+        let mut open = object::open(options.law.host)?;
         let mut law = object::open_map(&mut open, LAW_MAP)?;
         let value =
             law.initial_value_mut().filter(|value| value.len() >= LAW_FLAGS.end).context("no name in the law")?;
@@ -130,8 +153,9 @@ impl Host {
         if let Err(e) = sysctl::renew(&options.name) {
             tracing::warn!("{e:#}");
         }
-        let flows = attach_flows(pins, &object)?;
-        Ok(Self { object, law: options.law, _law: law, _options: options_link, flows })
+        let flows = attach_list(pins, &object, "waterfill_flows", FLOWS)?;
+        let summary = attach_list(pins, &object, "waterfill_summary", SUMMARY)?;
+        Ok(Self { object, law: options.law, _law: law, _options: options_link, flows, summary })
     }
 
     /// Changes the options of loaded programs. Connections continue with their state; where only maps are written, every
@@ -147,14 +171,32 @@ impl Host {
 
     /// Lists the connections that use the law.
     pub(super) fn flows(&self) -> Result<Vec<FlowStatus>> {
-        let mut bytes = Vec::new();
-        Iter::new(&self.flows)?.read_to_end(&mut bytes).context("cannot list connections")?;
+        let bytes = read(Iter::new(&self.flows)?).context("cannot list connections")?;
         status::parse_records(self.law, &bytes)
+    }
+
+    /// Reads the sums over all connections, and their counts.
+    pub(super) fn summary(&self) -> Result<Summary> {
+        let bytes = read(Iter::new(&self.summary)?).context("cannot add up connections")?;
+        Summary::parse(self.law, &bytes, self.counters()?)
     }
 
     /// Reads the counts of all connections.
     pub(super) fn counters(&self) -> Result<CounterStatus> {
-        counters(&object::map(&self.object, "counters")?)
+        counters(self.law, &object::map(&self.object, "counters")?)
+    }
+}
+
+/// Reads what an iterator program writes. The kernel interrupts itself after a million sockets without output.
+fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
+    let (mut bytes, mut chunk) = (Vec::new(), vec![0; 1 << 16]);
+    loop {
+        match from.read(&mut chunk) {
+            Ok(0) => return Ok(bytes),
+            Ok(n) => bytes.extend_from_slice(&chunk[..n]),
+            Err(e) if matches!(e.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
+            Err(e) => return Err(e),
+        }
     }
 }
 
@@ -162,28 +204,27 @@ impl Host {
 pub(super) fn pinned_flows(law: &'static Law, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
     // A pinned iterator reads like a file.
     let Some(path) = pins.path(FLOWS).filter(|path| path.exists()) else { return Ok(None) };
-    let mut bytes = Vec::new();
-    let mut file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    file.read_to_end(&mut bytes).with_context(|| format!("cannot read {}", path.display()))?;
+    let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
+    let bytes = read(file).with_context(|| format!("cannot read {}", path.display()))?;
     status::parse_records(law, &bytes).map(Some)
 }
 
 /// Reads the counts of a pinned host's connections; `None` if nothing is pinned.
-pub(super) fn pinned_counters(pins: &Pins) -> Result<Option<CounterStatus>> {
+pub(super) fn pinned_counters(law: &Law, pins: &Pins) -> Result<Option<CounterStatus>> {
     let Some(path) = pins.path(COUNTERS).filter(|path| path.exists()) else { return Ok(None) };
     let map = MapHandle::from_pinned_path(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    counters(&map).map(Some)
+    counters(law, &map).map(Some)
 }
 
-fn counters(map: &impl MapCore) -> Result<CounterStatus> {
+fn counters(law: &Law, map: &impl MapCore) -> Result<CounterStatus> {
     let bytes = map.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY)?.context("no counters")?;
     let counters = HostCounters::from_prefix(&bytes).context("the counters are from another version of waterfilld")?;
-    Ok(CounterStatus::new(&counters))
+    Ok(CounterStatus::new(law, &counters))
 }
 
 /// Removes the programs from the kernel, with their pins. The caller removes the folder of pins.
 pub(super) fn unload(pins: &Pins) -> Result<()> {
-    for name in [LAW, OPTIONS, FLOWS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS] {
+    for name in PINS {
         let Some(path) = pins.path(name).filter(|path| path.exists()) else { continue };
         remove(name, &path)?;
     }
@@ -287,12 +328,12 @@ fn has_struct_ops_links() -> Result<bool> {
     Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 4))
 }
 
-/// Attaches the iterator program that lists connections.
-fn attach_flows(pins: &Pins, object: &Object) -> Result<Link> {
+/// Attaches an iterator program over connections.
+fn attach_list(pins: &Pins, object: &Object, program: &str, pin: &str) -> Result<Link> {
     let connections = object::map(object, "connections")?;
-    let program = object::program(object, "waterfill_flows")?;
+    let program = object::program(object, program)?;
     let mut link = program.attach_iter(connections.as_fd()).context("cannot list connections")?;
-    if let Some(path) = pins.path(FLOWS) {
+    if let Some(path) = pins.path(pin) {
         if path.exists() {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;
         }

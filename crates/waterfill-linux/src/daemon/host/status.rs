@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use serde::Serialize;
 
-use crate::daemon::interface::{Bytes as _, HostCounters, HostFlag, HostReason, HostRecord};
+use crate::daemon::interface::{Bytes as _, HostCounters, HostFlag, HostMode, HostReason, HostRecord};
 use crate::daemon::law::{Law, Signal};
 
 /// The state of a connection.
@@ -28,6 +28,9 @@ pub(crate) struct FlowStatus {
     pub(crate) rtt_us: u32,
     pub(crate) base_rtt_us: u32,
     pub(crate) fallback_reason: Option<String>,
+    /// The reason in a few words, for the table.
+    #[serde(skip)]
+    pub(crate) fallback_brief: Option<&'static str>,
     /// TCP's window, packets.
     pub(crate) window_packets: u32,
     /// What this end echoes for the other end's data, such as `echoed_price_s`, an average; 0: none.
@@ -66,12 +69,12 @@ pub(crate) struct CounterStatus {
     /// Connections that the kernel kept on the law, whose program runs Reno since.
     pub(crate) fallback_refused: u64,
     /// Connections that fell back, by reason.
-    pub(crate) fallbacks: BTreeMap<&'static str, u64>,
+    pub(crate) fallbacks: BTreeMap<String, u64>,
 }
 
 impl CounterStatus {
-    pub(super) fn new(counters: &HostCounters) -> Self {
-        let named = |(n, count): (usize, &u64)| Some((reason(HostReason(u32::try_from(n).ok()?))?, *count));
+    pub(super) fn new(law: &Law, counters: &HostCounters) -> Self {
+        let named = |(n, count): (usize, &u64)| Some((reason(law, HostReason(n as u32))?, *count));
         Self {
             started: counters.started,
             priced: counters.priced,
@@ -96,7 +99,7 @@ impl CounterStatus {
         self.no_memory += other.no_memory;
         self.fallback_refused += other.fallback_refused;
         for (reason, count) in &other.fallbacks {
-            *self.fallbacks.entry(reason).or_default() += count;
+            *self.fallbacks.entry(reason.clone()).or_default() += count;
         }
     }
 }
@@ -139,60 +142,54 @@ const STATES: [&str; 14] = [
     "bound",
 ];
 
-/// The number of "established".
-const ESTABLISHED: u32 = 1;
+/// Names of the modes.
+pub(super) const MODES: [(HostMode, &str); 7] = [
+    (HostMode::HOST_MODE_ASKING, "asking"),
+    (HostMode::HOST_MODE_RISING, "rising"),
+    (HostMode::HOST_MODE_PRICED, PRICED),
+    (HostMode::HOST_MODE_RESTARTING, "restarting"),
+    (HostMode::HOST_MODE_RECEIVING, "receiving"),
+    (HostMode::HOST_MODE_CLOSING, "closing"),
+    (HostMode::HOST_MODE_FALLEN_BACK, "fallen back"),
+];
+
+/// The mode of a connection that the law controls by its routers' values.
+pub(crate) const PRICED: &str = "priced";
+/// In a table: there is no such value, or none yet.
+pub(crate) const NONE: &str = "\u{2013}";
 
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
 pub(super) fn parse_records(law: &'static Law, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
     let size = size_of::<HostRecord>();
     ensure!(bytes.len() % size == 0, "the list of connections is from another version of waterfilld");
-    Ok(bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).filter_map(|record| status(law, &record)).collect())
+    bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).map(|record| status(law, &record)).collect()
 }
 
-/// Converts a record; `None` if neither end uses the law.
-fn status(law: &'static Law, record: &HostRecord) -> Option<FlowStatus> {
+/// Converts a record.
+fn status(law: &'static Law, record: &HostRecord) -> Result<FlowStatus> {
     let has = |flag: HostFlag| record.flags.0 & flag.0 != 0;
-    if !has(HostFlag::HOST_LAW_SELECTED) && !has(HostFlag::HOST_NEGOTIATED) {
-        return None;
-    }
-    let active = has(HostFlag::HOST_LAW_ACTIVE);
-    let started = active && has(HostFlag::HOST_LAW_STARTED);
-    let mode = if !has(HostFlag::HOST_LAW_SELECTED) {
-        "receiving"
-    } else if !active {
-        // TCP ends the law of every connection that closes, and a program may have selected another one.
-        match (record.reason, record.state) {
-            (HostReason::HOST_NO_REASON, ESTABLISHED) => "receiving",
-            (HostReason::HOST_NO_REASON, _) => "closing",
-            _ => "fallen back",
-        }
-    } else if record.restart_window > 0 {
-        "restarting"
-    } else if record.rate > 0 && record.steady == 0 {
-        "rising"
-    } else if record.steady != 0 && has(HostFlag::HOST_WAS_PRICED) {
-        "priced"
-    } else {
-        "asking"
-    };
-    let values: Vec<(&Signal, f64)> = law
-        .source
+    let (mode, name) = MODES
         .iter()
-        .zip(record.signals)
-        .map(|(signal, raw)| (signal, if started { signal.value(raw) } else { 0.0 }))
-        .collect();
-    Some(FlowStatus {
+        .find(|(mode, _)| mode.0 == record.mode)
+        .context("the list of connections is from another version of waterfilld")?;
+    let reason_of = if *mode == HostMode::HOST_MODE_FALLEN_BACK { record.reason } else { HostReason::HOST_NO_REASON };
+    let received = record.signals.first().is_some_and(|raw| *raw != 0);
+    let values: Vec<(&Signal, f64)> =
+        law.source.iter().zip(record.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();
+    let show = |(signal, value): &(&Signal, f64)| if received { signal.show(*value) } else { NONE.into() };
+    Ok(FlowStatus {
         local: address(record.local, record.local_port),
         remote: address(record.remote, record.remote_port),
-        mode: mode.into(),
+        mode: (*name).into(),
         law: law.name,
         signals: values.iter().map(|(signal, value)| (signal.name, *value)).collect(),
-        shown: values.iter().map(|(signal, value)| (signal.title, signal.show(*value))).collect(),
-        rate_bps: if started { record.rate } else { 0 },
-        window_bytes: if started { record.window } else { 0 },
+        shown: values.iter().map(|pair| (pair.0.title, show(pair))).collect(),
+        rate_bps: record.rate,
+        window_bytes: record.window,
         rtt_us: record.rtt,
         base_rtt_us: record.base_rtt,
-        fallback_reason: if mode == "fallen back" { reason(record.reason).map(Into::into) } else { None },
+        fallback_reason: reason(law, reason_of),
+        fallback_brief: brief_reason(reason_of),
         window_packets: record.window_packets,
         echoed: [(format!("echoed_{}", law.echoed.name), law.echoed.value(record.echoed))].into(),
         echoes: record.echoes,
@@ -210,17 +207,34 @@ fn address(bytes: [u8; 16], port: u16) -> String {
     SocketAddr::new(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4), port).to_string()
 }
 
-fn reason(reason: HostReason) -> Option<&'static str> {
+/// Says why connections of a law fell back; `None` of a number that is no reason.
+pub(super) fn reason(law: &Law, reason: HostReason) -> Option<String> {
     Some(match reason {
-        HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option",
-        HostReason::HOST_SYN_DROPPED => "a SYN with the option got no answer",
-        HostReason::HOST_OPTION_BLOCKED => "earlier connections to this address lost the option",
-        HostReason::HOST_NO_ROUTER => "no router on the path writes a price",
-        HostReason::HOST_NO_ECHO => "no echo arrives",
-        HostReason::HOST_STANDING_QUEUE => "the queue does not drain while the price does not rise",
-        HostReason::HOST_HEAVY_LOSS => "packets are lost while the price does not rise",
-        HostReason::HOST_SIGNED => "the connection signs its segments (TCP-AO or MD5)",
-        HostReason::HOST_OUTSIDE => "in a cgroup, a namespace or with a peer for which the law is not loaded",
+        HostReason::HOST_PEER_UNSUPPORTED => "the peer did not answer the option".into(),
+        HostReason::HOST_SYN_DROPPED => "a SYN with the option got no answer".into(),
+        HostReason::HOST_OPTION_BLOCKED => "earlier connections to this address lost the option".into(),
+        HostReason::HOST_NO_ROUTER => format!("no router on the path writes {}", law.words.value),
+        HostReason::HOST_NO_ECHO => "no echo arrives".into(),
+        HostReason::HOST_STANDING_QUEUE => format!("the queue does not drain while {}", law.words.unmoved),
+        HostReason::HOST_HEAVY_LOSS => format!("packets are lost while {}", law.words.unmoved),
+        HostReason::HOST_SIGNED => "the connection signs its segments (TCP-AO or MD5)".into(),
+        HostReason::HOST_OUTSIDE => "in a cgroup, a namespace or with a peer for which the law is not loaded".into(),
+        _ => return None,
+    })
+}
+
+/// The same in a few words.
+fn brief_reason(reason: HostReason) -> Option<&'static str> {
+    Some(match reason {
+        HostReason::HOST_PEER_UNSUPPORTED => "no peer",
+        HostReason::HOST_SYN_DROPPED => "SYN lost",
+        HostReason::HOST_OPTION_BLOCKED => "blocked",
+        HostReason::HOST_NO_ROUTER => "no router",
+        HostReason::HOST_NO_ECHO => "no echo",
+        HostReason::HOST_STANDING_QUEUE => "queue",
+        HostReason::HOST_HEAVY_LOSS => "losses",
+        HostReason::HOST_SIGNED => "signed",
+        HostReason::HOST_OUTSIDE => "outside",
         _ => return None,
     })
 }
@@ -252,6 +266,7 @@ mod tests {
             state: 8,
             ca_initialized: 1,
             controls_without_init: 12,
+            mode: HostMode::HOST_MODE_PRICED.0,
             ..HostRecord::default()
         }
     }
@@ -303,48 +318,55 @@ mod tests {
         for (n, count) in counters.fallbacks.iter_mut().enumerate() {
             *count = 10 * n as u64;
         }
-        let found = CounterStatus::new(&counters);
+        let found = CounterStatus::new(maxnet(), &counters);
         assert_eq!((found.started, found.priced, found.control_without_init), (1, 2, 3));
         assert_eq!((found.init_unrecorded, found.without_state, found.no_memory), (4, 5, 6));
         assert_eq!(found.fallback_refused, 7);
         // All but "no reason" have a text, and each text its own count.
         assert_eq!(found.fallbacks.len(), counters.fallbacks.len() - 1);
         assert_eq!(
-            found.fallbacks[reason(HostReason::HOST_NO_ECHO).unwrap()],
+            found.fallbacks[&reason(maxnet(), HostReason::HOST_NO_ECHO).unwrap()],
             10 * u64::from(HostReason::HOST_NO_ECHO.0)
         );
     }
 
     #[test]
-    fn the_mode_follows_from_flags_law_and_restart() {
-        let mode = |record: HostRecord| status(maxnet(), &record).map(|flow| flow.mode);
-        assert_eq!(mode(record(&[])), None);
-        assert_eq!(mode(record(&[HostFlag::HOST_NEGOTIATED])).unwrap(), "receiving");
-        assert_eq!(mode(record(&[SELECTED, ACTIVE, STARTED])).unwrap(), "asking");
-        let rising = HostRecord { steady: 0, ..record(&[SELECTED, ACTIVE, STARTED]) };
-        assert_eq!(mode(rising).unwrap(), "rising");
-        assert_eq!(mode(HostRecord { restart_window: 1, ..rising }).unwrap(), "restarting");
-    }
-
-    #[test]
-    fn a_connection_that_closes_has_not_fallen_back() {
-        let without_law = HostRecord { reason: HostReason::HOST_NO_REASON, ..record(&[SELECTED, WAS_PRICED]) };
-        for (state, wanted) in [(1, "receiving"), (4, "closing"), (7, "closing"), (8, "closing")] {
-            let flow = status(maxnet(), &HostRecord { state, ..without_law }).unwrap();
-            assert_eq!((flow.mode.as_str(), flow.fallback_reason), (wanted, None), "{}", flow.state);
-        }
-    }
-
-    #[test]
-    fn a_connection_that_fell_back_has_a_reason_and_no_rate() {
-        let flow = status(maxnet(), &record(&[SELECTED, WAS_PRICED])).unwrap();
-        assert_eq!((flow.mode.as_str(), flow.rate_bps, flow.signals["price_s"]), ("fallen back", 0, 0.0));
+    fn a_connection_that_fell_back_has_a_reason() {
+        let of = |mode: HostMode| status(maxnet(), &HostRecord { mode: mode.0, ..record(&[SELECTED]) }).unwrap();
+        let flow = of(HostMode::HOST_MODE_FALLEN_BACK);
+        assert_eq!((flow.mode.as_str(), flow.fallback_brief), ("fallen back", Some("no echo")));
         assert_eq!(flow.fallback_reason.as_deref(), Some("no echo arrives"));
+        assert_eq!(of(HostMode::HOST_MODE_CLOSING).fallback_reason, None);
+    }
+
+    #[test]
+    fn a_signal_that_was_never_received_is_a_dash_and_zero_in_json() {
+        let none = HostRecord { signals: [0; 4], ..record(&[SELECTED, ACTIVE]) };
+        let flow = status(maxnet(), &none).unwrap();
+        assert_eq!(flow.shown, [("price", "\u{2013}".to_owned()), ("xi", "\u{2013}".to_owned())]);
+        assert_eq!(flow.signals["price_s"], 0.0);
+    }
+
+    #[test]
+    fn every_reason_has_two_texts_and_names_the_laws_own_value() {
+        for law in crate::daemon::law::all() {
+            for n in 1..HostReason::HOST_REASONS.0 {
+                let text = reason(law, HostReason(n)).unwrap();
+                assert!(brief_reason(HostReason(n)).unwrap().len() <= 9, "{text}");
+                let prices = law.source[0].name == "price_s";
+                assert!(prices || !text.contains("price"), "{}: {text}", law.name);
+            }
+        }
+        let rcp = crate::daemon::law::find("rcp").unwrap();
+        let text = reason(rcp, HostReason::HOST_STANDING_QUEUE).unwrap();
+        assert_eq!(text, "the queue does not drain while the rate does not fall");
     }
 
     #[test]
     fn records_of_another_size_are_refused() {
         assert!(parse_records(maxnet(), &[0; size_of::<HostRecord>() + 8]).is_err());
         assert!(parse_records(maxnet(), &[]).unwrap().is_empty());
+        // An older version has zeros there.
+        assert!(parse_records(maxnet(), HostRecord { mode: 0, ..record(&[]) }.as_bytes()).is_err());
     }
 }

@@ -15,8 +15,10 @@ use nix::errno::Errno;
 
 use super::shaper;
 
-/// Handle of our filter in clsact.
+/// Handles of our filter in clsact: where clsact was there before, and where we made it. So a filter says what to remove
+/// with it, also when nothing else is left of the daemon that added it.
 const FILTER: u32 = 0x5746;
+const FILTER_AND_CLSACT: u32 = 0x5747;
 /// Its priorities: the first of all, and the one for devices where filters of another kind have that. Older versions of
 /// the daemon used only the second.
 const PRIORITIES: [u32; 2] = [1, FILTER];
@@ -73,6 +75,17 @@ fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Optio
 
 /// Lists the programs of a device's tcx egress around the one with this id; `None` if that is not there.
 pub(super) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
+    let ids = program_ids(ifindex)?;
+    let names = ids.iter().map(|id| program_name(*id)).collect();
+    Ok(ids.iter().position(|id| *id == ours).map(|at| Chain::split(names, at)))
+}
+
+/// Lists the names of all programs of a device's tcx egress.
+pub(super) fn programs(ifindex: u32) -> Result<Vec<String>> {
+    Ok(program_ids(ifindex)?.into_iter().map(program_name).collect())
+}
+
+fn program_ids(ifindex: u32) -> Result<Vec<u32>> {
     let mut ids = [0_u32; MAX_PROGRAMS];
     let mut options = libbpf_sys::bpf_prog_query_opts {
         sz: size_of::<libbpf_sys::bpf_prog_query_opts>() as libbpf_sys::size_t,
@@ -87,9 +100,7 @@ pub(super) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
     }
     // SAFETY: both members of the union are the same number.
     let count = unsafe { options.__bindgen_anon_1.count } as usize;
-    let ids = &ids[..count.min(MAX_PROGRAMS)];
-    let names = ids.iter().map(|id| program_name(*id)).collect();
-    Ok(ids.iter().position(|id| *id == ours).map(|at| Chain::split(names, at)))
+    Ok(ids[..count.min(MAX_PROGRAMS)].to_vec())
 }
 
 /// Returns a program's name, or its id if it has none or has just ended.
@@ -115,32 +126,46 @@ fn program_name(id: u32) -> String {
 /// Lists the filters of a device's clsact egress around ours; `None` if that is not there.
 pub(super) fn filter_chain(device: &str) -> Result<Option<Chain>> {
     let filters = shaper::egress_filters(device)?;
-    let at = filters.iter().position(|filter| filter.is(FILTER));
+    let at = filters.iter().position(is_ours);
     Ok(at.map(|at| Chain::split(filters.iter().map(shaper::Filter::name).collect(), at)))
 }
 
-/// Adds our filter to a device's egress, or replaces it.
-pub(super) fn attach_filter(program: impl AsFd, ifindex: u32) -> Result<()> {
+/// Whether a filter has a handle of ours.
+pub(super) fn is_ours(filter: &shaper::Filter) -> bool {
+    filter.is(FILTER) || filter.is(FILTER_AND_CLSACT)
+}
+
+/// Whether a filter of ours is there that says that we made clsact.
+pub(super) fn made_clsact(device: &str) -> Result<bool> {
+    Ok(shaper::egress_filters(device)?.iter().any(|filter| filter.is(FILTER_AND_CLSACT)))
+}
+
+/// Adds our filter to a device's egress, or replaces it. `created_clsact`: we made clsact for it.
+pub(super) fn attach_filter(program: impl AsFd, ifindex: u32, created_clsact: bool) -> Result<()> {
     let [first, other] = PRIORITIES;
-    filter(&program, ifindex, first).create().context("cannot add clsact")?;
-    if filter(&program, ifindex, first).attach().is_ok() {
-        let _ = filter(&program, ifindex, other).detach(); // of an older version, if there is one
-        return Ok(());
-    }
-    filter(&program, ifindex, other).attach().context("cannot add a filter to clsact")?;
+    let (handle, before) = if created_clsact { (FILTER_AND_CLSACT, FILTER) } else { (FILTER, FILTER_AND_CLSACT) };
+    filter(&program, ifindex, first, handle).create().context("cannot add clsact")?;
+    let old = if filter(&program, ifindex, first, handle).attach().is_ok() {
+        let _ = filter(&program, ifindex, other, handle).detach(); // of an older version, if there is one
+        first
+    } else {
+        filter(&program, ifindex, other, handle).attach().context("cannot add a filter to clsact")?;
+        other
+    };
+    let _ = filter(&program, ifindex, old, before).detach(); // the same with the other handle
     Ok(())
 }
 
 /// Removes our filter; then clsact, if we created it and nobody else uses it.
 pub(super) fn detach_filter(any: impl AsFd, ifindex: u32, device: &str, created_clsact: bool) -> Result<()> {
     // Making a hook needs a descriptor, removing it does not use it.
-    for priority in PRIORITIES {
-        if let Err(e) = filter(&any, ifindex, priority).detach() {
-            tracing::debug!("device {device}: no filter of ours with priority {priority}: {e}");
+    for (priority, handle) in PRIORITIES.into_iter().flat_map(|p| [(p, FILTER), (p, FILTER_AND_CLSACT)]) {
+        if let Err(e) = filter(&any, ifindex, priority, handle).detach() {
+            tracing::debug!("device {device}: no filter {handle:#x} with priority {priority}: {e}");
         }
     }
     if created_clsact && shaper::has_clsact(device)? && !shaper::has_filters(device)? {
-        filter(&any, ifindex, PRIORITIES[0])
+        filter(&any, ifindex, PRIORITIES[0], FILTER)
             .attach_point(TC_EGRESS | TC_INGRESS)
             .destroy()
             .context("cannot remove clsact")?;
@@ -148,9 +173,9 @@ pub(super) fn detach_filter(any: impl AsFd, ifindex: u32, device: &str, created_
     Ok(())
 }
 
-fn filter(program: &impl AsFd, ifindex: u32, priority: u32) -> TcHook {
+fn filter(program: &impl AsFd, ifindex: u32, priority: u32, handle: u32) -> TcHook {
     let mut hook = TcHook::new(program.as_fd());
-    hook.ifindex(ifindex as i32).attach_point(TC_EGRESS).handle(FILTER).priority(priority).replace(true);
+    hook.ifindex(ifindex as i32).attach_point(TC_EGRESS).handle(handle).priority(priority).replace(true);
     hook
 }
 

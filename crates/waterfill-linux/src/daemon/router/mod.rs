@@ -7,6 +7,7 @@
 mod cohabit;
 mod device;
 pub(super) mod hook;
+mod leftovers;
 mod paths;
 mod scone;
 mod separate;
@@ -41,6 +42,7 @@ use unload::{attachments, ifindex, restore};
 
 pub(super) use cohabit::{Controller as CohabitController, Params as CohabitParams};
 pub(super) use device::{header_bytes as link_header_bytes, watch};
+pub(super) use leftovers::remove_leftovers;
 pub(super) use scone::check_law as check_scone;
 pub(super) use separate::UPDATE;
 pub(super) use status::LinkStatus;
@@ -56,6 +58,8 @@ const PROGRAM: &str = "waterfill_router";
 const LINKS: &str = "links";
 /// The maps with the state of links, which [`LINKS`] refers to.
 const STATE: [&str; 2] = ["slots", "cpus"];
+/// Names of pinned maps; the modules' last.
+pub(super) const MAPS: [&str; 5] = [LINKS, STATE[0], STATE[1], "cohabit", "scone"];
 
 /// The options of one device; `cli` has checked their ranges.
 #[derive(Clone, Debug, PartialEq)]
@@ -143,7 +147,8 @@ impl Router {
                     continue;
                 }
                 if attachment.created & FILTER != 0 && attachment.layout != 0 {
-                    hook::attach_filter(&object::program(&router.object, PROGRAM)?, ifindex)?;
+                    let clsact = attachment.created & CLSACT != 0;
+                    hook::attach_filter(&object::program(&router.object, PROGRAM)?, ifindex, clsact)?;
                 }
             }
             if attachment.layout != 0 {
@@ -397,10 +402,12 @@ impl Router {
             }
         }
         if created & FILTER == 0 {
-            created |= FILTER | if shaper::has_clsact(device)? { 0 } else { CLSACT };
+            // A router that was killed may have left its filter, and clsact that it had made.
+            let ours = !shaper::has_clsact(device)? || hook::made_clsact(device)?;
+            created |= FILTER | if ours { CLSACT } else { 0 };
             self.set(options, ifindex, header_bytes, created)?;
         }
-        hook::attach_filter(&object::program(&self.object, PROGRAM)?, ifindex)?;
+        hook::attach_filter(&object::program(&self.object, PROGRAM)?, ifindex, created & CLSACT != 0)?;
         Ok(ifindex)
     }
 

@@ -12,6 +12,7 @@
 //! - **Two queues.** With a queue per class the root is htb with a class of the rate and two below it, each with a buffer of
 //!   this size. Each gets its own rate first, then what the other leaves; explicit packets are first at both.
 
+use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::Command;
 
@@ -47,6 +48,9 @@ pub(super) struct Shaping {
 
 #[derive(Debug, Deserialize)]
 struct Qdisc {
+    /// Its device, where all devices' are listed.
+    #[serde(default)]
+    dev: String,
     kind: String,
     handle: String,
     #[serde(default)]
@@ -80,6 +84,7 @@ struct FilterOptions {
 #[derive(Debug, Deserialize)]
 struct FilterProgram {
     name: Option<String>,
+    id: Option<u32>,
 }
 
 impl Filter {
@@ -87,6 +92,11 @@ impl Filter {
     pub(super) fn is(&self, handle: u32) -> bool {
         let its = self.options.as_ref().and_then(|options| options.handle.as_ref()?.as_str());
         self.kind == "bpf" && its == Some(&format!("{handle:#x}"))
+    }
+
+    /// Returns the id of its program.
+    pub(super) fn program_id(&self) -> Option<u32> {
+        self.options.as_ref()?.prog.as_ref()?.id
     }
 
     /// Returns the program's name, or the filter's kind and priority.
@@ -184,6 +194,19 @@ pub(super) fn remove(device: &str) -> Result<()> {
             .with_context(|| format!("cannot remove the shaper of {device}"))?;
     }
     Ok(())
+}
+
+/// Lists the devices of this network namespace that have clsact or a shaper of ours, and whether they have that.
+pub(super) fn marked_devices() -> Result<BTreeMap<String, bool>> {
+    let qdiscs: Vec<Qdisc> = json("tc", &["-j", "qdisc", "show"])?;
+    let mut marked = BTreeMap::new();
+    for qdisc in qdiscs {
+        let ours = qdisc.root && qdisc.handle == HANDLE;
+        if ours || qdisc.kind == "clsact" {
+            *marked.entry(qdisc.dev).or_default() |= ours;
+        }
+    }
+    Ok(marked)
 }
 
 /// Whether a device has clsact.

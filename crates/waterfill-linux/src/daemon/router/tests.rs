@@ -80,9 +80,45 @@ fn a_kernel_without_tcx_uses_a_filter() {
     assert!(link.packets > 0 && link.bytes >= 100, "{link:?}");
     // Attaching again keeps the filter and changes the values.
     router.attach_by(&Options { rate_bps: 1_000_000, ..options() }, Hook::Filter).unwrap();
-    assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5746").count(), 1);
+    assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5747").count(), 1);
     assert_eq!(router.links().unwrap()[0].rate_bps, 1_000_000);
     drop(router);
+    assert_eq!(state(), before);
+}
+
+#[test]
+fn what_a_killed_router_left_is_found_without_pins() {
+    if !inside("what_a_killed_router_left_is_found_without_pins") {
+        return;
+    }
+    let shaped = Options { shape: Some(Shape { buffer_bytes: None }), ..options() };
+    let kill = || {
+        let mut router = Router::load(law::default(), &Pins::none()).unwrap();
+        router.attach_by(&shaped, Hook::Filter).unwrap();
+        std::mem::forget(router); // nothing is undone
+    };
+    let before = state();
+    kill();
+    assert!(state().contains("clsact") && state().contains("tbf"), "{}", state());
+    assert_eq!(remove_leftovers(&["wf1".into()]).unwrap(), [""; 0]);
+    let claim = crate::daemon::claim::device(law::default(), "wf0").unwrap();
+    assert_eq!(remove_leftovers(&[]).unwrap(), [""; 0], "a router that runs has claimed it");
+    drop(claim);
+    assert_eq!(remove_leftovers(&[]).unwrap(), ["wf0"]);
+    assert_eq!(state(), before);
+    // The next router takes it over, and knows that clsact is ours.
+    kill();
+    let mut router = Router::load(law::default(), &Pins::none()).unwrap();
+    router.attach_by(&shaped, Hook::Filter).unwrap();
+    assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5747").count(), 1);
+    drop(router);
+    assert_eq!(state(), before);
+    // Another's clsact stays, and filters of other programs.
+    shell("tc qdisc add dev wf0 clsact; tc filter add dev wf0 egress prio 9 handle 0x5746 bpf da bytecode '1,6 0 0 0'");
+    let before = state();
+    assert_eq!(remove_leftovers(&[]).unwrap(), [""; 0]);
+    kill();
+    assert_eq!(remove_leftovers(&["wf0".into()]).unwrap(), ["wf0"]);
     assert_eq!(state(), before);
 }
 
@@ -446,7 +482,7 @@ fn an_upgrade_takes_over_what_another_layout_created() {
         assert!(shell("tc qdisc show dev wf1").contains("tbf 5746:"), "a device that is not named stays as it is");
         let [link] = &router.links().unwrap()[..] else { panic!("one link") };
         assert!((link.signals["price_s"] - 20.0).abs() < 0.5, "{link:?}");
-        assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5746").count(), 1);
+        assert_eq!(shell("tc filter show dev wf0 egress").matches("handle 0x5747").count(), 1);
         drop(router);
         // The next start, without an upgrade, forgets nothing either.
         drop(Router::load(law::default(), &pins).unwrap());

@@ -3,17 +3,16 @@
 //! Every change keeps the kernel's state: a link that stays keeps its price and counters, a connection its window.
 
 use std::collections::BTreeMap;
-use std::os::unix::net::UnixListener;
 
 use anyhow::{Context as _, Result};
 
+use super::super::claim::{self, Claim};
 use super::super::config::Config;
 use super::super::host::{self, Host};
 use super::super::law::{self, Law};
 use super::super::pins::{Lock, Pins, Role};
 use super::super::probe::System;
 use super::super::router::{self, Router};
-use super::super::serve::claim_devices;
 use super::super::settings::Names;
 use super::super::snapshot::Snapshot;
 use super::super::unload::unload_role;
@@ -97,7 +96,7 @@ struct RouterRole {
     router: Router,
     law: &'static Law,
     /// By device.
-    claims: BTreeMap<String, Vec<UnixListener>>,
+    claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, router::Options>,
     _lock: Lock,
 }
@@ -275,7 +274,7 @@ impl Loaded {
     }
 
     /// Returns the counts of fallbacks by law and reason.
-    pub(super) fn counters(&self) -> Vec<(&'static str, BTreeMap<&'static str, u64>)> {
+    pub(super) fn counters(&self) -> Vec<(&'static str, BTreeMap<String, u64>)> {
         let read = |(name, role): (&&'static str, &HostRole)| match role.host.counters() {
             Ok(counters) => Some((*name, counters.fallbacks)),
             Err(e) => {
@@ -286,10 +285,10 @@ impl Loaded {
         self.hosts.iter().filter_map(read).collect()
     }
 
-    /// Reads the state of everything.
-    pub(super) fn snapshot(&self) -> Result<Snapshot> {
+    /// Reads the state of everything as the metrics show it.
+    pub(super) fn summary(&self) -> Result<Snapshot> {
         let (hosts, routers) = (self.hosts.values(), self.routers.values());
-        Snapshot::loaded(hosts.map(|role| &role.host), routers.map(|role| &role.router))
+        Snapshot::summed(hosts.map(|role| &role.host), routers.map(|role| &role.router))
     }
 
     /// Describes what is loaded in a line.
@@ -309,7 +308,7 @@ impl RouterRole {
     fn apply(&mut self, options: &router::Options, changes: &mut Changes) -> Result<()> {
         let (device, law) = (options.device.clone(), self.law.name);
         if !self.claims.contains_key(&device) {
-            let claim = claim_devices(self.law, std::slice::from_ref(options))?;
+            let claim = claim::device(self.law, &device)?;
             self.claims.insert(device.clone(), claim);
         }
         let known = self.options.contains_key(&device);

@@ -50,7 +50,7 @@ struct Daemon {
     metrics: Option<http::Server>,
     requests: Sender<Request>,
     /// Fallbacks by law and reason when they were last counted.
-    fallbacks: BTreeMap<(&'static str, &'static str), u64>,
+    fallbacks: BTreeMap<(&'static str, String), u64>,
 }
 
 /// Runs `waterfilld run`.
@@ -152,7 +152,7 @@ impl Daemon {
             }
             match inbox.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(Request::Scrape(reply)) => {
-                    let _ = reply.send(self.loaded.snapshot().map_err(|e| format!("{e:#}"))); // the client may have gone
+                    let _ = reply.send(self.loaded.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
                 }
                 Ok(Request::Control(control::Command::Status, reply)) => {
                     let _ = reply.send(control::Reply::ok(self.loaded.describe()));
@@ -233,7 +233,7 @@ impl Daemon {
     fn log_fallbacks(&mut self) {
         for (law, counters) in self.loaded.counters() {
             for (reason, now) in counters {
-                let before = self.fallbacks.insert((law, reason), now).unwrap_or(now);
+                let before = self.fallbacks.insert((law, reason.clone()), now).unwrap_or(now);
                 let more = now.saturating_sub(before);
                 if more >= BURST {
                     let seconds = COUNT_INTERVAL.as_secs();

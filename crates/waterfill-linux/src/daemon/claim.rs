@@ -1,0 +1,106 @@
+//! Claims of devices, so that two routers of a law do not both count a device's packets.
+//!
+//! A claim is a lock on a file in a folder that only this user can enter, so no other user can hold it. The kernel releases
+//! it with the process. The file's name has the network namespace, as devices in two namespaces may have one name.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, Result, bail};
+use nix::errno::Errno;
+use nix::fcntl::{Flock, FlockArg};
+
+use super::error::user_error;
+use super::law::Law;
+use super::safety;
+
+/// Where the daemon keeps files while it runs.
+pub(super) const FOLDER: &str = "/run/waterfill";
+
+/// A claimed device, until this is dropped.
+#[derive(Debug)]
+pub(super) struct Claim {
+    path: PathBuf,
+    _lock: Flock<File>,
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.path); // still locked, so it is not another process's
+    }
+}
+
+/// Makes the folder of running daemons, mode 0700, or checks it. Fails if another user could write into it.
+pub(super) fn folder() -> Result<PathBuf> {
+    let folder = PathBuf::from(FOLDER);
+    safety::make_folder(&folder)?;
+    Ok(folder)
+}
+
+/// Claims a device of this network namespace for a law. Fails while another process has it.
+pub(super) fn device(law: &Law, device: &str) -> Result<Claim> {
+    let path = path_in(&folder()?, law, device)?;
+    match lock(&path)? {
+        Some(lock) => Ok(Claim { path, _lock: lock }),
+        None => bail!("device {device} is in use by another waterfilld router: stop it first"),
+    }
+}
+
+/// Whether a running router has claimed a device of this network namespace.
+pub(super) fn is_claimed(law: &Law, device: &str) -> Result<bool> {
+    let path = path_in(Path::new(FOLDER), law, device)?;
+    let Ok(file) = File::open(&path) else { return Ok(false) };
+    Ok(matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))))
+}
+
+fn path_in(folder: &Path, law: &Law, device: &str) -> Result<PathBuf> {
+    let namespace = fs::metadata("/proc/thread-self/ns/net").context("cannot identify the network namespace")?.ino();
+    // A device's name has no slash.
+    Ok(folder.join(format!("router-{}-{namespace}-{device}.lock", law.name)))
+}
+
+/// Locks a file, which is made if there is none; `None` if another process has locked it.
+fn lock(path: &Path) -> Result<Option<Flock<File>>> {
+    loop {
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(libc::O_NOFOLLOW)
+            .open(path)
+            .with_context(|| format!("cannot open {}", path.display()))?;
+        let lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
+            Ok(lock) => lock,
+            Err((_, Errno::EWOULDBLOCK)) => return Ok(None),
+            Err((_, e)) => return Err(user_error(format!("cannot lock {}: {}", path.display(), e.desc()))),
+        };
+        // Its last holder may have removed the file between opening and locking: then the lock has no effect.
+        if fs::metadata(path).is_ok_and(|now| lock.metadata().is_ok_and(|held| now.ino() == held.ino())) {
+            return Ok(Some(lock));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_excludes_others_and_ends_without_a_file() {
+        let folder = std::env::temp_dir().join(format!("waterfill-claim-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let law = crate::daemon::law::default();
+        let path = path_in(&folder, law, "eth0").unwrap();
+        assert_ne!(path, path_in(&folder, law, "eth1").unwrap());
+        let first = Claim { path: path.clone(), _lock: lock(&path).unwrap().unwrap() };
+        assert!(lock(&path).unwrap().is_none());
+        drop(first);
+        assert!(!path.exists());
+        // A killed process leaves the file, which then is nobody's.
+        fs::write(&path, "").unwrap();
+        drop(Claim { path: path.clone(), _lock: lock(&path).unwrap().unwrap() });
+        fs::remove_dir(&folder).unwrap();
+    }
+}
