@@ -270,10 +270,11 @@ def test_metrics_as_prometheus_reads_them(machine):
     url = "http://127.0.0.1:9465/metrics"
     text = machine.do(curl, "--silent", "--fail", url)
     samples = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
-    assert float(samples['waterfill_link_packets_total{device="d0",law="maxnet"}']) >= 10
-    assert float(samples['waterfill_link_rate_bytes_per_second{device="d0",law="maxnet"}']) == 12_500
-    assert float(samples['waterfill_link_price_seconds{device="d0",law="maxnet"}']) > 0
-    assert float(samples['waterfill_link_target_ratio{device="d0",law="maxnet"}']) == 0.9
+    link = '{device="d0",law="maxnet"}'
+    assert float(samples[f"waterfill_link_packets_total{link}"]) >= 10
+    assert float(samples[f"waterfill_link_rate_bytes_per_second{link}"]) == 12_500
+    assert float(samples[f"waterfill_link_price_seconds{link}"]) > 0
+    assert float(samples[f"waterfill_link_target_ratio{link}"]) == 0.9
     modern = machine.do(curl, "--silent", "-H", "Accept: application/openmetrics-text", url)
     assert modern.endswith("# EOF\n")
     if promtool := shutil.which("promtool"):
