@@ -1,0 +1,367 @@
+//! `waterfilld run` as a process: its file is read again under traffic, devices and laws come and go, systemd is notified,
+//! and it needs no more capabilities than its unit lists. Needs root and skips without.
+
+#![cfg(feature = "daemon")]
+
+mod common;
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixDatagram, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::mpsc::channel;
+use std::thread::{sleep, spawn};
+use std::time::{Duration, Instant};
+
+use common::{Namespaces, WATERFILLD, run};
+use serde_json::Value;
+
+const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/waterfilld.service");
+
+/// `waterfilld run` in the namespace `r`, with files and pins of its own, which are removed at the end.
+struct Service {
+    folder: PathBuf,
+    pins: PathBuf,
+    enter: String,
+    child: Option<Child>,
+}
+
+impl Service {
+    /// Makes the folders. Prints why and returns `None` where there is no BPF file system.
+    fn new(namespaces: &Namespaces) -> Option<Self> {
+        let mounts = fs::read_to_string("/proc/mounts").unwrap();
+        let mount = mounts.lines().find_map(|line| {
+            let mut words = line.split(' ').skip(1);
+            words.next().filter(|_| words.next() == Some("bpf"))
+        });
+        let Some(mount) = mount else {
+            eprintln!("skipped: no BPF file system is mounted");
+            return None;
+        };
+        let folder = std::env::temp_dir().join(format!("waterfill-run-{}", namespaces.prefix));
+        fs::create_dir(&folder).unwrap();
+        let pins = Path::new(mount).join(format!("waterfill-test-{}", namespaces.prefix));
+        Some(Self { folder, pins, enter: namespaces.enter('r'), child: None })
+    }
+
+    fn file(&self) -> PathBuf {
+        self.folder.join("waterfilld.toml")
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.join("run/control.sock")
+    }
+
+    /// Writes the file: these tables, with pins and control socket of its own.
+    fn write(&self, tables: &str) {
+        let (pins, control) = (self.pins.display(), self.socket());
+        let control = control.display();
+        let text = format!("{tables}\n[pins]\ndirectory = \"{pins}\"\n[control]\npath = \"{control}\"\n");
+        fs::write(self.file(), text).unwrap();
+    }
+
+    /// Starts the daemon behind a command's prefix, and waits until its control socket answers.
+    fn start(&mut self, before: &str) {
+        let log = fs::File::create(self.folder.join("log")).unwrap();
+        let (enter, file) = (&self.enter, self.file());
+        let child = Command::new("sh")
+            .args(["-c", &format!("exec {enter} {before} {WATERFILLD} run --config {}", file.display())])
+            .env("NOTIFY_SOCKET", self.folder.join("notify"))
+            .env_remove("RUST_LOG")
+            .stdin(Stdio::null())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        self.child = Some(child);
+        self.wait("the daemon is ready", |service| service.ask(b"status\n").starts_with("ok "));
+    }
+
+    fn wait(&mut self, what: &str, mut until: impl FnMut(&Self) -> bool) {
+        let start = Instant::now();
+        while !until(self) {
+            let ended = self.child.as_mut().and_then(|child| child.try_wait().unwrap());
+            assert!(ended.is_none(), "{what}: the daemon ended: {}", self.log());
+            assert!(start.elapsed() < Duration::from_secs(30), "{what}: {}", self.log());
+            sleep(Duration::from_millis(20));
+        }
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap_or_default()
+    }
+
+    /// Sends bytes to the control socket and returns the answer; empty without one.
+    fn ask(&self, bytes: &[u8]) -> String {
+        let mut answer = String::new();
+        if let Ok(mut stream) = UnixStream::connect(self.socket()) {
+            let _ = stream.write_all(bytes);
+            let _ = stream.read_to_string(&mut answer);
+        }
+        answer
+    }
+
+    /// Runs `waterfilld reload`. Returns exit code, and what it printed.
+    fn reload(&self) -> (i32, String) {
+        let control = self.socket();
+        let Output { status, stdout, stderr } =
+            Command::new(WATERFILLD).args(["reload", "--control"]).arg(control).output().unwrap();
+        let text = [stdout, stderr].concat();
+        (status.code().unwrap(), String::from_utf8_lossy(&text).trim().to_owned())
+    }
+
+    fn status(&self) -> Value {
+        let pins = self.pins.display();
+        let text = run(&format!("{} {WATERFILLD} status --json --pins {pins}", self.enter)).unwrap();
+        serde_json::from_str(&text).unwrap()
+    }
+
+    /// Returns a link's status by device and law.
+    fn link(&self, device: &str, law: &str) -> Option<Value> {
+        let status = self.status();
+        let links = status["links"].as_array().unwrap();
+        links.iter().find(|link| link["device"] == device && link["law"] == law).cloned()
+    }
+
+    fn signal(&self, signal: &str) {
+        run(&format!("kill -{signal} {}", self.child.as_ref().unwrap().id())).unwrap();
+    }
+
+    /// Ends the daemon by SIGTERM.
+    fn stop(&mut self) {
+        self.signal("TERM");
+        let status = self.child.take().unwrap().wait().unwrap();
+        assert!(status.success(), "{status}: {}", self.log());
+    }
+}
+
+impl Drop for Service {
+    fn drop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+        let _ = run(&format!("{} {WATERFILLD} unload --pins {}", self.enter, self.pins.display()));
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Namespaces `a` and `b` with `r` between them, which forwards from `ra` to `rb`.
+fn line(tools: &[&str]) -> Option<Namespaces> {
+    let namespaces = Namespaces::new(&['a', 'r', 'b'], &[&["ip", "tc"], tools].concat())?;
+    let [a, r, b] = ['a', 'r', 'b'].map(|end| namespaces.name(end));
+    run(&format!(
+        "ip -n {r} link add ra type veth peer name wa netns {a}; ip -n {r} link add rb type veth peer name wb netns {b}
+         ip -n {r} addr add 10.0.1.1/24 dev ra; ip -n {r} addr add 10.0.2.1/24 dev rb
+         ip -n {a} addr add 10.0.1.2/24 dev wa; ip -n {b} addr add 10.0.2.2/24 dev wb
+         ip -n {r} link set ra up; ip -n {r} link set rb up; ip -n {a} link set wa up; ip -n {b} link set wb up
+         ip -n {a} route add default via 10.0.1.1; ip -n {b} route add default via 10.0.2.1"
+    ))
+    .unwrap();
+    namespaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1").unwrap();
+    Some(namespaces)
+}
+
+/// Tables of a host and of the device `rb` at 50 Mbit/s.
+fn tables(namespaces: &Namespaces, target: f64, host: &str) -> String {
+    let (law, cgroup) = (namespaces.law(), namespaces.cgroup.display());
+    format!(
+        "[host]\nname = \"{law}\"\ncgroup = \"{cgroup}\"\nunrestricted = true\n{host}
+         [[router]]\ndevice = \"rb\"\nrate = \"50 Mbit/s\"\nshape = true\ntarget = {target:?}\n"
+    )
+}
+
+#[test]
+fn reloads_under_traffic_lose_neither_packet_nor_price() {
+    let Some(namespaces) = line(&["iperf3"]) else { return };
+    let Some(mut service) = Service::new(&namespaces) else { return };
+    service.write(&tables(&namespaces, 0.9, ""));
+    service.start("");
+    namespaces.use_law();
+    let procs = namespaces.cgroup.join("cgroup.procs");
+    let start = |end, command: &str| {
+        let script = format!("echo $$ > {}; exec {} {command}", procs.display(), namespaces.enter(end));
+        Command::new("sh").args(["-c", &script]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let mut server = start('b', "iperf3 -s -1");
+    let listens = || namespaces.run_in('b', "ss -ltnH").is_ok_and(|text| text.contains(":5201"));
+    service.wait("iperf3 listens", |_| listens());
+    let mut client = start('a', "iperf3 -c 10.0.2.2 -t 60");
+    let priced = |service: &Service| {
+        let flows = service.status()["flows"].as_array().unwrap().clone();
+        flows.iter().any(|flow| flow["mode"] == "priced")
+    };
+    service.wait("a flow is priced", priced);
+
+    let before = service.link("rb", "maxnet").unwrap();
+    let (mut packets, mut prices) = (before["packets"].as_u64().unwrap(), Vec::new());
+    for turn in 0..8 {
+        let target = [0.8, 0.9][turn % 2];
+        // The law's parameters change with every second reload, the control group's program is replaced with one.
+        let host = ["", "params = { alpha = 0.5, t = \"400 ms\" }"][turn / 2 % 2];
+        let text = tables(&namespaces, target, host);
+        let more = "[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\n";
+        service.write(&if turn == 3 { text + more } else { text });
+        assert_eq!(service.reload().0, 0, "{}", service.log());
+        let link = service.link("rb", "maxnet").unwrap();
+        assert_eq!(link["target"], target, "{link}");
+        assert_eq!(service.link("ra", "maxnet").is_some(), turn == 3, "a device comes and goes with the file");
+        let now = link["packets"].as_u64().unwrap();
+        assert!(now > packets, "the counters continue: {now} after {packets}");
+        packets = now;
+        prices.push(link["price_s"].as_f64().or_else(|| link["signals"]["price_s"].as_f64()).unwrap());
+        sleep(Duration::from_millis(150));
+    }
+    // A link that is set up anew starts at T ln(x_max / C): the price continues above that of an idle link.
+    assert!(prices.iter().all(|price| *price > 0.4 * (1e15_f64 / 50e6).ln() * 0.9), "{prices:?}");
+    // A bad file changes nothing.
+    let good = fs::read_to_string(service.file()).unwrap();
+    fs::write(service.file(), good.replace("50 Mbit/s", "fast")).unwrap();
+    let (code, said) = service.reload();
+    assert!(
+        code == 2 && said.contains("waterfilld.toml:") && said.contains("router.rate \"fast\": expected a rate"),
+        "{said}"
+    );
+    fs::write(service.file(), good).unwrap();
+    let link = service.link("rb", "maxnet").unwrap();
+    assert_eq!((link["rate_bps"].as_u64(), link["target"].as_f64()), (Some(50_000_000), Some(0.9)));
+
+    let status = service.status();
+    let counters = &status["counters"];
+    let fallbacks = counters["fallbacks"].as_object().unwrap().values().map(|n| n.as_u64().unwrap()).sum::<u64>();
+    assert_eq!(fallbacks, 0, "{status}");
+    assert!(priced(&service), "the flow stays priced: {status}");
+    let qdiscs = namespaces.run_in('r', "tc -s -j qdisc show dev rb").unwrap();
+    let qdiscs: Value = serde_json::from_str(&qdiscs).unwrap();
+    let shaper = qdiscs.as_array().unwrap().iter().find(|qdisc| qdisc["kind"] == "tbf").unwrap();
+    assert_eq!(shaper["drops"], 0, "{shaper}");
+    assert!(shaper["packets"].as_u64().unwrap() > 1000, "one shaper all the time: {shaper}");
+    for process in [&mut client, &mut server] {
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+    service.stop();
+}
+
+#[test]
+fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
+    let Some(namespaces) = line(&["setpriv"]) else { return };
+    let Some(mut service) = Service::new(&namespaces) else { return };
+    let notices = UnixDatagram::bind(service.folder.join("notify")).unwrap();
+    let (sender, received) = channel();
+    // Read all the time, as systemd does: the daemon would wait for space otherwise.
+    spawn(move || {
+        let mut bytes = [0; 512];
+        while let Ok(n) = notices.recv(&mut bytes) {
+            if sender.send(String::from_utf8_lossy(&bytes[..n]).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    let next = || received.recv_timeout(Duration::from_secs(10)).expect("a notice for systemd");
+    let until = |wanted: &str| while !next().lines().any(|line| line.starts_with(wanted)) {};
+
+    let late = "[[router]]\ndevice = \"late0\"\nrate = \"1 Gbit/s\"\n";
+    service.write(&(tables(&namespaces, 0.9, "") + late));
+    service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities()));
+    until("READY=1");
+    let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode(&service.socket()), mode(service.socket().parent().unwrap())), (0o600, 0o700));
+
+    // A device that does not exist yet, goes, and comes again.
+    assert!(service.ask(b"status\n").contains("no device yet: late0"), "{}", service.log());
+    let add = "ip link add late0 type veth peer name late1";
+    namespaces.run_in('r', add).unwrap();
+    service.wait("late0 is attached", |service| service.link("late0", "maxnet").is_some());
+    namespaces.run_in('r', "ip link del late0").unwrap();
+    service.wait("late0 is missed", |service| service.ask(b"status\n").contains("no device yet: late0"));
+    namespaces.run_in('r', add).unwrap();
+    service.wait("late0 is attached again", |service| service.link("late0", "maxnet").is_some());
+
+    // A client that is silent, and one that sends too much, keep nobody waiting.
+    let silent = UnixStream::connect(service.socket()).unwrap();
+    assert_eq!(service.ask(&[b'x'; 1000]), "");
+    assert_eq!(service.ask(b"stop\n"), "error 2 expected reload or status\n");
+    let start = Instant::now();
+    let (code, said) = service.reload();
+    assert_eq!((code, said.as_str()), (0, "nothing changed"));
+    assert!(start.elapsed() < Duration::from_secs(2), "{:?}", start.elapsed());
+    drop(silent);
+    until("RELOADING=1");
+    until("READY=1");
+
+    // Another law on the same device, and a host with another name.
+    let law = namespaces.law();
+    let other = "[[router]]\ndevice = \"rb\"\nlaw = \"rcp\"\nrate = \"40 Mbit/s\"\n";
+    service.write(&(tables(&namespaces, 0.8, "").replace(&law, &format!("{}z", &law[..law.len() - 1])) + other));
+    let (code, said) = service.reload();
+    assert_eq!((code, said.as_str()), (0, "1 added, 2 changed, 1 removed"), "{}", service.log());
+    assert!(service.link("rb", "rcp").is_some() && service.link("late0", "maxnet").is_none());
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    assert!(!names.split_whitespace().any(|name| name == law), "{names}");
+
+    // SIGHUP is a reload as well.
+    service.write(&tables(&namespaces, 0.7, ""));
+    service.signal("HUP");
+    service.wait("the target is 0.7", |service| service.link("rb", "maxnet").unwrap()["target"] == 0.7);
+    service.wait("rcp is gone", |service| service.link("rb", "rcp").is_none());
+
+    // What cannot change while it runs, what the kernel lacks, and a second daemon.
+    let good = fs::read_to_string(service.file()).unwrap();
+    for (from, to, expected) in [
+        ("control.sock", "other.sock", "control.path: expected"),
+        ("waterfill-test-", "waterfill-other-", "pins.directory: expected"),
+        ("unrestricted", "fallback = \"nosuch\"\nunrestricted", "host.fallback nosuch: expected a loaded congestion"),
+    ] {
+        fs::write(service.file(), good.replace(from, to)).unwrap();
+        let (code, said) = service.reload();
+        assert!(code == 2 && said.contains(expected), "{code}: {said}");
+    }
+    fs::write(service.file(), &good).unwrap();
+    let second = run(&format!("{} {WATERFILLD} run --config {}", service.enter, service.file().display()));
+    assert!(second.unwrap_err().contains("one answers here"), "a second daemon");
+
+    // Killed: the kernel programs run on, and the next start takes them over and removes what its file does not name.
+    let mut child = service.child.take().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(service.link("rb", "maxnet").is_some());
+    service.write("[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\n");
+    service.start("");
+    let status = service.status();
+    assert_eq!((status["links"].as_array().unwrap().len(), &status["roles"]), (1, &serde_json::json!(["router"])));
+    service.write("");
+    assert_eq!(service.reload(), (0, "1 removed".into()));
+    assert!(!service.pins.exists(), "nothing is pinned");
+    service.stop();
+    until("STOPPING=1");
+    assert!(!service.socket().exists());
+    let (code, said) = service.reload();
+    assert!(code == 2 && said.contains("expected the socket of a running"), "{said}");
+}
+
+/// The capabilities of the unit, as setpriv takes them.
+fn capabilities() -> String {
+    let unit = fs::read_to_string(UNIT).unwrap();
+    let line = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
+    line.split_whitespace().map(|name| format!(",+{}", name.strip_prefix("CAP_").unwrap().to_lowercase())).collect()
+}
+
+#[test]
+fn the_unit_is_confined() {
+    let output = Command::new("systemd-analyze").args(["security", "--offline=true", "--no-pager", UNIT]).output();
+    let Ok(output) = output else {
+        eprintln!("skipped: needs systemd-analyze");
+        return;
+    };
+    let text = String::from_utf8_lossy(&output.stdout);
+    let score =
+        text.split("Overall exposure level for waterfilld.service: ").nth(1).and_then(|rest| rest.split(' ').next());
+    let Some(score) = score.and_then(|score| score.parse::<f64>().ok()) else {
+        // Before systemd 250 there is no --offline.
+        eprintln!("skipped: {}", String::from_utf8_lossy(&output.stderr));
+        return;
+    };
+    assert!(score <= 3.0, "{text}");
+}
