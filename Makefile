@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings peers ns3 lint audit deb oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -78,6 +78,12 @@ audit: ## check licences and sources of all crates (cargo-deny); offline once th
 
 deb: ## build the Debian package of waterfilld into out/, from the lock files; the same commit gives the same bytes
 	@packaging/debian/build.sh
+
+# 0.0.1 stands for an older release, to upgrade from.
+deb-test: build deb ## install, upgrade, run under systemd and remove the package in fresh Debian roots; as root, 5 minutes
+	@packaging/debian/build.sh 0.0.1
+	@$(VENV)/python -m validation.package out/waterfilld_0.0.1_amd64.deb \
+	  out/waterfilld_$$(sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml | head -n1)_amd64.deb
 
 oci: build deb ## pack OCI images of the command line and of waterfilld into out/oci, from the lock files; as root
 	@packaging/oci/build.sh

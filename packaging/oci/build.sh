@@ -27,6 +27,8 @@ trap 'rm -rf "$work"' EXIT
 
 layer() { # name, folder, options of umoci config
   local image=out/oci/$1:$version
+  # mmdebstrap copies these two from this host.
+  rm -f "$2"/etc/{resolv.conf,hostname}
   find "$2" -newermt "@$SOURCE_DATE_EPOCH" -exec touch --no-dereference --date="@$SOURCE_DATE_EPOCH" {} +
   rm -rf "out/oci/$1" "out/oci/$1-$version.oci.tar"
   mkdir -p out/oci
@@ -48,7 +50,7 @@ needs=$(dpkg-deb -f "$package" Depends | sed 's/([^)]*)//g; s/ //g')
 mmdebstrap --quiet --variant=extract --include="$needs" "$suite" "$work/waterfilld" 2>"$work/log" \
   || die "mmdebstrap: $(tail -n1 "$work/log")"
 dpkg-deb -x "$package" "$work/waterfilld"
-rm -rf "$work"/waterfilld/{usr/share/{doc,man,locale,lintian,bash-completion,fish,zsh},var/lib/apt,var/cache,lib/systemd}
+rm -rf "$work"/waterfilld/{usr/share/{doc,man,locale,lintian,bash-completion,fish,zsh},var/lib/{apt,dpkg},var/cache,lib/systemd,etc/{apt,dpkg,fstab}}
 layer waterfilld "$work/waterfilld" --config.entrypoint /usr/sbin/waterfilld --config.cmd run
 
 # --- The command line. The layout is that of a checkout: the package looks for papers/ there.
@@ -69,6 +71,6 @@ cat >"$work/waterfill/usr/bin/waterfill" <<'TEXT'
 PYTHONPATH=/opt/waterfill/python:/opt/waterfill/lib exec python3 -m waterfill "$@"
 TEXT
 chmod 755 "$work/waterfill/usr/bin/waterfill"
-rm -rf "$work"/waterfill/{var/cache/apt,var/lib/apt/lists,var/log}/*
+rm -rf "$work"/waterfill/{var/cache/apt,var/cache/ldconfig,var/lib/apt/lists,var/log}/*
 layer waterfill "$work/waterfill" --config.entrypoint /usr/bin/waterfill --config.workingdir /work \
   --config.env PATH=/usr/local/bin:/usr/bin:/bin --config.env PYTHONDONTWRITEBYTECODE=1
