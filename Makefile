@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -56,6 +56,9 @@ seeds: build ## run every experiment of the papers with seeds 1 to 5, to see whi
 
 readings: build ## judge the papers' claims under every reading of what the papers leave open; resumes
 	@$(VENV)/python -m validation.readings -o out/readings
+
+price-bits: build ## what 5, 7 and 20 bits of a law's signal cost in load, queue and shares; 2 minutes, resumes
+	@$(VENV)/python -m validation.price_bits -o out/price-bits
 
 peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
 	@$(VENV)/python -m validation.ns2_peers --phases -o out/peers

@@ -15,6 +15,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+# The lowest value that the figure shows, % or ms.
+_FLOOR = 0.01
+
+
 def claim_table(judged: Sequence[Claim]) -> str:
     """Return the claims as Markdown."""
     lines = ["| claim | limit | found | verdict |", "|---|---|---|---|"]
@@ -92,27 +96,35 @@ def figure(rows: Mapping[Case, Row]) -> Figure:
             axes[0, column].plot(rtts, [100 * one.deviation for one, _ in found], **style)
             axes[1, column].plot(rtts, [one.queue_ms[0] for one, _ in found], **style)
             if code.bits:
-                shares = [100 * two.off(o) for (_, two), o in zip(found, own, strict=True)]
+                shares = [
+                    max(_FLOOR, 100 * two.off(o)) for (_, two), o in zip(found, own, strict=True)
+                ]
                 axes[2, column].plot(rtts, shares, **style, label=f"{code.name} bits")
-            if code.name in ("7", "5") and law.startswith("maxnet"):
+            if code.name in ("7", "5"):
+                expected = predicted if law.startswith("maxnet") else bound
                 theory_style = {"color": colour, "linestyle": ":", "linewidth": 1}
-                axes[0, column].plot(rtts, [100 * predicted(o) for o, _ in found], **theory_style)
+                values = [100 * expected(one) for one, _ in found]
+                (dotted,) = axes[0, column].plot(rtts, values, **theory_style)
         axes[0, column].set_title(law)
         axes[2, column].set_xlabel("RTT, ms")
         axes[0, column].set_xscale("log")
         axes[2, column].set_xticks(RTTS_MS, [str(rtt) for rtt in RTTS_MS])
         axes[2, column].minorticks_off()
     labels = ("load's deviation, %", "mean queue, ms", "shares off, two equal links, %")
-    for line, label, floor in zip(axes, labels, (0.01, 0.01, 0.01), strict=True):
+    for line, label in zip(axes, labels, strict=True):
         line[0].set_ylabel(label)
         line[0].set_yscale("log")
-        line[0].set_ylim(bottom=floor)
+        line[0].set_ylim(bottom=_FLOOR)
         for panel in line:
             panel.grid(alpha=0.3)
     handles, names = axes[2, 0].get_legend_handles_labels()
     own_line = axes[0, 0].get_lines()[0]
     drawn.legend(
-        [own_line, *handles], ["own code", *names], loc="outside lower center", ncols=4, fontsize=8
+        [own_line, *handles, dotted],
+        ["own code", *names, "theory (rcp, aecp: two codes)"],
+        loc="outside lower center",
+        ncols=4,
+        fontsize=8,
     )
     return drawn
 

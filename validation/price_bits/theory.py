@@ -10,8 +10,13 @@ phase −180°, and the price's amplitude is A = (2Δ/π)·|αF(jω₀)| = (2Δ/
 integral of the load, so the load's amplitude is ω₀A. Below τ = αT the sources answer a step of the
 price with αT/τ times the step that D(q) would take, so few bits cost more on short paths.
 
+The relay is symmetric where sources take the target half of the time at each code. That is the
+largest case; with other shares of the time, and where a step is so large that e^x is not a line,
+the load deviates less.
+
 **RCP and AECP.** Sources send at the written rate, or approach it. A signal of two neighbouring
-values has a standard deviation of at most half their distance, and so has the load.
+values has a standard deviation of at most half their distance, and so has the load, unless the
+delay makes the signal visit a third value.
 
 **Margin.** The describing function of a uniform quantiser of any number of steps is at most 4/π
 (for an amplitude of Δ/√2). A loop whose gain margin is larger has no other limit cycle than the

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::cli::UnloadCommand;
+use super::csig;
 use super::error::user_error;
 use super::host;
 use super::law::{self, Law};
@@ -19,7 +20,9 @@ pub(super) fn run(command: &UnloadCommand) -> Result<()> {
         Role::Host => command.host || everything,
         Role::Router => command.router || !command.devices.is_empty() || everything,
     };
-    let mut nothing = true;
+    // Its programs read the router's maps, so they go first.
+    let tags = everything && command.law.is_none() && csig::unload(&pins)?;
+    let mut nothing = !tags;
     let mut unknown = command.devices.clone();
     // The default law's folder contains the others'.
     let laws = law::all().filter(|law| command.law.is_none_or(|only| only == *law)).collect::<Vec<_>>();
