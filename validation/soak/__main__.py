@@ -18,7 +18,7 @@ from pathlib import Path
 
 from validation.soak import network, objects, verdict
 from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
-from validation.soak.traffic import DEADLINE_S, Load, Totals, Worker
+from validation.soak.traffic import Load, Totals, Worker
 from validation.soak.verdict import Event, Run
 from validation.soak.watch import KernelLog, Sample, Watch, join, memory_group
 from validation.testbed.maxnet_special import isolated
@@ -43,11 +43,15 @@ class Course:
     sample_s: float
     rate_bps: float = 300e6
     """Of the router's links."""
+    long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
+    deadline_s: float = 120.0
+    """Of a flow; 16 long ones share both directions of a link."""
     least_rate_bps: float | None = None
 
 
 HOUR = Course(3600, 60, 300, 5, least_rate_bps=200e6)
-SHORT = Course(60, 10, 25, 1)
+# Shorter flows, so that the last ones end soon on a busy host.
+SHORT = Course(60, 10, 25, 1, long_bytes=(1_000_000, 6_000_000))
 
 
 def planned(course: Course) -> list[tuple[float, str]]:
@@ -91,13 +95,14 @@ class Soak:
         self._service.start(TARGETS[0])
         self._select(self._law)
         before = self._watch.take()
+        load = Load(0, long_bytes=course.long_bytes, deadline_s=course.deadline_s)
         hosts = zip(self._network.hosts, network.ADDRESSES, network.ADDRESSES[::-1], strict=True)
         workers = [
-            Worker(space, mine, peer, self._law, Load(seed + 1))
-            for seed, (space, mine, peer) in enumerate(hosts)
+            Worker(space, mine, peer, self._law, replace(load, seed=seed))
+            for seed, (space, mine, peer) in enumerate(hosts, 1)
         ]
         run = Run([], before, before, [], [], course.seconds,
-                  floors=course.reload_s > DEADLINE_S / 4)  # fmt: skip
+                  floors=course.reload_s > course.deadline_s / 4)  # fmt: skip
         for worker in workers:
             worker.ask("start")
         start_s = time.monotonic()
@@ -182,7 +187,10 @@ class Soak:
     def _drain(self, workers: Sequence[Worker]) -> list[Totals]:
         for worker in workers:
             worker.ask("stop")
-        _until(lambda: all(worker.ask("status").open == 0 for worker in workers), 2 * DEADLINE_S)
+        _until(
+            lambda: all(worker.ask("status").open == 0 for worker in workers),
+            2 * self._course.deadline_s,
+        )
         totals = [worker.ask("status") for worker in workers]
         for worker in workers:
             worker.end()
@@ -266,7 +274,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         course = replace(course, seconds=chosen.seconds)
     if chosen.rate is not None:
         rate_bps = chosen.rate * 1e6
-        course = replace(course, rate_bps=rate_bps, least_rate_bps=rate_bps / 1.5)
+        slower = max(1.0, course.rate_bps / rate_bps)
+        course = replace(course, rate_bps=rate_bps, least_rate_bps=rate_bps / 1.5,
+                         deadline_s=course.deadline_s * slower)  # fmt: skip
     try:
         run = soak(course)
     except RunError as error:

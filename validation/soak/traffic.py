@@ -2,8 +2,8 @@
 
 Each host opens some short flows every second, and keeps a number of long ones open. In half of
 them the client sends and the server answers with the digest of what arrived; in the others the
-server sends, and its digest follows. A flow without a byte for STALL_S, or older than DEADLINE_S,
-is stuck: it is counted and reset.
+server sends, and its digest follows. A flow without a byte for STALL_S, or older than its
+deadline, is stuck: it is counted and reset.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from waterfill.testbed.isolate import Namespace
 
 PORT = 7100
 STALL_S = 30.0
-DEADLINE_S = 120.0
 _HEADER = struct.Struct("!cQQ")
 _PUT, _GET = b"p", b"g"
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -47,6 +46,7 @@ class Load:
     long_flows: int = 8
     """Open at any time; each that ends is replaced at once."""
     long_bytes: tuple[int, int] = (5_000_000, 25_000_000)
+    deadline_s: float = 120.0
     short_flows: tuple[int, int] = (2, 4)
     """How many a second, least and most."""
     short_bytes: tuple[int, int] = (10_000, 1_000_000)
@@ -224,7 +224,7 @@ class Host:
         """Reset flows that are stuck."""
         now_s = time.monotonic()
         for one in list(self._flows):
-            if now_s - one.moved_s > STALL_S or now_s - one.opened_s > DEADLINE_S:
+            if now_s - one.moved_s > STALL_S or now_s - one.opened_s > self._load.deadline_s:
                 self.totals.stuck += 1
                 quiet_s, age_s = now_s - one.moved_s, now_s - one.opened_s
                 side = "client" if one.client else "server"
