@@ -46,7 +46,7 @@ class Cycle(NamedTuple):
 
 def band(bits: int, decades: float = DECADES) -> float:
     """Return the width δ of a band, in the logarithm of the rate."""
-    return decades * math.log(10) / 2**bits
+    return decades * math.log(10) / float(2**bits)
 
 
 def maxnet_cycle(params: maxnet.Params, tau_s: float, width: float) -> Cycle:

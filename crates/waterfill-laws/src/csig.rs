@@ -193,8 +193,8 @@ impl SignalCode {
         require(max > min, "code_max", "a rate above code_min")
     }
 
-    /// Returns the code of so many bits; `None` with 0.
-    pub(crate) fn new(bits: u32, min: Rate, max: Rate, rounding: CodeRounding) -> Option<Self> {
+    /// Returns the code of so many bits; `None` with 0. In a box, as routers without one should stay small.
+    pub(crate) fn new(bits: u32, min: Rate, max: Rate, rounding: CodeRounding) -> Option<Box<Self>> {
         let count = 2_f64.powi(bits as i32);
         let format = match bits {
             0 => return None,
@@ -202,7 +202,7 @@ impl SignalCode {
             20 => Some((Format::Wide, Bands::wide(0, UNITS_LOG))),
             _ => None,
         };
-        Some(Self { max, count, width: (max / min).ln() / count, format, rounding, residue: 0.0 })
+        Some(Box::new(Self { max, count, width: (max / min).ln() / count, format, rounding, residue: 0.0 }))
     }
 
     /// Returns the rate that this rate's code stands for.

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, BufRead as _, ErrorKind, Write as _};
 use std::mem::MaybeUninit;
+use std::os::unix::fs::DirBuilderExt as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
@@ -249,7 +250,8 @@ impl Csig {
         }
         let folder = pins.path(FOLDER);
         if let Some(folder) = &folder {
-            fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+            made.with_context(|| format!("cannot make {}", folder.display()))?;
         }
         for setup in setups {
             // Ingress first: a neighbour may tag frames already.
@@ -344,4 +346,74 @@ fn attach(
         link.pin(&path).with_context(|| format!("cannot pin {}", path.display()))?;
     }
     Ok(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use waterfill_laws::csig::{Bands, Format as Tags};
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: CsigCommand,
+    }
+
+    fn bands_of(arguments: &str) -> Result<(CsigBands, CsigBands), String> {
+        let words = ["csig", "--inside", "x"].into_iter().chain(arguments.split_whitespace());
+        bands(&Line::try_parse_from(words).unwrap().command)
+    }
+
+    /// The bands as the codec of the simulator has them, which calls the kernel's functions.
+    fn codec(of: &CsigBands) -> Bands {
+        Bands { lower: of.lower, end: of.end, base: of.base, count: of.count, step_log: of.step_log }
+    }
+
+    #[test]
+    fn a_price_in_a_wide_tag_keeps_20_of_its_23_bits() {
+        let (_, wide) = bands_of("").unwrap();
+        assert_eq!((wide.base, wide.step_log), (0, 3));
+        let wide = codec(&wide);
+        for price in (0..1_u64 << 23).step_by(1001) {
+            let back = wide.value(Tags::Wide, wide.code(Tags::Wide, price));
+            assert!(back.abs_diff(price) <= 4, "{price} {back}");
+        }
+    }
+
+    #[test]
+    fn a_price_in_a_compact_tag_is_within_half_a_band_of_its_rate() {
+        let (compact, _) = bands_of("--format compact --from 1mbit --to 100mbit").unwrap();
+        let compact = codec(&compact);
+        // 2^-18 s per unit, T = 0.4 s: half of one of 32 bands over a hundredfold.
+        let half = 100_f64.ln() / 32.0 / 2.0;
+        for i in 0..=1000 {
+            let rate = 1e6 * 100_f64.powf(f64::from(i) / 1000.0);
+            let price = (0.4 * (1e15 / rate).ln() * 262_144.0).round() as u64;
+            let code = compact.code(Tags::Compact, price);
+            let back = 1e15 * (-(compact.value(Tags::Compact, code) as f64) / 262_144.0 / 0.4).exp();
+            assert!((back / rate).ln().abs() <= half * 1.001, "{rate} {back}");
+        }
+    }
+
+    #[test]
+    fn other_signals_have_their_units() {
+        let (compact, wide) = bands_of("--signal abw --to 10gbit").unwrap();
+        assert_eq!((compact.lower[0], compact.lower[16], compact.end), (0, 5_000_000_000, 10_000_000_000));
+        assert_eq!(wide.step_log, 14, "2^20 steps of 2^14 bit/s are 17 Gbit/s, of 2^13 less than 10");
+        let (compact, wide) = bands_of("--signal abwc").unwrap();
+        assert_eq!((compact.end, wide.step_log), (1_000_000, 0));
+        let (compact, _) = bands_of("--signal delay --to 1ms").unwrap();
+        assert_eq!(compact.end, 1_000_000);
+        assert!(bands_of("--to 2000000gbit").unwrap_err().contains("--x-max"));
+    }
+
+    #[test]
+    fn only_links_are_detached() {
+        assert_eq!(link_name("in-7"), Some(("in", 7)));
+        assert_eq!(link_name("out-12"), Some(("out", 12)));
+        assert_eq!(link_name("slots"), None);
+        assert_eq!(link_name("in-x"), None);
+    }
 }

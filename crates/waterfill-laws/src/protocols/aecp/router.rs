@@ -25,7 +25,7 @@ pub struct Router {
     /// Its place on the factor's scale, as packets get it.
     place: f64,
     /// A code of fewer bits, where r has one.
-    code: Option<SignalCode>,
+    code: Option<Box<SignalCode>>,
     /// What the codes written so far have left of it.
     residue: f64,
     /// A packet's size.

@@ -20,7 +20,7 @@ pub struct Router {
     pub(super) price: f64,
     price_code: u32,
     /// A code of fewer bits, where the price has one.
-    code: Option<SignalCode>,
+    code: Option<Box<SignalCode>>,
     /// y_dt: volume since the last update.
     pub(super) arrived: Volume,
     /// y: rate over the last full dt_p, or averaged over `load_average`.

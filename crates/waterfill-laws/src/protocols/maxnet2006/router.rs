@@ -23,7 +23,7 @@ pub struct Router {
     /// The price as packets get it.
     price_code: u32,
     /// A code of fewer bits, where the price has one.
-    code: Option<SignalCode>,
+    code: Option<Box<SignalCode>>,
     /// y: volume since the last update.
     arrived: Volume,
     /// y/dt of the last full interval.

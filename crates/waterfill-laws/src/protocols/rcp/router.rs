@@ -25,7 +25,7 @@ pub struct Router {
     /// R as packets get it.
     written: WireRate,
     /// A code of fewer bits, where R has one.
-    code: Option<SignalCode>,
+    code: Option<Box<SignalCode>>,
     /// d̂ in seconds.
     pub(super) mean_rtt: f64,
     /// Whether d̂ is more than a guess.
