@@ -37,7 +37,7 @@ rm debian/build.sh
 root=../../..
 
 put() { # file, path in the package
-  [ -e "$1" ] || { echo "deb: $1 is missing"; return 0; }
+  [ -e "$1" ] || die "$1 is missing"
   mkdir -p "$(dirname "files$2")"
   cp -r "$1" "files$2"
 }
@@ -47,7 +47,7 @@ put $root/packaging/wireshark/waterfill.lua /usr/share/waterfill/wireshark/water
 put $root/packaging/grafana /usr/share/waterfill/grafana
 put $root/packaging/prometheus /usr/share/waterfill/prometheus
 put $root/docs/waterfilld.schema.json /usr/share/waterfill/waterfilld.schema.json
-[ ! -e $root/packaging/systemd/waterfilld.service ] || cp $root/packaging/systemd/waterfilld.service debian/
+cp $root/packaging/systemd/waterfilld.service debian/
 for part in howto reference explanation; do cp -r $root/docs/$part docs/; done
 cp $root/CHANGELOG.md docs/
 

@@ -2,12 +2,14 @@
 
 `python -m validation.kernels [5.10|6.1|6.12|running ...]`, as root. What this host lacks is skipped
 with a reason. Exit code 0: every check of every kernel that could be tried passed; 1: one failed.
-The page docs/reference/kernels.md is written when all kernels were tried.
+Facts are kept in out/kernels; docs/reference/kernels.md is written from the newest of each kernel,
+once every kernel has been tried.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
@@ -22,6 +24,7 @@ from validation.kernels.judge import Check, judge, judge_oldest
 from validation.kernels.page import Run, page
 
 ROOT = Path(__file__).resolve().parents[2]
+KEPT = ROOT / "out/kernels"
 PAGE = ROOT / "docs/reference/kernels.md"
 OLDEST = "5.10"
 ALL = (OLDEST, "6.1", "6.12", "running")
@@ -71,6 +74,23 @@ def report(run: Run, seconds: float) -> None:
             print(f"  {check.name}: {check.verdict}: {check.seen}", flush=True)
 
 
+def judged(series: str, facts: dict[str, str]) -> Run:
+    """Return a kernel's facts with their verdicts."""
+    checks: list[Check] = judge_oldest(facts) if series == OLDEST else judge(facts)
+    return Run(series, facts, checks)
+
+
+def write_page() -> None:
+    """Write the page from the kept facts, if no kernel's are missing."""
+    files = [KEPT / f"{series}.json" for series in ALL]
+    if not all(file.exists() for file in files):
+        return
+    every = [judged(file.stem, json.loads(file.read_text())) for file in files]
+    oldest = next(run for run in every if run.series == OLDEST)
+    PAGE.write_text(page([run for run in every if run is not oldest], oldest))
+    print(f"wrote {PAGE.relative_to(ROOT)}")
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the checks and write the page. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="validation.kernels", description=__doc__)
@@ -92,13 +112,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         except Missing as why:
             print(f"{series}: skipped: {why}", flush=True)
             continue
-        checks: list[Check] = judge_oldest(facts) if series == OLDEST else judge(facts)
-        runs.append(Run(series, facts, checks))
+        KEPT.mkdir(parents=True, exist_ok=True)
+        (KEPT / f"{series}.json").write_text(json.dumps(facts, indent=1))
+        runs.append(judged(series, facts))
         report(runs[-1], time.monotonic() - start)
-    if len(runs) == len(ALL):
-        oldest = next(run for run in runs if run.series == OLDEST)
-        PAGE.write_text(page([run for run in runs if run is not oldest], oldest))
-        print(f"wrote {PAGE.relative_to(ROOT)}")
+    write_page()
     return 1 if any(check.verdict == "fails" for run in runs for check in run.checks) else 0
 
 

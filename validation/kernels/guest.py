@@ -8,8 +8,8 @@ from pathlib import Path
 
 from validation.kernels.debian import Missing
 
-# A guest is ready within 10 s on an idle host; the rest allows for a loaded one.
-TIMEOUT_S = 600
+# A guest ends within five minutes on an idle host; the rest allows for a loaded one.
+TIMEOUT_S = 1800
 QEMU = "qemu-system-x86_64"
 
 

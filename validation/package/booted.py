@@ -66,7 +66,8 @@ def run(suite: str, series: str, debs: Mapping[str, Path], folder: Path) -> str:
     root = folder / "root"
     unpack(root, suite, BOOTED, debs)
     shutil.copytree(kernel.modules, root / "usr/lib/modules" / kernel.version)
-    subprocess.run(["busybox", "depmod", "-b", root, kernel.version], check=True)
+    # Not busybox's: kmod, which systemd's system has, reads the index in its binary form.
+    subprocess.run(["chroot", root, "depmod", kernel.version], check=True)
     shutil.copy(HERE / "units.sh", root / "units.sh")
     units = root / "etc/systemd/system"
     (units / "checks.service").write_text(_UNIT)
@@ -76,7 +77,15 @@ def run(suite: str, series: str, debs: Mapping[str, Path], folder: Path) -> str:
     (units / "serial-getty@ttyS0.service").symlink_to("/dev/null")
     disk = folder / "disk.ext4"
     size = sum(f.lstat().st_size for f in root.rglob("*") if f.is_file() and not f.is_symlink())
-    make = ["mkfs.ext4", "-q", "-d", str(root), str(disk), f"{size * 3 // 2 // 1_000_000 + 200}M"]
+    make = [
+        "mkfs.ext4",
+        "-q",
+        "-F",
+        "-d",
+        str(root),
+        str(disk),
+        f"{size * 3 // 2 // 1_000_000 + 200}M",
+    ]
     subprocess.run(make, check=True)
     shutil.rmtree(root)
     return guest.run(kernel.image, _initramfs(kernel, folder), _WORDS, disk=disk)

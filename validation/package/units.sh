@@ -72,7 +72,7 @@ state start
 say type "$(systemctl show -P Type waterfilld)"
 say security "$(systemd-analyze security waterfilld --no-pager 2>/dev/null | tail -n1)"
 say law-start "$(yes_no law)"
-ip netns exec a iperf3 -c 10.0.2.1 -C bpf_maxnet -t 75 >/flow 2>&1 &
+ip netns exec a iperf3 -c 10.0.2.1 -C bpf_maxnet -t 240 >/flow 2>&1 &
 client=$!
 say priced "$(yes_no until_true priced)"
 say metrics "$(curl -s http://127.0.0.1:9465/metrics | base64 -w0)"
@@ -103,5 +103,5 @@ say filters-remove "$(for device in ra rb; do tc filter show dev $device egress;
 try purge dpkg --purge waterfilld
 say left "$(find / -xdev \( -path /proc -o -path /sys -o -path /packages \) -prune -o -iname '*waterfill*' -print | tr '\n' ' ')"
 say warnings "$(dmesg | grep -E 'WARNING|BUG:|Call Trace|Oops' | head -n1)"
-journalctl -u waterfilld -q -o cat | sed 's/^/   log: /'
+journalctl -u waterfilld -q -o cat
 say exit 0
