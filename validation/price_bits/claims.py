@@ -68,7 +68,10 @@ def bound(row: Row) -> float:
 def claims(rows: Rows) -> list[Claim]:
     """Judge all claims on these rows."""
     all_laws = tuple(dict.fromkeys(case.law for case in rows))
-    off: Callable[[Row], float] = lambda row: row.off(_own(rows, row))  # noqa: E731
+
+    def off(row: Row) -> float:
+        return row.off(_own(rows, row))
+
     judged = [
         _limit(
             rows, "20 bits (CSIG's wide tag) change no share",
