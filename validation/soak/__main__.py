@@ -143,6 +143,7 @@ class Soak:
                 self._kernel.read()
                 sample = self._watch.take()
                 run.samples.append(sample)
+                run.unscraped += not self._service.scrape()
                 if now_s >= shown_s:
                     shown_s += _PROGRESS_S
                     _progress(sample)

@@ -43,6 +43,7 @@ def build() -> Network:
     network = Network((Namespace(), Namespace()), Namespace())
     with network.router.entered():
         setting("ipv4/ip_forward", 1)
+        run("ip", "link", "set", "lo", "up")
         for device, gateway, host in zip(DEVICES, _GATEWAYS, network.hosts, strict=True):
             there = f"/proc/{os.getpid()}/fd/{host.fd}"
             mtu = ("mtu", str(MTU_BYTES))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http
+import http.client
 import json
 import os
 import signal
@@ -20,6 +22,7 @@ from waterfill.testbed import daemon
 READY_S = 60.0
 _END_S = 20.0
 _REFUSED = 2
+_METRICS = ("127.0.0.1", 9465)
 
 
 @dataclass(frozen=True)
@@ -62,6 +65,7 @@ def configuration(settings: Settings, cookies: list[int], target: float) -> str:
     tables = [
         f'[pins]\ndirectory = "{settings.pins}"',
         f'[control]\npath = "{settings.control}"',
+        f'[metrics]\nlisten = "{_METRICS[0]}:{_METRICS[1]}"',
         f'[host]\nname = "{settings.law}"\nunrestricted = true\nnetns_cookies = {cookies}',
     ]
     tables += [
@@ -158,6 +162,19 @@ class Service:
     def status(self) -> Document:
         """Return `waterfilld status --json`, which needs no running daemon."""
         return dict(json.loads(self._run("status", "--json")))
+
+    def scrape(self) -> bool:
+        """Fetch the metrics; return whether the daemon served them."""
+        with self._network.router.entered():
+            connection = http.client.HTTPConnection(*_METRICS, timeout=READY_S)
+            try:
+                connection.request("GET", "/metrics")
+                answer = connection.getresponse()
+                return answer.status == http.HTTPStatus.OK and b"waterfill_loaded" in answer.read()
+            except (OSError, http.client.HTTPException):
+                return False
+            finally:
+                connection.close()
 
     def unload(self) -> None:
         """Remove what is pinned. Raises ServiceError if that fails."""

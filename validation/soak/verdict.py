@@ -58,6 +58,8 @@ class Run:
     daemon_errors: list[str] = field(default_factory=list)
     refused: int = 0
     """Wrong configuration files that the daemon refused to load."""
+    unscraped: int = 0
+    """Scrapes of the metrics that failed; there is one with each sample."""
     unexpected_ends: int = 0
 
 
@@ -163,6 +165,7 @@ def _daemon(run: Run) -> list[Criterion]:
     return [
         *found,
         _none("events that failed", len(failed), failed),
+        _none("scrapes of the metrics that failed", run.unscraped),
         _none("daemons that ended by themselves", run.unexpected_ends),
         _none("warnings and errors in the daemon's log", len(run.daemon_errors), run.daemon_errors),
         Criterion("kernel warnings", "not shown", "0", None)

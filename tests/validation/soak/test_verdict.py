@@ -64,6 +64,7 @@ def test_a_clean_run_meets_every_criterion():
          ["reloads", "events that failed"]),
         ({"kernel_errors": ["BUG: x"]}, ["kernel warnings"]),
         ({"daemon_errors": ["WARN x"]}, ["warnings and errors in the daemon's log"]),
+        ({"unscraped": 1}, ["scrapes of the metrics that failed"]),
         ({"unexpected_ends": 1}, ["daemons that ended by themselves"]),
         ({"not_unloaded": ["map 5"]}, ["programs, maps and links after unload"]),
         ({"after": sample(200.0, maps=14)}, ["maps without connections"]),
