@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -44,6 +44,10 @@ linux-connections: build ## open 10,000 short MaxNet connections and check that 
 
 soak: build ## run the daemon for an hour under traffic, reloads and kills, and look for leaks; as root; writes out/soak.json
 	@$(VENV)/python -m validation.soak --json out/soak.json
+
+scone: ## give a million packets to the SCONE element by test-run, and measure what it costs other UDP; as root
+	SCONE_PACKETS=1000000 cargo test --locked --quiet --package waterfill-linux --features daemon --test scone -- --nocapture --include-ignored \
+		every_kind_of_packet other_udp
 
 response: build ## compare Reno's and CUBIC's windows under loss with theory, 140 cases
 	@$(VENV)/waterfill response

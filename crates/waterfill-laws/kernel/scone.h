@@ -17,9 +17,8 @@
  * bytes, which are one word of UDP's checksum. Signal n stands for 100 kbit/s 10^(n/20), from 0 to 126; 127 is "unknown".
  * An element replaces a signal only by a lower one.
  *
- * The TCP form (draft-eddy-tcpm-scone-01, expired) has the signal in the low 7 bits of a 16-bit field: an option of 4
- * bytes once it has a kind, and until then of 6 bytes, kind 253 with ExID 0x6f7d. It prints the rate as
- * "100 kbps + 10^(n/20) kbps"; here it is the QUIC draft's (docs/validation/errata.md).
+ * The TCP form (draft-eddy-tcpm-scone-01, expired) has no option kind yet, so it is not written. It prints another rate
+ * (docs/validation/errata.md).
  *
  *
  * Rounding
@@ -45,11 +44,6 @@
 /* Writes per flow and period in any case, and the time after which one more is due. */
 #define SCONE_FIRST_WRITES 4
 #define SCONE_WRITE_AGAIN_NS 8000000000ull
-
-/* The TCP form. */
-#define SCONE_TCP_KIND 253
-#define SCONE_TCP_EXID 0x6f7d
-#define SCONE_TCP_BYTES 6
 
 /* ------------------------------------------------------------------ rates */
 

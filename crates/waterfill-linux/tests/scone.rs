@@ -1,5 +1,4 @@
-//! The SCONE element in the running kernel: what it does to packets by test-run, and to datagrams of sockets with the
-//! daemon. Needs root and skips without.
+//! The SCONE element in the running kernel: what it does to packets by test-run. Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 
@@ -7,15 +6,13 @@ mod common;
 #[allow(dead_code, reason = "this test uses a part of it")]
 #[path = "router/packet.rs"]
 mod packet;
-#[path = "scone/sockets.rs"]
-mod sockets;
 
 use std::collections::BTreeMap;
 use std::mem::{MaybeUninit, offset_of};
 use std::ops::Range;
 
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
-use libbpf_rs::{MapCore as _, MapFlags, ProgramInput};
+use libbpf_rs::{MapCore as _, MapFlags, ObjectBuilder, ProgramInput};
 use packet::{ethernet, ipv4, ipv6, sum};
 use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
@@ -393,4 +390,40 @@ fn what_is_no_whole_datagram_passes_unchanged() {
     assert_ne!(element.sent(&whole, 0), whole);
     // An atomic fragment is whole, and so is a datagram behind a fragment header without offset.
     assert_ne!(element.sent(&v6(0), 0), v6(0));
+}
+
+/// Runs of a test-run, and rounds of which the least counts.
+const REPEAT: u32 = 20_000;
+const ROUNDS: usize = 101;
+
+/// What the element adds to UDP without SCONE packets: the least of its times less the least of an empty program's, taken
+/// in turn. `make scone` runs it; on a busy host it would say nothing.
+#[test]
+#[ignore = "a measurement of 10 s"]
+fn other_udp_costs_little() {
+    let Some(element) = Element::load() else { return };
+    let empty = ObjectBuilder::default().open_file(env!("COST_OBJECT")).unwrap().load().unwrap();
+    let empty = empty.progs_mut().find(|program| program.name() == "cost_empty").unwrap();
+    for (name, v6) in [("IPv4", false), ("IPv6", true)] {
+        let mut frame = Frame::new(v6, 0, false, &udp([5; 4], &[0x43; 1200]));
+        frame.finish(Checksum::Valid);
+        let time = |run: &dyn Fn(ProgramInput<'_>) -> libbpf_rs::Result<u128>| {
+            let mut out = vec![0; frame.bytes.len() + 256];
+            let input = ProgramInput {
+                data_in: Some(&frame.bytes),
+                data_out: Some(&mut out),
+                repeat: REPEAT,
+                ..ProgramInput::default()
+            };
+            run(input).unwrap()
+        };
+        let (mut least, mut floor) = (u128::MAX, u128::MAX);
+        for _ in 0..ROUNDS {
+            floor = floor.min(time(&|input| Ok(empty.test_run(input)?.duration.as_nanos())));
+            least = least
+                .min(time(&|input| Ok(element.skeleton.progs.waterfill_scone.test_run(input)?.duration.as_nanos())));
+        }
+        eprintln!("{name}: {least} ns, of which {floor} ns are an empty program's");
+        assert!(least - floor.min(least) <= 60, "{name}: {least} - {floor}");
+    }
 }

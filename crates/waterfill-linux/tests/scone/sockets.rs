@@ -1,1 +1,0 @@
-//! Datagrams of sockets through the daemon's element.
