@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from validation.price_bits import cases, theory
 from validation.price_bits.cases import Case, Row
-from waterfill.theory import maxnet
+from waterfill.theory import aecp, maxnet, xcp
 
 
 class Claim(NamedTuple):
@@ -47,17 +47,43 @@ def _limit(
     return Claim(text, f"≤ {limit:.3g}", f"{worst:.2g} ({where})", worst <= limit)
 
 
+def _maxnet(law: str) -> maxnet.Params:
+    values = cases.defaults(law)
+    return maxnet.Params(
+        alpha=values["alpha"],
+        eta=values["eta"],
+        t_s=values["t"],
+        x_max_bps=values["x_max"],
+        average="exponential" if values["average"] else "off",
+        dt_p_s=values.get("dt_p", values.get("dt", 0.0)),
+    )
+
+
+def maxnet_cycle(
+    law: str, tau_s: float, bits: int = 7, decades: float = theory.DECADES
+) -> theory.Cycle:
+    """Return the limit cycle of one of the MaxNets with its defaults."""
+    return theory.maxnet_cycle(_maxnet(law), tau_s, theory.band(bits, decades))
+
+
 def predicted(row: Row) -> float:
     """Return MaxNet's predicted deviation of the load, of the relay's limit cycle."""
-    values = cases.defaults(row.case.law)
-    average = values.get("average")
-    params = maxnet.Params(
-        alpha=values["alpha"], eta=values["eta"], t_s=values["t"], x_max_bps=values["x_max"],
-        average="exponential" if average else "off",
-        dt_p_s=values.get("dt_p", values.get("dt", 0.0)),
-    )  # fmt: skip
-    width = theory.band(row.case.code.bits, row.case.code.decades)
-    return theory.maxnet_cycle(params, row.case.rtt_ms / 1e3, width).load_deviation
+    code = row.case.code
+    return maxnet_cycle(row.case.law, row.case.rtt_ms / 1e3, code.bits, code.decades).load_deviation
+
+
+def gain_margin(law: str, tau_s: float) -> float:
+    """Return the gain margin of a law's loop at one RTT, RCP's without a queue.
+
+    With one, RCP's defaults (β > √2·α²) are beyond the loop's linear stability with any code.
+    """
+    if law.startswith("maxnet"):
+        params = _maxnet(law)
+        return maxnet.loop_margins(maxnet.implemented(params), params.alpha, tau_s).gain_margin
+    values = cases.defaults(law)
+    if law == "rcp":
+        return xcp.loop_margins(xcp.Gains.of(values).alpha, 0.0, tau_s).gain_margin
+    return aecp.loop_margins(aecp.Params.of(values).gains, tau_s).gain_margin
 
 
 def bound(row: Row) -> float:
@@ -119,6 +145,20 @@ def claims(rows: Rows) -> list[Claim]:
                     found, lambda row: row.deviation / bound(row), 1.5,
                 )
             )  # fmt: skip
+    left = {
+        (law, rtt_ms): theory.gain_margin_left(gain_margin(law, rtt_ms / 1e3))
+        for law in all_laws
+        for rtt_ms in cases.RTTS_MS
+    }
+    (law, rtt_ms), least = min(left.items(), key=lambda item: item[1])
+    judged.append(
+        Claim(
+            "codes of any width leave a gain margin across bands",
+            "> 1",
+            f"{least:.2f} ({law}, {rtt_ms} ms)",
+            least > 1,
+        )
+    )
     for law in all_laws:
         for code, limit in (("7", 0.05), ("5", 0.1)):
             judged.append(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from validation.price_bits import cases, theory
-from validation.price_bits.cases import CODES, NETWORKS, OWN, RTTS_MS, Case, Row
-from validation.price_bits.claims import Claim, bound, predicted
-from waterfill.theory import maxnet
+from validation.price_bits import theory
+from validation.price_bits.cases import CODES, LAWS, NETWORKS, OWN, RTTS_MS, Case, Row
+from validation.price_bits.claims import Claim, bound, gain_margin, maxnet_cycle, predicted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -54,23 +54,21 @@ def row_table(rows: Mapping[Case, Row]) -> str:
 
 
 def margin_table() -> str:
-    """Return MaxNet's gain margin, and what a quantiser of any width leaves of it."""
-    values = cases.defaults("maxnet")
-    gains = maxnet.implemented(maxnet.Params.of(values))
+    """Return each law's gain margin, and what a quantiser of any width leaves of it."""
     lines = [
-        "| RTT, ms | gain margin | left across bands | 7 bits: price's amplitude, bands "
+        "| law | RTT, ms | gain margin | left across bands | relay's amplitude, bands "
         "| period, RTTs |",
-        "|--:|--:|--:|--:|--:|",
+        "|---|--:|--:|--:|--:|--:|",
     ]
-    for rtt_ms in RTTS_MS:
-        tau_s = rtt_ms / 1e3
-        margin = maxnet.loop_margins(gains, values["alpha"], tau_s).gain_margin
-        width = theory.band(7)
-        cycle = theory.maxnet_cycle(maxnet.Params.of(values), tau_s, width)
-        amplitude = cycle.price_amplitude_s / (values["t"] * width)
-        left = theory.gain_margin_left(margin)
-        period = cycle.period_s / tau_s
-        lines.append(f"| {rtt_ms} | {margin:.2f} | {left:.2f} | {amplitude:.2f} | {period:.1f} |")
+    for law in LAWS:
+        for rtt_ms in RTTS_MS:
+            margin = gain_margin(law, rtt_ms / 1e3)
+            left = theory.gain_margin_left(margin)
+            cells = [law, str(rtt_ms), f"{margin:.2f}", f"{left:.2f}", "–", "–"]
+            if law.startswith("maxnet"):
+                cycle = maxnet_cycle(law, rtt_ms / 1e3)
+                cells[4:] = [f"{2 / math.pi / margin:.2f}", f"{cycle.period_s * 1e3 / rtt_ms:.1f}"]
+            lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
