@@ -139,7 +139,7 @@ def test_a_kernel_on_which_everything_works_fails_no_check():
         ({"law_router_jetmax": None}, "`router --law jetmax`"),
         ({"cohabit_improved": "1 waterfilld: the kernel refused"}, "`router --cohabit improved`"),
         ({"scone": "1 waterfilld: the kernel refused"}, "`router --scone`"),
-        ({"csig_left": "filter"}, "`csig`, then `unload`"),
+        ({"csig_left": "filter"}, "`csig`, then `csig --off`"),
         ({"warnings": "WARNING: CPU: 0"}, "no warning of the kernel"),
         ({"exit": None}, "the guest ends"),
         (

@@ -97,7 +97,7 @@ traffic() {
   ip netns exec b iperf3 -s >/dev/null 2>&1 &
   server=$!
   until_true "ip netns exec a iperf3 -c 10.0.2.1 -n 1000 --connect-timeout 2000 >/dev/null 2>&1"
-  flow 16
+  flow 40
   sleep 7
   say status "$(status)"
   # A second start replaces the programs under the flow.
@@ -147,9 +147,9 @@ options() {
   try scone router --pins "$pins" --scone --once
   say scone-left "$(waterfilld unload --pins "$pins" >/dev/null 2>&1; left)"
   try csig waterfilld csig --pins "$pins" --inside ra --edge rb --once
-  say csig-left "$(waterfilld unload --pins "$pins" >/dev/null 2>&1; left)"
+  say csig-left "$(waterfilld csig --pins "$pins" --off >/dev/null 2>&1; left)"
   try csig-end waterfilld csig --pins "$pins" --end ra --once
-  waterfilld unload --pins "$pins" >/dev/null 2>&1
+  waterfilld csig --pins "$pins" --off >/dev/null 2>&1
 }
 
 # As in a container: the modules are loaded, and their folder is not there.

@@ -128,8 +128,8 @@ def judge(facts: Facts) -> list[Check]:
         for role in ("router", "host"):
             checks.append(command(f"`{role} --law {law}`", facts.get(f"law-{role}-{law}")))
     checks += [command(name, facts.get(key)) for key, name in OPTIONS.items()]
-    for key in ("scone", "csig"):
-        checks.append(_left(f"`{key}`, then `unload`", facts.get(f"{key}-left")))
+    checks.append(_left("`router --scone`, then `unload`", facts.get("scone-left")))
+    checks.append(_left("`csig`, then `csig --off`", facts.get("csig-left")))
     warning = facts.get("warnings", "not read")
     checks.append(Check("no warning of the kernel", "fails" if warning else "works", warning))
     if facts.get("exit") != "0":
