@@ -4,6 +4,7 @@
 --
 -- Install: copy this file to the folder that Help > About > Folders calls "Personal Lua Plugins"
 -- (~/.local/lib/wireshark/plugins), or name it: tshark -X lua_script:waterfill.lua -r capture.pcapng
+-- It also shows SCONE's advice in UDP (waterfill.scone.rate) and CSIG's tags (waterfill.csig.code).
 -- Filters: waterfill, waterfill.law == "maxnet", waterfill.price > 4, waterfill.start_rate, waterfill.malformed …
 --
 -- The option is kind 253 with ExID 0x5746 (RFC 6994), then a type byte: 4 times the law's number plus 1 (forward value,
@@ -97,6 +98,7 @@ end
 waterfill.experts = experts
 
 local tcp_options, tcp_syn = Field.new("tcp.options"), Field.new("tcp.flags.syn")
+local udp_payload = Field.new("udp.payload")
 
 -- ------------------------------------------------------------------ numbers
 
@@ -379,6 +381,7 @@ end
 
 -- TCP's own dissector keeps kind 253, because it reads others' experiments with state that a script cannot pass on. So this
 -- is a postdissector: it looks at all options of a packet once TCP has found them, also below a tunnel's headers.
+local dissect_scone_option
 local function dissect_options(range, pinfo, tree)
 	local at, length = 0, range:len()
 	while at < length do
@@ -393,6 +396,8 @@ local function dissect_options(range, pinfo, tree)
 				return -- TCP reports it
 			elseif kind == KIND_EXPERIMENT and size >= 4 and range(at + 2, 2):uint() == EXID then
 				dissect_experiment(range(at, size), pinfo, tree)
+			elseif kind == KIND_EXPERIMENT and size == 6 and range(at + 2, 2):uint() == 0x6f7d then
+				dissect_scone_option(range(at, size), pinfo, tree)
 			elseif kind == KIND_PAPER and waterfill.prefs.paper then
 				dissect_paper(range(at, size), pinfo, tree)
 			end
@@ -401,9 +406,127 @@ local function dissect_options(range, pinfo, tree)
 	end
 end
 
+-- ------------------------------------------------------------------ SCONE
+
+-- A datagram's first QUIC packet of version 0x6f7dc0fd or 0xef7dc0fd: the signal's low bit is the version's first one
+-- (draft-ietf-scone-protocol). The TCP form is kind 253 with ExID 0x6f7d and the signal in the low bits of two bytes
+-- (draft-eddy-tcpm-scone). crates/waterfill-laws/kernel/scone.h has the same.
+local SCONE_VERSION, SCONE_UNKNOWN = 0x6f7dc0fd, 127
+
+local scone = Proto("waterfill_scone", "SCONE, throughput advice")
+local s = {
+	signal = ProtoField.uint8("waterfill.scone.signal", "Signal", base.DEC),
+	rate = ProtoField.double("waterfill.scone.rate", "Advised rate, bit/s"),
+}
+scone.fields = { s.signal, s.rate }
+local scone_alone = ProtoExpert.new("waterfill.scone.alone", "No QUIC packet follows in the datagram",
+	expert.group.MALFORMED, expert.severity.WARN)
+scone.experts = { scone_alone }
+
+local function add_advice(item, range, signal, pinfo)
+	item:add(s.signal, range, signal)
+	local text = "no advice"
+	if signal ~= SCONE_UNKNOWN then
+		local rate = 1e5 * 10 ^ (signal / 20)
+		text = metric(rate, "bit/s")
+		item:add(s.rate, range, rate):append_text(" (" .. text .. ")")
+	end
+	item:append_text(": " .. text)
+	pinfo.cols.info:append(" [SCONE " .. text .. "]")
+end
+
+function dissect_scone_option(range, pinfo, tree)
+	local item = tree:add(scone, range, "TCP Option - SCONE")
+	add_advice(item, range(4, 2), range(4, 2):uint() % 128, pinfo)
+end
+
+local function dissect_scone(range, pinfo, tree)
+	if range:len() < 7 or range(0, 1):uint() < 0x80 or range(1, 4):uint() % 2 ^ 31 ~= SCONE_VERSION then
+		return
+	end
+	local signal = range(0, 1):uint() % 64 * 2 + math.floor(range(1, 1):uint() / 128)
+	local item = tree:add(scone, range(0, math.min(range:len(), 7)), "SCONE")
+	add_advice(item, range(0, 2), signal, pinfo)
+	-- Both connection IDs, then the next packet.
+	local at = 6 + range(5, 1):uint()
+	at = at < range:len() and at + 1 + range(at, 1):uint() or at
+	if at >= range:len() then
+		item:add_proto_expert_info(scone_alone)
+	end
+end
+
+-- ------------------------------------------------------------------ CSIG
+
+-- Tags between a frame's addresses and its EtherType (SAI 1.18, doc/CSIG); kernel/csig.h has the same.
+local csig = Proto("waterfill_csig", "CSIG, congestion signaling")
+csig.prefs.compact = Pref.uint("EtherType of compact tags", 0x88b5, "As waterfilld csig --tpid-compact")
+csig.prefs.wide = Pref.uint("EtherType of wide tags", 0x88b6, "As waterfilld csig --tpid-wide")
+local SIGNALS = { [0] = "available bandwidth", [1] = "share available", [2] = "delay", [3] = "queue", [7] = "price" }
+local c = {
+	wide = ProtoField.bool("waterfill.csig.wide", "Wide tag"),
+	type = ProtoField.uint8("waterfill.csig.type", "Signal", base.DEC, SIGNALS),
+	code = ProtoField.uint32("waterfill.csig.code", "Code", base.DEC),
+	locator = ProtoField.uint16("waterfill.csig.locator", "Locator", base.DEC),
+	trimmed = ProtoField.bool("waterfill.csig.trimmed", "Do not update"),
+	next = ProtoField.uint16("waterfill.csig.ethertype", "EtherType", base.HEX),
+}
+csig.fields = { c.wide, c.type, c.code, c.locator, c.trimmed, c.next }
+local ethertypes = DissectorTable.get("ethertype")
+
+-- Makes the dissector of one kind of tag; the frame's own type follows the tag.
+local function csig_tag(name, wide)
+	local tag = Proto(name, wide and "CSIG's wide tag" or "CSIG's compact tag")
+	function tag.dissector(tvb, pinfo, tree)
+		local bytes = wide and 6 or 2
+		if tvb:len() < bytes + 2 then
+			return 0
+		end
+		local range = tvb(0, bytes)
+		local item = tree:add(csig, tvb(0, bytes + 2), "CSIG")
+		local type, code, locator, trimmed
+		if wide then
+			local high, low = range(0, 2):uint(), range(2, 4):uint()
+			locator, trimmed = math.floor(high / 2), high % 2
+			type, code = math.floor(low / 2 ^ 28), math.floor(low / 2 ^ 8) % 2 ^ 20
+		else
+			local word = range:uint()
+			type, code = math.floor(word / 2 ^ 13), math.floor(word / 2 ^ 7) % 32
+			locator, trimmed = math.floor(word / 2) % 64, word % 2
+		end
+		item:add(c.wide, range, wide)
+		item:add(c.type, range, type)
+		item:add(c.code, range, code)
+		item:add(c.locator, range, locator)
+		item:add(c.trimmed, range, trimmed == 1)
+		item:add(c.next, tvb(bytes, 2))
+		item:append_text(string.format(": %s, code %d", SIGNALS[type] or "type " .. type, code))
+		ethertypes:try(tvb(bytes, 2):uint(), tvb(bytes + 2):tvb(), pinfo, tree)
+		return tvb:len()
+	end
+	return tag
+end
+local tags = { compact = csig_tag("waterfill_csig_compact", false), wide = csig_tag("waterfill_csig_wide", true) }
+local registered = {}
+local function register_tags()
+	for kind, tag in pairs(tags) do
+		if registered[kind] then
+			ethertypes:remove(registered[kind], tag)
+		end
+		registered[kind] = csig.prefs[kind]
+		ethertypes:add(registered[kind], tag)
+	end
+end
+csig.prefs_changed = register_tags
+register_tags()
+
+-- ------------------------------------------------------------------ each packet
+
 function waterfill.dissector(_, pinfo, tree)
 	for _, options in ipairs({ tcp_options() }) do
 		dissect_options(options.range, pinfo, tree)
+	end
+	for _, payload in ipairs({ udp_payload() }) do
+		dissect_scone(payload.range, pinfo, tree)
 	end
 end
 register_postdissector(waterfill)

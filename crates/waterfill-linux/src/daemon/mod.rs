@@ -4,6 +4,7 @@
 //! [`host`] (the two roles), [`law`] (the laws that they run), [`serve`] (a running daemon), [`snapshot`], [`status`] and [`metrics`] (its state). The data
 //! path is in the kernel: it works without a running daemon.
 
+mod check_path;
 mod claim;
 mod cli;
 mod config;
@@ -66,5 +67,6 @@ fn dispatch(command: &Command) -> Result<()> {
         }
         Command::Man(command) => command.run(),
         Command::Csig(command) => csig::run(command),
+        Command::CheckPath(command) => check_path::run(command),
     }
 }

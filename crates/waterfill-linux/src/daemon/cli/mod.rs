@@ -1,6 +1,7 @@
 //! The command line. Options are checked here as far as possible without the kernel. Each command has a file.
 
 mod check;
+mod check_path;
 mod completions;
 mod csig;
 mod host;
@@ -27,6 +28,7 @@ use law::LawChoice;
 use values::address;
 
 pub(super) use check::CheckCommand;
+pub(super) use check_path::CheckPathCommand;
 pub(super) use completions::CompletionsCommand;
 pub(super) use csig::{CsigCommand, Format as CsigFormat, Signal as CsigSignal};
 pub(super) use host::HostCommand;
@@ -77,6 +79,8 @@ pub(super) enum Command {
     Man(ManCommand),
     /// Put CSIG's tags, with MaxNet's price or another signal, on the frames of a domain's devices
     Csig(CsigCommand),
+    /// Measure a path with and without a law, and find what on it strips or drops the option
+    CheckPath(CheckPathCommand),
 }
 
 /// `--pins`, which every command but `probe` has.

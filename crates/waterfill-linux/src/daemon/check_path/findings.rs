@@ -1,0 +1,156 @@
+//! What on the path strips or drops the option: a comparison of what both ends have counted.
+
+use serde::Serialize;
+
+use super::Measured;
+use super::watch::{Connection, Seen};
+
+/// A statement about the path.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    /// Which check: `syn`, `syn-ack`, `data`, `echo`, `price`, `path` or `connection`.
+    pub(super) check: &'static str,
+    pub(super) ok: bool,
+    pub(super) text: String,
+}
+
+fn good(check: &'static str, text: impl Into<String>) -> Finding {
+    Finding { check, ok: true, text: text.into() }
+}
+
+fn bad(check: &'static str, text: impl Into<String>) -> Finding {
+    Finding { check, ok: false, text: text.into() }
+}
+
+/// Packets of Ethernet.
+const USUAL_MTU: u32 = 1500;
+/// First numbers of hops that systems use.
+const FIRST_TTLS: [u8; 4] = [32, 64, 128, 255];
+/// A measurement with fewer segments than this says nothing about rare losses of the option.
+const SHARE_SEGMENTS: u32 = 20;
+
+/// Returns what is known of the path, from the handshake on; what follows a failure is left out. `served`: the far end
+/// reports.
+pub(super) fn find(baseline: &Measured, measured: &Measured, served: bool) -> Vec<Finding> {
+    let mut found = path(baseline);
+    // A connection that never reached the far end is unknown there; that it is served is known from the baseline.
+    // One whose SYN its packet socket missed says nothing.
+    let far = measured.far_end.or_else(|| served.then(Connection::default));
+    let far = far.filter(|far| measured.error.is_some() || far.forward.syns > 0);
+    // The baseline's handshake has the option too. If that was lost, the host may not have tried again.
+    let first = baseline.here.forward.syns_with_option > 0 && measured.here.forward.syns_with_option == 0;
+    let handshake = if first { handshake(baseline, baseline.far_end) } else { handshake(measured, far) };
+    for check in [handshake, data(measured, far), echo(measured, far), price(measured)] {
+        let failed = check.iter().any(|finding| !finding.ok);
+        found.extend(check);
+        if failed {
+            break;
+        }
+    }
+    found
+}
+
+fn path(baseline: &Measured) -> Vec<Finding> {
+    let mut found = Vec::new();
+    let mtu = baseline.info.path_mtu;
+    if (1..USUAL_MTU).contains(&mtu) {
+        let text = format!(
+            "packets of the path have at most {mtu} bytes: a tunnel or PPPoE, inside which routers count load and write nothing"
+        );
+        found.push(good("path", text));
+    }
+    let ttl = baseline.far_end.map_or(0, |far| far.forward.ttl);
+    if let Some(first) = FIRST_TTLS.iter().find(|&&first| first >= ttl && ttl > 0) {
+        found.push(good("path", format!("{} routers on the way there", first - ttl)));
+    }
+    found
+}
+
+fn handshake(measured: &Measured, far: Option<Connection>) -> Vec<Finding> {
+    let here = measured.here;
+    if here.forward.syns_with_option == 0 && measured.error.is_none() {
+        return vec![bad(
+            "syn",
+            "this host sends no option there: earlier connections lost it (remembered for up to ten minutes), or `waterfilld host` \
+             excludes it by --peers, --cgroup or --netns-cookie",
+        )];
+    }
+    if let Some(error) = &measured.error {
+        return vec![bad("connection", format!("no connection with {}: {error}", measured.congestion_control))];
+    }
+    // The host sends the option with the first SYN only.
+    if here.forward.syns > here.forward.syns_with_option && here.reverse.syns_with_option == 0 {
+        let text = match far {
+            Some(far) if far.forward.syns_with_option > 0 => {
+                "the answer to a SYN with the option is dropped on the way back"
+            }
+            Some(_) => "SYNs with the option are dropped on the way there",
+            None => "SYNs with the option are dropped, or their answers",
+        };
+        return vec![bad("syn", text)];
+    }
+    if far.is_some_and(|far| far.forward.syns > 0 && far.forward.syns_with_option == 0) {
+        return vec![bad("syn", "the option is stripped from SYNs on the way there")];
+    }
+    if here.reverse.syns_with_option == 0 {
+        return vec![match far {
+            Some(far) if far.reverse.syns_with_option > 0 => {
+                bad("syn-ack", "the option is stripped from SYN-ACKs on the way back")
+            }
+            Some(_) => {
+                bad("syn-ack", "the far end does not answer the option: start `waterfilld host` of this law there")
+            }
+            None => bad(
+                "syn-ack",
+                "the far end does not answer the option, or the path strips it; `waterfilld check-path --serve` there tells which",
+            ),
+        }];
+    }
+    vec![good("syn", "the option passes in SYN and SYN-ACK")]
+}
+
+fn data(measured: &Measured, far: Option<Connection>) -> Vec<Finding> {
+    let here = measured.here.forward;
+    if here.data_with_option == 0 {
+        return vec![bad(
+            "data",
+            "this host sends data without the option: nothing was sent, or no space was left for it",
+        )];
+    }
+    let Some(far) = far.map(|far| far.forward) else {
+        return Vec::new(); // seen by the echo alone
+    };
+    if far.data == 0 {
+        return vec![bad("data", "data with the option are dropped on the way there")];
+    }
+    if far.data_with_option == 0 {
+        return vec![bad("data", "the option is stripped from data on the way there")];
+    }
+    let share = |seen: Seen| f64::from(seen.data_with_option) / f64::from(seen.data.max(1));
+    // After a fallback most data have no option here either.
+    if far.data >= SHARE_SEGMENTS && share(here) > 0.9 && share(far) < 0.9 * share(here) {
+        let text = format!("the option is stripped from {:.0} % of the data", 100.0 * (1.0 - share(far) / share(here)));
+        return vec![bad("data", text)];
+    }
+    vec![good("data", "the option passes with data")]
+}
+
+fn echo(measured: &Measured, far: Option<Connection>) -> Vec<Finding> {
+    if measured.here.reverse.echoes > 0 {
+        return vec![good("echo", "echoes arrive")];
+    }
+    vec![match far {
+        Some(far) if far.reverse.echoes > 0 => bad("echo", "echoes are stripped or dropped on the way back"),
+        Some(_) => bad("echo", "the far end sends no echoes"),
+        None => bad("echo", "no echo arrives: the option is lost from data, or from acknowledgements"),
+    }]
+}
+
+fn price(measured: &Measured) -> Vec<Finding> {
+    if measured.here.reverse.echoes_written == 0 {
+        let text = "no router on the path writes a value: connections fall back; start `waterfilld router` of this law at the \
+                    bottleneck";
+        return vec![bad("price", text)];
+    }
+    vec![good("price", "a router on the path writes values")]
+}

@@ -1,0 +1,199 @@
+//! `waterfilld check-path` over three namespaces in a row, of which the middle one prices, removes or drops the option
+//! (`bpf/test/path.bpf.c`).
+
+#![cfg(feature = "daemon")]
+
+mod common;
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Daemon, Namespaces, WATERFILLD, number, run};
+use serde_json::Value;
+
+/// Some thousand packets, also on a loaded host.
+const SHORT: &str = "--time '2 s' --volume '10 MB'";
+const SERVER: [&str; 2] = ["10.99.2.1", "fd99:2::1"];
+
+struct Network {
+    spaces: Namespaces,
+}
+
+/// `check-path --serve`, which ends when this is dropped.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
+}
+
+impl Network {
+    /// Prints why and returns `None` where that is not possible.
+    fn new() -> Option<Self> {
+        let spaces = Namespaces::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
+        let r = spaces.name('r');
+        for (end, n) in [('a', 1), ('b', 2)] {
+            let space = spaces.name(end);
+            run(&format!(
+                "ip -n {space} link add wire type veth peer name to-{end} netns {r}
+                 ip -n {space} addr add 10.99.{n}.1/24 dev wire; ip -n {r} addr add 10.99.{n}.2/24 dev to-{end}
+                 ip -n {space} addr add fd99:{n}::1/64 dev wire nodad; ip -n {r} addr add fd99:{n}::2/64 dev to-{end} nodad
+                 ip -n {space} link set wire up; ip -n {r} link set to-{end} up
+                 ip -n {space} route add default via 10.99.{n}.2; ip -n {space} -6 route add default via fd99:{n}::2
+                 {} tc qdisc add dev to-{end} clsact",
+                spaces.enter('r')
+            ))
+            .unwrap();
+        }
+        spaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1").unwrap();
+        Some(Self { spaces })
+    }
+
+    /// Starts the daemon for both ends, or for a's alone.
+    fn daemon(&self) -> Daemon {
+        Daemon::host(&self.spaces, "", "--no-pin")
+    }
+
+    /// Puts a program on the path towards an end, in place of the one before; `None` takes it off.
+    fn path(&self, section: Option<&str>, end: char) {
+        let object = env!("PATH_OBJECT");
+        let command = match section {
+            Some(section) => {
+                format!("tc filter replace dev to-{end} egress prio 1 handle 1 bpf da obj {object} sec {section}")
+            }
+            None => format!("tc filter del dev to-{end} egress"),
+        };
+        self.spaces.run_in('r', &command).unwrap();
+    }
+
+    fn command(&self, end: char, in_cgroup: bool, arguments: &str) -> Command {
+        let cgroup = self.spaces.cgroup.display();
+        let join = if in_cgroup { format!("echo $$ > {cgroup}/cgroup.procs; ") } else { String::new() };
+        let mut command = Command::new("sh");
+        command.args(["-ec", &format!("{join}exec {} {WATERFILLD} {arguments}", self.spaces.enter(end))]);
+        command
+    }
+
+    /// Starts the far end.
+    fn serve(&self, in_cgroup: bool) -> Server {
+        let mut command = self.command('b', in_cgroup, "check-path --serve");
+        let server = Server(command.stderr(Stdio::null()).spawn().unwrap());
+        let began = Instant::now();
+        while !self.spaces.run_in('b', "cat /proc/net/tcp6 /proc/net/tcp").is_ok_and(|list| list.contains(":1D29 ")) {
+            assert!(began.elapsed() < Duration::from_secs(10), "the far end listens");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        server
+    }
+
+    /// Checks the path; returns the exit code and the document.
+    fn check(&self, to: &str, bounds: &str) -> (i32, Value) {
+        let law = self.spaces.law();
+        let arguments = format!("check-path {to} --name {law} --baseline reno {bounds} --json");
+        let out = self.command('a', true, &arguments).output().unwrap();
+        let text = String::from_utf8_lossy(&out.stdout);
+        let document =
+            serde_json::from_str(&text).unwrap_or_else(|_| panic!("{text}{}", String::from_utf8_lossy(&out.stderr)));
+        (out.status.code().unwrap(), document)
+    }
+}
+
+/// Returns the text of the finding that is no success.
+fn problem(document: &Value) -> String {
+    let findings = document["findings"].as_array().unwrap();
+    let problems: Vec<_> = findings.iter().filter(|finding| finding["ok"] == false).collect();
+    assert_eq!(problems.len(), 1, "{document}");
+    problems[0]["text"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn a_priced_path_is_measured_and_found_good() {
+    let Some(network) = Network::new() else { return };
+    let _daemon = network.daemon();
+    let _server = network.serve(true);
+    network.path(Some("price"), 'b');
+    for to in SERVER {
+        let (code, document) = network.check(to, "--time '1 s'");
+        assert_eq!((code, &document["ok"], &document["served"]), (0, &true.into(), &true.into()), "{document}");
+        let checks: Vec<_> =
+            document["findings"].as_array().unwrap().iter().map(|f| f["check"].as_str().unwrap()).collect();
+        assert_eq!(checks, ["path", "syn", "data", "echo", "price"], "{document}");
+        // The price is that of 50 Mbit/s, of packets with headers; without it the veth takes what the CPU can send.
+        let (baseline, measured) = (&document["baseline"], &document["measured"]);
+        let rate = number(measured, "rate_bps");
+        assert!((30e6..55e6).contains(&rate), "{rate}");
+        assert!(number(baseline, "rate_bps") > 2.0 * rate, "{document}");
+        for law in [baseline, measured] {
+            assert!(number(law, "rtt_s") > 0.0 && number(law, "rtt_s") < 0.5, "{law}");
+            assert!(number(law, "min_rtt_s") <= number(law, "rtt_s"), "{law}");
+        }
+        assert!(document["findings"][0]["text"] == "1 routers on the way there", "{document}");
+    }
+}
+
+#[test]
+fn what_the_path_does_to_the_option_is_named() {
+    let Some(network) = Network::new() else { return };
+    let _daemon = network.daemon();
+    let _server = network.serve(true);
+    let cases = [
+        (None, 'b', "no router on the path writes a value"),
+        (Some("remove_from_data"), 'b', "the option is stripped from data on the way there"),
+        (Some("remove_from_data"), 'a', "echoes are stripped or dropped on the way back"),
+        (Some("remove"), 'b', "the option is stripped from SYNs on the way there"),
+        (Some("remove"), 'a', "the option is stripped from SYN-ACKs on the way back"),
+        (Some("drop_syn"), 'b', "SYNs with the option are dropped on the way there"),
+    ];
+    // Each has an address of its own: hosts remember where the option was lost.
+    let address = |n: usize| format!("10.99.2.{}", 10 + n);
+    let last = &address(cases.len() - 1);
+    for (n, (section, end, text)) in cases.into_iter().enumerate() {
+        let to = address(n);
+        run(&format!("ip -n {} addr add {to}/24 dev wire", network.spaces.name('b'))).unwrap();
+        if section.is_some() {
+            network.path(section, end);
+        }
+        let (code, document) = network.check(&to, SHORT);
+        assert_eq!(code, 1, "{section:?} {end}: {document}");
+        assert!(problem(&document).starts_with(text), "{section:?} {end}: {document}");
+        if section.is_some() {
+            network.path(None, end);
+        }
+    }
+    // The second loss to an address was the last that is tried.
+    let (code, document) = network.check(last, SHORT);
+    assert_eq!(code, 1);
+    assert!(problem(&document).starts_with("this host sends no option there"), "{document}");
+}
+
+#[test]
+fn a_far_end_without_waterfill_or_without_a_server_is_named() {
+    let Some(network) = Network::new() else { return };
+    let _daemon = network.daemon();
+    {
+        let _server = network.serve(false);
+        let (code, document) = network.check(SERVER[0], SHORT);
+        assert_eq!(code, 1);
+        assert!(problem(&document).starts_with("the far end does not answer the option: start"), "{document}");
+    }
+    let law = network.spaces.law();
+    let fails = |arguments: &str| {
+        let out = network.command('a', true, &format!("check-path {arguments}")).output().unwrap();
+        (out.status.code().unwrap(), String::from_utf8(out.stderr).unwrap())
+    };
+    let (code, text) = fails(&format!("{} --name {law} --baseline reno", SERVER[0]));
+    assert_eq!(code, 1);
+    assert!(text.contains("expected `waterfilld check-path --serve` there") && text.lines().count() == 1, "{text}");
+    for (arguments, expected) in [
+        ("10.99.2.1 --name nothing", "TCP has no congestion control nothing"),
+        ("no.such.name.invalid --name reno --baseline reno", "expected the name or address of the far end"),
+        ("10.99.2.1 --time '1 h'", "expected a time from 100 ms to 60 s"),
+        ("", "HOST"),
+    ] {
+        let (code, text) = fails(arguments);
+        assert_eq!(code, 2, "{arguments}: {text}");
+        assert!(text.contains(expected) && text.lines().count() == 1, "{arguments}: {text}");
+    }
+}
