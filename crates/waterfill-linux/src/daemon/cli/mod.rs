@@ -13,7 +13,7 @@ mod router;
 mod run;
 mod status;
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;
 mod unload;
 pub(super) mod values;
 

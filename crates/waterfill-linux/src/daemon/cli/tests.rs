@@ -17,14 +17,14 @@ fn refused(line: &str) -> String {
     ask(line).expect_err(line)
 }
 
-fn router(line: &str) -> Vec<router::Options> {
+pub(crate) fn router(line: &str) -> Vec<router::Options> {
     match ask(line) {
         Ok(Command::Router(command)) => command.options().unwrap(),
         other => panic!("{line}: {other:?}"),
     }
 }
 
-fn host(line: &str) -> host::Options {
+pub(crate) fn host(line: &str) -> host::Options {
     match ask(line) {
         Ok(Command::Host(command)) => command.options(|| Ok("/cgroups".into())).unwrap(),
         other => panic!("{line}: {other:?}"),

@@ -1,1 +1,156 @@
 //! Tests of the configuration file.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use super::*;
+use crate::daemon::cli::tests::{host, router};
+use crate::daemon::router::Options;
+
+const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+fn parse(text: &str) -> Result<Config, String> {
+    Config::parse(Path::new("f.toml"), text)
+}
+
+fn refused(text: &str) -> String {
+    parse(text).expect_err(text)
+}
+
+fn page(path: &str) -> String {
+    fs::read_to_string(format!("{ROOT}/{path}")).unwrap()
+}
+
+#[test]
+fn the_packaged_file_and_the_pages_example_are_valid() {
+    let packaged = page("packaging/waterfilld.toml");
+    let config = parse(&packaged).unwrap();
+    assert!(config.hosts.is_empty() && config.routers.is_empty(), "nothing is loaded before somebody writes it");
+    // What is commented out is valid as well, once it is not.
+    let open: String = packaged
+        .lines()
+        .map(|line| line.strip_prefix('#').filter(|rest| !rest.starts_with(' ')).unwrap_or(line).to_owned() + "\n")
+        .collect();
+    let config = parse(&open).unwrap();
+    assert_eq!((config.hosts.len(), config.routers.len(), config.metrics.is_some()), (1, 1, true), "{open}");
+
+    let page = page("docs/reference/daemon-config.md");
+    let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    let config = parse(example).unwrap();
+    assert_eq!((config.hosts.len(), config.routers.len()), (1, 2));
+}
+
+#[test]
+fn a_file_gives_the_options_of_the_command_line() {
+    let text = "[[router]]\ndevice = 'eth1'\nrate = '1 Gbit/s'\n\
+                [[router]]\ndevice = 'b'\nrate = '2gbit'\ntarget = 1\noverhead = 0\nshape = true\nbuffer = '250 kB'\n\
+                params = { promise = true, t_0 = '1 s' }\ncohabit = 'improved'\ncohabit_params = { aim = 0.8 }\nscone = true\n";
+    let options: Vec<Options> =
+        parse(text).unwrap().routers.iter().map(|one| one.options(Names::Keys).unwrap()).collect();
+    assert_eq!(options[..1], router("router --dev eth1 --rate 1gbit")[..]);
+    let long = "router --dev b --rate 2gbit --target 1 --overhead 0 --shape --buffer 250kB --promise --t0 1s \
+                --cohabit improved --cohabit-set aim=0.8 --scone";
+    assert_eq!(options[1..], router(long)[..]);
+
+    let text = "[host]\nlaw = 'maxnet'\nparams = { alpha = 0.5, average = false }\nname = 'other'\ncgroup = '/c'\n\
+                fallback = 'reno'\nnetns_cookies = [7, '0x10']\npeers = ['10.0.0.0/8', 'fd00::/8']\nunrestricted = true\n\
+                option_kind = 42\n";
+    let options = parse(text).unwrap().hosts[0].options(Names::Keys, || panic!("a cgroup is given")).unwrap();
+    let long = "host --alpha 0.5 --no-average --name other --cgroup /c --fallback reno --netns-cookie 7 --netns-cookie 16 \
+                --peers 10.0.0.0/8 --peers fd00::/8 --unrestricted --option-kind 42";
+    assert_eq!(options, host(long));
+}
+
+#[test]
+fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
+    let table = "[[router]]\ndevice = 'a'\nrate = '1gbit'\n";
+    for (text, said) in [
+        ("[[router]]\ndevice='a'\nrate='fast'\n", "f.toml:3: router.rate 'fast': expected a rate such as"),
+        ("[[router]]\ndevice='a'\nratee='1gbit'\n", "f.toml:3: router.ratee: unknown key, expected rate"),
+        ("[[router]]\ndevice='a'\n", "f.toml:1: router: expected the key rate"),
+        ("[routers]\n", "f.toml:1: routers: unknown key, expected router"),
+        ("[log]\nzzz = 1\n", "f.toml:2: log.zzz: unknown key, expected one of level, format, burst, interval"),
+        ("[log]\nlevel = 'infos'\n", "f.toml:2: log.level \"infos\": expected info"),
+        ("[log]\nburst = 0\n", "f.toml:2: log.burst 0: expected a whole number from 1"),
+        ("[metrics]\nlisten = '9465'\n", "f.toml:2: metrics.listen '9465': expected an address and a port"),
+        ("host = 3", "f.toml:1: host 3: expected a table or an array of tables"),
+        ("[host]\nlaw = 'tcp'\n", "f.toml:2: host.law 'tcp': expected one of maxnet,"),
+        ("[host]\npeers = ['10.0.0.1/8']\n", "f.toml:2: host.peers '10.0.0.1/8': expected a network such as"),
+        ("[host]\noption_kind = 254\n", "f.toml:2: host.option_kind 254: expected 253 or 42"),
+        ("[host]\nlaw='rcp'\noption_kind = 42\n", "f.toml:3: host.option_kind 42: expected 253 with law rcp"),
+        ("[[host]]\n[[host]]\n", "f.toml:2: host.law maxnet: expected each law in one [[host]] only"),
+        ("[[host]]\n[[host]]\nlaw='rcp'\nname='bpf_maxnet'\n", "f.toml:4: host.name bpf_maxnet: expected another"),
+        ("x =\n", "f.toml:1: "),
+    ] {
+        let got = refused(text);
+        assert!(got.starts_with(said) && !got.contains('\n'), "{text}: {got}");
+    }
+    for (more, said) in [
+        ("shape = 3\n", "f.toml:4: router.shape 3: expected a boolean"),
+        ("target = 2.0\n", "f.toml:4: router.target 2.0: expected a fraction such as 0.9,"),
+        ("overhead = 14.5\n", "f.toml:4: router.overhead 14.5: expected whole bytes from 0 to 1000"),
+        ("rate = '2gbit'\n", "f.toml:4: duplicate key"),
+        ("buffer = 12\n", "f.toml:4: router.buffer: expected only with shape = true (device a)"),
+        ("cohabit = 'improve'\n", "f.toml:4: router.cohabit \"improve\": expected improved"),
+        ("cohabit_params = { aim = 1 }\n", "f.toml:4: router.cohabit_params: expected only with cohabit"),
+        (
+            "cohabit = 'paper'\n[router.cohabit_params]\naim = 1\n",
+            "f.toml:6: router.cohabit_params.aim 1: expected interval,",
+        ),
+        ("separate = true\n", "f.toml:4: router.separate: expected only with cohabit"),
+        (
+            "[router.params]\nt_0 = '1ms'\n",
+            "f.toml:5: router.params.t_0 1ms: expected a time longer than params.dt_p, 1ms",
+        ),
+        ("params = { t0 = '1 s' }\n", "f.toml:4: router.params.t0: expected a parameter of maxnet: x_max,"),
+        ("params = { alpha = 2 }\n", "f.toml:4: router.params.alpha 2: expected a value from 0.001 to 1.57"),
+        (
+            "params = { x_max = '1 Mbit/s' }\n",
+            "f.toml:4: router.params.x_max 1 Mbit/s: expected more than the link's rate",
+        ),
+        (table, "f.toml:5: router.device a: expected each device once with the law maxnet"),
+        (
+            "shape=true\n[[router]]\ndevice='a'\nrate='1gbit'\nlaw='rcp'\nshape=true\n",
+            "f.toml:9: router.shape: expected in one",
+        ),
+    ] {
+        let got = refused(&format!("{table}{more}"));
+        assert!(got.starts_with(said) && !got.contains('\n'), "{more}: {got}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_the_users_error() {
+    for (file, said) in [("/no/such/file", "/no/such/file: expected a readable file"), ("/proc", "/proc: expected a")] {
+        let why = Config::read(Path::new(file)).unwrap_err();
+        assert!(why.is::<crate::daemon::error::UserError>() && why.to_string().starts_with(said), "{why}");
+    }
+}
+
+/// Keys of the tables in the schema, such as "log.level", "device".
+fn keys(schema: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    for (name, table) in schema["$defs"].as_object().unwrap() {
+        let prefix = match name.strip_suffix("Table") {
+            Some("Host" | "Router") => String::new(),
+            Some(other) => format!("{}.", other.to_lowercase()),
+            None => continue,
+        };
+        out.extend(table["properties"].as_object().unwrap().keys().map(|key| format!("{prefix}{key}")));
+    }
+    out
+}
+
+#[test]
+fn the_published_schema_and_the_reference_page_have_every_key() {
+    let schema = schema::document();
+    let published: Value = serde_json::from_str(&page("docs/waterfilld.schema.json")).unwrap();
+    assert_eq!(published, schema, "run: waterfilld schema > docs/waterfilld.schema.json");
+    let page = page("docs/reference/daemon-config.md");
+    let keys = keys(&schema);
+    assert!(keys.len() > 25, "{keys:?}");
+    for key in keys {
+        assert!(page.contains(&format!("| `{key}` |")), "the page has no row for {key}");
+    }
+}
