@@ -71,14 +71,14 @@ fn link_table(law: &Law, links: &[&LinkStatus], width: Option<usize>) -> String 
     let columns = [
         Column::words("link", 0, 8),
         Column::right("rate", 0),
-        Column::right("target", 4),
+        Column::right("target", 1),
         Column::right(law.link.first().map_or("", |signal| signal.title), 0),
         Column::right("load", 0),
         Column::right("queue", 0),
-        Column::right("packets", 3),
+        Column::right("packets", 2),
         Column::right("marked", 0),
-        Column::right("starts", 2),
-        Column::right("untouched", 1),
+        Column::right("starts", 3),
+        Column::right("untouched", 4),
     ];
     let mut out = fitted(&columns, &links.iter().map(row).collect::<Vec<_>>(), width);
     for link in links {

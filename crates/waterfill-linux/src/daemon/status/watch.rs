@@ -333,7 +333,9 @@ impl View {
         let modes: Vec<_> = modes.iter().filter(|(_, n)| *n > 0).map(|(mode, n)| format!(", {n} {mode}")).collect();
         let paused = if self.paused { "  PAUSED" } else { "" };
         let (links, flows) = (state.links.len(), state.flows.len());
-        format!("waterfilld: {links} links, {flows} connections{}{paused}", modes.concat())
+        let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let (links, flows) = (count(links, "link"), count(flows, "connection"));
+        format!("waterfilld: {links}, {flows}{}{paused}", modes.concat())
     }
 
     fn help(&self) -> String {
