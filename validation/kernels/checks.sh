@@ -89,8 +89,9 @@ connect() { # namespace, network, the router's device
 flow() { ip netns exec a iperf3 -c 10.0.2.1 -C "$law" -t "$1" >"$dir/flow" 2>&1 & client=$!; }
 
 traffic() {
-  try router router --pins "$pins" --once
-  try host host --pins "$pins" --once || return
+  loaded=
+  try router router --pins "$pins" --once && loaded=yes
+  try host host --pins "$pins" --once && loaded=yes || return
   [ -e "$pins/router" ] || return
   if [ -n "$(tc filter show dev rb egress 2>/dev/null)" ]; then say hook clsact; else say hook tcx; fi
   # Sockets that listened before have not been seen by the option's program.
@@ -172,6 +173,7 @@ say probe "$(waterfilld probe --json)"
 say version "$(waterfilld --version)"
 network 2>"$dir/network.log" || say network-failed "$(tail -n1 "$dir/network.log")"
 traffic
+[ "$loaded" ] || exit 0 # refused: what follows would only wait
 ended host-term TERM host
 ended host-kill KILL host
 ended router-term TERM router
