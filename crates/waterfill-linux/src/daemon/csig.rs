@@ -406,7 +406,7 @@ mod tests {
         assert_eq!((compact.end, wide.step_log), (1_000_000, 0));
         let (compact, _) = bands_of("--signal delay --to 1ms").unwrap();
         assert_eq!(compact.end, 1_000_000);
-        assert!(bands_of("--to 2000000gbit").unwrap_err().contains("--x-max"));
+        assert!(bands_of("--x-max 1gbit --to 2gbit").unwrap_err().contains("--x-max"));
     }
 
     #[test]
