@@ -24,6 +24,7 @@ struct CohabitChoice {
 
 /// `waterfilld router`.
 #[derive(Debug, Args)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a device that do not depend on each other")]
 pub(crate) struct RouterCommand {
     /// Device whose outgoing packets get the price; repeatable, each with its --rate
     #[arg(long = "dev", value_name = "DEVICE", required = true, value_parser = device)]

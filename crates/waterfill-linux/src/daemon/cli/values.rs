@@ -49,6 +49,7 @@ pub(crate) fn assignment(text: &str) -> Result<(String, String), String> {
 }
 
 /// Parses `name=value`; without a value, the parameter says what was expected.
+#[expect(clippy::unnecessary_wraps, reason = "clap takes parsers that may fail")]
 pub(crate) fn cohabit_assignment(text: &str) -> Result<(String, String), String> {
     let (name, value) = text.split_once('=').unwrap_or((text, ""));
     Ok((name.trim().into(), value.trim().into()))

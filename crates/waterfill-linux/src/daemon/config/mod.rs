@@ -11,6 +11,7 @@ mod tests;
 mod values;
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io::Write as _;
 use std::net::SocketAddr;
@@ -174,19 +175,19 @@ impl Config {
     fn summary(&self) -> String {
         let mut out = String::new();
         for host in &self.hosts {
-            out += &format!("host: {} as {}, else {}\n", host.law.name, host.name(), host.fallback);
+            let _ = writeln!(out, "host: {} as {}, else {}", host.law.name, host.name(), host.fallback);
         }
         for router in &self.routers {
             let target = router.options(Names::Keys).ok().and_then(|options| options.target);
             let target = target.map_or_else(String::new, |target| format!(", target {target}"));
-            out +=
-                &format!("router: {} on {}, {}{target}\n", router.law.name, router.device, show_rate(router.rate_bps));
+            let (law, rate) = (router.law.name, show_rate(router.rate_bps));
+            let _ = writeln!(out, "router: {law} on {}, {rate}{target}", router.device);
         }
         if self.hosts.is_empty() && self.routers.is_empty() {
             out += "no [host] and no [[router]]: nothing to load\n";
         }
         if let Some(address) = self.metrics {
-            out += &format!("metrics: http://{address}/metrics\n");
+            let _ = writeln!(out, "metrics: http://{address}/metrics");
         }
         out
     }

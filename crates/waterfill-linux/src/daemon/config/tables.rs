@@ -72,6 +72,7 @@ pub(super) struct HostTable {
 /// One law on one device of this router.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a device that do not depend on each other")]
 pub(super) struct RouterTable {
     /// Device whose outgoing packets get the price. It may come later, go, and come again.
     device: Parsed<Device>,

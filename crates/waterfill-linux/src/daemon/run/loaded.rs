@@ -298,7 +298,7 @@ impl Loaded {
         let missing: Vec<_> = self.routers.values().flat_map(|role| role.router.missing()).collect();
         let mut out = format!("{}, {}", count(self.hosts.len(), "host law"), count(links, "link"));
         if !missing.is_empty() {
-            out += &format!("; no device yet: {}", missing.join(", "));
+            out = format!("{out}; no device yet: {}", missing.join(", "));
         }
         out
     }

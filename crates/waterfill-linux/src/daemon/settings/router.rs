@@ -9,6 +9,7 @@ use crate::daemon::router::{CohabitController, CohabitParams, Options, Shape, ch
 
 /// Settings of one law on one device.
 #[derive(Clone, Debug, PartialEq)]
+#[expect(clippy::struct_excessive_bools, reason = "options of a device that do not depend on each other")]
 pub(crate) struct RouterSettings {
     pub(crate) device: String,
     pub(crate) rate_bps: u64,
