@@ -51,7 +51,7 @@ class Course:
 
 HOUR = Course(3600, 60, 300, 5, least_rate_bps=200e6)
 # Shorter flows, so that the last ones end soon on a busy host.
-SHORT = Course(60, 10, 25, 1, long_bytes=(1_000_000, 6_000_000))
+SHORT = Course(60, 10, 25, 1, long_bytes=(1_000_000, 6_000_000), deadline_s=240)
 
 
 def planned(course: Course) -> list[tuple[float, str]]:

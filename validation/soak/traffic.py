@@ -25,7 +25,8 @@ from waterfill.runs.result import Document
 from waterfill.testbed.isolate import Namespace
 
 PORT = 7100
-STALL_S = 30.0
+# A full socket buffer takes this long at the slowest rate of a host, a packet in 200 ms.
+STALL_S = 60.0
 _HEADER = struct.Struct("!cQQ")
 _PUT, _GET = b"p", b"g"
 _DIGEST_BYTES = hashlib.sha256().digest_size
