@@ -98,7 +98,7 @@ traffic() {
   ip netns exec b iperf3 -s >/dev/null 2>&1 &
   server=$!
   until_true "ip netns exec a iperf3 -c 10.0.2.1 -n 1000 --connect-timeout 2000 >/dev/null 2>&1"
-  flow 40
+  flow 600
   sleep 7
   say status "$(status)"
   # A second start replaces the programs under the flow.
@@ -106,8 +106,10 @@ traffic() {
   try host-again host --pins "$pins" --once
   sleep 3
   say status-again "$(status)"
+  kill -INT $client
   wait $client
-  say flow "$? $(grep -E 'receiver|error' "$dir/flow" | tail -n1)"
+  # What we end is no error of the flow's.
+  say flow "$(grep -qE 'error|unable' "$dir/flow" && echo 1 || echo 0) $(grep -E 'receiver|error' "$dir/flow" | tail -n1)"
   try unload waterfilld unload --pins "$pins"
   say unload-left "$(left)"
 }
@@ -155,6 +157,7 @@ options() {
 
 # As in a container: the modules are loaded, and their folder is not there.
 without_modules() {
+  for module in sch_ingress sch_tbf sch_htb; do modprobe $module 2>/dev/null; done
   try probe-without-modules unshare --mount sh -c '[ ! -d /lib/modules ] || mount -t tmpfs none /lib/modules; waterfilld probe --json'
 }
 
