@@ -277,7 +277,7 @@ fn module_below(root: &Path, kernel: &str, name: &str) -> bool {
         let path = root.join("lib/modules").join(kernel).join(list);
         fs::read_to_string(path).is_ok_and(|text| text.contains(&file))
     };
-    root.join("sys/module").join(name).is_dir() || lists.iter().any(|list| listed(list))
+    root.join("sys/module").join(name).is_dir() || lists.iter().any(listed)
 }
 
 /// Checks that a device exists.

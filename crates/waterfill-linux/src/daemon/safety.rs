@@ -62,7 +62,7 @@ fn metadata(path: &Path) -> Result<Metadata> {
 /// system are by default: then they cannot replace what we own in it.
 fn fault(found: &Metadata, me: u32, above: bool) -> Option<String> {
     let mode = found.permissions().mode();
-    if !found.is_dir() && !(above && found.is_symlink()) {
+    if !found.is_dir() && (!above || !found.is_symlink()) {
         return Some("it is no folder".into());
     }
     if found.uid() != me && found.uid() != 0 {
@@ -71,7 +71,7 @@ fn fault(found: &Metadata, me: u32, above: bool) -> Option<String> {
     if found.is_symlink() {
         return None; // its mode has no meaning
     }
-    (mode & WRITTEN_BY_OTHERS != 0 && !(above && mode & STICKY != 0))
+    (mode & WRITTEN_BY_OTHERS != 0 && (!above || mode & STICKY == 0))
         .then(|| format!("others can write it (mode {:04o})", mode & 0o7777))
 }
 
