@@ -345,7 +345,8 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
 fn capabilities() -> String {
     let unit = fs::read_to_string(UNIT).unwrap();
     let line = unit.lines().find_map(|line| line.strip_prefix("CapabilityBoundingSet=")).unwrap();
-    line.split_whitespace().map(|name| format!(",+{}", name.strip_prefix("CAP_").unwrap().to_lowercase())).collect()
+    let names: Vec<_> = line.split_whitespace().map(|name| name.strip_prefix("CAP_").unwrap().to_lowercase()).collect();
+    format!(",+{}", names.join(",+"))
 }
 
 #[test]
