@@ -60,7 +60,8 @@ struct place {
 	__u32 at;     /* of the datagram's payload */
 	__u32 length; /* of that payload */
 	__u32 segments, segment_bytes;
-	__u32 end; /* of all payload */
+	__u32 end;  /* of all payload */
+	__u32 is_cut; /* 1: a super-packet, whose checksums are computed when it is cut */
 };
 
 /* Whether the signal of this packet's flow may be replaced now (scone_may_write). */
@@ -124,7 +125,9 @@ __noinline int lower(struct __sk_buff *skb, struct place *place)
 		__sync_fetch_and_add(&link->no_memory, 1);
 		return 0;
 	}
-	bpf_l4_csum_replace(skb, place->udp + UDP_CHECKSUM, *(__u16 *)head, *(__u16 *)changed, BPF_F_MARK_MANGLED_0 | 2);
+	if (!place->is_cut)
+		bpf_l4_csum_replace(skb, place->udp + UDP_CHECKSUM, *(__u16 *)head, *(__u16 *)changed,
+				    BPF_F_MARK_MANGLED_0 | 2);
 	__sync_fetch_and_add(&link->lowered, 1);
 	return 0;
 }
@@ -158,6 +161,7 @@ static __noinline int look(struct __sk_buff *skb, __u32 header_bytes)
 	if (skb->gso_size && bpf_csum_level(skb, BPF_CSUM_LEVEL_QUERY) < 0) {
 		place.segment_bytes = skb->gso_size;
 		place.segments = SCONE_MAX_SEGMENTS;
+		place.is_cut = 1;
 	} else if (skb->gso_size && skb->gso_size < place.segment_bytes) {
 		place.segment_bytes = skb->gso_size;
 	}
