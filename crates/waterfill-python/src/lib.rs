@@ -43,6 +43,7 @@ impl PySimulation {
     }
 
     /// Records packets in a file from now on; `ValueError` with one sentence if it cannot be written.
+    #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value only")]
     fn start_capture(&mut self, file: PathBuf, snaplen: u32, limit_bytes: u64, links: Vec<u32>) -> PyResult<()> {
         let options = CaptureOptions { snaplen, limit_bytes, links };
         self.inner.start_capture(&file, &options).map_err(PyValueError::new_err)
