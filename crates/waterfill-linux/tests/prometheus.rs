@@ -102,8 +102,11 @@ fn get(address: &str, path: &str) -> std::io::Result<String> {
 
 /// Returns how many series a query returns now, or Prometheus' error.
 fn series(query: &str) -> Result<usize, String> {
-    let encoded: String = query.bytes().map(|byte| format!("%{byte:02x}")).collect();
-    let text = get(PROMETHEUS, &format!("/api/v1/query?query={encoded}")).map_err(|e| e.to_string())?;
+    let mut path = "/api/v1/query?query=".to_owned();
+    for byte in query.bytes() {
+        path += &format!("%{byte:02x}");
+    }
+    let text = get(PROMETHEUS, &path).map_err(|e| e.to_string())?;
     let answer: Value = serde_json::from_str(&text).map_err(|e| format!("{e}: {text}"))?;
     let found = answer["data"]["result"].as_array().ok_or_else(|| text.clone())?;
     Ok(found.iter().filter(|series| series["value"][1] != "NaN").count())
@@ -134,14 +137,12 @@ impl Prometheus {
             .stdout(Stdio::null())
             .stderr(log)
             .spawn();
-        match child {
-            Ok(child) => Some(Self { child, folder }),
-            Err(_) => {
-                eprintln!("skipped: needs prometheus");
-                fs::remove_dir_all(&folder).unwrap();
-                None
-            }
+        if let Ok(child) = child {
+            return Some(Self { child, folder });
         }
+        eprintln!("skipped: needs prometheus");
+        fs::remove_dir_all(&folder).unwrap();
+        None
     }
 
     fn log(&self) -> String {

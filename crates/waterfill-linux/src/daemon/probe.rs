@@ -54,6 +54,7 @@ pub(super) struct System {
 
 impl System {
     /// Examines the running kernel. Loads and mounts nothing.
+    #[expect(clippy::too_many_lines, reason = "a list of features")]
     pub(super) fn find() -> Result<Self> {
         let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").context("cannot read the kernel's version")?;
         let kernel = kernel.trim().to_owned();

@@ -100,7 +100,8 @@ const LAW_FLAGS: Range<usize> = 64..68;
 /// The loaded programs.
 pub(super) struct Host {
     law: &'static Law,
-    _law: Link,
+    #[cfg_attr(not(test), expect(dead_code, reason = "holds the law registered"))]
+    registered: Link,
     _options: Link,
     flows: Link,
     summary: Link,
@@ -155,7 +156,7 @@ impl Host {
         }
         let flows = attach_list(pins, &object, "waterfill_flows", FLOWS)?;
         let summary = attach_list(pins, &object, "waterfill_summary", SUMMARY)?;
-        Ok(Self { object, law: options.law, _law: law, _options: options_link, flows, summary })
+        Ok(Self { object, law: options.law, registered: law, _options: options_link, flows, summary })
     }
 
     /// Changes the options of loaded programs. Connections continue with their state; where only maps are written, every

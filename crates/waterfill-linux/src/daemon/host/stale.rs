@@ -150,7 +150,7 @@ mod tests {
         nix::fcntl::fcntl(&shared, nix::fcntl::FcntlArg::F_SETFD(nix::fcntl::FdFlag::empty())).unwrap();
         let mut holder = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
         drop((map, shared));
-        host._law.disconnect(); // as a kill does: nothing is undone
+        host.registered.disconnect(); // as a kill does: nothing is undone
         drop(host);
         assert!(holders(id).contains(&holder.id()));
         assert_eq!(remove_stale(Some(&name)).unwrap(), [""; 0]);
