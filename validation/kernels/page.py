@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -86,14 +87,25 @@ def _checks(runs: Sequence[Run]) -> str:
     return table(["", *(run.title for run in runs)], rows)
 
 
+def _wrapped(text: str, first: str, others: str) -> str:
+    """Return a paragraph in lines of the docs' width."""
+    lines = textwrap.wrap(
+        text, 120, initial_indent=first, subsequent_indent=others, break_on_hyphens=False
+    )
+    return "".join(f"{line}\n" for line in lines)
+
+
 def _refusals(runs: Sequence[Run]) -> str:
-    lines = [
-        f'- {run.title}, {check.name}: "{check.seen}"\n'
-        for run in runs
-        for check in run.checks
-        if check.verdict == "refused"
-    ]
-    return "".join(lines)
+    """Return a list item for each sentence, with what was refused in its words."""
+    said: dict[tuple[str, str], list[str]] = {}
+    for run in runs:
+        for check in run.checks:
+            if check.verdict == "refused":
+                said.setdefault((run.title, check.seen), []).append(check.name)
+    return "".join(
+        _wrapped(f'{title}, {", ".join(names)}: "{seen}"', "- ", "  ")
+        for (title, seen), names in said.items()
+    )
 
 
 def page(runs: Sequence[Run], oldest: Run | None) -> str:
@@ -110,7 +122,8 @@ def page(runs: Sequence[Run], oldest: Run | None) -> str:
         parts += ["## Refused\n", refused]
     if oldest:
         said = [
-            f"`waterfilld {role}`:\n\n> {sentence(exit_of(oldest.facts.get(role))[1])}\n"
+            f"`waterfilld {role}`:\n\n"
+            + _wrapped(sentence(exit_of(oldest.facts.get(role))[1]), "> ", "> ")
             for role in ("router", "host")
         ]
         parts += [f"## Too old\n\n{oldest.title}, Debian 11's, is refused with exit 2.\n", *said]
