@@ -58,17 +58,17 @@ pub(super) fn run(command: &CsigCommand) -> Result<()> {
         signals.add(signal);
     }
     signals.thread_block().context("cannot block signals")?;
-    let pins = if command.no_pin { Pins::none() } else { Pins::open(command.pins.pins.clone())? };
+    let pins = if command.life.no_pin { Pins::none() } else { Pins::open(command.pins.pins.clone())? };
     let loaded = Csig::load(&pins, &setups).inspect_err(|_| {
         if let Err(e) = unload(&pins) {
             tracing::warn!("{e:#}");
         }
     })?;
     tracing::info!("csig loaded; {}", pins.describe());
-    if command.once {
+    if command.life.once {
         return Ok(());
     }
-    if command.line {
+    if command.life.line {
         std::thread::spawn(move || {
             if let Ok(signal) = signals.wait() {
                 tracing::info!("stopped by {signal}");
@@ -204,7 +204,8 @@ fn mtu(device: &str) -> Result<u32> {
 struct Csig {
     skeleton: Box<CsigSkel<'static>>,
     devices: BTreeMap<String, (u32, CsigRole)>,
-    _links: Vec<Link>,
+    /// Keep the programs attached that are not pinned.
+    links: Vec<Link>,
 }
 
 /// What was done at a device, since it was configured.
@@ -239,7 +240,7 @@ impl Csig {
             );
         }
         let skeleton = Box::new(open.load().context("the kernel refused CSIG's programs")?);
-        let mut loaded = Self { skeleton, devices: BTreeMap::new(), _links: Vec::new() };
+        let mut loaded = Self { skeleton, devices: BTreeMap::new(), links: Vec::new() };
         let cpus = libbpf_rs::num_possible_cpus()?;
         for setup in setups {
             let key = setup.ifindex.to_ne_bytes();
@@ -260,7 +261,7 @@ impl Csig {
             let path = |direction: &str| folder.as_ref().map(|f| f.join(format!("{direction}-{}", setup.ifindex)));
             let one = attach(first, setup.ifindex, path("in"), hook::attach).with_context(context)?;
             let two = attach(last, setup.ifindex, path("out"), hook::attach_last).with_context(context)?;
-            loaded._links.extend([one, two]);
+            loaded.links.extend([one, two]);
         }
         // Devices of an earlier start that this one does not name.
         for entry in folder.iter().flat_map(fs::read_dir).flatten().flatten() {

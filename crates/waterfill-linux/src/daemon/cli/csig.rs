@@ -50,6 +50,13 @@ pub(crate) struct CsigCommand {
     pub(crate) x_max: Option<String>,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
+    #[command(flatten)]
+    pub(crate) life: Life,
+}
+
+/// How long the programs stay, and what the process does meanwhile.
+#[derive(Debug, Args)]
+pub(crate) struct Life {
     /// Pin nothing: the programs end with this process
     #[arg(long, conflicts_with_all = ["pins", "once"])]
     pub(crate) no_pin: bool,
@@ -95,10 +102,9 @@ impl CsigCommand {
         let parse = |option: &str, text: &Option<String>, default: f64| {
             let Some(text) = text else { return Ok(default) };
             let value = match self.signal {
-                Signal::Price | Signal::Abw if text == "0" => Ok(0.0),
+                Signal::Price | Signal::Abw | Signal::Delay | Signal::Nqd if text == "0" => Ok(0.0),
                 Signal::Price | Signal::Abw => quantity::rate(text).map(|bps| bps as f64),
                 Signal::Abwc => text.parse().map(|share: f64| share * 1e6).map_err(|_| "expected a share".into()),
-                Signal::Delay | Signal::Nqd if text == "0" => Ok(0.0),
                 Signal::Delay | Signal::Nqd => quantity::time(text).map(|time| time.as_secs_f64() * 1e9),
             };
             value.map_err(|e| format!("{option} {text}: {e}"))
@@ -121,8 +127,8 @@ impl CsigCommand {
             return Err("csig: expected a device, by --inside, --edge or --end; or --off".into());
         }
         devices.sort();
-        if let Some(twice) = devices.windows(2).find(|pair| pair[0] == pair[1]) {
-            return Err(format!("device {}: expected once among --inside, --edge and --end", twice[0]));
+        if let Some((twice, _)) = devices.iter().zip(devices.iter().skip(1)).find(|(one, next)| one == next) {
+            return Err(format!("device {twice}: expected once among --inside, --edge and --end"));
         }
         if self.format == Format::Compact && self.locator > 63 {
             return Err(format!("--locator {}: expected 1 to 63 in compact tags", self.locator));
