@@ -5,6 +5,7 @@
 
 mod common;
 
+use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
@@ -104,7 +105,7 @@ fn get(address: &str, path: &str) -> std::io::Result<String> {
 fn series(query: &str) -> Result<usize, String> {
     let mut path = "/api/v1/query?query=".to_owned();
     for byte in query.bytes() {
-        path += &format!("%{byte:02x}");
+        let _ = write!(path, "%{byte:02x}"); // a String takes all
     }
     let text = get(PROMETHEUS, &path).map_err(|e| e.to_string())?;
     let answer: Value = serde_json::from_str(&text).map_err(|e| format!("{e}: {text}"))?;

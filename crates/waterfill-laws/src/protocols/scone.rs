@@ -438,7 +438,7 @@ mod tests {
     fn headers_have_the_drafts_bytes() {
         let mut bytes = [0xff; 15];
         Header { signal: Some(61) }.encode(&mut bytes);
-        assert_eq!(bytes[..6], [0xc0 | 30, 0xef, 0x7d, 0xc0, 0xfd, 8]);
+        assert_eq!(bytes[..6], [0xde, 0xef, 0x7d, 0xc0, 0xfd, 8]);
         assert_eq!(Header::decode(&bytes), Some(Header { signal: Some(61) }));
         Header::default().encode(&mut bytes);
         assert_eq!((bytes, Header::decode(&bytes)), ([0; 15], Some(Header::default())));
