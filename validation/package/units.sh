@@ -35,7 +35,6 @@ network() {
     ip link set r$side up
     ip -n $side route add default via 10.0.$n.2
   done
-  ip netns exec b iperf3 -s -D
 }
 
 settings() { # the routers' target
@@ -72,6 +71,9 @@ state start
 say type "$(systemctl show -P Type waterfilld)"
 say security "$(systemd-analyze security waterfilld --no-pager 2>/dev/null | tail -n1)"
 say law-start "$(yes_no law)"
+# After the start: sockets that listened before have not been seen by the option's program.
+ip netns exec b iperf3 -s -D
+sleep 2
 ip netns exec a iperf3 -c 10.0.2.1 -C bpf_maxnet -t 240 >/flow 2>&1 &
 client=$!
 say priced "$(yes_no until_true priced)"
