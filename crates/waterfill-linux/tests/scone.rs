@@ -1,4 +1,5 @@
-//! The SCONE element in the running kernel: what it does to packets by test-run. Needs root and skips without.
+//! The SCONE element in the running kernel: what it does to packets by test-run, and to datagrams of sockets with the
+//! daemon. Needs root and skips without.
 
 #![cfg(feature = "daemon")]
 
@@ -6,6 +7,8 @@ mod common;
 #[allow(dead_code, reason = "this test uses a part of it")]
 #[path = "router/packet.rs"]
 mod packet;
+#[path = "scone/sockets.rs"]
+mod sockets;
 
 use std::collections::BTreeMap;
 use std::mem::{MaybeUninit, offset_of};
