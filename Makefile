@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -48,6 +48,9 @@ soak: build ## run the daemon for an hour under traffic, reloads and kills, and 
 scone: ## give a million packets to the SCONE element by test-run, and measure what it costs other UDP; as root
 	SCONE_PACKETS=1000000 cargo test --locked --quiet --package waterfill-linux --features daemon --test scone -- --nocapture --include-ignored \
 		every_kind_of_packet other_udp
+
+scone-advice: build ## compare a router's SCONE advice with the max-min shares of 1 to 8 MaxNet flows; as root; 4 minutes
+	@$(VENV)/python -m validation.testbed.scone --json out/scone-advice.json
 
 response: build ## compare Reno's and CUBIC's windows under loss with theory, 140 cases
 	@$(VENV)/waterfill response

@@ -1,0 +1,190 @@
+"""Compare a router's SCONE advice with max-min shares: `make scone-advice`.
+
+`python -m validation.testbed.scone [--seconds S] [--json FILE]`, as root. MaxNet's TCP flows share
+one link of the testbed, whose router program gives advice. After a start-up, datagrams with a SCONE
+packet cross the link, each from a port of its own, and their signal is read where they arrive.
+
+Exit code 0: the median signal of each row is within half a step of the share. 1: one is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import socket
+import statistics
+import sys
+import time
+from collections import Counter
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+from validation.testbed.maxnet_special import bed, isolated, listen, streams
+from waterfill.errors import RunError
+from waterfill.runs.result import Document
+from waterfill.testbed import checks, daemon
+from waterfill.testbed.bed import Bed
+from waterfill.testbed.daemon import Daemon, Laws
+
+FLOWS = (1, 2, 3, 4, 6, 8)
+RATE_BPS = 40e6
+TARGET = 0.9
+RTT_MS = 100
+# MaxNet's flows reach their shares within 10 s in the simulator.
+WARM_S = 15.0
+_EVERY_S = 0.25
+_PORT = 4433
+# draft-ietf-scone-protocol: signal n is 100 kbit/s * 10^(n/20), 127 no advice.
+_VERSION, _UNKNOWN = 0x6F7DC0FD, 127
+HALF_STEP = 10 ** (1 / 40)
+
+
+def rate_bps(signal: int) -> float:
+    """Return the rate of a signal."""
+    return 1e5 * math.pow(10, signal / 20)
+
+
+def packet() -> bytes:
+    """Return a SCONE packet without advice, and the start of a short packet behind it."""
+    destination = bytes([1, 2, 3, 4])
+    version = (_UNKNOWN & 1) << 31 | _VERSION
+    ids = bytes([len(destination), *destination, 0])
+    first = 0xC0 | _UNKNOWN >> 1
+    return bytes([first]) + version.to_bytes(4, "big") + ids + b"\x40" + destination
+
+
+def signal(data: bytes) -> int:
+    """Return the signal of a datagram that begins with a SCONE packet."""
+    return (data[0] & 0x3F) << 1 | data[1] >> 7
+
+
+class Advising(Laws):
+    """Routers that give advice."""
+
+    def start(self, namespace: int, arguments: list[str]) -> Daemon:
+        """Start a daemon, a router's with advice."""
+        more = ["--scone"] if arguments[0] == "router" else []
+        return super().start(namespace, [*arguments, *more])
+
+
+def scenario(flows: int) -> Document:
+    """Return the scenario of one row."""
+    link = {
+        "name": "link", "from": "a", "to": "b", "buffer": "1 bdp",
+        "rate": f"{RATE_BPS / 1e6} Mbit/s", "delay": f"{RTT_MS / 2} ms",
+    }  # fmt: skip
+    return {
+        "name": "scone-advice", "duration": "600 s", "params": {"maxnet": {"mu": TARGET}},
+        "link": [link], "flow": [{"name": "f", "path": ["link"], "count": flows}],
+    }  # fmt: skip
+
+
+def observe(flows: int, seconds: float) -> Document:
+    """Run one row in the present process tree."""
+    on: Bed = bed(scenario(flows), laws=Advising)
+    running = streams(on)
+    for one in running:
+        listen(one)
+    for one in running:
+        one.start()
+    time.sleep(WARM_S)
+    before, began = _bytes(on), time.monotonic()
+    signals = _probe(on, seconds)
+    carried_bps = 8 * (_bytes(on) - before) / (time.monotonic() - began)
+    for one in running:
+        one.stop()
+    on.close()
+    share_bps = TARGET * RATE_BPS / flows
+    mean_bps = carried_bps / flows
+    return {"flows": flows, "share_bps": share_bps, "mean_bps": mean_bps, "signals": signals}
+
+
+def _bytes(on: Bed) -> int:
+    assert on.laws is not None
+    return sum(
+        link["bytes"] for router, ports in on.laws.routers for link in router.status()["links"]
+        if ports[link["device"]] == 0
+    )  # fmt: skip
+
+
+def _probe(on: Bed, seconds: float) -> list[int]:
+    stream = on.plan.streams[0]
+    with on.topology.namespace(stream.sink).entered():
+        sink = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    sink.bind((stream.sink_address, _PORT))
+    sink.settimeout(2.0)
+    found, end_s = [], time.monotonic() + seconds
+    while time.monotonic() < end_s:
+        # The element writes a flow only a few times per period.
+        with on.topology.namespace(stream.source).entered():
+            source = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        source.bind((stream.source_address, 0))
+        source.sendto(packet(), (stream.sink_address, _PORT))
+        source.close()
+        found.append(signal(sink.recv(2048)))
+        time.sleep(_EVERY_S)
+    sink.close()
+    return found
+
+
+def judged(row: Document) -> Document:
+    """Return a row with its advice and its ratio to the share."""
+    advice_bps = rate_bps(int(statistics.median_low(row["signals"])))
+    ratio = advice_bps / row["share_bps"]
+    near = sum(abs(math.log(rate_bps(n) / row["share_bps"])) <= math.log(HALF_STEP) + 1e-9
+               for n in row["signals"])  # fmt: skip
+    return row | {
+        "advice_bps": advice_bps, "ratio": ratio, "within": near / len(row["signals"]),
+        "ok": 1 / HALF_STEP - 1e-9 <= ratio <= HALF_STEP + 1e-9,
+    }  # fmt: skip
+
+
+def table(rows: Sequence[Document]) -> str:
+    """Return the rows as a Markdown table."""
+    lines = [
+        "| flows | share | mean rate | median advice | advice / share | near | signals |",
+        "|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        counted: Counter[int] = Counter(row["signals"])
+        counts = ", ".join(f"{n}: {count}" for n, count in sorted(counted.items()))
+        lines.append(
+            f"| {row['flows']} | {row['share_bps'] / 1e6:.2f} | {row['mean_bps'] / 1e6:.2f} "
+            f"| {row['advice_bps'] / 1e6:.2f} | {row['ratio']:.3f} | {row['within']:.0%} "
+            f"| {counts} |"
+        )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run it; return the exit code."""
+    parser = argparse.ArgumentParser(prog="scone", description="SCONE's advice against shares.")
+    parser.add_argument("--seconds", type=float, default=30.0, help="of probes per row")
+    parser.add_argument("--json", type=Path, help="write everything observed to this file")
+    chosen = parser.parse_args(arguments)
+    lacks = checks.missing(http=False, iperf=True, held=True)
+    if lacks is None and daemon.binary() is None:
+        lacks = "waterfilld, got none"
+    if lacks is not None:
+        print(f"scone: expected {lacks}", file=sys.stderr)
+        return 2
+    rows = []
+    for flows in FLOWS:
+        try:
+            run = partial(observe, flows, chosen.seconds)
+            rows.append(judged(isolated(f"{flows} flows", run)))
+        except RunError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(table(rows[-1:]).splitlines()[-1], file=sys.stderr, flush=True)
+    if chosen.json is not None:
+        chosen.json.parent.mkdir(parents=True, exist_ok=True)
+        chosen.json.write_text(json.dumps(rows, indent=1) + "\n")
+    print(table(rows))
+    return 0 if all(row["ok"] for row in rows) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
