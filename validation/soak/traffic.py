@@ -14,6 +14,7 @@ import random
 import selectors
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
@@ -27,6 +28,8 @@ from waterfill.testbed.isolate import Namespace
 PORT = 7100
 # A full socket buffer takes this long at the slowest rate of a host, a packet in 200 ms.
 STALL_S = 60.0
+# A flow without a byte for this long is described once, so that its cause can be found.
+QUIET_S = 10.0
 _HEADER = struct.Struct("!cQQ")
 _PUT, _GET = b"p", b"g"
 _DIGEST_BYTES = hashlib.sha256().digest_size
@@ -74,6 +77,8 @@ class Totals:
     """Seconds in which no flow ended."""
     errors: list[str] = field(default_factory=list)
     """The first failures."""
+    quiet: list[str] = field(default_factory=list)
+    """The sockets of the first flows without a byte for `QUIET_S`, as `ss` shows them."""
 
     def note(self, error: str) -> None:
         """Keep a failure's reason, if it is one of the first."""
@@ -99,7 +104,18 @@ class _Flow:
         self.opened_s = self.moved_s = now_s
         self.size = 0
         self.client = False
+        self.described = False
         self.steps: Steps | None = None
+
+    def describe(self) -> str:
+        """Return what `ss` shows of the socket. It must have a peer."""
+        side = "client" if self.client else "server"
+        mine, theirs = self.socket.getsockname()[1], self.socket.getpeername()[1]
+        filters = [f"sport = :{mine} and dport = :{theirs}"]
+        shown = subprocess.run(
+            ["ss", "-HOtinme", *filters], capture_output=True, text=True, check=False
+        )
+        return f"{side}, {self.size} B: {' '.join(shown.stdout.split())}"
 
     def send(self, data: bytes | memoryview) -> Generator[Wanted, None, None]:
         view = memoryview(data)
@@ -222,9 +238,13 @@ class Host:
             self._long.add(flow)
 
     def reap(self) -> None:
-        """Reset flows that are stuck."""
+        """Describe flows that are quiet; reset those that are stuck."""
         now_s = time.monotonic()
         for one in list(self._flows):
+            if now_s - one.moved_s > QUIET_S and not one.described and len(self.totals.quiet) < 20:
+                one.described = True
+                with suppress(OSError):  # it is not connected yet
+                    self.totals.quiet.append(f"{time.time():.0f} {one.describe()}")
             if now_s - one.moved_s > STALL_S or now_s - one.opened_s > self._load.deadline_s:
                 self.totals.stuck += 1
                 quiet_s, age_s = now_s - one.moved_s, now_s - one.opened_s

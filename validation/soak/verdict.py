@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import groupby, pairwise
 
-from validation.soak.traffic import Totals
+from validation.soak.traffic import QUIET_S, Totals
 from validation.soak.watch import Sample
 from waterfill.runs.result import Document
 
@@ -277,6 +277,9 @@ def summary(run: Run) -> str:
         f"{started} ends of connections ran the law; fallen back: "
         + (", ".join(f"{n} {why}" for why, n in fallbacks.items()) or "none"),
     ]
+    pauses = [text for one in run.totals for text in one.quiet]
+    lines.append(f"sockets without a byte for {QUIET_S:.0f} s: {len(pauses)}")
+    lines += [f"  {text}" for text in pauses[:4]]
     for device in run.after.prices_s:
         prices = sorted(sample.prices_s.get(device, 0.0) for sample in run.samples)
         if prices:
