@@ -52,7 +52,7 @@ def reproduce(
     out/PAPER/EXPERIMENT (--short: out/short), with -o to DIR/PAPER/EXPERIMENT, or to DIR itself
     for a single experiment named in full.
     """
-    from waterfill.cli import tables
+    from waterfill.cli import claim_tables
     from waterfill.cli.live import LiveList
     from waterfill.papers import output as written
     from waterfill.papers import report
@@ -84,7 +84,7 @@ def reproduce(
     def finished(experiment: Experiment, judged: list[Judged], figures: list[Path]) -> None:
         live.done(experiment.path, [claim.verdict for claim in judged])
         if not json:
-            show(*tables.claims(f"{experiment.path}: {experiment.title}", judged))
+            show(*claim_tables.claims(f"{experiment.path}: {experiment.title}", judged))
             for figure in figures:
                 print_text(f"figure: {figure}")
             print_text("")

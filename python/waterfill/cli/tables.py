@@ -19,14 +19,6 @@ from waterfill.contract.summary import (
     TrafficSummary,
 )
 from waterfill.errors import one_line
-from waterfill.papers.claims.text import (
-    SHORT_TITLE,
-    is_short,
-    measured_value,
-    paper_value,
-    remark,
-)
-from waterfill.papers.claims.verdict import Judged
 from waterfill.runs.result import Document
 
 if TYPE_CHECKING:
@@ -37,8 +29,6 @@ MAX_LINES = 20
 
 # How tables write a parameter's unit; the other units are written as they are.
 UNITS = {"rate": "bit/s", "time": "s", "volume": "B", "ratio": "", "flag": ""}
-
-_VERDICT_STYLES = {"reproduced": "green", "differs": "red", "cannot be checked": "yellow"}
 
 
 def run(summary: Summary) -> list[Table | Text]:
@@ -424,26 +414,6 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
         }
         for protocol in known
     ]
-
-
-def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
-    """Return one experiment's claims: the paper's value, ours, the verdict; then remarks."""
-    table = _table()
-    table.add_column("claim", overflow="fold", ratio=1)
-    table.add_column("paper", justify="right")
-    table.add_column("measured", justify="right")
-    table.add_column("verdict", max_width=12)
-    table.expand = True
-    for claim in judged:
-        verdict = Text(claim.verdict, style=_VERDICT_STYLES[claim.verdict])
-        if claim.verdict != claim.expect:
-            verdict.append(f" (expected: {claim.expect})")
-        table.add_row(claim.statement, paper_value(claim), measured_value(claim), verdict)
-    notes = [Text(f"{claim.id}: {text}") for claim in judged if (text := remark(claim))]
-    head = [Text(title, style="bold")]
-    if is_short(judged):
-        head.append(Text(SHORT_TITLE, style="yellow"))
-    return [*head, table, *notes]
 
 
 def _table(*columns: str) -> Table:

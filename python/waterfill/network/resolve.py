@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-
-import networkx as nx
 
 from waterfill.contract.network import (
     ArrivalSpec,
@@ -30,6 +28,7 @@ from waterfill.contract.network import (
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import links
 from waterfill.network.protocols import ProtocolInfo, Protocols
+from waterfill.network.shortest import Step, entries
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
 from waterfill.scenario.links import NOMINAL_RTT_S
@@ -99,11 +98,13 @@ class Graph:
                 name = f"{link.name}:rev"
                 self.directions.append(Direction(link, name, link.to, link.from_, i))
                 self._named[name] = (i + 1,)
-        self._graph = nx.MultiDiGraph()
+        # By node: the directions that leave it. Every node has an entry.
+        self._leaving: dict[str, list[Step]] = {}
         for i, d in enumerate(self.directions):
             length = _HOP + round(d.link.delay * 1e12)
-            self._graph.add_edge(d.start, d.end, key=i, length=length)
-        self._before: dict[str, dict[str, list[str]]] = {}
+            self._leaving.setdefault(d.start, []).append(Step(d.end, i, length))
+            self._leaving.setdefault(d.end, [])
+        self._entries: dict[str, dict[str, list[int]]] = {}
 
     def route(self, index: int) -> Route:
         """Return the route of the index-th [[flow]]; raise InputError if there is none."""
@@ -157,7 +158,7 @@ class Graph:
                 f"{key}.path", "expected a path, or both from and to, got neither"
             )
         for host in (entry.from_, entry.to):
-            if host not in self._graph:
+            if host not in self._leaving:
                 raise self.scenario.error(
                     f"{key}.path", f"expected a path, as no link ends at {shown(host)}"
                 )
@@ -207,7 +208,7 @@ class Graph:
         for route in routes:
             ends = (self.directions[route[0]].start, self.directions[route[-1]].end)
             if all(
-                host is None or host not in self._graph or host == node
+                host is None or host not in self._leaving or host == node
                 for host, node in zip((start, end), ends, strict=True)
             ):
                 return tuple(route)
@@ -221,33 +222,23 @@ class Graph:
 
     def _shortest(self, start: str, end: str, key: str) -> tuple[int, ...] | None:
         """Find the route with fewest hops, then smallest delay; raise InputError on a tie."""
-        if start not in self._before:
-            self._before[start] = nx.dijkstra_predecessor_and_distance(
-                self._graph, start, weight=lambda _u, _v, edges: min(map(_length, edges.values()))
-            )[0]
-        before = self._before[start]
-        if end not in before:
+        if start not in self._entries:
+            self._entries[start] = entries(self._leaving, start)
+        into = self._entries[start]
+        if end not in into:
             return None
         route: list[int] = []
         node = end
         while node != start:
-            previous = before[node][0]
-            edges = self._graph[previous][node]
-            least = min(map(_length, edges.values()))
-            equal = [i for i, edge in edges.items() if _length(edge) == least]
-            if len(before[node]) > 1 or len(equal) > 1:
+            if len(into[node]) > 1:
                 raise self.scenario.error(
                     key,
                     "expected a list of links, as several shortest routes lead from "
                     f"{shown(start)} to {shown(end)}",
                 )
-            route.append(equal[0])
-            node = previous
+            route.append(into[node][0])
+            node = self.directions[route[-1]].start
         return tuple(reversed(route))
-
-
-def _length(edge: Mapping[str, int]) -> int:
-    return edge["length"]
 
 
 def base_rtts(scenario: Scenario) -> dict[str, float]:

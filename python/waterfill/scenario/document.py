@@ -142,9 +142,8 @@ _PACKET_BYTES = replace(VOLUME, name="a size", example="1500 B", zero=False, who
 class Table(BaseModel):
     """A table of the file: unknown keys are errors, values are never converted."""
 
-    model_config = ConfigDict(
-        extra="forbid", frozen=True, strict=True, use_attribute_docstrings=True
-    )
+    # `schema` reads the fields' docstrings: pydantic would parse this file at every start.
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
 class Link(Table):

@@ -2,19 +2,50 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
+from collections.abc import Iterator
 from typing import Any
 
 from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import core_schema
 
-from waterfill.scenario.document import Scenario
+from waterfill.scenario import document
+from waterfill.scenario.document import Scenario, Table
 from waterfill.scenario.units import TIME, VOLUME, Buffer
 
 
 def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, for editors (docs/scenario.schema.json)."""
     schema = Scenario.model_json_schema(by_alias=True, schema_generator=_TomlSchema)
+    docs = dict(_field_docs())
+    tables: list[type[Table]] = [Scenario, *document.SECTIONS.values()]
+    models = {model.__name__: model for model in tables}
+    for name, described in {"Scenario": schema, **schema["$defs"]}.items():
+        properties = described["properties"]
+        for field, info in models[name].model_fields.items():
+            key = info.alias or field
+            doc = {"description": _doc(models[name], field, docs)}
+            properties[key] = dict(sorted((properties[key] | doc).items()))
     return {"$schema": _TomlSchema.schema_dialect, **schema, "title": "Waterfill scenario"}
+
+
+def _doc(model: type[Table], field: str, docs: dict[tuple[str, str], str]) -> str:
+    """Return a field's docstring, from the class that declares the field."""
+    declared = ((base.__name__, field) for base in model.__mro__)
+    return next(docs[key] for key in declared if key in docs)
+
+
+def _field_docs() -> Iterator[tuple[tuple[str, str], str]]:
+    """Yield ((class, field), docstring) for the models' source."""
+    for node in ast.parse(inspect.getsource(document)).body:
+        if not isinstance(node, ast.ClassDef):
+            continue
+        for field, after in zip(node.body, node.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name):
+                match after:
+                    case ast.Expr(value=ast.Constant(value=str(text))):
+                        yield (node.name, field.target.id), inspect.cleandoc(text)
 
 
 class _TomlSchema(GenerateJsonSchema):

@@ -200,16 +200,6 @@ def test_version(waterfill):
     assert waterfill("--version").out.startswith("waterfill ")
 
 
-def test_help_does_not_load_arrow():
-    code = (
-        "import sys, waterfill.cli as c; sys.argv = ['waterfill', '--help']\n"
-        "try: c.main()\nexcept SystemExit: pass\n"
-        "slow = {'pyarrow', 'matplotlib', 'numpy', 'networkx', 'pydantic'} & set(sys.modules)\n"
-        "assert not slow, slow"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
-
-
 # --- reproduce ----------------------------------------------------------------------------------
 
 CLAIMS = """
