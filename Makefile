@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -21,8 +21,11 @@ build: .venv/.built ## compile everything; leaves .venv/bin/waterfill and, on Li
 test: .venv/.dev build ## run every test that this host can run; says what it skipped and why
 	@$(VENV)/python tools/run_tests.py
 
-bench: .venv/.run ## measure the engine's speed and memory; prints JSON
-	@cargo run --release --locked --quiet --package waterfill-bench
+bench: .venv/.run ## measure the engine's speed against a calibration loop and the history; fails if 10 % slower; 3 minutes
+	@$(VENV)/python bench/measure.py $(CASES)
+
+bench-compare: .venv/.run ## compare the engine's speed with another commit's, in pairs: make bench-compare BASE=HEAD~1; 5 minutes
+	@$(VENV)/python bench/compare.py "$(BASE)" $(CASES)
 
 bench-linux: build ## measure the testbed's delay line, with each way of receiving frames; as root
 	@$(VENV)/python -m validation.testbed.delay_line

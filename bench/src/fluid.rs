@@ -1,12 +1,13 @@
 //! Cost of the fluid model by classes, links and simulated time: MaxNet flows over random networks.
 
 use std::collections::VecDeque;
-use std::time::Instant as WallInstant;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use waterfill_fluid::Fluid;
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::{FlowSpec, LinkSpec, Network};
+
+use crate::{Run, clock};
 
 /// A random network with random routes.
 pub(crate) struct Case {
@@ -32,19 +33,17 @@ pub(crate) const CASES: &[Case] = &[
     Case { name: "fluid-4000-links", nodes: 1600, links: 4000, ..BASE },
 ];
 
-/// Runs a case; returns its figures.
-pub(crate) fn run(case: &Case) -> Value {
+/// Runs a case once.
+pub(crate) fn run(case: &Case) -> Run {
     let mut fluid = Fluid::new(network(case), None).expect("a valid network");
-    let started = WallInstant::now();
-    fluid.advance(Instant::from_secs(case.duration_s));
-    let wall_s = started.elapsed().as_secs_f64();
+    let ((), took) = clock::measure(|| fluid.advance(Instant::from_secs(case.duration_s)));
     let largest_utilization = fluid.summary().links.iter().map(|link| link.utilization).fold(0.0, f64::max);
-    json!({
+    let figures = json!({
         "name": case.name, "flows": case.classes * case.flows_per_class, "classes": fluid.classes(),
         "links": case.links, "simulated_s": case.duration_s, "step_s": fluid.step().as_secs(), "steps": fluid.steps(),
-        "wall_s": wall_s, "parcels": fluid.events(), "parcels_per_s": fluid.events() as f64 / wall_s,
-        "heap_bytes": fluid.heap_bytes(), "largest_utilization": largest_utilization,
-    })
+        "parcels": fluid.events(), "heap_bytes": fluid.heap_bytes(), "largest_utilization": largest_utilization,
+    });
+    Run { figures, counts: vec![("parcels_per_s", fluid.events() as f64)], took }
 }
 
 /// A reproducible random number generator (SplitMix64).

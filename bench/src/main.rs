@@ -1,17 +1,20 @@
 //! Speed and memory of the packet simulator on dumbbells, and of the fluid model on random networks, as one JSON
 //! document.
 //!
-//! `waterfill-bench [NAME]` runs all cases, or the one named. Times are wall times on one core: compare ratios within
-//! one run.
+//! `waterfill-bench [CASE …] [--rounds N]` runs all cases, or those named, N times, and the calibration loop before and
+//! after every run. Figures are medians. Only `ratio`, the speed as a multiple of the calibration loop's, can be
+//! compared with that of another day or host.
 
+mod calibration;
+mod clock;
 mod fluid;
-
-use std::time::Instant as WallInstant;
 
 use serde_json::{Value, json};
 use waterfill_laws::units::{Duration, Instant, Rate};
-use waterfill_network::Network;
+use waterfill_network::{Network, Series};
 use waterfill_sim::Simulation;
+
+use clock::Seconds;
 
 /// A dumbbell: one bottleneck and its reverse direction.
 struct Case {
@@ -25,59 +28,127 @@ struct Case {
     duration_s: f64,
 }
 
+const FEW: Case = Case {
+    name: "maxnet-10",
+    protocol: "maxnet",
+    flows: 10,
+    stagger_s: 0.05,
+    rate_bps: 1e9,
+    rtt_s: 0.05,
+    duration_s: 120.0,
+};
+
+const MANY: Case = Case {
+    name: "maxnet-10000",
+    protocol: "maxnet",
+    flows: 10_000,
+    stagger_s: 0.001,
+    rate_bps: 1e10,
+    rtt_s: 0.05,
+    duration_s: 20.0,
+};
+
 const CASES: &[Case] = &[
-    Case {
-        name: "maxnet-10",
-        protocol: "maxnet",
-        flows: 10,
-        stagger_s: 0.05,
-        rate_bps: 1e9,
-        rtt_s: 0.05,
-        duration_s: 120.0,
-    },
-    Case {
-        name: "window-10",
-        protocol: "window",
-        flows: 10,
-        stagger_s: 0.05,
-        rate_bps: 1e9,
-        rtt_s: 0.05,
-        duration_s: 120.0,
-    },
-    Case {
-        name: "maxnet-10000",
-        protocol: "maxnet",
-        flows: 10_000,
-        stagger_s: 0.001,
-        rate_bps: 1e10,
-        rtt_s: 0.05,
-        duration_s: 20.0,
-    },
-    Case {
-        name: "window-10000",
-        protocol: "window",
-        flows: 10_000,
-        stagger_s: 0.001,
-        rate_bps: 1e10,
-        rtt_s: 0.05,
-        duration_s: 20.0,
-    },
+    FEW,
+    Case { name: "window-10", protocol: "window", ..FEW },
+    Case { name: "sack-10", protocol: "sack", ..FEW },
+    Case { name: "cubic-10", protocol: "cubic", ..FEW },
+    Case { name: "xcp-10", protocol: "xcp", ..FEW },
+    MANY,
+    Case { name: "window-10000", protocol: "window", ..MANY },
+    Case { name: "sack-10000", protocol: "sack", ..MANY },
 ];
 
+const PACKET_BYTES: u16 = 1500;
+const SAMPLE_S: f64 = 1.0;
+
+/// One run of a case.
+struct Run {
+    figures: Value,
+    /// What is reported per second of wall time: key and count. The ratio is that of the first.
+    counts: Vec<(&'static str, f64)>,
+    took: Seconds,
+}
+
 fn main() {
-    let wanted = std::env::args().nth(1);
-    let chosen = |name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
-    let packets = CASES.iter().filter(|case| chosen(case.name)).map(run);
-    let fluids = fluid::CASES.iter().filter(|case| chosen(case.name)).map(fluid::run);
+    let (wanted, rounds) = arguments(std::env::args().skip(1)).unwrap_or_else(|message| {
+        eprintln!("waterfill-bench: {message}");
+        std::process::exit(2)
+    });
+    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
+    let packets = CASES.iter().filter(|case| chosen(case.name)).map(|case| measure(rounds, || run(case)));
+    let fluids = fluid::CASES.iter().filter(|case| chosen(case.name)).map(|case| measure(rounds, || fluid::run(case)));
     let runs: Vec<Value> = packets.chain(fluids).collect();
-    println!("{:#}", json!({ "version": env!("CARGO_PKG_VERSION"), "runs": runs }));
+    let document = json!({ "version": env!("CARGO_PKG_VERSION"), "calibration": calibration::VERSION, "runs": runs });
+    println!("{document:#}");
+}
+
+/// Reads the names of cases and the number of rounds.
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<(Vec<String>, usize), String> {
+    let (mut names, mut rounds) = (Vec::new(), 1);
+    while let Some(word) = words.next() {
+        if word == "--rounds" {
+            let given = words.next().unwrap_or_default();
+            let count = given.parse().ok().filter(|&count| count > 0);
+            rounds = count.ok_or_else(|| format!("--rounds: expected a number above zero, got {given:?}"))?;
+        } else if known().any(|name| name == word) {
+            names.push(word);
+        } else {
+            let list: Vec<&str> = known().collect();
+            return Err(format!("expected --rounds N, or cases of {}; got {word:?}", list.join(", ")));
+        }
+    }
+    Ok((names, rounds))
+}
+
+/// Returns the names of all cases.
+fn known() -> impl Iterator<Item = &'static str> {
+    CASES.iter().map(|case| case.name).chain(fluid::CASES.iter().map(|case| case.name))
+}
+
+/// Runs a case several times, each between two calibrations; returns the last run's figures with the median speeds.
+///
+/// The ratio is the work done (packets, parcels) in the time of 1,000 steps of the calibration loop.
+fn measure(rounds: usize, run: impl Fn() -> Run) -> Value {
+    let (mut walls, mut cpus, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
+    let mut before = calibration::cpu_s();
+    let mut calibration_cpu_s = before;
+    let mut last = None;
+    for _ in 0..rounds {
+        let done = run();
+        let after = calibration::cpu_s();
+        calibration_cpu_s += after;
+        let step_s = f64::midpoint(before, after) / calibration::STEPS;
+        let work = done.counts[0].1;
+        ratios.push(1000.0 * step_s / (done.took.cpu / work));
+        walls.push(done.took.wall);
+        cpus.push(done.took.cpu);
+        before = after;
+        last = Some(done);
+    }
+    let Run { mut figures, counts, .. } = last.expect("at least one round");
+    let wall_s = median(&mut walls);
+    for (key, count) in counts {
+        figures[key] = json!(count / wall_s);
+    }
+    figures["wall_s"] = json!(wall_s);
+    figures["cpu_s"] = json!(median(&mut cpus));
+    figures["ratio"] = json!(median(&mut ratios));
+    figures["calibration_cpu_s"] = json!(calibration_cpu_s);
+    figures
+}
+
+/// Returns the middle value; of an even number, the upper of the two.
+fn median(values: &mut [f64]) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
 }
 
 fn network(case: &Case) -> Network {
     let (rate, rtt) = (Rate::from_bps(case.rate_bps), Duration::from_secs(case.rtt_s));
     let bdp = rate * rtt;
     // The windows add up to one bandwidth-delay product; a few packets wait, so the pipe is full.
-    let packets = (bdp.as_bytes() / 1500.0 / f64::from(case.flows)).floor().max(1.0);
+    let packets = (bdp.as_bytes() / f64::from(PACKET_BYTES) / f64::from(case.flows)).floor().max(1.0);
     Network::builder(Duration::from_secs(case.duration_s))
         .link("bottleneck", rate, Duration::from_secs(case.rtt_s / 2.0), bdp)
         .flow("flow", case.protocol, &["bottleneck"])
@@ -85,7 +156,7 @@ fn network(case: &Case) -> Network {
         // With 1,000 starts per second, `promise` keeps MaxNet from granting each of them the whole link.
         .param("maxnet", "promise", true)
         .with(|network| {
-            network.sample_s = 1.0;
+            (network.packet_bytes, network.sample_s) = (PACKET_BYTES, SAMPLE_S);
             let flow = &mut network.flows[0];
             (flow.count, flow.stagger_s, flow.base_rtt_s) = (case.flows, case.stagger_s, case.rtt_s);
         })
@@ -93,27 +164,82 @@ fn network(case: &Case) -> Network {
         .expect("a valid network")
 }
 
-/// Runs a case; returns its figures.
-fn run(case: &Case) -> Value {
+/// Runs a case once.
+fn run(case: &Case) -> Run {
     let mut sim = Simulation::new(network(case)).expect("a valid network");
-    let started = WallInstant::now();
-    sim.advance(Instant::from_secs(case.duration_s));
-    let wall_s = started.elapsed().as_secs_f64();
+    let ((), took) = clock::measure(|| sim.advance(Instant::from_secs(case.duration_s)));
     let summary = sim.summary();
-    let sent: u64 = summary.flows.iter().map(|f| f.packets_sent).sum();
     let ledger = sim.ledger();
-    // Only the bottleneck drops packets: acknowledgements load the reverse direction by 40/1500.
-    let crossed = sent - ledger.dropped;
+    let packets = packets_through(sim.series()[1], case.rate_bps);
     let (flow_bytes, path_bytes) = sim.heap_bytes();
-    json!({
-        "name": case.name, "protocol": case.protocol, "flows": case.flows, "rate_bps": case.rate_bps, "rtt_s": case.rtt_s,
-        "simulated_s": case.duration_s, "wall_s": wall_s,
-        "bottleneck_packets_per_s": crossed as f64 / wall_s,
-        "packet_hops_per_s": summary.engine.packet_hops as f64 / wall_s,
-        "events_per_s": summary.engine.events as f64 / wall_s,
+    let figures = json!({
+        "name": case.name, "protocol": case.protocol, "flows": case.flows, "stagger_s": case.stagger_s,
+        "rate_bps": case.rate_bps, "rtt_s": case.rtt_s, "simulated_s": case.duration_s,
+        "bottleneck_packets": packets.round(),
+        "packet_hops": summary.engine.packet_hops,
+        "packets_dropped": ledger.dropped,
         "utilization": summary.links[0].utilization,
         "bytes_per_flow": flow_bytes as f64 / f64::from(case.flows),
         "bytes_per_packet": path_bytes as f64 / ledger.in_transit.max(1) as f64,
         "packets_in_transit": ledger.in_transit,
-    })
+    });
+    let counts = vec![
+        ("bottleneck_packets_per_s", packets),
+        ("packet_transmissions_per_s", summary.engine.packet_hops as f64),
+        ("events_per_s", summary.engine.events as f64),
+    ];
+    Run { figures, counts, took }
+}
+
+/// Counts the packets that the first link transmitted, from the bits in its samples: without those that it dropped or
+/// that still wait. A SYN counts as its fraction of a packet.
+fn packets_through(links: &Series, rate_bps: f64) -> f64 {
+    let column = |name: &str| {
+        let place = links.names().iter().position(|known| known == name).expect("a column of every series of links");
+        &links.columns()[place]
+    };
+    let of_first = column("link").iter().zip(column("utilization")).filter(|&(&link, _)| link == 0.0);
+    let busy_s: f64 = of_first.map(|(_, utilization)| utilization * SAMPLE_S).sum();
+    busy_s * rate_bps / 8.0 / f64::from(PACKET_BYTES)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SHORT: Case = Case { duration_s: 3.0, flows: 2, rate_bps: 1e7, ..FEW };
+
+    #[test]
+    fn packets_are_those_that_the_bottleneck_sent_on() {
+        // Reno overflows the buffer: it sends more than the bottleneck transmits.
+        let case = Case { protocol: "sack", ..SHORT };
+        let mut sim = Simulation::new(network(&case)).expect("a valid network");
+        sim.advance(Instant::from_secs(case.duration_s));
+        let sent: u64 = sim.summary().flows.iter().map(|flow| flow.packets_sent).sum();
+        let ledger = sim.ledger();
+        let packets = packets_through(sim.series()[1], case.rate_bps);
+        let capacity = case.rate_bps * case.duration_s / 8.0 / f64::from(PACKET_BYTES);
+        assert!(ledger.dropped > 0 && packets < (sent - ledger.dropped) as f64);
+        assert!((0.9 * capacity..=capacity).contains(&packets), "{packets} of {capacity}");
+        // Every packet of data and of acknowledgements is one hop; what has not arrived is in transit.
+        let hops = sim.packet_hops() as f64;
+        assert!((hops - 2.0 * packets).abs() <= 2.0 * ledger.in_transit as f64, "{hops} {packets}");
+    }
+
+    #[test]
+    fn speeds_are_medians_and_ratios_positive() {
+        let done = measure(3, || run(&SHORT));
+        let pts = done["packet_hops"].as_f64().unwrap() / done["wall_s"].as_f64().unwrap();
+        assert_eq!(done["packet_transmissions_per_s"].as_f64(), Some(pts));
+        assert!(done["ratio"].as_f64().unwrap() > 0.0);
+        assert_eq!(median(&mut [3.0, 1.0, 2.0]), 2.0);
+    }
+
+    #[test]
+    fn a_wrong_argument_is_one_sentence() {
+        let read = |words: &[&str]| arguments(words.iter().map(ToString::to_string));
+        assert_eq!(read(&["sack-10", "--rounds", "3"]), Ok((vec!["sack-10".into()], 3)));
+        assert!(read(&["maxnet"]).is_err_and(|message| message.ends_with("got \"maxnet\"")));
+        assert!(read(&["--rounds", "0"]).is_err_and(|message| message.starts_with("--rounds: expected")));
+    }
 }
