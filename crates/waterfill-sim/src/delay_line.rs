@@ -39,6 +39,13 @@ impl DelayLine {
         self.packets.front().map(|&(arrives, order, _)| (arrives, order))
     }
 
+    /// Gives the packets whose sequence number is above `after` the number from `number`.
+    pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
+        for (_, order, _) in self.packets.iter_mut().rev().take_while(|(_, order, _)| *order > after) {
+            *order = number(*order);
+        }
+    }
+
     pub(crate) fn packets(&self) -> usize {
         self.packets.len()
     }

@@ -49,7 +49,7 @@ pub(crate) struct Law {
 }
 
 /// Both ends of a connection.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) owner: Owner,
     pub(crate) protocol: ProtocolId,

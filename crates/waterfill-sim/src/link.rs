@@ -61,6 +61,8 @@ pub(crate) struct Link {
     target: f64,
     /// Whether a router law wants to see departures.
     departures: bool,
+    /// Whether another thread's part of the network takes the packets over; then no event stands for the head.
+    exported: bool,
     ring: VecDeque<Queued>,
     /// How many packets of the ring have started their transmission.
     started: usize,
@@ -112,6 +114,7 @@ impl Link {
             routers: Vec::new(),
             target: 1.0,
             departures: false,
+            exported: false,
             ring: VecDeque::new(),
             started: 0,
             backlog: Backlog::default(),
@@ -309,7 +312,7 @@ impl Link {
             self.update_view();
             self.next_change = self.next_change.min(self.next_start());
         }
-        if self.ring.len() == 1 { Enqueued::Head(arrives) } else { Enqueued::Behind }
+        if self.ring.len() == 1 && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
     /// Asks the discipline before the router laws; returns whether they see the packet, `None` if it is dropped.
@@ -410,7 +413,7 @@ impl Link {
             let empty = self.ring.is_empty();
             self.dequeue(now);
             return match self.ring.front() {
-                Some(head) if empty => Enqueued::Head(head.arrives),
+                Some(head) if empty && !self.exported => Enqueued::Head(head.arrives),
                 _ => Enqueued::Behind,
             };
         }
@@ -468,6 +471,39 @@ impl Link {
     /// When the head arrives, and its sequence number.
     pub(crate) fn head(&self) -> Option<(Instant, u64)> {
         self.ring.front().map(|queued| (queued.arrives, queued.order))
+    }
+
+    /// Lets the caller take packets over with [`Link::deliver`] before they arrive: no event stands for them here.
+    pub(crate) fn export(&mut self) {
+        self.exported = true;
+    }
+
+    /// Returns when the next packet arrives, at the earliest; `NEVER` if there is none.
+    pub(crate) fn next_arrival(&self) -> Instant {
+        match self.ring.front() {
+            Some(head) => head.arrives,
+            None if self.backlog.packets > 0 => self.free_at + self.delay,
+            None => Instant::NEVER,
+        }
+    }
+
+    /// Takes in a packet of the exported link that this one stands for; returns whether it is now the head.
+    pub(crate) fn import(&mut self, packet: Packet, arrives: Instant, order: u64) -> bool {
+        self.ring.push_back(Queued { packet, starts: arrives, arrives, order });
+        self.started += 1;
+        self.ring.len() == 1
+    }
+
+    /// Gives the packets whose sequence number is above `after` the number from `number`.
+    pub(crate) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
+        // A FIFO's numbers increase along the ring; a scheduler sends in another order.
+        let fifo = matches!(self.queue, Queue::Fifo(_));
+        for queued in self.ring.iter_mut().rev().take_while(|queued| !fifo || queued.order > after) {
+            if queued.order > after {
+                queued.order = number(queued.order);
+            }
+        }
+        self.queue.renumber(after, number);
     }
 
     /// Brings the statistics up to `now`.

@@ -4,10 +4,19 @@ mod common;
 
 use std::fmt::Write as _;
 
-use common::{cbr, flow, link, network, run};
+use common::{cbr, flow, link, network, run_on};
 
+/// The table is the same on any number of threads.
 #[test]
 fn two_protocols_two_links() {
+    for threads in [1, 2, 3] {
+        let (table, used) = two_protocols_two_links_on(threads);
+        assert_eq!(used, threads);
+        insta::assert_snapshot!("two_protocols_two_links", table);
+    }
+}
+
+fn two_protocols_two_links_on(threads: usize) -> (String, usize) {
     let links = [link("fast", 5e7, 0.01, 125_000), link("slow", 2e7, 0.02, 60_000)].concat();
     let mut long = flow("long", "maxnet", &[0, 2], 12.0);
     long.count = 2;
@@ -25,7 +34,7 @@ fn two_protocols_two_links() {
     n.traffic = vec![cbr("cbr", &[2], 2e6, [3.0, 11.0], 500)];
     // The table is of the 2007 paper's law, which has no eq. 12.
     n.set_param("maxnet", "compensate", false);
-    let (sim, s) = run(&n);
+    let (sim, s) = run_on(&n, threads);
 
     let mut table = String::new();
     let num = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.3}"));
@@ -73,5 +82,5 @@ fn two_protocols_two_links() {
         l.sent, l.delivered, l.dropped, l.lost, l.in_transit
     )
     .unwrap();
-    insta::assert_snapshot!(table);
+    (table, sim.threads())
 }

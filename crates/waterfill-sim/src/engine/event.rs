@@ -65,6 +65,26 @@ impl Ord for Timed {
     }
 }
 
+/// Which events a run of the event loop handles, and what is kept of them.
+pub(super) trait Window {
+    /// Whether the event of this time and sequence number belongs to it.
+    fn contains(&self, time: Instant, order: u64) -> bool;
+    /// Records an event that has been handled, and the sequence number given out last since.
+    fn record(&mut self, time: Instant, order: u64, given_out: u64);
+}
+
+/// All events up to a time, inclusive; records nothing.
+#[derive(Debug)]
+pub(super) struct UpTo(pub(super) Instant);
+
+impl Window for UpTo {
+    fn contains(&self, time: Instant, _order: u64) -> bool {
+        time <= self.0
+    }
+
+    fn record(&mut self, _time: Instant, _order: u64, _given_out: u64) {}
+}
+
 /// Replaces the heap's top entry by the next of its kind, in place: cheaper than pop and push.
 pub(super) fn replace_top(mut top: PeekMut<'_, Timed>, event: Event, next: Option<(Instant, u64)>) {
     match next {

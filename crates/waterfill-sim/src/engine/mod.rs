@@ -24,11 +24,13 @@ use crate::traffic::Traffic;
 mod arrivals;
 mod build;
 mod event;
+mod parallel;
 mod run;
 mod sample;
 mod summary;
 
 use event::Timed;
+use parallel::{Journal, Parallel};
 
 /// A packet-level simulation.
 #[derive(Debug)]
@@ -63,6 +65,10 @@ pub struct Simulation {
     ledger: Ledger,
     /// Records packets, if one was asked for.
     capture: Option<Box<Capture>>,
+    /// The other threads' parts of the network, if the run has several threads.
+    parallel: Option<Box<Parallel>>,
+    /// What the current window has numbered, if the run has several threads.
+    journal: Option<Box<Journal>>,
 }
 
 /// Counts of packets: `sent` + `duplicated` is the sum of the others at all times.
@@ -80,6 +86,19 @@ pub struct Ledger {
     pub lost: u64,
     /// In queues and on wires.
     pub in_transit: u64,
+}
+
+impl Ledger {
+    const fn plus(self, other: Self) -> Self {
+        Self {
+            sent: self.sent + other.sent,
+            duplicated: self.duplicated + other.duplicated,
+            delivered: self.delivered + other.delivered,
+            dropped: self.dropped + other.dropped,
+            lost: self.lost + other.lost,
+            in_transit: self.in_transit + other.in_transit,
+        }
+    }
 }
 
 impl Simulation {
@@ -113,6 +132,8 @@ impl Simulation {
             packet_hops: 0,
             ledger: Ledger::default(),
             capture: None,
+            parallel: None,
+            journal: None,
             network,
         };
         sim.build()?;
@@ -153,14 +174,14 @@ impl Simulation {
 
     /// Returns the number of heap entries handled so far.
     #[must_use]
-    pub const fn events(&self) -> u64 {
-        self.events
+    pub fn events(&self) -> u64 {
+        self.events + self.other_parts().iter().map(|part| part.events).sum::<u64>()
     }
 
     /// Returns how many packets have crossed a link so far, each counted once per link.
     #[must_use]
-    pub const fn packet_hops(&self) -> u64 {
-        self.packet_hops
+    pub fn packet_hops(&self) -> u64 {
+        self.packet_hops + self.other_parts().iter().map(|part| part.packet_hops).sum::<u64>()
     }
 
     /// Returns the series of flows, links and traffic: one row per sample and entity.
@@ -176,24 +197,26 @@ impl Simulation {
         let lines = self.delay_lines.iter().map(DelayLine::packets);
         let access = self.access_links.iter().map(|access| access.wire.packets());
         let discarded: usize = self.links.iter().map(|link| link.discarded().len()).sum();
-        Ledger {
+        let own = Ledger {
             dropped: self.ledger.dropped + discarded as u64,
             in_transit: links.chain(lines).chain(access).sum::<usize>() as u64,
             ..self.ledger
-        }
+        };
+        self.other_parts().iter().map(Self::ledger).fold(own, Ledger::plus)
     }
 
     /// Returns the number of selective acknowledgements in transit: never more than packets in transit.
     #[must_use]
     pub fn sacks_in_use(&self) -> usize {
         let discarded = self.links.iter().flat_map(Link::discarded).filter(|&&sack| sack != SackId::NONE);
-        self.sacks.in_use() - discarded.count()
+        let own = self.sacks.in_use() - discarded.count();
+        own + self.other_parts().iter().map(Self::sacks_in_use).sum::<usize>()
     }
 
     /// Returns the number of entries in the heap.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.heap.len()
+        self.heap.len() + self.parallel.as_ref().map_or(0, |parallel| parallel.pending())
     }
 
     /// Returns the heap memory of flows, and that of queues and wires, in bytes.

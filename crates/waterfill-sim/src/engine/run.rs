@@ -5,7 +5,7 @@ use std::collections::binary_heap::PeekMut;
 use waterfill_laws::units::{Duration, Instant};
 
 use super::Simulation;
-use super::event::{Event, Timed, replace_top};
+use super::event::{Event, Timed, UpTo, Window, replace_top};
 use crate::capture::Place;
 use crate::flow::{Entry, Owner};
 use crate::link::Enqueued;
@@ -26,10 +26,25 @@ impl Simulation {
     /// Simulates up to and including `until`, or to the end of the run if that is earlier.
     pub fn advance(&mut self, until: Instant) {
         let until = until.min(self.end);
+        match self.parallel.take() {
+            None => self.run(&mut UpTo(until)),
+            Some(mut parallel) => {
+                parallel.advance(self, until);
+                self.parallel = Some(parallel);
+            }
+        }
+        self.now = self.now.max(until);
+        if self.now == self.end && self.sampled < self.end {
+            self.take_sample(); // the rest of the last interval
+        }
+    }
+
+    /// Handles the events of a window in their order.
+    pub(super) fn run(&mut self, window: &mut impl Window) {
         loop {
             let Some(top) = self.heap.peek_mut() else { break };
-            let Timed { time, event, .. } = *top;
-            if time > until {
+            let Timed { time, order, event } = *top;
+            if !window.contains(time, order) {
                 break;
             }
             debug_assert!(time >= self.now, "time runs backwards");
@@ -89,25 +104,29 @@ impl Simulation {
                     PeekMut::pop(top);
                     self.run_traffic(t);
                 }
-                Event::Sample => {
+                Event::Sample | Event::WindowOpens | Event::WindowCloses => {
                     PeekMut::pop(top);
-                    self.take_sample();
-                    self.schedule(time + self.sample, Event::Sample);
-                }
-                Event::WindowOpens => {
-                    PeekMut::pop(top);
-                    self.links.iter_mut().for_each(|link| link.open_window(time));
-                }
-                Event::WindowCloses => {
-                    PeekMut::pop(top);
-                    self.links.iter_mut().for_each(|link| link.close_window(time));
+                    if let Some(next) = self.observe(event) {
+                        self.schedule(next, event);
+                    }
                 }
             }
+            window.record(time, order, self.order);
         }
-        self.now = self.now.max(until);
-        if self.now == self.end && self.sampled < self.end {
-            self.take_sample(); // the rest of the last interval
+    }
+
+    /// Handles an event that concerns the whole network; returns when the next of its kind is due.
+    pub(super) fn observe(&mut self, event: Event) -> Option<Instant> {
+        let now = self.now;
+        match event {
+            Event::WindowOpens => self.links.iter_mut().for_each(|link| link.open_window(now)),
+            Event::WindowCloses => self.links.iter_mut().for_each(|link| link.close_window(now)),
+            _ => {
+                self.take_sample();
+                return Some(now + self.sample);
+            }
         }
+        None
     }
 
     /// Runs a sender's timer, unless the heap's entry is stale.
@@ -162,7 +181,7 @@ impl Simulation {
 
     /// Counts packets that a queue dropped after accepting them.
     #[cold]
-    fn count_drops(&mut self, l: u32) {
+    pub(super) fn count_drops(&mut self, l: u32) {
         for sack in self.links[l as usize].take_discarded() {
             self.ledger.dropped += 1;
             self.sacks.take(sack);
@@ -204,6 +223,9 @@ impl Simulation {
     /// Enqueues a packet at a link.
     pub(super) fn enqueue(&mut self, l: u32, packet: Packet) {
         let order = self.next_order();
+        if let Some(journal) = &mut self.journal {
+            journal.note_link(l);
+        }
         match self.links[l as usize].enqueue(self.now, packet, order) {
             Enqueued::Head(time) => self.heap.push(Timed { time, order, event: Event::Link(l) }),
             Enqueued::Behind => {}
@@ -222,6 +244,9 @@ impl Simulation {
 
     fn enqueue_delay_line(&mut self, d: u32, packet: Packet) {
         let order = self.next_order();
+        if let Some(journal) = &mut self.journal {
+            journal.note_delay_line(d);
+        }
         if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet, order) {
             self.heap.push(Timed { time, order, event: Event::DelayLine(d) });
         }
@@ -240,6 +265,9 @@ impl Simulation {
     /// Hands a packet to its host's access link.
     pub(super) fn enqueue_access(&mut self, a: u32, packet: Packet) {
         let order = self.next_order();
+        if let Some(journal) = &mut self.journal {
+            journal.note_access(a);
+        }
         if let Some(time) = self.access_links[a as usize].enqueue(self.now, packet, order) {
             self.heap.push(Timed { time, order, event: Event::Access(a) });
         }

@@ -128,6 +128,8 @@ pub(crate) trait Scheduler: Debug + Send + Sync {
     fn backlog(&self) -> Backlog;
     /// Bytes of heap memory in use.
     fn heap_bytes(&self) -> usize;
+    /// Gives the waiting packets whose sequence number is above `after` the number from `number`.
+    fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64);
 
     /// Notifies the discipline of an arrival, before the link's router laws see the packet.
     fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
@@ -182,6 +184,13 @@ impl Fifo {
         let waiting = self.packets.remove(index)?;
         self.bytes -= u64::from(waiting.packet.bytes);
         Some(waiting)
+    }
+
+    /// See [`Scheduler::renumber`].
+    pub(super) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
+        for waiting in self.packets.iter_mut().rev().take_while(|waiting| waiting.order > after) {
+            waiting.order = number(waiting.order);
+        }
     }
 
     pub(super) fn backlog(&self) -> Backlog {

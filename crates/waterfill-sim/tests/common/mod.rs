@@ -57,6 +57,15 @@ pub fn run(network: &Network) -> (Simulation, Summary) {
     (sim, summary)
 }
 
+/// Runs a network to its end on up to a number of threads.
+pub fn run_on(network: &Network, threads: usize) -> (Simulation, Summary) {
+    let mut sim = build(network);
+    sim.set_threads(Some(threads));
+    sim.advance(sim.end());
+    let summary = sim.summary();
+    (sim, summary)
+}
+
 /// Runs a network up to a time.
 pub fn run_until(network: &Network, s: f64) -> Simulation {
     let mut sim = build(network);

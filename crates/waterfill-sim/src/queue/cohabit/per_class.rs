@@ -160,6 +160,12 @@ impl Scheduler for PerClassQueue {
         self.module.heap_bytes() + Class::BOTH.iter().map(|&class| self.queues[class].heap_bytes()).sum::<usize>()
     }
 
+    fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
+        for class in Class::BOTH {
+            self.queues[class].renumber(after, number);
+        }
+    }
+
     fn notify_interval(&mut self, interval: Duration) {
         self.module.notify_interval(interval);
     }

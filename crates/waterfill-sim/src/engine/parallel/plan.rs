@@ -1,0 +1,355 @@
+//! Which thread simulates which part of a network, and what that is expected to cost.
+//!
+//! A part is a set of nodes. The nodes follow from the routes: where one link ends, the next begins. A link belongs to
+//! the part in which it begins; it is cut if it ends in another one. The propagation delay and the shortest transmission
+//! of cut links are the lookahead, so links of no or short delay are contracted first: for each delay in the network
+//! there is a candidate that cuts only links of at least this delay. Each candidate is divided by greedy growth from
+//! several nodes, then improved by moving one node at a time. The one with the least predicted time is taken.
+
+use std::collections::{BTreeMap, BinaryHeap};
+
+use waterfill_laws::units::{Duration, Rate};
+use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
+
+/// What a packet costs in seconds of a CPU, for the prediction only: at the link that it joins, at the node that it
+/// reaches, at the sending host (data and acknowledgement), at the receiving host, and when another thread takes it over.
+const COST_JOIN_S: f64 = 45e-9;
+const COST_ARRIVAL_S: f64 = 25e-9;
+const COST_SENDER_S: f64 = 70e-9;
+const COST_RECEIVER_S: f64 = 40e-9;
+const COST_CROSSING_S: f64 = 80e-9;
+/// What one event costs more with several threads: its log, its number and the patch of its number.
+const COST_EVENT_SHARE: f64 = 0.2;
+/// What a window costs each thread: its barriers, and the scan of its heap and of cut links.
+const COST_WINDOW_S: f64 = 2e-6;
+const COST_WINDOW_PER_THREAD_S: f64 = 0.3e-6;
+
+/// Several threads are used only where they are predicted to take less than this share of one thread's time, and save
+/// at least this time.
+const WORTHWHILE_SHARE: f64 = 0.85;
+const WORTHWHILE_S: f64 = 0.05;
+
+/// How much heavier than the mean a part may become by a move.
+const IMBALANCE: f64 = 1.04;
+/// Nodes from which the division of a candidate starts.
+const STARTS: usize = 6;
+/// Largest number of candidates, and of passes of improvement.
+const CANDIDATES: usize = 12;
+const PASSES: usize = 12;
+
+/// The parts of a network; thread `i` simulates part `i`.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Plan {
+    pub(super) parts: usize,
+    /// The part in which each link begins and the part in which it ends.
+    pub(super) links: Vec<(usize, usize)>,
+    /// The parts of the sender and of the receiver of each group's flows.
+    pub(super) groups: Vec<(usize, usize)>,
+    /// The parts in which each traffic source's packets begin and end.
+    pub(super) traffic: Vec<(usize, usize)>,
+    /// A packet that starts on a cut link arrives later than this.
+    pub(super) lookahead: Duration,
+    /// Predicted seconds of wall time per simulated second.
+    pub(super) predicted: f64,
+}
+
+impl Plan {
+    /// Divides a network into this number of parts; `None` if it cannot be divided.
+    pub(super) fn new(network: &Network, parts: usize) -> Option<Self> {
+        Layout::new(network).divide(parts)
+    }
+
+    /// Returns the plan of up to `max` parts that is predicted to be the fastest; `None` if that is one thread.
+    pub(super) fn fastest(network: &Network, max: usize) -> Option<Self> {
+        let layout = Layout::new(network);
+        let one = layout.weights.iter().sum::<f64>();
+        let plans = (2..=max).filter_map(|parts| layout.divide(parts));
+        let best = plans.min_by(|a, b| a.predicted.total_cmp(&b.predicted))?;
+        let saved_s = (one - best.predicted) * network.duration_s;
+        (best.predicted < WORTHWHILE_SHARE * one && saved_s > WORTHWHILE_S).then_some(best)
+    }
+}
+
+/// The nodes of a network, with what they are expected to cost.
+#[derive(Debug)]
+struct Layout {
+    /// The nodes where each link begins and ends.
+    links: Vec<(usize, usize)>,
+    groups: Vec<(usize, usize)>,
+    traffic: Vec<(usize, usize)>,
+    /// Propagation delay of each link and its shortest transmission.
+    delays: Vec<(Duration, Duration)>,
+    /// Packets per second over each link.
+    rates: Vec<f64>,
+    /// Seconds of CPU time per simulated second, by node.
+    weights: Vec<f64>,
+    /// Nodes that must be in part 0: the hosts of flows that start during the run.
+    pinned: Vec<usize>,
+}
+
+impl Layout {
+    fn new(network: &Network) -> Self {
+        let mut nodes = Sets::new(2 * network.links.len());
+        let (begins, ends) = (|l: u32| 2 * l as usize, |l: u32| 2 * l as usize + 1);
+        let arriving = network.traffic.iter().filter_map(|t| t.flows.as_ref()).map(|flows| &flows.flow);
+        let flows: Vec<&FlowSpec> = network.flows.iter().chain(arriving.clone()).collect();
+        for path in flows.iter().flat_map(|f| [&f.forward, &f.reverse]).chain(network.traffic.iter().map(|t| &t.path)) {
+            path.windows(2).for_each(|pair| nodes.join(ends(pair[0]), begins(pair[1])));
+        }
+        let hosts = |f: &FlowSpec| (begins(f.forward[0]), begins(f.reverse[0]));
+        for f in &flows {
+            let (source, sink) = hosts(f);
+            nodes.join(source, ends(f.reverse[f.reverse.len() - 1]));
+            nodes.join(sink, ends(f.forward[f.forward.len() - 1]));
+        }
+        let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
+        let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
+        let delay = |spec: &waterfill_network::LinkSpec| {
+            let line = Rate::from_bps(spec.shaper.as_ref().map_or(spec.rate_bps, |shaper| shaper.line_bps));
+            (Duration::from_secs(spec.delay_s), line.time_for(u32::from(smallest.unwrap_or(0))))
+        };
+        let mut layout = Self {
+            links: (0..network.links.len() as u32).map(|l| at(&mut nodes, (begins(l), ends(l)))).collect(),
+            groups: network.flows.iter().map(|f| at(&mut nodes, hosts(f))).collect(),
+            traffic: (network.traffic.iter())
+                .map(|t| at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1]))))
+                .collect(),
+            delays: network.links.iter().map(delay).collect(),
+            rates: vec![0.0; network.links.len()],
+            weights: vec![0.0; 2 * network.links.len()],
+            pinned: arriving.flat_map(|f| <[usize; 2]>::from(hosts(f))).map(|port| nodes.root(port)).collect(),
+        };
+        layout.weigh(network);
+        layout
+    }
+
+    /// Estimates rates and costs: each flow gets the smallest of its links' capacities per flow.
+    fn weigh(&mut self, network: &Network) {
+        let mut users = vec![0.0; network.links.len()];
+        for f in &network.flows {
+            f.forward.iter().for_each(|&l| users[l as usize] += f64::from(f.count));
+        }
+        let (bits, s) = (f64::from(network.packet_bytes) * 8.0, network.duration_s);
+        for (g, f) in network.flows.iter().enumerate() {
+            let share = |&l: &u32| network.links[l as usize].rate_bps / users[l as usize];
+            let fair = f.forward.iter().map(share).fold(f64::INFINITY, f64::min);
+            let size = f.size_bytes.map_or(f64::INFINITY, |bytes| bytes as f64 * 8.0 / s);
+            let active = ((f.stop_s.min(s) - f.start_s) / s).clamp(0.0, 1.0);
+            let limit = f.demand_bps.unwrap_or(f64::INFINITY).min(f.access_bps.unwrap_or(f64::INFINITY));
+            let packets = f64::from(f.count) * (fair.min(limit) * active).min(size) / bits;
+            let (source, sink) = self.groups[g];
+            self.weights[source] += packets * COST_SENDER_S;
+            self.weights[sink] += packets * COST_RECEIVER_S;
+            self.load(&f.forward, packets);
+            self.load(&f.reverse, packets);
+        }
+        for t in &network.traffic {
+            if let Some(flows) = &t.flows {
+                let packets = flows.arrivals_per_s * flows.sizes_bytes.mean() * 8.0 / bits;
+                self.load(&flows.flow.forward, packets);
+                self.load(&flows.flow.reverse, packets);
+            } else {
+                self.load(&t.path, t.rate_bps.unwrap_or(0.0) / (f64::from(t.packet_bytes) * 8.0));
+            }
+        }
+    }
+
+    fn load(&mut self, path: &[u32], packets: f64) {
+        for &l in path {
+            let (begins, ends) = self.links[l as usize];
+            self.rates[l as usize] += packets;
+            self.weights[begins] += packets * COST_JOIN_S;
+            self.weights[ends] += packets * COST_ARRIVAL_S;
+        }
+    }
+
+    /// Returns the best division into this number of parts.
+    fn divide(&self, parts: usize) -> Option<Plan> {
+        let mut delays: Vec<Duration> = self.delays.iter().map(|&(delay, _)| delay).filter(|d| !d.is_zero()).collect();
+        delays.sort_unstable();
+        delays.dedup();
+        let step = delays.len().div_ceil(CANDIDATES).max(1);
+        let candidates = delays.iter().step_by(step).map(|&least| Graph::contracted(self, least));
+        let divided = candidates.flat_map(|graph| {
+            let part_of: Vec<Vec<usize>> = (0..STARTS).filter_map(|start| graph.divide(parts, start)).collect();
+            part_of.into_iter().filter_map(move |part_of| self.plan(&graph, &part_of, parts)).collect::<Vec<Plan>>()
+        });
+        divided.min_by(|a, b| a.predicted.total_cmp(&b.predicted))
+    }
+
+    /// Returns the plan of a division; `None` if no link is cut.
+    fn plan(&self, graph: &Graph, part_of: &[usize], parts: usize) -> Option<Plan> {
+        let place = |(a, b): (usize, usize)| (part_of[graph.group_of[a]], part_of[graph.group_of[b]]);
+        let links: Vec<(usize, usize)> = self.links.iter().map(|&ends| place(ends)).collect();
+        let mut loads = vec![0.0; parts];
+        for (node, &weight) in self.weights.iter().enumerate().filter(|&(_, &weight)| weight > 0.0) {
+            loads[part_of[graph.group_of[node]]] += weight * (1.0 + COST_EVENT_SHARE);
+        }
+        let mut lookahead = Duration::MAX;
+        for (l, &(from, to)) in links.iter().enumerate().filter(|(_, (from, to))| from != to) {
+            let (delay, transmission) = self.delays[l];
+            lookahead = lookahead.min(delay + transmission);
+            loads[from] += self.rates[l] * COST_CROSSING_S / 2.0;
+            loads[to] += self.rates[l] * COST_CROSSING_S / 2.0;
+        }
+        let window_s = COST_WINDOW_S + COST_WINDOW_PER_THREAD_S * parts as f64;
+        let busiest = loads.iter().copied().fold(0.0, f64::max);
+        (lookahead < Duration::MAX && !lookahead.is_zero()).then(|| Plan {
+            parts,
+            groups: self.groups.iter().map(|&hosts| place(hosts)).collect(),
+            traffic: self.traffic.iter().map(|&ends| place(ends)).collect(),
+            links,
+            lookahead,
+            predicted: busiest + window_s / lookahead.as_secs(),
+        })
+    }
+}
+
+/// Groups of nodes between which all links have at least some delay.
+#[derive(Debug)]
+struct Graph {
+    /// The group of each node.
+    group_of: Vec<usize>,
+    weights: Vec<f64>,
+    /// Neighbours of each group, with the packets per second between them.
+    edges: Vec<Vec<(usize, f64)>>,
+    /// The group of part 0, if there is one.
+    pinned: Option<usize>,
+}
+
+impl Graph {
+    /// Contracts the links of less than this delay.
+    fn contracted(layout: &Layout, least: Duration) -> Self {
+        let mut sets = Sets::new(layout.weights.len());
+        for (&(a, b), &(delay, _)) in layout.links.iter().zip(&layout.delays) {
+            if delay < least {
+                sets.join(a, b);
+            }
+        }
+        layout.pinned.windows(2).for_each(|pair| sets.join(pair[0], pair[1]));
+        let mut ids = BTreeMap::new();
+        let mut group_of = vec![0; layout.weights.len()];
+        let used = layout.links.iter().flat_map(|&(a, b)| [a, b]);
+        for node in used {
+            let next = ids.len();
+            group_of[node] = *ids.entry(sets.root(node)).or_insert(next);
+        }
+        let mut weights = vec![0.0; ids.len()];
+        for (node, weight) in layout.weights.iter().enumerate().filter(|&(_, &weight)| weight > 0.0) {
+            weights[group_of[node]] += weight;
+        }
+        let mut between = BTreeMap::new();
+        for (&(a, b), rate) in layout.links.iter().zip(&layout.rates) {
+            let (a, b) = (group_of[a], group_of[b]);
+            if a != b {
+                *between.entry((a.min(b), a.max(b))).or_insert(0.0) += rate;
+            }
+        }
+        let mut edges = vec![Vec::new(); ids.len()];
+        for ((a, b), rate) in between {
+            edges[a].push((b, rate));
+            edges[b].push((a, rate));
+        }
+        let pinned = layout.pinned.first().map(|&node| group_of[node]);
+        Self { group_of, weights, edges, pinned }
+    }
+
+    /// Divides the groups; returns the part of each, `None` if there are fewer groups than parts.
+    fn divide(&self, parts: usize, start: usize) -> Option<Vec<usize>> {
+        if self.weights.len() < parts {
+            return None;
+        }
+        let mut part_of = self.grow(parts, start);
+        self.improve(&mut part_of, parts);
+        (0..parts).all(|part| part_of.contains(&part)).then_some(part_of)
+    }
+
+    /// Grows one part after the other, always by the group with the most packets to it.
+    fn grow(&self, parts: usize, start: usize) -> Vec<usize> {
+        const NONE: usize = usize::MAX;
+        let groups = self.weights.len();
+        let mut part_of = vec![NONE; groups];
+        let mut left: f64 = self.weights.iter().sum();
+        let mut seed = self.pinned.unwrap_or(start * groups / STARTS);
+        for part in 0..parts - 1 {
+            let aim = left / (parts - part) as f64;
+            let (mut weight, mut tied, mut heap) = (0.0, vec![0.0; groups], BinaryHeap::new());
+            while weight < aim {
+                // Rates are not negative, so their bits are in their order; ties go to the first group.
+                let next = std::iter::from_fn(|| heap.pop())
+                    .find_map(|(_, std::cmp::Reverse(group))| (part_of[group] == NONE).then_some(group));
+                let free = |&group: &usize| part_of[group] == NONE;
+                let first = (weight == 0.0 && free(&seed)).then_some(seed);
+                let Some(group) = first.or(next).or_else(|| (0..groups).find(free)) else { break };
+                if weight > 0.0 && weight + self.weights[group] - aim > aim - weight {
+                    break; // without it the part is nearer to its aim
+                }
+                part_of[group] = part;
+                weight += self.weights[group];
+                for &(neighbour, rate) in &self.edges[group] {
+                    tied[neighbour] += rate;
+                    heap.push((tied[neighbour].to_bits(), std::cmp::Reverse(neighbour)));
+                }
+            }
+            left -= weight;
+            seed = (0..groups).find(|&group| part_of[group] == NONE).unwrap_or(0);
+        }
+        part_of.iter_mut().filter(|part| **part == NONE).for_each(|part| *part = parts - 1);
+        part_of
+    }
+
+    /// Moves groups to the part with which they exchange most packets, while the parts stay balanced.
+    fn improve(&self, part_of: &mut [usize], parts: usize) {
+        let mut loads = vec![0.0; parts];
+        for (group, &part) in part_of.iter().enumerate() {
+            loads[part] += self.weights[group];
+        }
+        let most = IMBALANCE * loads.iter().sum::<f64>() / parts as f64;
+        let mut tied = vec![0.0; parts];
+        for _ in 0..PASSES {
+            let mut moved = false;
+            for group in (0..part_of.len()).filter(|&group| self.pinned != Some(group)) {
+                tied.fill(0.0);
+                self.edges[group].iter().for_each(|&(neighbour, rate)| tied[part_of[neighbour]] += rate);
+                let (from, weight) = (part_of[group], self.weights[group]);
+                let overfull = loads[from] > most;
+                let better = |&to: &usize| {
+                    let after = loads[to] + weight;
+                    to != from && (if overfull { after < loads[from] } else { after <= most && tied[to] > tied[from] })
+                };
+                let best = (0..parts).filter(better).max_by(|&a, &b| tied[a].total_cmp(&tied[b]));
+                if let Some(to) = best {
+                    (part_of[group], moved) = (to, true);
+                    loads[from] -= weight;
+                    loads[to] += weight;
+                }
+            }
+            if !moved {
+                break;
+            }
+        }
+    }
+}
+
+/// Disjoint sets of numbers.
+#[derive(Debug)]
+struct Sets(Vec<usize>);
+
+impl Sets {
+    fn new(count: usize) -> Self {
+        Self((0..count).collect())
+    }
+
+    fn root(&mut self, mut i: usize) -> usize {
+        while self.0[i] != i {
+            self.0[i] = self.0[self.0[i]];
+            i = self.0[i];
+        }
+        i
+    }
+
+    fn join(&mut self, a: usize, b: usize) {
+        let (a, b) = (self.root(a), self.root(b));
+        self.0[a.max(b)] = a.min(b);
+    }
+}

@@ -1,0 +1,132 @@
+//! A run on several threads gives the bytes of one thread, also where every event ties with others.
+
+mod common;
+
+use common::{build, cbr, flow, link, network};
+use waterfill_laws::registry::ProtocolId;
+use waterfill_laws::units::Instant;
+use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, LossSpec, Network, TrafficKind, TrafficSpec};
+use waterfill_sim::Simulation;
+
+/// Everything that a run gives: summary, series, counts.
+fn print(sim: &mut Simulation) -> (String, Vec<u64>, String) {
+    let series = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
+    let counts = format!("{:?} {}", sim.ledger(), sim.sacks_in_use());
+    (serde_json::to_string(&sim.summary()).unwrap(), series, counts)
+}
+
+/// Runs a network on a number of threads, in slices; returns what it gives and the number of threads used.
+fn run_on(n: &Network, threads: usize, slices: u32) -> ((String, Vec<u64>, String), usize) {
+    let mut sim = build(n);
+    let used = sim.set_threads(Some(threads));
+    for i in 1..=slices {
+        sim.advance(Instant::from_secs(n.duration_s * f64::from(i) / f64::from(slices)));
+    }
+    (print(&mut sim), used)
+}
+
+/// Asserts that 1, 2 and 3 threads give the same bytes; returns the number of threads that the last run used.
+fn assert_same(n: &Network) -> usize {
+    let (one, _) = run_on(n, 1, 1);
+    let mut used = 1;
+    for (threads, slices) in [(2, 1), (3, 3)] {
+        let (several, threads) = run_on(n, threads, slices);
+        assert_eq!(one.2, several.2, "counts of {threads} threads");
+        assert_eq!(one.0, several.0, "summary of {threads} threads");
+        assert!(one.1 == several.1, "series of {threads} threads");
+        used = threads;
+    }
+    used
+}
+
+/// Leaves with `hosts` hosts each, all connected to all spines; every link has the same rate, delay and buffer.
+/// Each host sends to the host of the same number at the next leaf and at the one after it, from time 0.
+fn fabric(protocol: &str, leaves: u32, spines: u32, hosts: u32, duration_s: f64) -> Network {
+    let mut links = Vec::new();
+    let mut add = |name: String| {
+        links.extend(link(&name, 1e8, 2e-3, 30_000));
+        links.len() as u32 - 2
+    };
+    let up: Vec<u32> = (0..leaves * hosts).map(|h| add(format!("host{h}"))).collect();
+    let across: Vec<u32> =
+        (0..leaves * spines).map(|s| add(format!("leaf{}-spine{}", s / spines, s % spines))).collect();
+    let mut flows = Vec::new();
+    for h in 0..leaves * hosts {
+        for further in 1..=2 {
+            let (leaf, spine) = (h / hosts, (h + further) % spines);
+            let to = (leaf + further) % leaves;
+            let path = [
+                up[h as usize],
+                across[(leaf * spines + spine) as usize],
+                across[(to * spines + spine) as usize] + 1,
+                up[(to * hosts + h % hosts) as usize] + 1,
+            ];
+            flows.push(flow(&format!("h{h}-{further}"), protocol, &path, duration_s));
+            flows.last_mut().unwrap().base_rtt_s = 16e-3;
+        }
+    }
+    for f in &mut flows {
+        f.reverse = f.forward.iter().rev().map(|l| l ^ 1).collect();
+    }
+    let mut n = network(duration_s, links, flows);
+    n.sample_s = duration_s / 20.0;
+    n.set_param("window", "packets", 40.0);
+    n
+}
+
+/// Rates, delays and starts are equal, so nearly every event has others of its time in every part.
+#[test]
+fn a_symmetric_fabric_gives_the_same_bytes_with_every_protocol() {
+    for protocol in ProtocolId::ALL {
+        let n = fabric(protocol.info().name, 4, 2, 3, 0.1);
+        assert_eq!(assert_same(&n), 3, "{}", protocol.info().name);
+    }
+}
+
+#[test]
+fn queues_faults_traffic_and_padding_give_the_same_bytes() {
+    let codel = || waterfill_network::CodelSpec { target_s: 0.005, interval_s: 0.1, ecn: true };
+    let mut n = fabric("cubic", 3, 2, 2, 0.4);
+    for (l, spec) in n.links.iter_mut().enumerate() {
+        match l % 5 {
+            0 => spec.queue = waterfill_network::QueueSpec::Codel(codel()),
+            1 => spec.loss_model = Some(LossSpec::Independent { p: 0.01 }),
+            2 => spec.duplicate = 0.02,
+            3 => spec.reorder = Some(waterfill_network::link::ReorderSpec { share: 0.05, delay_s: 3e-4 }),
+            _ => {}
+        }
+    }
+    for (i, f) in n.flows.iter_mut().enumerate() {
+        f.delayed_ack = i % 2 == 0;
+        f.pad_s = if i % 3 == 0 { 2e-4 } else { 0.0 };
+        f.access_bps = (i % 4 == 0).then_some(5e7);
+        f.size_bytes = (i % 5 == 0).then_some(200_000);
+    }
+    let path = n.flows[0].forward.clone();
+    n.traffic = vec![
+        TrafficSpec { access_bps: Some(4e7), ..cbr("limited", &path, 2e7, [0.0, 0.3], 1500) },
+        cbr("cbr", &path[1..], 1e7, [0.0, 0.4], 500),
+    ];
+    assert_eq!(assert_same(&n), 3);
+}
+
+/// Flows that start during the run: their hosts are in one part, and their packets cross others.
+#[test]
+fn arriving_flows_give_the_same_bytes() {
+    let mut n = fabric("reno", 3, 2, 2, 0.3);
+    for (name, of) in [("web", 0), ("web2", 3)] {
+        let FlowSpec { forward, reverse, .. } = n.flows[of].clone();
+        let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
+        let sizes_bytes = Distribution::Exponential { mean: 9_000.0 };
+        let flows = Some(ArrivalSpec { arrivals_per_s: 400.0, sizes_bytes, flow });
+        let source = cbr(name, &forward, 0.0, [0.0, 0.25], 1500);
+        n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
+    }
+    assert!(assert_same(&n) > 1);
+}
+
+#[test]
+fn one_link_runs_on_one_thread() {
+    let n = network(1.0, link("l", 1e7, 0.0, 60_000).to_vec(), vec![flow("f", "window", &[0], 1.0)]);
+    assert_eq!(run_on(&n, 4, 1).1, 1);
+}
