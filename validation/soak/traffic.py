@@ -237,7 +237,7 @@ class Host:
                 return
             self._long.add(flow)
 
-    def reap(self) -> None:
+    def reset_stuck(self) -> None:
         """Describe flows that are quiet; reset those that are stuck."""
         now_s = time.monotonic()
         for one in list(self._flows):
@@ -349,7 +349,7 @@ def _work(
             now_s = time.monotonic()
             if now_s >= next_s:
                 next_s = max(next_s + 1.0, now_s)
-                host.reap()
+                host.reset_stuck()
                 if host.arriving:
                     host.arrive()
             while pipe.poll():

@@ -12,7 +12,7 @@
 /* What is behind a device. */
 enum csig_role {
 	CSIG_INSIDE = 1, /* a neighbour that reads tags: frames leave with one */
-	CSIG_EDGE = 2,	 /* one that does not: no frame leaves with a tag, and tags that arrive are not believed */
+	CSIG_EDGE = 2,	 /* one that does not: no frame leaves with a tag, and tags that arrive are ignored */
 	CSIG_END = 3,	 /* as inside, and this host is where the path begins or ends */
 };
 

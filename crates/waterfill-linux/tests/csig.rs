@@ -237,7 +237,7 @@ fn every_frame_inside_has_a_compact_tag_and_none_behind_the_edge_without_super_p
     stripped("compact", "--signal abw", "88b50f80", false);
 }
 
-/// A device whose MTU has no space for a tag gets none on full packets; the edge does not believe tags from outside.
+/// A device whose MTU has no space for a tag gets none on full packets; the edge ignores tags from outside.
 #[test]
 fn full_packets_without_space_pass_untagged_and_foreign_tags_are_taken_off() {
     let Some(spaces) = row(&[], false) else { return };

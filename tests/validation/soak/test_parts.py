@@ -149,7 +149,7 @@ def test_a_server_that_closes_early_is_a_failure(host, monkeypatch):
 @pytest.mark.parametrize("limit", ["stall", "deadline"])
 def test_a_flow_without_progress_or_past_its_deadline_is_stuck_and_reset(host, monkeypatch, limit):
     host.arrive()
-    host.reap()
+    host.reset_stuck()
     opened = host.now().opened
     assert host.now().stuck == 0
     assert host.now().open >= opened > 3
@@ -157,7 +157,7 @@ def test_a_flow_without_progress_or_past_its_deadline_is_stuck_and_reset(host, m
         monkeypatch.setattr(traffic, "STALL_S", -1.0)
     else:
         host._load = replace(host._load, deadline_s=-1.0)
-    host.reap()
+    host.reset_stuck()
     assert host.now().stuck >= opened
     assert host.now().open == 0
     assert "stuck client" in host.now().errors[0]

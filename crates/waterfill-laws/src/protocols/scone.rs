@@ -276,7 +276,7 @@ impl crate::protocol::Receiver<Scone> for Receiver {
     }
 
     fn on_data(&mut self, received: &Received<Header>) {
-        // 127 is unknown, which tells nothing.
+        // 127 is unknown: no advice.
         let Some(signal) = received.header.signal.filter(|signal| *signal < UNKNOWN) else { return };
         self.last[usize::from(signal)] = Some(received.now);
         self.lowest = self.lowest.min(signal);

@@ -12,7 +12,7 @@ pub(crate) struct CsigCommand {
     /// Device whose neighbour reads tags: frames leave with one; repeatable
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub(crate) inside: Vec<String>,
-    /// Device at the domain's edge: no frame leaves with a tag, and none that arrives is believed; repeatable
+    /// Device at the domain's edge: no frame leaves with a tag, and those that arrive are ignored; repeatable
     #[arg(long, value_name = "DEVICE", value_parser = device)]
     pub(crate) edge: Vec<String>,
     /// Device of a host in the domain: as --inside, and prices go into MaxNet's option on arrival; repeatable
