@@ -250,7 +250,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     let Some(mut service) = Service::new(&namespaces) else { return };
     let notices = UnixDatagram::bind(service.folder.join("notify")).unwrap();
     let (sender, received) = channel();
-    // Read all the time, as systemd does: the daemon would wait for space otherwise.
+    // Read all the time, as systemd does: what finds no space is lost.
     spawn(move || {
         let mut bytes = [0; 512];
         while let Ok(n) = notices.recv(&mut bytes) {
@@ -339,6 +339,20 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     assert!(!service.socket().exists());
     let (code, said) = service.reload();
     assert!(code == 2 && said.contains("expected the socket of a running"), "{said}");
+}
+
+#[test]
+fn notices_that_nobody_reads_keep_nobody_waiting() {
+    let Some(namespaces) = Namespaces::new(&['r'], &["ip"]) else { return };
+    let Some(mut service) = Service::new(&namespaces) else { return };
+    // Its queue takes some notices (net.unix.max_dgram_qlen), and is full after half a second.
+    let _unread = UnixDatagram::bind(service.folder.join("notify")).unwrap();
+    service.write("");
+    service.start("env WATCHDOG_USEC=20000");
+    service.wait("the log names a lost notice", |service| service.log().contains("systemd was not notified of WATCHDOG"));
+    assert!(service.ask(b"status\n").starts_with("ok "), "{}", service.log());
+    assert_eq!(service.reload(), (0, "nothing changed".into()));
+    service.stop();
 }
 
 /// The capabilities of the unit, as setpriv takes them.

@@ -1,13 +1,40 @@
-//! What systemd is told over `NOTIFY_SOCKET` (sd_notify(3)); without one, nothing is sent.
+//! Notifications of systemd over `NOTIFY_SOCKET` (sd_notify(3)); without one, nothing is sent.
+//!
+//! A send never waits: the thread that notifies also answers scrapes and reloads. What systemd has no space for is lost, and
+//! the log says so.
 
+use std::env;
+use std::ffi::OsStr;
+use std::fmt::Write as _;
+use std::io;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::time::Duration;
 
 use sd_notify::NotifyState;
 
 fn notify(states: &[NotifyState<'_>]) {
-    if let Err(e) = sd_notify::notify(states) {
-        tracing::debug!("systemd: {e}");
+    let Some(socket) = env::var_os("NOTIFY_SOCKET") else { return };
+    let mut text = String::new();
+    for state in states {
+        let _ = writeln!(text, "{state}");
     }
+    if let Err(e) = send(&socket, &text) {
+        let what = text.split(['=', '\n']).next().unwrap_or_default();
+        tracing::warn!(event = "notification", "systemd was not notified of {what}: {e}");
+    }
+}
+
+/// Sends to a socket by its path, or by `@` and an abstract name. Fails at once where its queue is full.
+fn send(socket: &OsStr, text: &str) -> io::Result<()> {
+    let address = match socket.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(socket)?,
+    };
+    let from = UnixDatagram::unbound()?;
+    from.set_nonblocking(true)?;
+    from.send_to_addr(text.as_bytes(), &address).map(drop)
 }
 
 /// The daemon is ready, for the first time or after a reload.
