@@ -14,6 +14,14 @@ pub(super) struct Document<'t> {
     pub(super) text: &'t str,
 }
 
+/// What serde calls the types that it reads itself, and what this file's users do.
+const SERDE_WORDS: [(&str, &str); 4] = [
+    ("path string", "a path in quotes"),
+    ("a boolean", "true or false"),
+    ("a sequence", "an array"),
+    ("a map", "a table"),
+];
+
 /// A key or a value of the file.
 struct Place {
     /// Keys from the top, without the positions of tables in arrays.
@@ -22,9 +30,17 @@ struct Place {
     exact: String,
     key: Range<usize>,
     value: Range<usize>,
+    is_date: bool,
 }
 
 impl Document<'_> {
+    /// Refuses dates: no key has one, and the parser passes them on as tables.
+    pub(super) fn check_dates(&self) -> Result<(), String> {
+        let Some(date) = self.places().into_iter().find(|place| place.is_date) else { return Ok(()) };
+        let what = format!("{} {}: expected a value that is no date", date.path, self.shown(&date.value));
+        Err(self.at_line(date.value.start, &what))
+    }
+
     /// Turns what the parser refused into one sentence with file, line, key and what was expected.
     pub(super) fn explain(&self, error: &toml::de::Error) -> String {
         let message = error.message().trim();
@@ -46,6 +62,7 @@ impl Document<'_> {
             // "invalid type: integer `5`, expected a boolean"
             let why = message.rsplit_once(", expected").map_or(message, |(_, why)| why.trim());
             let why = why.strip_prefix("expected ").unwrap_or(why);
+            let why = SERDE_WORDS.iter().find(|(word, _)| *word == why).map_or(why, |(_, plain)| *plain);
             format!("{} {}: expected {why}", place.path, self.shown(&span))
         } else {
             message.to_owned()
@@ -105,7 +122,8 @@ fn add_table(places: &mut Vec<Place>, table: &DeTable<'_>, path: &str, exact: &s
 }
 
 fn add_value(places: &mut Vec<Place>, value: &Spanned<DeValue<'_>>, path: &str, exact: &str, key: &Range<usize>) {
-    places.push(Place { path: path.into(), exact: exact.into(), key: key.clone(), value: value.span() });
+    let is_date = matches!(value.get_ref(), DeValue::Datetime(_));
+    places.push(Place { path: path.into(), exact: exact.into(), key: key.clone(), value: value.span(), is_date });
     match value.get_ref() {
         DeValue::Table(table) => add_table(places, table, path, exact),
         DeValue::Array(array) => {

@@ -114,6 +114,7 @@ impl Config {
     /// Parses the text of a file.
     fn parse(file: &Path, text: &str) -> Result<Self, String> {
         let document = Document { name: file.display().to_string(), text };
+        document.check_dates()?;
         let parsed: File = toml::from_str(text).map_err(|e| document.explain(&e))?;
         let config = Self {
             file: file.to_owned(),

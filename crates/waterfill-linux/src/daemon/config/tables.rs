@@ -8,7 +8,7 @@ use serde::Deserialize;
 
 use super::values::{
     Address, Burst, CongestionControl, Cookie, Device, Interval, Law, Network, OneOrMany, OptionKind, Overhead, Parsed,
-    Rate, Target, Text, Volume,
+    Rate, Target, Text, Volume, table, word,
 };
 use super::{DEFAULT_CONTROL, Format, Level, LogConfig};
 use crate::daemon::host::Kind as KindOfOption;
@@ -28,16 +28,16 @@ pub(super) struct File {
     #[serde(default)]
     pub(super) router: OneOrMany<RouterTable>,
     /// Metrics for Prometheus.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub(super) metrics: MetricsTable,
     /// The log, on standard error.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub(super) log: LogTable,
     /// Where kernel programs are pinned.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub(super) pins: PinsTable,
     /// The socket of `waterfilld reload`.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "table")]
     pub(super) control: ControlTable,
 }
 
@@ -96,6 +96,7 @@ pub(super) struct RouterTable {
     /// Buffer of the shaper. Default: 100 ms at the rate.
     buffer: Option<Parsed<Volume>>,
     /// Drop or mark TCP packets so that explicit flows keep their fair share; needs Linux 6.6.
+    #[serde(default, deserialize_with = "word")]
     cohabit: Option<Cohabit>,
     /// Parameters of `cohabit`, named as in a scenario's `queue_params`.
     #[serde(default)]
@@ -131,8 +132,10 @@ pub(super) struct MetricsTable {
 #[serde(deny_unknown_fields)]
 pub(super) struct LogTable {
     /// Least level that is logged; the environment's `RUST_LOG` overrides it. Default: info.
+    #[serde(default, deserialize_with = "word")]
     level: Option<Level>,
     /// Lines of text, or one JSON object a line. Default: text.
+    #[serde(default, deserialize_with = "word")]
     format: Option<Format>,
     /// Messages of one kind that are logged in an interval; the others are counted. Default: 20.
     burst: Option<Parsed<Burst>>,

@@ -87,7 +87,7 @@ fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
         assert!(got.starts_with(said) && !got.contains('\n'), "{text}: {got}");
     }
     for (more, said) in [
-        ("shape = 3\n", "f.toml:4: router.shape 3: expected a boolean"),
+        ("shape = 3\n", "f.toml:4: router.shape 3: expected true or false"),
         ("target = 2.0\n", "f.toml:4: router.target 2.0: expected a fraction such as 0.9,"),
         ("overhead = 14.5\n", "f.toml:4: router.overhead 14.5: expected whole bytes from 0 to 1000"),
         ("rate = '2gbit'\n", "f.toml:4: duplicate key"),
@@ -126,6 +126,117 @@ fn a_file_that_cannot_be_read_is_the_users_error() {
         let why = Config::read(Path::new(file)).unwrap_err();
         assert!(why.is::<crate::daemon::error::UserError>() && why.to_string().starts_with(said), "{why}");
     }
+}
+
+/// A value of each type, by the type's name in a JSON Schema. A date has none.
+const VALUES: [(&str, &str); 9] = [
+    ("string", "'some text'"),
+    ("integer", "3"),
+    ("number", "2.5"),
+    ("boolean", "true"),
+    ("date", "1979-05-27"),
+    ("array", "[]"),
+    ("array", "[[1]]"),
+    ("object", "{}"),
+    ("object", "{ x = 1 }"),
+];
+
+/// Collects the types that a schema allows.
+fn types(root: &Value, schema: &Value) -> Vec<String> {
+    let mut out = Vec::new();
+    if let Some(name) = schema["$ref"].as_str().and_then(|name| name.strip_prefix("#/$defs/")) {
+        out.extend(types(root, &root["$defs"][name]));
+    }
+    let given = &schema["type"];
+    out.extend(
+        given
+            .as_array()
+            .map_or(std::slice::from_ref(given), Vec::as_slice)
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned),
+    );
+    for any in ["anyOf", "oneOf", "allOf"] {
+        out.extend(schema[any].as_array().into_iter().flatten().flat_map(|one| types(root, one)));
+    }
+    if out.iter().any(|name| name == "number") {
+        out.push("integer".into());
+    }
+    out
+}
+
+/// Every key of the schema: its table, its name and its schema. The table of the root's keys is empty.
+fn every_key(root: &Value) -> Vec<(String, String, Value)> {
+    let mut out = Vec::new();
+    for (table, key) in root["properties"].as_object().unwrap() {
+        out.push((String::new(), table.clone(), key.clone()));
+        let text = key.to_string();
+        let definition =
+            root["$defs"].as_object().unwrap().iter().find(|(name, _)| text.contains(&format!("/{name}\"")));
+        let keys = definition.unwrap().1["properties"].as_object().unwrap();
+        out.extend(keys.iter().map(|(key, schema)| (table.clone(), key.clone(), schema.clone())));
+    }
+    out
+}
+
+/// Says what is wrong unless a file is refused in one sentence, `f.toml:LINE: PATH VALUE: expected …`, in words of the file.
+fn wrong_refusal(text: &str, line: usize, path: &str) -> Option<String> {
+    let Err(got) = parse(text) else { return Some(format!("accepted: {text}")) };
+    let rest = got.strip_prefix(&format!("f.toml:{line}: {path} ")).and_then(|rest| rest.split_once(": expected "));
+    let rust = ["struct", "Table", "sequence", "map", "enum", "variant", "wanted", "i64", "invalid", "$", "expected"];
+    let plain = |expected: &str| !expected.is_empty() && !rust.into_iter().any(|word| expected.contains(word));
+    let right = !got.contains('\n') && rest.is_some_and(|(_, expected)| plain(expected));
+    (!right).then(|| format!("{text}{got}\n"))
+}
+
+#[test]
+fn a_value_of_a_wrong_type_is_refused_with_its_place_and_what_was_expected() {
+    let root = schema::document();
+    let (mut tried, mut faults) = (0, Vec::new());
+    for (table, key, schema) in every_key(&root) {
+        let path = if table.is_empty() { key.clone() } else { format!("{table}.{key}") };
+        let needed =
+            ["device = 'a'", "rate = '1gbit'"].into_iter().filter(|line| table == "router" && !line.starts_with(&key));
+        let mut head: Vec<String> = needed.map(str::to_owned).collect();
+        if !table.is_empty() {
+            head.insert(0, if table == "router" { "[[router]]".into() } else { format!("[{table}]") });
+        }
+        let line = head.len() + 1;
+        let mut refuses = |rest: String, path: &str| {
+            faults.extend(wrong_refusal(format!("{}\n{rest}\n", head.join("\n")).trim_start(), line, path));
+            tried += 1;
+        };
+        let allowed = types(&root, &schema);
+        let wrong = |allowed: &[String]| {
+            let allowed = allowed.to_vec();
+            VALUES.into_iter().filter(move |(kind, _)| !allowed.iter().any(|one| one == kind))
+        };
+        for (_, value) in wrong(&allowed) {
+            refuses(format!("{key} = {value}"), &path);
+        }
+        // What is in an array, and a parameter's value.
+        let items =
+            schema["anyOf"].as_array().into_iter().flatten().chain([&schema]).find(|one| !one["items"].is_null());
+        if let Some(items) = items {
+            for (_, value) in wrong(&types(&root, &items["items"])) {
+                refuses(format!("{key} = [{value}]"), &path);
+            }
+        }
+        if !schema["additionalProperties"].is_null() {
+            for (_, value) in wrong(&types(&root, &schema["additionalProperties"])) {
+                refuses(format!("{key} = {{ alpha = {value} }}"), &format!("{path}.alpha"));
+            }
+        }
+        // A header in place of a value, and an array of tables in place of a table.
+        if !allowed.iter().any(|kind| kind == "object") {
+            refuses(format!("[{path}]"), &path);
+        }
+        if !allowed.iter().any(|kind| kind == "array") {
+            refuses(format!("[[{path}]]"), &path);
+        }
+    }
+    assert!(faults.is_empty(), "{} of {tried}:\n{}", faults.len(), faults.join("\n"));
+    assert!(tried > 250, "{tried}");
 }
 
 /// Keys of the tables in the schema, such as "log.level", "device".

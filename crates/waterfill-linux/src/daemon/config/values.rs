@@ -4,10 +4,11 @@ use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
 use std::net::SocketAddr;
+use std::slice;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
-use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::value::{self, MapAccessDeserializer, SeqAccessDeserializer, StrDeserializer};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 
 use crate::daemon::cli::values;
 use crate::daemon::host;
@@ -53,28 +54,40 @@ impl<K: Kind> JsonSchema for Parsed<K> {
 
 struct ScalarVisitor<K>(PhantomData<K>);
 
+impl<K: Kind> ScalarVisitor<K> {
+    /// Parses a value of a type, if the schema has one of these types.
+    fn parse<E: Error>(self, types: &[&str], given: Unexpected<'_>, text: &str) -> Result<K::Value, E> {
+        let schema = K::schema();
+        let allowed = schema.get("type").map(|kind| kind.as_array().map_or(slice::from_ref(kind), Vec::as_slice));
+        if !allowed.unwrap_or_default().iter().any(|kind| types.iter().any(|given| kind == given)) {
+            return Err(E::invalid_type(given, &self));
+        }
+        K::parse(text).map_err(E::custom)
+    }
+}
+
 impl<K: Kind> Visitor<'_> for ScalarVisitor<K> {
     type Value = K::Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let why = K::parse("").err().unwrap_or_default();
-        f.write_str(why.strip_prefix("expected ").unwrap_or("one value"))
+        f.write_str(why.strip_prefix("expected ").unwrap_or("text, a number, true or false"))
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
-        K::parse(text).map_err(E::custom)
+        self.parse(&["string"], Unexpected::Str(text), text)
     }
 
     fn visit_i64<E: Error>(self, number: i64) -> Result<Self::Value, E> {
-        self.visit_str(&number.to_string())
+        self.parse(&["integer", "number"], Unexpected::Signed(number), &number.to_string())
     }
 
     fn visit_f64<E: Error>(self, number: f64) -> Result<Self::Value, E> {
-        self.visit_str(&number.to_string())
+        self.parse(&["number"], Unexpected::Float(number), &number.to_string())
     }
 
     fn visit_bool<E: Error>(self, flag: bool) -> Result<Self::Value, E> {
-        self.visit_str(if flag { "true" } else { "false" })
+        self.parse(&["boolean"], Unexpected::Bool(flag), if flag { "true" } else { "false" })
     }
 }
 
@@ -224,6 +237,52 @@ impl Kind for Text {
     }
 }
 
+/// Reads a table. Without this, a structure is read from an array of its values as well.
+pub(in crate::daemon) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
+    struct TableVisitor<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for TableVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a table")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<T, A::Error> {
+            T::deserialize(MapAccessDeserializer::new(map))
+        }
+    }
+    from.deserialize_any(TableVisitor(PhantomData))
+}
+
+/// Reads an enumeration's word. Without this, one is read from a table as well.
+pub(in crate::daemon) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    struct WordVisitor<T>(PhantomData<T>);
+    impl<'de, T: Deserialize<'de>> Visitor<'de> for WordVisitor<T> {
+        type Value = T;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            // As serde says it of no word: unknown variant ``, expected one of `text`, `json`.
+            let none = T::deserialize(StrDeserializer::<value::Error>::new("")).err().map(|e| e.to_string());
+            let words: Vec<_> = none.iter().flat_map(|text| text.split('`').skip(3).step_by(2)).collect();
+            write!(f, "one of {}", words.join(", "))
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<T, E> {
+            T::deserialize(StrDeserializer::new(text))
+        }
+    }
+    from.deserialize_any(WordVisitor(PhantomData)).map(Some)
+}
+
+/// A table in an array of them.
+struct Table<T>(T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Table<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        table(deserializer).map(Self)
+    }
+}
+
 /// One table, or an array of tables.
 #[derive(Debug)]
 pub(in crate::daemon) struct OneOrMany<T>(pub(crate) Vec<T>);
@@ -250,7 +309,8 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for OneOrMany<T> {
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, seq: A) -> Result<Self::Value, A::Error> {
-                Vec::deserialize(SeqAccessDeserializer::new(seq))
+                let tables = Vec::<Table<T>>::deserialize(SeqAccessDeserializer::new(seq))?;
+                Ok(tables.into_iter().map(|Table(table)| table).collect())
             }
         }
         deserializer.deserialize_any(Tables(PhantomData)).map(Self)
