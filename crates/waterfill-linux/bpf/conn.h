@@ -164,6 +164,13 @@ struct host_summary {
 	__u64 samples[HOST_SAMPLES]; /* a uniform random choice of them */
 };
 
+/* A socket that listens and does not answer the option. Its address is IPv6, or IPv4-mapped. */
+struct host_listener {
+	__u8 address[16];
+	__u32 port;
+	__u32 enabled; /* 1: from now on it answers */
+};
+
 /* A network of peers: the first bits of an IPv6 address, or of an IPv4-mapped one. */
 struct host_prefix {
 	__u32 bits;

@@ -19,8 +19,8 @@
  * Every connection of the cgroup (with --peers: to these networks) sends requests on its SYN, whatever its congestion
  * control: a client that only downloads must tell the server that it answers. An end answers for a second after the
  * last request. An end that both requests and answers has 12 bytes for both, after a few packets in each direction;
- * until then they take turns in 8. Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU. SACK blocks have
- * precedence: three of them beside timestamps leave no space, and such an ACK has no option.
+ * until then they take turns in 8. Space is reserved when TCP computes the segment size, so no packet exceeds the path's MTU.
+ * SACK blocks have precedence: three of them beside timestamps leave no space, and such an ACK has no option.
  *
  * A SYN-ACK has no socket yet, and is made from the SYN alone. A retransmitted SYN or SYN-ACK has no option, in case a
  * middlebox dropped the first one.
@@ -56,6 +56,7 @@
  *   6.1    the oldest supported; it has all helpers that are used
  *   6.4    struct_ops are links, which can be pinned; before, the daemon registers the law without and pins its map
  *   6.10   cong_control() has other arguments; only the common first one is used, the socket
+ *   6.12   servers that listened before the programs were loaded answer the option, too (listeners.inc.h)
  */
 #include "wire.h"
 #include "maps.h"
@@ -63,6 +64,7 @@
 #include "summary.h"
 #include "control.inc.h"
 #include "option.inc.h"
+#include "listeners.inc.h"
 
 /* A sum for each reader of `waterfill_summary`, by session. What a reader leaves that was killed is replaced. */
 struct {

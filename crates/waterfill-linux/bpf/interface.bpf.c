@@ -20,6 +20,7 @@ struct waterfill_interface {
 	struct host_record record;
 	struct host_counters counters;
 	struct host_summary summary;
+	struct host_listener listener;
 	enum host_mode mode;
 	enum host_samples samples;
 	struct waterfill_attachment attachment;

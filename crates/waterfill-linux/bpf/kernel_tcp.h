@@ -13,7 +13,36 @@ struct in6_addr {
 	} in6_u;
 };
 
+struct net {
+	__u64 net_cookie;
+};
+
+struct kernfs_node {
+	__u64 id;
+};
+
+struct cgroup;
+
+struct cgroup_subsys_state {
+	struct cgroup *cgroup;
+	struct cgroup_subsys_state *parent;
+};
+
+struct cgroup {
+	struct cgroup_subsys_state self;
+	struct kernfs_node *kn;
+};
+
+struct sock_cgroup_data {
+	struct cgroup *cgroup;
+};
+
+typedef struct {
+	struct net *net;
+} possible_net_t;
+
 struct sock_common {
+	possible_net_t skc_net;
 	__be32 skc_daddr;
 	__be32 skc_rcv_saddr;
 	__be16 skc_dport;
@@ -26,6 +55,7 @@ struct sock_common {
 
 struct sock {
 	struct sock_common __sk_common;
+	struct sock_cgroup_data sk_cgrp_data;
 	__u32 sk_pacing_status;
 	unsigned long sk_pacing_rate;     /* bytes/s of payload */
 	unsigned long sk_max_pacing_rate; /* the application's limit; all ones: none */
@@ -92,6 +122,7 @@ struct tcp_sock {
 	struct minmax rtt_min;
 	struct tcp_rack rack;
 	struct tcp_options_received rx_opt;
+	__u8 bpf_sock_ops_cb_flags; /* for which callbacks sockops programs run */
 	void *md5sig_info; /* keys that sign segments; only where the kernel has MD5 */
 	void *ao_info;     /* the same for TCP-AO (6.7) */
 	__u8 tcp_usec_ts : 1; /* our clock is in us (6.7) */
@@ -137,6 +168,11 @@ struct bpf_iter_meta {
 	struct seq_file *seq;
 	__u64 session_id;
 	__u64 seq_num;
+};
+
+struct bpf_iter__tcp {
+	struct bpf_iter_meta *meta;
+	struct sock_common *sk_common;
 };
 
 struct bpf_iter__bpf_sk_storage_map {

@@ -8,7 +8,7 @@ mod common;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Daemon, Namespaces, WATERFILLD, number, run};
+use common::{Daemon, Namespaces, WATERFILLD, kernel, number, run};
 use serde_json::Value;
 
 /// Some thousand packets, also on a loaded host.
@@ -32,40 +32,12 @@ impl Drop for Server {
 impl Network {
     /// Prints why and returns `None` where that is not possible.
     fn new() -> Option<Self> {
-        let spaces = Namespaces::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
-        let r = spaces.name('r');
-        for (end, n) in [('a', 1), ('b', 2)] {
-            let space = spaces.name(end);
-            run(&format!(
-                "ip -n {space} link add wire type veth peer name to-{end} netns {r}
-                 ip -n {space} addr add 10.99.{n}.1/24 dev wire; ip -n {r} addr add 10.99.{n}.2/24 dev to-{end}
-                 ip -n {space} addr add fd99:{n}::1/64 dev wire nodad; ip -n {r} addr add fd99:{n}::2/64 dev to-{end} nodad
-                 ip -n {space} link set wire up; ip -n {r} link set to-{end} up
-                 ip -n {space} route add default via 10.99.{n}.2; ip -n {space} -6 route add default via fd99:{n}::2
-                 {} tc qdisc add dev to-{end} clsact",
-                spaces.enter('r')
-            ))
-            .unwrap();
-        }
-        spaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1").unwrap();
-        Some(Self { spaces })
+        Some(Self { spaces: Namespaces::in_a_row()? })
     }
 
     /// Starts the daemon for both ends, or for a's alone.
     fn daemon(&self) -> Daemon {
         Daemon::host(&self.spaces, "", "--no-pin")
-    }
-
-    /// Puts a program on the path towards an end, in place of the one before; `None` takes it off.
-    fn path(&self, section: Option<&str>, end: char) {
-        let object = env!("PATH_OBJECT");
-        let command = match section {
-            Some(section) => {
-                format!("tc filter replace dev to-{end} egress prio 1 handle 1 bpf da obj {object} sec {section}")
-            }
-            None => format!("tc filter del dev to-{end} egress"),
-        };
-        self.spaces.run_in('r', &command).unwrap();
     }
 
     fn command(&self, end: char, in_cgroup: bool, arguments: &str) -> Command {
@@ -113,7 +85,7 @@ fn a_priced_path_is_measured_and_found_good() {
     let Some(network) = Network::new() else { return };
     let _daemon = network.daemon();
     let _server = network.serve(true);
-    network.path(Some("price"), 'b');
+    network.spaces.path(Some("price"), 'b');
     for to in SERVER {
         let (code, document) = network.check(to, "--time '1 s'");
         assert_eq!((code, &document["ok"], &document["served"]), (0, &true.into(), &true.into()), "{document}");
@@ -130,6 +102,20 @@ fn a_priced_path_is_measured_and_found_good() {
             assert!(number(law, "min_rtt_s") <= number(law, "rtt_s"), "{law}");
         }
         assert!(document["findings"][0]["text"] == "1 routers on the way there", "{document}");
+    }
+}
+
+#[test]
+fn a_server_that_listened_before_answers_where_the_kernel_allows() {
+    let Some(network) = Network::new() else { return };
+    let _server = network.serve(true);
+    let _daemon = network.daemon();
+    network.spaces.path(Some("price"), 'b');
+    let (code, document) = network.check(SERVER[0], SHORT);
+    if kernel() >= (6, 12) {
+        assert_eq!((code, &document["ok"]), (0, &true.into()), "{document}");
+    } else {
+        assert!(problem(&document).contains("restart servers there that listened before"), "{document}");
     }
 }
 
@@ -153,13 +139,13 @@ fn what_the_path_does_to_the_option_is_named() {
         let to = address(n);
         run(&format!("ip -n {} addr add {to}/24 dev wire", network.spaces.name('b'))).unwrap();
         if section.is_some() {
-            network.path(section, end);
+            network.spaces.path(section, end);
         }
         let (code, document) = network.check(&to, SHORT);
         assert_eq!(code, 1, "{section:?} {end}: {document}");
         assert!(problem(&document).starts_with(text), "{section:?} {end}: {document}");
         if section.is_some() {
-            network.path(None, end);
+            network.spaces.path(None, end);
         }
     }
     // The second loss to an address was the last that is tried.

@@ -15,7 +15,7 @@ use std::sync::mpsc::channel;
 use std::thread::{sleep, spawn};
 use std::time::{Duration, Instant};
 
-use common::{Namespaces, WATERFILLD, run};
+use common::{Namespaces, WATERFILLD, kernel, run};
 use serde_json::Value;
 
 const UNIT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/systemd/waterfilld.service");
@@ -264,8 +264,22 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
 
     let late = "[[router]]\ndevice = \"late0\"\nrate = \"1 Gbit/s\"\n";
     service.write(&(tables(&namespaces, 0.9, "") + late));
+    let mut servers = ['r', 'b'].map(|end| listening(&namespaces, end));
     service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities()));
     until("READY=1");
+    // They listened before. The unit may not enter other namespaces, and before Linux 6.12 the kernel refuses in its own, too.
+    let silent = |end| {
+        let pins = service.pins.display();
+        let text = namespaces.run_in(end, &format!("{WATERFILLD} status --json --pins {pins}")).unwrap();
+        serde_json::from_str::<Value>(&text).unwrap()["silent_listeners"].as_array().map_or(0, Vec::len)
+    };
+    assert_eq!((silent('r'), silent('b')), (usize::from(kernel() < (6, 12)), 1), "{}", service.log());
+    assert!(service.log().contains("network namespaces without CAP_SYS_ADMIN: servers there"), "{}", service.log());
+    for server in &mut servers {
+        server.kill().unwrap();
+        server.wait().unwrap();
+    }
+    assert_eq!((silent('r'), silent('b')), (0, 0));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&service.socket()), mode(service.socket().parent().unwrap())), (0o600, 0o700));
 
@@ -349,10 +363,24 @@ fn notices_that_nobody_reads_keep_nobody_waiting() {
     let _unread = UnixDatagram::bind(service.folder.join("notify")).unwrap();
     service.write("");
     service.start("env WATCHDOG_USEC=20000");
-    service.wait("the log names a lost notice", |service| service.log().contains("systemd was not notified of WATCHDOG"));
+    service
+        .wait("the log names a lost notice", |service| service.log().contains("systemd was not notified of WATCHDOG"));
     assert!(service.ask(b"status\n").starts_with("ok "), "{}", service.log());
     assert_eq!(service.reload(), (0, "nothing changed".into()));
     service.stop();
+}
+
+/// Starts a server of the control group, and waits until it listens.
+fn listening(namespaces: &Namespaces, end: char) -> Child {
+    let (procs, enter) = (namespaces.cgroup.join("cgroup.procs"), namespaces.enter(end));
+    let script = format!("echo $$ > {}; exec {enter} {WATERFILLD} check-path --serve", procs.display());
+    let server = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
+    let start = Instant::now();
+    while !namespaces.run_in(end, "cat /proc/net/tcp6 /proc/net/tcp").unwrap().contains(":1D29 ") {
+        assert!(start.elapsed() < Duration::from_secs(10), "a server listens");
+        sleep(Duration::from_millis(20));
+    }
+    server
 }
 
 /// The capabilities of the unit, as setpriv takes them.

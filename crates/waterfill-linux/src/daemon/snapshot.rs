@@ -1,5 +1,7 @@
 //! The state of links and connections at one moment, as `--line`, `status` and the metrics show it.
 
+use std::collections::BTreeSet;
+
 use anyhow::Result;
 use serde::Serialize;
 
@@ -18,6 +20,9 @@ pub(super) struct Snapshot {
     /// Counts of all connections, also those that have ended; `None` without the host role.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) counters: Option<CounterStatus>,
+    /// Servers of this network namespace that listened before the host programs were loaded, and do not answer the option.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) silent_listeners: BTreeSet<String>,
     /// Sums over each law's connections, of which a scrape reads no list.
     #[serde(skip)]
     pub(super) summaries: Vec<Summary>,
@@ -40,6 +45,7 @@ impl Snapshot {
             out.add(Role::Host);
             out.flows.extend(host.flows()?);
             out.counters.get_or_insert_default().add(&host.counters()?);
+            out.silent_listeners.extend(host.silent_listeners()?);
         }
         Ok(out)
     }
@@ -84,6 +90,7 @@ impl Snapshot {
                     if let Some(counters) = host::pinned_counters(law, &pins)? {
                         out.counters.get_or_insert_default().add(&counters);
                     }
+                    out.silent_listeners.extend(host::pinned_silent_listeners(&pins)?);
                 }
             }
         }

@@ -30,6 +30,13 @@ pub(crate) fn run(script: &str) -> Result<String, String> {
     Err(format!("{script}: {}", String::from_utf8_lossy(&out.stderr)))
 }
 
+/// Returns the first two numbers of the kernel's version.
+pub(crate) fn kernel() -> (u32, u32) {
+    let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release.split(['.', '-', '+', '\n']).map(|number| number.parse().unwrap());
+    (numbers.next().unwrap(), numbers.next().unwrap())
+}
+
 /// Checks that network namespaces and these tools are usable. Returns the root of cgroup v2.
 fn requirements(tools: &[&str]) -> Result<PathBuf, String> {
     can_load_programs()?;
@@ -74,6 +81,39 @@ impl Namespaces {
             run(&format!("ip netns add {name}; ip -n {name} link set lo up")).unwrap();
         }
         Some(namespaces)
+    }
+
+    /// Makes `a`, `r` and `b` in a row: `wire` of a, 10.99.1.1, leads to `to-a` of r, which forwards to b, 10.99.2.1; the same
+    /// with fd99:1::1 and fd99:2::1.
+    pub(crate) fn in_a_row() -> Option<Self> {
+        let spaces = Self::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
+        let r = spaces.name('r');
+        for (end, n) in [('a', 1), ('b', 2)] {
+            let space = spaces.name(end);
+            run(&format!(
+                "ip -n {space} link add wire type veth peer name to-{end} netns {r}
+                 ip -n {space} addr add 10.99.{n}.1/24 dev wire; ip -n {r} addr add 10.99.{n}.2/24 dev to-{end}
+                 ip -n {space} addr add fd99:{n}::1/64 dev wire nodad; ip -n {r} addr add fd99:{n}::2/64 dev to-{end} nodad
+                 ip -n {space} link set wire up; ip -n {r} link set to-{end} up
+                 ip -n {space} route add default via 10.99.{n}.2; ip -n {space} -6 route add default via fd99:{n}::2"
+            ))
+            .unwrap();
+        }
+        spaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1").unwrap();
+        Some(spaces)
+    }
+
+    /// Puts a program of `bpf/test/path.bpf.c` on the path towards an end, in place of the one before; `None` takes it off.
+    pub(crate) fn path(&self, section: Option<&str>, end: char) {
+        let filters = match section {
+            Some(section) => format!(
+                "tc filter replace dev to-{end} egress prio 1 handle 1 bpf da obj {} sec {section}",
+                env!("PATH_OBJECT")
+            ),
+            None => format!("tc filter del dev to-{end} egress"),
+        };
+        let enter = self.enter('r');
+        run(&format!("{enter} tc qdisc replace dev to-{end} clsact; {enter} {filters}")).unwrap();
     }
 
     /// Returns the name of the namespace with this letter.

@@ -98,7 +98,9 @@ fn handshake(measured: &Measured, far: Option<Connection>) -> Vec<Finding> {
                 bad("syn-ack", "the option is stripped from SYN-ACKs on the way back")
             }
             Some(_) => {
-                bad("syn-ack", "the far end does not answer the option: start `waterfilld host` of this law there")
+                let text = "the far end does not answer the option: start `waterfilld host` of this law there; before Linux 6.12 \
+                            also restart servers there that listened before it";
+                bad("syn-ack", text)
             }
             None => bad(
                 "syn-ack",

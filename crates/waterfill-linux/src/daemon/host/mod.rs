@@ -5,6 +5,8 @@
 
 #[cfg(test)]
 mod cost;
+mod listeners;
+mod namespaces;
 mod network;
 mod registration;
 mod stale;
@@ -30,6 +32,7 @@ use super::law::Law;
 use super::object;
 use super::pins::Pins;
 
+pub(super) use listeners::describe as describe_silent;
 pub(super) use network::Network;
 pub(super) use stale::remove_stale;
 pub(super) use status::{CounterStatus, FlowStatus, NONE, PRICED};
@@ -74,6 +77,7 @@ const LAW: &str = "host/law";
 const OPTIONS: &str = "host/options";
 const FLOWS: &str = "host/flows";
 const SUMMARY: &str = "host/summary";
+const LISTENERS: &str = "host/listeners";
 const PARAMETERS: &str = "host/parameters";
 const CONNECTIONS: &str = "host/connections";
 const COUNTERS: &str = "host/counters";
@@ -81,8 +85,8 @@ const PLACES: &str = "host/places";
 const NAMESPACES: &str = "host/namespaces";
 const PEERS: &str = "host/peers";
 /// All pins.
-pub(super) const PINS: [&str; 10] =
-    [LAW, OPTIONS, FLOWS, SUMMARY, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS];
+pub(super) const PINS: [&str; 11] =
+    [LAW, OPTIONS, FLOWS, SUMMARY, LISTENERS, PARAMETERS, CONNECTIONS, COUNTERS, PLACES, NAMESPACES, PEERS];
 /// The pinned maps and their names in the programs.
 const MAPS: [(&str, &str); 6] = [
     (PARAMETERS, "parameters"),
@@ -96,6 +100,8 @@ const MAPS: [(&str, &str); 6] = [
 const LAW_MAP: &str = "waterfill_law";
 const LAW_NAME: Range<usize> = 48..64;
 const LAW_FLAGS: Range<usize> = 64..68;
+/// The constant `listener_cgroup` (bpf/listeners.inc.h).
+const SCOPE_MAP: &str = ".rodata.scope";
 
 /// The loaded programs.
 pub(super) struct Host {
@@ -105,6 +111,7 @@ pub(super) struct Host {
     _options: Link,
     flows: Link,
     summary: Link,
+    listeners: Link,
     /// Owns what is not pinned. Dropped last: before Linux 6.4 the law is unregistered through its map.
     object: Object,
 }
@@ -141,6 +148,13 @@ impl Host {
             let flags = law.map_flags() & !libbpf_sys::BPF_F_LINK;
             law.set_map_flags(flags)?;
         }
+        let scope = fs::metadata(&options.cgroup)
+            .with_context(|| format!("cannot open the cgroup {}", options.cgroup.display()))?;
+        object::open_map(&mut open, SCOPE_MAP)?
+            .initial_value_mut()
+            .and_then(|value| value.first_chunk_mut())
+            .map(|value| *value = scope.ino().to_ne_bytes())
+            .context("no cgroup in the programs")?;
         for (pin, map) in MAPS {
             reuse_or_pin(pins, pin, &mut object::open_map(&mut open, map)?)?;
         }
@@ -156,7 +170,18 @@ impl Host {
         }
         let flows = attach_list(pins, &object, "waterfill_flows", FLOWS)?;
         let summary = attach_list(pins, &object, "waterfill_summary", SUMMARY)?;
-        Ok(Self { object, law: options.law, registered: law, _options: options_link, flows, summary })
+        let listeners = attach_list(pins, &object, "waterfill_listeners", LISTENERS)?;
+        let host =
+            Self { object, law: options.law, registered: law, _options: options_link, flows, summary, listeners };
+        host.enable_listeners();
+        Ok(host)
+    }
+
+    /// Lets servers answer that listened before. New ones do so anyway.
+    fn enable_listeners(&self) {
+        if let Err(e) = listeners::enable(&self.object) {
+            tracing::warn!("servers that listened before do not answer the option until they are restarted: {e:#}");
+        }
     }
 
     /// Changes the options of loaded programs. Connections continue with their state; where only maps are written, every
@@ -164,7 +189,9 @@ impl Host {
     pub(super) fn change(&mut self, pins: &Pins, before: &Options, now: &Options) -> Result<()> {
         let fixed = |options: &Options| (options.name.clone(), options.cgroup.clone(), options.unrestricted);
         if fixed(before) == fixed(now) {
-            return configure(&self.object, now);
+            configure(&self.object, now)?;
+            self.enable_listeners(); // other namespaces may take part now
+            return Ok(());
         }
         *self = Self::load(pins, now)?;
         Ok(())
@@ -174,6 +201,11 @@ impl Host {
     pub(super) fn flows(&self) -> Result<Vec<FlowStatus>> {
         let bytes = read(Iter::new(&self.flows)?).context("cannot list connections")?;
         status::parse_records(self.law, &bytes)
+    }
+
+    /// Lists servers of this network namespace that do not answer the option, as they listened before it was loaded.
+    pub(super) fn silent_listeners(&self) -> Result<Vec<String>> {
+        Ok(listeners::read(&self.listeners)?.into_iter().map(|listener| listener.address).collect())
     }
 
     /// Reads the sums over all connections, and their counts.
@@ -203,11 +235,20 @@ fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
 
 /// Lists the connections of a pinned host, whether or not its daemon runs; `None` if nothing is pinned.
 pub(super) fn pinned_flows(law: &'static Law, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
-    // A pinned iterator reads like a file.
-    let Some(path) = pins.path(FLOWS).filter(|path| path.exists()) else { return Ok(None) };
+    read_pinned(pins, FLOWS)?.map(|bytes| status::parse_records(law, &bytes)).transpose()
+}
+
+/// Lists the servers of this network namespace that do not answer a pinned host's option.
+pub(super) fn pinned_silent_listeners(pins: &Pins) -> Result<Vec<String>> {
+    let Some(bytes) = read_pinned(pins, LISTENERS)? else { return Ok(Vec::new()) };
+    Ok(listeners::parse(&bytes)?.into_iter().map(|listener| listener.address).collect())
+}
+
+/// Reads a pinned iterator, which is like a file; `None` if it is not pinned.
+fn read_pinned(pins: &Pins, name: &str) -> Result<Option<Vec<u8>>> {
+    let Some(path) = pins.path(name).filter(|path| path.exists()) else { return Ok(None) };
     let file = File::open(&path).with_context(|| format!("cannot open {}", path.display()))?;
-    let bytes = read(file).with_context(|| format!("cannot read {}", path.display()))?;
-    status::parse_records(law, &bytes).map(Some)
+    read(file).with_context(|| format!("cannot read {}", path.display())).map(Some)
 }
 
 /// Reads the counts of a pinned host's connections; `None` if nothing is pinned.
@@ -329,11 +370,12 @@ fn has_struct_ops_links() -> Result<bool> {
     Ok((numbers.next().unwrap_or(0), numbers.next().unwrap_or(0)) >= (6, 4))
 }
 
-/// Attaches an iterator program over connections.
+/// Attaches an iterator program: over connections, or over the sockets of its reader's network namespace.
 fn attach_list(pins: &Pins, object: &Object, program: &str, pin: &str) -> Result<Link> {
     let connections = object::map(object, "connections")?;
     let program = object::program(object, program)?;
-    let mut link = program.attach_iter(connections.as_fd()).context("cannot list connections")?;
+    let link = if pin == LISTENERS { program.attach() } else { program.attach_iter(connections.as_fd()) };
+    let mut link = link.context("cannot list connections")?;
     if let Some(path) = pins.path(pin) {
         if path.exists() {
             fs::remove_file(&path).with_context(|| format!("cannot remove {}", path.display()))?;

@@ -202,7 +202,8 @@ fn status(law: &'static Law, record: &HostRecord) -> Result<FlowStatus> {
     })
 }
 
-fn address(bytes: [u8; 16], port: u16) -> String {
+/// Formats an address of a record, and a port.
+pub(super) fn address(bytes: [u8; 16], port: u16) -> String {
     let ip = Ipv6Addr::from(bytes);
     SocketAddr::new(ip.to_ipv4_mapped().map_or(IpAddr::V6(ip), IpAddr::V4), port).to_string()
 }

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
-use crate::daemon::host::{CounterStatus, FlowStatus, NONE, PRICED};
+use crate::daemon::host::{CounterStatus, FlowStatus, NONE, PRICED, describe_silent};
 use crate::daemon::law::{self, Law};
 use crate::daemon::pins::{Pins, Role};
 use crate::daemon::quantity::{show_count, show_rate, show_time, show_volume};
@@ -27,6 +27,10 @@ pub(super) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> 
         out.push_str(&flow_tables(&snapshot.flows, width));
         if let Some(counters) = &snapshot.counters {
             out.push_str(&counter_lines(counters, width));
+        }
+        if !snapshot.silent_listeners.is_empty() {
+            let silent = describe_silent(snapshot.silent_listeners.iter().map(String::as_str));
+            out.push_str(&wrapped(&silent, width));
         }
     }
     out
@@ -254,7 +258,8 @@ pub(super) mod tests {
             links: vec![link],
             flows: (0..flows).map(flow).collect(),
             counters: Some(counters),
-            summaries: Vec::new(),
+            silent_listeners: (0..20).map(address).collect(),
+            ..Snapshot::default()
         }
     }
 
