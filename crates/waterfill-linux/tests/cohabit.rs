@@ -4,6 +4,8 @@
 #![cfg(feature = "daemon")]
 
 mod common;
+#[path = "common/generated.rs"]
+mod generated;
 #[allow(dead_code, reason = "this test uses a part of it")]
 #[path = "router/packet.rs"]
 mod packet;
@@ -11,6 +13,7 @@ mod packet;
 use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
 
+use generated::generated;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{MapCore as _, MapFlags, ObjectBuilder, ProgramInput};
 use packet::{both, echo, ethernet, forward, has_valid_checksum, ipv4, ipv6, paper, set_checksum, tcp, timestamps};
@@ -18,22 +21,7 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
 use waterfill_laws::cohabit::{EXPLICIT, Filters, IMPROVED, Link, PAPER, Params, Sums, TCP, mix};
 
-/// As libbpf-cargo generated them from `bpf/`.
-#[allow(
-    missing_docs,
-    unsafe_code,
-    clippy::all,
-    clippy::pedantic,
-    clippy::allow_attributes_without_reason,
-    unreachable_pub,
-    unused_imports,
-    unused_qualifications,
-    missing_debug_implementations,
-    reason = "generated"
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/cohabit.skel.rs"));
-}
+generated!(skeleton, "cohabit.skel.rs");
 
 use skeleton::types::{__sk_buff as Context, cohabit_setup as Setup, cohabit_state as State};
 use skeleton::{CohabitSkel, CohabitSkelBuilder};

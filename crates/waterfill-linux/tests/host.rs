@@ -149,23 +149,7 @@ struct Network {
 impl Network {
     /// Prints why and returns `None` where that is not possible.
     fn new() -> Option<Self> {
-        let spaces = Namespaces::new(&['a', 'r', 'b'], &["ip", "tc", "nsenter", "sysctl"])?;
-        let r = spaces.name('r');
-        for (end, n) in [('a', 1), ('b', 2)] {
-            let space = spaces.name(end);
-            run(&format!(
-                "ip -n {space} link add wire type veth peer name to-{end} netns {r}
-                 ip -n {space} addr add 10.99.{n}.1/24 dev wire; ip -n {r} addr add 10.99.{n}.2/24 dev to-{end}
-                 ip -n {space} addr add fd99:{n}::1/64 dev wire nodad; ip -n {r} addr add fd99:{n}::2/64 dev to-{end} nodad
-                 ip -n {space} link set wire up; ip -n {r} link set to-{end} up
-                 ip -n {space} route add default via 10.99.{n}.2; ip -n {space} -6 route add default via fd99:{n}::2
-                 {} tc qdisc add dev to-{end} clsact",
-                spaces.enter('r')
-            ))
-            .unwrap();
-        }
-        spaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1 net.ipv6.conf.all.forwarding=1").unwrap();
-        Some(Self { spaces, sign: false })
+        Some(Self { spaces: Namespaces::in_a_row()?, sign: false })
     }
 
     /// Starts the daemon.
@@ -174,12 +158,9 @@ impl Network {
     }
 
     /// Puts a program of `path.bpf.c` on the path towards these ends.
-    fn path(&self, section: &str, ends: &[&str]) {
+    fn path(&self, section: &str, ends: &[char]) {
         for end in ends {
-            let object = env!("PATH_OBJECT");
-            let filter =
-                format!("tc filter replace dev to-{end} egress prio 1 handle 1 bpf da obj {object} sec {section}");
-            self.spaces.run_in('r', &filter).unwrap();
+            self.spaces.path(Some(section), *end);
         }
     }
 
@@ -222,7 +203,7 @@ fn a_price_sets_the_rate_in_both_directions_over_ipv4_and_ipv6() {
     let Some(network) = Network::new() else { return };
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
-    network.path("price", &["a", "b"]);
+    network.path("price", &['a', 'b']);
     for address in SERVER {
         let (flow, back) = network.transfer(&mut daemon, address, BYTES, true);
         assert_priced(&flow);
@@ -253,7 +234,7 @@ fn the_papers_option_works_too() {
     let mut daemon = network.daemon("--no-pin --option-kind 42");
     network.spaces.use_law();
     // The path's program handles the other kind only: for this one it is a path without a router.
-    network.path("price", &["a", "b"]);
+    network.path("price", &['a', 'b']);
     let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
     assert_eq!(flow["fallback_reason"], "no router on the path writes a price", "{flow}");
 }
@@ -265,7 +246,7 @@ fn connections_on_paths_without_a_price_fall_back() {
     network.spaces.use_law();
     let mut falls_back = |path: &str, peer: bool, reason: &str| {
         if !path.is_empty() {
-            network.path(path, &["b"]);
+            network.path(path, &['b']);
         }
         let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, peer);
         assert_eq!(
@@ -298,7 +279,7 @@ fn missing_echoes_are_detected_and_remembered() {
     let Some(network) = Network::new() else { return };
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
-    network.path("remove_from_data", &["b"]);
+    network.path("remove_from_data", &['b']);
     let (flow, _) = network.transfer(&mut daemon, SERVER[0], 0, true);
     // The receiver gets no requests, so it echoes nothing. A single connection may be an accident.
     assert_eq!(flow["fallback_reason"], "no echo arrives", "{flow}");
@@ -308,12 +289,12 @@ fn missing_echoes_are_detected_and_remembered() {
     assert_eq!(flow["fallback_reason"], "earlier connections to this address lost the option", "{flow}");
     // Of another address, an echo on data ends the count.
     network.transfer(&mut daemon, SERVER[1], 0, true);
-    network.path("price", &["b"]);
+    network.path("price", &['b']);
     assert_priced(&network.transfer(&mut daemon, SERVER[1], 0, true).0);
-    network.path("remove_from_data", &["b"]);
+    network.path("remove_from_data", &['b']);
     let (flow, _) = network.transfer(&mut daemon, SERVER[1], 0, true);
     assert_eq!(flow["fallback_reason"], "no echo arrives", "{flow}");
-    network.path("price", &["b"]);
+    network.path("price", &['b']);
     assert_priced(&network.transfer(&mut daemon, SERVER[1], 0, true).0);
 }
 
@@ -322,7 +303,7 @@ fn data_arrive_unchanged_whatever_the_option_contains() {
     let Some(network) = Network::new() else { return };
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
-    network.path("random", &["a", "b"]);
+    network.path("random", &['a', 'b']);
     for address in SERVER {
         let (flow, _) = network.transfer(&mut daemon, address, BYTES, true);
         assert!(number(&flow, "rate_bps") <= 1e15, "{flow}");
@@ -335,7 +316,7 @@ fn pins_outlive_a_killed_daemon_and_the_next_one_continues() {
     let pinned = Pinned::new(&network);
     let mut daemon = pinned.daemon(&network, "");
     network.spaces.use_law();
-    network.path("price", &["b"]);
+    network.path("price", &['b']);
     {
         let mut server = End::start(&network, 'b', "serve", 0, true);
         assert_eq!(server.next(), "listening");

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use common::{Daemon, Namespaces, run};
+use common::{Daemon, Namespaces};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
@@ -238,24 +238,11 @@ fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
 
 #[test]
 fn every_query_of_the_dashboard_returns_data() {
-    let tools = ["ip", "tc", "nsenter", "sysctl"];
-    let Some(spaces) = Namespaces::new(&['a', 'r', 'b'], &tools) else { return };
+    let Some(spaces) = Namespaces::in_a_row() else { return };
     if !fs::read_to_string("/proc/kallsyms").is_ok_and(|symbols| symbols.contains(" tcx_")) {
         eprintln!("skipped: --cohabit needs tcx (Linux 6.6)");
         return;
     }
-    let r = spaces.name('r');
-    for (end, n) in [('a', 1), ('b', 2)] {
-        let space = spaces.name(end);
-        run(&format!(
-            "ip -n {space} link add wire type veth peer name to-{end} netns {r}
-             ip -n {space} addr add 10.99.{n}.1/24 dev wire; ip -n {r} addr add 10.99.{n}.2/24 dev to-{end}
-             ip -n {space} link set wire up; ip -n {r} link set to-{end} up
-             ip -n {space} route add default via 10.99.{n}.2"
-        ))
-        .unwrap();
-    }
-    spaces.run_in('r', "sysctl -qw net.ipv4.ip_forward=1").unwrap();
     let cookies = ['a', 'b'].map(|end| inside(&spaces, end, cookie).join().unwrap());
     let namespaces = cookies.map(|cookie| format!("--netns-cookie {cookie}")).join(" ");
     let host = format!("host --unrestricted --no-pin --name {} {namespaces} --metrics {HOST}", spaces.law());

@@ -4,6 +4,8 @@
 #![cfg(feature = "daemon")]
 
 mod common;
+#[path = "common/generated.rs"]
+mod generated;
 #[allow(dead_code, reason = "this test uses a part of it")]
 #[path = "router/packet.rs"]
 mod packet;
@@ -14,6 +16,7 @@ use std::collections::BTreeMap;
 use std::mem::{MaybeUninit, offset_of};
 use std::ops::Range;
 
+use generated::generated;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{MapCore as _, MapFlags, ObjectBuilder, ProgramInput};
 use packet::{ethernet, ipv4, ipv6, sum};
@@ -21,22 +24,7 @@ use rand_core::Rng as _;
 use rand_pcg::Pcg64Mcg;
 use waterfill_laws::scone::{Advice, NotScone, Packet, Rule, UNKNOWN, lower};
 
-/// As libbpf-cargo generated them from `bpf/`.
-#[allow(
-    missing_docs,
-    unsafe_code,
-    clippy::all,
-    clippy::pedantic,
-    clippy::allow_attributes_without_reason,
-    unreachable_pub,
-    unused_imports,
-    unused_qualifications,
-    missing_debug_implementations,
-    reason = "generated"
-)]
-mod skeleton {
-    include!(concat!(env!("OUT_DIR"), "/scone.skel.rs"));
-}
+generated!(skeleton, "scone.skel.rs");
 
 use skeleton::types::{
     __sk_buff as Context, scone_advice as RawAdvice, scone_link as Link, waterfill_device as Device,

@@ -3,27 +3,15 @@
 #![cfg(feature = "daemon")]
 #![expect(unsafe_code, reason = "a program's context is bytes")]
 
+#[path = "common/generated.rs"]
+mod generated;
 #[path = "common/requirements.rs"]
 mod requirements;
 
+use generated::generated;
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder, ProgramInput};
 
-#[allow(
-    missing_docs,
-    unsafe_code,
-    clippy::all,
-    clippy::pedantic,
-    clippy::allow_attributes_without_reason,
-    unreachable_pub,
-    dead_code,
-    unused_imports,
-    unused_qualifications,
-    missing_debug_implementations,
-    reason = "generated"
-)]
-mod interface {
-    include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));
-}
+generated!(interface, "interface.skel.rs");
 use interface::types::{
     host_flag as Flag, host_mode as Mode, host_reason as Reason, host_samples as Samples, host_summary as Summary,
 };

@@ -115,6 +115,11 @@ const XCP_SOURCE: &[Signal] = &[
 const XCP_ECHOED: Signal = signal("feedback_bytes", "feedback", SignalUnit::One, signed_parts_of::<8>);
 
 /// The laws; the first is the default.
+/// XCP, or a form of it with the same parameters.
+const fn xcp(name: &'static str, host: &'static [u8], router: &'static [u8]) -> Law {
+    Law { name, host, router, parameters: XCP, link: XCP_LINK, source: XCP_SOURCE, echoed: XCP_ECHOED, words: FEEDBACK }
+}
+
 pub(super) static LAWS: &[Law] = &[
     Law {
         name: "maxnet",
@@ -197,26 +202,8 @@ pub(super) static LAWS: &[Law] = &[
         echoed: signal("rate_bps", "rate", SignalUnit::BitsPerSecond, logarithm_of_rate),
         words: words("a rate", "the rate does not fall"),
     },
-    Law {
-        name: "xcp",
-        host: embedded!("host_xcp"),
-        router: embedded!("router_xcp"),
-        parameters: XCP,
-        link: XCP_LINK,
-        source: XCP_SOURCE,
-        echoed: XCP_ECHOED,
-        words: FEEDBACK,
-    },
-    Law {
-        name: "pxcp",
-        host: embedded!("host_pxcp"),
-        router: embedded!("router_pxcp"),
-        parameters: XCP,
-        link: XCP_LINK,
-        source: XCP_SOURCE,
-        echoed: XCP_ECHOED,
-        words: FEEDBACK,
-    },
+    xcp("xcp", embedded!("host_xcp"), embedded!("router_xcp")),
+    xcp("pxcp", embedded!("host_pxcp"), embedded!("router_pxcp")),
     Law {
         name: "ixcp",
         host: embedded!("host_ixcp"),

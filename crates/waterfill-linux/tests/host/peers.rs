@@ -40,12 +40,12 @@ fn only_the_chosen_peers_are_asked() {
     let mut daemon = pinned.daemon(&network, "--peers 10.99.2.2 --peers fd99::/16");
     network.spaces.use_law();
     // SYNs with the option are dropped, which would be counted.
-    network.path("drop_syn", &["b"]);
+    network.path("drop_syn", &['b']);
     transfer(&network, SERVER[0], true, || assert_eq!(pinned.records_bytes(), 0));
     let counters = &daemon.status()["counters"];
     assert!(number(counters, "without_state") >= 1.0, "{counters}");
     assert_eq!(number(&counters["fallbacks"], "a SYN with the option got no answer"), 0.0, "{counters}");
-    network.path("price", &["a", "b"]);
+    network.path("price", &['a', 'b']);
     let (flow, _) = network.transfer(&mut daemon, SERVER[1], 0, true);
     assert_priced(&flow);
     drop(daemon);

@@ -27,7 +27,7 @@ fn a_scrape_agrees_with_the_list_of_connections() {
     let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
     let mut daemon = network.daemon(&format!("--no-pin --metrics {address}"));
     network.spaces.use_law();
-    network.path("price", &["a", "b"]);
+    network.path("price", &['a', 'b']);
     let mut server = End::start(&network, 'b', "serve", 0, true);
     assert_eq!(server.next(), "listening");
     let mut client = End::start(&network, 'a', SERVER[0], BYTES, true);

@@ -59,7 +59,7 @@ fn connections_that_sign_do_not_ask() {
     let mut daemon = network.daemon("--no-pin");
     network.spaces.use_law();
     // SYNs with the option are dropped, which would be the reason of a connection that asked.
-    network.path("drop_syn", &["b"]);
+    network.path("drop_syn", &['b']);
     let (flow, back) = network.transfer(&mut daemon, SERVER[0], 0, true);
     for flow in [flow, back.expect("b runs the law")] {
         assert_eq!(flow["fallback_reason"], "the connection signs its segments (TCP-AO or MD5)", "{flow}");

@@ -112,7 +112,7 @@ fn connections_that_follow_the_sysctl_use_the_new_programs() {
     let pinned = Pinned::new(&network);
     drop(pinned.daemon(&network, ""));
     network.spaces.use_law();
-    network.path("price", &["a", "b"]);
+    network.path("price", &['a', 'b']);
     // The old programs do not know the new map of connections, and fall back.
     pinned.forget("host/connections");
     let mut daemon = pinned.daemon(&network, "");

@@ -2,39 +2,24 @@
 
 #![allow(dead_code, reason = "the test and the example use parts of it")]
 
+#[path = "../common/generated.rs"]
+mod generated;
+
 use std::mem::{MaybeUninit, offset_of};
 use std::time::Duration;
 
+use generated::generated;
 use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
 use libbpf_rs::{MapCore as _, MapFlags, ProgramInput};
 
-/// As libbpf-cargo generated them from `bpf/`.
-#[allow(
-    missing_docs,
-    unsafe_code,
-    clippy::all,
-    clippy::pedantic,
-    clippy::allow_attributes_without_reason,
-    unreachable_pub,
-    unused_imports,
-    unused_qualifications,
-    missing_debug_implementations,
-    reason = "generated"
-)]
-mod skeleton {
-    pub(super) mod router {
-        include!(concat!(env!("OUT_DIR"), "/router_maxnet.skel.rs"));
-    }
-    pub(super) mod interface {
-        include!(concat!(env!("OUT_DIR"), "/interface.skel.rs"));
-    }
-}
+generated!(router_skeleton, "router_maxnet.skel.rs");
+generated!(interface_skeleton, "interface.skel.rs");
 
-use skeleton::interface::types;
-pub(crate) use skeleton::router::types::__sk_buff as Context;
+use interface_skeleton::types;
+pub(crate) use router_skeleton::types::__sk_buff as Context;
 #[allow(unused_imports, reason = "the example uses a part of them")]
-pub(crate) use skeleton::router::types::maxnet_link as LawLink;
-use skeleton::router::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
+pub(crate) use router_skeleton::types::maxnet_link as LawLink;
+use router_skeleton::{RouterMaxnetSkel, RouterMaxnetSkelBuilder};
 
 use types::{law_params as Params, waterfill_request as RawRequest};
 #[allow(unused_imports, reason = "the example uses a part of them")]

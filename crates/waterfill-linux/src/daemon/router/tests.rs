@@ -59,6 +59,16 @@ fn inside(test: &str) -> bool {
     false
 }
 
+/// Unloads the router of `wf0`, and checks that no program stays at the device.
+fn unload_leaves_no_program(pins: &Pins, device: u32) {
+    assert_eq!(unload(pins, None).unwrap(), ["wf0"]);
+    let other = another_program();
+    let other = other.progs_mut().find(|program| program.name() == "path_price").unwrap();
+    let alone = hook::attach(&other, device).unwrap().unwrap();
+    let chain = hook::chain(device, alone.info().unwrap().prog_id).unwrap().unwrap();
+    assert_eq!(chain, Chain::default(), "no program is left");
+}
+
 fn state() -> String {
     shell(
         "tc qdisc show; tc filter show dev wf0 egress; tc filter show dev wf0 ingress; bpftool net show 2>/dev/null || true",
@@ -226,12 +236,7 @@ fn cohabitation_runs_before_the_router_and_ends_with_it() {
     assert_eq!(router.links().unwrap()[0].cohabit, None);
     router.attach(&options).unwrap();
     drop(router);
-    assert_eq!(unload(&pins, None).unwrap(), ["wf0"]);
-    let other = another_program();
-    let other = other.progs_mut().find(|program| program.name() == "path_price").unwrap();
-    let alone = hook::attach(&other, device).unwrap().unwrap();
-    let chain = hook::chain(device, alone.info().unwrap().prog_id).unwrap().unwrap();
-    assert_eq!(chain, Chain::default(), "no program is left");
+    unload_leaves_no_program(&pins, device);
 }
 
 #[test]
@@ -266,12 +271,7 @@ fn the_scone_element_runs_behind_the_router_and_ends_with_it() {
     assert_eq!(router.links().unwrap()[0].scone, None);
     router.attach(&options).unwrap();
     drop(router);
-    assert_eq!(unload(&pins, None).unwrap(), ["wf0"]);
-    let other = another_program();
-    let other = other.progs_mut().find(|program| program.name() == "path_price").unwrap();
-    let alone = hook::attach(&other, device).unwrap().unwrap();
-    let chain = hook::chain(device, alone.info().unwrap().prog_id).unwrap().unwrap();
-    assert_eq!(chain, Chain::default(), "no program is left");
+    unload_leaves_no_program(&pins, device);
 }
 
 #[test]
