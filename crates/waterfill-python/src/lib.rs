@@ -34,11 +34,11 @@ struct PySimulation {
 
 #[pymethods]
 impl PySimulation {
-    /// Builds the network; `ValueError` with one sentence if it cannot be run.
+    /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
     #[new]
-    fn new(network: &Bound<'_, PyAny>) -> PyResult<Self> {
+    fn new(py: Python<'_>, network: &Bound<'_, PyAny>) -> PyResult<Self> {
         let network = read_network(network)?;
-        let inner = waterfill_sim::Simulation::new(network).map_err(PyValueError::new_err)?;
+        let inner = py.detach(|| waterfill_sim::Simulation::new(network)).map_err(PyValueError::new_err)?;
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
 
@@ -91,12 +91,12 @@ struct PyFluid {
 
 #[pymethods]
 impl PyFluid {
-    /// Builds the network; `ValueError` with one sentence if it cannot be run.
+    /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
     #[new]
     #[pyo3(signature = (network, step_s=None))]
-    fn new(network: &Bound<'_, PyAny>, step_s: Option<f64>) -> PyResult<Self> {
+    fn new(py: Python<'_>, network: &Bound<'_, PyAny>, step_s: Option<f64>) -> PyResult<Self> {
         let network = read_network(network)?;
-        let inner = waterfill_fluid::Fluid::new(network, step_s).map_err(PyValueError::new_err)?;
+        let inner = py.detach(|| waterfill_fluid::Fluid::new(network, step_s)).map_err(PyValueError::new_err)?;
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
 

@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from waterfill.contract.network import (
     ArrivalSpec,
@@ -76,6 +77,12 @@ class Route:
     base_rtt_s: float
 
 
+# What flows must share to share their directions: from, to, path and return path.
+_Ends: TypeAlias = tuple[str | None, str | None, tuple[str, ...] | None, tuple[str, ...] | None]
+# Directions of data, of acknowledgements, and the delay of both (s).
+_Way: TypeAlias = tuple[tuple[int, ...], tuple[int, ...], float]
+
+
 class Graph:
     """The graph of a scenario's links, and the routes over it.
 
@@ -105,10 +112,12 @@ class Graph:
             self._leaving.setdefault(d.start, []).append(Step(d.end, i, length))
             self._leaving.setdefault(d.end, [])
         self._entries: dict[str, dict[str, list[int]]] = {}
+        self._flow_keys = scenario.keys("flow")
+        self._ways: dict[_Ends, _Way] = {}
 
     def route(self, index: int) -> Route:
         """Return the route of the index-th [[flow]]; raise InputError if there is none."""
-        return self._route(self.scenario.flow[index], self.scenario.key("flow", index))
+        return self._route(self.scenario.flow[index], self._flow_keys[index])
 
     def web_route(self, index: int) -> Route | None:
         """Return the route of the index-th [[traffic]]'s flows; None for a source of packets."""
@@ -118,23 +127,7 @@ class Graph:
         return self._route(traffic, self.scenario.key("traffic", index))
 
     def _route(self, flow: Flow | Traffic, key: str) -> Route:
-        forward = self.forward(flow, key)
-        start, end = self.directions[forward[0]].start, self.directions[forward[-1]].end
-        backwards = [self.directions[i].back for i in reversed(forward)]
-        if flow.return_path is not None:
-            reverse = self._walk(flow.return_path, end, start, f"{key}.return_path")
-        elif None not in backwards:
-            reverse = tuple(i for i in backwards if i is not None)
-        else:
-            found = self._shortest(end, start, f"{key}.return_path")
-            if found is None:
-                raise self.scenario.error(
-                    f"{key}.path",
-                    f"expected a return route for acknowledgements, got none from {shown(end)} to "
-                    f"{shown(start)}",
-                )
-            reverse = found
-        own_s = math.fsum(self.directions[i].link.delay for i in forward + reverse)
+        forward, reverse, own_s = self._way(flow, key)
         if flow.rtt is None:
             return Route(forward, reverse, 0.0, own_s)
         if flow.rtt < own_s * (1 - 1e-12):
@@ -144,6 +137,39 @@ class Graph:
                 f"got {TIME.format(flow.rtt)}",
             )
         return Route(forward, reverse, max(0.0, (flow.rtt - own_s) / 2), flow.rtt)
+
+    def _way(self, flow: Flow | Traffic, key: str) -> _Way:
+        """Return the directions both ways and their delay (s); found once for all alike."""
+        path, back = flow.path, flow.return_path
+        ends = (
+            flow.from_,
+            flow.to,
+            None if path is None else tuple(path),
+            None if back is None else tuple(back),
+        )
+        if ends not in self._ways:
+            forward = self.forward(flow, key)
+            reverse = self._reverse(flow, key, forward)
+            own_s = math.fsum(self.directions[i].link.delay for i in forward + reverse)
+            self._ways[ends] = (forward, reverse, own_s)
+        return self._ways[ends]
+
+    def _reverse(self, flow: Flow | Traffic, key: str, forward: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the directions of the acknowledgements of data that cross these."""
+        start, end = self.directions[forward[0]].start, self.directions[forward[-1]].end
+        if flow.return_path is not None:
+            return self._walk(flow.return_path, end, start, f"{key}.return_path")
+        backwards = [self.directions[i].back for i in reversed(forward)]
+        if None not in backwards:
+            return tuple(i for i in backwards if i is not None)
+        found = self._shortest(end, start, f"{key}.return_path")
+        if found is None:
+            raise self.scenario.error(
+                f"{key}.path",
+                f"expected a return route for acknowledgements, got none from {shown(end)} to "
+                f"{shown(start)}",
+            )
+        return found
 
     def forward(self, entry: Flow | Traffic, key: str) -> tuple[int, ...]:
         """Return the directions that an entry's data cross: its `path`, else the shortest route."""
@@ -256,8 +282,8 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     for key, message in unsupported(scenario, backend):
         raise scenario.error(key, message)
     names = [
-        _protocol(scenario, flow, scenario.key("flow", i), protocols, backend)
-        for i, flow in enumerate(scenario.flow)
+        _protocol(scenario, flow, key, protocols, backend)
+        for key, flow in zip(scenario.keys("flow"), scenario.flow, strict=True)
     ]
     of_traffic = {
         i: _protocol(scenario, traffic, scenario.key("traffic", i), protocols, backend)

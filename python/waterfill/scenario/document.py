@@ -8,7 +8,7 @@ models. Fields are in SI units (bit/s, seconds, bytes). `validation` checks keys
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Annotated, Any, Literal
 
@@ -79,9 +79,12 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
 }
 
 
+# Names are part of key paths (flow.long.count) and take suffixes (long[0], link1:rev).
+_RESERVED = frozenset('.[]:="')
+
+
 def _name(value: str) -> str:
-    # Names are part of key paths (flow.long.count) and take suffixes (long[0], link1:rev).
-    if not value or value != value.strip() or any(c in '.[]:="' for c in value):
+    if not value or value != value.strip() or not _RESERVED.isdisjoint(value):
         raise ValueError(f'expected a name without . [ ] : = or ", got {shown(value)}')
     return value
 
@@ -364,7 +367,7 @@ class Scenario(Table):
 
     _source: str = PrivateAttr(default="<scenario>")
     _set_keys: tuple[str, ...] = PrivateAttr(default=())
-    _labels: dict[str, list[str]] = PrivateAttr(default_factory=dict)
+    _keys: dict[str, list[str]] = PrivateAttr(default_factory=dict)
 
     @property
     def source(self) -> str:
@@ -384,9 +387,14 @@ class Scenario(Table):
 
     def key(self, section: str, index: int) -> str:
         """Return the key path of one entry as a user writes it: `flow.long`."""
-        if section not in self._labels:
-            self._labels[section] = labels(getattr(self, section))
-        return f"{section}.{self._labels[section][index]}"
+        return self.keys(section)[index]
+
+    def keys(self, section: str) -> list[str]:
+        """Return the key paths of all entries of a section, in order."""
+        if section not in self._keys:
+            names = labels(getattr(self, section))
+            self._keys[section] = [f"{section}.{name}" for name in names]
+        return self._keys[section]
 
     def traffic_name(self, index: int) -> str:
         """Return the name that results give the index-th [[traffic]]: its own, else its kind."""
@@ -435,19 +443,22 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
             )
 
 
-def labels(entries: Iterable[Any]) -> list[str]:
+def labels(entries: Sequence[Any]) -> list[str]:
     """Return what names each entry of a section in a key path: its name, else its kind or index."""
 
     def get(entry: Any, key: str) -> str | None:
         value = entry.get(key) if isinstance(entry, dict) else getattr(entry, key, None)
         return value if isinstance(value, str) and value else None
 
-    pairs = [(get(entry, "name"), get(entry, "kind")) for entry in entries]
+    names = [get(entry, "name") for entry in entries]
+    kinds = [
+        None if name else get(entry, "kind") for name, entry in zip(names, entries, strict=True)
+    ]
     # A kind names an entry if no other entry has it as its name or, unnamed, as its kind.
-    uses = Counter(name or kind for name, kind in pairs)
+    uses = Counter(name or kind for name, kind in zip(names, kinds, strict=True))
     return [
         name or (kind if kind and uses[kind] == 1 else str(index))
-        for index, (name, kind) in enumerate(pairs)
+        for index, (name, kind) in enumerate(zip(names, kinds, strict=True))
     ]
 
 

@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, DecimalException
+from functools import cached_property
 from typing import Any, Literal
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
@@ -87,7 +88,7 @@ class Quantity:
         return number
 
     def _number(self, value: object) -> float | None:
-        match = re.fullmatch(self.pattern, value) if isinstance(value, str) else None
+        match = self._compiled.fullmatch(value) if isinstance(value, str) else None
         if match is None:
             return None
         try:
@@ -133,6 +134,10 @@ class Quantity:
         """Regular expression of a text of this kind, without anchors."""
         names = "|".join(re.escape(unit) for unit in self.units)
         return rf"\s*(?P<number>{_NUMBER})\s*(?P<unit>{names})\s*"
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
 
     def __get_pydantic_core_schema__(
         self, source: Any, handler: GetCoreSchemaHandler

@@ -87,20 +87,18 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
     if not scenario.flow and not scenario.traffic:
         yield "flow", "expected at least one [[flow]] or [[traffic]], got none"
     yield from _names(scenario)
-    for index, link in enumerate(scenario.link):
-        yield from _link(scenario, scenario.key("link", index), link)
+    for key, link in zip(scenario.keys("link"), scenario.link, strict=True):
+        yield from _link(scenario, key, link)
     for section, what in (("flow", "all flows"), ("traffic", "all traffic")):
         total = sum(entry.count or 1 for entry in getattr(scenario, section))
         if total > MAX_FLOWS:
             yield section, f"expected a count of at most {MAX_FLOWS} over {what}, got {total}"
-    for index, flow in enumerate(scenario.flow):
-        key = scenario.key("flow", index)
+    for key, flow in zip(scenario.keys("flow"), scenario.flow, strict=True):
         last_start = (flow.count - 1) * flow.stagger + flow.start_jitter
         yield from _times(scenario, key, flow, last_start)
         if flow.protocol is None and scenario.protocol is None:
             yield "protocol", f"expected a protocol, as {key} names none, got nothing"
-    for index, traffic in enumerate(scenario.traffic):
-        key = scenario.key("traffic", index)
+    for key, traffic in zip(scenario.keys("traffic"), scenario.traffic, strict=True):
         yield from _times(scenario, key, traffic, 0.0)
         yield from _traffic(scenario, key, traffic)
     start, end = scenario.measure_s
@@ -195,14 +193,16 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
 def _times(
     scenario: Scenario, key: str, entry: Flow | Traffic, last_start: float
 ) -> Iterator[tuple[str, str]]:
-    start, stop = TIME.format(entry.start), entry.stop
-    if stop is not None and stop <= entry.start:
-        yield f"{key}.stop", f"expected a stop after the start at {start}, got {TIME.format(stop)}"
+    stop = entry.stop
     end = scenario.duration if stop is None else min(stop, scenario.duration)
-    if entry.start >= scenario.duration:
-        within = TIME.format(scenario.duration)
-        yield f"{key}.start", f"expected a start before the end of the run at {within}, got {start}"
-    elif entry.start + last_start >= end:
-        got = TIME.format(entry.start + last_start)
+    start = entry.start
+    if stop is not None and stop <= start:
+        got = f"a stop after the start at {TIME.format(start)}, got {TIME.format(stop)}"
+        yield f"{key}.stop", f"expected {got}"
+    if start >= scenario.duration:
+        within, got = TIME.format(scenario.duration), TIME.format(start)
+        yield f"{key}.start", f"expected a start before the end of the run at {within}, got {got}"
+    elif start + last_start >= end:
+        got = TIME.format(start + last_start)
         expected = f"expected every flow to start before {TIME.format(end)}"
         yield f"{key}.stagger", f"{expected}, got a last start at {got}"
