@@ -118,6 +118,16 @@ class EngineSummary(_Engine, total=False):
     delay_added_s: float
 
 
+class Engine(EngineSummary, total=False):
+    """Work done, and how fast; not for a run in real time."""
+
+    packet_transmissions_per_s: float
+
+
+CLOCKED = ("wall_s", "packet_transmissions_per_s")
+"""Keys of `engine` that differ between two runs of one seed."""
+
+
 class CoreSummary(TypedDict):
     """What an engine reports."""
 
@@ -166,7 +176,7 @@ class _Summary(TypedDict):
     traffic: list[TrafficSummary]
     groups: list[GroupSummary]
     jain_index: float | None
-    engine: EngineSummary
+    engine: Engine
 
 
 class Summary(_Summary, total=False):

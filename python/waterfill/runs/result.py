@@ -13,8 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
 from waterfill.contract.summary import (
+    CLOCKED,
     CoreFlow,
     CoreSummary,
+    Engine,
+    EngineSummary,
     FlowSummary,
     GroupSummary,
     Summary,
@@ -137,7 +140,7 @@ class Result:
         # Without the lists: with many flows, metadata would exceed readers' limits. Without the
         # wall time: the same seed gives the same bytes.
         run = {k: v for k, v in self.summary.items() if not isinstance(v, list) or k == "measure_s"}
-        engine = {k: v for k, v in self.summary["engine"].items() if k != "wall_s"}
+        engine = {k: v for k, v in self.summary["engine"].items() if k not in CLOCKED}
         metadata = {
             "waterfill.version": version(),
             "waterfill.seed": str(self.summary["seed"]),
@@ -180,11 +183,19 @@ def summarise(
             for f in core["flows"]
             for rate in itertools.repeat(f["rate_bps"], f.get("count", 1))
         ),
-        "engine": core["engine"],
+        "engine": _engine(core["engine"]),
     }
     if interrupted_at_s is not None:
         document["interrupted_at_s"] = interrupted_at_s
     return document
+
+
+def _engine(done: EngineSummary) -> Engine:
+    """Return the work of an engine with its speed, the field's packet transmissions per second."""
+    entry = cast(Engine, dict(done))
+    if "events" in done and done["wall_s"] > 0:
+        entry["packet_transmissions_per_s"] = done["packet_hops"] / done["wall_s"]
+    return entry
 
 
 def _flow(flow: CoreFlow, max_min_bps: float | None) -> FlowSummary:
