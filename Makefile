@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -26,6 +26,9 @@ bench: .venv/.run ## measure the engine's speed against a calibration loop and t
 
 bench-compare: .venv/.run ## compare the engine's speed with another commit's, in pairs: make bench-compare BASE=HEAD~1; 5 minutes
 	@$(VENV)/python bench/compare.py "$(BASE)" $(CASES)
+
+bench-peers: .venv/.run ## run ns-3, ns-2 and htsim (HTSIM=driver) beside the engine, on equal work; 10 minutes
+	@$(VENV)/python bench/peers/table.py $(if $(HTSIM),--htsim "$(HTSIM)")
 
 bench-linux: build ## measure the testbed's delay line, with each way of receiving frames; as root
 	@$(VENV)/python -m validation.testbed.delay_line

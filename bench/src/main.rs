@@ -1,13 +1,15 @@
 //! Speed and memory of the packet simulator on dumbbells, and of the fluid model on random networks, as one JSON
 //! document.
 //!
-//! `waterfill-bench [CASE …] [--rounds N]` runs all cases, or those named, N times, and the calibration loop before and
+//! `waterfill-bench [CASE …] [--rounds N] [--seconds S]` runs all cases, or those named, N times, and the calibration loop before and
 //! after every run. Figures are medians. Only `ratio`, the speed as a multiple of the calibration loop's, can be
-//! compared with that of another day or host.
+//! compared with that of another day or host. `--seconds S` changes the dumbbells' simulated time.
 
 mod calibration;
 mod clock;
 mod fluid;
+
+use std::str::FromStr;
 
 use serde_json::{Value, json};
 use waterfill_laws::units::{Duration, Instant, Rate};
@@ -70,35 +72,52 @@ struct Run {
     took: Seconds,
 }
 
+/// What the command line asks for.
+#[derive(Debug, PartialEq)]
+struct Options {
+    /// Names of cases; all if empty.
+    names: Vec<String>,
+    rounds: usize,
+    /// Simulated time of the dumbbells, if not their own.
+    seconds: Option<f64>,
+}
+
 fn main() {
-    let (wanted, rounds) = arguments(std::env::args().skip(1)).unwrap_or_else(|message| {
+    let Options { names, rounds, seconds } = arguments(std::env::args().skip(1)).unwrap_or_else(|message| {
         eprintln!("waterfill-bench: {message}");
         std::process::exit(2)
     });
-    let chosen = |name: &str| wanted.is_empty() || wanted.iter().any(|one| one == name);
-    let packets = CASES.iter().filter(|case| chosen(case.name)).map(|case| measure(rounds, || run(case)));
+    let chosen = |name: &str| names.is_empty() || names.iter().any(|one| one == name);
+    let lasting = |case: &Case| Case { duration_s: seconds.unwrap_or(case.duration_s), ..*case };
+    let packets = CASES.iter().filter(|case| chosen(case.name)).map(lasting).map(|case| measure(rounds, || run(&case)));
     let fluids = fluid::CASES.iter().filter(|case| chosen(case.name)).map(|case| measure(rounds, || fluid::run(case)));
     let runs: Vec<Value> = packets.chain(fluids).collect();
     let document = json!({ "version": env!("CARGO_PKG_VERSION"), "calibration": calibration::VERSION, "runs": runs });
     println!("{document:#}");
 }
 
-/// Reads the names of cases and the number of rounds.
-fn arguments(mut words: impl Iterator<Item = String>) -> Result<(Vec<String>, usize), String> {
-    let (mut names, mut rounds) = (Vec::new(), 1);
+/// Reads the names of cases, the number of rounds and the simulated time.
+fn arguments(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+    let mut options = Options { names: Vec::new(), rounds: 1, seconds: None };
     while let Some(word) = words.next() {
-        if word == "--rounds" {
-            let given = words.next().unwrap_or_default();
-            let count = given.parse().ok().filter(|&count| count > 0);
-            rounds = count.ok_or_else(|| format!("--rounds: expected a number above zero, got {given:?}"))?;
-        } else if known().any(|name| name == word) {
-            names.push(word);
-        } else {
-            let list: Vec<&str> = known().collect();
-            return Err(format!("expected --rounds N, or cases of {}; got {word:?}", list.join(", ")));
+        match word.as_str() {
+            "--rounds" => options.rounds = above_zero(&word, words.next())?,
+            "--seconds" => options.seconds = Some(above_zero(&word, words.next())?),
+            name if known().any(|one| one == name) => options.names.push(word),
+            _ => {
+                let list: Vec<&str> = known().collect();
+                let list = list.join(", ");
+                return Err(format!("expected --rounds N, --seconds S, or cases of {list}; got {word:?}"));
+            }
         }
     }
-    Ok((names, rounds))
+    Ok(options)
+}
+
+fn above_zero<T: FromStr + PartialOrd + Default>(option: &str, word: Option<String>) -> Result<T, String> {
+    let word = word.unwrap_or_default();
+    let number = word.parse().ok().filter(|number| *number > T::default());
+    number.ok_or_else(|| format!("{option}: expected a number above zero, got {word:?}"))
 }
 
 /// Returns the names of all cases.
@@ -238,8 +257,10 @@ mod tests {
     #[test]
     fn a_wrong_argument_is_one_sentence() {
         let read = |words: &[&str]| arguments(words.iter().map(ToString::to_string));
-        assert_eq!(read(&["sack-10", "--rounds", "3"]), Ok((vec!["sack-10".into()], 3)));
+        let options = Options { names: vec!["sack-10".into()], rounds: 3, seconds: Some(0.5) };
+        assert_eq!(read(&["sack-10", "--rounds", "3", "--seconds", "0.5"]), Ok(options));
         assert!(read(&["maxnet"]).is_err_and(|message| message.ends_with("got \"maxnet\"")));
+        assert!(read(&["--seconds"]).is_err_and(|message| message.ends_with("got \"\"")));
         assert!(read(&["--rounds", "0"]).is_err_and(|message| message.starts_with("--rounds: expected")));
     }
 }
