@@ -7,12 +7,13 @@
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
 use std::io::{self, Write as _};
-use std::panic;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicBool, Ordering as Memory};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, anyhow};
 use crossterm::event::{self, Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use crossterm::style::{Attribute, Print, SetAttribute};
 use crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlternateScreen};
@@ -53,7 +54,7 @@ pub(super) fn run(pins: Pins) -> Result<()> {
         let _ = signals.wait();
         let _ = ends.send(Input::End);
     });
-    thread::spawn(move || read_states(&pins, &inputs));
+    start_reader(inputs, move |inputs| read_states(&pins, inputs));
     let first = match inbox.recv() {
         Ok(Input::State(state)) => state?,
         _ => return Ok(()),
@@ -67,6 +68,15 @@ pub(super) fn run(pins: Pins) -> Result<()> {
 enum Input {
     State(Result<Box<Snapshot>>),
     End,
+}
+
+/// Starts the thread that reads the state. If it panics, the view ends with an error.
+fn start_reader(inputs: Sender<Input>, read: impl FnOnce(&Sender<Input>) + Send + 'static) {
+    thread::spawn(move || {
+        if panic::catch_unwind(AssertUnwindSafe(|| read(&inputs))).is_err() {
+            let _ = inputs.send(Input::State(Err(anyhow!("a thread panicked that reads the state"))));
+        }
+    });
 }
 
 /// Reads the state once a second. Loads are those since the reading before.
@@ -132,6 +142,9 @@ fn draw(lines: &[Line]) -> io::Result<()> {
     out.flush()
 }
 
+/// Whether the terminal shows the alternate screen. To leave it twice would move the cursor back over what is printed since.
+static ON_SCREEN: AtomicBool = AtomicBool::new(false);
+
 /// The terminal's alternate screen in raw mode, until this is dropped.
 struct Screen;
 
@@ -143,6 +156,7 @@ impl Screen {
             before(info);
         }));
         terminal::enable_raw_mode().context("cannot use the terminal")?;
+        ON_SCREEN.store(true, Memory::SeqCst);
         let screen = Self;
         execute!(io::stdout(), EnterAlternateScreen, cursor::Hide, Clear(ClearType::All))
             .context("cannot use the terminal")?;
@@ -156,8 +170,11 @@ impl Drop for Screen {
     }
 }
 
-/// Gives the terminal back as it was. An error cannot be shown: the terminal has gone.
+/// Gives the terminal back as it was, once. An error cannot be shown: the terminal has gone.
 fn restore() {
+    if !ON_SCREEN.swap(false, Memory::SeqCst) {
+        return;
+    }
     let _ = execute!(io::stdout(), LeaveAlternateScreen, cursor::Show);
     let _ = terminal::disable_raw_mode();
 }
@@ -434,6 +451,8 @@ fn course(values: &VecDeque<f64>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Command;
+
     use super::super::tables::tests::widest;
     use super::*;
 
@@ -516,5 +535,56 @@ mod tests {
         }
         let line = &screen(&mut view)[2];
         assert!(line.ends_with('\u{2588}') && line.contains("\u{2581}\u{2581}\u{2582}"), "{line}");
+    }
+
+    #[test]
+    fn a_reader_that_panics_ends_the_view() {
+        let (inputs, inbox) = channel();
+        let _another = inputs.clone(); // as the thread of signals has one
+        start_reader(inputs, |_| panic!("as the test wants it"));
+        assert!(matches!(inbox.recv(), Ok(Input::State(Err(_)))));
+    }
+
+    /// What the next test runs in a terminal.
+    #[test]
+    #[ignore = "takes a terminal over"]
+    fn panics_on_the_screen() {
+        let _screen = Screen::enter().unwrap();
+        draw(&[Line { text: "a screen".into(), strong: false }]).unwrap();
+        panic!("as the test wants it");
+    }
+
+    #[test]
+    fn a_panic_gives_the_terminal_back_and_its_message_stays() {
+        let run = |script: &str| {
+            let out = Command::new("sh").args(["-ec", script]).env_remove("TMUX").output().unwrap();
+            String::from_utf8_lossy(&out.stdout).into_owned()
+        };
+        if run("tmux -V || true").is_empty() {
+            eprintln!("skipped: needs tmux");
+            return;
+        }
+        let name = format!("waterfill-panic-{}", std::process::id());
+        let file = std::env::temp_dir().join(&name);
+        let (file, test) = (file.display(), std::env::current_exe().unwrap());
+        let test = test.display();
+        let module = module_path!().split_once("::").unwrap().1;
+        let script = format!(
+            "stty -g >{file}.before; {test} --ignored --exact --nocapture {module}::panics_on_the_screen; echo code $?
+             stty -g >{file}.after; cmp {file}.before {file}.after && echo as before; sleep 60"
+        );
+        std::fs::write(format!("{file}.sh"), script).unwrap();
+        let text = run(&format!(
+            "terminal() {{ tmux -u -L {name} -f /dev/null \"$@\"; }}
+             trap 'terminal kill-server; rm {file}.*' EXIT
+             terminal new-session -d -x 120 -y 40 'RUST_BACKTRACE=0 sh {file}.sh'
+             for i in $(seq 100); do terminal capture-pane -p | grep -q 'as before' && break; sleep 0.1; done
+             terminal capture-pane -p
+             terminal display-message -p 'alternate screen #{{alternate_on}}, cursor #{{cursor_flag}}'"
+        ));
+        assert!(text.contains("as before") && text.contains("code 101") && !text.contains("a screen"), "{text}");
+        assert!(text.ends_with("alternate screen 0, cursor 1\n"), "{text}");
+        // Each line of the message is whole: nothing was printed over it.
+        assert!(text.contains("panicked at") && text.contains("\nas the test wants it\n"), "{text}");
     }
 }
