@@ -30,7 +30,8 @@ def test_a_package_is_complete_with_every_file_and_one_in_each_folder():
 
 def test_paths_are_read_from_the_listing_of_a_package():
     line = "-rwxr-xr-x root/root   5158800 2026-11-22 16:00 ./usr/sbin/waterfilld\n"
-    assert judge.listing(line) == ["./usr/sbin/waterfilld"]
+    link = "lrwxrwxrwx root/root 0 2026-11-22 16:00 ./usr/lib/x.lua -> ../share/x.lua\n"
+    assert judge.listing(line + link) == ["./usr/sbin/waterfilld", "./usr/lib/x.lua"]
     assert judge.version(Path("out/waterfilld_0.1.0_amd64.deb")) == "0.1.0"
 
 
@@ -92,7 +93,8 @@ def test_the_maintainer_script_unloads_on_removal_only():
     assert (
         text.index("#DEBHELPER#")
         < text.index('[ "$1" = remove ]')
-        < text.index("waterfilld unload")
+        < text.index("waterfilld unload --config")
+        < text.index("waterfilld unload ||")
     )
 
 

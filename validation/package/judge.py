@@ -20,6 +20,7 @@ FILES = (
     "/usr/share/fish/vendor_completions.d/waterfilld.fish",
     "/usr/share/waterfill/waterfilld.schema.json",
     "/usr/share/waterfill/wireshark/waterfill.lua",
+    "/usr/lib/x86_64-linux-gnu/wireshark/plugins/waterfill.lua",
 )
 FOLDERS = ("/usr/share/waterfill/grafana/", "/usr/share/waterfill/prometheus/")
 # dpkg keeps a list of a removed package's configuration until it is purged.
@@ -91,7 +92,11 @@ def units(facts: Facts) -> Iterator[Check]:
     yield _runs("the flow ends without an error", facts.get("flow"))
     yield _runs("`systemctl stop waterfilld`", facts.get("stop"))
     yield _active(facts, "stop", "inactive")
+    yield _runs("`waterfilld unload`", facts.get("unload"))
+    yield _same("the law after `unload`", facts.get("law-unload"), "no")
+    yield _same("the law with pins elsewhere", facts.get("law-elsewhere"), "yes")
     yield _runs("remove, while it runs", facts.get("remove"))
+    yield _same("pins after removal", facts.get("pins-remove"), "")
     yield _same("the law after removal", facts.get("law-remove"), "no")
     yield _same("filters after removal", facts.get("filters-remove"), "")
     yield _runs("purge", facts.get("purge"))
@@ -106,8 +111,9 @@ def metrics(facts: Facts) -> bytes:
 
 
 def listing(archive: str) -> list[str]:
-    """Return the paths in what `dpkg-deb --contents` prints."""
-    return [line.split(maxsplit=5)[5] for line in archive.splitlines() if line]
+    """Return the paths in what `dpkg-deb --contents` prints; of links, without their targets."""
+    lines = filter(None, archive.splitlines())
+    return [line.split(maxsplit=5)[5].partition(" -> ")[0] for line in lines]
 
 
 def version(package: Path) -> str:

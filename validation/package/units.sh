@@ -98,10 +98,16 @@ say flow "$? $(grep -E 'receiver|error' /flow | tail -n1)"
 try stop systemctl stop waterfilld
 state stop
 say law-stop "$(yes_no law)"
+try unload waterfilld unload
+say law-unload "$(yes_no law)"
+# Removal has to find what the unit has pinned in another folder.
+printf '[pins]\ndirectory = "/sys/fs/bpf/elsewhere"\n' >>$config
 try start-again systemctl start waterfilld
+say law-elsewhere "$(yes_no law)"
 try remove dpkg --remove waterfilld
 say law-remove "$(yes_no law)"
 say filters-remove "$(for device in ra rb; do tc filter show dev $device egress; tc qdisc show dev $device | grep -E 'clsact|tbf'; done | tr '\n' ' ')"
+say pins-remove "$(ls /sys/fs/bpf | grep -E 'elsewhere|waterfill' | tr '\n' ' ')"
 try purge dpkg --purge waterfilld
 say left "$(find / -xdev \( -path /proc -o -path /sys -o -path /packages \) -prune -o -iname '*waterfill*' -print | tr '\n' ' ')"
 say warnings "$(dmesg | grep -E 'WARNING|BUG:|Call Trace|Oops' | head -n1)"

@@ -242,6 +242,9 @@ fn reloads_under_traffic_lose_neither_packet_nor_price() {
         process.wait().unwrap();
     }
     service.stop();
+    // The file says where the pins are, as the package's removal does it.
+    run(&format!("{} {WATERFILLD} unload --config {}", service.enter, service.file().display())).unwrap();
+    assert!(!service.pins.exists(), "nothing is pinned");
 }
 
 #[test]

@@ -3,6 +3,7 @@
 use anyhow::{Result, bail};
 
 use super::cli::UnloadCommand;
+use super::config::Config;
 use super::csig;
 use super::error::user_error;
 use super::host;
@@ -14,7 +15,11 @@ use super::router;
 /// Unloads what the command names: roles, devices, or everything.
 pub(super) fn run(command: &UnloadCommand) -> Result<()> {
     privileges::check()?;
-    let pins = Pins::find(command.pins.pins.clone())?.unwrap_or_else(Pins::none);
+    let folder = match &command.config {
+        Some(file) => Config::read(file)?.pins,
+        None => command.pins.pins.clone(),
+    };
+    let pins = Pins::find(folder)?.unwrap_or_else(Pins::none);
     let everything = !command.host && !command.router && command.devices.is_empty();
     let chosen = |role| match role {
         Role::Host => command.host || everything,

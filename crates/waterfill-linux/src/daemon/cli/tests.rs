@@ -186,6 +186,7 @@ fn an_error_is_one_line_with_the_option_and_what_was_expected() {
         ("host --name a_name_of_17_long", "--name", "1 to 15"),
         ("host --pins /x --no-pin", "--pins", "--no-pin"),
         ("unload --host --dev a", "--host", "--dev"),
+        ("unload --config /f --pins /x", "--config", "--pins"),
         ("statsu", "statsu", "unrecognized"),
     ] {
         let said = refused(line);

@@ -1,5 +1,7 @@
 //! `waterfilld unload`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::PinsOption;
@@ -23,4 +25,7 @@ pub(crate) struct UnloadCommand {
     pub(crate) law: Option<&'static Law>,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
+    /// The pins of `waterfilld run` with this configuration file: its key `pins.directory`
+    #[arg(long, value_name = "FILE", conflicts_with = "pins")]
+    pub(crate) config: Option<PathBuf>,
 }
