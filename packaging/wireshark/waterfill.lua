@@ -2,8 +2,9 @@
 --
 -- Waterfill's TCP option in Wireshark and tshark: what sources ask, what routers wrote and what receivers answered.
 --
--- Install: copy this file to the folder that Help > About > Folders calls "Personal Lua Plugins"
--- (~/.local/lib/wireshark/plugins), or name it: tshark -X lua_script:waterfill.lua -r capture.pcapng
+-- Install: the Debian package puts it where Wireshark and tshark load it. Otherwise copy this file to the folder that
+-- Help > About > Folders calls "Personal Lua Plugins" (~/.local/lib/wireshark/plugins), or name it:
+-- tshark -X lua_script:waterfill.lua -r capture.pcapng
 -- It also shows SCONE's advice in UDP (waterfill.scone.rate) and CSIG's tags (waterfill.csig.code).
 -- Filters: waterfill, waterfill.law == "maxnet", waterfill.price > 4, waterfill.start_rate, waterfill.malformed …
 --
@@ -11,6 +12,10 @@
 -- which routers write), 2 (echo) or 3 (forward, echo, and zeros up to a multiple of 4 bytes). Of MaxNet there is also the
 -- papers' form: kind 42, echo and forward value of 3 bytes each. Each law's values are those of
 -- crates/waterfill-laws/kernel/<law>.h; tests compare what this file prints with that code.
+
+-- Also named with -X where it is installed: the first one stays, as a protocol is registered once.
+if waterfill_is_loaded then return end
+waterfill_is_loaded = true
 
 local waterfill = Proto("waterfill", "Waterfill, explicit congestion control")
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import struct
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -31,13 +33,19 @@ def scone(signal: int, rest: bytes) -> bytes:
     return head + bytes([4]) + b"dest" + bytes([0]) + rest
 
 
-def decode(frames: list[bytes], *fields: str, options: tuple[str, ...] = ()) -> list[list[str]]:
-    """Return these fields of each frame."""
+def capture_of(frames: list[bytes]) -> bytes:
+    """Return a capture file."""
     if shutil.which("tshark") is None:
         pytest.skip("needs tshark (Debian: apt install tshark)")
     capture = struct.pack("<IHHiIII", 0xA1B2C3D4, 2, 4, 0, 0, 65535, 1)
     for frame in frames:
         capture += struct.pack("<IIII", 0, 0, len(frame), len(frame)) + frame
+    return capture
+
+
+def decode(frames: list[bytes], *fields: str, options: tuple[str, ...] = ()) -> list[list[str]]:
+    """Return these fields of each frame."""
+    capture = capture_of(frames)
     asked = [word for field in fields for word in ("-e", field)]
     script = ["-X", f"lua_script:{DISSECTOR}"]
     done = subprocess.run(
@@ -64,6 +72,28 @@ def test_scone_signals_are_rates():
     assert rates == pytest.approx([1e5, 112_201.845, 1e8, 199.526e9, 1e6], rel=1e-5)
     reports = [message for _, _, message in found if message]
     assert reports == ["No QUIC packet follows in the datagram"]
+
+
+def test_wireshark_loads_what_the_package_installs(tmp_path):
+    if os.geteuid() != 0:
+        pytest.skip("needs root, to mount a copy of the folder of plugins")
+    capture = capture_of([ADDRESSES + IPV4 + udp(scone(60, b"\x40" + bytes(30)))])
+    link = (ROOT / "packaging" / "debian" / "waterfilld.links").read_text().split()[1]
+    folder = Path("/", link).parent
+    if not folder.is_dir():
+        pytest.skip(f"needs Wireshark's {folder}, as on Debian for amd64")
+    shutil.copytree(folder, tmp_path / "plugins")
+    (tmp_path / "plugins" / Path(link).name).symlink_to(DISSECTOR)
+    words = ["tshark", "-n", "-r", "-", "-T", "fields", "-e", "waterfill.scone.rate"]
+    # Also where its user names it again.
+    for more in ([], ["-X", f"lua_script:{DISSECTOR}"]):
+        mounted = ["unshare", "-m", "sh", "-ec", 'mount --bind "$0" "$1"; shift; exec "$@"']
+        done = subprocess.run(
+            [*mounted, tmp_path / "plugins", folder, *words, *more],
+            input=capture, capture_output=True, check=True,
+        )  # fmt: skip
+        assert float(done.stdout) == pytest.approx(1e8)
+        assert b"Lua" not in done.stderr
 
 
 def test_scone_in_a_tcp_option():
