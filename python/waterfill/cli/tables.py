@@ -288,7 +288,7 @@ def effective(document: Document) -> list[Table | Text]:
     for header in ("rate\nMbit/s", "delay\nms", "buffer", "target\n%"):
         links.add_column(header, justify="right")
     links.add_column("queue")
-    for link in document["links"]:
+    for link in document["links"][:_MAX_ROWS]:
         packets = link["buffer_packets"]
         size = f"{link['buffer_bytes'] / 1e3:g} kB" if packets is None else f"{packets} packets"
         links.add_row(
@@ -300,8 +300,10 @@ def effective(document: Document) -> list[Table | Text]:
             link["queue"]["kind"],
         )
     parts.append(links)
+    parts += _others(document["links"], "links")
     if document["flows"]:
-        parts.append(_effective_flows(document["flows"]))
+        parts.append(_effective_flows(document["flows"][:_MAX_ROWS]))
+        parts += _others(document["flows"], "flows")
     if document["traffic"]:
         traffic = _table("traffic", "kind")
         for header in ("rate\nMbit/s", "from\ns", "to\ns"):
@@ -318,6 +320,15 @@ def effective(document: Document) -> list[Table | Text]:
             listed = ", ".join(f"{name}={_plain(value)}" for name, value in values.items())
             parts.append(Text(f"{protocol}: {listed}"))
     return parts
+
+
+# A checked scenario may have 10^5 links or flows; a table of so many takes a minute to lay out.
+_MAX_ROWS = 100
+
+
+def _others(rows: Sequence[Document], what: str) -> list[Text]:
+    left = len(rows) - _MAX_ROWS
+    return [Text(f"… and {left} other {what}; --json lists all.")] if left > 0 else []
 
 
 def _effective_flows(flows: Sequence[Document]) -> Table:

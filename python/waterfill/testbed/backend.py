@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import ClassVar
 
@@ -12,7 +12,7 @@ from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, shown
 from waterfill.network import maxmin, protocols
 from waterfill.network.protocols import ProtocolInfo
-from waterfill.network.resolve import Graph, to_core
+from waterfill.network.resolve import Direction, Graph, to_core
 from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise
@@ -54,12 +54,14 @@ def resolve(scenario: Scenario) -> Network:
             )
     resolved = to_core(scenario, infos, "linux")
     _same_params(scenario, resolved)
+    directions = Graph(scenario).directions
     for index, group in enumerate(resolved.flows):
-        _once(scenario, scenario.key("flow", index), group.forward, group.reverse)
+        key = scenario.key("flow", index)
+        _once(scenario, directions, key, group.forward, group.reverse)
     for index, source in enumerate(resolved.traffic):
         key = scenario.key("traffic", index)
-        _once(scenario, key, source.path, ())
-        if any(not _duplex(scenario, resolved, i) for i in source.path):
+        _once(scenario, directions, key, source.path, ())
+        if any(not directions[i].link.duplex for i in source.path):
             raise scenario.error(
                 f"{key}.path", "expected duplex links on linux, where iperf3 talks both ways"
             )
@@ -108,15 +110,10 @@ def _fixed(info: ProtocolInfo) -> list[str]:
     return [p.name for p in info.params if p.name not in (*law.parameters, daemon.TARGET)]
 
 
-def _duplex(scenario: Scenario, resolved: Network, index: int) -> bool:
-    """Return whether a direction's link is duplex."""
-    name = resolved.links[index].name.removesuffix(":rev")
-    return next(link.duplex for link in scenario.link if link.name == name)
-
-
-def _once(scenario: Scenario, key: str, *ways: tuple[int, ...]) -> None:
+def _once(
+    scenario: Scenario, directions: Sequence[Direction], key: str, *ways: tuple[int, ...]
+) -> None:
     """Raise InputError if a path visits a node twice: a router has one route to an address."""
-    directions = Graph(scenario).directions
     for way in ways:
         nodes = [directions[i].start for i in way] + [directions[i].end for i in way[-1:]]
         for node in nodes:
