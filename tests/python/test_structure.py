@@ -21,6 +21,7 @@ ORDER = (
     "errors",
     "scenario",
     "network",
+    "formats",
     "runs",
     "analysis",
     "theory",

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from waterfill.cli import laws, papers, running, scenarios
+from waterfill.cli import formats, laws, papers, running, scenarios
 from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_text
 from waterfill.cli.theory import app as theory_app
@@ -38,6 +38,22 @@ app = typer.Typer(
 app.command(
     epilog=examples("waterfill new", "waterfill new dumbbell -o S.toml"),
 )(scenarios.new)
+app.command(
+    "import",
+    epilog=examples(
+        "waterfill import",
+        "waterfill import graphml Abilene.graphml -o S.toml",
+        "waterfill import sndlib polska.txt --load 1.5 -o S.toml",
+        "waterfill import hpcc topology.txt --flows flow.txt -o S.toml",
+    ),
+)(formats.import_)
+app.command(
+    epilog=examples(
+        "waterfill generate",
+        "waterfill generate fat-tree 4 --traffic permutation -o S.toml",
+        "waterfill generate wan 30 --pairs 60 -o S.toml",
+    ),
+)(formats.generate)
 app.command(
     epilog=examples("waterfill check S.toml", "waterfill check S.toml --toml > full.toml"),
 )(scenarios.check)

@@ -49,6 +49,12 @@ def new(
     if output is None:
         print_text(text.rstrip("\n"))
         return
+    write_new(output, text)
+    print_text(f"written to {output}; run it: waterfill run {output}")
+
+
+def write_new(output: Path, text: str) -> None:
+    """Write a file that must not exist yet. Raises InputError."""
     try:
         with output.open("x", encoding="utf-8") as file:
             file.write(text)
@@ -58,7 +64,6 @@ def new(
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(str(output), "", f"cannot be written: {reason}") from None
-    print_text(f"written to {output}; run it: waterfill run {output}")
 
 
 def check(

@@ -1,0 +1,156 @@
+"""Commands that write scenarios from other descriptions: `import` and `generate`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from waterfill.cli.console import print_text
+from waterfill.errors import InputError
+
+Output = Annotated[
+    Path | None,
+    typer.Option("-o", "--output", metavar="S.toml", help="File; default: standard output."),
+]
+Rate = Annotated[
+    str, typer.Option(metavar="RATE", help="Rate of links without one; of all links of a rule.")
+]
+Delay = Annotated[str, typer.Option(metavar="TIME", help="Delay of links without one, one way.")]
+Traffic = Annotated[
+    str | None,
+    typer.Option(
+        metavar="KIND",
+        help="demands, gravity, permutation, all-to-all, incast, none; default: the source's own.",
+    ),
+]
+Flows = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Flows instead: CSV with source, sink, start, size, demand."),
+]
+Pairs = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Pairs that gravity draws (100); senders of incast."),
+]
+Load = Annotated[
+    float | None,
+    typer.Option(metavar="X", help="Scale demands: the busiest link is asked for X of its rate."),
+]
+Count = Annotated[int, typer.Option(min=1, metavar="N", help="Flows per pair.")]
+Size = Annotated[
+    str | None, typer.Option(metavar="SIZE", help="Payload of each flow; default: unlimited.")
+]
+Duration = Annotated[str | None, typer.Option(metavar="TIME", help="Length of the run.")]
+Protocol = Annotated[str, typer.Option(metavar="NAME", help="Protocol of the flows.")]
+Seed = Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")]
+
+
+def import_(
+    format: Annotated[
+        str | None, typer.Argument(metavar="FORMAT", help="Format; without one, list them.")
+    ] = None,
+    source: Annotated[
+        str | None, typer.Argument(metavar="SOURCE", help="File, or topohub's name.")
+    ] = None,
+    output: Output = None,
+    rate: Rate = "1 Gbit/s",
+    delay: Delay = "1 ms",
+    unit: Annotated[
+        str, typer.Option(metavar="RATE", help="Unit of SNDlib's capacities and demands.")
+    ] = "1 Mbit/s",
+    traffic: Traffic = None,
+    flows: Flows = None,
+    pairs: Pairs = None,
+    load: Load = None,
+    count: Count = 1,
+    size: Size = None,
+    duration: Duration = None,
+    protocol: Protocol = "maxnet",
+    seed: Seed = 1,
+) -> None:
+    """Write a scenario from a topology, its demands or a list of flows."""
+    from waterfill.formats import build
+
+    if format is None:
+        _listed({name: one.title for name, one in build.FORMATS.items()})
+        return
+    if source is None:
+        raise InputError("import", format, "expected a SOURCE, got nothing")
+    options = _options(locals())
+    _write(build.imported(format, source, options), protocol, seed, output)
+
+
+def generate(
+    rule: Annotated[
+        str | None, typer.Argument(metavar="RULE", help="Rule; without one, list them.")
+    ] = None,
+    sizes: Annotated[
+        list[int] | None, typer.Argument(metavar="NUMBER…", help="The rule's sizes, in order.")
+    ] = None,
+    output: Output = None,
+    rate: Rate = "1 Gbit/s",
+    delay: Delay = "1 ms",
+    traffic: Traffic = None,
+    flows: Flows = None,
+    pairs: Pairs = None,
+    load: Load = None,
+    count: Count = 1,
+    size: Size = None,
+    duration: Duration = None,
+    protocol: Protocol = "maxnet",
+    seed: Seed = 1,
+) -> None:
+    """Write a scenario of a network by rule: fat-tree, leaf-spine, torus, WAN and others."""
+    from waterfill.formats import build
+
+    if rule is None:
+        _listed({" ".join((name, *one.sizes)): one.title for name, one in build.RULES.items()})
+        return
+    options = _options(locals())
+    _write(build.generated(rule, sizes or [], options), protocol, seed, output)
+
+
+def _options(given: Mapping[str, Any]) -> Any:
+    from waterfill.formats.build import Options
+    from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
+
+    def value(name: str, quantity: Quantity) -> float | None:
+        text = given.get(name)
+        if text is None:
+            return None
+        try:
+            return quantity.parse(text)
+        except ValueError as error:
+            raise InputError(f"--{name}", "", str(error)) from None
+
+    load = given["load"]
+    if load is not None and not 0 < load < float("inf"):
+        raise InputError("--load", "", f"expected a number above 0, got {load:g}")
+    size = value("size", VOLUME)
+    return Options(
+        rate_bps=value("rate", RATE) or 0.0, delay_s=value("delay", TIME) or 0.0,
+        unit_bps=value("unit", RATE) or 1e6, pattern=given["traffic"], flows=given["flows"],
+        pairs=given["pairs"], load=load, count=given["count"],
+        size_bytes=None if size is None else round(size), duration_s=value("duration", TIME),
+        seed=given["seed"],
+    )  # fmt: skip
+
+
+def _listed(titles: Mapping[str, str]) -> None:
+    width = max(map(len, titles))
+    for name, title in titles.items():
+        print_text(f"{name:<{width}}  {title}")
+
+
+def _write(layout: Any, protocol: str, seed: int, output: Path | None) -> None:
+    from waterfill.cli.scenarios import write_new
+    from waterfill.formats.writing import text
+
+    written = text(layout, protocol, seed)
+    if output is None:
+        print_text(written.rstrip("\n"))
+        return
+    write_new(output, written)
+    print_text(f"written to {output}; run it: waterfill run {output}")

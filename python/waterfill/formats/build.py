@@ -1,0 +1,241 @@
+"""From a format or a rule with its options to a layout with traffic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from waterfill.errors import InputError, nearest
+from waterfill.formats import graph, hpcc, htsim, rules, sndlib, table, traffic
+from waterfill.formats.layout import FlowPlan, Layout
+from waterfill.scenario.units import RATE
+
+Demands = dict[tuple[str, str], float]
+PATTERNS = ("demands", "gravity", "permutation", "all-to-all", "incast", "none")
+# Pairs of a large graph are drawn: all pairs of 100 nodes would be 9900 flows.
+GRAVITY_PAIRS = 100
+GRAVITY_LOAD = 1.5
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the formats leave open."""
+
+    rate_bps: float = 1e9
+    """Of links without a rate."""
+    delay_s: float = 1e-3
+    """Of links without a length."""
+    unit_bps: float = 1e6
+    """Of SNDlib's capacities and demands."""
+    pattern: str | None = None
+    """One of PATTERNS; None: the file's own traffic, else gravity, or in a rule's network
+    permutation."""
+    flows: Path | None = None
+    """A file of flows instead: HPCC's own kind for `hpcc`, else CSV."""
+    pairs: int | None = None
+    """Pairs of gravity, senders of incast."""
+    load: float | None = None
+    """Of the busiest link, when demands are scaled; None: 1.5 for gravity, else as given."""
+    count: int = 1
+    """Flows per pair."""
+    size_bytes: int | None = None
+    duration_s: float | None = None
+    seed: int = 1
+
+
+def _gml(source: str, options: Options) -> tuple[Layout, Demands]:
+    return graph.gml(Path(source), _defaults(options)), {}
+
+
+def _graphml(source: str, options: Options) -> tuple[Layout, Demands]:
+    return graph.graphml(Path(source), _defaults(options)), {}
+
+
+def _topohub(source: str, options: Options) -> tuple[Layout, Demands]:
+    layout, demands = graph.topohub(source, _defaults(options))
+    return layout, {pair: value * options.unit_bps for pair, value in demands.items()}
+
+
+def _sndlib(source: str, options: Options) -> tuple[Layout, Demands]:
+    return sndlib.read(Path(source), _defaults(options), options.unit_bps)
+
+
+def _hpcc(source: str, options: Options) -> tuple[Layout, Demands]:
+    return hpcc.topology(Path(source)), {}
+
+
+def _htsim(source: str, options: Options) -> tuple[Layout, Demands]:
+    nodes, connections = htsim.read(Path(source))
+    k = 2
+    while k**3 // 4 < nodes:
+        k += 2
+    if k > 64:
+        raise InputError(source, "", f"expected at most 65536 nodes, got {nodes}")
+    layout = rules.fat_tree(k, options.rate_bps, options.delay_s)
+    layout.name = Path(source).stem
+    layout.notes.insert(0, f"The matrix has {nodes} nodes, the fat-tree {len(layout.hosts)} hosts.")
+    pairs = [(f"h{a}", f"h{b}") for (a, b), _, _ in connections]
+    plans = traffic.flows(layout, pairs, options.seed, count=options.count)
+    layout.flows = [
+        replace(plan, start_s=start_s, size_bytes=size)
+        for plan, (_, start_s, size) in zip(plans, connections, strict=True)
+    ]
+    return layout, {}
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format: what its source is, and how it is read."""
+
+    title: str
+    read: Callable[[str, Options], tuple[Layout, Demands]]
+
+
+FORMATS: Mapping[str, Format] = {
+    "gml": Format("GML file (Topology Zoo)", _gml),
+    "graphml": Format("GraphML file (Topology Zoo)", _graphml),
+    "topohub": Format("name in the package topohub, as topozoo/Abilene or sndlib/polska", _topohub),
+    "sndlib": Format("SNDlib network with demands, native or XML", _sndlib),
+    "hpcc": Format("topology file of HPCC's simulator or ns-3-alibabacloud", _hpcc),
+    "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim),
+}
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A network by rule: the names of its sizes, and how it is made."""
+
+    title: str
+    sizes: tuple[str, ...]
+    make: Callable[[Sequence[int], Options], Layout]
+
+
+RULES: Mapping[str, Rule] = {
+    "fat-tree": Rule("three layers of K-port switches, K³/4 hosts", ("K",),
+                     lambda n, o: rules.fat_tree(n[0], o.rate_bps, o.delay_s)),
+    "leaf-spine": Rule("two layers, as much capacity up as down", ("LEAVES", "SPINES", "HOSTS"),
+                       lambda n, o: rules.leaf_spine(n[0], n[1], n[2], o.rate_bps, o.delay_s)),
+    "torus": Rule("a grid that closes on itself", ("ROWS", "COLUMNS"),
+                  lambda n, o: rules.torus(n[0], n[1], o.rate_bps, o.delay_s)),
+    "dumbbell": Rule("pairs of hosts on both sides of one link", ("PAIRS",),
+                     lambda n, o: rules.dumbbell(n[0], o.rate_bps, o.delay_s)),
+    "parking-lot": Rule("a chain of links", ("LINKS",),
+                        lambda n, o: rules.parking_lot(n[0], o.rate_bps, o.delay_s)),
+    "wan": Rule("random places in a rectangle, joined by a planar graph", ("NODES",),
+                lambda n, o: rules.wan(n[0], o.rate_bps, o.seed)),
+}  # fmt: skip
+
+
+def imported(name: str, source: str, options: Options) -> Layout:
+    """Read a format's source and give it traffic. Raises InputError."""
+    if name not in FORMATS:
+        raise InputError("import", name, f"unknown format{nearest(name, FORMATS)}")
+    layout, demands = FORMATS[name].read(source, options)
+    layout.notes.insert(0, f"Imported: {name} {Path(source).name if '/' in source else source}")
+    own = "demands" if demands else "gravity"
+    if not layout.flows:
+        _add_traffic(layout, demands, own, options, is_hpcc=name == "hpcc")
+    elif options.flows is not None or options.pattern is not None:
+        raise InputError("import", "", f"expected no other traffic, as {name} files have their own")
+    return _finished(layout, options)
+
+
+def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
+    """Make a rule's network and give it traffic. Raises InputError."""
+    if name not in RULES:
+        raise InputError("generate", name, f"unknown rule{nearest(name, RULES)}")
+    rule = RULES[name]
+    if len(sizes) != len(rule.sizes):
+        wanted = " ".join(rule.sizes)
+        raise InputError("generate", name, f"expected {wanted}, got {len(sizes)} numbers")
+    try:
+        layout = rule.make(sizes, options)
+    except ValueError as error:
+        raise InputError("generate", name, str(error)) from None
+    layout.notes.insert(0, f"Generated: {name} {' '.join(map(str, sizes))}")
+    _add_traffic(layout, {}, _USUAL.get(name, "permutation"), options, is_hpcc=False)
+    return _finished(layout, options)
+
+
+# Rules whose usual traffic is not a permutation.
+_USUAL = {"wan": "gravity", "parking-lot": "all-to-all"}
+
+
+def _defaults(options: Options) -> graph.Defaults:
+    return graph.Defaults(options.rate_bps, options.delay_s)
+
+
+def _finished(layout: Layout, options: Options) -> Layout:
+    if not layout.flows and options.pattern != "none":
+        raise InputError("import", "", "expected a route between two hosts, got none")
+    if options.duration_s is not None:
+        layout.duration_s = options.duration_s
+    return layout
+
+
+def _add_traffic(
+    layout: Layout, demands: Demands, own: str, options: Options, *, is_hpcc: bool
+) -> None:
+    if options.flows is not None:
+        layout.flows = _from_file(layout, options, is_hpcc=is_hpcc)
+        return
+    pattern = options.pattern or own
+    if pattern not in PATTERNS:
+        raise InputError("--traffic", "", f"unknown traffic{nearest(pattern, PATTERNS)}")
+    if pattern == "none":
+        return
+    if pattern == "demands" and not demands:
+        raise InputError("--traffic", "", "expected another kind, as the source has no demands")
+    load = options.load
+    if pattern == "gravity":
+        weights = traffic.node_weights(layout)
+        count = options.pairs or GRAVITY_PAIRS
+        drawn = traffic.gravity(weights, count, options.seed)
+        demands, load = dict(drawn), load or GRAVITY_LOAD
+        layout.notes.append(
+            f"Traffic: gravity, {len(drawn)} pairs drawn by the product of their nodes' capacity."
+        )
+    elif pattern == "demands":
+        layout.notes.append(f"Traffic: the source's demands, in units of "
+                            f"{RATE.format(options.unit_bps)}.")  # fmt: skip
+    else:
+        layout.notes.append(f"Traffic: {pattern}.")
+        demands = {}
+    pairs = list(demands) if demands else _pairs(layout, pattern, options)
+    plans = traffic.flows(layout, pairs, options.seed, size_bytes=options.size_bytes,
+                          count=options.count, demands_bps=demands or None)  # fmt: skip
+    if demands and load is not None:
+        plans = traffic.scaled(layout, plans, load)
+        layout.notes.append(
+            f"Demands are scaled: the busiest link is asked for {load:g} of its rate."
+        )
+    layout.flows = plans
+
+
+def _pairs(layout: Layout, pattern: str, options: Options) -> list[tuple[str, str]]:
+    if pattern == "permutation":
+        return traffic.permutation(layout.hosts, options.seed)
+    if pattern == "all-to-all":
+        return traffic.all_to_all(layout.hosts)
+    try:
+        return traffic.incast(layout.hosts, options.pairs or len(layout.hosts) - 1, options.seed)
+    except ValueError as error:
+        raise InputError("--pairs", "", str(error)) from None
+
+
+def _from_file(layout: Layout, options: Options, *, is_hpcc: bool) -> list[FlowPlan]:
+    assert options.flows is not None
+    if is_hpcc:
+        given = hpcc.flows(options.flows, layout)
+        rows = [table.Row(ends, start_s, size) for ends, start_s, size in given]
+    else:
+        rows = table.read(options.flows, layout)
+    plans = traffic.flows(layout, [row.ends for row in rows], options.seed)
+    if len(plans) != len(rows):
+        raise InputError(str(options.flows), "", "expected a route for every flow")
+    return [
+        replace(plan, start_s=row.start_s, size_bytes=row.size_bytes, demand_bps=row.demand_bps,
+                count=row.count * options.count)
+        for plan, row in zip(plans, rows, strict=True)
+    ]  # fmt: skip

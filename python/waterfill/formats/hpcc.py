@@ -1,0 +1,110 @@
+"""Topology and flow files of HPCC's simulator and of ns-3-alibabacloud.
+
+HPCC's topology: `nodes switches links`, the switches' numbers, then `a b rate delay error-rate` for
+each link. Alibaba's begins with `nodes GPUs-per-server NVSwitches switches links GPU-type`. The
+flow file: the number of flows, then `source sink priority port bytes start` each; HPCC ignores what
+follows the last flow.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from waterfill.errors import shown
+from waterfill.formats.layout import Layout, LinkPlan
+from waterfill.formats.source import Source
+
+_HPCC = ("nodes", "switches", "links")
+_ALIBABA = ("nodes", "GPUs per server", "NVSwitches", "switches", "links")
+_RATE = re.compile(r"([0-9.]+)\s*([kMGT]?)(bps|b/s|Bps|B/s)")
+_DELAY = re.compile(r"\+?([0-9.eE+-]+)(ns|us|ms|s)")
+_PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
+_SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+
+
+def topology(path: Path) -> Layout:
+    """Read a topology file of either kind. Raises InputError."""
+    source = Source.read(path)
+    lines = _lines(source)
+    number, head = next(lines, (1, []))
+    if len(head) >= 6:
+        nodes, _, inner, outer, links = _counts(source, number, _ALIBABA, head[:5])
+        switches = inner + outer
+    elif len(head) == 3:
+        nodes, switches, links = _counts(source, number, _HPCC, head)
+    else:
+        raise source.wrong(number, "expected `nodes switches links`, or the six of Alibaba's form")
+    numbers: list[int] = []
+    while len(numbers) < switches:
+        number, words = next(lines, (number, []))
+        if not words:
+            raise source.wrong(number, f"expected {switches} switches, got {len(numbers)}")
+        numbers += [source.whole(number, "a switch", word) for word in words]
+    is_switch = set(numbers)
+    plans = []
+    for index in range(links):
+        number, words = next(lines, (number, []))
+        if len(words) < 4:
+            wanted = "`a b rate delay error-rate`"
+            raise source.wrong(number, f"expected link {index + 1} of {links}: {wanted}")
+        a, b = (source.whole(number, "a node", word) for word in words[:2])
+        if max(a, b) >= nodes or a == b:
+            raise source.wrong(number, f"expected two nodes below {nodes}, got {a} and {b}")
+        loss = source.number(number, "an error rate", words[4]) if len(words) > 4 else 0.0
+        plans.append(
+            LinkPlan(f"link{index}", f"n{a}", f"n{b}", _rate_bps(source, number, words[2]),
+                     _delay_s(source, number, words[3]), min(loss, 1.0))
+        )  # fmt: skip
+    hosts = [f"n{node}" for node in range(nodes) if node not in is_switch]
+    notes = ["Nodes n0, n1, … have the file's numbers; error rates are losses of packets."]
+    return Layout(path.stem, plans, hosts, notes=notes, duration_s=1.0, packet_bytes=1000)
+
+
+def flows(path: Path, layout: Layout) -> list[tuple[tuple[str, str], float, int]]:
+    """Read a flow file: ends, start (s) and size (bytes) of each flow. Raises InputError."""
+    source = Source.read(path)
+    lines = _lines(source)
+    number, head = next(lines, (1, []))
+    count = source.whole(number, "the number of flows", " ".join(head))
+    hosts, found = set(layout.hosts), []
+    for index in range(count):
+        number, words = next(lines, (number, []))
+        if len(words) != 6:
+            wanted = "`source sink priority port bytes start`"
+            raise source.wrong(number, f"expected flow {index + 1} of {count}: {wanted}")
+        ends = [f"n{source.whole(number, 'a host', word)}" for word in words[:2]]
+        for end in ends:
+            if end not in hosts:
+                raise source.wrong(number, f"expected a host of the topology, got {end[1:]}")
+        size = source.whole(number, "a size in bytes", words[4], 1)
+        found.append(((ends[0], ends[1]), source.number(number, "a start", words[5]), size))
+    return found
+
+
+def _counts(source: Source, line: int, what: Sequence[str], words: Sequence[str]) -> list[int]:
+    return [source.whole(line, f"the number of {name}", word)
+            for name, word in zip(what, words, strict=True)]  # fmt: skip
+
+
+def _lines(source: Source) -> Iterator[tuple[int, list[str]]]:
+    for number, line in enumerate(source.text.splitlines(), 1):
+        words = line.split()
+        if words:
+            yield number, words
+
+
+def _rate_bps(source: Source, line: int, text: str) -> float:
+    match = _RATE.fullmatch(text)
+    if match is None:
+        raise source.wrong(line, f"expected a rate such as 100Gbps, got {shown(text)}")
+    bits = 8 if match[3].startswith("B") else 1
+    return source.number(line, "a rate", match[1]) * _PREFIX[match[2]] * bits
+
+
+def _delay_s(source: Source, line: int, text: str) -> float:
+    match = _DELAY.fullmatch(text)
+    if match is None:
+        raise source.wrong(line, f"expected a delay such as 1us, got {shown(text)}")
+    return source.number(line, "a delay", match[1]) * _SECONDS[match[2]]

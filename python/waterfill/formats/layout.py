@@ -1,0 +1,123 @@
+"""Links, flows and the routes between them, before they are a scenario."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import networkx as nx
+
+Router = Callable[[str, str, random.Random], tuple[str, ...] | None]
+"""Start, end, and the chance that decides between equal routes."""
+# Light in fibre: two thirds of its speed in vacuum.
+SPEED_KM_PER_S = 200_000.0
+
+
+@dataclass(frozen=True)
+class LinkPlan:
+    """A duplex link."""
+
+    name: str
+    start: str
+    end: str
+    rate_bps: float
+    delay_s: float
+    loss: float = 0.0
+
+
+@dataclass(frozen=True)
+class FlowPlan:
+    """A flow, or `count` equal ones."""
+
+    name: str
+    start: str
+    end: str
+    path: tuple[str, ...]
+    count: int = 1
+    start_s: float = 0.0
+    size_bytes: int | None = None
+    demand_bps: float | None = None
+
+
+@dataclass
+class Layout:
+    """A network with its traffic, and what a reader of the scenario must know of both."""
+
+    name: str
+    links: list[LinkPlan]
+    hosts: list[str]
+    """The nodes that traffic may start and end at, in order."""
+    flows: list[FlowPlan] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Where values come from, and what was assumed: a comment line each."""
+    duration_s: float = 30.0
+    packet_bytes: int = 1500
+
+    own_route: Router | None = None
+    """How a rule's networks are crossed, where searching would take long."""
+
+    @cached_property
+    def route(self) -> Router:
+        """Return the links between two nodes; None if there is no way."""
+        return self.own_route or Routes(self.links).between
+
+
+class Routes:
+    """Routes with the fewest links, then the least delay; ties are drawn from a seed."""
+
+    def __init__(self, links: Iterable[LinkPlan]) -> None:
+        """Compute nothing yet."""
+        self._graph = nx.MultiGraph()
+        for link in links:
+            # One number orders routes by links first: no route has 10^6 s of delay.
+            self._graph.add_edge(link.start, link.end, key=link.name, length=1e6 + link.delay_s)
+        self._before: dict[str, Mapping[str, list[str]]] = {}
+
+    def between(self, start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
+        """Return the links of a route; None if there is none."""
+        if start not in self._before:
+            before, _ = nx.dijkstra_predecessor_and_distance(
+                self._graph, start, weight=lambda _u, _v, edges: _least(edges)
+            )
+            self._before[start] = before
+        before = self._before[start]
+        if end not in before:
+            return None
+        path: list[str] = []
+        node = end
+        while node != start:
+            choices = sorted(before[node])
+            previous = choices[0] if len(choices) == 1 else chance.choice(choices)
+            edges = self._graph[previous][node]
+            least = _least(edges)
+            names = sorted(name for name, edge in edges.items() if edge["length"] == least)
+            path.append(names[0] if len(names) == 1 else chance.choice(names))
+            node = previous
+        return tuple(reversed(path))
+
+
+def _least(edges: Mapping[str, Mapping[str, float]]) -> float:
+    return min(edge["length"] for edge in edges.values())
+
+
+def delay_s(length_km: float) -> float:
+    """Return the propagation delay of a fibre of this length."""
+    return length_km / SPEED_KM_PER_S
+
+
+def names_of(wanted: Iterable[str]) -> list[str]:
+    """Return names that a scenario accepts, each once: `.[]:="` and white space become `-`."""
+    seen: dict[str, int] = {}
+    found = []
+    for text in wanted:
+        plain = "".join("-" if c in '.[]:="' or c.isspace() else c for c in text.strip()) or "node"
+        seen[plain] = seen.get(plain, 0) + 1
+        name = plain if seen[plain] == 1 else f"{plain}-{seen[plain]}"
+        while name != plain and name in seen:
+            seen[plain] += 1
+            name = f"{plain}-{seen[plain]}"
+        seen.setdefault(name, 1)
+        found.append(name)
+    return found

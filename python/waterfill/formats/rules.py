@@ -1,0 +1,162 @@
+"""Networks by rule: fat-tree, leaf-spine, torus, dumbbell, parking lot, and a random WAN.
+
+Hosts of data-centre networks have links of their own; in the others traffic starts at the nodes.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from itertools import combinations
+
+from waterfill.formats.layout import Layout, LinkPlan, delay_s
+
+# The area of a random WAN, km: that of the contiguous United States.
+_WIDTH_KM, _HEIGHT_KM = 4500.0, 2500.0
+
+
+def fat_tree(k: int, rate_bps: float, link_delay_s: float) -> Layout:
+    """Return a fat-tree of k-port switches: k³/4 hosts, 5k²/4 switches (Al-Fares et al., 2008).
+
+    Raises ValueError unless k is even and from 2 to 64.
+    """
+    if k % 2 or not 2 <= k <= 64:
+        raise ValueError(f"expected an even number from 2 to 64, got {k}")
+    half = k // 2
+    links: dict[tuple[str, str], str] = {}
+
+    def join(low: str, high: str) -> None:
+        links[low, high] = f"{low}-{high}"
+
+    hosts = [f"h{number}" for number in range(k * half * half)]
+    for number, host in enumerate(hosts):
+        join(host, f"e{number // half}")
+    for pod in range(k):
+        for i in range(half):
+            for j in range(half):
+                join(f"e{pod * half + i}", f"a{pod * half + j}")
+                # The i-th switch of a pod's upper layer has cores i·k/2 to (i+1)·k/2 − 1.
+                join(f"a{pod * half + i}", f"c{i * half + j}")
+
+    def route(start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
+        source, sink = int(start[1:]), int(end[1:])
+        first, last = source // half, sink // half
+        if source == sink:
+            return None
+        up, down = links[start, f"e{first}"], links[end, f"e{last}"]
+        if first == last:
+            return up, down
+        i = chance.randrange(half)
+        left, right = f"a{first // half * half + i}", f"a{last // half * half + i}"
+        outer = links[f"e{first}", left], links[f"e{last}", right]
+        if left == right:
+            return up, *outer, down
+        core = f"c{i * half + chance.randrange(half)}"
+        return up, outer[0], links[left, core], links[right, core], outer[1], down
+
+    plans = [LinkPlan(name, a, b, rate_bps, link_delay_s) for (a, b), name in links.items()]
+    notes = [f"Fat-tree of {k}-port switches; h: hosts, e: edge, a: aggregation, c: core switches.",
+             "Flows take one of the equal routes at random, by the seed (ECMP)."]  # fmt: skip
+    return Layout(f"fat-tree {k}", plans, hosts, notes=notes, own_route=route, duration_s=1.0)
+
+
+def leaf_spine(
+    leaves: int, spines: int, hosts: int, rate_bps: float, link_delay_s: float,
+    uplink_bps: float | None = None,
+) -> Layout:  # fmt: skip
+    """Return leaves with `hosts` hosts each, every leaf joined to every spine.
+
+    `uplink_bps` None: as much upwards from a leaf as its hosts have. Raises ValueError if a number
+    is below 1.
+    """
+    for name, number in (("leaves", leaves), ("spines", spines), ("hosts", hosts)):
+        if number < 1:
+            raise ValueError(f"expected at least 1 of {name}, got {number}")
+    uplink_bps = uplink_bps or rate_bps * hosts / spines
+    names = [f"h{number}" for number in range(leaves * hosts)]
+    plans = [
+        LinkPlan(f"{name}-l{n // hosts}", name, f"l{n // hosts}", rate_bps, link_delay_s)
+        for n, name in enumerate(names)
+    ]
+    plans += [
+        LinkPlan(f"l{leaf}-s{spine}", f"l{leaf}", f"s{spine}", uplink_bps, link_delay_s)
+        for leaf in range(leaves) for spine in range(spines)
+    ]  # fmt: skip
+
+    def route(start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
+        first, last = int(start[1:]) // hosts, int(end[1:]) // hosts
+        if start == end:
+            return None
+        up, down = f"{start}-l{first}", f"{end}-l{last}"
+        if first == last:
+            return up, down
+        spine = chance.randrange(spines)
+        return up, f"l{first}-s{spine}", f"l{last}-s{spine}", down
+
+    notes = ["Leaf-spine; h: hosts, l: leaves, s: spines.",
+             "Flows take one of the equal routes at random, by the seed (ECMP)."]  # fmt: skip
+    name = f"leaf-spine {leaves} x {spines}"
+    return Layout(name, plans, names, notes=notes, own_route=route, duration_s=1.0)
+
+
+def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layout:
+    """Return a two-dimensional torus. Raises ValueError if a side is shorter than 3."""
+    if rows < 3 or columns < 3:
+        raise ValueError(f"expected sides of at least 3, got {rows} and {columns}")
+    plans = []
+    for row in range(rows):
+        for column in range(columns):
+            here = f"n{row}-{column}"
+            for there in (f"n{row}-{(column + 1) % columns}", f"n{(row + 1) % rows}-{column}"):
+                plans.append(LinkPlan(f"{here}/{there}", here, there, rate_bps, link_delay_s))
+    hosts = [f"n{row}-{column}" for row in range(rows) for column in range(columns)]
+    notes = ["Torus; flows take one of the shortest routes at random, by the seed."]
+    return Layout(f"torus {rows} x {columns}", plans, hosts, notes=notes)
+
+
+def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
+    """Return pairs of hosts, s0 and d0 and so on, on both sides of one link."""
+    if pairs < 1:
+        raise ValueError(f"expected at least 1 pair, got {pairs}")
+    plans = [LinkPlan("bottleneck", "left", "right", rate_bps, link_delay_s)]
+    for n in range(pairs):
+        plans.append(LinkPlan(f"s{n}-left", f"s{n}", "left", 10 * rate_bps, 0.0))
+        plans.append(LinkPlan(f"right-d{n}", "right", f"d{n}", 10 * rate_bps, 0.0))
+    hosts = [f"{side}{n}" for side in "sd" for n in range(pairs)]
+    notes = ["Dumbbell; the hosts' own links are ten times as fast as the bottleneck."]
+    return Layout(f"dumbbell {pairs}", plans, hosts, notes=notes)
+
+
+def parking_lot(hops: int, rate_bps: float, link_delay_s: float) -> Layout:
+    """Return a chain of links, whose nodes are n0, n1 and so on."""
+    if hops < 1:
+        raise ValueError(f"expected at least 1 link, got {hops}")
+    plans = [LinkPlan(f"link{n + 1}", f"n{n}", f"n{n + 1}", rate_bps, link_delay_s)
+             for n in range(hops)]  # fmt: skip
+    hosts = [f"n{n}" for n in range(hops + 1)]
+    return Layout(f"parking lot {hops}", plans, hosts, notes=["A chain of links."])
+
+
+def wan(nodes: int, rate_bps: float, seed: int) -> Layout:
+    """Return a random planar network: nodes in a rectangle, joined as a Gabriel graph.
+
+    Two nodes are joined unless a third is inside the circle between them (Gabriel and Sokal, 1969).
+    Such a graph is connected. Raises ValueError unless there are 2 to 2000 nodes.
+    """
+    if not 2 <= nodes <= 2000:
+        raise ValueError(f"expected 2 to 2000 nodes, got {nodes}")
+    chance = random.Random(f"wan/{seed}")
+    at = [(chance.uniform(0, _WIDTH_KM), chance.uniform(0, _HEIGHT_KM)) for _ in range(nodes)]
+    plans = []
+    for a, b in combinations(range(nodes), 2):
+        middle = ((at[a][0] + at[b][0]) / 2, (at[a][1] + at[b][1]) / 2)
+        radius = math.dist(at[a], at[b]) / 2
+        if all(math.dist(at[c], middle) >= radius for c in range(nodes) if c not in (a, b)):
+            late_s = round(delay_s(2 * radius), 6)
+            plans.append(LinkPlan(f"n{a}-n{b}", f"n{a}", f"n{b}", rate_bps, late_s))
+    hosts = [f"n{n}" for n in range(nodes)]
+    notes = [
+        f"Gabriel graph of {nodes} random places in {_WIDTH_KM:.0f} x {_HEIGHT_KM:.0f} km, "
+        "light in fibre at 200,000 km/s."
+    ]
+    return Layout(f"wan {nodes}", plans, hosts, notes=notes)

@@ -1,0 +1,51 @@
+"""A file to import: its text, and errors that name its lines."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from waterfill.errors import InputError, shown
+
+# Larger than any file of these formats; a mistaken path must not fill the memory.
+_MAX_BYTES = 1 << 28
+
+
+class Source:
+    """A text file; `wrong` makes the error for one of its lines."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        """Take a text that has been read."""
+        self.path, self.text = path, text
+
+    @classmethod
+    def read(cls, path: Path) -> Source:
+        """Read a file as UTF-8. Raises InputError."""
+        try:
+            if path.stat().st_size > _MAX_BYTES:
+                raise InputError(str(path), "", f"expected at most {_MAX_BYTES >> 20} MiB")
+            return cls(path, path.read_text(encoding="utf-8-sig"))
+        except UnicodeDecodeError:
+            raise InputError(str(path), "", "expected text in UTF-8") from None
+        except OSError as error:
+            reason = (error.strerror or str(error)).lower()
+            raise InputError(str(path), "", f"cannot be read: {reason}") from None
+
+    def wrong(self, line: int | None, message: str) -> InputError:
+        """Return the error of a line, numbered from 1; None: of the whole file."""
+        return InputError(str(self.path), "" if line is None else f"line {line}", message)
+
+    def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
+        """Return a whole number of at least `least`. Raises InputError."""
+        if not text.isascii() or not text.isdigit() or int(text) < least:
+            raise self.wrong(line, f"expected {what} as a whole number, got {shown(text)}")
+        return int(text)
+
+    def number(self, line: int, what: str, text: str, least: float = 0.0) -> float:
+        """Return a finite number of at least `least`. Raises InputError."""
+        try:
+            value = float(text)
+        except ValueError:
+            value = float("nan")
+        if not least <= value < float("inf"):
+            raise self.wrong(line, f"expected {what} as a number, got {shown(text)}")
+        return value

@@ -1,0 +1,77 @@
+"""Flows from a CSV file with a header: source, sink, and optionally start, size, demand, count.
+
+Numbers without a unit are seconds, bytes and bit/s; values with one are read as in a scenario.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from waterfill.errors import nearest
+from waterfill.formats.layout import Layout
+from waterfill.formats.source import Source
+from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
+
+_COLUMNS: Mapping[str, tuple[Quantity, str]] = {
+    "start": (TIME, "s"), "size": (VOLUME, "B"), "demand": (RATE, "bit/s"),
+}  # fmt: skip
+_ALL = ("source", "sink", *_COLUMNS, "count")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the file."""
+
+    ends: tuple[str, str]
+    start_s: float = 0.0
+    size_bytes: int | None = None
+    demand_bps: float | None = None
+    count: int = 1
+
+
+def read(path: Path, layout: Layout) -> list[Row]:
+    """Read the flows between hosts of a network. Raises InputError."""
+    source = Source.read(path)
+    reader = csv.DictReader(io.StringIO(source.text), skipinitialspace=True)
+    columns = [name.strip() for name in reader.fieldnames or []]
+    reader.fieldnames = columns
+    for name in columns:
+        if name not in _ALL:
+            raise source.wrong(1, f'unknown column "{name}"{nearest(name, _ALL)}')
+    for name in ("source", "sink"):
+        if name not in columns:
+            raise source.wrong(1, f"expected columns source and sink, got {', '.join(columns)}")
+    hosts = set(layout.hosts)
+    found = []
+    for cells in reader:
+        line = reader.line_num
+        if None in cells or None in cells.values():
+            raise source.wrong(line, f"expected {len(columns)} values")
+        ends = cells["source"].strip(), cells["sink"].strip()
+        for end in ends:
+            if end not in hosts:
+                raise source.wrong(line, f'unknown host "{end}"{nearest(end, hosts)}')
+        values = {name: _value(source, line, name, cells) for name in _COLUMNS}
+        count = (cells.get("count") or "").strip()
+        size = values["size"]
+        found.append(
+            Row(ends, values["start"] or 0.0, None if size is None else round(size),
+                values["demand"], source.whole(line, "a count", count, 1) if count else 1)
+        )  # fmt: skip
+    return found
+
+
+def _value(source: Source, line: int, name: str, cells: Mapping[str, str]) -> float | None:
+    text = (cells.get(name) or "").strip()
+    if not text:
+        return None
+    quantity, unit = _COLUMNS[name]
+    try:
+        # The last character of every unit is a letter.
+        return quantity.parse(text if text[-1].isalpha() else f"{text} {unit}")
+    except ValueError as error:
+        raise source.wrong(line, f"{name}: {error}") from None

@@ -1,0 +1,101 @@
+"""Who sends to whom: permutation, all-to-all, incast, and gravity."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from waterfill.formats.layout import FlowPlan, Layout
+
+Pair = tuple[str, str]
+
+
+def permutation(hosts: Sequence[str], seed: int) -> list[Pair]:
+    """Return a pair for each host, such that each receives once and none from itself."""
+    if len(hosts) < 2:
+        return []
+    chance = random.Random(f"permutation/{seed}")
+    order = list(hosts)
+    chance.shuffle(order)
+    # The next in a random cycle: never itself, and uniform over cycles.
+    after = dict(zip(order, [*order[1:], order[0]], strict=True))
+    return [(host, after[host]) for host in hosts]
+
+
+def all_to_all(hosts: Sequence[str]) -> list[Pair]:
+    """Return every ordered pair of hosts."""
+    return [(a, b) for a in hosts for b in hosts if a != b]
+
+
+def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:
+    """Return `senders` random hosts that send to one random host."""
+    if not 1 <= senders < len(hosts):
+        raise ValueError(f"expected 1 to {len(hosts) - 1} senders, got {senders}")
+    chosen = random.Random(f"incast/{seed}").sample(list(hosts), senders + 1)
+    return [(sender, chosen[0]) for sender in chosen[1:]]
+
+
+def gravity(weights: Mapping[str, float], count: int | None, seed: int) -> list[tuple[Pair, float]]:
+    """Return pairs with the product of their weights: all, or `count` drawn by that product."""
+    pairs = [((a, b), weights[a] * weights[b]) for a, b in all_to_all(list(weights))]
+    pairs = [(pair, product) for pair, product in pairs if product > 0]
+    if count is None or count >= len(pairs):
+        return pairs
+    # Without replacement: the largest log(u)/w (Efraimidis and Spirakis, 2006).
+    chance = random.Random(f"gravity/{seed}")
+    keys = [(math.log(1 - chance.random()) / product, index)
+            for index, (_, product) in enumerate(pairs)]  # fmt: skip
+    chosen = sorted(index for _, index in sorted(keys, reverse=True)[:count])
+    return [pairs[index] for index in chosen]
+
+
+def node_weights(layout: Layout) -> dict[str, float]:
+    """Return each host's weight for gravity: the capacity of its links, bit/s."""
+    total: defaultdict[str, float] = defaultdict(float)
+    for link in layout.links:
+        total[link.start] += link.rate_bps
+        total[link.end] += link.rate_bps
+    return {host: total[host] for host in layout.hosts}
+
+
+def flows(
+    layout: Layout, pairs: Iterable[Pair], seed: int, *, size_bytes: int | None = None,
+    count: int = 1, demands_bps: Mapping[Pair, float] | None = None,
+) -> list[FlowPlan]:  # fmt: skip
+    """Return a flow for each pair that a route joins, named `SOURCE>SINK`."""
+    found = []
+    seen: Counter[Pair] = Counter()
+    for index, (start, end) in enumerate(pairs):
+        path = layout.route(start, end, random.Random(f"route/{seed}/{index}"))
+        if not path:
+            continue
+        seen[start, end] += 1
+        again = f"#{seen[start, end]}" if seen[start, end] > 1 else ""
+        demand_bps = None if demands_bps is None else demands_bps[start, end]
+        found.append(FlowPlan(f"{start}>{end}{again}", start, end, path, count,
+                              size_bytes=size_bytes, demand_bps=demand_bps))  # fmt: skip
+    return found
+
+
+def scaled(layout: Layout, plans: Sequence[FlowPlan], load: float) -> list[FlowPlan]:
+    """Scale all demands by one factor, such that the busiest direction of a link has this load."""
+    rates = {link.name: link.rate_bps for link in layout.links}
+    ends = {link.name: (link.start, link.end) for link in layout.links}
+    offered: defaultdict[tuple[str, bool], float] = defaultdict(float)
+    for plan in plans:
+        node = plan.start
+        for name in plan.path:
+            forward = ends[name][0] == node
+            node = ends[name][forward]
+            offered[name, forward] += (plan.demand_bps or 0.0) * plan.count
+    busiest = max((bps / rates[name] for (name, _), bps in offered.items()), default=0.0)
+    if busiest == 0:
+        return list(plans)
+    return [
+        plan if plan.demand_bps is None
+        else replace(plan, demand_bps=float(f"{plan.demand_bps * load / busiest:.6g}"))
+        for plan in plans
+    ]  # fmt: skip

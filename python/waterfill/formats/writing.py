@@ -1,0 +1,65 @@
+"""A layout as the text of a scenario file that a person can read and change."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from waterfill.formats.layout import FlowPlan, Layout, LinkPlan
+from waterfill.scenario.units import RATE, TIME, VOLUME
+
+
+def text(layout: Layout, protocol: str, seed: int) -> str:
+    """Return the scenario: one block for each link and each flow, with the notes above."""
+    return "\n".join(_lines(layout, protocol, seed)) + "\n"
+
+
+def _lines(layout: Layout, protocol: str, seed: int) -> Iterator[str]:
+    count = sum(flow.count for flow in layout.flows)
+    yield f"# {layout.name}: {len(layout.links)} duplex links, {count} flows."
+    for note in layout.notes:
+        yield f"# {note}"
+    yield ""
+    yield f"name = {_string(layout.name)}"
+    yield f"duration = {_string(TIME.format(layout.duration_s))}"
+    yield f"protocol = {_string(protocol)}"
+    yield f"packet_size = {_string(VOLUME.format(layout.packet_bytes))}"
+    yield f"seed = {seed}"
+    for link in layout.links:
+        yield from _link(link)
+    for flow in layout.flows:
+        yield from _flow(flow)
+
+
+def _link(link: LinkPlan) -> Iterator[str]:
+    yield ""
+    yield "[[link]]"
+    yield f"name = {_string(link.name)}"
+    yield f"from = {_string(link.start)}"
+    yield f"to = {_string(link.end)}"
+    yield f"rate = {_string(RATE.format(link.rate_bps))}"
+    yield f"delay = {_string(TIME.format(link.delay_s))}"
+    if link.loss:
+        yield f"loss = {link.loss!r}"
+
+
+def _flow(flow: FlowPlan) -> Iterator[str]:
+    yield ""
+    yield "[[flow]]"
+    yield f"name = {_string(flow.name)}"
+    yield f"from = {_string(flow.start)}"
+    yield f"to = {_string(flow.end)}"
+    yield f"path = [{', '.join(map(_string, flow.path))}]"
+    if flow.count != 1:
+        yield f"count = {flow.count}"
+    if flow.start_s:
+        yield f"start = {_string(TIME.format(flow.start_s))}"
+    if flow.size_bytes is not None:
+        yield f"size = {_string(VOLUME.format(flow.size_bytes))}"
+    if flow.demand_bps is not None:
+        yield f"demand = {_string(RATE.format(flow.demand_bps))}"
+
+
+def _string(value: str) -> str:
+    # A JSON string of printable characters is a TOML basic string; names have no others.
+    return json.dumps(value, ensure_ascii=False)

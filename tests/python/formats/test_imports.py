@@ -1,0 +1,225 @@
+"""Importers: small files of our own making in each format, and one sentence for each wrong one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from waterfill.errors import InputError
+from waterfill.formats import graph, hpcc, sndlib
+from waterfill.formats.build import Options, imported
+from waterfill.formats.writing import text
+from waterfill.network import protocols, resolve
+from waterfill.scenario.loading import from_toml
+
+GML = """
+graph [
+  node [ id 0 label "North" Longitude 0.0 Latitude 60.0 ]
+  node [ id 1 label "South" Longitude 0.0 Latitude 51.0067 ]
+  node [ id 2 label "South" ]
+  edge [ source 0 target 1 LinkSpeedRaw 155000000.0 ]
+  edge [ source 1 target 2 ]
+]
+"""
+GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
+<graphml xmlns="http://graphml.graphdrawing.org/xmlns">
+  <key attr.name="Latitude" attr.type="double" for="node" id="d0" />
+  <key attr.name="Longitude" attr.type="double" for="node" id="d1" />
+  <key attr.name="label" attr.type="string" for="node" id="d2" />
+  <key attr.name="LinkSpeedRaw" attr.type="double" for="edge" id="d3" />
+  <graph edgedefault="undirected">
+    <node id="0"><data key="d0">0.0</data><data key="d1">0.0</data><data key="d2">A b</data></node>
+    <node id="1"><data key="d0">0.0</data><data key="d1">1.0</data><data key="d2">C.d</data></node>
+    <edge source="0" target="1"><data key="d3">1e9</data></edge>
+    <edge source="0" target="1"><data key="d3">2e9</data></edge>
+  </graph>
+</graphml>
+"""
+SNDLIB = """?SNDlib native format; type: network; version: 1.0
+# a comment
+NODES (
+  A ( 0.0 0.0 )
+  B ( 1.0 0.0 )
+  C ( 2.0 0.0 )
+)
+LINKS (
+  L1 ( A B ) 0.00 0.00 0.00 0.00 ( 155.00 1.0 622.00 2.0 )
+  L2 ( B C ) 40.00 0.00 0.00 0.00 ( )
+)
+DEMANDS (
+  D1 ( A C ) 1 30.00 UNLIMITED
+  D2 ( C B ) 1 5.00 UNLIMITED
+)
+"""
+SNDLIB_XML = """<?xml version="1.0" encoding="UTF-8"?>
+<network xmlns="http://sndlib.zib.de/network" version="1.0"><networkStructure>
+<nodes coordinatesType="pixel">
+<node id="A"><coordinates><x>10</x><y>500</y></coordinates></node>
+<node id="B"><coordinates><x>20</x><y>600</y></coordinates></node></nodes>
+<links><link id="L"><source>A</source><target>B</target>
+<preInstalledModule><capacity>7.0</capacity><cost>0</cost></preInstalledModule></link></links>
+</networkStructure><demands>
+<demand id="D"><source>A</source><target>B</target><demandValue>3.5</demandValue></demand>
+</demands></network>
+"""
+HPCC = """5 2 4
+3 4
+0 3 100Gbps 1us 0
+1 3 25Gbps 0.001ms 0.5
+3 4 400Gbps 2us 0
+4 2 100Gbps 500ns 0
+"""
+ALIBABA = HPCC.replace("5 2 4", "5 1 1 1 4 A100")
+HPCC_FLOWS = "2\n0 2 3 100 200000000 2\n1 2 3 101 5000 0.5\nwhatever follows is not read\n"
+HTSIM = "Nodes 16\nConnections 2\n0->15 id 1 start 0 size 2000000\n3->4 start 5000000 size 0\n"
+
+
+def written(folder: Path, name: str, content: str) -> Path:
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return path
+
+
+def network(layout):
+    """Return the resolved network of a layout: what is written is a scenario that runs."""
+    return resolve.to_core(from_toml(text(layout, "maxnet", 1)), protocols.load())
+
+
+def test_gml_has_the_zoos_rates_and_places(tmp_path):
+    path = written(tmp_path, "zoo.gml", GML)
+    layout = imported("gml", str(path), Options(rate_bps=2e9, delay_s=7e-3))
+    assert layout.hosts == ["North", "South", "South-2"]
+    first, second = layout.links
+    # A degree of latitude is 111.19 km on a sphere of 6371 km: 1000 km take 5 ms.
+    assert first.rate_bps == 155e6
+    assert first.delay_s == pytest.approx(5e-3, rel=1e-3)
+    assert (second.rate_bps, second.delay_s) == (2e9, 7e-3)
+    assert [note for note in layout.notes if note.startswith("1 of 2 links")] != []
+    assert [flow.name for flow in network(layout).flows][:2] == ["North>South", "North>South-2"]
+
+
+def test_graphml_keeps_parallel_links_and_makes_names_usable(tmp_path):
+    layout = imported("graphml", str(written(tmp_path, "zoo.graphml", GRAPHML)), Options())
+    assert layout.hosts == ["A-b", "C-d"]
+    assert [(link.name, link.rate_bps) for link in layout.links] == [
+        ("A-b-C-d", 1e9), ("A-b-C-d-2", 2e9)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("content", "name"), [(SNDLIB, "n.txt"), (SNDLIB_XML, "n.xml")])
+def test_sndlib_has_its_own_demands(tmp_path, content: str, name: str):
+    layout, demands = sndlib.read(
+        written(tmp_path, name, content), graph.Defaults(1e9, 1e-3), unit_bps=1e6
+    )
+    if name == "n.txt":
+        # The largest module where nothing is installed, else what is installed.
+        assert [link.rate_bps for link in layout.links] == [622e6, 40e6]
+        assert demands == {("A", "C"): 30e6, ("C", "B"): 5e6}
+        assert layout.links[0].delay_s == pytest.approx(111.19e3 / 2e8, rel=1e-3)
+    else:
+        assert [(link.rate_bps, link.delay_s) for link in layout.links] == [(7e6, 1e-3)]
+        assert demands == {("A", "B"): 3.5e6}
+
+
+def test_demands_are_scaled_to_the_busiest_link(tmp_path):
+    path = written(tmp_path, "net.txt", SNDLIB)
+    layout = imported("sndlib", str(path), Options(load=2.0))
+    # A to C offers 30 of 40 Mbit/s on the second link: 80 is twice its rate.
+    found = {flow.name: flow.demand_bps for flow in layout.flows}
+    assert found == {"A>C": pytest.approx(80e6), "C>B": pytest.approx(80e6 / 6, rel=1e-5)}
+
+
+@pytest.mark.parametrize("content", [HPCC, ALIBABA])
+def test_hpcc_topologies_of_both_kinds(tmp_path, content: str):
+    path = written(tmp_path, "topology.txt", content)
+    if content is HPCC:
+        layout = hpcc.topology(path)
+        assert layout.hosts == ["n0", "n1", "n2"]
+        assert [link.rate_bps for link in layout.links] == [100e9, 25e9, 400e9, 100e9]
+        assert [link.delay_s for link in layout.links] == pytest.approx([1e-6, 1e-6, 2e-6, 5e-7])
+        assert layout.links[1].loss == 0.5
+    flows = written(tmp_path, "flow.txt", HPCC_FLOWS)
+    layout = imported("hpcc", str(path), Options(flows=flows, duration_s=3.0))
+    found = [(flow.name, flow.start_s, flow.size_bytes) for flow in layout.flows]
+    assert found == [("n0>n2", 2.0, 200_000_000), ("n1>n2", 0.5, 5000)]
+    assert len(network(layout).flows[0].forward) == 3
+
+
+def test_htsim_connections_run_on_a_fat_tree(tmp_path):
+    layout = imported("htsim", str(written(tmp_path, "two.cm", HTSIM)), Options())
+    assert len(layout.hosts) == 16
+    found = [(flow.start, flow.end, flow.start_s, flow.size_bytes) for flow in layout.flows]
+    assert found == [("h0", "h15", 0.0, 2_000_000), ("h3", "h4", 5e-6, None)]
+    assert [len(flow.path) for flow in layout.flows] == [6, 6]
+
+
+def test_flows_of_a_table(tmp_path):
+    path = written(tmp_path, "zoo.gml", GML)
+    table = "source, sink, start, size, count\nNorth,South,1.5,30 kB,2\nSouth-2,North,200 ms,,\n"
+    flows = written(tmp_path, "flows.csv", table)
+    layout = imported("gml", str(path), Options(flows=flows))
+    found = [(f.name, f.start_s, f.size_bytes, f.count) for f in layout.flows]
+    assert found == [("North>South", 1.5, 30_000, 2), ("South-2>North", 0.2, None, 1)]
+
+
+def test_topohub_names_networks_and_their_demands():
+    pytest.importorskip("topohub", reason="the package topohub is not installed")
+    layout = imported("topohub", "sndlib/polska", Options())
+    assert (len(layout.hosts), len(layout.links), len(layout.flows)) == (12, 18, 132)
+    assert {flow.name: flow.demand_bps for flow in layout.flows}["Gdansk>Krakow"] == 101e6
+    zoo = imported("topohub", "topozoo/Abilene", Options(pairs=20))
+    assert (len(zoo.links), len(zoo.flows)) == (14, 20)
+    assert len(network(zoo).flows) == 20
+
+
+WRONG = [
+    ("gml", "graph [ node [", "expected GML"),
+    ("graphml", "<graphml", "expected GraphML"),
+    ("graphml", '<!DOCTYPE a [<!ENTITY b "c">]><graphml/>', "without entities"),
+    ("sndlib", "NODES (", "line 1: expected ?SNDlib native format"),
+    ("sndlib", SNDLIB.replace("( A C )", "( A X )"), 'expected ends among the nodes, got "X"'),
+    ("sndlib", SNDLIB.replace("L2 ( B C )", "L2 B C"), "line 10: expected a line of LINKS"),
+    ("hpcc", "5 2\n", "line 1: expected `nodes switches links`"),
+    ("hpcc", HPCC.replace("100Gbps", "fast", 1), 'line 3: expected a rate such as 100Gbps, got "f'),
+    ("hpcc", HPCC.replace("4 2 100Gbps 500ns 0", ""), "expected link 4 of 4"),
+    ("hpcc", HPCC.replace("0 3 100", "0 9 100"), "line 3: expected two nodes below 5"),
+    ("htsim", HTSIM.replace("0->15", "0->16"), "line 3: expected two different nodes below 16"),
+    ("htsim", HTSIM.replace("Connections 2", "Connections 3"), "expected 3 connections, got 2"),
+    ("htsim", HTSIM.replace("start 0", "trigger 1"), "triggers are not imported"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "message"), WRONG)
+def test_a_wrong_file_gets_one_sentence(tmp_path, name: str, content: str, message: str):
+    path = written(tmp_path, "file", content)
+    with pytest.raises(InputError) as error:
+        imported(name, str(path), Options())
+    assert message in str(error.value)
+    assert str(path) in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("table", "message"),
+    [
+        ("source,dest\n", 'unknown column "dest"'),
+        ("source\n", "expected columns source and sink"),
+        ("source,sink\nNorth,Nord\n", 'line 2: unknown host "Nord", expected one of North'),
+        ("source,sink,size\nNorth,South,many\n", "line 2: size: expected a volume"),
+        ("source,sink,size\nNorth,South\n", "line 2: expected 3 values"),
+    ],
+)
+def test_a_wrong_table_gets_one_sentence(tmp_path, table: str, message: str):
+    path = written(tmp_path, "zoo.gml", GML)
+    flows = written(tmp_path, "flows.csv", table)
+    with pytest.raises(InputError, match=r"flows\.csv") as error:
+        imported("gml", str(path), Options(flows=flows))
+    assert message in str(error.value)
+
+
+def test_a_missing_file_and_an_unknown_format(tmp_path):
+    with pytest.raises(InputError, match="cannot be read: no such file"):
+        imported("gml", str(tmp_path / "none.gml"), Options())
+    with pytest.raises(InputError, match=r"unknown format, did you mean .graphml"):
+        imported("graphmal", "x", Options())

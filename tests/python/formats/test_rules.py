@@ -1,0 +1,130 @@
+"""Networks by rule and the traffic on them: sizes, routes, and a scenario that loads."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+
+import networkx as nx
+import pytest
+from typer.testing import CliRunner
+
+from waterfill.cli.commands import app
+from waterfill.errors import InputError
+from waterfill.formats import rules, traffic
+from waterfill.formats.build import RULES, Options, generated
+from waterfill.formats.layout import Layout, Routes
+from waterfill.formats.writing import text
+from waterfill.network import protocols, resolve
+from waterfill.scenario.loading import from_toml
+
+SIZES = {"fat-tree": [4], "leaf-spine": [3, 2, 4], "torus": [3, 4], "dumbbell": [3],
+         "parking-lot": [3], "wan": [12]}  # fmt: skip
+
+
+def walk(layout: Layout, start: str, path: tuple[str, ...]) -> str:
+    """Return the node where a path ends; fails where its links do not join."""
+    ends = {link.name: {link.start, link.end} for link in layout.links}
+    for name in path:
+        assert start in ends[name]
+        (start,) = ends[name] - {start}
+    return start
+
+
+def test_every_rule_has_a_size_here():
+    assert sorted(SIZES) == sorted(RULES)
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_rules_scenario_resolves_and_its_paths_join(name: str):
+    layout = generated(name, SIZES[name], Options())
+    assert layout.flows
+    for flow in layout.flows:
+        assert walk(layout, flow.start, flow.path) == flow.end
+    written = text(layout, "maxnet", 1)
+    found = resolve.to_core(from_toml(written), protocols.load())
+    assert len(found.links) == 2 * len(layout.links)
+    assert text(generated(name, SIZES[name], Options()), "maxnet", 1) == written
+
+
+def test_a_fat_tree_has_its_numbers_and_shortest_routes():
+    layout = rules.fat_tree(6, 1e9, 1e-6)
+    nodes = {node for link in layout.links for node in (link.start, link.end)}
+    assert len(layout.hosts) == 6**3 / 4
+    assert len(nodes) - len(layout.hosts) == 5 * 6**2 / 4
+    assert len(layout.links) == 3 * 6**3 / 4
+    degrees = Counter(node for link in layout.links for node in (link.start, link.end))
+    assert {degrees[node] for node in nodes if not node.startswith("h")} == {6}
+    searched, chance = Routes(layout.links), random.Random(1)
+    for end in ("h1", "h4", "h20"):
+        path = layout.route("h0", end, chance)
+        assert path is not None
+        assert len(path) == len(searched.between("h0", end, chance) or ())
+        assert walk(layout, "h0", path) == end
+
+
+def test_ecmp_uses_every_core_switch():
+    layout = rules.fat_tree(4, 1e9, 1e-6)
+    used = set()
+    for seed in range(40):
+        path = layout.route("h0", "h15", random.Random(seed))
+        assert path is not None
+        used |= {name.split("-")[1] for name in path if name.startswith("a")}
+    assert used == {"c0", "c1", "c2", "c3"}
+
+
+def test_a_leaf_has_as_much_up_as_down():
+    layout = rules.leaf_spine(2, 4, 8, 10e9, 1e-6)
+    up = [link.rate_bps for link in layout.links if link.start == "l0"]
+    assert sum(up) == 8 * 10e9
+
+
+def test_a_wan_is_connected_and_depends_on_its_seed():
+    layout = rules.wan(40, 1e9, 3)
+    graph = nx.Graph([(link.start, link.end) for link in layout.links])
+    assert nx.is_connected(graph)
+    assert nx.check_planarity(graph)[0]
+    assert rules.wan(40, 1e9, 4).links != layout.links
+
+
+def test_a_permutation_sends_and_receives_once():
+    hosts = [f"h{n}" for n in range(50)]
+    pairs = traffic.permutation(hosts, 7)
+    assert [a for a, _ in pairs] == hosts
+    assert sorted(b for _, b in pairs) == sorted(hosts)
+    assert all(a != b for a, b in pairs)
+
+
+def test_gravity_draws_by_the_product_of_weights():
+    weights = {"a": 9.0, "b": 9.0, "c": 1.0, "d": 1.0}
+    drawn = Counter(pair for seed in range(400) for pair, _ in traffic.gravity(weights, 1, seed))
+    # a and b: 81 each way of 236 in all.
+    assert drawn["a", "b"] + drawn["b", "a"] == pytest.approx(400 * 162 / 236, rel=0.1)
+    assert len(traffic.gravity(weights, None, 1)) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("fat-tree", [5]), "expected an even number from 2 to 64, got 5"),
+        (("fat-tree", []), "expected K, got 0 numbers"),
+        (("wan", [1]), "expected 2 to 2000 nodes, got 1"),
+        (("fat_tree", [4]), 'unknown rule, did you mean "fat-tree"?'),
+    ],
+)
+def test_wrong_sizes_get_one_sentence(arguments, message: str):
+    with pytest.raises(InputError) as error:
+        generated(*arguments, Options())
+    assert message in str(error.value)
+
+
+def test_the_command_writes_a_file_once(tmp_path):
+    target = tmp_path / "S.toml"
+    arguments = ["generate", "torus", "3", "3", "-o", str(target), "--traffic", "incast"]
+    first = CliRunner().invoke(app, arguments)
+    assert first.exit_code == 0, first.output
+    assert target.read_text(encoding="utf-8").startswith("# torus 3 x 3: 18 duplex links, 8 flows.")
+    again = CliRunner().invoke(app, arguments)
+    assert isinstance(again.exception, InputError)
+    listed = CliRunner().invoke(app, ["generate"])
+    assert "leaf-spine LEAVES SPINES HOSTS" in listed.output
