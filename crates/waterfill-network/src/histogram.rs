@@ -7,22 +7,66 @@
 const SUB_BITS: u32 = 5;
 const EXACT: u64 = 1 << (SUB_BITS + 1);
 
-/// A histogram of non-negative integers with integer weights.
+/// A histogram of non-negative integers with integer weights: `u64`, or `u32` for counts of samples.
+///
+/// It holds the buckets from the smallest to the largest value so far, in whole octaves, so a histogram of few values
+/// is small.
 #[derive(Clone, Debug, Default)]
-pub struct Histogram {
-    weights: Vec<u64>,
+pub struct Histogram<W = u64> {
+    /// The bucket of the first weight.
+    first: usize,
+    weights: Vec<W>,
     total: u64,
 }
 
-impl Histogram {
+/// The weight of a bucket.
+pub trait Weight: Copy + Default + Into<u64> {
+    /// Returns the sum, up to the largest weight.
+    #[must_use]
+    fn plus(self, other: Self) -> Self;
+}
+
+impl Weight for u32 {
+    fn plus(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl Weight for u64 {
+    fn plus(self, other: Self) -> Self {
+        self.saturating_add(other)
+    }
+}
+
+impl<W: Weight> Histogram<W> {
     /// Adds `weight` at `value`.
-    pub fn add(&mut self, value: u64, weight: u64) {
-        let i = bucket(value);
-        if i >= self.weights.len() {
-            self.weights.resize(i + 1, 0);
+    #[inline]
+    pub fn add(&mut self, value: u64, weight: W) {
+        let bucket = bucket(value);
+        // Below `first` the index wraps to a large one.
+        if bucket.wrapping_sub(self.first) >= self.weights.len() {
+            self.grow(bucket);
         }
-        self.weights[i] += weight;
-        self.total += weight;
+        let cell = &mut self.weights[bucket - self.first];
+        *cell = cell.plus(weight);
+        self.total += weight.into();
+    }
+
+    /// Adds the octave of a bucket, and those between it and the others.
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        let octave = 1 << SUB_BITS;
+        let below = bucket / octave * octave;
+        let end = self.first + self.weights.len();
+        let (first, end) = match self.weights.len() {
+            0 => (below, below + octave),
+            _ => (below.min(self.first), end.max(below + octave)),
+        };
+        let mut weights = Vec::with_capacity(end - first);
+        weights.resize(self.first.max(first) - first, W::default());
+        weights.extend_from_slice(&self.weights);
+        weights.resize(end - first, W::default());
+        (self.first, self.weights) = (first, weights);
     }
 
     /// Returns the smallest value with at least the fraction `q` of the weight at or below it; `None` if empty.
@@ -34,15 +78,16 @@ impl Histogram {
             return None;
         }
         self.weights.iter().enumerate().find_map(|(i, &weight)| {
+            let weight: u64 = weight.into();
             sum += weight;
-            (weight > 0 && sum as f64 >= wanted).then(|| middle(i))
+            (weight > 0 && sum as f64 >= wanted).then(|| middle(self.first + i))
         })
     }
 
     /// Returns the bytes of heap memory that it holds.
     #[must_use]
     pub fn heap_bytes(&self) -> usize {
-        self.weights.capacity() * size_of::<u64>()
+        self.weights.capacity() * size_of::<W>()
     }
 }
 
@@ -73,14 +118,32 @@ mod tests {
 
     #[test]
     fn small_values_are_exact() {
-        let mut h = Histogram::default();
+        let mut h = Histogram::<u64>::default();
         assert_eq!(h.quantile(0.5), None);
+        assert_eq!(h.heap_bytes(), 0);
         for v in 1..=4 {
             h.add(v, 10);
         }
         assert_eq!(h.quantile(0.5), Some(2.0));
         assert_eq!(h.quantile(0.99), Some(4.0));
         assert_eq!(h.quantile(0.0), Some(1.0));
+    }
+
+    /// Values that come from above and from below give the same quantiles, in memory for their octaves.
+    #[test]
+    fn memory_is_that_of_the_octaves_in_use() {
+        let (mut up, mut down) = (Histogram::<u32>::default(), Histogram::<u32>::default());
+        for value in 1_000_000..1_010_000 {
+            up.add(value, 1);
+            down.add(2_009_999 - value, 1);
+        }
+        for q in [0.0, 0.1, 0.5, 0.99, 1.0] {
+            assert_eq!(up.quantile(q), down.quantile(q), "{q}");
+        }
+        assert_eq!((up.heap_bytes(), down.heap_bytes()), (128, 128), "one octave of 32 counts");
+        down.add(0, 1);
+        assert_eq!(down.quantile(0.0), Some(0.0));
+        assert_eq!(down.quantile(1.0), up.quantile(1.0));
     }
 
     proptest! {

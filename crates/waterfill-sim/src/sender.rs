@@ -133,7 +133,7 @@ pub(crate) struct RttSamples {
     sum_ps: u128,
     count: u64,
     /// RTT above the base RTT, in ticks of 2¹⁶ ps: fine enough, with few empty buckets per flow.
-    above_base: Histogram,
+    above_base: Histogram<u32>,
 }
 
 /// A sending host's end of a connection.
