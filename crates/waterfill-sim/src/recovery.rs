@@ -32,16 +32,12 @@ pub(crate) struct Recovery {
     una: u64,
     /// The next new packet.
     next: u64,
-    /// Arrived out of order.
-    sacked: Ranges,
     /// Packets below this that have not arrived are lost.
     lost_edge: u64,
     /// Lost packets below this have been sent again.
     resend_next: u64,
-    /// Retransmissions in order, each with the value of `next` at that time.
-    resent: VecDeque<(u64, u64)>,
-    /// Lost retransmissions.
-    lost_again: VecDeque<u64>,
+    /// What is known beyond `una`; `None` while that is nothing, which is most of the time.
+    gaps: Option<Box<Gaps>>,
     /// Value of `next` when the loss or the mark was found; recovery ends when `una` reaches it.
     recovered_at: Option<(u64, Cause)>,
     /// Duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
@@ -50,6 +46,41 @@ pub(crate) struct Recovery {
     ignore_duplicates_to: Option<u64>,
     /// `una` is sent again whatever the window: a fast retransmit, or the same after a partial acknowledgement.
     fast_retransmit: bool,
+}
+
+/// Arrivals, losses and retransmissions beyond the cumulative acknowledgement.
+#[derive(Clone, Debug, Default)]
+struct Gaps {
+    /// Arrived out of order.
+    sacked: Ranges,
+    /// Retransmissions in order, each with the value of `next` at that time.
+    resent: VecDeque<(u64, u64)>,
+    /// Lost retransmissions.
+    lost_again: VecDeque<u64>,
+}
+
+impl Gaps {
+    fn is_empty(&self) -> bool {
+        self.sacked.is_empty() && self.resent.is_empty() && self.lost_again.is_empty()
+    }
+
+    /// Removes retransmissions that arrived, and finds lost ones.
+    fn review_resent(&mut self, una: u64) {
+        let newest = self.sacked.last();
+        while let Some(&(number, next_then)) = self.resent.front() {
+            let arrived = number < una || self.sacked.contains(number);
+            if !arrived {
+                // Lost again if three packets first sent after it have arrived.
+                let after = newest.is_some_and(|n| n >= next_then)
+                    && self.sacked.count_within(next_then, u64::MAX) >= DUP_THRESH;
+                if !after {
+                    break;
+                }
+                self.lost_again.push_back(number);
+            }
+            self.resent.pop_front();
+        }
+    }
 }
 
 /// What an acknowledgement changed.
@@ -68,11 +99,9 @@ impl Recovery {
             mode,
             una: 0,
             next: 0,
-            sacked: Ranges::default(),
             lost_edge: 0,
             resend_next: 0,
-            resent: VecDeque::new(),
-            lost_again: VecDeque::new(),
+            gaps: None,
             recovered_at: None,
             duplicates: 0,
             ignore_duplicates_to: None,
@@ -81,6 +110,7 @@ impl Recovery {
     }
 
     /// Returns the packets that have neither arrived nor are known lost.
+    #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         self.outstanding() - self.pending()
     }
@@ -91,8 +121,10 @@ impl Recovery {
     }
 
     /// Returns the packets sent that are not known to have arrived.
+    #[inline]
     pub(crate) fn outstanding(&self) -> u64 {
-        self.next - self.una - self.sacked.count() - self.duplicates
+        let sacked = self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count());
+        self.next - self.una - sacked - self.duplicates
     }
 
     /// Returns the packets sent that are not acknowledged cumulatively.
@@ -110,33 +142,44 @@ impl Recovery {
     }
 
     /// Lost packets that have not been sent again.
+    #[inline]
     fn pending(&self) -> u64 {
         let from = self.resend_next.max(self.una);
-        if from >= self.lost_edge && self.lost_again.is_empty() {
-            return 0; // the usual case
-        }
         let edge = self.lost_edge.max(from);
-        edge - from - self.sacked.count_within(from, edge) + self.lost_again.len() as u64
+        edge - from + self.gaps.as_ref().map_or(0, |gaps| gaps.lost_again.len() as u64)
+            - self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count_within(from, edge))
     }
 
     /// Returns the next packet to send again, if one is lost.
+    #[inline]
     pub(crate) fn to_resend(&self) -> Option<u64> {
-        if let Some(&again) = self.lost_again.front() {
-            return Some(again);
-        }
-        let missing = self.sacked.first_missing(self.resend_next.max(self.una));
+        let from = self.resend_next.max(self.una);
+        let missing = match &self.gaps {
+            None => from,
+            Some(gaps) => {
+                if let Some(&again) = gaps.lost_again.front() {
+                    return Some(again);
+                }
+                gaps.sacked.first_missing(from)
+            }
+        };
         (missing < self.lost_edge).then_some(missing)
     }
 
     /// Records that [`Recovery::to_resend`] was sent.
     pub(crate) fn on_resent(&mut self, number: u64) {
-        if self.lost_again.front() == Some(&number) {
-            self.lost_again.pop_front();
+        self.fast_retransmit = false;
+        if self.mode != Retransmission::Sack {
+            self.resend_next = number + 1;
+            return;
+        }
+        let gaps = self.gaps.get_or_insert_default();
+        if gaps.lost_again.front() == Some(&number) {
+            gaps.lost_again.pop_front();
         } else {
             self.resend_next = number + 1;
         }
-        self.fast_retransmit = false;
-        self.resent.push_back((number, self.next));
+        gaps.resent.push_back((number, self.next));
     }
 
     /// Records that a new packet was sent.
@@ -177,30 +220,41 @@ impl Recovery {
         Some(Event::Recovered)
     }
 
+    #[inline]
     fn on_selective_ack(&mut self, una: u64, blocks: Option<&Blocks>, progress: &mut Progress) {
+        if self.gaps.is_some() || blocks.is_some() {
+            self.fill_gaps(una, blocks, progress);
+        } else if una > self.una {
+            progress.newly_arrived = una - self.una;
+            progress.advanced = true;
+            self.una = una;
+        }
+    }
+
+    /// Handles an acknowledgement while packets are missing.
+    #[inline(never)] // keeps the usual path short
+    fn fill_gaps(&mut self, una: u64, blocks: Option<&Blocks>, progress: &mut Progress) {
+        let gaps = self.gaps.get_or_insert_default();
         if una > self.una {
-            let had = self.sacked.count_within(self.una, una);
+            let had = gaps.sacked.count_within(self.una, una);
             progress.newly_arrived = una - self.una - had;
             progress.advanced = true;
             self.una = una;
-            if !self.sacked.is_empty() {
-                self.sacked.remove_below(una);
-            }
+            gaps.sacked.remove_below(una);
         }
         if let Some(blocks) = blocks {
             for &(start, end) in blocks {
-                progress.newly_arrived += self.sacked.insert(start.max(self.una), end);
+                progress.newly_arrived += gaps.sacked.insert(start.max(self.una), end);
             }
-            if let Some(edge) = self.sacked.kth_last(DUP_THRESH) {
+            if let Some(edge) = gaps.sacked.kth_last(DUP_THRESH) {
                 self.lost_edge = self.lost_edge.max(edge);
             }
         }
-        if !self.resent.is_empty() {
-            self.review_resent();
-        }
-        if !self.lost_again.is_empty() {
-            let (una, sacked) = (self.una, &self.sacked);
-            self.lost_again.retain(|&n| n >= una && !sacked.contains(n));
+        gaps.review_resent(self.una);
+        let sacked = &gaps.sacked;
+        gaps.lost_again.retain(|&n| n >= self.una && !sacked.contains(n));
+        if gaps.is_empty() {
+            self.gaps = None;
         }
     }
 
@@ -260,30 +314,14 @@ impl Recovery {
         Some(Event::Marked)
     }
 
-    /// Removes retransmissions that arrived, and finds lost ones.
-    fn review_resent(&mut self) {
-        let newest = self.sacked.last();
-        while let Some(&(number, next_then)) = self.resent.front() {
-            let arrived = number < self.una || self.sacked.contains(number);
-            if !arrived {
-                // Lost again if three packets first sent after it have arrived.
-                let after = newest.is_some_and(|n| n >= next_then)
-                    && self.sacked.count_within(next_then, u64::MAX) >= DUP_THRESH;
-                if !after {
-                    break;
-                }
-                self.lost_again.push_back(number);
-            }
-            self.resent.pop_front();
-        }
-    }
-
     /// Handles the retransmission timer: everything that has not arrived is lost.
     pub(crate) fn on_timeout(&mut self) {
         self.lost_edge = self.next;
         self.resend_next = self.una;
-        self.resent.clear();
-        self.lost_again.clear();
+        if let Some(gaps) = &mut self.gaps {
+            gaps.resent.clear();
+            gaps.lost_again.clear();
+        }
         self.duplicates = 0;
         self.fast_retransmit = false;
         self.recovered_at = Some((self.next, Cause::Timeout));

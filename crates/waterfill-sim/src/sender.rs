@@ -219,6 +219,7 @@ impl Sender {
     // ------------------------------------------------------------------ input
 
     /// Handles the answer to the SYN.
+    #[inline(never)]
     pub(crate) fn on_syn_ack(&mut self, now: Instant, packet: &Packet) {
         if self.phase != Phase::Opening {
             return;
@@ -234,6 +235,7 @@ impl Sender {
     }
 
     /// Handles an acknowledgement with its selective blocks.
+    #[inline]
     pub(crate) fn on_ack(&mut self, now: Instant, packet: &Packet, blocks: Option<&Blocks>) {
         if self.phase != Phase::Open {
             return;
@@ -277,6 +279,7 @@ impl Sender {
     }
 
     /// Takes an RTT sample.
+    #[inline]
     fn sample_rtt(&mut self, now: Instant, packet: &Packet) {
         let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
@@ -291,6 +294,7 @@ impl Sender {
     }
 
     /// Passes an acknowledgement to the law.
+    #[inline]
     fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64) {
         let Cargo::Echo(echo) = &packet.cargo else { return };
         let acked = self.volume(newly_arrived);
@@ -310,18 +314,22 @@ impl Sender {
     }
 
     /// The law's window in whole packets; `u64::MAX` without one, and where `as` saturates.
+    #[inline]
     fn law_window(&self) -> u64 {
         let packet = f64::from(self.spec.packet_bytes);
         self.law.limit().window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64)
     }
 
     /// Reads the law's window.
+    #[inline]
     fn apply_window(&mut self) {
         self.window_packets = self.law_window();
     }
 
+    #[inline]
     fn volume(&self, packets: u64) -> Volume {
-        packets as f64 * Volume::from_bytes(f64::from(self.spec.packet_bytes))
+        // Below 2⁶³: a signed integer takes one instruction to convert, an unsigned one eight.
+        packets as i64 as f64 * Volume::from_bytes(f64::from(self.spec.packet_bytes))
     }
 
     /// Handles the timer that [`Sender::poll_timer`] asked for.
@@ -351,6 +359,7 @@ impl Sender {
     // ------------------------------------------------------------------ output
 
     /// When [`Sender::on_timer`] or [`Sender::poll_transmit`] next has something to do without an acknowledgement.
+    #[inline]
     pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
         if self.phase != Phase::Open {
             return self.rto_deadline;
@@ -376,9 +385,12 @@ impl Sender {
 
     /// When the next packet may be sent without a further acknowledgement; `None` if it needs one.
     fn ready_at(&self, now: Instant) -> Option<Instant> {
-        if !self.window_allows() {
-            return None;
-        }
+        if self.window_allows(self.recovery.in_flight()) { self.data_at(now) } else { None }
+    }
+
+    /// When the next packet may be sent if the window allows it; `None` if there is none.
+    #[inline]
+    fn data_at(&self, now: Instant) -> Option<Instant> {
         let data_at = if self.recovery.to_resend().is_some() {
             now
         } else if self.all_sent() || now >= self.spec.stop {
@@ -390,11 +402,13 @@ impl Sender {
     }
 
     /// Whether the window allows a packet. One packet is always allowed: without it no acknowledgement would ever come.
-    fn window_allows(&self) -> bool {
-        self.recovery.must_resend() || self.recovery.in_flight() < self.window_packets.clamp(1, MAX_IN_FLIGHT)
+    #[inline]
+    fn window_allows(&self, in_flight: u64) -> bool {
+        in_flight < self.window_packets.clamp(1, MAX_IN_FLIGHT) || self.recovery.must_resend()
     }
 
     /// Whether there is a packet to send, whatever the window.
+    #[inline]
     fn has_data(&self, now: Instant) -> bool {
         self.recovery.to_resend().is_some()
             || (!self.all_sent() && now < self.spec.stop && self.written_at(self.recovery.next()) <= now)
@@ -418,15 +432,53 @@ impl Sender {
     }
 
     /// Returns the next packet if one may be sent now.
+    ///
+    /// Inlined down to the link that takes the packet: see [`Link::enqueue`](crate::link::Link::enqueue).
+    #[expect(clippy::inline_always, reason = "see above")]
+    #[inline(always)]
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<Packet> {
-        if self.phase == Phase::Closed {
-            return (self.spec.start <= now && now < self.spec.stop).then(|| self.send_syn(now));
-        }
-        if self.phase == Phase::Opening {
+        let in_flight = self.recovery.in_flight();
+        let (role, number, bytes, flags) = if self.phase == Phase::Open {
+            let (number, bytes, flags) = self.next_data(now, in_flight)?;
+            (Role::Data, number, bytes, flags)
+        } else {
+            if self.phase == Phase::Opening || now < self.spec.start || self.spec.stop <= now {
+                return None;
+            }
+            self.phase = Phase::Opening;
+            self.rto_deadline = now + self.rto();
+            (Role::Syn, 0, self.spec.syn_bytes, Flags::default())
+        };
+        let sending = Sending {
+            now,
+            kind: role.kind(),
+            volume: Volume::from_bytes(f64::from(bytes)),
+            in_flight: self.volume(in_flight),
+            app_limited: !self.has_data(now),
+        };
+        Some(Packet {
+            flow: self.spec.flow,
+            bytes,
+            incarnation: self.spec.incarnation,
+            hop: 0,
+            role,
+            flags,
+            sack: SackId::NONE,
+            number,
+            sent: now,
+            echoed: self.echoed,
+            cargo: Cargo::Header(self.law.stamp(&sending)),
+        })
+    }
+
+    /// Takes the next data packet if one may be sent now: its number, size and flags. `in_flight` packets are before it.
+    #[inline]
+    fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(u64, u16, Flags)> {
+        if !self.window_allows(in_flight) {
             return None;
         }
-        if self.ready_at(now).is_none_or(|at| at > now) {
-            self.app_limited |= self.window_allows() && !self.has_data(now);
+        if self.data_at(now).is_none_or(|at| at > now) {
+            self.app_limited |= !self.has_data(now);
             return None;
         }
         let (number, resent) = match self.recovery.to_resend() {
@@ -457,41 +509,11 @@ impl Sender {
         if self.rto_deadline == Instant::NEVER {
             self.rto_deadline = now + self.rto();
         }
-        Some(self.packet(now, Role::Data, number, bytes, flags))
-    }
-
-    fn send_syn(&mut self, now: Instant) -> Packet {
-        self.phase = Phase::Opening;
-        self.rto_deadline = now + self.rto();
-        let bytes = self.spec.syn_bytes;
-        self.packet(now, Role::Syn, 0, bytes, Flags::default())
-    }
-
-    /// Builds a packet with its law's header; the scoreboard already counts a data packet as sent.
-    fn packet(&mut self, now: Instant, role: Role, number: u64, bytes: u16, flags: Flags) -> Packet {
-        let sending = Sending {
-            now,
-            kind: role.kind(),
-            volume: Volume::from_bytes(f64::from(bytes)),
-            in_flight: self.volume(self.recovery.in_flight().saturating_sub(1)), // without this packet
-            app_limited: !self.has_data(now),
-        };
-        Packet {
-            flow: self.spec.flow,
-            bytes,
-            incarnation: self.spec.incarnation,
-            hop: 0,
-            role,
-            flags,
-            sack: SackId::NONE,
-            number,
-            sent: now,
-            echoed: self.echoed,
-            cargo: Cargo::Header(self.law.stamp(&sending)),
-        }
+        Some((number, bytes, flags))
     }
 
     /// The retransmission timeout (RFC 6298: 2.4, 2.5, 5.5).
+    #[inline]
     fn rto(&self) -> Duration {
         let rto = self.smoothed.map_or(INITIAL_RTO, |(srtt, rttvar)| (srtt + rttvar * 4).max(self.spec.rto_min));
         // A path with an RTT above the limit still gets its own RTT.
