@@ -67,7 +67,7 @@ impl Simulation {
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
         let before = self.flows.get(f as usize);
         sender.incarnation = before.map_or(0, |flow| flow.sender.spec.incarnation);
-        // The heap's entries for the slot's previous flow serve this one.
+        // The timers of the slot's previous flow serve this one.
         let due = before.map_or((Instant::NEVER, Instant::NEVER), |flow| (flow.sender_due, flow.receiver_due));
         let owner = Owner::Traffic(t);
         // A slot is a host: its next flow sends over the same access link.

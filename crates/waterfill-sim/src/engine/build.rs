@@ -27,6 +27,7 @@ impl Simulation {
         self.build_flows()?;
         self.build_traffic()?;
         self.build_series();
+        self.agenda.add_stations(self.links.len(), self.delay_lines.len());
         self.schedule(self.measure.0, Event::WindowOpens);
         self.schedule(self.measure.1, Event::WindowCloses);
         self.schedule(Instant::ZERO + self.sample, Event::Sample);

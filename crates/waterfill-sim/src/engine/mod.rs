@@ -1,12 +1,11 @@
 //! The simulation: links, hosts and timers in order of time.
 //!
 //! Reading order: this file (public interface), `build`, `run` (event loop, a packet's path), `arrivals` (traffic
-//! sources), `sample`, `summary`. The heap holds at most one entry per link direction, delay line, access
-//! link, flow timer and traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of order. Entries
-//! of one time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and
+//! sources), `sample`, `summary`. There is at most one event per link direction, delay line, access link,
+//! flow timer and traffic source, and none per packet in flight, except for packets that a faulty wire delivers out of
+//! order. Events of one time are ordered by their sequence numbers, so every run is the same. Nothing allocates per packet: rings and
 //! arenas grow to what the network holds and keep that size.
 
-use std::collections::BinaryHeap;
 use std::path::Path;
 
 use waterfill_laws::units::{Duration, Instant};
@@ -29,7 +28,7 @@ mod run;
 mod sample;
 mod summary;
 
-use event::Timed;
+use event::Events;
 use parallel::{Journal, Parallel};
 
 /// A packet-level simulation.
@@ -40,7 +39,7 @@ pub struct Simulation {
     end: Instant,
     /// The summary's window.
     measure: (Instant, Instant),
-    heap: BinaryHeap<Timed>,
+    agenda: Events,
     /// The sequence number given out last.
     order: u64,
     links: Vec<Link>,
@@ -113,7 +112,7 @@ impl Simulation {
             now: Instant::ZERO,
             end: Instant::from_secs(network.duration_s),
             measure,
-            heap: BinaryHeap::new(),
+            agenda: Events::default(),
             order: 0,
             link_readings: vec![Reading::default(); links.len()],
             links,
@@ -172,7 +171,7 @@ impl Simulation {
         self.end
     }
 
-    /// Returns the number of heap entries handled so far.
+    /// Returns the number of events handled so far.
     #[must_use]
     pub fn events(&self) -> u64 {
         self.events + self.other_parts().iter().map(|part| part.events).sum::<u64>()
@@ -213,10 +212,10 @@ impl Simulation {
         own + self.other_parts().iter().map(Self::sacks_in_use).sum::<usize>()
     }
 
-    /// Returns the number of entries in the heap.
+    /// Returns the number of events to come.
     #[must_use]
     pub fn pending(&self) -> usize {
-        self.heap.len() + self.parallel.as_ref().map_or(0, |parallel| parallel.pending())
+        self.agenda.len() + self.parallel.as_ref().map_or(0, |parallel| parallel.pending())
     }
 
     /// Returns the heap memory of flows, and that of queues and wires, in bytes.

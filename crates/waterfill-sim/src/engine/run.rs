@@ -1,11 +1,9 @@
 //! The event loop and a packet's path through links, delay lines and hosts.
 
-use std::collections::binary_heap::PeekMut;
-
 use waterfill_laws::units::{Duration, Instant};
 
 use super::Simulation;
-use super::event::{Event, Timed, UpTo, Window, replace_top};
+use super::event::{Event, Timed, UpTo, Window};
 use crate::capture::Place;
 use crate::flow::{Entry, Owner};
 use crate::link::Enqueued;
@@ -17,10 +15,10 @@ impl Simulation {
         self.order
     }
 
-    /// Adds an event to the heap.
+    /// Schedules an event.
     pub(super) fn schedule(&mut self, time: Instant, event: Event) {
         let order = self.next_order();
-        self.heap.push(Timed { time, order, event });
+        self.agenda.schedule(time, order, event);
     }
 
     /// Simulates up to and including `until`, or to the end of the run if that is earlier.
@@ -41,9 +39,7 @@ impl Simulation {
 
     /// Handles the events of a window in their order.
     pub(super) fn run(&mut self, window: &mut impl Window) {
-        loop {
-            let Some(top) = self.heap.peek_mut() else { break };
-            let Timed { time, order, event } = *top;
+        while let Some(Timed { time, order, event }) = self.agenda.peek() {
             if !window.contains(time, order) {
                 break;
             }
@@ -64,11 +60,11 @@ impl Simulation {
                     }
                     let packet = if matches!(event, Event::Link(_)) {
                         let packet = link.deliver(time);
-                        replace_top(top, event, link.head());
+                        self.agenda.replace_next(event, link.head());
                         self.packet_hops += 1;
                         packet
                     } else {
-                        PeekMut::pop(top);
+                        self.agenda.pop_timer();
                         link.deliver_reordered()
                     };
                     if link.has_discarded() {
@@ -83,29 +79,29 @@ impl Simulation {
                 Event::DelayLine(d) => {
                     let line = &mut self.delay_lines[d as usize];
                     let packet = line.deliver();
-                    replace_top(top, event, line.head());
+                    self.agenda.replace_next(event, line.head());
                     self.leave_delay_line(packet);
                 }
                 Event::Access(a) => {
                     let access = &mut self.access_links[a as usize].wire;
                     let packet = access.deliver();
-                    replace_top(top, event, access.head());
+                    self.agenda.replace_next(event, access.head());
                     self.leave_access(packet);
                 }
                 Event::Sender(f) => {
-                    PeekMut::pop(top);
+                    self.agenda.pop_timer();
                     self.run_sender(f);
                 }
                 Event::Receiver(f) => {
-                    PeekMut::pop(top);
+                    self.agenda.pop_timer();
                     self.run_receiver(f);
                 }
                 Event::Traffic(t) => {
-                    PeekMut::pop(top);
+                    self.agenda.pop_timer();
                     self.run_traffic(t);
                 }
                 Event::Sample | Event::WindowOpens | Event::WindowCloses => {
-                    PeekMut::pop(top);
+                    self.agenda.pop_timer();
                     if let Some(next) = self.observe(event) {
                         self.schedule(next, event);
                     }
@@ -129,7 +125,7 @@ impl Simulation {
         None
     }
 
-    /// Runs a sender's timer, unless the heap's entry is stale.
+    /// Runs a sender's timer, unless the event is stale.
     fn run_sender(&mut self, f: u32) {
         let flow = &mut self.flows[f as usize];
         if flow.sender_due == self.now {
@@ -139,7 +135,7 @@ impl Simulation {
         }
     }
 
-    /// Runs a receiver's timer, unless the heap's entry is stale.
+    /// Runs a receiver's timer, unless the event is stale.
     fn run_receiver(&mut self, f: u32) {
         let flow = &mut self.flows[f as usize];
         if flow.receiver_due == self.now {
@@ -176,7 +172,7 @@ impl Simulation {
     fn schedule_reordered(&mut self, l: u32, delay: Duration, packet: Packet) {
         let (time, order) = (self.now + delay, self.next_order());
         self.links[l as usize].add_reordered(time, packet);
-        self.heap.push(Timed { time, order, event: Event::Reordered(l) });
+        self.agenda.schedule(time, order, Event::Reordered(l));
     }
 
     /// Counts packets that a queue dropped after accepting them.
@@ -227,7 +223,7 @@ impl Simulation {
             journal.note_link(l);
         }
         match self.links[l as usize].enqueue(self.now, packet, order) {
-            Enqueued::Head(time) => self.heap.push(Timed { time, order, event: Event::Link(l) }),
+            Enqueued::Head(time) => self.agenda.schedule(time, order, Event::Link(l)),
             Enqueued::Behind => {}
             Enqueued::Dropped => {
                 self.ledger.dropped += 1;
@@ -248,7 +244,7 @@ impl Simulation {
             journal.note_delay_line(d);
         }
         if let Some(time) = self.delay_lines[d as usize].enqueue(self.now, packet, order) {
-            self.heap.push(Timed { time, order, event: Event::DelayLine(d) });
+            self.agenda.schedule(time, order, Event::DelayLine(d));
         }
     }
 
@@ -269,7 +265,7 @@ impl Simulation {
             journal.note_access(a);
         }
         if let Some(time) = self.access_links[a as usize].enqueue(self.now, packet, order) {
-            self.heap.push(Timed { time, order, event: Event::Access(a) });
+            self.agenda.schedule(time, order, Event::Access(a));
         }
     }
 
@@ -356,9 +352,9 @@ impl Simulation {
         self.schedule_sender(f);
     }
 
-    /// Schedules a sender's next timer, unless an earlier entry is in the heap.
+    /// Schedules a sender's next timer, unless an earlier event is scheduled.
     ///
-    /// That entry then finds nothing to do and schedules again, so postponing a timer costs nothing.
+    /// That event then finds nothing to do and schedules again, so postponing a timer costs nothing.
     pub(super) fn schedule_sender(&mut self, f: u32) {
         let flow = &mut self.flows[f as usize];
         let time = flow.sender.poll_timer(self.now);

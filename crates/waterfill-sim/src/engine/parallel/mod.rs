@@ -120,7 +120,7 @@ impl Simulation {
     /// When the next event of this part is due, or a packet of a cut link arrives, at the earliest.
     fn next_event(&self, exported: &[u32]) -> Instant {
         let arrivals = exported.iter().map(|&l| self.links[l as usize].next_arrival());
-        arrivals.chain(self.heap.peek().map(|entry| entry.time)).min().unwrap_or(Instant::NEVER)
+        arrivals.chain(self.agenda.peek().map(|entry| entry.time)).min().unwrap_or(Instant::NEVER)
     }
 
     /// Takes in packets of a cut link.
@@ -131,7 +131,7 @@ impl Simulation {
                 packet.sack = blocks.next().map_or(SackId::NONE, |blocks| self.sacks.store(blocks));
             }
             if self.links[link as usize].import(packet, arrives, order) {
-                self.heap.push(Timed { time: arrives, order, event: Event::Link(link) });
+                self.agenda.schedule(arrives, order, Event::Link(link));
             }
         }
     }
@@ -142,16 +142,16 @@ impl Parallel {
     fn new(plan: Plan, sim: &mut Simulation) -> Option<Self> {
         let build = |_| Simulation::new(sim.network.clone()).ok();
         let mut others: Vec<Simulation> = (1..plan.parts).map(build).collect::<Option<_>>()?;
-        let is_observation = |entry: &Timed| owner(&plan, sim, entry.event).is_none();
-        let observations = sim.heap.iter().filter(|entry| is_observation(entry)).copied().collect();
-        let mine = |part: usize, sim: &Simulation| {
-            let own = |entry: &&Timed| owner(&plan, sim, entry.event) == Some(part);
-            sim.heap.iter().filter(own).copied().collect()
+        let observations = sim.agenda.iter().filter(|entry| owner(&plan, sim, entry.event).is_none()).collect();
+        let keep_own = |part: usize, sim: &mut Simulation| {
+            let mut agenda = std::mem::take(&mut sim.agenda);
+            agenda.retain_timers(|entry| owner(&plan, sim, entry.event) == Some(part));
+            sim.agenda = agenda;
         };
         for (part, other) in (1..).zip(&mut others) {
-            other.heap = mine(part, other);
+            keep_own(part, other);
         }
-        sim.heap = mine(0, sim);
+        keep_own(0, sim);
         for sim in std::iter::once(&mut *sim).chain(&mut others) {
             sim.journal = Some(Box::default());
         }
@@ -163,7 +163,7 @@ impl Parallel {
 
     /// Returns the number of entries in the other threads' heaps, and of events that concern the whole network.
     pub(super) fn pending(&self) -> usize {
-        self.others.iter().map(|part| part.heap.len()).sum::<usize>() + self.observations.len()
+        self.others.iter().map(|part| part.agenda.len()).sum::<usize>() + self.observations.len()
     }
 
     /// Simulates up to and including `until` on all threads.

@@ -144,12 +144,7 @@ impl Journal {
         self.links.each(|l| part.links[l].renumber(settled, &number));
         self.delay_lines.each(|d| part.delay_lines[d].renumber(settled, &number));
         self.access_links.each(|a| part.access_links[a].wire.renumber(settled, &number));
-        // The order of the entries stays, so the heap stays a heap.
-        let mut entries = std::mem::take(&mut part.heap).into_vec();
-        for entry in entries.iter_mut().filter(|entry| entry.order > settled) {
-            entry.order = number(entry.order);
-        }
-        part.heap = entries.into();
+        part.agenda.renumber(settled, &number);
     }
 }
 
