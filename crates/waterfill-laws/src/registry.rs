@@ -45,6 +45,13 @@ macro_rules! registry {
                 }
                 match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::BYTES,)* }
             }
+            /// Whether its packets carry anything, on the wire or beside it ([`Host::notes`](crate::protocol::Host::notes)).
+            #[must_use]
+            pub const fn has_fields(self) -> bool {
+                match self { $(Self::$variant => {
+                    size_of::<<$protocol as Protocol>::Header>() + size_of::<<$protocol as Protocol>::Echo>() > 0
+                })* }
+            }
             /// Returns the parameters with their defaults.
             #[must_use]
             pub fn params_list(self) -> Vec<ParamInfo> {
@@ -133,7 +140,7 @@ macro_rules! registry {
             }
         }
 
-        /// Any protocol's header, or none.
+        /// Any protocol's header; none also stands for the header of a protocol that has no fields in it.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyHeader { #[default] None, $($variant(<$protocol as Protocol>::Header),)* }
@@ -166,7 +173,7 @@ macro_rules! registry {
             }
         }
 
-        /// Any protocol's echo, or none.
+        /// Any protocol's echo; none also stands for the echo of a protocol that has no fields in it.
         #[derive(Clone, Copy, Debug, PartialEq, Default)]
         #[expect(missing_docs, reason = "one variant per protocol")]
         pub enum AnyEcho { #[default] None, $($variant(<$protocol as Protocol>::Echo),)* }
@@ -239,15 +246,22 @@ macro_rules! registry {
             /// See [`Receiver::on_data`]. A header of another protocol is ignored.
             #[inline(always)]
             pub fn on_data(&mut self, received: &Received<&AnyHeader>) {
-                match (self, received.header) {
-                    $((Self::$variant(r), AnyHeader::$variant(h)) => Receiver::<$protocol>::on_data(r, &received.with_header(*h)),)*
-                    _ => {}
-                }
+                match self { $(Self::$variant(r) => {
+                    let header = match received.header {
+                        AnyHeader::$variant(h) => *h,
+                        AnyHeader::None if size_of::<<$protocol as Protocol>::Header>() == 0 => Default::default(),
+                        _ => return,
+                    };
+                    Receiver::<$protocol>::on_data(r, &received.with_header(header));
+                })* }
             }
             /// See [`Receiver::echo`].
             #[inline(always)]
             pub fn echo(&mut self, now: Instant) -> AnyEcho {
-                match self { $(Self::$variant(r) => AnyEcho::$variant(Receiver::<$protocol>::echo(r, now)),)* }
+                match self { $(Self::$variant(r) => {
+                    let echo = Receiver::<$protocol>::echo(r, now);
+                    if size_of::<<$protocol as Protocol>::Echo>() == 0 { AnyEcho::None } else { AnyEcho::$variant(echo) }
+                })* }
             }
         }
 
@@ -260,15 +274,22 @@ macro_rules! registry {
             /// See [`Source::stamp`].
             #[inline(always)]
             pub fn stamp(&mut self, sending: &Sending) -> AnyHeader {
-                match self { $(Self::$variant(s) => AnyHeader::$variant(Source::<$protocol>::stamp(s, sending)),)* }
+                match self { $(Self::$variant(s) => {
+                    let header = Source::<$protocol>::stamp(s, sending);
+                    if size_of::<<$protocol as Protocol>::Header>() == 0 { AnyHeader::None } else { AnyHeader::$variant(header) }
+                })* }
             }
             /// See [`Source::on_ack`]. An echo of another protocol is ignored.
             #[inline(always)]
             pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) {
-                match (self, ack.echo) {
-                    $((Self::$variant(s), AnyEcho::$variant(e)) => Source::<$protocol>::on_ack(s, &ack.with_echo(*e)),)*
-                    _ => {}
-                }
+                match self { $(Self::$variant(s) => {
+                    let echo = match ack.echo {
+                        AnyEcho::$variant(e) => *e,
+                        AnyEcho::None if size_of::<<$protocol as Protocol>::Echo>() == 0 => Default::default(),
+                        _ => return,
+                    };
+                    Source::<$protocol>::on_ack(s, &ack.with_echo(echo));
+                })* }
             }
             /// See [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {

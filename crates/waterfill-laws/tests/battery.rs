@@ -303,7 +303,10 @@ fn an_echo_of_another_protocol_is_ignored() {
             seed: 0,
         });
         let before = source.limit();
-        let ack = Ack::new(Instant::from_secs(1.0), &AnyEcho::None, Duration::from_millis(10));
+        let other = if id == ProtocolId::MaxNet { ProtocolId::Rcp } else { ProtocolId::MaxNet };
+        let echo = other.params().receiver().echo(Instant::ZERO);
+        assert_eq!(echo.protocol(), Some(other));
+        let ack = Ack::new(Instant::from_secs(1.0), &echo, Duration::from_millis(10));
         source.on_ack(&Ack { acked: packet, rtt: None, in_flight: packet, ..ack });
         assert_eq!(source.limit(), before);
     }
