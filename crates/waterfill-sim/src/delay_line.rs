@@ -1,21 +1,20 @@
 //! A wire without a transmitter: it delays every packet by the same time.
 
-use std::collections::VecDeque;
-
 use waterfill_laws::units::{Duration, Instant};
 
 use crate::packet::Packet;
+use crate::ring::Ring;
 
 /// Packets on a wire of constant delay, in order.
 #[derive(Debug)]
 pub(crate) struct DelayLine {
     delay: Duration,
-    packets: VecDeque<(Instant, u64, Packet)>,
+    packets: Ring<(Instant, u64, Packet)>,
 }
 
 impl DelayLine {
     pub(crate) const fn new(delay: Duration) -> Self {
-        Self { delay, packets: VecDeque::new() }
+        Self { delay, packets: Ring::new() }
     }
 
     pub(crate) const fn delay(&self) -> Duration {
@@ -25,13 +24,13 @@ impl DelayLine {
     /// Takes a packet in; returns when it arrives if it is now the head.
     pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, order: u64) -> Option<Instant> {
         let arrives = now + self.delay;
-        self.packets.push_back((arrives, order, packet));
+        self.packets.push((arrives, order, packet));
         (self.packets.len() == 1).then_some(arrives)
     }
 
     /// Takes the head out, at the time it arrives.
     pub(crate) fn deliver(&mut self) -> Packet {
-        self.packets.pop_front().expect("an event stands for a packet").2
+        self.packets.pop().expect("an event stands for a packet").2
     }
 
     /// When the head arrives, and its sequence number.
@@ -51,6 +50,6 @@ impl DelayLine {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.packets.capacity() * size_of::<(Instant, u64, Packet)>()
+        self.packets.heap_bytes()
     }
 }

@@ -45,17 +45,17 @@ impl Faults {
     }
 
     /// Draws the faults of a packet that starts its transmission; returns whether it is lost.
-    pub(crate) fn impair(&mut self, packet: &mut Packet) -> bool {
+    pub(crate) fn impair(&mut self, role: Role, flags: &mut Flags) -> bool {
         if let Some((loss, rng)) = &mut self.loss {
-            if loss.is_lost(|| matches!(packet.role, Role::Data | Role::Traffic), rng) {
-                packet.flags.set(Flags::LOST);
+            if loss.is_lost(|| matches!(role, Role::Data | Role::Traffic), rng) {
+                flags.set(Flags::LOST);
                 return true;
             }
         }
         for (fault, flag) in [(&mut self.late, Flags::LATE), (&mut self.twice, Flags::TWICE)] {
             if let Some((share, rng)) = fault {
                 if uniform(rng) < *share {
-                    packet.flags.set(flag);
+                    flags.set(flag);
                 }
             }
         }
@@ -92,20 +92,15 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::full_packet;
-
-    fn packet(role: Role) -> Packet {
-        Packet { role, ..full_packet(0, Instant::ZERO) }
-    }
 
     #[test]
     fn periodic_losses_are_of_data_only() {
         let mut faults = Faults::new(1, 0, Some(LossSpec::Periodic { every: 1 }), None, 0.0).unwrap();
         for role in [Role::Syn, Role::SynAck, Role::Ack] {
-            assert!(!faults.impair(&mut packet(role)), "{role:?}");
+            assert!(!faults.impair(role, &mut Flags::default()), "{role:?}");
         }
-        assert!(faults.impair(&mut packet(Role::Traffic)));
-        assert!(faults.impair(&mut packet(Role::Data)));
+        assert!(faults.impair(Role::Traffic, &mut Flags::default()));
+        assert!(faults.impair(Role::Data, &mut Flags::default()));
     }
 
     #[test]
@@ -115,10 +110,10 @@ mod tests {
             let mut faults = Faults::new(1, 0, loss, Some(late), 0.1).unwrap();
             let mut count = [0u32; 3];
             for _ in 0..100_000 {
-                let mut p = packet(Role::Data);
-                faults.impair(&mut p);
+                let mut flags = Flags::default();
+                faults.impair(Role::Data, &mut flags);
                 for (n, flag) in count.iter_mut().zip([Flags::LOST, Flags::LATE, Flags::TWICE]) {
-                    *n += u32::from(p.flags.has(flag));
+                    *n += u32::from(flags.has(flag));
                 }
             }
             count

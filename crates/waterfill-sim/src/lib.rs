@@ -1,6 +1,6 @@
 //! Packet-level simulator of explicit congestion control.
 //!
-//! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `link` (a transmitter and a wire), `shaper` (its
+//! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `ring`, `link` (a transmitter and a wire), `shaper` (its
 //! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`;
 //! `recovery`, `sender`, `receiver` and `flow` (hosts); `traffic` (load without congestion control, and finite flows);
 //! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
@@ -20,6 +20,7 @@ mod random;
 mod ranges;
 mod receiver;
 mod recovery;
+mod ring;
 mod sender;
 mod shaper;
 #[cfg(test)]

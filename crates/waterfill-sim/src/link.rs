@@ -10,8 +10,6 @@
 //! next packet at the time the transmitter becomes free. No further event is needed: the packet in transmission arrives
 //! no earlier than the transmitter becomes free, and its arrival calls [`Link::advance`] first.
 
-use std::collections::VecDeque;
-
 use waterfill_laws::protocol::{LinkView, Passing, Probe};
 use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
@@ -19,23 +17,53 @@ use waterfill_network::{LinkSpec, LossSpec, Network};
 
 use crate::fault::Faults;
 use crate::meter::{LinkResult, Meter, Reading, Span};
-use crate::packet::{Cargo, Flags, Packet, SackId};
+use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::queue::{
     Arrival, Backlog, BufferLimit, LinkShare, Queue, QueueContext, QueueOutcome, Screening, Verdict, Waiting,
 };
 use crate::random::{Part, stream};
+use crate::ring::Ring;
 use crate::shaper::Shaper;
 
-/// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire.
-#[derive(Debug)]
+/// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire. It fills one cache line, so what it
+/// carries for its protocol is in a ring of its own.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
 struct Queued {
-    packet: Packet,
+    flow: u32,
+    bytes: u16,
+    incarnation: u16,
+    hop: u16,
+    role: Role,
+    flags: Flags,
+    sack: SackId,
+    number: u64,
+    sent: Instant,
+    echoed: Instant,
     /// When its transmission starts.
     starts: Instant,
     /// When it arrives at the far end.
     arrives: Instant,
     /// Sequence number of its enqueueing: breaks ties between events of the same time.
     order: u64,
+}
+
+const _: () = assert!(size_of::<Queued>() == 64);
+
+impl Queued {
+    #[inline]
+    const fn new(packet: &Packet, starts: Instant, arrives: Instant, order: u64) -> Self {
+        let &Packet { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo: _ } = packet;
+        Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, starts, arrives, order }
+    }
+
+    /// Returns the packet, which carries `cargo`, or nothing.
+    #[inline]
+    fn packet(&self, cargo: Option<&Cargo>) -> Packet {
+        let &Self { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, .. } = self;
+        let cargo = cargo.copied().unwrap_or(Cargo::empty(role));
+        Packet { flow, bytes, incarnation, hop, role, flags, sack, number, sent, echoed, cargo }
+    }
 }
 
 /// One direction of a link.
@@ -48,7 +76,7 @@ pub(crate) struct Link {
     /// Rate of the transmitter; above the capacity only if there is a shaper.
     line: Rate,
     shaper: Option<Box<Shaper>>,
-    /// Whether the link only drops what its buffer does not hold: no discipline and no shaper to ask.
+    /// Whether the link only drops what its buffer does not hold: no discipline or shaper to ask, no faults to draw.
     plain: bool,
     delay: Duration,
     limit: BufferLimit,
@@ -63,7 +91,9 @@ pub(crate) struct Link {
     departures: bool,
     /// Whether another thread's part of the network takes the packets over; then no event stands for the head.
     exported: bool,
-    ring: VecDeque<Queued>,
+    ring: Ring<Queued>,
+    /// What the packets of the ring carry for their protocols, if any of these protocols has a header or an echo.
+    cargo: Option<Box<Ring<Cargo>>>,
     /// How many packets of the ring have started their transmission.
     started: usize,
     backlog: Backlog,
@@ -97,12 +127,13 @@ impl Link {
         let line = spec.shaper.as_ref().map_or(view.capacity, |shaper| Rate::from_bps(shaper.line_bps));
         let queue = Queue::new(&spec.queue, context);
         let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
+        let faults = Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate);
         Self {
             view,
             capacity: view.capacity,
             line,
             shaper: spec.shaper.as_ref().map(|shaper| Box::new(Shaper::new(shaper, view.capacity))),
-            plain: queue.is_drop_tail() && spec.shaper.is_none(),
+            plain: queue.is_drop_tail() && spec.shaper.is_none() && faults.is_none(),
             delay: Duration::from_secs(spec.delay_s),
             limit: BufferLimit {
                 bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
@@ -110,12 +141,13 @@ impl Link {
             },
             queue,
             outcome: QueueOutcome::default(),
-            faults: Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate),
+            faults,
             routers: Vec::new(),
             target: 1.0,
             departures: false,
             exported: false,
-            ring: VecDeque::new(),
+            ring: Ring::new(),
+            cargo: None,
             started: 0,
             backlog: Backlog::default(),
             free_at: Instant::ZERO,
@@ -138,6 +170,11 @@ impl Link {
         self.next_change = self.next_change.min(self.next_timer);
         self.departures |= router.sees_departures();
         self.routers.push((id, router));
+    }
+
+    /// Prepares the link, before its first packet, for packets of protocols with a header or an echo.
+    pub(crate) fn carry_fields(&mut self) {
+        self.cargo.get_or_insert_with(|| Box::new(Ring::new()));
     }
 
     pub(crate) fn has_router(&self, id: ProtocolId) -> bool {
@@ -196,11 +233,20 @@ impl Link {
     }
 
     pub(crate) fn heap_bytes(&self) -> usize {
-        self.queue.heap_bytes() + self.ring.capacity() * size_of::<Queued>() + self.meter.heap_bytes()
+        let cargo = self.cargo.as_ref().map_or(0, |cargo| cargo.heap_bytes());
+        self.queue.heap_bytes() + self.ring.heap_bytes() + cargo + self.meter.heap_bytes()
     }
 
     /// Brings the link's state up to `now`, inclusive.
+    #[inline]
     pub(crate) fn advance(&mut self, now: Instant) {
+        if self.next_change <= now {
+            self.catch_up(now);
+        }
+    }
+
+    #[inline(never)] // keeps the path of a packet that finds an idle link short
+    fn catch_up(&mut self, now: Instant) {
         while self.next_change <= now {
             if self.next_change < self.next_timer {
                 self.start_waiting();
@@ -226,14 +272,16 @@ impl Link {
             self.dequeue(self.free_at);
             return;
         }
-        let queued = &self.ring[self.started];
-        let (bytes, starts) = (queued.packet.bytes, queued.starts);
-        self.queue.on_dequeue(&queued.packet);
+        let queued = self.ring.get(self.started).expect("a waiting packet is in the ring");
+        let &Queued { bytes, starts, arrives, .. } = queued;
+        if !self.plain {
+            self.queue.on_dequeue(&queued.packet(self.cargo.as_ref().and_then(|cargo| cargo.get(self.started))));
+        }
         self.meter.integrate_queue(starts, self.backlog);
         self.backlog.bytes -= u64::from(bytes);
         self.backlog.packets -= 1;
         self.update_view();
-        self.start(starts);
+        self.start(starts, bytes, arrives);
     }
 
     /// Updates the queue that router laws see.
@@ -241,17 +289,26 @@ impl Link {
         self.view.queue = Volume::from_bytes(self.queue.visible_bytes(self.backlog) as f64);
     }
 
-    /// Starts the transmission of the first packet in the ring that has not started.
-    fn start(&mut self, now: Instant) {
-        let queued = &mut self.ring[self.started];
-        self.started += 1;
+    /// Starts the transmission of the first packet in the ring that has not started; it arrives at `arrives`.
+    #[inline]
+    fn start(&mut self, now: Instant, bytes: u16, arrives: Instant) {
         // The transmission ends one propagation delay before the packet arrives.
-        self.meter.start_transmission(queued.packet.bytes, queued.arrives.before(self.delay));
-        if !self.departures || !self.queue.is_visible(&queued.packet) {
-            return;
+        self.meter.start_transmission(bytes, arrives.before(self.delay));
+        if self.departures {
+            self.show_departure(now);
         }
-        for (_, router) in &mut self.routers {
-            router.on_departure(&self.view, &mut passing(now, &mut queued.packet));
+        self.started += 1;
+    }
+
+    /// Shows router laws the packet that starts its transmission.
+    #[inline(never)] // keeps the path of laws that do not ask for it short
+    fn show_departure(&mut self, now: Instant) {
+        let (Some(queued), Some(cargo)) = (self.ring.get(self.started), &mut self.cargo) else { return };
+        let Some(cargo) = cargo.get_mut(self.started) else { return };
+        if self.queue.is_visible(&queued.packet(Some(cargo))) {
+            for (_, router) in &mut self.routers {
+                router.on_departure(&self.view, &mut passing(now, queued.bytes, queued.role, cargo));
+            }
         }
     }
 
@@ -269,8 +326,73 @@ impl Link {
     }
 
     /// Enqueues a packet that arrives at the link.
-    pub(crate) fn enqueue(&mut self, now: Instant, mut packet: Packet, order: u64) -> Enqueued {
+    ///
+    /// Inlined, so that a new packet is written field by field into the ring. Built elsewhere and then copied, it would
+    /// be read again before its writes are done, which costs as much as all the rest.
+    #[expect(clippy::inline_always, reason = "see above")]
+    #[inline(always)]
+    pub(crate) fn enqueue(&mut self, now: Instant, packet: Packet, order: u64) -> Enqueued {
         self.advance(now);
+        if !self.plain {
+            return self.enqueue_screened(now, Packet { ..packet }, order); // a copy: the packet itself stays in registers
+        }
+        let starts = self.free_at.max(now);
+        if self.is_full(now, starts, packet.bytes) {
+            return self.refuse(now, Packet { ..packet });
+        }
+        let first = self.ring.is_empty();
+        let arrives = self.put_on_wire(packet, starts, order);
+        if !self.routers.is_empty() {
+            self.show_arrival(now, packet.bytes, packet.role);
+        }
+        self.wait_or_start(now, starts, packet.bytes, arrives);
+        if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
+    }
+
+    /// Shows router laws the packet that has just been put into the ring.
+    #[inline]
+    fn show_arrival(&mut self, now: Instant, bytes: u16, role: Role) {
+        let mut none = Cargo::empty(role);
+        let cargo = self.cargo.as_mut().and_then(|cargo| cargo.newest_mut()).unwrap_or(&mut none);
+        for (_, router) in &mut self.routers {
+            router.on_arrival(&self.view, &mut passing(now, bytes, role, cargo));
+        }
+    }
+
+    /// Drops a packet for which the buffer has no place. Router laws have seen it.
+    #[cold]
+    fn refuse(&mut self, now: Instant, mut packet: Packet) -> Enqueued {
+        for (_, router) in &mut self.routers {
+            router.on_arrival(&self.view, &mut passing(now, packet.bytes, packet.role, &mut packet.cargo));
+        }
+        self.meter.count_drops(1);
+        Enqueued::Dropped
+    }
+
+    /// Whether a packet whose transmission could start at `starts` has to wait and finds the buffer full.
+    #[inline]
+    fn is_full(&self, now: Instant, starts: Instant, bytes: u16) -> bool {
+        starts > now && !self.limit.admits(self.backlog, u64::from(bytes))
+    }
+
+    /// Starts the transmission of the packet that was put on the wire last, or counts it as waiting.
+    #[inline]
+    fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16, arrives: Instant) {
+        if starts <= now {
+            self.start(now, bytes, arrives);
+            return;
+        }
+        self.meter.integrate_queue(now, self.backlog);
+        self.backlog.bytes += u64::from(bytes);
+        self.backlog.packets += 1;
+        self.meter.record_queue_max(self.backlog);
+        self.update_view();
+        self.next_change = self.next_change.min(self.next_start());
+    }
+
+    /// Enqueues a packet at a link with a discipline, a shaper or faults.
+    #[inline(never)] // keeps the drop-tail path short
+    fn enqueue_screened(&mut self, now: Instant, mut packet: Packet, order: u64) -> Enqueued {
         let mut visible = true;
         if self.queue.screens_arrivals() {
             let Some(shown) = self.screen(now, &mut packet) else { return Enqueued::Dropped };
@@ -278,45 +400,32 @@ impl Link {
         }
         if visible {
             for (_, router) in &mut self.routers {
-                router.on_arrival(&self.view, &mut passing(now, &mut packet));
+                router.on_arrival(&self.view, &mut passing(now, packet.bytes, packet.role, &mut packet.cargo));
             }
         }
-        if !self.plain {
-            if let Some(settled) = self.decide(now, &mut packet, order) {
-                return settled;
-            }
+        if let Some(settled) = self.decide(now, &mut packet, order) {
+            return settled;
         }
         let starts = self.free_at.max(now);
         self.admit(now, packet, starts, order)
     }
 
     /// Enqueues a packet whose transmission could start at `starts`, unless the buffer is full.
-    #[expect(clippy::inline_always, reason = "otherwise each packet is copied once more")]
-    #[inline(always)]
     fn admit(&mut self, now: Instant, packet: Packet, starts: Instant, order: u64) -> Enqueued {
-        let idle = starts <= now;
-        let bytes = u64::from(packet.bytes);
-        if !(idle || self.limit.admits(self.backlog, bytes)) {
+        if self.is_full(now, starts, packet.bytes) {
             self.meter.count_drops(1);
             return Enqueued::Dropped;
         }
+        let first = self.ring.is_empty();
         let arrives = self.put_on_wire(packet, starts, order);
-        if idle {
-            self.start(now);
-        } else {
-            self.meter.integrate_queue(now, self.backlog);
-            self.backlog.bytes += bytes;
-            self.backlog.packets += 1;
-            self.meter.record_queue_max(self.backlog);
+        if starts > now {
             self.queue.on_enqueue(&packet);
-            self.update_view();
-            self.next_change = self.next_change.min(self.next_start());
         }
-        if self.ring.len() == 1 && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
+        self.wait_or_start(now, starts, packet.bytes, arrives);
+        if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
     /// Asks the discipline before the router laws; returns whether they see the packet, `None` if it is dropped.
-    #[inline(never)] // keeps the drop-tail path short
     fn screen(&mut self, now: Instant, packet: &mut Packet) -> Option<bool> {
         match self.queue.screen(now, packet) {
             Screening::Drop => {
@@ -325,7 +434,7 @@ impl Link {
             }
             Screening::DropVisible => {
                 for (_, router) in &mut self.routers {
-                    router.on_arrival(&self.view, &mut passing(now, packet));
+                    router.on_arrival(&self.view, &mut passing(now, packet.bytes, packet.role, &mut packet.cargo));
                 }
                 self.meter.count_drops(1);
                 None
@@ -345,22 +454,31 @@ impl Link {
     }
 
     /// Puts a packet whose transmission start is known into the ring; returns when it arrives.
-    #[expect(clippy::inline_always, reason = "otherwise each packet is copied once more")]
+    #[expect(clippy::inline_always, reason = "as for `enqueue`")]
     #[inline(always)]
-    fn put_on_wire(&mut self, mut packet: Packet, starts: Instant, order: u64) -> Instant {
-        if let Some(faults) = &mut self.faults {
-            if faults.impair(&mut packet) {
-                self.meter.count_loss();
-            }
-        }
+    fn put_on_wire(&mut self, packet: Packet, starts: Instant, order: u64) -> Instant {
         self.free_at = starts + self.transmission_time(packet.bytes);
         let arrives = self.free_at + self.delay;
-        self.ring.push_back(Queued { packet, starts, arrives, order });
+        self.ring.push(Queued::new(&packet, starts, arrives, order));
+        if let Some(cargo) = &mut self.cargo {
+            cargo.push(packet.cargo);
+        }
+        if !self.plain {
+            self.draw_faults();
+        }
         arrives
     }
 
+    /// Draws the faults of the packet that was put into the ring last.
+    fn draw_faults(&mut self) {
+        if let (Some(faults), Some(queued)) = (&mut self.faults, self.ring.newest_mut()) {
+            if faults.impair(queued.role, &mut queued.flags) {
+                self.meter.count_loss();
+            }
+        }
+    }
+
     /// Asks the queue discipline; returns `Some` if that settles the packet.
-    #[inline(never)] // keeps the drop-tail path short
     fn decide(&mut self, now: Instant, packet: &mut Packet, order: u64) -> Option<Enqueued> {
         let arrival = Arrival {
             backlog: self.backlog,
@@ -433,8 +551,8 @@ impl Link {
         };
         self.update_from_scheduler();
         if let Some(Waiting { packet, order, .. }) = next {
-            self.put_on_wire(packet, now, order);
-            self.start(now);
+            let arrives = self.put_on_wire(packet, now, order);
+            self.start(now, packet.bytes, arrives);
         }
     }
 
@@ -452,10 +570,18 @@ impl Link {
     }
 
     /// Takes the head out, at the time it arrives at the far end.
+    #[inline]
     pub(crate) fn deliver(&mut self, now: Instant) -> Packet {
         self.advance(now);
         self.started -= 1;
-        self.ring.pop_front().expect("an event stands for a packet").packet
+        // Read in place: popped as a value, each item would be copied once more.
+        let cargo = self.cargo.as_ref().and_then(|cargo| cargo.front());
+        let packet = self.ring.front().expect("an event stands for a packet").packet(cargo);
+        self.ring.drop_front();
+        if let Some(cargo) = &mut self.cargo {
+            cargo.drop_front();
+        }
+        packet
     }
 
     /// Returns a copy of the packet that [`Link::deliver`] takes out next, or [`Link::deliver_reordered`].
@@ -465,7 +591,8 @@ impl Link {
         if reordered {
             return self.faults.as_ref()?.first_reordered();
         }
-        self.ring.front().map(|queued| queued.packet)
+        let cargo = self.cargo.as_ref().and_then(|cargo| cargo.front());
+        self.ring.front().map(|queued| queued.packet(cargo))
     }
 
     /// When the head arrives, and its sequence number.
@@ -489,7 +616,10 @@ impl Link {
 
     /// Takes in a packet of the exported link that this one stands for; returns whether it is now the head.
     pub(crate) fn import(&mut self, packet: Packet, arrives: Instant, order: u64) -> bool {
-        self.ring.push_back(Queued { packet, starts: arrives, arrives, order });
+        self.ring.push(Queued::new(&packet, arrives, arrives, order));
+        if let Some(cargo) = &mut self.cargo {
+            cargo.push(packet.cargo);
+        }
         self.started += 1;
         self.ring.len() == 1
     }
@@ -548,11 +678,10 @@ impl Link {
 }
 
 /// A packet as router laws see it. An echo passes as load: no router writes on the way back.
-fn passing(now: Instant, packet: &mut Packet) -> Passing<'_, AnyHeader> {
-    let (volume, kind) = (Volume::from_bytes(f64::from(packet.bytes)), packet.role.kind());
-    let header = match &mut packet.cargo {
+fn passing(now: Instant, bytes: u16, role: Role, cargo: &mut Cargo) -> Passing<'_, AnyHeader> {
+    let header = match cargo {
         Cargo::Header(header) => Some(header),
         Cargo::Echo(_) => None,
     };
-    Passing { now, volume, packets: 1.0, kind, header }
+    Passing { now, volume: Volume::from_bytes(f64::from(bytes)), packets: 1.0, kind: role.kind(), header }
 }

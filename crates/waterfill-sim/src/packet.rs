@@ -40,6 +40,17 @@ pub(crate) enum Cargo {
     Echo(AnyEcho),
 }
 
+impl Cargo {
+    /// What a packet carries whose protocol has no fields in it.
+    #[inline]
+    pub(crate) const fn empty(role: Role) -> Self {
+        match role {
+            Role::Syn | Role::Data | Role::Traffic => Self::Header(AnyHeader::None),
+            Role::SynAck | Role::Ack => Self::Echo(AnyEcho::None),
+        }
+    }
+}
+
 /// Properties of a packet, one bit each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Flags(u8);

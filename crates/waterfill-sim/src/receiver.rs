@@ -51,6 +51,16 @@ pub(crate) struct Receiver {
     pub(crate) completed: Option<Instant>,
 }
 
+/// When a data packet is acknowledged.
+enum Answer {
+    /// At once, with the timestamp and the selective blocks.
+    Now(Instant, SackId),
+    /// Its own acknowledgement waits; the one that waited, with this timestamp, is sent.
+    BeforeChange(Instant),
+    /// With the next packet, or when the timer fires.
+    Later,
+}
+
 impl Receiver {
     pub(crate) fn new(spec: ReceiverSpec, params: &AnyParams) -> Self {
         Self {
@@ -70,6 +80,10 @@ impl Receiver {
 
     /// Handles a SYN or data packet; returns an acknowledgement unless that is delayed. `payload` gives a packet's
     /// payload.
+    ///
+    /// Inlined down to the link that takes the acknowledgement: see [`Link::enqueue`](crate::link::Link::enqueue).
+    #[expect(clippy::inline_always, reason = "see above")]
+    #[inline(always)]
     pub(crate) fn on_packet(
         &mut self,
         now: Instant,
@@ -83,9 +97,21 @@ impl Receiver {
         if let Cargo::Header(header) = &packet.cargo {
             self.law.on_data(&Received { now, kind, header, rtt });
         }
-        if kind == PacketKind::Syn {
-            return Some(self.ack(now, Role::SynAck, packet.sent, SackId::NONE));
-        }
+        let (role, sent, sack) = if kind == PacketKind::Syn {
+            (Role::SynAck, packet.sent, SackId::NONE)
+        } else {
+            match self.on_data(now, packet, payload, sacks) {
+                Answer::Now(sent, sack) => (Role::Ack, sent, sack),
+                Answer::BeforeChange(sent) => return Some(self.ack_before_change(now, sent)),
+                Answer::Later => return None,
+            }
+        };
+        Some(self.ack(now, role, sent, sack))
+    }
+
+    /// Orders and counts a data packet.
+    #[inline]
+    fn on_data(&mut self, now: Instant, packet: &Packet, payload: impl Fn(u64) -> u32, sacks: &mut Sacks) -> Answer {
         let changed = self.record_mark(packet.flags);
         let counts = self.completed.is_none() && self.spec.counted.0 <= now && now <= self.spec.counted.1;
         self.bytes_total += u64::from(packet.bytes);
@@ -108,13 +134,13 @@ impl Receiver {
         let delay = self.spec.delayed_ack && in_order && self.completed.is_none();
         if delay && (changed || self.delayed.is_none()) {
             let before = self.delayed.replace((packet.sent, now + DELAYED_ACK));
-            return before.map(|(sent, _)| self.ack_before_change(now, sent));
+            return before.map_or(Answer::Later, |(sent, _)| Answer::BeforeChange(sent));
         }
         // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
         let sent = self.delayed.take().map_or(packet.sent, |(sent, _)| sent);
         let selective = self.spec.retransmission == Retransmission::Sack && !self.above.is_empty();
         let sack = if selective { sacks.store(self.blocks()) } else { SackId::NONE };
-        Some(self.ack(now, Role::Ack, sent, sack))
+        Answer::Now(sent, sack)
     }
 
     /// Records whether a packet was marked; returns whether the state of [`Ecn::Accurate`] changed.
@@ -137,6 +163,7 @@ impl Receiver {
     }
 
     /// Acknowledges the delayed packet with the previous mark state (RFC 8257 §3.2: at once when the state changes).
+    #[cold]
     fn ack_before_change(&mut self, now: Instant, sent: Instant) -> Packet {
         let mut ack = self.ack(now, Role::Ack, sent, SackId::NONE);
         ack.number = self.next - 1; // the acknowledgement of the newest packet is delayed now
@@ -188,6 +215,8 @@ impl Receiver {
     }
 
     /// Builds an acknowledgement that echoes the timestamp `sent`.
+    #[expect(clippy::inline_always, reason = "as for `on_packet`")]
+    #[inline(always)]
     fn ack(&mut self, now: Instant, role: Role, sent: Instant, sack: SackId) -> Packet {
         Packet {
             flow: self.spec.flow,

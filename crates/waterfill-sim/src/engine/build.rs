@@ -36,6 +36,8 @@ impl Simulation {
 
     fn build_flows(&mut self) -> Result<(), String> {
         let network = self.network.clone();
+        // Exactly: a doubling would leave up to as much again unused.
+        self.flows.reserve_exact(network.flows.iter().map(|spec| spec.count as usize).sum());
         for (group, spec) in (0u32..).zip(&network.flows) {
             let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
             let mut route = self.build_route(spec, 0);
@@ -60,6 +62,9 @@ impl Simulation {
         let protocol = Network::protocol_of(at, spec)?;
         let params = self.network.params_of(protocol)?;
         let info = protocol.info();
+        if protocol.has_fields() {
+            spec.forward.iter().chain(&spec.reverse).for_each(|&l| self.links[l as usize].carry_fields());
+        }
         for &l in &spec.forward {
             let (link, link_spec) = (&mut self.links[l as usize], &self.network.links[l as usize]);
             let enabled = link_spec.routers.as_ref().is_none_or(|names| names.iter().any(|name| name == info.name));

@@ -7,7 +7,7 @@ use super::event::{Event, Timed, UpTo, Window};
 use crate::capture::Place;
 use crate::flow::{Entry, Owner};
 use crate::link::Enqueued;
-use crate::packet::{Flags, Packet, Role};
+use crate::packet::{Flags, Packet, Role, SackId};
 
 impl Simulation {
     fn next_order(&mut self) -> u64 {
@@ -217,25 +217,38 @@ impl Simulation {
     }
 
     /// Enqueues a packet at a link.
+    #[inline(never)] // one copy for all but the two below
     pub(super) fn enqueue(&mut self, l: u32, packet: Packet) {
+        self.enqueue_new(l, packet);
+    }
+
+    /// Enqueues a packet that was built just now: see [`Link::enqueue`](crate::link::Link::enqueue).
+    #[expect(clippy::inline_always, reason = "the reason is there")]
+    #[inline(always)]
+    fn enqueue_new(&mut self, l: u32, packet: Packet) {
         let order = self.next_order();
         if let Some(journal) = &mut self.journal {
             journal.note_link(l);
         }
-        match self.links[l as usize].enqueue(self.now, packet, order) {
+        let link = &mut self.links[l as usize];
+        match link.enqueue(self.now, packet, order) {
             Enqueued::Head(time) => self.agenda.schedule(time, order, Event::Link(l)),
             Enqueued::Behind => {}
-            Enqueued::Dropped => {
-                self.ledger.dropped += 1;
-                if let Some(capture) = &mut self.capture {
-                    capture.count_drop(l);
-                }
-                self.sacks.take(packet.sack);
-            }
+            Enqueued::Dropped => self.drop_arrival(l, packet.sack),
         }
         if self.links[l as usize].has_discarded() {
             self.count_drops(l);
         }
+    }
+
+    /// Counts a packet that a link did not accept.
+    #[cold]
+    fn drop_arrival(&mut self, l: u32, sack: SackId) {
+        self.ledger.dropped += 1;
+        if let Some(capture) = &mut self.capture {
+            capture.count_drop(l);
+        }
+        self.sacks.take(sack);
     }
 
     fn enqueue_delay_line(&mut self, d: u32, packet: Packet) {
@@ -303,10 +316,12 @@ impl Simulation {
         }
     }
 
+    #[expect(clippy::inline_always, reason = "as for `enqueue_new`")]
+    #[inline(always)]
     fn send_ack(&mut self, ack: Packet) {
         self.ledger.sent += 1;
         let first = self.flows[ack.flow as usize].route.reverse[0];
-        self.enqueue(first, ack);
+        self.enqueue_new(first, ack);
     }
 
     /// Hands an acknowledgement to its sender.
@@ -340,12 +355,13 @@ impl Simulation {
             match flow.route.entry {
                 Entry::Ideal => {
                     let first = flow.route.forward[0];
-                    self.enqueue(first, packet);
+                    self.enqueue_new(first, packet);
                 }
-                Entry::DelayLine(out) => self.enqueue_delay_line(out, packet),
+                // Copies: the packet itself stays in registers.
+                Entry::DelayLine(out) => self.enqueue_delay_line(out, Packet { ..packet }),
                 Entry::Access => {
                     let access = flow.access;
-                    self.enqueue_access(access, packet);
+                    self.enqueue_access(access, Packet { ..packet });
                 }
             }
         }
@@ -355,6 +371,7 @@ impl Simulation {
     /// Schedules a sender's next timer, unless an earlier event is scheduled.
     ///
     /// That event then finds nothing to do and schedules again, so postponing a timer costs nothing.
+    #[inline]
     pub(super) fn schedule_sender(&mut self, f: u32) {
         let flow = &mut self.flows[f as usize];
         let time = flow.sender.poll_timer(self.now);
