@@ -5,7 +5,7 @@ use waterfill_laws::params::{Unit, Value};
 use waterfill_laws::protocol::{
     Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending,
 };
-use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, ProtocolId};
+use waterfill_laws::registry::{AnyHeader, AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 /// One call of a fuzzed sequence, with the numbers that its arguments are made from.
