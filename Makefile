@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice threads response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -75,6 +75,9 @@ price-bits: build ## what 5, 7 and 20 bits of a law's signal cost in load, queue
 
 peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
 	@$(VENV)/python -m validation.ns2_peers --phases -o out/peers
+
+threads: build ## compare runs of all examples and papers on 2 and 3 threads with one thread, byte for byte
+	@$(VENV)/python -m validation.threads
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
 	@$(VENV)/python -m validation.equilibria

@@ -1,7 +1,8 @@
 """Programs that compare Waterfill with theory, with kernels and with itself. Not shipped.
 
 Run each from the root of the checkout: `python -m validation.NAME`. `cohabit` runs explicit
-protocols beside TCPs, `seeds` repeats the papers' verdicts with other seeds, `fluid_vs_sim`
+protocols beside TCPs, `threads` compares runs on
+several threads with one, `seeds` repeats the papers' verdicts with other seeds, `fluid_vs_sim`
 compares the fluid model with the simulator, `equilibria` fixed points with the simulator,
 `ns2_peers` RCP, VCP and XCP with their authors' code, `stability_vs_fluid` linear analysis with
 fluid runs, `readings` judges the papers' claims under other readings. `testbed` and `soak`

@@ -39,6 +39,13 @@ class Simulation:
         Raises ValueError with one sentence when it cannot run.
         """
 
+    def set_threads(self, threads: int | None = None) -> int:
+        """Divides a run that has not begun among up to `threads` threads; returns how many it uses.
+
+        None takes what is predicted to be the fastest on this host. The results do not depend on
+        it. A run that records packets stays on one thread.
+        """
+
     def start_capture(
         self, file: Path, snaplen: int, limit_bytes: int, links: Sequence[int]
     ) -> None:

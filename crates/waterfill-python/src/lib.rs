@@ -42,6 +42,13 @@ impl PySimulation {
         Ok(Self { inner, wall: WallDuration::ZERO })
     }
 
+    /// Divides a run that has not begun among up to this number of threads, `None` as is predicted to be the fastest;
+    /// returns how many it uses.
+    #[pyo3(signature = (threads=None))]
+    fn set_threads(&mut self, threads: Option<usize>) -> usize {
+        self.inner.set_threads(threads)
+    }
+
     /// Records packets in a file from now on; `ValueError` with one sentence if it cannot be written.
     #[expect(clippy::needless_pass_by_value, reason = "PyO3 extracts a path by value only")]
     fn start_capture(&mut self, file: PathBuf, snaplen: u32, limit_bytes: u64, links: Vec<u32>) -> PyResult<()> {

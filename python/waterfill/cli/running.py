@@ -54,6 +54,14 @@ def run(
     pcap_snaplen: Annotated[
         int, typer.Option(metavar="BYTES", help="Bytes kept of each packet; 80 hold all headers.")
     ] = 80,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            "--threads",
+            metavar="N",
+            help="Use up to N threads (sim); same results. Default: the predicted fastest.",
+        ),
+    ] = None,
 ) -> None:
     """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
@@ -70,7 +78,7 @@ def run(
     if pcap or pcap_links:
         capture = _capture(output, pcap_links or [], pcap_limit, pcap_snaplen)
     with Bar(one_line(loaded.name)) as bar:
-        result = backends.run(loaded, on=on, progress=bar, capture=capture)
+        result = backends.run(loaded, on=on, progress=bar, capture=capture, threads=threads)
     if output is not None:
         from waterfill.analysis import plots
 

@@ -27,6 +27,9 @@ BACKENDS: Mapping[str, str] = {
     "linux": "waterfill.testbed.backend:Linux",
 }
 
+# Beyond any host's number of CPUs: more is a typing error.
+MAX_THREADS = 1024
+
 
 @cache
 def backend(name: str) -> Backend:
@@ -59,6 +62,7 @@ def run(
     seed: int | None = None,
     progress: Report | None = None,
     capture: Capture | None = None,
+    threads: int | None = 1,
 ) -> Result:
     """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
 
@@ -68,15 +72,33 @@ def run(
 
     `capture` records the packets of a run on sim; no other backend has packets to record.
 
+    `threads` is the largest number of threads of a run on sim, None what is predicted to be the
+    fastest on this host. Results do not depend on it. Recorded runs have one thread.
+
     Raises InputError when the scenario is wrong or the backend cannot run it.
     """
     checked = _scenario(scenario, seed)
-    if capture is not None:
-        if on != "sim":
-            why = f"expected --on sim, whose packets it records; got {on}"
-            raise InputError("command line", "pcap", why)
-        return Sim().run(checked, progress, capture)
+    if capture is not None and on != "sim":
+        why = f"expected --on sim, whose packets it records; got {on}"
+        raise InputError("command line", "pcap", why)
+    if threads is not None:
+        _check_threads(threads, on, capture)
+    if on == "sim":
+        return Sim().run(checked, progress, capture, threads)
     return backend(on).run(checked, progress)
+
+
+def _check_threads(threads: int, on: str, capture: Capture | None) -> None:
+    """Raise InputError unless a run can have this number of threads."""
+    why = None
+    if not 1 <= threads <= MAX_THREADS:
+        why = f"expected 1 to {MAX_THREADS}, got {threads}"
+    elif threads > 1 and on != "sim":
+        why = f"expected --on sim, which can use several; got {on}"
+    elif threads > 1 and capture is not None:
+        why = f"expected 1 with --pcap, since packets are recorded on one thread; got {threads}"
+    if why is not None:
+        raise InputError("command line", "threads", why)
 
 
 def _scenario(

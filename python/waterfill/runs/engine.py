@@ -47,9 +47,17 @@ class Sim(Backend):
             raise scenario.core_error(error) from None
 
     def run(
-        self, scenario: Scenario, progress: Report | None = None, capture: Capture | None = None
+        self,
+        scenario: Scenario,
+        progress: Report | None = None,
+        capture: Capture | None = None,
+        threads: int | None = 1,
     ) -> Result:
-        """Run a scenario; see `Backend.run`. The packet simulator can record its packets."""
+        """Run a scenario; see `Backend.run`.
+
+        The packet simulator can record its packets, and run on several threads: None takes what
+        is predicted to be the fastest.
+        """
         known = self.known()
         resolved = resolve.to_core(scenario, known, self.name)
         try:
@@ -59,6 +67,8 @@ class Sim(Backend):
             raise scenario.core_error(error) from None
         if capture is not None and isinstance(simulation, _core.Simulation):
             capture.start(simulation, resolved)
+        elif threads != 1 and isinstance(simulation, _core.Simulation):
+            simulation.set_threads(threads)
         interrupted_at_s = _advance(simulation, scenario.duration, progress)
         if capture is not None and isinstance(simulation, _core.Simulation):
             capture.finish(simulation)

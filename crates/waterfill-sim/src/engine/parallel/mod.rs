@@ -87,8 +87,8 @@ struct Shared<'a> {
 }
 
 impl Simulation {
-    /// Divides the run among up to this number of threads; `None` takes what is predicted to be the fastest on this
-    /// host. Returns the number of threads that the run uses.
+    /// Divides the run among up to this number of threads; `None` takes what is predicted to be the fastest on the
+    /// CPUs that are idle. Returns the number of threads that the run uses.
     ///
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
     /// begun or records packets.
@@ -98,7 +98,7 @@ impl Simulation {
         }
         let plan = match threads {
             Some(threads) => (2..=threads).rev().find_map(|parts| Plan::new(&self.network, parts)),
-            None => Plan::fastest(&self.network, std::thread::available_parallelism().map_or(1, usize::from)),
+            None => Plan::fastest(&self.network, idle_cpus()),
         };
         if let Some(plan) = plan {
             self.parallel = Parallel::new(plan, self).map(Box::new);
@@ -378,6 +378,16 @@ fn collect<S: std::borrow::Borrow<Simulation>>(plan: &Plan, sim: &mut Simulation
             here.bytes_counted = there.bytes_counted;
         }
     }
+}
+
+/// Returns the number of CPUs that the process may use, less those that have been busy in the last minute.
+///
+/// Threads that wait for each other lose more to other processes than one thread does.
+fn idle_cpus() -> usize {
+    let usable = std::thread::available_parallelism().map_or(1, usize::from);
+    let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+    let busy = load.split(' ').next().and_then(|minute| minute.parse().ok()).unwrap_or(0.0_f64);
+    usable.saturating_sub(busy.round() as usize)
 }
 
 /// Locks what no other thread holds: threads take turns at barriers.

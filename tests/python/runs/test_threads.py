@@ -1,0 +1,89 @@
+"""Runs on several threads: the same bytes, options that are refused, and the networks of bench/."""
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+from waterfill import _core
+from waterfill.network import protocols, resolve
+from waterfill.runs import backends
+from waterfill.scenario.loading import load
+
+ROOT = Path(__file__).parents[3]
+CHAIN = """
+name = "chain"
+duration = "2 s"
+protocol = "maxnet"
+link = [
+  { name = "a-b", from = "a", to = "b", rate = "10 Mbit/s", delay = "5 ms" },
+  { name = "b-c", from = "b", to = "c", rate = "10 Mbit/s", delay = "5 ms" },
+  { name = "c-d", from = "c", to = "d", rate = "10 Mbit/s", delay = "5 ms" },
+]
+flow = [
+  { name = "right", from = "a", to = "d" },
+  { name = "left", from = "d", to = "a" },
+]
+"""
+
+
+def test_threads_do_not_change_a_byte(waterfill, tmp_path):
+    (tmp_path / "s.toml").write_text(CHAIN)
+    documents = []
+    for threads in ("1", "2", "3"):
+        ran = waterfill("run", "s.toml", "--json", "--threads", threads, "-o", threads)
+        assert ran.code == 0, ran.err
+        document = json.loads(ran.out)
+        del document["engine"]["wall_s"]
+        document["engine"].pop("packet_transmissions_per_s", None)
+        series = [
+            (tmp_path / threads / f"{which}.parquet").read_bytes() for which in ("flows", "links")
+        ]
+        documents.append((document, series))
+    assert documents[0] == documents[1] == documents[2]
+
+
+def test_the_core_says_how_many_threads_it_uses(tmp_path):
+    (tmp_path / "s.toml").write_text(CHAIN)
+    network = resolve.to_core(load(tmp_path / "s.toml"), protocols.load(), "sim")
+    assert [_core.Simulation(network).set_threads(n) for n in (1, 2, 3)] == [1, 2, 3]
+    begun = _core.Simulation(network)
+    begun.advance(0.1)
+    assert begun.set_threads(2) == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--threads", "0"), "command line: threads: expected 1 to 1024, got 0"),
+        (("--threads", "2", "--on", "fluid"), "threads: expected --on sim, which can use several"),
+        (
+            ("--threads", "2", "--pcap", "-o", "out"),
+            "threads: expected 1 with --pcap, since packets",
+        ),
+    ],
+)
+def test_wrong_options_are_one_line(waterfill, tmp_path, arguments, message):
+    (tmp_path / "s.toml").write_text(CHAIN)
+    ran = waterfill("run", "s.toml", *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
+
+
+def test_a_mapping_runs_on_several_threads(tmp_path):
+    (tmp_path / "s.toml").write_text(CHAIN)
+    one, three = (backends.run(tmp_path / "s.toml", threads=n) for n in (1, 3))
+    assert one.flows.equals(three.flows)
+    assert one.links.equals(three.links)
+
+
+def test_the_networks_of_the_bench_are_those_that_its_program_writes():
+    folder = ROOT / "bench" / "scenarios"
+    spec = importlib.util.spec_from_file_location("generate", folder / "generate.py")
+    generate = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generate)
+    assert (folder / "fat-tree.toml").read_text() == generate.fat_tree()
+    assert (folder / "wan.toml").read_text() == generate.wan()
+    assert sum(flow.count for flow in load(folder / "fat-tree.toml").flow) == 1024
