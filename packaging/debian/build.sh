@@ -48,7 +48,7 @@ put $root/packaging/grafana /usr/share/waterfill/grafana
 put $root/packaging/prometheus /usr/share/waterfill/prometheus
 put $root/docs/waterfilld.schema.json /usr/share/waterfill/waterfilld.schema.json
 cp $root/packaging/systemd/waterfilld.service debian/
-for part in howto reference explanation; do cp -r $root/docs/$part docs/; done
+for part in README.md tutorial howto reference explanation validation; do cp -r $root/docs/$part docs/; done
 cp $root/CHANGELOG.md docs/
 
 shells=files/usr/share

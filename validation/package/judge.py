@@ -21,6 +21,7 @@ FILES = (
     "/usr/share/waterfill/waterfilld.schema.json",
     "/usr/share/waterfill/wireshark/waterfill.lua",
     "/usr/lib/x86_64-linux-gnu/wireshark/plugins/waterfill.lua",
+    "/usr/share/doc/waterfilld/docs/README.md",
 )
 FOLDERS = ("/usr/share/waterfill/grafana/", "/usr/share/waterfill/prometheus/")
 # dpkg keeps a list of a removed package's configuration until it is purged.
