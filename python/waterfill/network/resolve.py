@@ -10,7 +10,7 @@ import math
 import random
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from waterfill.contract.network import (
     ArrivalSpec,
@@ -30,6 +30,7 @@ from waterfill.errors import InputError, nearest, shown
 from waterfill.network import links
 from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.network.shortest import Step, entries
+from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
 from waterfill.scenario.links import NOMINAL_RTT_S
@@ -64,8 +65,7 @@ class Direction:
         return self.link.loss_reverse if self.name != self.link.name else self.link.loss
 
 
-@dataclass(frozen=True)
-class Route:
+class Route(NamedTuple):
     """A flow's route: direction indexes of data and of acknowledgements, and times in seconds.
 
     `pad_s` is the delay added at the source's access in each direction; the base RTT includes it.
@@ -273,6 +273,7 @@ def base_rtts(scenario: Scenario) -> dict[str, float]:
     return {flow.name: graph.route(i).base_rtt_s for i, flow in enumerate(scenario.flow)}
 
 
+@uncollected()
 def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> Network:
     """Resolve a scenario to the network that an engine takes.
 

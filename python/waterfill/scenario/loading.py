@@ -12,6 +12,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from waterfill.errors import InputError, nearest
+from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
 from waterfill.scenario.validation import contradictions, first_error
 
@@ -49,6 +50,7 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
     return from_toml(text, source, sets)
 
 
+@uncollected()
 def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Scenario:
     """Read the scenario of a TOML text; messages name `source` as the file."""
     try:
@@ -66,6 +68,7 @@ def _hint(text: str) -> str:
     return ""
 
 
+@uncollected()
 def from_dict(
     document: Mapping[str, Any], source: str = "<dict>", sets: Iterable[str] = ()
 ) -> Scenario:

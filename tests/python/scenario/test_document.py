@@ -1,4 +1,5 @@
 import errno
+import gc
 import json
 import re
 import subprocess
@@ -722,3 +723,16 @@ def test_the_schema_asks_for_units():
     assert link["properties"]["buffer"]["default"] == "1 bdp"
     assert schema["$defs"]["Flow"]["properties"]["count"]["maximum"] == 10**7
     assert set(link["required"]) == {"name", "from", "to", "rate"}
+
+
+def test_loading_leaves_the_garbage_collector_as_it_was():
+    with pytest.raises(InputError):
+        from_toml("nonsense")
+    assert gc.isenabled()
+    gc.disable()
+    try:
+        with pytest.raises(InputError):
+            from_toml("nonsense")
+        assert not gc.isenabled()
+    finally:
+        gc.enable()
