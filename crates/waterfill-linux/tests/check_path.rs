@@ -106,6 +106,19 @@ fn a_priced_path_is_measured_and_found_good() {
 }
 
 #[test]
+fn the_baselines_queue_does_not_slow_the_law_down() {
+    let Some(network) = Network::new() else { return };
+    let _daemon = network.daemon();
+    let _server = network.serve(true);
+    let enter = network.spaces.enter('r');
+    let _router = Daemon::start(&enter, "router --dev to-b --rate 20mbit --shape --no-pin");
+    let (_, document) = network.check(SERVER[0], "--time '1 s'");
+    let [law, baseline] = ["measured", "baseline"].map(|key| number(&document[key], "rate_bps"));
+    // The law's share is 90 % of the link; it was half of that after a baseline that raised the price.
+    assert!(law > 0.7 * baseline && baseline > 10e6, "{document}");
+}
+
+#[test]
 fn a_server_that_listened_before_answers_where_the_kernel_allows() {
     let Some(network) = Network::new() else { return };
     let _server = network.serve(true);

@@ -37,7 +37,7 @@ pub(super) fn find(baseline: &Measured, measured: &Measured, served: bool) -> Ve
     // One whose SYN its packet socket missed says nothing.
     let far = measured.far_end.or_else(|| served.then(Connection::default));
     let far = far.filter(|far| measured.error.is_some() || far.forward.syns > 0);
-    // The baseline's handshake has the option too. If that was lost, the host may not have tried again.
+    // The baseline's handshake has the option too, also where an earlier loss kept it from the law's.
     let first = baseline.here.forward.syns_with_option > 0 && measured.here.forward.syns_with_option == 0;
     let handshake = if first { handshake(baseline, baseline.far_end) } else { handshake(measured, far) };
     for check in [handshake, data(measured, far), echo(measured, far), price(measured)] {

@@ -83,11 +83,12 @@ pub(super) fn run(command: &CheckPathCommand) -> Result<()> {
     let address = resolve(host, command.port)?;
     let watch = Watch::start(command.port).map_err(packet_socket_error)?;
     let measure = |law: &str| measure(command, law, address, &watch);
+    // The law first: the baseline fills queues, and a router's price takes seconds to fall after that.
+    let measured = measure(&law)?;
     let baseline = measure(&command.baseline)?;
     if let Some(error) = &baseline.error {
         bail!("{host}: port {}: {error}; expected `waterfilld check-path --serve` there", command.port);
     }
-    let measured = measure(&law)?;
     let served = baseline.far_end.is_some();
     let findings = findings::find(&baseline, &measured, served);
     let ok = findings.iter().all(|finding| finding.ok);
