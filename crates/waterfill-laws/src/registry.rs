@@ -65,12 +65,18 @@ macro_rules! registry {
             /// Decodes a header of this protocol; `None` if the bytes are not valid.
             #[must_use]
             pub fn decode_header(self, bytes: &[u8]) -> Option<AnyHeader> {
-                match self { $(Self::$variant => <<$protocol as Protocol>::Header as Wire>::decode(bytes).map(AnyHeader::$variant),)* }
+                match self { $(Self::$variant => {
+                    let header = <<$protocol as Protocol>::Header as Wire>::decode(bytes)?;
+                    Some(if size_of_val(&header) == 0 { AnyHeader::None } else { AnyHeader::$variant(header) })
+                })* }
             }
             /// Decodes an echo of this protocol; `None` if the bytes are not valid.
             #[must_use]
             pub fn decode_echo(self, bytes: &[u8]) -> Option<AnyEcho> {
-                match self { $(Self::$variant => <<$protocol as Protocol>::Echo as Wire>::decode(bytes).map(AnyEcho::$variant),)* }
+                match self { $(Self::$variant => {
+                    let echo = <<$protocol as Protocol>::Echo as Wire>::decode(bytes)?;
+                    Some(if size_of_val(&echo) == 0 { AnyEcho::None } else { AnyEcho::$variant(echo) })
+                })* }
             }
         }
 
