@@ -43,10 +43,10 @@ pub(crate) enum Cargo {
 impl Cargo {
     /// What a packet carries whose protocol has no fields in it.
     #[inline]
-    pub(crate) const fn empty(role: Role) -> Self {
+    pub(crate) const fn empty(role: Role) -> &'static Self {
         match role {
-            Role::Syn | Role::Data | Role::Traffic => Self::Header(AnyHeader::None),
-            Role::SynAck | Role::Ack => Self::Echo(AnyEcho::None),
+            Role::Syn | Role::Data | Role::Traffic => &Self::Header(AnyHeader::None),
+            Role::SynAck | Role::Ack => &Self::Echo(AnyEcho::None),
         }
     }
 }

@@ -140,7 +140,7 @@ impl Simulation {
         let flow = &mut self.flows[f as usize];
         if flow.receiver_due == self.now {
             flow.receiver_due = Instant::NEVER;
-            if let Some(ack) = flow.receiver.on_timer(self.now) {
+            if let Some(ack) = &flow.receiver.on_timer(self.now) {
                 self.send_ack(ack);
             }
             self.schedule_receiver(f);
@@ -219,13 +219,13 @@ impl Simulation {
     /// Enqueues a packet at a link.
     #[inline(never)] // one copy for all but the two below
     pub(super) fn enqueue(&mut self, l: u32, packet: Packet) {
-        self.enqueue_new(l, packet);
+        self.enqueue_new(l, &packet);
     }
 
     /// Enqueues a packet that was built just now: see [`Link::enqueue`](crate::link::Link::enqueue).
     #[expect(clippy::inline_always, reason = "the reason is there")]
     #[inline(always)]
-    fn enqueue_new(&mut self, l: u32, packet: Packet) {
+    fn enqueue_new(&mut self, l: u32, packet: &Packet) {
         let order = self.next_order();
         if let Some(journal) = &mut self.journal {
             journal.note_link(l);
@@ -311,14 +311,14 @@ impl Simulation {
         if flow.receiver.poll_timer() != Instant::NEVER {
             self.schedule_receiver(packet.flow);
         }
-        if let Some(ack) = answer {
+        if let Some(ack) = &answer {
             self.send_ack(ack);
         }
     }
 
     #[expect(clippy::inline_always, reason = "as for `enqueue_new`")]
     #[inline(always)]
-    fn send_ack(&mut self, ack: Packet) {
+    fn send_ack(&mut self, ack: &Packet) {
         self.ledger.sent += 1;
         let first = self.flows[ack.flow as usize].route.reverse[0];
         self.enqueue_new(first, ack);
@@ -349,7 +349,7 @@ impl Simulation {
 
     /// Sends what a sender may send now.
     pub(super) fn transmit(&mut self, f: u32) {
-        while let Some(packet) = self.flows[f as usize].sender.poll_transmit(self.now) {
+        while let Some(packet) = &self.flows[f as usize].sender.poll_transmit(self.now) {
             self.ledger.sent += 1;
             let flow = &self.flows[f as usize];
             match flow.route.entry {
@@ -357,11 +357,10 @@ impl Simulation {
                     let first = flow.route.forward[0];
                     self.enqueue_new(first, packet);
                 }
-                // Copies: the packet itself stays in registers.
-                Entry::DelayLine(out) => self.enqueue_delay_line(out, Packet { ..packet }),
+                Entry::DelayLine(out) => self.enqueue_delay_line(out, *packet),
                 Entry::Access => {
                     let access = flow.access;
-                    self.enqueue_access(access, Packet { ..packet });
+                    self.enqueue_access(access, *packet);
                 }
             }
         }
