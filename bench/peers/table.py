@@ -1,9 +1,11 @@
-"""Measures packets per second beside other simulators on equal work: `make bench-peers`.
+"""Measures packets per CPU second beside other simulators on equal work: `make bench-peers`.
 
-    python bench/peers/table.py [--seconds S] [--rounds N] [--many] [--htsim DRIVER] [--json]
+    python bench/peers/table.py [--seconds S] [--rounds N] [--many] [--skip NAME]
+                                 [--htsim DRIVER] [--json]
 
-README.md says what each simulator is given and what differs. Simulators take turns, so that a busy
-host slows all of them; what is missing is named with the reason.
+README.md says what each simulator is given and what differs. Simulators take turns, and CPU seconds
+of the whole process count, so that a busy host slows all of them alike. What is missing is named
+with the reason.
 
 Exit codes: 0 done, 2 wrong input (one line), 130 interrupted.
 """
@@ -21,7 +23,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 
-from measure import ROOT, Process, Refused, build, command, run, watched  # noqa: E402
+from measure import ROOT, Refused, build, command, run, watched  # noqa: E402
 
 Document = dict[str, Any]
 
@@ -53,35 +55,45 @@ class Work(NamedTuple):
 
 
 class Speed(NamedTuple):
-    """One run: packets through the bottleneck, seconds of its event loop, peak memory (bytes)."""
+    """One run: packets through the bottleneck, CPU seconds, peak memory (bytes)."""
 
     packets: float
-    wall_s: float
+    cpu_s: float
     peak_bytes: int
 
     @property
     def packets_per_s(self) -> float:
-        """Packets through the bottleneck per second of wall time."""
-        return self.packets / self.wall_s
+        """Packets through the bottleneck per second of CPU time."""
+        return self.packets / self.cpu_s
 
 
 class Simulator(NamedTuple):
-    """One simulator: the laws that it has, and how one run of it is called and read."""
+    """One simulator: the laws that it has, and how a run is called and its packets are read."""
 
     name: str
     laws: Sequence[str]
     call: Callable[[Work], list[str]]
-    read: Callable[[Process], tuple[float, float]]
+    read: Callable[[Document], float]
+    unrelated_s: Callable[[Document], float] = lambda _: 0.0
+    """CPU seconds of the process that are not the run's."""
 
 
-def last_line(process: Process) -> tuple[float, float]:
-    """Return packets and seconds from a driver's last line of JSON; raise Refused without one."""
-    lines = [line for line in process.text.splitlines() if line.startswith("{")]
-    try:
-        found = json.loads(lines[-1])
-        return float(found["packets"]), float(found["wall_s"])
-    except (ValueError, KeyError, IndexError):
-        raise Refused('a driver has to print {"packets": N, "wall_s": S}') from None
+def packets(document: Document) -> float:
+    """Return the packets that a driver counted."""
+    return float(document["packets"])
+
+
+def last_document(text: str) -> Document:
+    """Return the JSON object with which a program ends; programs may print lines before it."""
+    lines = text.splitlines()
+    starts = [i for i, line in enumerate(lines) if line.startswith("{")]
+    for i in reversed(starts):
+        try:
+            found, _ = json.JSONDecoder().raw_decode("\n".join(lines[i:]))
+        except ValueError:
+            continue
+        return dict(found)
+    raise Refused('a driver has to print {"packets": N}')
 
 
 def options(work: Work) -> list[str]:
@@ -97,15 +109,12 @@ def waterfill() -> Simulator:
     """Return this project's engine."""
     program = str(build())
 
-    def read(process: Process) -> tuple[float, float]:
-        (found,) = json.loads(process.text)["runs"]
-        return found["bottleneck_packets"], found["wall_s"]
-
     return Simulator(
         "waterfill",
         LAWS,
         lambda work: [program, work.name, "--seconds", f"{work.seconds:g}"],
-        read,
+        lambda document: float(document["runs"][0]["bottleneck_packets"]),
+        lambda document: float(document["runs"][0]["calibration_cpu_s"]),
     )
 
 
@@ -125,11 +134,7 @@ def ns3() -> Simulator:
             *("--from=0", "--batches=1"),
         ]
 
-    def read(process: Process) -> tuple[float, float]:
-        found = json.loads(process.text)
-        return found["packets"], found["wall_s"]
-
-    return Simulator("ns-3", tuple(NS3), call, read)
+    return Simulator("ns-3", tuple(NS3), call, packets)
 
 
 def ns2() -> Simulator:
@@ -138,7 +143,7 @@ def ns2() -> Simulator:
     if program is None:
         raise Refused("needs ns2 (Debian's name)")
     script = str(HERE / "dumbbell.tcl")
-    return Simulator("ns-2", LAWS, lambda work: [program, script, *options(work)], last_line)
+    return Simulator("ns-2", LAWS, lambda work: [program, script, *options(work)], packets)
 
 
 def htsim(driver: str | None) -> Simulator:
@@ -148,7 +153,7 @@ def htsim(driver: str | None) -> Simulator:
     program = shutil.which(driver)
     if program is None:
         raise Refused(f"HTSIM: expected a program, got {driver}")
-    return Simulator("htsim", ("window", "sack"), lambda work: [program, *options(work)], last_line)
+    return Simulator("htsim", ("window", "sack"), lambda work: [program, *options(work)], packets)
 
 
 def once(simulator: Simulator, work: Work) -> Speed:
@@ -156,8 +161,12 @@ def once(simulator: Simulator, work: Work) -> Speed:
     process = watched(simulator.call(work))
     if process.code != 0:
         raise Refused(f"{simulator.name} failed on {work.name} with exit code {process.code}")
-    packets, wall_s = simulator.read(process)
-    return Speed(packets, wall_s, process.peak_bytes)
+    document = last_document(process.text)
+    try:
+        count, unrelated_s = simulator.read(document), simulator.unrelated_s(document)
+    except (KeyError, TypeError, ValueError):
+        raise Refused(f"{simulator.name} printed no packets for {work.name}") from None
+    return Speed(count, process.cpu_s - unrelated_s, process.peak_bytes)
 
 
 def measured(simulators: Sequence[Simulator], work: Work, rounds: int) -> dict[str, Speed]:
@@ -180,10 +189,15 @@ def work_list(many: bool, seconds: float) -> list[Work]:
     return few + [Work(law, 10_000, 0.001, 1e10, 0.05, 12.0) for law in ("window", "sack") if many]
 
 
-def available(driver: str | None) -> tuple[list[Simulator], dict[str, str]]:
+def available(
+    driver: str | None, skip: Sequence[str] = ()
+) -> tuple[list[Simulator], dict[str, str]]:
     """Return the simulators that run here, and why the others do not."""
     simulators, missing = [waterfill()], {}
     for name, make in (("ns-3", ns3), ("ns-2", ns2), ("htsim", lambda: htsim(driver))):
+        if name in skip:
+            missing[name] = "--skip"
+            continue
         try:
             simulators.append(make())
         except Refused as why:
@@ -211,18 +225,19 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seconds", type=float, default=5.0, help="simulated (default: 5)")
     parser.add_argument("--rounds", type=int, default=3, help="runs of each (default: 3)")
     parser.add_argument("--many", action="store_true", help="10,000 flows, too; not in ns-3")
+    parser.add_argument("--skip", action="append", default=[], choices=["ns-3", "ns-2", "htsim"])
     parser.add_argument("--htsim", metavar="DRIVER", help="a program (README.md)")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     chosen = parser.parse_args(argv)
     if chosen.rounds < 1 or not chosen.seconds > 0:
         raise Refused("--rounds, --seconds: expected a number above zero")
-    simulators, missing = available(chosen.htsim)
+    simulators, missing = available(chosen.htsim, chosen.skip)
     names = [one.name for one in simulators]
     document: Document = {"missing": missing, "runs": []}
     if not chosen.json:
         print("Equal work: 1 Gbit/s, 50 ms, 10 flows, packets of 1500 B, a buffer of one")
         print(f"bandwidth-delay product, {chosen.seconds:g} s simulated (README.md: what differs).")
-        print("M packets/s through the bottleneck, ours over theirs, peak memory in MB:")
+        print("M packets per CPU second through the bottleneck, ours over theirs, peak MB:")
         print(f"{'':14}" + "".join(f"{name:>24}" for name in names), flush=True)
     for work in work_list(chosen.many, chosen.seconds):
         # One run of ns-3 takes as long as hundreds of ours.

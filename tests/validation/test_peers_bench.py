@@ -49,9 +49,10 @@ def work(peers, law="sack"):
 
 
 def test_a_driver_gets_the_cases_numbers_and_its_last_line_counts(peers, program, tmp_path):
-    driver = program('{"packets": 300, "wall_s": 0.5}')
+    driver = program('{"packets": 300}')
     speed = peers.once(peers.htsim(str(driver)), work(peers))
-    assert speed.packets_per_s == 600.0
+    assert speed.packets == 300
+    assert speed.cpu_s > 0
     assert speed.peak_bytes > 0
     assert (tmp_path / "arguments").read_text().split() == [
         *("-law", "sack", "-flows", "10", "-stagger", "0.05", "-rate", "1e+09", "-rtt", "0.05"),
@@ -59,17 +60,19 @@ def test_a_driver_gets_the_cases_numbers_and_its_last_line_counts(peers, program
     ]
 
 
-def test_simulators_take_turns_and_only_with_laws_that_they_have(peers):
+def test_simulators_take_turns_and_only_with_laws_that_they_have(peers, monkeypatch):
     turns = []
+    watched = peers.watched
+    monkeypatch.setattr(peers, "watched", lambda call: watched(call)._replace(cpu_s=0.5))
 
     def simulator(name, laws, speeds):
         left = iter(speeds)
 
         def call(work):
             turns.append(name)
-            return ["echo", json.dumps({"packets": next(left), "wall_s": 1.0})]
+            return ["echo", json.dumps({"packets": next(left)})]
 
-        return peers.Simulator(name, laws, call, peers.last_line)
+        return peers.Simulator(name, laws, call, peers.packets)
 
     able = [
         simulator("waterfill", ("sack", "xcp"), [10, 30, 20]),
@@ -95,6 +98,7 @@ def test_what_is_missing_is_named_with_its_reason(peers, monkeypatch, tmp_path):
         "htsim": "needs a driver: HTSIM=PATH (bench/peers/README.md)",
     }
     assert peers.available("/no/such")[1]["htsim"] == "HTSIM: expected a program, got /no/such"
+    assert peers.available(None, skip=["ns-2"])[1]["ns-2"] == "--skip"
 
 
 def test_a_driver_that_fails_is_refused_in_one_line(peers, program, monkeypatch, capsys):
@@ -106,6 +110,13 @@ def test_a_driver_that_fails_is_refused_in_one_line(peers, program, monkeypatch,
 def test_a_driver_that_prints_no_figures_is_refused_in_one_line(peers, program):
     with pytest.raises(peers.Refused, match="has to print"):
         peers.once(peers.htsim(str(program("nothing"))), work(peers))
+
+
+def test_what_is_not_the_run_is_subtracted(peers, monkeypatch):
+    one = peers.Simulator("x", ("sack",), lambda _: ["echo", "{}"], lambda _: 9.0, lambda _: 0.25)
+    watched = peers.watched
+    monkeypatch.setattr(peers, "watched", lambda call: watched(call)._replace(cpu_s=1.0))
+    assert peers.once(one, work(peers)).packets_per_s == 12.0
 
 
 @pytest.mark.skipif(shutil.which("ns") is None, reason="ns-2 (Debian's ns2) is not installed")
