@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
 
 /// How often a thread looks before it sleeps: some 50 µs, longer than most waits on a host with a CPU for each thread.
-const SPINS: u32 = 10_000;
+const SPINS: u32 = 1_500;
 
 /// Makes threads wait for each other. It spins first, since a wake-up by the kernel can take longer than a window.
 #[derive(Debug)]

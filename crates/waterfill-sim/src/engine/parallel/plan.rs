@@ -353,3 +353,74 @@ impl Sets {
         self.0[a.max(b)] = a.min(b);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use waterfill_laws::units::Volume;
+
+    /// Nodes in a line, with flows in both directions over all of it; each link has its delay in milliseconds.
+    fn line(delays_ms: &[u64], flows: u32) -> Network {
+        let names: Vec<String> = (0..delays_ms.len()).map(|i| format!("l{i}")).collect();
+        let mut builder = Network::builder(Duration::from_millis(10_000));
+        for (name, &ms) in names.iter().zip(delays_ms) {
+            builder = builder.link(name, Rate::from_bps(1e8), Duration::from_millis(ms), Volume::from_bytes(1e5));
+        }
+        let path: Vec<&str> = names.iter().map(String::as_str).collect();
+        builder.flow("f", "window", &path).with(|network| network.flows[0].count = flows).unchecked()
+    }
+
+    #[test]
+    fn the_lookahead_is_delay_and_shortest_transmission_of_the_cut() {
+        let plan = Plan::new(&line(&[2, 7, 2], 4), 2).expect("a division");
+        // Cut at the longest link: 7 ms, and 40 bytes at 100 Mbit/s.
+        assert_eq!(plan.lookahead, Duration::from_millis(7) + Duration::from_ps(3_200_000));
+        assert_eq!(
+            plan.links.iter().map(|&(from, to)| from != to).collect::<Vec<_>>(),
+            [false, false, true, true, false, false]
+        );
+        let (source, sink) = plan.groups[0];
+        assert!(source != sink, "the hosts are at the ends");
+    }
+
+    #[test]
+    fn links_without_delay_are_never_cut() {
+        assert_eq!(Plan::new(&line(&[0, 0, 0], 4), 2), None);
+        let plan = Plan::new(&line(&[0, 3, 0], 4), 2).expect("a division");
+        assert!([0, 1, 4, 5].iter().all(|&l| plan.links[l].0 == plan.links[l].1));
+        assert_eq!(Plan::new(&line(&[0, 3, 0], 4), 3), None, "two groups of nodes");
+    }
+
+    #[test]
+    fn threads_are_taken_where_they_are_worthwhile() {
+        // 8,333 packets/s over nine links: 11 ms of CPU time a simulated second.
+        let mut long = line(&[2, 2, 2, 2, 7, 2, 2, 2, 2], 4);
+        (long.duration_s, long.flows[0].stop_s) = (1_000.0, 1_000.0);
+        assert_eq!(Plan::fastest(&long, 2).map(|plan| plan.parts), Some(2));
+        assert_eq!(Plan::fastest(&long, 1), None, "one CPU");
+        let mut short = long;
+        (short.duration_s, short.flows[0].stop_s) = (1.0, 1.0);
+        assert_eq!(Plan::fastest(&short, 8), None, "nothing to save");
+    }
+
+    #[test]
+    fn the_parts_of_a_ring_are_balanced() {
+        // Sixteen nodes; every node sends to the next but one.
+        let mut network = line(&[1; 16], 1);
+        let flow = network.flows[0].clone();
+        network.flows = (0..16)
+            .map(|i| {
+                let forward: Vec<u32> = (0..2).map(|step| 2 * ((i + step) % 16)).collect();
+                let reverse = forward.iter().rev().map(|l| l + 1).collect();
+                FlowSpec { name: format!("f{i}"), forward, reverse, ..flow.clone() }
+            })
+            .collect();
+        for parts in [2, 4] {
+            let plan = Plan::new(&network, parts).expect("a division");
+            let sizes: Vec<usize> =
+                (0..parts).map(|p| plan.links.iter().filter(|&&(from, _)| from == p).count()).collect();
+            assert!(sizes.iter().all(|&size| size == 32 / parts), "{sizes:?}");
+            assert_eq!(plan.links.iter().filter(|(from, to)| from != to).count(), 2 * parts, "connected parts");
+        }
+    }
+}
