@@ -329,6 +329,11 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     for (from, to, expected) in [
         ("control.sock", "other.sock", "control.path: expected"),
         ("waterfill-test-", "waterfill-other-", "pins.directory: expected"),
+        (
+            "[control]",
+            "[metrics]\nlisten = \"192.0.2.1:1\"\n[control]",
+            "waterfilld.toml: metrics.listen 192.0.2.1:1: ",
+        ),
         ("unrestricted", "fallback = \"nosuch\"\nunrestricted", "host.fallback nosuch: expected a loaded congestion"),
     ] {
         fs::write(service.file(), good.replace(from, to)).unwrap();
@@ -344,6 +349,15 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(service.link("rb", "maxnet").is_some());
+    // A start that fails half way leaves what ran before.
+    namespaces.run_in('r', "tc qdisc add dev ra root handle 7: pfifo limit 50").unwrap();
+    let refused = "[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\nshape = true\n";
+    service.write(&(tables(&namespaces, 0.7, "") + refused));
+    let start = run(&format!("{} {WATERFILLD} run --config {}", service.enter, service.file().display()));
+    assert!(start.as_ref().is_err_and(|said| said.contains("already has a root qdisc")), "{start:?}");
+    namespaces.run_in('r', "tc qdisc del dev ra root").unwrap();
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    assert!(service.link("rb", "maxnet").is_some() && names.split_whitespace().any(|name| name == law), "{names}");
     service.write("[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\n");
     service.start("");
     let status = service.status();

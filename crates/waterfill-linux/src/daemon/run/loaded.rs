@@ -88,6 +88,8 @@ impl Changes {
 struct HostRole {
     host: Host,
     options: host::Options,
+    /// Whether nothing was pinned before this process.
+    first: bool,
     _lock: Lock,
 }
 
@@ -98,6 +100,8 @@ struct RouterRole {
     /// By device.
     claims: BTreeMap<String, Claim>,
     options: BTreeMap<String, router::Options>,
+    /// Whether nothing was pinned before this process.
+    first: bool,
     _lock: Lock,
 }
 
@@ -115,9 +119,9 @@ impl Loaded {
     }
 
     /// Loads what is wanted. Prices and connections of an earlier process continue; what it had loaded in this folder of
-    /// pins and is not wanted any more is unloaded.
+    /// pins and is not wanted any more is unloaded. On an error, what an earlier process had pinned stays.
     pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
-        self.apply(wanted)?;
+        self.try_apply(wanted).inspect_err(|_| self.remove_first())?;
         for (law, role) in law::all().flat_map(|law| [(law, Role::Host), (law, Role::Router)]) {
             let pins = self.pins.of(law);
             if !wanted.has(law, role) && pins.has(role) {
@@ -138,6 +142,19 @@ impl Loaded {
             }
         }
         Ok(())
+    }
+
+    /// Unloads the roles of which nothing was pinned before this process.
+    fn remove_first(&mut self) {
+        let hosts = self.hosts.values().filter(|role| role.first).map(|role| (role.options.law, Role::Host));
+        let routers = self.routers.values().filter(|role| role.first).map(|role| (role.law, Role::Router));
+        for (law, role) in hosts.chain(routers).collect::<Vec<_>>() {
+            match role {
+                Role::Host => drop(self.hosts.remove(law.name)),
+                Role::Router => drop(self.routers.remove(law.name)),
+            }
+            clean_up(law, &self.pins.of(law), role, true);
+        }
     }
 
     /// Makes what is loaded what is wanted. On an error, what was loaded before is restored.
@@ -195,7 +212,7 @@ impl Loaded {
         let first = !pins.has(Role::Host);
         let lock = pins.lock(Role::Host)?;
         let host = Host::load(&pins, options).inspect_err(|_| clean_up(law, &pins, Role::Host, first))?;
-        self.hosts.insert(law.name, HostRole { host, options: options.clone(), _lock: lock });
+        self.hosts.insert(law.name, HostRole { host, options: options.clone(), first, _lock: lock });
         changes.added += 1;
         tracing::info!(event = "host_loaded", law = law.name, name = options.name, "loaded the host");
         Ok(())
@@ -212,7 +229,7 @@ impl Loaded {
             let lock = pins.lock(Role::Router)?;
             let router = Router::load(law, &pins).inspect_err(|_| clean_up(law, &pins, Role::Router, first))?;
             let (claims, options) = (BTreeMap::new(), BTreeMap::new());
-            self.routers.insert(law.name, RouterRole { router, law, claims, options, _lock: lock });
+            self.routers.insert(law.name, RouterRole { router, law, claims, options, first, _lock: lock });
         }
         let Some(role) = self.routers.get_mut(law.name) else { return Ok(()) };
         let result = role.apply(options, changes);
