@@ -24,6 +24,8 @@ const WORKERS: usize = 16;
 const REQUEST_TIME: Duration = Duration::from_secs(2);
 /// In which a client must have taken the response: a scraper's usual patience.
 const RESPONSE_TIME: Duration = Duration::from_secs(10);
+/// How long a thread waits after a failed accept().
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 /// Longest request, longer than any scraper's.
 const MAX_REQUEST_BYTES: usize = 8192;
 
@@ -62,9 +64,9 @@ impl Request {
     }
 }
 
-/// Binds the server's socket. An address that cannot be bound is the user's error.
-pub(super) fn listen(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).map_err(|e| user_error(format!("--metrics {address}: {e}")))
+/// Binds the server's socket. An address that cannot be bound is the user's error, who gave it by this option or key.
+pub(super) fn listen(name: &str, address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).map_err(|e| user_error(format!("{name} {address}: {e}")))
 }
 
 /// A running server.
@@ -98,8 +100,11 @@ pub(super) fn serve(
         thread::spawn(move || {
             let (listener, respond, stopped) = &*shared;
             while !stopped.load(Ordering::Relaxed) {
-                let served = listener.accept().and_then(|(stream, _)| serve_client(&stream, respond));
-                if let Err(e) = served {
+                let Ok((stream, _)) = listener.accept() else {
+                    thread::sleep(ACCEPT_PAUSE); // such as no free descriptors
+                    continue;
+                };
+                if let Err(e) = serve_client(&stream, respond) {
                     tracing::debug!("metrics: {e}"); // for example a client that hung up
                 }
             }
@@ -168,7 +173,7 @@ mod tests {
 
     /// A server whose response is the path.
     fn server() -> SocketAddr {
-        let listener = listen("127.0.0.1:0".parse().unwrap()).unwrap();
+        let listener = listen("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
         let address = listener.local_addr().unwrap();
         serve(listener, |request| Response {
             status: "200 OK",
@@ -245,8 +250,8 @@ mod tests {
 
     #[test]
     fn an_address_in_use_is_the_users_error() {
-        let first = listen("127.0.0.1:0".parse().unwrap()).unwrap();
-        let why = listen(first.local_addr().unwrap()).unwrap_err();
+        let first = listen("--metrics", "127.0.0.1:0".parse().unwrap()).unwrap();
+        let why = listen("--metrics", first.local_addr().unwrap()).unwrap_err();
         assert!(why.is::<super::super::error::UserError>(), "{why}");
         assert!(why.to_string().starts_with("--metrics 127.0.0.1:"), "{why}");
     }

@@ -96,7 +96,7 @@ fn serve(common: &Common, role: Role, law: &'static Law, load: impl FnOnce(&Pins
         signals.add(signal);
     }
     signals.thread_block().context("cannot block signals")?;
-    let listener = common.metrics.map(http::listen).transpose()?;
+    let listener = common.metrics.map(|address| http::listen("--metrics", address)).transpose()?;
 
     let pins = if common.no_pin { Pins::none() } else { Pins::open(common.pins.pins.clone())?.of(law) };
     let first_start = !pins.has(role);

@@ -8,6 +8,7 @@ mod loaded;
 mod systemd;
 
 use std::collections::BTreeMap;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
@@ -68,7 +69,7 @@ pub(super) fn run(command: &RunCommand) -> Result<()> {
 
     let system = System::find()?;
     let wanted = Wanted::of(&config, &system)?;
-    let listener = config.metrics.map(http::listen).transpose()?;
+    let listener = config.metrics.map(|address| listen(&config, address)).transpose()?;
     let mut loaded = Loaded::new(Pins::open(config.pins.clone())?);
     loaded.start(&wanted)?;
 
@@ -92,6 +93,11 @@ pub(super) fn run(command: &RunCommand) -> Result<()> {
     result
 }
 
+/// Binds the metrics' socket of a configuration.
+fn listen(config: &Config, address: SocketAddr) -> Result<TcpListener> {
+    http::listen(&format!("{}: metrics.listen", config.file.display()), address)
+}
+
 impl Daemon {
     fn start_threads(&self, signals: SigSet) -> Result<()> {
         let requests = self.requests.clone();
@@ -106,7 +112,7 @@ impl Daemon {
         router::watch(move || requests.send(Request::Devices).is_ok())
     }
 
-    fn serve_metrics(&mut self, listener: std::net::TcpListener) -> Result<()> {
+    fn serve_metrics(&mut self, listener: TcpListener) -> Result<()> {
         if let Ok(address) = listener.local_addr() {
             tracing::info!("metrics at http://{address}/metrics");
         }
@@ -194,7 +200,7 @@ impl Daemon {
         self.system = System::find()?;
         let wanted = Wanted::of(&config, &self.system)?;
         let moved = config.metrics != self.config.metrics;
-        let listener = config.metrics.filter(|_| moved).map(http::listen).transpose()?;
+        let listener = config.metrics.filter(|_| moved).map(|address| listen(&config, address)).transpose()?;
         let mut changes = self.loaded.apply(&wanted)?;
         if moved {
             if let Some(old) = self.metrics.take() {
