@@ -349,15 +349,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(service.link("rb", "maxnet").is_some());
-    // A start that fails half way leaves what ran before.
-    namespaces.run_in('r', "tc qdisc add dev ra root handle 7: pfifo limit 50").unwrap();
-    let refused = "[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\nshape = true\n";
-    service.write(&(tables(&namespaces, 0.7, "") + refused));
-    let start = run(&format!("{} {WATERFILLD} run --config {}", service.enter, service.file().display()));
-    assert!(start.as_ref().is_err_and(|said| said.contains("already has a root qdisc")), "{start:?}");
-    namespaces.run_in('r', "tc qdisc del dev ra root").unwrap();
-    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
-    assert!(service.link("rb", "maxnet").is_some() && names.split_whitespace().any(|name| name == law), "{names}");
+    a_start_that_fails_half_way_leaves_what_ran(&namespaces, &service);
     service.write("[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\n");
     service.start("");
     let status = service.status();
@@ -385,6 +377,21 @@ fn notices_that_nobody_reads_keep_nobody_waiting() {
     assert!(service.ask(b"status\n").starts_with("ok "), "{}", service.log());
     assert_eq!(service.reload(), (0, "nothing changed".into()));
     service.stop();
+}
+
+/// Starts a daemon that is refused its second device.
+fn a_start_that_fails_half_way_leaves_what_ran(namespaces: &Namespaces, service: &Service) {
+    namespaces.run_in('r', "tc qdisc add dev ra root handle 7: pfifo limit 50").unwrap();
+    let refused = "[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\nshape = true\n";
+    service.write(&(tables(namespaces, 0.7, "") + refused));
+    let start = run(&format!("{} {WATERFILLD} run --config {}", service.enter, service.file().display()));
+    assert!(start.as_ref().is_err_and(|said| said.contains("already has a root qdisc")), "{start:?}");
+    namespaces.run_in('r', "tc qdisc del dev ra root").unwrap();
+    let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
+    assert!(
+        service.link("rb", "maxnet").is_some() && names.split_whitespace().any(|name| name == namespaces.law()),
+        "{names}"
+    );
 }
 
 /// Starts a server of the control group, and waits until it listens.
