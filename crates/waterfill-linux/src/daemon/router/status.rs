@@ -1,6 +1,7 @@
 //! Links as the router program shows them.
 
 use std::collections::BTreeMap;
+use std::time::Instant;
 
 use serde::Serialize;
 
@@ -23,6 +24,9 @@ const UNTOUCHED: [(Count, &str); 5] = [
 /// The state of a link.
 #[derive(Clone, Debug, Default, Serialize)]
 pub(crate) struct LinkStatus {
+    /// When the rest was read.
+    #[serde(skip)]
+    pub(crate) read: Option<Instant>,
     pub(crate) device: String,
     pub(crate) ifindex: u32,
     pub(crate) rate_bps: u64,
@@ -76,6 +80,7 @@ impl LinkStatus {
         left_untouched.insert("not TCP".into(), answer.packets.saturating_sub(tcp));
         let queue = |measured: bool| ((answer.queue_measured != 0) == measured).then_some(answer.queue);
         Self {
+            read: Some(Instant::now()),
             device: device::name(answer.ifindex, &answer.attachment),
             ifindex: answer.ifindex,
             rate_bps: answer.rate,

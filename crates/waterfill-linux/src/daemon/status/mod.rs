@@ -42,7 +42,7 @@ pub(super) fn run(command: &StatusCommand) -> Result<()> {
             // The load of one interval jumps between nothing and full when packets come in bursts.
             thread::sleep(LOAD_WINDOW);
             let before = std::mem::replace(&mut now, Snapshot::pinned(&pins)?);
-            measure_load(&mut now, &before, start.elapsed());
+            measure_load(&mut now, &before);
         }
         let text = if command.json { serde_json::to_string(&now)? + "\n" } else { tables(&now, &pins, width) };
         if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() || !command.watch {
@@ -53,14 +53,18 @@ pub(super) fn run(command: &StatusCommand) -> Result<()> {
 }
 
 /// Replaces the last interval's load of each link by the load since an earlier snapshot.
-fn measure_load(now: &mut Snapshot, before: &Snapshot, elapsed: Duration) {
+///
+/// A link has the time at which it was read: a snapshot also lists connections, which takes as long as the load's window.
+fn measure_load(now: &mut Snapshot, before: &Snapshot) {
     for link in &mut now.links {
         let same = |then: &&super::router::LinkStatus| {
             (then.ifindex, then.law) == (link.ifindex, link.law) && then.bytes <= link.bytes
         };
-        if let Some(then) = before.links.iter().find(same) {
+        let then = before.links.iter().find(same);
+        if let Some((then, (at, since))) = then.and_then(|then| Some((then, link.read.zip(then.read)?))) {
             let bits = 8.0 * (link.bytes - then.bytes) as f64;
-            link.load = Some(bits / elapsed.as_secs_f64() / link.rate_bps.max(1) as f64);
+            let elapsed = at.duration_since(since).as_secs_f64();
+            link.load = Some(bits / elapsed.max(1e-9) / link.rate_bps.max(1) as f64);
         }
     }
 }
@@ -73,16 +77,18 @@ mod tests {
 
     #[test]
     fn the_load_is_that_between_two_snapshots() {
-        let at = |ifindex, bytes| {
-            let link = LinkStatus { ifindex, bytes, rate_bps: 8_000, load: Some(5.0), ..LinkStatus::default() };
+        let start = Instant::now();
+        let at = |ms, ifindex, bytes| {
+            let read = Some(start + Duration::from_millis(ms));
+            let link = LinkStatus { read, ifindex, bytes, rate_bps: 8_000, load: Some(5.0), ..LinkStatus::default() };
             Snapshot { links: vec![link], ..Snapshot::of(Role::Router) }
         };
         let load = |before: &Snapshot, mut now: Snapshot| {
-            measure_load(&mut now, before, Duration::from_millis(500));
+            measure_load(&mut now, before);
             now.links[0].load
         };
-        assert_eq!(load(&at(1, 1000), at(1, 1250)), Some(0.5));
-        assert_eq!(load(&at(2, 1000), at(1, 1250)), Some(5.0), "another link");
-        assert_eq!(load(&at(1, 1000), at(1, 10)), Some(5.0), "the link has restarted");
+        assert_eq!(load(&at(0, 1, 1000), at(500, 1, 1250)), Some(0.5));
+        assert_eq!(load(&at(0, 2, 1000), at(500, 1, 1250)), Some(5.0), "another link");
+        assert_eq!(load(&at(0, 1, 1000), at(500, 1, 10)), Some(5.0), "the link has restarted");
     }
 }

@@ -81,15 +81,15 @@ fn start_reader(inputs: Sender<Input>, read: impl FnOnce(&Sender<Input>) + Send 
 
 /// Reads the state once a second. Loads are those since the reading before.
 fn read_states(pins: &Pins, inputs: &Sender<Input>) {
-    let mut before: Option<(Instant, Snapshot)> = None;
+    let mut before: Option<Snapshot> = None;
     loop {
         let start = Instant::now();
         let state = Snapshot::pinned(pins).map(|mut now| {
             let raw = now.clone();
-            if let Some((then, state)) = &before {
-                measure_load(&mut now, state, start - *then);
+            if let Some(state) = &before {
+                measure_load(&mut now, state);
             }
-            before = Some((start, raw));
+            before = Some(raw);
             Box::new(now)
         });
         let failed = state.is_err();
