@@ -101,7 +101,7 @@ fn a_priced_path_is_measured_and_found_good() {
             assert!(number(law, "rtt_s") > 0.0 && number(law, "rtt_s") < 0.5, "{law}");
             assert!(number(law, "min_rtt_s") <= number(law, "rtt_s"), "{law}");
         }
-        assert!(document["findings"][0]["text"] == "1 routers on the way there", "{document}");
+        assert!(document["findings"][0]["text"] == "1 router on the way there", "{document}");
     }
 }
 

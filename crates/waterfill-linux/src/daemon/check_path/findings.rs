@@ -61,7 +61,9 @@ fn path(baseline: &Measured) -> Vec<Finding> {
     }
     let ttl = baseline.far_end.map_or(0, |far| far.forward.ttl);
     if let Some(first) = FIRST_TTLS.iter().find(|&&first| first >= ttl && ttl > 0) {
-        found.push(good("path", format!("{} routers on the way there", first - ttl)));
+        let routers = first - ttl;
+        let plural = if routers == 1 { "" } else { "s" };
+        found.push(good("path", format!("{routers} router{plural} on the way there")));
     }
     found
 }
