@@ -252,7 +252,7 @@ def run(code: str) -> KernelRow:
         for count in counters:
             for device in count()["csig"]:
                 for key, value in device.items():
-                    if isinstance(value, int):
+                    if isinstance(value, int) and key not in ("ifindex", "code"):
                         frames[key] = frames.get(key, 0) + value
         snmp = subprocess.run(
             bed.inside("b", "cat", "/proc/net/snmp"), check=True, capture_output=True, text=True

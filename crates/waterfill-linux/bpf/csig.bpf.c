@@ -169,15 +169,22 @@ static __always_inline const struct csig_bands *bands_of(const struct csig_devic
 	return format == CSIG_COMPACT ? &device->compact : &device->wide;
 }
 
-/* Reads the link's signal; 0 if no router program of MaxNet runs at the device. Units: src/daemon/csig.rs. */
+/* Reads the link's signal; 0 if no router program of MaxNet runs at the device. Units: src/daemon/csig/options.rs.
+ *
+ * Not find_link(): the slot of a router that was taken off the device keeps its state until another link needs it.
+ */
 static __always_inline int read_signal(__u32 ifindex, __u32 signal, __u64 *value)
 {
+	const struct waterfill_device *owner = bpf_map_lookup_elem(&links, &ifindex);
 	const struct waterfill_link *link;
 	__u64 capacity, load, queue;
 	__u32 slot;
 
-	link = find_link(ifindex, &slot);
-	if (!link)
+	if (!owner || !has_link(owner))
+		return 0;
+	slot = owner->slot;
+	link = bpf_map_lookup_elem(&slots, &slot);
+	if (!link || link->ifindex != ifindex)
 		return 0;
 	if (signal == CSIG_PRICE) {
 		*value = link->law.maxnet.price_code; /* 2^-18 s */
@@ -206,6 +213,7 @@ static __always_inline void compare_and_replace(struct csig_tag *tag, const stru
 
 	if (!read_signal(ifindex, device->signal, &value))
 		return;
+	counts->compared++;
 	counts->replaced += csig_update(tag, device->signal, csig_code(format, bands_of(device, format), value),
 					device->locator);
 }
@@ -403,4 +411,20 @@ int waterfill_csig_out(struct __sk_buff *skb)
 	}
 	counts->pushed++;
 	return CONTINUE;
+}
+
+/* Answers user space: BPF_PROG_TEST_RUN on this program, with the reading as its context. */
+SEC("syscall")
+int waterfill_csig_read(struct csig_reading *reading)
+{
+	__u32 key = reading->ifindex;
+	const struct csig_device *device = bpf_map_lookup_elem(&csig_devices, &key);
+	__u64 value;
+
+	if (!device || !read_signal(key, device->signal, &value))
+		return 0;
+	reading->value = value;
+	reading->code = csig_code(device->format, bands_of(device, device->format), value);
+	reading->found = 1;
+	return 0;
 }

@@ -28,6 +28,8 @@ struct waterfill_interface {
 	struct cohabit_state cohabit;
 	struct csig_device csig;
 	struct csig_counts csig_counts;
+	struct csig_reading csig_reading;
+	enum csig_layout csig_layout;
 	enum csig_role csig_role;
 	enum csig_type csig_type;
 	enum csig_format csig_format;

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use common::{Daemon, Namespaces};
+use common::{Daemon, Namespaces, WATERFILLD, run};
 use nix::sched::{CloneFlags, setns};
 use nix::sys::socket::setsockopt;
 use nix::sys::socket::sockopt::TcpCongestion;
@@ -65,7 +65,7 @@ fn the_alert_rules_are_valid_and_each_fires_when_it_should() {
     let read = |file: &str| fs::read_to_string(packaging("prometheus").join(file)).unwrap();
     let (rules, tests) = (read("waterfill.rules.yml"), read("waterfill.test.yml"));
     let alerts: Vec<_> = rules.lines().filter_map(|line| line.trim().strip_prefix("- alert: ")).collect();
-    assert!(alerts.len() >= 8);
+    assert!(alerts.len() >= 12);
     for alert in alerts {
         let name = format!("alertname: {alert}\n");
         let mut after = tests.split(&name).skip(1);
@@ -88,7 +88,7 @@ fn queries() -> Vec<(String, String)> {
             found.push((title.to_owned(), query));
         }
     }
-    assert!(found.len() > 20);
+    assert!(found.len() > 35);
     found
 }
 
@@ -159,6 +159,65 @@ impl Drop for Prometheus {
     }
 }
 
+/// `waterfilld run` as a router with SCONE, and with CSIG at a device of its own; it ends when this is dropped.
+struct Router {
+    child: Child,
+    folder: PathBuf,
+    unload: String,
+}
+
+impl Router {
+    /// Starts it in the namespace `r`; `None`, with a reason printed, where there is no BPF file system.
+    fn start(spaces: &Namespaces) -> Option<Self> {
+        let Ok(mount) = run("awk '$3 == \"bpf\" { print $2; found = 1; exit } END { exit !found }' /proc/mounts")
+        else {
+            eprintln!("skipped: no BPF file system is mounted");
+            return None;
+        };
+        let (enter, prefix) = (spaces.enter('r'), &spaces.prefix);
+        spaces.run_in('r', "ip link add tags0 type veth peer name tags1").unwrap();
+        spaces.run_in('r', "ip link set tags0 up").unwrap();
+        spaces.run_in('r', "ip link set tags1 up").unwrap();
+        let folder = std::env::temp_dir().join(format!("waterfill-run-{prefix}"));
+        fs::create_dir(&folder).unwrap();
+        let pins = format!("{}/waterfill-test-{prefix}", mount.trim());
+        let file = folder.join("waterfilld.toml");
+        let text = format!(
+            "[[router]]\ndevice = 'to-b'\nrate = '20 Mbit/s'\nshape = true\ncohabit = 'improved'\nscone = true\n\
+             [[router]]\ndevice = 'tags0'\nrate = '1 Gbit/s'\n[[csig]]\ndevice = 'tags0'\nrole = 'inside'\n\
+             [metrics]\nlisten = '{ROUTER}'\n[pins]\ndirectory = '{pins}'\n[control]\npath = '{}'\n",
+            folder.join("run/control.sock").display()
+        );
+        fs::write(&file, text).unwrap();
+        let log = File::create(folder.join("log")).unwrap();
+        let child = Command::new("sh")
+            .args(["-c", &format!("exec {enter} {WATERFILLD} run --config {}", file.display())])
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let router = Self { child, folder, unload: format!("{enter} {WATERFILLD} unload --pins {pins}") };
+        let start = Instant::now();
+        while !router.log().contains("ready: ") {
+            assert!(start.elapsed() < PATIENCE, "{}", router.log());
+            thread::sleep(Duration::from_millis(50));
+        }
+        Some(router)
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.join("log")).unwrap()
+    }
+}
+
+impl Drop for Router {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+        drop(run(&self.unload));
+        drop(fs::remove_dir_all(&self.folder));
+    }
+}
+
 /// Enters a namespace with this thread. Processes that it starts are there as well.
 fn enter(spaces: &Namespaces, end: char) {
     setns(File::open(format!("/run/netns/{}", spaces.name(end))).unwrap(), CloneFlags::CLONE_NEWNET).unwrap();
@@ -178,25 +237,12 @@ fn cookie() -> u64 {
     cookie
 }
 
-/// Runs `act` in a thread in a namespace.
-fn inside<T: Send + 'static>(
-    spaces: &Namespaces,
-    end: char,
-    act: impl FnOnce() -> T + Send + 'static,
-) -> JoinHandle<T> {
-    let namespace = File::open(format!("/run/netns/{}", spaces.name(end))).unwrap();
-    thread::spawn(move || {
-        setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
-        act()
-    })
-}
-
 /// Connections that send until the end: of the law, of the kernel's own law, and short ones of both, also to a peer that
 /// does not know the option.
 fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     let serve = |at| {
         let end = Arc::clone(end);
-        inside(spaces, at, move || {
+        spaces.inside(at, move || {
             let listener = TcpListener::bind("0.0.0.0:7002").unwrap();
             listener.set_nonblocking(true).unwrap();
             let mut streams = Vec::new();
@@ -213,7 +259,7 @@ fn send(spaces: &Namespaces, end: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
     };
     let connect = |address: &'static str, law: String, lasts: Duration| {
         let end = Arc::clone(end);
-        inside(spaces, 'a', move || {
+        spaces.inside('a', move || {
             while !end.load(Ordering::Relaxed) {
                 let Ok(mut stream) = TcpStream::connect(address) else { continue };
                 setsockopt(&stream, TcpCongestion, &law.clone().into()).unwrap();
@@ -243,12 +289,11 @@ fn every_query_of_the_dashboard_returns_data() {
         eprintln!("skipped: --cohabit needs tcx (Linux 6.6)");
         return;
     }
-    let cookies = ['a', 'b'].map(|end| inside(&spaces, end, cookie).join().unwrap());
+    let cookies = ['a', 'b'].map(|end| spaces.inside(end, cookie).join().unwrap());
     let namespaces = cookies.map(|cookie| format!("--netns-cookie {cookie}")).join(" ");
     let host = format!("host --unrestricted --no-pin --name {} {namespaces} --metrics {HOST}", spaces.law());
-    let router = format!("router --dev to-b --rate 20mbit --shape --cohabit improved --no-pin --metrics {ROUTER}");
     let host = Daemon::start(&spaces.enter('r'), &host);
-    let router = Daemon::start(&spaces.enter('r'), &router);
+    let Some(router) = Router::start(&spaces) else { return };
     enter(&spaces, 'r');
     let Some(prometheus) = Prometheus::start(&spaces.prefix) else { return };
     let end = Arc::new(AtomicBool::new(false));

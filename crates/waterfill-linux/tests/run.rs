@@ -4,6 +4,8 @@
 #![cfg(feature = "daemon")]
 
 mod common;
+#[path = "run/csig.rs"]
+mod csig;
 
 use std::fs;
 use std::io::{Read as _, Write as _};

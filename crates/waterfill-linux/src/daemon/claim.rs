@@ -40,24 +40,37 @@ pub(super) fn folder() -> Result<PathBuf> {
 
 /// Claims a device of this network namespace for a law. Fails while another process has it.
 pub(super) fn device(law: &Law, device: &str) -> Result<Claim> {
-    let path = path_in(&folder()?, law, device)?;
+    claim("router", &router(law), device)
+}
+
+/// Claims a device of this network namespace for CSIG's tags. Fails while another process has it.
+pub(super) fn tags(device: &str) -> Result<Claim> {
+    claim("csig", "csig", device)
+}
+
+fn claim(command: &str, what: &str, device: &str) -> Result<Claim> {
+    let path = path_in(&folder()?, what, device)?;
     match lock(&path)? {
         Some(lock) => Ok(Claim { path, _lock: lock }),
-        None => bail!("device {device} is in use by another waterfilld router: stop it first"),
+        None => bail!("device {device} is in use by another waterfilld {command}: stop it first"),
     }
 }
 
 /// Whether a running router has claimed a device of this network namespace.
 pub(super) fn is_claimed(law: &Law, device: &str) -> Result<bool> {
-    let path = path_in(Path::new(FOLDER), law, device)?;
+    let path = path_in(Path::new(FOLDER), &router(law), device)?;
     let Ok(file) = File::open(&path) else { return Ok(false) };
     Ok(matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))))
 }
 
-fn path_in(folder: &Path, law: &Law, device: &str) -> Result<PathBuf> {
+fn router(law: &Law) -> String {
+    format!("router-{}", law.name)
+}
+
+fn path_in(folder: &Path, what: &str, device: &str) -> Result<PathBuf> {
     let namespace = fs::metadata("/proc/thread-self/ns/net").context("cannot identify the network namespace")?.ino();
     // A device's name has no slash.
-    Ok(folder.join(format!("router-{}-{namespace}-{device}.lock", law.name)))
+    Ok(folder.join(format!("{what}-{namespace}-{device}.lock")))
 }
 
 /// Locks a file, which is made if there is none; `None` if another process has locked it.
@@ -91,9 +104,8 @@ mod tests {
     fn a_claim_excludes_others_and_ends_without_a_file() {
         let folder = std::env::temp_dir().join(format!("waterfill-claim-{}", std::process::id()));
         fs::create_dir(&folder).unwrap();
-        let law = crate::daemon::law::default();
-        let path = path_in(&folder, law, "eth0").unwrap();
-        assert_ne!(path, path_in(&folder, law, "eth1").unwrap());
+        let path = path_in(&folder, "router-maxnet", "eth0").unwrap();
+        assert_ne!(path, path_in(&folder, "router-maxnet", "eth1").unwrap());
         let first = Claim { path: path.clone(), _lock: lock(&path).unwrap().unwrap() };
         assert!(lock(&path).unwrap().is_none());
         drop(first);

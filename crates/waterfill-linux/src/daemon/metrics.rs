@@ -17,7 +17,7 @@ use super::host::Summary;
 use super::http::{Request, Response};
 use super::pins::Role;
 use super::router::LinkStatus;
-use super::snapshot::Snapshot;
+use super::snapshot::{RunStatus, Snapshot};
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 const PLAIN: &str = "text/plain; version=0.0.4; charset=utf-8";
@@ -94,6 +94,32 @@ struct FlowSignalLabel {
     signal: &'static str,
 }
 
+/// A device of a CSIG domain.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TagLabel {
+    device: String,
+    format: String,
+    role: String,
+    signal: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TagSignalLabel {
+    device: String,
+    signal: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TagActionLabel {
+    action: &'static str,
+    device: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ResultLabel {
+    result: &'static str,
+}
+
 type FloatGauge = Gauge<f64, AtomicU64>;
 
 /// Formats the state as OpenMetrics text.
@@ -105,7 +131,11 @@ fn text(now: &Snapshot) -> String {
     }
     registry.register("loaded", "Loaded roles of this host", loaded);
     register_links(&mut registry, now);
+    register_tags(&mut registry, now);
     register_flows(&mut registry, now);
+    if let Some(run) = &now.run {
+        register_run(&mut registry, run);
+    }
     let mut out = String::new();
     // Writing to a String cannot fail; if it did, the missing "# EOF" would show it.
     let _ = encode(&mut out, &registry);
@@ -136,9 +166,9 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         ),
         (
             "link_scone_advice",
-            "Advice that --scone writes into SCONE packets, bits per second",
-            Unit::Other("bits_per_second".into()),
-            |link| link.scone.as_ref().and_then(|scone| scone.advice_bps).map(|bps| bps as f64),
+            "Advice that --scone writes into SCONE packets, bytes per second",
+            Unit::Other("bytes_per_second".into()),
+            |link| link.scone.as_ref().and_then(|scone| scone.advice_bps).map(|bps| bps as f64 / 8.0),
         ),
     ];
     for (name, help, unit, value) in gauges {
@@ -210,6 +240,53 @@ fn register_links(registry: &mut Registry, now: &Snapshot) {
         "Packets passed on unchanged, by reason; most have no option of the law",
         untouched,
     );
+}
+
+fn register_tags(registry: &mut Registry, now: &Snapshot) {
+    if !now.has(Role::Csig) {
+        return;
+    }
+    let (devices, values) = (Family::<TagLabel, Gauge>::default(), Family::<TagSignalLabel, FloatGauge>::default());
+    let frames = Family::<TagActionLabel, Counter>::default();
+    for tags in &now.csig {
+        let device = || tags.device.clone();
+        let (role, format, signal) = (tags.role.to_string(), tags.format.to_string(), tags.signal.to_string());
+        devices.get_or_create(&TagLabel { device: device(), format, role, signal }).set(1);
+        if let Some(value) = tags.value {
+            values.get_or_create(&TagSignalLabel { device: device(), signal: tags.signal.metric() }).set(value);
+        }
+        for (action, n) in tags.counts() {
+            frames.get_or_create(&TagActionLabel { action, device: device() }).inc_by(n);
+        }
+    }
+    registry.register(
+        "csig_device",
+        "Devices of a CSIG domain, with their role and the tags that they push: 1",
+        devices,
+    );
+    let help = "What the device's tags would carry of its link now, in the unit that the name says";
+    registry.register("csig_value", help, values);
+    registry.register("csig_frames", "Frames at devices of a CSIG domain, by what was done with them", frames);
+}
+
+/// The life of `waterfilld run`.
+fn register_run(registry: &mut Registry, run: &RunStatus) {
+    let number = |value: f64| {
+        let gauge = FloatGauge::default();
+        gauge.set(value);
+        gauge
+    };
+    let help = "When the daemon started, since 1970";
+    registry.register_with_unit("run_start_time", help, Unit::Seconds, number(run.started_s));
+    let help = "Whether the file was applied when it was last read: 1 or 0";
+    registry.register("run_file_applied", help, number(f64::from(u8::from(run.current))));
+    let help = "Devices that the file names and that do not exist";
+    registry.register("run_missing_devices", help, number(run.missing as f64));
+    let reloads = Family::<ResultLabel, Counter>::default();
+    for (result, n) in [("applied", run.applied), ("refused", run.refused), ("failed", run.failed)] {
+        reloads.get_or_create(&ResultLabel { result }).inc_by(n);
+    }
+    registry.register("run_reloads", "Reloads: applied, refused as the file was wrong, failed in the kernel", reloads);
 }
 
 fn register_flows(registry: &mut Registry, now: &Snapshot) {
@@ -308,6 +385,7 @@ fn plain(open: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::daemon::csig;
     use crate::daemon::host::{CounterStatus, Quantiles};
     use crate::daemon::law;
 
@@ -424,6 +502,65 @@ waterfill_link_packets_total{device=\"a\"} 3
         assert!(text.contains("waterfill_link_queue_bytes{device=\"a\",law=\"maxnet\"} 7.0\n"), "{text}");
         assert!(!text.contains("waterfill_link_queue_bytes{device=\"b\""), "{text}");
         assert!(!text.contains("waterfill_flows"), "{text}");
+    }
+
+    #[test]
+    fn tags_have_a_form_a_value_and_counters() {
+        let tags = csig::TagStatus {
+            device: "t2".into(),
+            ifindex: 3,
+            role: csig::Role::End,
+            format: csig::Format::Wide,
+            signal: csig::Signal::Price,
+            value: Some(6.5),
+            code: Some(7),
+            pushed: 1,
+            compared: 2,
+            replaced: 3,
+            popped: 4,
+            stripped: 5,
+            stored: 6,
+            too_long: 7,
+            other: 8,
+            failed: 9,
+        };
+        let edge = csig::TagStatus { device: "ta".into(), value: None, ..tags.clone() };
+        let text = text(&Snapshot { csig: vec![tags, edge], ..Snapshot::of(Role::Csig) });
+        assert_lines(
+            &text,
+            &[
+                "waterfill_loaded{role=\"csig\"} 1",
+                "waterfill_csig_device{device=\"t2\",format=\"wide\",role=\"end\",signal=\"price\"} 1",
+                "waterfill_csig_value{device=\"t2\",signal=\"price_s\"} 6.5",
+                "waterfill_csig_frames_total{action=\"pushed\",device=\"t2\"} 1",
+                "waterfill_csig_frames_total{action=\"compared\",device=\"t2\"} 2",
+                "waterfill_csig_frames_total{action=\"replaced\",device=\"t2\"} 3",
+                "waterfill_csig_frames_total{action=\"popped\",device=\"t2\"} 4",
+                "waterfill_csig_frames_total{action=\"stripped\",device=\"t2\"} 5",
+                "waterfill_csig_frames_total{action=\"stored\",device=\"t2\"} 6",
+                "waterfill_csig_frames_total{action=\"too long\",device=\"t2\"} 7",
+                "waterfill_csig_frames_total{action=\"other\",device=\"t2\"} 8",
+                "waterfill_csig_frames_total{action=\"failed\",device=\"t2\"} 9",
+            ],
+        );
+        assert!(!text.contains("waterfill_csig_value{device=\"ta\""), "an edge compares nothing:\n{text}");
+    }
+
+    #[test]
+    fn the_life_of_the_daemon_is_its_reloads_and_what_it_waits_for() {
+        let run = RunStatus { started_s: 1.5e9, applied: 3, refused: 2, failed: 1, current: false, missing: 4 };
+        let text = text(&Snapshot { run: Some(run), ..Snapshot::of(Role::Router) });
+        assert_lines(
+            &text,
+            &[
+                "waterfill_run_start_time_seconds 1500000000.0",
+                "waterfill_run_file_applied 0.0",
+                "waterfill_run_missing_devices 4.0",
+                "waterfill_run_reloads_total{result=\"applied\"} 3",
+                "waterfill_run_reloads_total{result=\"refused\"} 2",
+                "waterfill_run_reloads_total{result=\"failed\"} 1",
+            ],
+        );
     }
 
     #[test]

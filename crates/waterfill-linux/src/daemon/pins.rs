@@ -16,6 +16,7 @@ use nix::fcntl::{Flock, FlockArg};
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statfs::{BPF_FS_MAGIC, statfs};
 
+use super::csig;
 use super::error::user_error;
 use super::host;
 use super::law::{self, Law};
@@ -26,8 +27,6 @@ use super::safety;
 const MOUNT_POINT: &str = "/sys/fs/bpf";
 /// The source name of our own mount, by which `unload` recognises it.
 const SOURCE: &str = "waterfill";
-/// The folder that `waterfilld csig` keeps.
-const CSIG: &str = "csig";
 
 /// The role of a daemon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +35,8 @@ pub(super) enum Role {
     Host,
     /// Congestion prices of links.
     Router,
+    /// CSIG's tags at devices, of no law.
+    Csig,
 }
 
 impl Role {
@@ -44,6 +45,7 @@ impl Role {
         match self {
             Self::Host => "host",
             Self::Router => "router",
+            Self::Csig => "csig",
         }
     }
 
@@ -52,6 +54,7 @@ impl Role {
         let index = |prefix| name.strip_prefix(prefix).is_some_and(|index: &str| index.parse::<u32>().is_ok());
         match self {
             Self::Host => host::PINS.iter().any(|pin| pin.strip_prefix("host/") == Some(name)),
+            Self::Csig => csig::knows(name),
             Self::Router => router::MAPS.contains(&name) || ["device-", "cohabit-", "scone-"].into_iter().any(index),
         }
     }
@@ -166,7 +169,7 @@ impl Pins {
         let (Some(root), Some(folder)) = (&self.folder, self.path(role.name())) else { return Ok(()) };
         let mut others = remove_known(&folder, |name| role.knows(name))?;
         let ours = |name: &str| {
-            [Role::Host, Role::Router].map(Role::name).contains(&name) || name == CSIG || law::find(name).is_ok()
+            [Role::Host, Role::Router, Role::Csig].map(Role::name).contains(&name) || law::find(name).is_ok()
         };
         others.extend(names_in(root)?.into_iter().filter(|name| !ours(name)).map(|name| root.join(name)));
         if !others.is_empty() {

@@ -225,6 +225,17 @@ impl System {
         }
     }
 
+    /// Checks the tags of a device against this kernel.
+    pub(super) fn check_csig(&self, device: &str) -> Result<(), Wrong> {
+        if self.has(TCX) {
+            return Ok(());
+        }
+        let kernel = &self.kernel;
+        let text =
+            format!("device {device} needs the hook tcx (Linux 6.6), which this kernel, {kernel}, does not have");
+        Err(Wrong::new("device", text))
+    }
+
     /// Returns the root of the control groups, which includes all connections.
     pub(super) fn cgroup(&self) -> Result<PathBuf> {
         self.cgroup2.clone().ok_or_else(|| user_error("host needs control groups of version 2, but none are mounted"))
@@ -388,6 +399,13 @@ mod tests {
         assert!(why.starts_with("--shape needs"), "{why}");
         system(&[TBF]).check_router(&shaped, Names::Options).unwrap();
         system(&[]).check_router(&shaped[..1], Names::Options).unwrap();
+    }
+
+    #[test]
+    fn tags_need_tcx() {
+        let why = system(&[CLSACT]).check_csig("t2").unwrap_err().to_string();
+        assert_eq!(why, "device t2 needs the hook tcx (Linux 6.6), which this kernel, 6.1.0-test, does not have");
+        system(&[TCX]).check_csig("t2").unwrap();
     }
 
     #[test]

@@ -56,8 +56,8 @@ impl Loaded {
     /// The state as the metrics show it, without a list of connections.
     fn summary(&self) -> Result<Snapshot> {
         match self {
-            Self::Host(host) => Snapshot::summed([host].into_iter(), std::iter::empty()),
-            Self::Router(router) => Snapshot::summed(std::iter::empty(), [router].into_iter()),
+            Self::Host(host) => Snapshot::summed([host].into_iter(), std::iter::empty(), None),
+            Self::Router(router) => Snapshot::summed(std::iter::empty(), [router].into_iter(), None),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use anyhow::Result;
 use serde::Serialize;
 
+use super::csig::{self, Csig, TagStatus};
 use super::host::{self, CounterStatus, FlowStatus, Host, Summary};
 use super::law;
 use super::pins::{Pins, Role};
@@ -23,9 +24,30 @@ pub(super) struct Snapshot {
     /// Servers of this network namespace that listened before the host programs were loaded, and do not answer the option.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub(super) silent_listeners: BTreeSet<String>,
+    /// Devices of a CSIG domain.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) csig: Vec<TagStatus>,
     /// Sums over each law's connections, of which a scrape reads no list.
     #[serde(skip)]
     pub(super) summaries: Vec<Summary>,
+    /// Of `waterfilld run`; `None` of other commands.
+    #[serde(skip)]
+    pub(super) run: Option<RunStatus>,
+}
+
+/// The life of `waterfilld run`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct RunStatus {
+    /// When it started, in s since 1970.
+    pub(super) started_s: f64,
+    /// Reloads since then: applied, refused as the file was wrong, and undone as the kernel refused a change.
+    pub(super) applied: u64,
+    pub(super) refused: u64,
+    pub(super) failed: u64,
+    /// Whether the file was applied when it was last read.
+    pub(super) current: bool,
+    /// Devices of the file that do not exist.
+    pub(super) missing: usize,
 }
 
 impl Snapshot {
@@ -54,11 +76,16 @@ impl Snapshot {
     pub(super) fn summed<'a>(
         hosts: impl Iterator<Item = &'a Host>,
         routers: impl Iterator<Item = &'a Router>,
+        csig: Option<&Csig>,
     ) -> Result<Self> {
         let mut out = Self::links_of(routers)?;
         for host in hosts {
             out.add(Role::Host);
             out.summaries.push(host.summary()?);
+        }
+        if let Some(csig) = csig {
+            out.add(Role::Csig);
+            out.csig = csig.tags()?; // after the links, whose prices are up to date then
         }
         Ok(out)
     }
@@ -92,6 +119,12 @@ impl Snapshot {
                     }
                     out.silent_listeners.extend(host::pinned_silent_listeners(&pins)?);
                 }
+            }
+        }
+        if pins.has(Role::Csig) {
+            if let Some(tags) = csig::pinned_tags(pins)? {
+                out.add(Role::Csig);
+                out.csig = tags;
             }
         }
         Ok(out)

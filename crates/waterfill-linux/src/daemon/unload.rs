@@ -24,10 +24,16 @@ pub(super) fn run(command: &UnloadCommand) -> Result<()> {
     let chosen = |role| match role {
         Role::Host => command.host || everything,
         Role::Router => command.router || !command.devices.is_empty() || everything,
+        Role::Csig => everything && command.law.is_none(),
     };
+    let mut nothing = true;
     // Its programs read the router's maps, so they go first.
-    let tags = everything && command.law.is_none() && csig::unload(&pins)?;
-    let mut nothing = !tags;
+    if chosen(Role::Csig) && pins.has(Role::Csig) {
+        nothing = false;
+        let _lock = pins.lock(Role::Csig)?;
+        csig::unload(&pins)?;
+        pins.remove(Role::Csig)?;
+    }
     let mut unknown = command.devices.clone();
     // The default law's folder contains the others'.
     let laws = law::all().filter(|law| command.law.is_none_or(|only| only == *law)).collect::<Vec<_>>();

@@ -2,13 +2,15 @@
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead as _, BufReader, Lines, Write as _};
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio, id};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread::{JoinHandle, spawn};
 
+use nix::sched::{CloneFlags, setns};
 use serde_json::Value;
 
 pub(crate) mod requirements;
@@ -129,6 +131,19 @@ impl Namespaces {
     /// Runs a command in a namespace.
     pub(crate) fn run_in(&self, end: char, command: &str) -> Result<String, String> {
         run(&format!("{} {command}", self.enter(end)))
+    }
+
+    /// Runs `act` in a thread in a namespace.
+    pub(crate) fn inside<T: Send + 'static>(
+        &self,
+        end: char,
+        act: impl FnOnce() -> T + Send + 'static,
+    ) -> JoinHandle<T> {
+        let namespace = File::open(format!("/run/netns/{}", self.name(end))).unwrap();
+        spawn(move || {
+            setns(namespace, CloneFlags::CLONE_NEWNET).unwrap();
+            act()
+        })
     }
 
     /// Returns the congestion control's name; names differ between tests, and the kernel allows 15 bytes.

@@ -1,10 +1,11 @@
 //! `waterfilld csig`.
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 
 use super::PinsOption;
-use super::values::{any_rate, demand_time, device};
-use crate::daemon::quantity;
+use super::values::{any_rate, demand_time, device, locator, tpid};
+use crate::daemon::csig::{Format, Options, Role, Signal};
+use crate::daemon::settings::{CsigSettings, Names};
 
 /// `waterfilld csig`.
 #[derive(Debug, Args)]
@@ -40,7 +41,7 @@ pub(crate) struct CsigCommand {
     #[arg(long, value_name = "TPID", default_value = "0x88b6", value_parser = tpid)]
     pub(crate) tpid_wide: u16,
     /// This hop's locator metadata, from 1 to 63, or to 32767 in wide tags
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=32767))]
+    #[arg(long, value_name = "N", default_value = "1", value_parser = locator)]
     pub(crate) locator: u32,
     /// MaxNet's T of the demand function, for the bands of prices [default: 400 ms]
     #[arg(long, value_name = "TIME", value_parser = demand_time)]
@@ -68,56 +69,30 @@ pub(crate) struct Life {
     pub(crate) line: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Format {
-    Compact,
-    Wide,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Signal {
-    /// MaxNet's price; the highest on the path (type 7, which is not assigned)
-    Price,
-    /// Available bandwidth; the smallest
-    Abw,
-    /// Available bandwidth over capacity; the smallest
-    Abwc,
-    /// The queue's delay; the longest
-    Delay,
-    /// The queue over the port's speed; the largest
-    Nqd,
-}
-
-/// EtherTypes begin at 0x600; those of VLANs and IP have a meaning of their own.
-fn tpid(text: &str) -> Result<u16, String> {
-    let number = text.strip_prefix("0x").and_then(|hex| u16::from_str_radix(hex, 16).ok());
-    number
-        .filter(|n| *n >= 0x600 && ![0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8].contains(n))
-        .ok_or_else(|| "expected an EtherType from 0x0600, such as 0x88b5, and not IP's, ARP's or a VLAN's".into())
-}
-
 impl CsigCommand {
-    /// Returns a signal's range in its unit: bit/s, 10^-6 or ns.
-    pub(crate) fn range(&self) -> Result<(f64, f64), String> {
-        let parse = |option: &str, text: &Option<String>, default: f64| {
-            let Some(text) = text else { return Ok(default) };
-            let value = match self.signal {
-                Signal::Price | Signal::Abw | Signal::Delay | Signal::Nqd if text == "0" => Ok(0.0),
-                Signal::Price | Signal::Abw => quantity::rate(text).map(|bps| bps as f64),
-                Signal::Abwc => text.parse().map(|share: f64| share * 1e6).map_err(|_| "expected a share".into()),
-                Signal::Delay | Signal::Nqd => quantity::time(text).map(|time| time.as_secs_f64() * 1e9),
-            };
-            value.map_err(|e| format!("{option} {text}: {e}"))
+    /// Returns the settings of each device.
+    fn settings(&self) -> Vec<CsigSettings> {
+        let roles = [(Role::Inside, &self.inside), (Role::Edge, &self.edge), (Role::End, &self.end)];
+        let devices = roles.into_iter().flat_map(|(role, devices)| devices.iter().map(move |device| (role, device)));
+        let settings = |(role, device): (Role, &String)| CsigSettings {
+            device: device.clone(),
+            role,
+            format: self.format,
+            signal: self.signal,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            tpid_compact: self.tpid_compact,
+            tpid_wide: self.tpid_wide,
+            locator: self.locator,
+            t: self.t.clone(),
+            x_max: self.x_max.clone(),
         };
-        let (from, to) = match self.signal {
-            Signal::Price => (1e5, 251_188_643_151.0),
-            Signal::Abw => (0.0, 1e11),
-            Signal::Abwc => (0.0, 1e6),
-            Signal::Delay | Signal::Nqd => (0.0, 1e7),
-        };
-        let (from, to) = (parse("--from", &self.from, from)?, parse("--to", &self.to, to)?);
-        let fits = from < to && (from > 0.0 || self.signal != Signal::Price) && to.is_finite();
-        fits.then_some((from, to)).ok_or_else(|| "--from: expected less than --to".into())
+        devices.map(settings).collect()
+    }
+
+    /// Returns the options of each device.
+    pub(crate) fn options(&self) -> anyhow::Result<Vec<Options>> {
+        self.settings().iter().map(|settings| Ok(settings.options(Names::Options)?)).collect()
     }
 
     /// Checks options against each other.
@@ -130,12 +105,63 @@ impl CsigCommand {
         if let Some((twice, _)) = devices.iter().zip(devices.iter().skip(1)).find(|(one, next)| one == next) {
             return Err(format!("device {twice}: expected once among --inside, --edge and --end"));
         }
-        if self.format == Format::Compact && self.locator > 63 {
-            return Err(format!("--locator {}: expected 1 to 63 in compact tags", self.locator));
+        self.settings().iter().try_for_each(|one| one.options(Names::Options).map(drop).map_err(|wrong| wrong.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser as _;
+    use waterfill_laws::csig::{Bands, Format as Tags};
+
+    use super::*;
+
+    #[derive(Debug, clap::Parser)]
+    struct Line {
+        #[command(flatten)]
+        command: CsigCommand,
+    }
+
+    /// The bands as the codec of the simulator has them, which calls the kernel's functions.
+    fn bands_of(arguments: &str) -> Result<(Bands, Bands), String> {
+        let words = ["csig", "--inside", "x"].into_iter().chain(arguments.split_whitespace());
+        let options = Line::try_parse_from(words).unwrap().command.options().map_err(|e| e.to_string())?;
+        Ok((options[0].compact, options[0].wide))
+    }
+
+    #[test]
+    fn a_price_in_a_wide_tag_keeps_20_of_its_23_bits() {
+        let (_, wide) = bands_of("").unwrap();
+        assert_eq!((wide.base, wide.step_log), (0, 3));
+        for price in (0..1_u64 << 23).step_by(1001) {
+            let back = wide.value(Tags::Wide, wide.code(Tags::Wide, price));
+            assert!(back.abs_diff(price) <= 4, "{price} {back}");
         }
-        if self.tpid_compact == self.tpid_wide {
-            return Err("--tpid-wide: expected another EtherType than --tpid-compact".into());
+    }
+
+    #[test]
+    fn a_price_in_a_compact_tag_is_within_half_a_band_of_its_rate() {
+        let (compact, _) = bands_of("--format compact --from 1mbit --to 100mbit").unwrap();
+        // 2^-18 s per unit, T = 0.4 s: half of one of 32 bands over a hundredfold.
+        let half = 100_f64.ln() / 32.0 / 2.0;
+        for i in 0..=1000 {
+            let rate = 1e6 * 100_f64.powf(f64::from(i) / 1000.0);
+            let price = (0.4 * (1e15 / rate).ln() * 262_144.0).round() as u64;
+            let code = compact.code(Tags::Compact, price);
+            let back = 1e15 * (-(compact.value(Tags::Compact, code) as f64) / 262_144.0 / 0.4).exp();
+            assert!((back / rate).ln().abs() <= half * 1.001, "{rate} {back}");
         }
-        self.range().map(|_| ())
+    }
+
+    #[test]
+    fn other_signals_have_their_units() {
+        let (compact, wide) = bands_of("--signal abw --to 10gbit").unwrap();
+        assert_eq!((compact.lower[0], compact.lower[16], compact.end), (0, 5_000_000_000, 10_000_000_000));
+        assert_eq!(wide.step_log, 14, "2^20 steps of 2^14 bit/s are 17 Gbit/s, of 2^13 less than 10");
+        let (compact, wide) = bands_of("--signal abwc").unwrap();
+        assert_eq!((compact.end, wide.step_log), (1_000_000, 0));
+        let (compact, _) = bands_of("--signal delay --to 1ms").unwrap();
+        assert_eq!(compact.end, 1_000_000);
+        assert!(bands_of("--x-max 1gbit --to 2gbit").unwrap_err().contains("--x-max"));
     }
 }

@@ -30,7 +30,7 @@ use values::address;
 pub(super) use check::CheckCommand;
 pub(super) use check_path::CheckPathCommand;
 pub(super) use completions::CompletionsCommand;
-pub(super) use csig::{CsigCommand, Format as CsigFormat, Signal as CsigSignal};
+pub(super) use csig::CsigCommand;
 pub(super) use host::HostCommand;
 pub(super) use laws::LawsCommand;
 pub(super) use man::ManCommand;

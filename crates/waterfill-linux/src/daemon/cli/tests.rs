@@ -24,6 +24,13 @@ pub(crate) fn router(line: &str) -> Vec<router::Options> {
     }
 }
 
+pub(crate) fn csig(line: &str) -> Vec<crate::daemon::csig::Options> {
+    match ask(line) {
+        Ok(Command::Csig(command)) => command.options().unwrap(),
+        other => panic!("{line}: {other:?}"),
+    }
+}
+
 pub(crate) fn host(line: &str) -> host::Options {
     match ask(line) {
         Ok(Command::Host(command)) => command.options(|| Ok("/cgroups".into())).unwrap(),

@@ -27,6 +27,20 @@ pub(crate) fn cookie(text: &str) -> Result<u64, String> {
     parsed.filter(|n| *n != 0).ok_or_else(|| "expected a cookie as of SO_NETNS_COOKIE, a number above 0".into())
 }
 
+/// EtherTypes begin at 0x600; those of VLANs and IP have a meaning of their own.
+pub(crate) fn tpid(text: &str) -> Result<u16, String> {
+    let number = text.strip_prefix("0x").map_or_else(|| text.parse().ok(), |hex| u16::from_str_radix(hex, 16).ok());
+    number
+        .filter(|n| *n >= 0x600 && ![0x0800, 0x0806, 0x86dd, 0x8100, 0x88a8].contains(n))
+        .ok_or_else(|| "expected an EtherType from 0x0600, such as 0x88b5, and not IP's, ARP's or a VLAN's".into())
+}
+
+/// Parses a hop's locator; compact tags have space for 63.
+pub(crate) fn locator(text: &str) -> Result<u32, String> {
+    let fits = text.parse().ok().filter(|n| (1..=32767).contains(n));
+    fits.ok_or_else(|| "expected a whole number from 1 to 63, or to 32767 in wide tags".into())
+}
+
 /// Parses a number that `fits`; the error says what was expected.
 fn number(text: &str, fits: impl Fn(f64) -> bool, expected: &str) -> Result<f64, String> {
     text.parse().ok().filter(|x: &f64| x.is_finite() && fits(*x)).ok_or_else(|| format!("expected {expected}"))

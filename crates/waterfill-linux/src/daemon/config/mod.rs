@@ -23,9 +23,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::cli::CheckCommand;
+use super::csig::Role;
 use super::error::user_error;
 use super::quantity::show_rate;
-use super::settings::{HostSettings, Names, RouterSettings, Wrong};
+use super::settings::{CsigSettings, HostSettings, Names, RouterSettings, Wrong};
 use document::Document;
 use tables::File;
 
@@ -44,6 +45,7 @@ pub(super) struct Config {
     pub(super) file: PathBuf,
     pub(super) hosts: Vec<HostSettings>,
     pub(super) routers: Vec<RouterSettings>,
+    pub(super) csig: Vec<CsigSettings>,
     pub(super) metrics: Option<SocketAddr>,
     pub(super) log: LogConfig,
     pub(super) pins: Option<PathBuf>,
@@ -120,6 +122,7 @@ impl Config {
             file: file.to_owned(),
             hosts: parsed.host.0.into_iter().map(Into::into).collect(),
             routers: parsed.router.0.into_iter().map(Into::into).collect(),
+            csig: parsed.csig.0.into_iter().map(Into::into).collect(),
             metrics: parsed.metrics.listen.map(|listen| listen.0),
             log: parsed.log.into(),
             pins: parsed.pins.directory,
@@ -169,6 +172,16 @@ impl Config {
                 }
             }
         }
+        let mut tagged = BTreeMap::new();
+        for (i, csig) in self.csig.iter().enumerate() {
+            let at = |wrong| (format!("csig.{i}"), wrong);
+            csig.options(Names::Keys).map_err(at)?;
+            let device = csig.device.as_str();
+            if tagged.insert(device, i).is_some() {
+                let text = format!("device {device}: expected each device in one [[csig]] only");
+                return Err(at(Wrong::new("device", text)));
+            }
+        }
         Ok(())
     }
 
@@ -184,8 +197,16 @@ impl Config {
             let (law, rate) = (router.law.name, show_rate(router.rate_bps));
             let _ = writeln!(out, "router: {law} on {}, {rate}{target}", router.device);
         }
-        if self.hosts.is_empty() && self.routers.is_empty() {
-            out += "no [host] and no [[router]]: nothing to load\n";
+        for csig in &self.csig {
+            let (role, format, signal) = (csig.role, csig.format, csig.signal);
+            let what = match role {
+                Role::Edge => "no tags beyond it".to_owned(),
+                _ => format!("{format} tags with {signal}"),
+            };
+            let _ = writeln!(out, "csig: {role} on {}, {what}", csig.device);
+        }
+        if self.hosts.is_empty() && self.routers.is_empty() && self.csig.is_empty() {
+            out += "no [host], [[router]] or [[csig]]: nothing to load\n";
         }
         if let Some(address) = self.metrics {
             let _ = writeln!(out, "metrics: http://{address}/metrics");

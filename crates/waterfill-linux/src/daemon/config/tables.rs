@@ -7,14 +7,15 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::values::{
-    Address, Burst, CongestionControl, Cookie, Device, Interval, Law, Network, OneOrMany, OptionKind, Overhead, Parsed,
-    Rate, Target, Text, Volume, table, word,
+    Address, AnyRate, Burst, CongestionControl, Cookie, DemandTime, Device, Interval, Law, Locator, Network, OneOrMany,
+    OptionKind, Overhead, Parsed, Rate, Target, Text, Tpid, Volume, required_word, table, word,
 };
 use super::{DEFAULT_CONTROL, Format, Level, LogConfig};
+use crate::daemon::csig::{Format as CsigFormat, Role, Signal};
 use crate::daemon::host::Kind as KindOfOption;
 use crate::daemon::law;
 use crate::daemon::router::CohabitController;
-use crate::daemon::settings::{HostSettings, RouterSettings};
+use crate::daemon::settings::{CsigSettings, HostSettings, RouterSettings};
 
 /// The configuration of waterfilld: what `waterfilld run` loads and serves.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -27,6 +28,9 @@ pub(super) struct File {
     /// Links of this router: a table for each device and law.
     #[serde(default)]
     pub(super) router: OneOrMany<RouterTable>,
+    /// Devices of a CSIG domain: a table for each device.
+    #[serde(default)]
+    pub(super) csig: OneOrMany<CsigTable>,
     /// Metrics for Prometheus.
     #[serde(default, deserialize_with = "table")]
     pub(super) metrics: MetricsTable,
@@ -107,6 +111,37 @@ pub(super) struct RouterTable {
     /// Write the fair rate of a flow as advice into SCONE packets of QUIC; needs Linux 6.6.
     #[serde(default)]
     scone: bool,
+}
+
+/// CSIG's tags at one device; needs Linux 6.6.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CsigTable {
+    /// Device with Ethernet headers. It may come later, go, and come again.
+    device: Parsed<Device>,
+    /// What is behind the device.
+    #[serde(deserialize_with = "required_word")]
+    role: Role,
+    /// The tags that are pushed. Default: wide.
+    #[serde(default, deserialize_with = "word")]
+    format: Option<CsigFormat>,
+    /// What the tags carry. Default: price.
+    #[serde(default, deserialize_with = "word")]
+    signal: Option<Signal>,
+    /// The first band's end: a rate; of the other signals a time, or a share. Default: 100 kbit/s, others 0.
+    from: Option<Parsed<Text>>,
+    /// The last band's end. Default: price 250 Gbit/s, abw 100 Gbit/s, delay and nqd 10 ms.
+    to: Option<Parsed<Text>>,
+    /// EtherType of compact tags. Default: 0x88b5.
+    tpid_compact: Option<Parsed<Tpid>>,
+    /// EtherType of wide tags. Default: 0x88b6.
+    tpid_wide: Option<Parsed<Tpid>>,
+    /// This hop's locator metadata, from 1 to 63, or to 32767 in wide tags. Default: 1.
+    locator: Option<Parsed<Locator>>,
+    /// MaxNet's T of the demand function, for the bands of prices. Default: 400 ms.
+    t: Option<Parsed<DemandTime>>,
+    /// MaxNet's largest rate of a connection, for the bands of prices. Default: 1 Pbit/s.
+    x_max: Option<Parsed<AnyRate>>,
 }
 
 /// What controls TCP's packets.
@@ -206,6 +241,25 @@ impl From<RouterTable> for RouterSettings {
             cohabit_values: named(table.cohabit_params),
             separate: table.separate,
             scone: table.scone,
+        }
+    }
+}
+
+impl From<CsigTable> for CsigSettings {
+    fn from(table: CsigTable) -> Self {
+        let text = |value: Option<Parsed<Text>>| value.map(|Parsed(text)| text);
+        Self {
+            device: table.device.0,
+            role: table.role,
+            format: table.format.unwrap_or(CsigFormat::Wide),
+            signal: table.signal.unwrap_or(Signal::Price),
+            from: text(table.from),
+            to: text(table.to),
+            tpid_compact: or(table.tpid_compact, 0x88b5),
+            tpid_wide: or(table.tpid_wide, 0x88b6),
+            locator: or(table.locator, 1),
+            t: table.t.map(|Parsed(time)| time),
+            x_max: table.x_max.map(|Parsed(rate)| rate),
         }
     }
 }

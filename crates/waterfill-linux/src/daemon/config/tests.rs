@@ -5,7 +5,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use super::*;
-use crate::daemon::cli::tests::{host, router};
+use crate::daemon::cli::tests::{csig, host, router};
 use crate::daemon::router::Options;
 
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -26,7 +26,10 @@ fn page(path: &str) -> String {
 fn the_packaged_file_and_the_pages_example_are_valid() {
     let packaged = page("packaging/waterfilld.toml");
     let config = parse(&packaged).unwrap();
-    assert!(config.hosts.is_empty() && config.routers.is_empty(), "nothing is loaded before somebody writes it");
+    assert!(
+        config.hosts.is_empty() && config.routers.is_empty() && config.csig.is_empty(),
+        "nothing is loaded before somebody writes it"
+    );
     // What is commented out is valid as well, once it is not.
     let open: String = packaged
         .lines()
@@ -34,11 +37,14 @@ fn the_packaged_file_and_the_pages_example_are_valid() {
         .collect();
     let config = parse(&open).unwrap();
     assert_eq!((config.hosts.len(), config.routers.len(), config.metrics.is_some()), (1, 1, true), "{open}");
+    assert_eq!(config.csig.len(), 1, "{open}");
 
     let page = page("docs/reference/daemon-config.md");
     let example = page.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
     let config = parse(example).unwrap();
-    assert_eq!((config.hosts.len(), config.routers.len()), (1, 2));
+    assert_eq!((config.hosts.len(), config.routers.len(), config.csig.len()), (1, 2, 1));
+    let summary = config.summary();
+    assert!(summary.contains("\ncsig: inside on eth1, wide tags with price\n"), "{summary}");
 }
 
 #[test]
@@ -52,6 +58,15 @@ fn a_file_gives_the_options_of_the_command_line() {
     let long = "router --dev b --rate 2gbit --target 1 --overhead 0 --shape --buffer 250kB --promise --t0 1s \
                 --cohabit improved --cohabit-set aim=0.8 --scone";
     assert_eq!(options[1..], router(long)[..]);
+
+    let text = "[[csig]]\ndevice = 't2'\nrole = 'inside'\n\
+                [[csig]]\ndevice = 'ta'\nrole = 'edge'\nformat = 'compact'\nsignal = 'price'\nfrom = '1 Mbit/s'\n\
+                to = '100 Mbit/s'\ntpid_compact = 0x88b7\ntpid_wide = '0x88b8'\nlocator = 63\nt = '200 ms'\nx_max = '1 Tbit/s'\n";
+    let options: Vec<_> = parse(text).unwrap().csig.iter().map(|one| one.options(Names::Keys).unwrap()).collect();
+    assert_eq!(options[..1], csig("csig --inside t2")[..]);
+    let long = "csig --edge ta --format compact --from 1mbit --to 100mbit --tpid-compact 0x88b7 --tpid-wide 0x88b8 \
+                --locator 63 --t 200ms --x-max 1tbit";
+    assert_eq!(options[1..], csig(long)[..]);
 
     let text = "[host]\nlaw = 'maxnet'\nparams = { alpha = 0.5, average = false }\nname = 'other'\ncgroup = '/c'\n\
                 fallback = 'reno'\nnetns_cookies = [7, '0x10']\npeers = ['10.0.0.0/8', 'fd00::/8']\nunrestricted = true\n\
@@ -81,6 +96,7 @@ fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
         ("[host]\nlaw='rcp'\noption_kind = 42\n", "f.toml:3: host.option_kind 42: expected 253 with law rcp"),
         ("[[host]]\n[[host]]\n", "f.toml:2: host.law maxnet: expected each law in one [[host]] only"),
         ("[[host]]\n[[host]]\nlaw='rcp'\nname='bpf_maxnet'\n", "f.toml:4: host.name bpf_maxnet: expected another"),
+        ("[csig]\ndevice='a'\n", "f.toml:1: csig: expected the key role"),
         ("x =\n", "f.toml:1: "),
     ] {
         let got = refused(text);
@@ -114,6 +130,30 @@ fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
             "shape=true\n[[router]]\ndevice='a'\nrate='1gbit'\nlaw='rcp'\nshape=true\n",
             "f.toml:9: router.shape: expected in one",
         ),
+    ] {
+        let got = refused(&format!("{table}{more}"));
+        assert!(got.starts_with(said) && !got.contains('\n'), "{more}: {got}");
+    }
+}
+
+#[test]
+fn an_error_in_a_table_of_tags_says_what_the_command_says() {
+    let table = "[[csig]]\ndevice = 'a'\nrole = 'inside'\n";
+    for (more, said) in [
+        ("role = 'outside'\n", "f.toml:4: duplicate key"),
+        ("roles = 1\n", "f.toml:4: csig.roles: unknown key, expected role"),
+        ("format = 'wider'\n", "f.toml:4: csig.format \"wider\": expected wide"),
+        ("format = 3\n", "f.toml:4: csig.format 3: expected one of compact, wide"),
+        ("signal = 'abx'\n", "f.toml:4: csig.signal \"abx\": expected abw"),
+        ("tpid_wide = 0x8100\n", "f.toml:4: csig.tpid_wide 0x8100: expected an EtherType from 0x0600"),
+        ("tpid_wide = 0x88b5\n", "f.toml:4: csig.tpid_wide: expected another EtherType than tpid_compact"),
+        ("locator = 0\n", "f.toml:4: csig.locator 0: expected a whole number from 1 to 63, or to 32767 in wide"),
+        ("format = 'compact'\nlocator = 64\n", "f.toml:5: csig.locator 64: expected 1 to 63 in compact tags"),
+        ("from = 'fast'\n", "f.toml:4: csig.from fast: expected a rate such as"),
+        ("from = '2gbit'\nto = '1gbit'\n", "f.toml:4: csig.from: expected less than to"),
+        ("x_max = '1 Gbit/s'\n", "f.toml:1: csig.to: expected at most x_max, 1 Gbit/s"),
+        ("t = '1 h'\n", "f.toml:4: csig.t '1 h': expected a time such as"),
+        (table, "f.toml:5: csig.device a: expected each device in one [[csig]] only"),
     ] {
         let got = refused(&format!("{table}{more}"));
         assert!(got.starts_with(said) && !got.contains('\n'), "{more}: {got}");
@@ -244,7 +284,7 @@ fn keys(schema: &Value) -> Vec<String> {
     let mut out = Vec::new();
     for (name, table) in schema["$defs"].as_object().unwrap() {
         let prefix = match name.strip_suffix("Table") {
-            Some("Host" | "Router") => String::new(),
+            Some("Host" | "Router" | "Csig") => String::new(),
             Some(other) => format!("{}.", other.to_lowercase()),
             None => continue,
         };

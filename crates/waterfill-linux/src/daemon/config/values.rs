@@ -141,6 +141,16 @@ kind!(
     { "type": "integer", "minimum": 0, "maximum": 1000 }
 );
 kind!(
+    /// An EtherType.
+    Tpid: u16, values::tpid,
+    { "type": ["integer", "string"], "minimum": 1536, "maximum": 65535, "pattern": "^(0x[0-9a-fA-F]{3,4}|[0-9]{4,5})$" }
+);
+kind!(
+    /// Who wrote a tag last.
+    Locator: u32, values::locator,
+    { "type": "integer", "minimum": 1, "maximum": 32767 }
+);
+kind!(
     /// The name of a network device.
     Device: String, values::device,
     { "type": "string", "pattern": r"^[^/\s]{1,15}$" }
@@ -179,6 +189,40 @@ fn burst(text: &str) -> Result<u32, String> {
 fn interval(text: &str) -> Result<std::time::Duration, String> {
     let fits = quantity::time(text).ok().filter(|time| (100..=3_600_000).contains(&time.as_millis()));
     fits.ok_or_else(|| "expected a time from \"100 ms\" to \"3600 s\"".into())
+}
+
+/// A time of MaxNet's demand function, which the role converts.
+#[derive(Debug)]
+pub(in crate::daemon) struct DemandTime;
+
+impl Kind for DemandTime {
+    type Value = String;
+    const NAME: &'static str = "DemandTime";
+
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        values::demand_time(text)
+    }
+
+    fn schema() -> Schema {
+        Interval::schema()
+    }
+}
+
+/// A rate that the role converts.
+#[derive(Debug)]
+pub(in crate::daemon) struct AnyRate;
+
+impl Kind for AnyRate {
+    type Value = String;
+    const NAME: &'static str = "AnyRate";
+
+    fn parse(text: &str) -> Result<Self::Value, String> {
+        values::any_rate(text)
+    }
+
+    fn schema() -> Schema {
+        Rate::schema()
+    }
 }
 
 /// A law's name.
@@ -254,8 +298,13 @@ pub(in crate::daemon) fn table<'de, D: Deserializer<'de>, T: Deserialize<'de>>(f
     from.deserialize_any(TableVisitor(PhantomData))
 }
 
-/// Reads an enumeration's word. Without this, one is read from a table as well.
+/// Reads an enumeration's word that has a default.
 pub(in crate::daemon) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<Option<T>, D::Error> {
+    required_word(from).map(Some)
+}
+
+/// Reads an enumeration's word. Without this, one is read from a table as well.
+pub(in crate::daemon) fn required_word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(from: D) -> Result<T, D::Error> {
     struct WordVisitor<T>(PhantomData<T>);
     impl<'de, T: Deserialize<'de>> Visitor<'de> for WordVisitor<T> {
         type Value = T;
@@ -271,7 +320,7 @@ pub(in crate::daemon) fn word<'de, D: Deserializer<'de>, T: Deserialize<'de>>(fr
             T::deserialize(StrDeserializer::new(text))
         }
     }
-    from.deserialize_any(WordVisitor(PhantomData)).map(Some)
+    from.deserialize_any(WordVisitor(PhantomData))
 }
 
 /// A table in an array of them.

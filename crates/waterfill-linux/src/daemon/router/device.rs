@@ -13,7 +13,7 @@ use nix::net::if_::if_indextoname;
 use nix::sys::socket::{AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, socket};
 
 use crate::daemon::error::user_error;
-use crate::daemon::interface::{Attachment, read_name};
+use crate::daemon::interface::{Attachment, read_name, write_name};
 
 /// Device types of linux/if_arp.h whose packets start with an Ethernet header, and those whose packets start with IP's.
 const ETHERNET: [u16; 2] = [1, 772];
@@ -21,16 +21,35 @@ const IP: [u16; 6] = [512, 519, 768, 769, 776, 0xfffe];
 const ETHERNET_BYTES: u32 = 14;
 
 /// Returns this thread's network namespace, by inode.
-pub(super) fn namespace() -> Result<u64> {
+pub(crate) fn namespace() -> Result<u64> {
     Ok(fs::metadata("/proc/thread-self/ns/net").context("cannot identify the network namespace")?.ino())
 }
 
 /// Returns a device's present name, or its name when it was attached if it is in another namespace.
 pub(super) fn name(ifindex: u32, attachment: &Attachment) -> String {
+    name_in(ifindex, attachment.namespace, &attachment.device)
+}
+
+/// The same for a device of the namespace `of` that had the name `then`.
+pub(crate) fn name_in(ifindex: u32, of: u64, then: &[i8]) -> String {
     match (namespace(), if_indextoname(ifindex)) {
-        (Ok(here), Ok(name)) if here == attachment.namespace => name.to_string_lossy().into_owned(),
-        _ => read_name(&attachment.device),
+        (Ok(here), Ok(name)) if here == of => name.to_string_lossy().into_owned(),
+        _ => read_name(then),
     }
+}
+
+/// Returns a device's MTU, in bytes.
+#[expect(unsafe_code, reason = "nix has no SIOCGIFMTU")]
+pub(crate) fn mtu(device: &str) -> Result<u32> {
+    // SAFETY: integers, arrays and pointers, for which zeros are valid.
+    let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+    write_name(&mut request.ifr_name, device);
+    let any = socket(AddressFamily::Inet, SockType::Datagram, SockFlag::SOCK_CLOEXEC, None).context("no socket")?;
+    // SAFETY: the kernel reads the name, which ends with a zero, and writes the MTU into the structure.
+    let code = unsafe { libc::ioctl(any.as_raw_fd(), libc::SIOCGIFMTU, &raw mut request) };
+    Errno::result(code).with_context(|| format!("cannot read the MTU of {device}"))?;
+    // SAFETY: the call has written it.
+    Ok(unsafe { request.ifr_ifru.ifru_mtu }.unsigned_abs())
 }
 
 /// Returns the length of a device's link header, in bytes.

@@ -27,9 +27,9 @@ const MAX_PROGRAMS: usize = 64;
 
 /// The programs at a device's egress around ours, in the order in which they run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Chain {
-    pub(super) before: Vec<String>,
-    pub(super) after: Vec<String>,
+pub(in crate::daemon) struct Chain {
+    pub(in crate::daemon) before: Vec<String>,
+    pub(in crate::daemon) after: Vec<String>,
 }
 
 impl Chain {
@@ -74,7 +74,7 @@ fn attach_at(program: &ProgramMut<'_>, ifindex: u32, flags: u32) -> Result<Optio
 }
 
 /// Lists the programs of a device's tcx egress around the one with this id; `None` if that is not there.
-pub(super) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
+pub(in crate::daemon) fn chain(ifindex: u32, ours: u32) -> Result<Option<Chain>> {
     let ids = program_ids(ifindex)?;
     let names = ids.iter().map(|id| program_name(*id)).collect();
     Ok(ids.iter().position(|id| *id == ours).map(|at| Chain::split(names, at)))

@@ -28,6 +28,7 @@ use libbpf_rs::query::LinkTypeInfo;
 use libbpf_rs::{Link, Map, MapCore as _, MapFlags, MapHandle, Object, OpenObject, ProgramInput};
 use nix::net::if_::{if_indextoname, if_nametoindex};
 
+use super::csig;
 use super::error::user_error;
 use super::interface::{
     Attachment, Bytes as _, Command, CommandResult, Created, Layout, Request, read_name, write_name, write_params,
@@ -35,13 +36,13 @@ use super::interface::{
 use super::law::Law;
 use super::object;
 use super::pins::Pins;
-use device::{header_bytes, namespace};
+use device::header_bytes;
 use hook::Chain;
 use shaper::Shaping;
 use unload::{attachments, ifindex, restore};
 
 pub(super) use cohabit::{Controller as CohabitController, Params as CohabitParams};
-pub(super) use device::{header_bytes as link_header_bytes, watch};
+pub(super) use device::{header_bytes as link_header_bytes, mtu, name_in as device_name, namespace, watch};
 pub(super) use leftovers::remove_leftovers;
 pub(super) use scone::check_law as check_scone;
 pub(super) use separate::UPDATE;
@@ -215,6 +216,12 @@ impl Router {
             scone: None,
             divisions: BTreeMap::new(),
         })
+    }
+
+    /// Returns the maps with the state of links, in the order of [`pinned_maps`].
+    pub(super) fn maps(&self) -> Result<Vec<MapHandle>> {
+        let handle = |name| Ok(MapHandle::try_from(&object::map(&self.object, name)?)?);
+        [LINKS].into_iter().chain(STATE).map(handle).collect()
     }
 
     /// The map of links.
@@ -428,7 +435,7 @@ impl Router {
         let chain = info.and_then(|info| hook::chain(ifindex, info.prog_id).ok().flatten());
         let mut chain = chain.unwrap_or_default();
         chain.before.retain(|name| name != cohabit::PROGRAM);
-        chain.after.retain(|name| name != scone::PROGRAM);
+        chain.after.retain(|name| ![scone::PROGRAM, csig::PROGRAM].contains(&name.as_str()));
         Ok(chain)
     }
 
@@ -556,6 +563,15 @@ enum Hook {
     Newest,
     #[cfg_attr(not(test), expect(dead_code, reason = "outside tests, only where the kernel has no other"))]
     Filter,
+}
+
+/// Opens the pinned maps with the state of links; none if nothing is pinned.
+pub(super) fn pinned_maps(pins: &Pins) -> Result<Vec<MapHandle>> {
+    let paths: Option<Vec<_>> = [LINKS].into_iter().chain(STATE).map(|name| paths::map(pins, name)).collect();
+    let paths = paths.filter(|paths| paths.iter().all(|path| path.exists())).unwrap_or_default();
+    let open =
+        |path: &PathBuf| MapHandle::from_pinned_path(path).with_context(|| format!("cannot open {}", path.display()));
+    paths.iter().map(open).collect()
 }
 
 /// Lists the links of a pinned router, whether or not its daemon runs; `None` if nothing is pinned.

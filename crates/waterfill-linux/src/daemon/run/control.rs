@@ -7,7 +7,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write as _};
-use std::os::unix::fs::{DirBuilderExt as _, PermissionsExt as _};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,6 +21,7 @@ use nix::unistd::geteuid;
 
 use crate::daemon::cli::ReloadCommand;
 use crate::daemon::error::{UserError, exit_code_number, one_line, user_error};
+use crate::daemon::safety;
 
 /// In which a client must have sent its line, and taken the answer.
 const REQUEST_TIME: Duration = Duration::from_secs(2);
@@ -103,11 +104,9 @@ impl Listener {
         let Some(folder) = folder.filter(|_| path.is_absolute()) else {
             return Err(refused("expected an absolute path".into()));
         };
-        fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(|e| refused(e.to_string()))?;
-        let about = fs::metadata(folder).map_err(|e| refused(e.to_string()))?;
-        if about.permissions().mode() & 0o022 != 0 {
-            return Err(refused(format!("expected the folder {} to be writable by its owner only", folder.display())));
-        }
+        // One that is there may be used by others, such as /run: its mode stays.
+        let safe = if folder.exists() { safety::check_folder(folder) } else { safety::make_folder(folder) };
+        safe.map_err(|e| refused(format!("{e:#}")))?;
         match UnixStream::connect(path) {
             Ok(_) => return Err(refused("expected no other daemon: one answers here, stop it first".into())),
             Err(e) if e.kind() == ErrorKind::ConnectionRefused => {

@@ -2,12 +2,14 @@
 //!
 //! Every change keeps the kernel's state: a link that stays keeps its price and counters, a connection its window.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, Result};
+use libbpf_rs::MapHandle;
 
 use super::super::claim::{self, Claim};
 use super::super::config::Config;
+use super::super::csig::{self, Csig};
 use super::super::host::{self, Host};
 use super::super::law::{self, Law};
 use super::super::pins::{Lock, Pins, Role};
@@ -22,6 +24,7 @@ use super::super::unload::unload_role;
 pub(super) struct Wanted {
     hosts: Vec<host::Options>,
     routers: BTreeMap<&'static str, (&'static Law, Vec<router::Options>)>,
+    csig: Vec<csig::Options>,
 }
 
 impl Wanted {
@@ -42,6 +45,10 @@ impl Wanted {
             let of_law = wanted.routers.entry(settings.law.name).or_insert_with(|| (settings.law, Vec::new()));
             of_law.1.push(options);
         }
+        for (i, settings) in config.csig.iter().enumerate() {
+            system.check_csig(&settings.device).map_err(|wrong| refused(format!("csig.{i}"), wrong))?;
+            wanted.csig.push(settings.options(Names::Keys)?);
+        }
         if !wanted.hosts.is_empty() {
             system.check(Role::Host)?;
         }
@@ -55,6 +62,7 @@ impl Wanted {
         match role {
             Role::Host => self.hosts.iter().any(|host| host.law == law),
             Role::Router => self.routers.contains_key(law.name),
+            Role::Csig => !self.csig.is_empty(),
         }
     }
 }
@@ -105,23 +113,49 @@ struct RouterRole {
     _lock: Lock,
 }
 
+/// CSIG's programs, with their devices.
+struct CsigRole {
+    csig: Csig,
+    /// By device.
+    claims: BTreeMap<String, Claim>,
+    options: BTreeMap<String, csig::Options>,
+    /// Whether nothing was pinned before this process.
+    first: bool,
+    _lock: Lock,
+}
+
 /// All loaded programs.
 pub(super) struct Loaded {
     pins: Pins,
     hosts: BTreeMap<&'static str, HostRole>,
     routers: BTreeMap<&'static str, RouterRole>,
+    csig: Option<CsigRole>,
 }
 
 impl Loaded {
     /// Nothing yet.
     pub(super) fn new(pins: Pins) -> Self {
-        Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new() }
+        Self { pins, hosts: BTreeMap::new(), routers: BTreeMap::new(), csig: None }
     }
 
     /// Loads what is wanted. Prices and connections of an earlier process continue; what it had loaded in this folder of
     /// pins and is not wanted any more is unloaded. On an error, what an earlier process had pinned stays.
     pub(super) fn start(&mut self, wanted: &Wanted) -> Result<()> {
         self.try_apply(wanted).inspect_err(|_| self.remove_first())?;
+        if let Some(role) = &mut self.csig {
+            for device in role.csig.forget_others()? {
+                tracing::info!(
+                    event = "device_removed",
+                    device,
+                    csig = true,
+                    "took CSIG of an earlier start off {device}"
+                );
+            }
+        } else if self.pins.has(Role::Csig) {
+            let _lock = self.pins.lock(Role::Csig)?;
+            unload_csig(&self.pins)?;
+            tracing::info!(event = "unloaded", csig = true, "unloaded the csig of an earlier start");
+        }
         for (law, role) in law::all().flat_map(|law| [(law, Role::Host), (law, Role::Router)]) {
             let pins = self.pins.of(law);
             if !wanted.has(law, role) && pins.has(role) {
@@ -146,12 +180,16 @@ impl Loaded {
 
     /// Unloads the roles of which nothing was pinned before this process.
     fn remove_first(&mut self) {
+        if self.csig.take_if(|role| role.first).is_some() {
+            clean_up_csig(&self.pins, true);
+        }
         let hosts = self.hosts.values().filter(|role| role.first).map(|role| (role.options.law, Role::Host));
         let routers = self.routers.values().filter(|role| role.first).map(|role| (role.law, Role::Router));
         for (law, role) in hosts.chain(routers).collect::<Vec<_>>() {
-            match role {
-                Role::Host => drop(self.hosts.remove(law.name)),
-                Role::Router => drop(self.routers.remove(law.name)),
+            if role == Role::Host {
+                self.hosts.remove(law.name);
+            } else {
+                self.routers.remove(law.name);
             }
             clean_up(law, &self.pins.of(law), role, true);
         }
@@ -171,7 +209,11 @@ impl Loaded {
     fn wanted(&self) -> Wanted {
         let routers =
             self.routers.iter().map(|(name, role)| (*name, (role.law, role.options.values().cloned().collect())));
-        Wanted { hosts: self.hosts.values().map(|role| role.options.clone()).collect(), routers: routers.collect() }
+        Wanted {
+            hosts: self.hosts.values().map(|role| role.options.clone()).collect(),
+            routers: routers.collect(),
+            csig: self.csig.iter().flat_map(|role| role.options.values().cloned()).collect(),
+        }
     }
 
     fn try_apply(&mut self, wanted: &Wanted) -> Result<Changes> {
@@ -184,6 +226,7 @@ impl Loaded {
                 self.apply_device(law, options, &mut changes).with_context(|| format!("device {}", options.device))?;
             }
         }
+        self.apply_csig(&wanted.csig, &mut changes)?;
         for name in self.hosts.keys().copied().collect::<Vec<_>>() {
             if !wanted.hosts.iter().any(|options| options.law.name == name) {
                 self.remove_host(name)?;
@@ -194,7 +237,47 @@ impl Loaded {
             let devices = wanted.routers.get(name).map_or(&[][..], |(_, devices)| devices);
             changes.removed += self.remove_devices(name, devices)?;
         }
+        // The router whose prices tags carry may have gone.
+        let maps = self.router_maps()?;
+        if let Some(role) = &mut self.csig {
+            role.csig.bind(&maps)?;
+        }
         Ok(changes)
+    }
+
+    /// The maps of MaxNet's links, which CSIG reads.
+    fn router_maps(&self) -> Result<Vec<MapHandle>> {
+        self.routers.get(law::default().name).map_or_else(|| Ok(Vec::new()), |role| role.router.maps())
+    }
+
+    fn apply_csig(&mut self, wanted: &[csig::Options], changes: &mut Changes) -> Result<()> {
+        if wanted.is_empty() {
+            if let Some(role) = self.csig.take() {
+                let devices: Vec<_> = role.options.keys().cloned().collect();
+                unload_csig(&self.pins)?;
+                for device in devices {
+                    changes.removed += 1;
+                    tracing::info!(event = "device_removed", device, csig = true, "took CSIG off {device}");
+                }
+            }
+            return Ok(());
+        }
+        let maps = self.router_maps()?;
+        let first = !self.pins.has(Role::Csig);
+        let role = match &mut self.csig {
+            Some(role) => role,
+            none => {
+                let lock = self.pins.lock(Role::Csig)?;
+                let csig = Csig::load(&self.pins, &maps).inspect_err(|_| clean_up_csig(&self.pins, first))?;
+                none.insert(CsigRole { csig, claims: BTreeMap::new(), options: BTreeMap::new(), first, _lock: lock })
+            }
+        };
+        let result = role.apply(wanted, &maps, changes);
+        if result.is_err() && role.options.is_empty() {
+            self.csig = None;
+            clean_up_csig(&self.pins, first);
+        }
+        result
     }
 
     fn apply_host(&mut self, options: &host::Options, changes: &mut Changes) -> Result<()> {
@@ -272,6 +355,12 @@ impl Loaded {
         for role in self.routers.values_mut() {
             role.router.follow();
         }
+        if let Some(role) = &mut self.csig {
+            role.csig.follow();
+            if let Err(e) = role.csig.keep_last() {
+                tracing::warn!(csig = true, "{e:#}");
+            }
+        }
     }
 
     /// Whether a device has a queue per class.
@@ -305,19 +394,29 @@ impl Loaded {
     /// Reads the state of everything as the metrics show it.
     pub(super) fn summary(&self) -> Result<Snapshot> {
         let (hosts, routers) = (self.hosts.values(), self.routers.values());
-        Snapshot::summed(hosts.map(|role| &role.host), routers.map(|role| &role.router))
+        let csig = self.csig.as_ref().map(|role| &role.csig);
+        Snapshot::summed(hosts.map(|role| &role.host), routers.map(|role| &role.router), csig)
     }
 
     /// Describes what is loaded in a line.
     pub(super) fn describe(&self) -> String {
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
         let links = self.routers.values().map(|role| role.options.len()).sum();
-        let missing: Vec<_> = self.routers.values().flat_map(|role| role.router.missing()).collect();
+        let missing: Vec<_> = self.missing().into_iter().collect();
         let mut out = format!("{}, {}", count(self.hosts.len(), "host law"), count(links, "link"));
+        if let Some(role) = &self.csig {
+            out = format!("{out}, {} of CSIG", count(role.options.len(), "device"));
+        }
         if !missing.is_empty() {
             out = format!("{out}; no device yet: {}", missing.join(", "));
         }
         out
+    }
+
+    /// Returns the devices that do not exist.
+    pub(super) fn missing(&self) -> BTreeSet<String> {
+        let tags = self.csig.iter().flat_map(|role| role.csig.missing());
+        self.routers.values().flat_map(|role| role.router.missing()).chain(tags).collect()
     }
 }
 
@@ -353,6 +452,72 @@ impl RouterRole {
             }
         }
         Ok(())
+    }
+}
+
+impl CsigRole {
+    fn apply(&mut self, wanted: &[csig::Options], maps: &[MapHandle], changes: &mut Changes) -> Result<()> {
+        self.csig.bind(maps)?;
+        for options in wanted {
+            self.apply_device(options, changes).with_context(|| format!("device {}", options.device))?;
+        }
+        let gone = |device: &&String| !wanted.iter().any(|options| options.device == **device);
+        for device in self.options.keys().filter(gone).cloned().collect::<Vec<_>>() {
+            self.csig.detach(&device)?;
+            self.claims.remove(&device);
+            self.options.remove(&device);
+            changes.removed += 1;
+            tracing::info!(event = "device_removed", device, csig = true, "took CSIG off {device}");
+        }
+        self.csig.keep_last()
+    }
+
+    fn apply_device(&mut self, options: &csig::Options, changes: &mut Changes) -> Result<()> {
+        let device = options.device.clone();
+        if self.options.get(&device) == Some(options) {
+            return Ok(());
+        }
+        if !self.claims.contains_key(&device) {
+            let claim = claim::tags(&device)?;
+            self.claims.insert(device.clone(), claim);
+        }
+        let known = self.options.contains_key(&device);
+        let there = self.csig.set_device(options).inspect_err(|_| {
+            if !known {
+                self.claims.remove(&device);
+            }
+        })?;
+        self.options.insert(device.clone(), options.clone());
+        match (known, there) {
+            (true, _) => {
+                changes.changed += 1;
+                tracing::info!(event = "device_changed", device, csig = true, "changed the tags of {device}");
+            }
+            (false, true) => {
+                changes.added += 1;
+                tracing::info!(event = "device_added", device, csig = true, "attached CSIG to {device}");
+            }
+            (false, false) => {
+                changes.added += 1;
+                let text = format!("{device} of CSIG does not exist yet: waiting for it");
+                tracing::warn!(event = "device_missing", device, csig = true, "{text}");
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Takes CSIG's programs off all devices, with their pins.
+fn unload_csig(pins: &Pins) -> Result<()> {
+    csig::unload(pins)?;
+    pins.remove(Role::Csig)
+}
+
+fn clean_up_csig(pins: &Pins, first: bool) {
+    if first {
+        if let Err(e) = unload_csig(pins) {
+            tracing::warn!("{e:#}");
+        }
     }
 }
 

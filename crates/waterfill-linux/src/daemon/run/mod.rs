@@ -12,17 +12,17 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
 
 use super::cli::RunCommand;
 use super::config::Config;
-use super::error::{one_line, user_error};
+use super::error::{UserError, one_line, user_error};
 use super::pins::Pins;
 use super::probe::System;
-use super::snapshot::Snapshot;
+use super::snapshot::{RunStatus, Snapshot};
 use super::{http, log, metrics, privileges, router};
 use loaded::{Loaded, Wanted};
 
@@ -52,6 +52,7 @@ struct Daemon {
     requests: Sender<Request>,
     /// Fallbacks by law and reason when they were last counted.
     fallbacks: BTreeMap<(&'static str, String), u64>,
+    status: RunStatus,
 }
 
 /// Runs `waterfilld run`.
@@ -74,7 +75,9 @@ pub(super) fn run(command: &RunCommand) -> Result<()> {
     loaded.start(&wanted)?;
 
     let (requests, inbox) = channel();
-    let mut daemon = Daemon { config, system, loaded, metrics: None, requests, fallbacks: BTreeMap::new() };
+    let started_s = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0.0, |time| time.as_secs_f64());
+    let status = RunStatus { started_s, current: true, ..RunStatus::default() };
+    let mut daemon = Daemon { config, system, loaded, metrics: None, requests, fallbacks: BTreeMap::new(), status };
     if let Some(listener) = listener {
         daemon.serve_metrics(listener)?;
     }
@@ -158,7 +161,7 @@ impl Daemon {
             }
             match inbox.recv_timeout(next.saturating_duration_since(Instant::now())) {
                 Ok(Request::Scrape(reply)) => {
-                    let _ = reply.send(self.loaded.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
+                    let _ = reply.send(self.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
                 }
                 Ok(Request::Control(control::Command::Status, reply)) => {
                     let _ = reply.send(control::Reply::ok(self.loaded.describe()));
@@ -181,10 +184,22 @@ impl Daemon {
         }
     }
 
+    /// Reads the state as the metrics show it.
+    fn summary(&self) -> Result<Snapshot> {
+        let status = RunStatus { missing: self.loaded.missing().len(), ..self.status.clone() };
+        Ok(Snapshot { run: Some(status), ..self.loaded.summary()? })
+    }
+
     /// Reads the file again and applies what changed. Returns what that was; on an error the running state is as before.
     fn reload(&mut self) -> Result<String> {
         systemd::reloading();
         let result = self.try_reload();
+        self.status.current = result.is_ok();
+        *match &result {
+            Ok(_) => &mut self.status.applied,
+            Err(e) if e.is::<UserError>() => &mut self.status.refused,
+            Err(_) => &mut self.status.failed,
+        } += 1;
         match &result {
             Ok(changes) => tracing::info!(event = "reload", "reloaded {}: {changes}", self.config.file.display()),
             Err(e) => tracing::error!(event = "reload", "not reloaded: {}", one_line(&format!("{e:#}"))),

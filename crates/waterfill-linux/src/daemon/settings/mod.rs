@@ -1,6 +1,7 @@
 //! What the roles are to do, as people say it: by options of the command line or by keys of the configuration file. Both
 //! go through the checks here, which name what is wrong as the user wrote it.
 
+mod csig;
 mod host;
 mod router;
 
@@ -9,6 +10,7 @@ use std::fmt;
 use super::error::user_error;
 use super::law::Law;
 
+pub(super) use csig::CsigSettings;
 pub(super) use host::HostSettings;
 pub(super) use router::RouterSettings;
 

@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::fmt::Write as _;
 
+use crate::daemon::csig::TagStatus;
 use crate::daemon::host::{CounterStatus, FlowStatus, NONE, PRICED, describe_silent};
 use crate::daemon::law::{self, Law};
 use crate::daemon::pins::{Pins, Role};
@@ -19,6 +20,12 @@ pub(super) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> 
     let mut out = String::new();
     if snapshot.has(Role::Router) {
         out.push_str(&link_tables(&snapshot.links, width));
+    }
+    if snapshot.has(Role::Csig) {
+        if !out.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(&tag_table(&snapshot.csig, width));
     }
     if snapshot.has(Role::Host) {
         if !out.is_empty() {
@@ -104,6 +111,52 @@ fn link_table(law: &Law, links: &[&LinkStatus], width: Option<usize>) -> String 
         }
         if !link.programs_after.is_empty() {
             line(format!("then runs {}", link.programs_after.join(", ")));
+        }
+    }
+    out
+}
+
+/// The link's signal as a device's tags would carry it now.
+pub(super) fn tag_value(tags: &TagStatus) -> String {
+    tags.value.map_or_else(|| NONE.into(), |value| tags.signal.show(value))
+}
+
+/// The devices of a CSIG domain.
+fn tag_table(tags: &[TagStatus], width: Option<usize>) -> String {
+    let row = |tags: &TagStatus| {
+        let count = |n: u64| if width.is_some() { show_count(n) } else { n.to_string() };
+        let mut cells = vec![
+            tags.device.clone(),
+            tags.role.to_string(),
+            tags.format.to_string(),
+            tags.signal.to_string(),
+            tag_value(tags),
+        ];
+        let counts = [tags.pushed, tags.compared, tags.replaced, tags.popped, tags.stripped, tags.stored];
+        cells.extend(counts.map(count));
+        cells
+    };
+    let columns = [
+        Column::words("CSIG at", 0, 8),
+        Column::left("role", 0),
+        Column::left("tags", 2),
+        Column::left("signal", 3),
+        Column::right("value", 0),
+        Column::right("pushed", 0),
+        Column::right("compared", 0),
+        Column::right("replaced", 0),
+        Column::right("popped", 4),
+        Column::right("stripped", 0),
+        Column::right("stored", 5),
+    ];
+    let mut out = fitted(&columns, &tags.iter().map(row).collect::<Vec<_>>(), width);
+    for tags in tags {
+        let mut line = |text: String| out.push_str(&wrapped(&format!("{}: {text}", tags.device), width));
+        if tags.too_long + tags.other > 0 {
+            line(format!("left without a tag: {} too long, {} neither IPv4 nor IPv6", tags.too_long, tags.other));
+        }
+        if tags.failed > 0 {
+            line(format!("warning: the kernel refused to change {} frames", tags.failed));
         }
     }
     out
@@ -197,6 +250,7 @@ pub(super) fn percent(fraction: f64) -> String {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::daemon::csig::{Format, Role as TagRole, Signal};
 
     #[test]
     fn nothing_loaded_is_one_line() {
@@ -253,8 +307,27 @@ pub(super) mod tests {
             fallbacks: [(reason.into(), 123_456_789)].into(),
             ..CounterStatus::default()
         };
+        let tags = TagStatus {
+            device: "enp129s0f0npabc".into(),
+            ifindex: 7,
+            role: TagRole::Inside,
+            format: Format::Compact,
+            signal: Signal::Price,
+            value: Some(12.3456),
+            code: Some(1_048_575),
+            pushed: 123_456_789_012,
+            compared: 123_456_789_012,
+            replaced: 123_456_789_012,
+            popped: 123_456_789_012,
+            stripped: 123_456_789_012,
+            stored: 123_456_789_012,
+            too_long: 123_456_789_012,
+            other: 123_456_789_012,
+            failed: 123_456_789_012,
+        };
         Snapshot {
-            roles: vec!["router", "host"],
+            roles: vec!["router", "csig", "host"],
+            csig: vec![tags],
             links: vec![link],
             flows: (0..flows).map(flow).collect(),
             counters: Some(counters),
@@ -273,7 +346,7 @@ pub(super) mod tests {
                 assert!(text.lines().count() > flows + 5, "{text}");
             }
             let wide = tables(&widest(law, 4), &Pins::none(), None);
-            for name in ["untouched", "local", "base RTT", "flags", "123456789012", "0xffff"] {
+            for name in ["stored", "compact", "untouched", "local", "base RTT", "flags", "123456789012", "0xffff"] {
                 assert!(wide.contains(name), "{}: {name} is not in:\n{wide}", law.name);
             }
         }
@@ -338,6 +411,41 @@ pub(super) mod tests {
         for absent in ["0 fragment", "0 fell back", "no memory", "0 s ", "0 bit/s", "unknown"] {
             assert!(!text.contains(absent), "{text}");
         }
+    }
+
+    #[test]
+    fn tags_have_a_row_for_each_device() {
+        let none = TagStatus {
+            device: "ta".into(),
+            ifindex: 1,
+            role: TagRole::Edge,
+            format: Format::Wide,
+            signal: Signal::Price,
+            value: None,
+            code: None,
+            pushed: 0,
+            compared: 0,
+            replaced: 0,
+            popped: 0,
+            stripped: 512,
+            stored: 500,
+            too_long: 0,
+            other: 0,
+            failed: 0,
+        };
+        let mut inside = TagStatus { device: "t2".into(), role: TagRole::Inside, value: Some(6.45), ..none.clone() };
+        (inside.pushed, inside.compared, inside.replaced, inside.stripped, inside.too_long) = (900, 890, 7, 0, 3);
+        let both = Snapshot { roles: vec!["csig"], csig: vec![inside, none], ..Snapshot::default() };
+        let text = tables(&both, &Pins::none(), Some(80));
+        let wanted = "\
+CSIG at  role    tags  signal   value  pushed  compared  replaced  stripped
+t2       inside  wide  price   6.45 s     900       890         7         0
+ta       edge    wide  price        \u{2013}       0         0         0       512
+t2: left without a tag: 3 too long, 0 neither IPv4 nor IPv6
+";
+        assert_eq!(text, wanted);
+        let json = serde_json::to_value(&both).unwrap();
+        assert_eq!((&json["csig"][1]["role"], &json["csig"][1]["value"]), (&"edge".into(), &serde_json::Value::Null));
     }
 
     #[test]

@@ -20,12 +20,13 @@ use crossterm::terminal::{self, Clear, ClearType, EnterAlternateScreen, LeaveAlt
 use crossterm::{cursor, execute, queue};
 use nix::sys::signal::{SigSet, Signal};
 
-use super::tables::{link_signal, microseconds, mode, percent, rate};
+use super::tables::{link_signal, microseconds, mode, percent, rate, tag_value};
 use super::{WATCH_INTERVAL, measure_load};
+use crate::daemon::csig::TagStatus;
 use crate::daemon::host::{FlowStatus, NONE};
 use crate::daemon::law;
 use crate::daemon::pins::Pins;
-use crate::daemon::quantity::{show_rate, show_volume};
+use crate::daemon::quantity::{show_count, show_rate, show_volume};
 use crate::daemon::router::LinkStatus;
 use crate::daemon::snapshot::Snapshot;
 use crate::daemon::table::{Column, fitted, shortened};
@@ -318,9 +319,11 @@ impl View {
         };
         add(&self.title(), true);
         // Links get up to a half of the screen.
-        let (links, most) = (self.link_lines(width), (height / 2).max(2));
+        let (mut links, most) = (self.link_lines(width), (height / 2).max(2));
+        let headings = [0, links.len()];
+        links.extend(self.tag_lines(width));
         for (n, line) in links.iter().take(most).enumerate() {
-            add(line, n == 0);
+            add(line, headings.contains(&n));
         }
         if links.len() > most {
             add(&format!("and {} more lines of links", links.len() - most), false);
@@ -351,8 +354,10 @@ impl View {
         let paused = if self.paused { "  PAUSED" } else { "" };
         let (links, flows) = (state.links.len(), state.flows.len());
         let count = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+        let tags = state.csig.len();
+        let tags = if tags > 0 { format!(", {} of CSIG", count(tags, "device")) } else { String::new() };
         let (links, flows) = (count(links, "link"), count(flows, "connection"));
-        format!("waterfilld: {links}, {flows}{}{paused}", modes.concat())
+        format!("waterfilld: {links}{tags}, {flows}{}{paused}", modes.concat())
     }
 
     fn help(&self) -> String {
@@ -395,6 +400,35 @@ impl View {
             signal,
             self.courses.get(&(link.law, link.device.clone())).map_or_else(String::new, course),
         ]
+    }
+
+    /// A table of the devices of a CSIG domain.
+    fn tag_lines(&self, width: usize) -> Vec<String> {
+        if self.state.csig.is_empty() {
+            return Vec::new();
+        }
+        let row = |tags: &TagStatus| {
+            vec![
+                tags.device.clone(),
+                tags.role.to_string(),
+                tags.format.to_string(),
+                tag_value(tags),
+                show_count(tags.pushed),
+                show_count(tags.replaced),
+                show_count(tags.stripped),
+            ]
+        };
+        let columns = [
+            Column::words("CSIG at", 0, 8),
+            Column::left("role", 0),
+            Column::left("tags", 1),
+            Column::right("value", 0),
+            Column::right("pushed", 0),
+            Column::right("replaced", 0),
+            Column::right("stripped", 0),
+        ];
+        let rows: Vec<_> = self.state.csig.iter().map(row).collect();
+        fitted(&columns, &rows, Some(width)).lines().map(Into::into).collect()
     }
 
     /// The connections that the filter selects, in order.
@@ -457,7 +491,7 @@ mod tests {
     use super::*;
 
     fn view(flows: usize) -> View {
-        View::new(widest(law::default(), flows))
+        View::new(Snapshot { csig: Vec::new(), ..widest(law::default(), flows) })
     }
 
     fn screen(view: &mut View) -> Vec<String> {
@@ -518,6 +552,14 @@ mod tests {
         assert!(screen(&mut view)[0].contains("nothing is loaded"));
         assert!(press(&mut view, "q"));
         assert!(view.press(KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL)));
+    }
+
+    #[test]
+    fn devices_of_csig_are_below_the_links() {
+        let lines = View::new(widest(law::default(), 3)).lines(80, 24);
+        assert!(lines[0].text.contains("1 link, 1 device of CSIG, 3 connections"), "{lines:?}");
+        assert!(lines[1].strong && lines[3].strong && !lines[4].strong, "{lines:?}");
+        assert!(lines[3].text.starts_with("CSIG at") && lines[4].text.contains("12.3 s   123 G"), "{lines:?}");
     }
 
     #[test]
