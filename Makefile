@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice threads response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline bench-linux testbed-table linux-maxnet linux-laws linux-connections soak scone scone-advice threads response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -29,6 +29,12 @@ bench-compare: .venv/.run ## compare the engine's speed with another commit's, i
 
 bench-peers: .venv/.run ## run ns-3, ns-2 and htsim (HTSIM=driver) beside the engine, on equal work; 10 minutes
 	@$(VENV)/python bench/peers/table.py $(if $(HTSIM),--htsim "$(HTSIM)")
+
+growth: .venv/.run ## measure the packet engine's cost and memory against flows (10 to 1,000,000) and links (1 to 10,000); 5 minutes
+	@cargo run --release --locked --quiet --package waterfill-bench --example growth
+
+roofline: .venv/.run ## measure the floor of a packet's cost: a loop that touches the same memory and computes nothing
+	@cargo run --release --locked --quiet --package waterfill-bench --example roofline
 
 bench-linux: build ## measure the testbed's delay line, with each way of receiving frames; as root
 	@$(VENV)/python -m validation.testbed.delay_line
