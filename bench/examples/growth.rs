@@ -3,8 +3,6 @@
 //! `growth` runs every point of both tables, each in a process of its own, and prints them; `growth flows N` or
 //! `growth links N` runs one point. A transmission is a packet over one link, acknowledgements included.
 
-use std::time::Duration as WallDuration;
-
 use nix::time::{ClockId, clock_gettime};
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::Network;
@@ -93,28 +91,29 @@ fn many_links(n: u32) -> (Network, f64) {
 
 /// Runs a point and prints its row.
 fn run(n: u32, build: fn(u32) -> (Network, f64)) {
-    let started = cpu();
+    let started = cpu_s();
     let (network, duration_s) = build(n);
     let flows: u32 = network.flows.iter().map(|flow| flow.count).sum();
     let mut sim = Simulation::new(network).expect("a valid network");
-    let loaded = cpu();
+    let loaded = cpu_s();
     sim.advance(Instant::from_secs(duration_s));
-    let took = (cpu() - loaded).as_secs_f64();
+    let took = cpu_s() - loaded;
     let (flow_bytes, path_bytes) = sim.heap_bytes();
     let transmissions = sim.packet_hops() as f64;
     println!(
         "| {n} | {duration_s:.2} | {:.1} | {:.0} | {:.2} | {:.0} | {:.0} | {:.0} |",
         transmissions / 1e6,
         took * 1e9 / transmissions,
-        (loaded - started).as_secs_f64(),
+        loaded - started,
         memory_mb(),
         flow_bytes as f64 / f64::from(flows),
         path_bytes as f64 / sim.ledger().in_transit.max(1) as f64,
     );
 }
 
-fn cpu() -> WallDuration {
-    clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a process has a CPU clock").into()
+fn cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_PROCESS_CPUTIME_ID).expect("a process has a CPU clock");
+    std::time::Duration::from(time).as_secs_f64()
 }
 
 /// The most memory that the process has held, in MB; NaN where the kernel does not say.
