@@ -13,7 +13,7 @@ use std::process::{Command, id};
 const PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/howto/try-on-one-host.md");
 const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../packaging/prometheus/prometheus.yml");
 /// What the page installs, and what this test makes a host of its own with.
-const TOOLS: [&str; 9] = ["ip", "tc", "sysctl", "iperf3", "curl", "prometheus", "promtool", "unshare", "mount"];
+const TOOLS: [&str; 10] = ["ip", "tc", "ss", "sysctl", "iperf3", "curl", "prometheus", "promtool", "unshare", "mount"];
 
 /// A host of its own: mounts, processes, network, and control groups, whose root is this test's group. The page waits a
 /// fixed time for people; `sleep` is short here, and `until_true` waits as long as it takes.
@@ -29,6 +29,7 @@ PATH="$FOLDER/bin:$PATH"
 sleep() { command sleep 0.3; }
 until_true() { for i in $(seq 100); do "$@" >/dev/null 2>&1 && return; sleep; done; echo "never: $*"; cat ./*.log; exit 1; }
 ready() { grep -q ready try.log; }
+listens() { nsenter --net=/run/netns/b ss -ltnH | grep -q :5201; }
 shared() { test "$(waterfilld status | grep -c " priced .* $1 Mbit")" = 2; }
 answered() { nsenter --net=/run/netns/r promtool query instant http://127.0.0.1:9090 "$1" | grep -q "=>"; }
 "#;
@@ -43,6 +44,7 @@ fn blocks(page: &str) -> Vec<(&str, &str)> {
 fn script(page: &str) -> String {
     let waits = [
         ("run --config try.toml", "until_true ready"),
+        ("iperf3 -s", "until_true listens"),
         ("iperf3 -c", "until_true shared '4[3-7][.0-9]*'"),
         ("waterfilld reload", "until_true shared '2[3-7][.0-9]*'"),
         ("--storage.tsdb.path", "until_true answered 'rate(waterfill_link_bytes_total[1m])'"),
