@@ -20,6 +20,7 @@ else:
 PROGRAM = ROOT / ".venv" / "bin" / "waterfilld"
 SCHEMA = json.loads((ROOT / "docs" / "waterfilld.schema.json").read_text())
 ROUTER = "[[router]]\ndevice = 'eth1'\nrate = '1 Gbit/s'\n"
+CSIG = "[[csig]]\ndevice = 'eth1'\nrole = 'inside'\n"
 GOOD = [
     "",
     (ROOT / "packaging" / "waterfilld.toml").read_text(),
@@ -38,6 +39,9 @@ GOOD = [
         ROUTER.replace("1 Gbit/s", rate)
         for rate in ("1gbit", "940Mbit/s", "1e9 bit/s", "125 MB/s", "1.5kbit")
     ),
+    CSIG,
+    CSIG + "format = 'compact'\nsignal = 'delay'\nto = '1 ms'\nlocator = 63\ntpid_wide = 0x88b7\n",
+    CSIG + "from = '1 Mbit/s'\nto = '1gbit'\nt = '1 s'\nx_max = '1 Tbit/s'\ntpid_wide = '0x88b7'\n",
     "[metrics]\nlisten = '[::1]:9465'\n",
     "[log]\nlevel = 'debug'\nformat = 'json'\nburst = 5\ninterval = '1 s'\n",
     "[control]\npath = '/run/x/control.sock'\n[pins]\ndirectory = '/sys/fs/bpf/x'\n",
@@ -63,6 +67,17 @@ BAD = [
     ROUTER + "params = { promise = 'maybe' }\n",
     *(ROUTER.replace("1 Gbit/s", rate) for rate in ("fast", "1 Gbps", "1", "1 kGbit/s", "gbit")),
     ROUTER.replace("eth1", "a/b"),
+    "[[csig]]\ndevice = 'eth1'\n",
+    *(
+        CSIG + f"{key} = {value}\n"
+        for key, value in (
+            ("format", "'wider'"),
+            ("signal", "3"),
+            ("tpid_wide", "7"),
+            ("locator", "0"),
+            ("t", "'1 h'"),
+        )
+    ),
     "[metrics]\nlisten = '9465'\n",
     "[log]\nlevel = 'verbose'\n",
     "[log]\nburst = 0\n",
