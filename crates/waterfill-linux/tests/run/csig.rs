@@ -152,8 +152,12 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
     let last = received(&mut end);
     under_traffic(&namespaces, 56, || ());
     assert!(last > arrived && received(&mut end) == last, "no tag leaves an edge");
-    // The router goes, with its price, and comes again.
+    // The router goes from this device and stays at another, then it goes as a whole, with its price, and comes again.
     reload(&[ROUTER, INSIDE, LATE].concat(), "1 changed");
+    let other = ROUTER.replace("rb", "ra");
+    reload(&[ROUTER, &other, INSIDE, LATE].concat(), "1 added");
+    let now = reload(&[&other, INSIDE, LATE].concat(), "1 removed");
+    assert_eq!(value(&now), None, "the price of a router that went: {now}");
     let now = reload(&[INSIDE, LATE].concat(), "1 removed");
     let (pushed, compared) = (count(&now, "pushed"), count(&now, "compared"));
     assert_eq!(value(&now), None, "a price of no router: {now}");
