@@ -8,8 +8,6 @@
 //! number of the same window is itself not final; then the events that gave out the two numbers are compared, and so on
 //! back to the start of the window at most.
 
-use std::cmp::Ordering;
-
 use waterfill_laws::units::Instant;
 
 use crate::engine::Simulation;
@@ -80,7 +78,7 @@ impl Merge<'_> {
                     continue;
                 }
                 let mut i = next[other];
-                while i < log.len() && self.compare((other, log[i]), (thread, *event)).is_lt() {
+                while i < log.len() && self.precedes((other, log[i]), (thread, *event)) {
                     i += 1;
                 }
                 next[other] = i;
@@ -90,24 +88,23 @@ impl Merge<'_> {
         }
     }
 
-    /// Compares two events of different threads, each with the index of its thread.
-    fn compare(&self, a: (usize, Handled), b: (usize, Handled)) -> Ordering {
-        a.1.time.cmp(&b.1.time).then_with(|| self.break_tie(a, b))
+    /// Whether one event comes before another thread's, each with the index of its thread.
+    #[inline]
+    fn precedes(&self, a: (usize, Handled), b: (usize, Handled)) -> bool {
+        // A number of an earlier window is final, and below all of this window.
+        if a.1.time == b.1.time && a.1.order.min(b.1.order) > self.settled {
+            return self.causes_precede(a, b);
+        }
+        (a.1.time, a.1.order) < (b.1.time, b.1.order)
     }
 
-    /// Compares two events of one time.
+    /// Whether the first of two events precedes that were both scheduled in this window, for the same time.
     #[cold]
-    fn break_tie(&self, mut a: (usize, Handled), mut b: (usize, Handled)) -> Ordering {
-        loop {
-            let (x, y) = (a.1.order, b.1.order);
-            if x <= self.settled || y <= self.settled {
-                return x.cmp(&y);
-            }
-            (a.1, b.1) = (self.cause(a.0, x), self.cause(b.0, y));
-            if a.1.time != b.1.time {
-                return a.1.time.cmp(&b.1.time);
-            }
+    fn causes_precede(&self, mut a: (usize, Handled), mut b: (usize, Handled)) -> bool {
+        while a.1.time == b.1.time && a.1.order.min(b.1.order) > self.settled {
+            (a.1, b.1) = (self.cause(a.0, a.1.order), self.cause(b.0, b.1.order));
         }
+        (a.1.time, a.1.order) < (b.1.time, b.1.order)
     }
 
     /// Returns the event that gave out a number in this window.
