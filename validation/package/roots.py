@@ -30,7 +30,9 @@ def archive(suite: str, packages: Sequence[str] = ()) -> Path:
     if kept.exists():
         return kept
     unfinished = kept.with_suffix(".part.tar")
-    command = ["mmdebstrap", "--quiet", "--variant=minbase", f"--include={','.join(packages)}"]
+    command = ["mmdebstrap", "--quiet", "--variant=minbase"]
+    # It refuses an empty list.
+    command += [f"--include={','.join(packages)}"] if packages else []
     done = subprocess.run(
         [*command, suite, unfinished, find_mirror()], stderr=subprocess.PIPE, text=True
     )
