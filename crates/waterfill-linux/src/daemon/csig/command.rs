@@ -12,6 +12,7 @@ use crate::daemon::cli::CsigCommand;
 use crate::daemon::error::user_error;
 use crate::daemon::pins::{Pins, Role};
 use crate::daemon::privileges;
+use crate::daemon::probe::System;
 use crate::daemon::router;
 
 /// Runs the command.
@@ -31,6 +32,10 @@ pub(in crate::daemon) fn run(command: &CsigCommand) -> Result<()> {
         let device = one.device.as_str();
         if_nametoindex(device)
             .map_err(|_| user_error(format!("device {device}: expected a network device of this namespace")))?;
+    }
+    let system = System::find()?;
+    for one in &options {
+        system.check_csig(&one.device)?;
     }
     // Threads inherit the mask, so it is set before the first one: then only the waiting thread gets these signals.
     let mut signals = SigSet::empty();
