@@ -5,8 +5,9 @@
     result.summary["flows"][0]["rate_bps"]
     result.flows.to_pandas()
 
-`load(path, sets=())` reads a scenario, `run(scenario)` runs it. `InputError` is what both raise
-when the input is wrong: one line that names the file, the key and what was expected.
+`load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
+runs it; `plot(result)` draws it. `InputError` is what they raise when the input is wrong: one line
+that names the file, the key and what was expected.
 """
 
 from __future__ import annotations
@@ -15,11 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from waterfill.analysis.plots import plot as plot
     from waterfill.errors import InputError as InputError
     from waterfill.runs.backends import run as run
     from waterfill.runs.result import Result as Result
+    from waterfill.runs.stored import load as load
     from waterfill.scenario.document import Scenario as Scenario
-    from waterfill.scenario.loading import load as load
 
     __version__: str
 
@@ -28,11 +30,12 @@ _HOMES = {
     "InputError": "errors",
     "Result": "runs.result",
     "Scenario": "scenario.document",
-    "load": "scenario.loading",
+    "load": "runs.stored",
+    "plot": "analysis.plots",
     "run": "runs.backends",
 }
 
-__all__ = ["InputError", "Result", "Scenario", "__version__", "load", "run"]
+__all__ = ["InputError", "Result", "Scenario", "__version__", "load", "plot", "run"]
 
 
 def __getattr__(name: str) -> Any:

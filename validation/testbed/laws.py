@@ -30,9 +30,9 @@ from waterfill.analysis import plots, series
 from waterfill.errors import InputError, RunError
 from waterfill.network import protocols
 from waterfill.runs import backends
-from waterfill.runs.cache import StoredResult
 from waterfill.runs.progress import Bar
 from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.runs.stored import StoredResult
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import checks, daemon

@@ -14,6 +14,7 @@ if several are equal. Where demand limits every flow, it is the link with the hi
 from __future__ import annotations
 
 import itertools
+import json
 import math
 import os
 import statistics
@@ -21,7 +22,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -30,9 +31,13 @@ from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends
-from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.runs.result import Document, Result, make_directory, to_json, why, write_text
+from waterfill.runs.stored import load_run
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Relative distance from its share within which a rate has settled; fraction that ends the start-up.
 _BAND = 0.05
@@ -44,6 +49,8 @@ _MIN_AVERAGES = 20
 _SAME = 1e-9
 
 _COMMAND_LINE = "command line"
+
+DOCUMENT = "compare.json"
 
 
 # --- runs --------------------------------------------------------------------------------------
@@ -401,16 +408,40 @@ class Comparison:
             mine = make_directory(folder / name)
             result.write(mine)
             plots.save(plots.overview(result), mine / "figure")
-        write_text(folder / "compare.json", to_json(document) + "\n")
+        write_text(folder / DOCUMENT, to_json(document) + "\n")
+        plots.save(self.figure(), folder / "compare")
+
+    def figure(self) -> Figure:
+        """Return the figure of rates and the bottleneck's queue, a panel per run."""
+        from waterfill.analysis import plots
+
         shares = {name: a.classes for name, a in self.allocations.items()}
-        figure = plots.comparison(self.results, self.bottleneck, shares)
-        plots.save(figure, folder / "compare")
+        return plots.comparison(self.results, self.bottleneck, shares)
 
 
 def of(results: Mapping[str, Result]) -> Comparison:
     """Return the comparison of these runs, at least one, all of one scenario."""
     allocations = {name: allocation(result) for name, result in results.items()}
     return Comparison(dict(results), allocations, bottleneck(results, allocations))
+
+
+def is_comparison(directory: str | os.PathLike[str]) -> bool:
+    """Return whether `Comparison.write` wrote this directory."""
+    return (Path(directory) / DOCUMENT).exists()
+
+
+def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
+    """Read the runs of a directory that `Comparison.write` wrote; nothing is simulated.
+
+    Raises InputError when a file of it is missing, damaged or of an older version.
+    """
+    path = Path(directory) / DOCUMENT
+    try:
+        names = list(json.loads(path.read_text(encoding="utf-8"))["runs"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        message = f"expected a whole file as `compare -o` writes it, got: {why(error)}"
+        raise InputError(str(path), "", message) from None
+    return of({name: load_run(Path(directory) / name) for name in names})
 
 
 # --- backends side by side ---------------------------------------------------------------------

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from waterfill.analysis.series import Series
+from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import write_atomically
 
 if TYPE_CHECKING:
@@ -31,8 +32,23 @@ _MAX_LINES = 8
 _MAX_LEGEND = 14
 # Protocols side by side; with more columns the time axes are too short.
 _MAX_COLUMNS = 3
+# The figures that `plot` draws.
+KINDS = ("overview", "rates", "queues")
 # Max-min shares that change more often are not drawn: they would hide the rates.
 _MAX_STEPS = 200
+
+
+def plot(result: Result, kind: str = "overview") -> Figure:
+    """Plot a run, simulated now or loaded: `overview` (all there is), `rates` or `queues`.
+
+    Returns a matplotlib Figure, which notebooks show; `figure.savefig("rates.pdf")` writes it.
+    Raises InputError for another kind.
+    """
+    if kind not in KINDS:
+        raise InputError("plot", "kind", f"unknown figure {shown(kind)}{nearest(kind, KINDS)}")
+    if kind == "overview":
+        return overview(result)
+    return rates(result) if kind == "rates" else queues(result)
 
 
 def rates(result: Result, *, average_s: float = 1.0, title: str = "") -> Figure:

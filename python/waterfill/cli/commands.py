@@ -70,6 +70,9 @@ app.command(
         "waterfill compare S.toml --protocols maxnet,cubic,bbr",
     ),
 )(running.compare)
+app.command(
+    epilog=examples("waterfill plot out", "waterfill plot out --kind rates -o figures"),
+)(running.plot)
 app.command(epilog=examples("waterfill maxmin S.toml"))(scenarios.maxmin)
 app.command(epilog=examples("waterfill protocols", "waterfill protocols maxnet rcp"))(
     laws.protocols

@@ -1,8 +1,9 @@
-"""Commands that run a scenario: `run` and `compare`."""
+"""Commands that run a scenario, `run` and `compare`, and `plot`, which draws what they wrote."""
 
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -21,8 +22,6 @@ from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError, one_line
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
 
@@ -166,6 +165,32 @@ def compare(
         raise typer.Exit(INTERRUPTED)
     if _failed(*(result.summary for result in results.values())):
         raise typer.Exit(1)
+
+
+def plot(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="Directory that run -o or compare -o wrote.")
+    ],
+    kind: Annotated[
+        str, typer.Option(metavar="KIND", help="Figure of a run: overview, rates or queues.")
+    ] = "overview",
+    output: Output = None,
+) -> None:
+    """Draw the figure of earlier runs again; nothing is simulated."""
+    from waterfill.analysis import compare, plots
+    from waterfill.runs.result import make_directory
+    from waterfill.runs.stored import load_run
+
+    if compare.is_comparison(directory):
+        if kind != "overview":
+            message = f'expected no --kind with a comparison, got "{kind}"'
+            raise InputError("command line", "kind", message)
+        figure, stem = compare.load_comparison(directory).figure(), "compare"
+    else:
+        figure = plots.plot(load_run(directory), kind)
+        stem = "figure" if kind == "overview" else kind
+    for path in plots.save(figure, make_directory(output or directory) / stem):
+        print_text(f"written to {path}")
 
 
 def _capture(output: Path | None, links: list[str], limit: str, snaplen: int) -> Capture:

@@ -188,6 +188,10 @@ class Summary(_Summary, total=False):
     testbed: dict[str, Any]
 
 
+REQUIRED = tuple(sorted(Summary.__required_keys__))
+"""Keys that every summary has."""
+
+
 class ParamEntry(TypedDict):
     """One parameter in the core's list of protocols."""
 

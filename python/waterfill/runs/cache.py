@@ -10,59 +10,25 @@ are removed.
 from __future__ import annotations
 
 import hashlib
-import json
 import shutil
 import tempfile
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import platformdirs
 
 from waterfill import _core
-from waterfill.contract.network import Network
-from waterfill.runs.result import Result, Which, to_json
+from waterfill.runs.result import Result, to_json
+from waterfill.runs.stored import StoredResult
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from waterfill.scenario.document import Scenario
 
 # The code that resolves a scenario and runs it on sim or fluid. Runs on Linux are not kept.
 PACKAGES = ("contract", "scenario", "network", "runs")
 
 _VERSIONS_KEPT = 2
-
-
-class StoredResult(Result):
-    """A run read back from a folder that `store` wrote."""
-
-    def __init__(self, folder: Path) -> None:
-        super().__init__(
-            json.loads(_text(folder / "summary.json")),
-            network=Network.from_dict(json.loads(_text(folder / "network.json"))),
-            scenario_toml=_text(folder / "scenario.toml"),
-            series=self._no_series,
-        )
-        self._folder = folder
-
-    @staticmethod
-    def _no_series(which: Which) -> Any:
-        raise AssertionError(f"{which}: a stored run has tables, not the core's buffers")
-
-    def _table(self, which: Which) -> pa.Table:
-        import pyarrow.parquet as pq
-
-        path = self._folder / f"{which}.parquet"
-        if path.exists():
-            return pq.read_table(path).replace_schema_metadata(None)
-        from waterfill.runs.result import to_table
-
-        return to_table({"time_s": ("f64", b""), "traffic": ("u32", b"")}, "traffic", [])
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")
 
 
 def root() -> Path:

@@ -35,7 +35,8 @@ Document: TypeAlias = dict[str, Any]
 Which: TypeAlias = Literal["flows", "links", "traffic"]
 Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 
-_NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
+NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
+"""The tables of a run, and the column of each that holds names."""
 
 # The order of keys in the summary, most wanted first.
 _FLOW_KEYS = (
@@ -61,6 +62,8 @@ class Result:
     there was no sample. The tables use the core's buffers without copying.
     `network` is the network that the engine ran (SI units, routes as link indexes),
     `scenario_toml` the scenario as a file.
+
+    A result pickles, with its tables: pools of processes, joblib and Dask return it.
     """
 
     def __init__(
@@ -72,12 +75,22 @@ class Result:
         series: Callable[[Which], Columns],
     ) -> None:
         self.summary = summary
-        self.network = network
+        self._network = network
         self.scenario_toml = scenario_toml
         self._series = series
 
+    def __getstate__(self) -> dict[str, Any]:
+        # The core's run cannot leave its process; the tables, once read, are attributes.
+        tables: dict[str, Any] = {which: getattr(self, which) for which in NAME_COLUMN}
+        return {**self.__dict__, **tables, "network": self.network, "_series": _elsewhere}
+
     def __repr__(self) -> str:
         return f"<Result of {self.summary['scenario']!r} on {self.summary['backend']}>"
+
+    @cached_property
+    def network(self) -> Network:
+        """The network that the engine ran."""
+        return self._network
 
     @cached_property
     def flows(self) -> pa.Table:
@@ -104,11 +117,11 @@ class Result:
         if not any(entry["name"] == name for entry in self.summary.get(which, [])):
             raise KeyError(name)
         table: pa.Table = getattr(self, which)
-        return table.filter(pc.equal(table[_NAME_COLUMN[which]].cast("string"), name))
+        return table.filter(pc.equal(table[NAME_COLUMN[which]].cast("string"), name))
 
     def _table(self, which: Which) -> pa.Table:
         names = [entry["name"] for entry in self.summary.get(which, [])]
-        return to_table(self._series(which), _NAME_COLUMN[which], names)
+        return to_table(self._series(which), NAME_COLUMN[which], names)
 
     def to_json(self, *, indent: int | None = 2) -> str:
         """Return the summary as JSON text; numbers that are not finite become null."""
@@ -149,6 +162,11 @@ class Result:
         }
         labelled = table.replace_schema_metadata(metadata)
         return write_atomically(path, lambda p: pq.write_table(labelled, p, compression="zstd"))
+
+
+def _elsewhere(which: Which) -> Columns:
+    """Stand for the core's buffers in a result that came from another process."""
+    raise AssertionError(f"{which}: a pickled result has tables, not the core's buffers")
 
 
 def summarise(

@@ -10,7 +10,7 @@ import pytest
 from validation.testbed import maxnet, maxnet_cells, maxnet_special
 from validation.testbed.maxnet_cells import Cell, Goal, Of, Panel
 from waterfill.network import protocols
-from waterfill.runs.cache import StoredResult
+from waterfill.runs.stored import StoredResult
 
 CELLS = maxnet_cells.cells()
 

@@ -1,0 +1,199 @@
+"""Runs that leave their process: pickled, and read back from the directory that they wrote."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+import waterfill
+from waterfill.errors import InputError
+from waterfill.runs import backends
+from waterfill.runs.result import Result
+from waterfill.runs.stored import load, load_run
+
+SCENARIO = {
+    "name": "small", "duration": "1 s", "protocol": "maxnet",
+    "link": [{"name": "l", "from": "a", "to": "b", "rate": "10 Mbit/s", "delay": "5 ms"}],
+    "flow": [{"name": "f", "path": ["l"], "count": 2}],
+}  # fmt: skip
+WEB = {"kind": "web", "name": "w", "path": ["l"], "arrival_rate": "20 /s"}
+
+
+@pytest.fixture(scope="module")
+def run() -> Result:
+    return backends.run({**SCENARIO, "traffic": [WEB]})
+
+
+@pytest.fixture
+def folder(run: Result, tmp_path: Path) -> Path:
+    run.write(tmp_path / "out")
+    return tmp_path / "out"
+
+
+def same(one: Result, other: Result) -> bool:
+    return (
+        json.loads(one.to_json()) == json.loads(other.to_json())
+        and one.scenario_toml == other.scenario_toml
+        and one.network == other.network
+        and all(getattr(one, w).equals(getattr(other, w)) for w in ("flows", "links", "traffic"))
+    )
+
+
+@pytest.mark.parametrize("protocol", [2, pickle.HIGHEST_PROTOCOL])
+def test_a_result_pickles_whole(run, protocol):
+    copy = pickle.loads(pickle.dumps(run, protocol))
+    assert same(copy, run)
+    assert copy.samples("flows", "f[1]").num_rows > 0
+    assert same(pickle.loads(pickle.dumps(copy)), run)
+
+
+def test_buffers_of_a_pickle_go_out_of_band(run):
+    buffers: list[pickle.PickleBuffer] = []
+    head = pickle.dumps(run, 5, buffer_callback=buffers.append)
+    assert sum(buffer.raw().nbytes for buffer in buffers) >= run.flows.nbytes
+    assert same(pickle.loads(head, buffers=buffers), run)
+
+
+def test_a_directory_is_read_as_the_run_that_wrote_it(run, folder):
+    assert same(load(folder), run)
+    assert same(pickle.loads(pickle.dumps(load_run(folder))), run)
+
+
+def test_a_run_without_traffic_has_the_same_columns_when_read(tmp_path):
+    quiet = backends.run(SCENARIO)
+    quiet.write(tmp_path)
+    assert not (tmp_path / "traffic.parquet").exists()
+    assert load(tmp_path).traffic.equals(quiet.traffic)
+
+
+def test_one_name_reads_scenarios_and_runs(run, folder):
+    scenario = waterfill.load(folder / "scenario.toml", ["seed=4"])
+    assert scenario.seed == 4
+    assert waterfill.load(folder).summary["seed"] == 1
+    with pytest.raises(InputError, match="expected a scenario file, whose keys --set overrides"):
+        waterfill.load(folder, ["seed=4"])
+
+
+def test_reading_simulates_nothing_and_waits_with_the_tables(folder):
+    code = (
+        "import sys, waterfill\n"
+        f"found = waterfill.load({str(folder)!r})\n"
+        "assert found.summary['flows'][0]['rate_bps'] > 0\n"
+        "assert 'waterfill.runs.engine' not in sys.modules\n"
+        "assert 'flows' not in vars(found)\n"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def without_a_key(folder: Path) -> None:
+    path = folder / "summary.json"
+    document = json.loads(path.read_text())
+    del document["groups"]
+    path.write_text(json.dumps(document))
+
+
+def of_another_run(folder: Path) -> None:
+    backends.run({**SCENARIO, "traffic": [WEB], "seed": 2}).write(folder.parent / "other")
+    (folder.parent / "other" / "links.parquet").rename(folder / "links.parquet")
+
+
+def cut(name: str, size: int):
+    def change(folder: Path) -> None:
+        data = (folder / name).read_bytes()
+        (folder / name).write_bytes(data[:size])
+
+    return change
+
+
+def without_metadata(folder: Path) -> None:
+    table = pq.read_table(folder / "flows.parquet").replace_schema_metadata(None)
+    pq.write_table(table, folder / "flows.parquet")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (cut("summary.json", 40), r"summary\.json: expected a whole file as `run -o` writes it"),
+        (without_a_key, r"summary\.json: groups: .* an older version wrote it: run scenario\.toml"),
+        (cut("flows.parquet", 100), r"flows\.parquet: expected a whole file"),
+        (without_metadata, r"flows\.parquet: expected a whole file"),
+        (of_another_run, r"links\.parquet: expected the run of summary\.json, got another run's"),
+        (lambda f: (f / "traffic.parquet").unlink(), r"traffic\.parquet: .* found no file"),
+        (lambda f: (f / "scenario.toml").unlink(), r"scenario\.toml: expected a readable file"),
+        (lambda f: (f / "summary.json").unlink(), r"out: .* got one without summary\.json"),
+    ],
+)
+def test_a_directory_that_is_not_whole_is_one_sentence(folder, change, message):
+    change(folder)
+    with pytest.raises(InputError, match=message) as caught:
+        load(folder)
+    assert "\n" not in str(caught.value)
+
+
+def test_damage_behind_the_footer_is_a_sentence_when_read(folder):
+    path = folder / "flows.parquet"
+    data = bytearray(path.read_bytes())
+    data[4:200] = bytes(196)
+    path.write_bytes(data)
+    found = load(folder)
+    with pytest.raises(InputError, match=r"flows\.parquet: expected a whole file"):
+        _ = found.flows
+
+
+def test_several_runs_and_none_are_named(folder):
+    with pytest.raises(InputError, match=r"expected the directory of one run, got that of .*: out"):
+        load(folder.parent)
+    with pytest.raises(InputError, match="expected the directory of a run, found none"):
+        load_run(folder / "nothing")
+    with pytest.raises(InputError, match="no such file"):
+        load(folder / "nothing")
+
+
+# --- figures again --------------------------------------------------------------------------------
+
+
+def test_figures_are_drawn_again_to_the_same_bytes(waterfill, folder, tmp_path):
+    waterfill("run", str(folder / "scenario.toml"), "-o", "run")
+    first = (tmp_path / "run" / "figure.png").read_bytes()
+    (tmp_path / "run" / "figure.png").unlink()
+    ran = waterfill("plot", "run")
+    assert (ran.code, ran.out) == (0, "written to run/figure.png\nwritten to run/figure.svg\n")
+    assert (tmp_path / "run" / "figure.png").read_bytes() == first
+    assert waterfill("plot", "run", "--kind", "rates", "-o", "elsewhere").code == 0
+    assert (tmp_path / "elsewhere" / "rates.svg").exists()
+
+
+def test_the_figure_of_a_comparison_is_drawn_again(waterfill, folder, tmp_path):
+    scenario = str(folder / "scenario.toml")
+    waterfill("compare", scenario, "--protocols", "maxnet,rcp", "-o", "all")
+    first = (tmp_path / "all" / "compare.png").read_bytes()
+    (tmp_path / "all" / "compare.png").unlink()
+    assert waterfill("plot", "all").code == 0
+    assert (tmp_path / "all" / "compare.png").read_bytes() == first
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["nothing"], "nothing: expected the directory of a run, found none"),
+        (["all", "--kind", "rates"], 'kind: expected no --kind with a comparison, got "rates"'),
+        (["all/maxnet", "--kind", "rate"], 'kind: unknown figure "rate", did you mean "rates"?'),
+        (["half"], "half/compare.json: expected a whole file as `compare -o` writes it"),
+    ],
+)
+def test_wrong_input_of_plot(waterfill, folder, tmp_path, arguments, message):
+    (tmp_path / "all").mkdir()
+    (tmp_path / "all" / "compare.json").write_text('{"runs": {"maxnet": {}}}')
+    folder.rename(tmp_path / "all" / "maxnet")
+    (tmp_path / "half").mkdir()
+    (tmp_path / "half" / "compare.json").write_text('{"runs"')
+    ran = waterfill("plot", *arguments)
+    assert ran.code == 2
+    assert message in ran.err
+    assert ran.err.count("\n") == 1
