@@ -20,7 +20,14 @@ from validation.soak import network, objects, verdict
 from validation.soak.service import Service, ServiceError, ServiceRefusal, Settings
 from validation.soak.traffic import Load, Totals, Worker
 from validation.soak.verdict import Event, Run
-from validation.soak.watch import KernelLog, Sample, Watch, join, memory_group
+from validation.soak.watch import (
+    KernelLog,
+    Sample,
+    Watch,
+    join,
+    memory_group,
+    show_every_warning,
+)
 from validation.testbed.maxnet_special import isolated
 from waterfill.errors import RunError
 from waterfill.runs.result import Document
@@ -76,6 +83,7 @@ class Soak:
         folder = Path(isolate.SCRATCH) / "bpf"
         folder.mkdir()
         isolate.mount("bpf", str(folder), "bpf")
+        show_every_warning()
         self._network = network.build()
         program = daemon.binary()
         assert program is not None

@@ -15,6 +15,7 @@ from validation.soak import objects
 from validation.soak.network import Network
 from validation.soak.service import Service
 from waterfill.runs.result import Document
+from waterfill.testbed import isolate
 from waterfill.testbed.isolate import Namespace
 
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
@@ -198,6 +199,15 @@ def serious(record: str) -> str | None:
         return None
     text = text.splitlines()[0] if text else ""
     return text if int(level) & 7 <= _ERROR_LEVEL or _SERIOUS.search(text) else None
+
+
+def show_every_warning() -> None:
+    """Let the kernel show a warning again that it shows once per boot, if this host can."""
+    folder = Path(isolate.SCRATCH) / "debug"
+    folder.mkdir()
+    with suppress(OSError):
+        isolate.mount("debugfs", str(folder), "debugfs")
+        (folder / "clear_warn_once").write_text("1")
 
 
 class KernelLog:
