@@ -74,6 +74,12 @@ class Simulation:
     ) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
         """The samples so far: column → (type, little-endian buffer); NaN stands for null."""
 
+    def arrivals(self) -> dict[str, tuple[Literal["f64", "u32", "u64"], bytes]]:
+        """The flows that traffic sources have started so far, a row each, as in `series`.
+
+        traffic (index), index (within the source), start_s, size_bytes, completed_s.
+        """
+
 @final
 class Fluid:
     """One run of the fluid model; everything but its building as in `Simulation`."""

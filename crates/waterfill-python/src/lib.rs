@@ -85,7 +85,12 @@ impl PySimulation {
 
     /// Returns the series `flows`, `links` or `traffic`: column → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
-        columns(py, self.inner.series(), which)
+        columns(py, one_of(self.inner.series(), which)?)
+    }
+
+    /// Returns the flows that traffic sources have started: column → (dtype, little-endian bytes).
+    fn arrivals<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        columns(py, &self.inner.arrivals())
     }
 }
 
@@ -130,7 +135,7 @@ impl PyFluid {
 
     /// Returns the series `flows`, `links` or `traffic`: column → (dtype, little-endian bytes).
     fn series<'py>(&self, py: Python<'py>, which: &str) -> PyResult<Bound<'py, PyDict>> {
-        columns(py, self.inner.series(), which)
+        columns(py, one_of(self.inner.series(), which)?)
     }
 }
 
@@ -143,15 +148,21 @@ fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult
     to_python(py, &summary)
 }
 
-/// Returns one of three tables as column → (dtype, little-endian bytes).
-fn columns<'py>(py: Python<'py>, series: [&Series; 3], which: &str) -> PyResult<Bound<'py, PyDict>> {
+/// Returns the series of flows, links or traffic.
+fn one_of<'a>(series: [&'a Series; 3], which: &str) -> PyResult<&'a Series> {
     let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
-    let place = place.ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))?;
+    place.map(|place| series[place]).ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))
+}
+
+/// Returns a table as column → (dtype, little-endian bytes).
+fn columns<'py>(py: Python<'py>, series: &Series) -> PyResult<Bound<'py, PyDict>> {
     let dict = PyDict::new(py);
-    for (name, column) in series[place].names().iter().zip(series[place].columns()) {
+    for (name, column) in series.names().iter().zip(series.columns()) {
         let (dtype, bytes) = match name.as_str() {
             "flow" | "link" | "traffic" => ("u32", buffer(py, column, |x| (x as u32).to_le_bytes())?),
-            "drops" | "marks" | "lost" => ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?),
+            "drops" | "marks" | "lost" | "index" | "size_bytes" => {
+                ("u64", buffer(py, column, |x| (x as u64).to_le_bytes())?)
+            }
             _ => ("f64", buffer(py, column, f64::to_le_bytes)?),
         };
         dict.set_item(name, (dtype, bytes))?;

@@ -5,12 +5,14 @@ mod common;
 use common::{build, cbr, flow, link, network};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, LossSpec, Network, TrafficKind, TrafficSpec};
+use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, LossSpec, Network, Series, TrafficKind, TrafficSpec};
 use waterfill_sim::Simulation;
 
 /// Everything that a run gives: summary, series, counts.
 fn print(sim: &mut Simulation) -> (String, Vec<u64>, String) {
-    let series = sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
+    let arrivals = sim.arrivals();
+    let series = sim.series().into_iter().chain([&arrivals]);
+    let series = series.flat_map(Series::columns).flatten().map(|x| x.to_bits()).collect();
     let counts = format!("{:?} {}", sim.ledger(), sim.sacks_in_use());
     (serde_json::to_string(&sim.summary()).unwrap(), series, counts)
 }

@@ -6,6 +6,7 @@ use common::{assert_close, cbr, column, flow, link, mean, network, refusal, run,
 use proptest::prelude::*;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
+use waterfill_network::series::ARRIVAL_COLUMNS;
 use waterfill_network::summary::{Summary, WebSummary};
 use waterfill_network::{
     ArrivalSpec, Distribution, FlowSpec, LinkSpec, Network, PeriodSpec, ReorderSpec, TrafficKind, TrafficSpec,
@@ -114,6 +115,37 @@ fn a_flow_alone_takes_a_handshake_slow_start_and_its_packets() {
         assert_eq!(summary.traffic[0].packets_sent as f64, web.flows_started as f64 * count);
         assert_eq!(summary.traffic[0].packets_received, summary.traffic[0].packets_sent);
     }
+}
+
+/// Every flow that a source starts has a row: with its size, and with the time of its last byte once that has come.
+#[test]
+fn each_arrival_is_a_row_finished_or_not() {
+    let sources = vec![
+        web("newreno", &[0], 40.0, Distribution::Pareto { mean: 2e4, shape: 1.35, max: Some(1e6) }, 9.0),
+        web("cubic", &[0], 0.5, constant(1e9), 10.0),
+    ];
+    let n = only(sources, link("l", 1e7, 0.005, 60_000).to_vec(), 10.0);
+    let (sim, summary) = run(&n);
+    let arrivals = sim.arrivals();
+    assert_eq!(arrivals.names(), ARRIVAL_COLUMNS.map(String::from));
+    let [traffic, index, start_s, size_bytes, completed_s] = arrivals.columns() else { panic!("five columns") };
+    for (t, source) in summary.traffic.iter().enumerate() {
+        let web = source.flows.as_ref().expect("a source of flows");
+        let mut mine: Vec<usize> = (0..traffic.len()).filter(|&row| traffic[row] == t as f64).collect();
+        assert_eq!(mine.len() as u64, web.flows_started);
+        assert_eq!(mine.iter().filter(|&&row| completed_s[row].is_finite()).count() as u64, web.flows_completed);
+        mine.sort_by(|&a, &b| index[a].total_cmp(&index[b]));
+        assert!(mine.iter().enumerate().all(|(i, &row)| index[row] == i as f64), "counted from zero");
+        assert!(mine.windows(2).all(|w| start_s[w[0]] < start_s[w[1]]), "in the order of their starts");
+        let took: Vec<f64> =
+            mine.iter().map(|&row| completed_s[row] - start_s[row]).filter(|s| s.is_finite()).collect();
+        let largest = took.iter().copied().fold(0.0, f64::max);
+        assert_close(largest * 1e3, web.flow_completion_ms.max.unwrap_or(0.0), 1e-9);
+    }
+    let reno = (0..traffic.len()).filter(|&row| traffic[row] == 0.0);
+    assert!(reno.clone().count() > 200 && reno.clone().all(|row| (1.0..=1e6).contains(&size_bytes[row])));
+    assert!(reno.map(|row| size_bytes[row].to_bits()).collect::<std::collections::HashSet<_>>().len() > 100);
+    assert!((0..traffic.len()).filter(|&row| traffic[row] == 1.0).all(|row| size_bytes[row] == 1e9));
 }
 
 /// Padding at the source's access delays the SYN, the SYN-ACK and the data.

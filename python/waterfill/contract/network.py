@@ -428,6 +428,11 @@ class Network:
         return asdict(self)
 
     @property
+    def has_transfers(self) -> bool:
+        """Whether flows with a size are among the flows or arrive."""
+        return bool(self.arriving) or any(flow.size_bytes is not None for flow in self.flows)
+
+    @property
     def arriving(self) -> list[FlowSpec]:
         """What the flows of each source of flows have in common, in the sources' order."""
         return [source.flows.flow for source in self.traffic if source.flows is not None]

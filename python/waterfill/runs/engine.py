@@ -90,7 +90,11 @@ class Sim(Backend):
         if step_check is not None:
             summary["check_step"] = step_check
         return Result(
-            summary, network=resolved, scenario_toml=scenario.to_toml(), series=simulation.series
+            summary,
+            network=resolved,
+            scenario_toml=scenario.to_toml(),
+            series=simulation.series,
+            arrivals=simulation.arrivals if isinstance(simulation, _core.Simulation) else None,
         )
 
     def start(self, resolved: Network, scenario: Scenario) -> Simulation:

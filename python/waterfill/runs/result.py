@@ -38,6 +38,8 @@ Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
 """The tables of a run, and the column of each that holds names."""
 
+_DTYPES = {"f64": "<f8", "u64": "<u8", "u32": "<u4"}
+
 # The order of keys in the summary, most wanted first.
 _FLOW_KEYS = (
     "name", "group", "index", "protocol", "start_s", "stop_s", "active_s",
@@ -59,7 +61,8 @@ class Result:
     and `traffic` are pyarrow Tables with one row for each sample and flow, link or traffic
     source, in time order: `time_s` is the end of the sample, `flow`/`link`/`traffic` the name
     (a dictionary column); the others are SI numbers with the unit in the column's name, null where
-    there was no sample. The tables use the core's buffers without copying.
+    there was no sample. The tables use the core's buffers without copying. `transfers` is a table
+    with one row for each flow that has a size.
     `network` is the network that the engine ran (SI units, routes as link indexes),
     `scenario_toml` the scenario as a file.
 
@@ -73,16 +76,20 @@ class Result:
         network: Network,
         scenario_toml: str,
         series: Callable[[Which], Columns],
+        arrivals: Callable[[], Columns] | None = None,
     ) -> None:
         self.summary = summary
         self._network = network
         self.scenario_toml = scenario_toml
         self._series = series
+        self._arrivals = arrivals
 
     def __getstate__(self) -> dict[str, Any]:
         # The core's run cannot leave its process; the tables, once read, are attributes.
         tables: dict[str, Any] = {which: getattr(self, which) for which in NAME_COLUMN}
-        return {**self.__dict__, **tables, "network": self.network, "_series": _elsewhere}
+        tables["transfers"] = self.transfers
+        core = {"_series": _elsewhere, "_arrivals": None}
+        return {**self.__dict__, **tables, "network": self.network, **core}
 
     def __repr__(self) -> str:
         return f"<Result of {self.summary['scenario']!r} on {self.summary['backend']}>"
@@ -107,6 +114,17 @@ class Result:
         """The traffic's samples: rate_bps and, for sources of flows, `flows`, the open ones."""
         return self._table("traffic")
 
+    @cached_property
+    def transfers(self) -> pa.Table:
+        """The flows with a size that have started, completed or not; see docs/reference/traffic.md.
+
+        Columns: source (name of the group or of the traffic source), index (within it), protocol,
+        start_s, size_bytes, completed_s (the receiver had the last byte), completion_s (since
+        start_s), ideal_s (on the empty network), slowdown (completion_s / ideal_s); null while
+        unfinished.
+        """
+        return self._transfers()
+
     def samples(self, which: Which, name: str) -> pa.Table:
         """Return the rows of one flow, link or traffic source.
 
@@ -118,6 +136,23 @@ class Result:
             raise KeyError(name)
         table: pa.Table = getattr(self, which)
         return table.filter(pc.equal(table[NAME_COLUMN[which]].cast("string"), name))
+
+    def _transfers(self) -> pa.Table:
+        import numpy as np
+
+        from waterfill.network import protocols
+        from waterfill.runs import transfers
+
+        empty: Columns = {name: ("f64", b"") for name in transfers.ARRIVED}
+        columns = empty if self._arrivals is None else self._arrivals()
+        arrived = {
+            name: np.frombuffer(buffer, dtype=_DTYPES[kind]).astype(np.float64)
+            for name, (kind, buffer) in columns.items()
+        }
+        end_s = self.summary.get("interrupted_at_s", self.summary["duration_s"])
+        found = transfers.collect(self.network, self.summary["flows"], arrived, end_s)
+        headers = {p.name: p.header_bytes for p in protocols.load().values()}
+        return transfers.to_table(found, transfers.ideal_s(found, self.network, headers))
 
     def _table(self, which: Which) -> pa.Table:
         names = [entry["name"] for entry in self.summary.get(which, [])]
@@ -132,7 +167,8 @@ class Result:
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
         links), the scenario, the version and the seed. Without traffic there is no
-        traffic.parquet. Returns the paths. Raises InputError when the directory cannot be written.
+        traffic.parquet, without flows that have a size no transfers.parquet. Returns the paths.
+        Raises InputError when the directory cannot be written.
         """
         folder = make_directory(directory)
         written = [
@@ -143,6 +179,8 @@ class Result:
         for name, table in tables.items():
             if name != "traffic" or self.summary.get("traffic"):
                 written.append(self._write_parquet(folder / f"{name}.parquet", table))
+        if self.network.has_transfers:
+            written.append(self._write_parquet(folder / "transfers.parquet", self.transfers))
         return written
 
     def _write_parquet(self, path: Path, table: pa.Table) -> Path:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 SUMMARY = "summary.json"
 SCENARIO = "scenario.toml"
+TRANSFERS = "transfers.parquet"
 
 
 class StoredResult(Result):
@@ -35,6 +36,7 @@ class StoredResult(Result):
         self.summary = json.loads(_text(folder / SUMMARY))
         self.scenario_toml = _text(folder / SCENARIO)
         self._folder = folder
+        self._arrivals = None
 
     @cached_property
     def network(self) -> Network:
@@ -59,6 +61,21 @@ class StoredResult(Result):
             columns = ("time_s", NAME_COLUMN[which], "rate_bps", "flows")
             none = {c: ("u32" if c == NAME_COLUMN[which] else "f64", b"") for c in columns}
             return to_table(none, NAME_COLUMN[which], [])
+        try:
+            return pq.read_table(path).replace_schema_metadata(None)
+        except (OSError, pa.ArrowException) as error:
+            raise _damaged(path, error) from None
+
+    def _transfers(self) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        path = self._folder / TRANSFERS
+        if not path.exists():
+            if self.network.arriving:
+                message = f"expected the run's transfers, found no file: run {SCENARIO} again"
+                raise InputError(str(path), "", message)
+            return super()._transfers()  # of [[flow]] only: the summary has them
         try:
             return pq.read_table(path).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:

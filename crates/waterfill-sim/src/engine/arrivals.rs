@@ -57,12 +57,14 @@ impl Simulation {
         let size_bytes = traffic.draw_size();
         let counted = traffic.counted;
         let Some(web) = &mut traffic.web else { return };
+        let index = web.started as u32;
         web.started += 1;
         web.open += 1;
         web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
         let f = web.free.pop().unwrap_or(self.flows.len() as u32);
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, Place { flow: f, index: 0 });
+        sender.index = index;
         sender.start = self.now;
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
         let before = self.flows.get(f as usize);
@@ -90,9 +92,18 @@ impl Simulation {
         let traffic = &mut self.traffic[t as usize];
         let Some(web) = &mut traffic.web else { return };
         web.finished.add(flow, traffic.counted);
+        self.finished.push(&arrival_row(flow, t));
         web.open -= 1;
         web.free.push(f);
         flow.owner = Owner::Nobody;
         flow.sender.spec.incarnation = flow.sender.spec.incarnation.wrapping_add(1);
     }
+}
+
+/// Returns a flow of a traffic source as a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS).
+pub(super) fn arrival_row(flow: &Flow, source: u32) -> [f64; 5] {
+    let spec = &flow.sender.spec;
+    let size_bytes = spec.packets.map_or(f64::NAN, |(count, _)| spec.payload_before(count) as f64);
+    let completed_s = flow.receiver.completed.map_or(f64::NAN, Instant::as_secs);
+    [f64::from(source), f64::from(spec.index), spec.start.as_secs(), size_bytes, completed_s]
 }

@@ -9,12 +9,13 @@
 use std::path::Path;
 
 use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::series::ARRIVAL_COLUMNS;
 use waterfill_network::{Network, Series};
 
 use crate::access::AccessLink;
 use crate::capture::{Capture, CaptureOptions, CaptureReport};
 use crate::delay_line::DelayLine;
-use crate::flow::Flow;
+use crate::flow::{Flow, Owner};
 use crate::link::Link;
 use crate::meter::Reading;
 use crate::packet::{SackId, Sacks};
@@ -28,6 +29,7 @@ mod run;
 mod sample;
 mod summary;
 
+use arrivals::arrival_row;
 use event::Events;
 use parallel::{Journal, Parallel};
 
@@ -59,6 +61,8 @@ pub struct Simulation {
     flow_series: Series,
     link_series: Series,
     traffic_series: Series,
+    /// The flows of traffic sources that have finished.
+    finished: Series,
     events: u64,
     packet_hops: u64,
     ledger: Ledger,
@@ -127,6 +131,7 @@ impl Simulation {
             flow_series: Series::default(),
             link_series: Series::default(),
             traffic_series: Series::default(),
+            finished: Series::new(&ARRIVAL_COLUMNS, &[]),
             events: 0,
             packet_hops: 0,
             ledger: Ledger::default(),
@@ -187,6 +192,19 @@ impl Simulation {
     #[must_use]
     pub const fn series(&self) -> [&Series; 3] {
         [&self.flow_series, &self.link_series, &self.traffic_series]
+    }
+
+    /// Returns the flows that traffic sources have started, one row each: those that have finished in the order in which
+    /// they did, then the open ones.
+    #[must_use]
+    pub fn arrivals(&self) -> Series {
+        let mut all = self.finished.clone();
+        for flow in &self.flows {
+            if let Owner::Traffic(t) = flow.owner {
+                all.push(&arrival_row(flow, t));
+            }
+        }
+        all
     }
 
     /// Returns the counts of packets so far.

@@ -1,0 +1,192 @@
+"""The table of transfers: every flow with a size, with its completion time and its slowdown.
+
+The ideal time of a flow is the least that the network allows it: the handshake, then all its
+packets back to back, each stored and forwarded by every link at the link's rate, with no other
+packet anywhere. Packet k leaves link i no earlier than packet k - 1 has left it and packet k has
+left link i - 1; the longest chain of such waits is the time of the last packet. With n - 1 full
+packets and a last one that is not larger, it passes the full packets up to some link j, waits there
+for the slowest link so far, and follows the last packet from j on: `ideal_s` takes the largest j.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from waterfill.contract.network import FlowSpec, Network
+from waterfill.contract.summary import FlowSummary
+from waterfill.network.resolve import TCP_IP_HEADER_BYTES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Numbers: TypeAlias = npt.NDArray[np.float64]
+Indexes: TypeAlias = npt.NDArray[np.int64]
+
+COLUMNS = (
+    "source", "index", "protocol", "start_s", "size_bytes", "completed_s", "completion_s",
+    "ideal_s", "slowdown",
+)  # fmt: skip
+
+# The core's columns of the flows that traffic sources have started.
+ARRIVED = ("traffic", "index", "start_s", "size_bytes", "completed_s")
+
+
+@dataclass(frozen=True)
+class Transfers:
+    """Flows with a size, as equally long columns; `completed_s` is NaN for an unfinished one.
+
+    `source` counts the entries of `sources`: groups of flows with a size, then sources of flows.
+    """
+
+    sources: Sequence[FlowSpec]
+    source: Indexes
+    index: Indexes
+    start_s: Numbers
+    size_bytes: Numbers
+    completed_s: Numbers
+
+
+def sources(network: Network) -> list[FlowSpec]:
+    """Return what the flows of each group with a size, then of each source of flows, share."""
+    return [flow for flow in network.flows if flow.size_bytes is not None] + network.arriving
+
+
+def collect(
+    network: Network,
+    flows: Sequence[FlowSummary],
+    arrived: Mapping[str, Numbers],
+    end_s: float,
+) -> Transfers:
+    """Return the transfers that started before `end_s`: groups in order, then traffic sources.
+
+    `flows` are the summary's; `arrived` the core's columns of flows that traffic sources started,
+    in any order.
+    """
+    groups = [flow for flow in network.flows if flow.size_bytes is not None]
+    place = {flow.name: i for i, flow in enumerate(groups)}
+    mine = [f for f in flows if f["group"] in place and f["start_s"] < end_s]
+    # An entry may stand for several flows: see `CoreFlow`.
+    counts = [f.get("count", 1) for f in mine]
+    source = np.repeat(np.array([place[f["group"]] for f in mine], dtype=np.int64), counts)
+    index = np.repeat(np.array([f["index"] for f in mine], dtype=np.int64), counts)
+    if len(index) > len(mine):
+        index = index + np.concatenate([np.arange(count) for count in counts])
+    start_s = np.repeat(np.array([f["start_s"] for f in mine], dtype=np.float64), counts)
+    nan = float("nan")
+    ends_s = [nan if f["completed_s"] is None else f["completed_s"] for f in mine]
+    sizes = np.array([float(flow.size_bytes or 0) for flow in groups], dtype=np.float64)
+    number_of = _arrivals_before(network)
+    order = np.lexsort((arrived["index"], arrived["traffic"]))
+    later = {name: column[order] for name, column in arrived.items()}
+    which = number_of[later["traffic"].astype(np.int64)] + len(groups)
+    return Transfers(
+        sources(network),
+        np.concatenate([source, which]),
+        np.concatenate([index, later["index"].astype(np.int64)]),
+        np.concatenate([start_s, later["start_s"]]),
+        np.concatenate([sizes[source], later["size_bytes"]]),
+        np.concatenate([np.repeat(np.array(ends_s, dtype=np.float64), counts),
+                        later["completed_s"]]),
+    )  # fmt: skip
+
+
+def _arrivals_before(network: Network) -> Indexes:
+    """Return for each traffic source how many sources of flows precede it."""
+    starts_flows = np.array([t.flows is not None for t in network.traffic], dtype=np.int64)
+    return np.cumsum(starts_flows) - starts_flows
+
+
+def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, int]) -> Numbers:
+    """Return the time from SYN to last byte of each transfer on the empty network (s).
+
+    `header_bytes` are those of each protocol beside TCP's and IP's. Rates are the links' `rate`
+    (a shaper's bucket counts with its rate), delays their propagation; loss does not count.
+    """
+    entries = transfers.sources
+    if not entries:
+        return np.zeros(0)
+    rate_bps = np.array([link.rate_bps for link in network.links])
+    delay_s = np.array([link.delay_s for link in network.links])
+    bits = 8.0
+    # One row per source, one column per link; the access link first; zero where there is none.
+    width = 1 + max(len(entry.forward) for entry in entries)
+    per_bit = np.zeros((len(entries), width))
+    fixed_s = np.zeros(len(entries))
+    payload, overhead = np.zeros(len(entries)), np.zeros(len(entries))
+    demand_bps = np.full(len(entries), np.inf)
+    for row, entry in enumerate(entries):
+        forward, reverse = list(entry.forward), list(entry.reverse)
+        per_bit[row, 1 : 1 + len(forward)] = 1 / rate_bps[forward]
+        if entry.access_bps is not None:
+            per_bit[row, 0] = 1 / entry.access_bps
+        one_way_s = delay_s[forward].sum() + entry.pad_s
+        back_s = delay_s[reverse].sum() + entry.pad_s
+        ack_bits = bits * network.ack_bytes
+        handshake_s = ack_bits * (per_bit[row].sum() + (1 / rate_bps[reverse]).sum())
+        fixed_s[row] = 2 * one_way_s + back_s + handshake_s
+        overhead[row] = TCP_IP_HEADER_BYTES + header_bytes[entry.protocol]
+        payload[row] = network.packet_bytes - overhead[row]
+        if entry.demand_bps is not None:
+            demand_bps[row] = entry.demand_bps
+    at = transfers.source
+    size = transfers.size_bytes
+    packets = np.ceil(size / payload[at])
+    last_bits = bits * (size - (packets - 1) * payload[at] + overhead[at])
+    full_bits = bits * network.packet_bytes
+    before = np.cumsum(per_bit, axis=1)[at]
+    slowest = np.maximum.accumulate(per_bit, axis=1)[at]
+    after = np.cumsum(per_bit[:, ::-1], axis=1)[:, ::-1][at]
+    several = packets > 1
+    longest_s = last_bits * after[:, 0]
+    for j in range(width):
+        chain_s = full_bits * (before[:, j] + (packets - 2) * slowest[:, j])
+        chain_s = chain_s + last_bits * after[:, j]
+        longest_s = np.where(several, np.maximum(longest_s, chain_s), longest_s)
+    # The application writes a packet every full_bits / demand.
+    written_s = (packets - 1) * full_bits / demand_bps[at] + last_bits * after[:, 0]
+    pads = [entry.pad_jitter_s for entry in entries]
+    if any(pads):
+        own = [pads[s][i] if pads[s] else 0.0 for s, i in zip(at, transfers.index, strict=True)]
+        longest_s, written_s = longest_s + 3 * np.array(own), written_s + 3 * np.array(own)
+    return np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
+
+
+def to_table(transfers: Transfers, ideal: Numbers) -> pa.Table:
+    """Return the transfers with their ideal times (s) as a pyarrow Table of `COLUMNS`."""
+    import pyarrow as pa
+
+    entries = transfers.sources
+    protocols = list(dict.fromkeys(entry.protocol for entry in entries))
+    kind = np.array([protocols.index(entry.protocol) for entry in entries], dtype=np.int32)
+    completion_s = transfers.completed_s - transfers.start_s
+    numbers: dict[str, Any] = {
+        "start_s": transfers.start_s,
+        "size_bytes": transfers.size_bytes.astype(np.uint64),
+        "completed_s": _with_nulls(transfers.completed_s),
+        "completion_s": _with_nulls(completion_s),
+        "ideal_s": ideal,
+        "slowdown": _with_nulls(completion_s / ideal),
+    }
+    names = pa.array([entry.name for entry in entries], pa.string())
+    of_protocol = kind[transfers.source] if len(entries) else np.zeros(0, np.int32)
+    return pa.table(
+        {
+            "source": pa.DictionaryArray.from_arrays(transfers.source.astype(np.int32), names),
+            "index": transfers.index.astype(np.uint64),
+            "protocol": pa.DictionaryArray.from_arrays(
+                of_protocol, pa.array(protocols, pa.string())
+            ),
+            **numbers,
+        }
+    )
+
+
+def _with_nulls(values: Numbers) -> pa.Array:
+    import pyarrow as pa
+
+    return pa.array(values, mask=np.isnan(values))
