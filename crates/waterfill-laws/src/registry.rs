@@ -339,6 +339,7 @@ registry! {
     Rcp: rcp::Rcp,
     JetMax: jetmax::JetMax,
     Vcp: vcp::Vcp,
+    Abc: abc::Abc,
     Reno: tcp::Tcp<tcp::reno::Reno>,
     NewReno: tcp::Tcp<tcp::newreno::NewReno>,
     Sack: tcp::Tcp<tcp::sack::Sack>,

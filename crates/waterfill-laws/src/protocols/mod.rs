@@ -1,5 +1,6 @@
 //! The protocols: one file or folder each, to be read beside its paper.
 
+pub mod abc;
 pub mod aecp;
 pub mod ixcp;
 pub mod jetmax;

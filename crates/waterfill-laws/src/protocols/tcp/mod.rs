@@ -117,6 +117,18 @@ pub struct Tcp<L: Law> {
     timeouts: u32,
 }
 
+impl<L: Law> Tcp<L> {
+    /// The congestion window in packets, for a protocol that keeps a TCP's window beside its own.
+    pub(crate) const fn cwnd(&self) -> f64 {
+        self.window.cwnd
+    }
+
+    /// Lowers the window to `packets` if it is larger.
+    pub(crate) const fn cap(&mut self, packets: f64) {
+        self.window.cwnd = self.window.cwnd.min(packets);
+    }
+}
+
 impl<L: Law> Protocol for Tcp<L> {
     const INFO: Info = Info {
         name: L::NAME,

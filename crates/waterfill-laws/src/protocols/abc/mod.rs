@@ -1,0 +1,152 @@
+//! ABC: one bit in each packet says "accelerate" or "brake", so that the link runs at its target rate an RTT later.
+//!
+//! # Law
+//! Each acknowledgement lets a source send two packets (accelerate) or none (brake). So the rate at which packets leave a
+//! link now, times twice the share of them that are to accelerate, is the rate at which packets arrive an RTT from now. A
+//! router therefore compares its target with its *departures*, not with its arrivals.
+//!
+//! - `eq1`     tr = η·μ − (μ/δ)·(x − d_t)⁺
+//! - `eq2`     f = min(½·tr/cr, 1)
+//! - `alg1`    token ← min(token + f, limit); a packet stays "accelerate" if token > 1, which costs one, else it brakes
+//! - `eq3`     w ← w ± 1 + 1/w for each packet acknowledged, + if it accelerates: MIMD by the bit, and AI for fairness
+//! - `window`  min(w, w_nonabc): w_nonabc is CUBIC's and answers losses and ECN marks, for bottlenecks without ABC
+//! - `cap`     both windows stay below twice the packets in flight, so that the one not in use does not run away
+//!
+//! Theorem 3.1: N flows on one link are globally asymptotically stable if δ > ⅔·τ, τ the largest RTT without queues.
+//!
+//! # Symbols
+//! | paper | here | unit |
+//! |---|---|---|
+//! | μ(t), link capacity | `capacity`, over `window` | bit/s |
+//! | cr(t), dequeue rate | `departed`, over `window` | bit/s |
+//! | x(t), queuing delay | `queue`/μ | s |
+//! | η, δ, d_t | `eta`, `delta`, `delay_threshold` | 1, s, s |
+//! | T | `window` | s |
+//! | tr(t), f(t) | `target_rate`, `accelerate` | bit/s, 1 |
+//! | token, tokenLimit | `token`, `token_limit` | packets |
+//! | w_abc, w_nonabc | [`Source`] | packets |
+//!
+//! # Header
+//! The two ECN bits of the IP header: 01 accelerate, 10 brake. 00 is a packet without ECN and 11 the mark of a queue that
+//! does not speak ABC (`ecn`), which the host reports to w_nonabc. A source sends accelerates; a router changes them
+//! to brakes, never back: so a path has the smallest share of its links. They are written here as the one byte that holds
+//! them (traffic class, its upper six bits zero), and so counted, though they cost no packet a byte. An acknowledgement
+//! returns the bit, in the paper in TCP's NS flag, counted likewise.
+//!
+//! # Router
+//! [`Router`]: works at departures, on every packet; T is divided into 20 parts, so that a sliding window needs
+//! no list of packets. Its timer measures μ once in each part.
+//!
+//! # Source
+//! [`Source`]: two windows. There is no slow start in w_abc: with every packet accelerating a window doubles in an RTT.
+//!
+//! # Parameters
+//! [`Params`]: those of the authors' public code, where the paper leaves a choice.
+//!
+//! # Readings and deviations
+//! The paper's full text was not at hand: its abstract and equations were, and the authors' public code (router and both
+//! senders), from which come the readings marked †.
+//! - † T = 20 ms, tokenLimit = 5, η = 0.98, δ = 133 ms. d_t = 50 ms is the authors' for cellular traces (batches of
+//!   packets wait that long there without congestion); a wired link can do with less.
+//! - † x is the queue over μ, not the delay of the packet that leaves: it is known at once. So Eq. 1 is
+//!   η·μ − (q − μ·d_t)⁺/δ, which needs no division and stays finite while a link is down (μ = 0).
+//! - The authors' router has η·cr in place of η·μ and instead adds η/2 tokens for each packet that the link could have
+//!   sent and did not. The shares are the same on average; a burst of up to tokenLimit accelerates replaces f > η/2.
+//! - token starts at 0 (Algorithm 1); in the authors' code at 5.
+//! - cr counts bits as they are sent, those of other protocols too; the authors' counts packets with ECN as they leave.
+//!   At 12 Mbit/s T holds 20 packets: a count of them is wrong by up to half a packet, which is more than 1 − η.
+//! - SYNs are not marked and take no token.
+//! - A receiver that acknowledges every second packet has one bit for two: it sends the sign of what it owes and
+//!   keeps the rest, so that the sum over acknowledgements is exact. The paper has DCTCP's rule for it.
+//! - Eq. 3 keeps w ≥ 1 by itself: w + 1/w ≥ 2. † The authors' sender stops at about 5 packets.
+//! - † w_nonabc is CUBIC (RFC 9438, `cubic`) in slow start until its first loss, without HyStart: the authors' module
+//!   does not call it. `fallback = "none"` is their simpler sender: w_abc alone, which answers no loss.
+//! - A loss or a mark does not change w_abc †; a time-out starts it again from one packet.
+//! - The data in flight count before an acknowledgement, so that `cap` leaves a window of one packet alone.
+//! - † No pacing here; the authors' sender spreads its packets at twice w/RTT.
+//! - † A weight multiplies AI.
+//! - Weights between ABC and other traffic on one link (two queues) are not here; `cohabit` queues divide a link.
+//! - `sim` only. The fluid model has no packets to mark: a share between 0 and 1 would be another header than the bit.
+//!   The kernel's datapath marks before the queue, and ABC's routers must mark behind it.
+//!
+//! # Validation
+//! Equation tests below. In the simulator (`tests/abc.rs`): a link carries η and N packets per RTT without a queue; where
+//! that is more than the link, the queue settles within 2 ms of where the equations balance; at RTTs of 100 ms it is
+//! steady with δ = 80 ms and swings with 50 ms (Theorem 3.1: 67 ms); windows become equal, so rates go as 1/RTT; the slower of
+//! two links holds; a buffer too small for ABC's queue is answered by CUBIC.
+//!
+//! # References
+//! `abc-2020`: Goyal, Agarwal, Netravali, Alizadeh, Balakrishnan, "ABC: A Simple Explicit Congestion Controller for
+//! Wireless Networks", NSDI 2020. Before it: Goyal, Alizadeh, Balakrishnan, "Rethinking Congestion Control for Cellular
+//! Networks", HotNets 2017.
+
+mod params;
+mod receiver;
+mod router;
+mod sliding;
+mod source;
+
+pub use params::{Fallback, Params};
+pub use receiver::Receiver;
+pub use router::Router;
+pub use source::Source;
+
+use crate::protocol::{Ecn, Host, Info, Kind, Protocol, Signal, Wire};
+
+/// The protocol `abc`.
+#[derive(Debug)]
+pub struct Abc;
+
+impl Protocol for Abc {
+    const INFO: Info = Info {
+        name: "abc",
+        summary: "one bit per packet accelerates or brakes its sender (2020)",
+        kind: Kind::Explicit,
+        backends: &["sim"],
+        paced: false,
+        host: Host { ecn: Ecn::Classic, ..Host::EXPLICIT },
+        signals: &[
+            Signal { name: "target_rate", unit: "bit/s", doc: "the link's target rate tr" },
+            Signal { name: "accelerate", unit: "1", doc: "share f of packets that are to accelerate" },
+            Signal { name: "w_abc", unit: "packets", doc: "the window that the bits move" },
+            Signal { name: "w_nonabc", unit: "packets", doc: "CUBIC's window; none without the fallback" },
+        ],
+    };
+    type Params = Params;
+    type Header = Mark;
+    type Echo = Mark;
+    type Router = Router;
+    type Receiver = Receiver;
+    type Source = Source;
+
+    fn target(params: &Params) -> f64 {
+        params.eta
+    }
+}
+
+/// What a packet asks of its source: the ECN bits of data, one bit of an acknowledgement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mark {
+    /// 01: send two packets.
+    #[default]
+    Accelerate = 1,
+    /// 10: send none.
+    Brake = 2,
+}
+
+impl Wire for Mark {
+    const BYTES: usize = 1;
+    fn encode(&self, out: &mut [u8]) {
+        out[0] = *self as u8;
+    }
+    fn decode(bytes: &[u8]) -> Option<Self> {
+        match *bytes.first()? {
+            1 => Some(Self::Accelerate),
+            2 => Some(Self::Brake),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

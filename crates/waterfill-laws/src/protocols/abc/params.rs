@@ -1,0 +1,41 @@
+//! The parameters.
+
+use crate::params::{ParamError, require};
+use crate::units::Duration;
+
+crate::choice! {
+    /// What answers losses and ECN marks.
+    pub enum Fallback {
+        /// A second window, CUBIC's: the smaller of the two holds.
+        Cubic = "cubic",
+        /// Nothing: only for paths whose bottlenecks all speak ABC.
+        None = "none",
+    }
+}
+
+crate::params! {
+    /// Parameters of ABC.
+    pub struct Params {
+        /// Target utilisation η of a link whose queue is short.
+        eta: f64 = 0.98, "abc-2020; the authors' router";
+        /// Time δ in which a queue is to drain to `delay_threshold`; stable above two thirds of the largest RTT.
+        delta: Duration = Duration::from_millis(133), "abc-2020, for RTTs of 100 ms; the authors' router";
+        /// Queueing delay d_t that is no congestion, such as that of packets sent in batches.
+        delay_threshold: Duration = Duration::from_millis(50), "the authors' runs on cellular traces";
+        /// Time T over which the capacity and the departures are measured.
+        window: Duration = Duration::from_millis(20), "the authors' router";
+        /// tokenLimit: accelerates that may follow each other when half of the packets are to accelerate.
+        token_limit: f64 = 5.0, "the authors' router";
+        /// What answers losses and ECN marks, for bottlenecks that do not speak ABC.
+        fallback: Fallback = Fallback::Cubic, "abc-2020; none: the authors' simpler sender";
+    }
+}
+
+impl Params {
+    pub(super) fn check(&self) -> Result<(), ParamError> {
+        require(self.eta > 0.0 && self.eta <= 1.0, "eta", "a number in (0, 1]")?;
+        require(!self.delta.is_zero(), "delta", "a time above zero")?;
+        require(self.window >= Duration::from_micros(20), "window", "a time of at least 20 us")?;
+        require(self.token_limit > 1.0 && self.token_limit <= 1e6, "token_limit", "a number above 1, up to 1e6")
+    }
+}

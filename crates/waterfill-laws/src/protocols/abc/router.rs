@@ -1,0 +1,110 @@
+//! The router law.
+
+use crate::protocol::{LinkView, PacketKind, Passing, Probe};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+use super::params::Params;
+use super::sliding::Sliding;
+use super::{Abc, Mark};
+
+/// The router of one link direction: marks each packet that leaves.
+#[derive(Clone, Debug)]
+pub struct Router {
+    eta: f64,
+    delta: Duration,
+    delay_threshold: Duration,
+    /// What the link could have sent in the last T; its rate is μ.
+    capacity: Sliding,
+    /// What it did send; its rate is cr.
+    departed: Sliding,
+    /// Until when both are measured, and what is left then of the packet that is being sent.
+    measured: Instant,
+    sending: Volume,
+    token: f64,
+    token_limit: f64,
+    /// tr at the last departure.
+    pub(super) target_rate: Rate,
+    /// f at the last departure.
+    pub(super) accelerate: f64,
+}
+
+impl Router {
+    /// Counts bits as they are sent: T holds few packets, and half of one is more than 1 − η of them.
+    fn measure(&mut self, link: &LinkView, now: Instant) {
+        let could_send = link.capacity * now.since(self.measured);
+        let sent = if self.sending < could_send { self.sending } else { could_send };
+        self.capacity.add(could_send);
+        self.departed.add(sent);
+        self.sending -= sent;
+        self.measured = now;
+    }
+}
+
+impl crate::protocol::Router<Abc> for Router {
+    fn new(params: &Params, link: &LinkView) -> Self {
+        let eta = link.target.unwrap_or(params.eta);
+        Self {
+            eta,
+            delta: params.delta,
+            delay_threshold: params.delay_threshold,
+            capacity: Sliding::new(params.window, link.capacity),
+            departed: Sliding::new(params.window, Rate::ZERO),
+            measured: Instant::ZERO,
+            sending: Volume::ZERO,
+            token: 0.0,
+            token_limit: params.token_limit,
+            target_rate: eta * link.capacity,
+            accelerate: 1.0,
+        }
+    }
+
+    fn on_arrival(&mut self, _link: &LinkView, _passing: &mut Passing<'_, Mark>) {}
+
+    const DEPARTURES: bool = true;
+
+    fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Mark>) {
+        self.measure(link, passing.now);
+        self.departed.add(std::mem::replace(&mut self.sending, passing.volume));
+        let Some(mark) = passing.header.as_deref_mut().filter(|_| passing.kind == PacketKind::Data) else { return };
+        let (mu, cr) = (self.capacity.rate(passing.now), self.departed.rate(passing.now));
+        self.target_rate = target_rate(self.eta, mu, link.queue, self.delay_threshold, self.delta);
+        self.accelerate = accelerate(self.target_rate, cr);
+        *mark = marked(*mark, &mut self.token, self.accelerate, self.token_limit);
+    }
+
+    fn poll_at(&self) -> Instant {
+        self.capacity.ends()
+    }
+
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.measure(link, now);
+        self.capacity.advance();
+        self.departed.advance();
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("target_rate", self.target_rate.as_bps());
+        probe.record("accelerate", self.accelerate);
+    }
+}
+
+/// `[abc-2020:eq1]` η·μ − (q − μ·d_t)⁺/δ, at least 0: with x = q/μ the paper's η·μ − (μ/δ)·(x − d_t)⁺.
+pub(super) fn target_rate(eta: f64, mu: Rate, queue: Volume, delay_threshold: Duration, delta: Duration) -> Rate {
+    let excess = (queue - mu * delay_threshold).max(Volume::ZERO);
+    (eta * mu - excess / delta).max(Rate::ZERO)
+}
+
+/// `[abc-2020:eq2]` min(½·tr/cr, 1).
+pub(super) fn accelerate(target_rate: Rate, dequeue_rate: Rate) -> f64 {
+    if 0.5 * target_rate >= dequeue_rate { 1.0 } else { 0.5 * (target_rate / dequeue_rate) }
+}
+
+/// `[abc-2020:alg1]` The packet's mark: no more than a share f of them accelerate, and a brake stays one.
+pub(super) fn marked(mark: Mark, token: &mut f64, accelerate: f64, token_limit: f64) -> Mark {
+    *token = (*token + accelerate).min(token_limit);
+    if mark == Mark::Accelerate && *token > 1.0 {
+        *token -= 1.0;
+        return Mark::Accelerate;
+    }
+    Mark::Brake
+}

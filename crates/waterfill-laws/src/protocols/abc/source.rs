@@ -1,0 +1,88 @@
+//! The source law.
+
+use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
+use crate::protocols::tcp::cubic::{self, Cubic};
+use crate::protocols::tcp::hystart::Variant;
+use crate::protocols::tcp::{LOSS_WINDOW, Tcp, WINDOW_MAX};
+use crate::units::{Instant, Volume};
+
+use super::params::{Fallback, Params};
+use super::{Abc, Mark};
+
+/// The source: a window that every acknowledgement moves, and CUBIC's beside it.
+#[derive(Clone, Debug)]
+pub struct Source {
+    packet: Volume,
+    weight: f64,
+    /// w_abc, packets.
+    pub(super) abc: f64,
+    /// w_nonabc; in a box, so that it does not make the sources of all protocols larger.
+    pub(super) nonabc: Option<Box<Tcp<Cubic>>>,
+}
+
+impl Source {
+    /// `[abc-2020:window]` The smaller of the two, in packets.
+    pub(super) fn window(&self) -> f64 {
+        self.nonabc.as_ref().map_or(self.abc, |nonabc| self.abc.min(nonabc.cwnd()))
+    }
+}
+
+impl crate::protocol::Source<Abc> for Source {
+    fn new(params: &Params, connection: &Connection) -> Self {
+        let cubic = cubic::Params { hystart: Variant::Off, ..cubic::Params::default() };
+        Self {
+            packet: connection.packet,
+            weight: connection.weight,
+            abc: (connection.initial_window / connection.packet).max(LOSS_WINDOW),
+            nonabc: (params.fallback == Fallback::Cubic).then(|| Box::new(Tcp::new(&cubic, connection))),
+        }
+    }
+
+    fn stamp(&mut self, _sending: &Sending) -> Mark {
+        Mark::Accelerate
+    }
+
+    fn on_ack(&mut self, ack: &Ack<Mark>) {
+        let packets = ack.acked / self.packet;
+        if ack.kind == PacketKind::Syn || packets <= 0.0 {
+            return;
+        }
+        let most = cap((ack.in_flight + ack.acked) / self.packet);
+        self.abc = next_window(self.abc, ack.echo, packets, self.weight).min(most);
+        if let Some(nonabc) = &mut self.nonabc {
+            nonabc.on_ack(&ack.with_echo(()));
+            nonabc.cap(most);
+        }
+    }
+
+    fn on_event(&mut self, now: Instant, event: Event) {
+        if event == Event::Timeout {
+            self.abc = LOSS_WINDOW;
+        }
+        if let Some(nonabc) = &mut self.nonabc {
+            nonabc.on_event(now, event);
+        }
+    }
+
+    fn limit(&self) -> Limit {
+        Limit { window: Some(self.window() * self.packet), pacing: None }
+    }
+
+    fn observe(&self, probe: &mut dyn Probe) {
+        probe.record("w_abc", self.abc);
+        if let Some(nonabc) = &self.nonabc {
+            probe.record("w_nonabc", nonabc.cwnd());
+        }
+    }
+}
+
+/// `[abc-2020:eq3]` w ± 1 + 1/w for each packet acknowledged; a weight multiplies the last term.
+pub(super) fn next_window(window: f64, mark: Mark, packets: f64, weight: f64) -> f64 {
+    let step = if mark == Mark::Accelerate { 1.0 } else { -1.0 };
+    (window + packets * (step + weight / window)).clamp(LOSS_WINDOW, WINDOW_MAX)
+}
+
+/// `[abc-2020:cap]` Twice the packets in flight, and one at least.
+pub(super) fn cap(in_flight: f64) -> f64 {
+    (2.0 * in_flight).max(LOSS_WINDOW)
+}

@@ -1,0 +1,141 @@
+//! ABC in the packet simulator: full links, a queue where its equations put it, rates as 1/RTT, a bottleneck that
+//! does not speak it.
+
+mod common;
+
+use common::{assert_close, assert_within, column, flow, link, mean, network, run};
+use waterfill_network::{Network, ParamValue};
+use waterfill_sim::Simulation;
+
+const RTT_S: f64 = 0.1;
+const PACKET_BITS: f64 = 12_000.0;
+const ETA: f64 = 0.98;
+const DELAY_THRESHOLD_S: f64 = 0.05;
+
+/// Flows with RTTs of 100 ms on one link with a buffer that is never full.
+fn alone(rate_bps: f64, flows: u32, delta_s: f64) -> Network {
+    let links = link("l", rate_bps, RTT_S / 2.0, (rate_bps / 8.0) as u64).to_vec();
+    let mut n = network(60.0, links, vec![flow("f", "abc", &[0], 60.0)]);
+    n.flows[0].count = flows;
+    n.flows[0].stagger_s = 0.1;
+    n.sample_s = 0.01;
+    n.set_param("abc", "delta", delta_s);
+    n
+}
+
+/// The queueing delay at which arrivals are departures: 2f·μ + N packets per RTT = μ, with 2f = η − (x − d_t)⁺/δ.
+fn settled_delay_s(rate_bps: f64, flows: u32, delta_s: f64) -> f64 {
+    let added = |x: f64| f64::from(flows) * PACKET_BITS / (rate_bps * (RTT_S + x));
+    let surplus = |x: f64| ETA - (x - DELAY_THRESHOLD_S).max(0.0) / delta_s + added(x) - 1.0;
+    let (mut low, mut high) = (0.0, 10.0); // the surplus falls with x
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        if surplus(middle) > 0.0 { low = middle } else { high = middle }
+    }
+    low
+}
+
+/// Queueing delays of the last third, sampled.
+fn delays_s(sim: &Simulation, rate_bps: f64) -> Vec<f64> {
+    let links = sim.series()[1];
+    let (time, queue, id) = (column(links, "time_s"), column(links, "queue_bytes"), column(links, "link"));
+    let rows = time.iter().zip(queue).zip(id).filter(|((time, _), id)| **time > 40.0 && **id == 0.0);
+    rows.map(|((_, queue), _)| queue * 8.0 / rate_bps).collect()
+}
+
+fn deviation(values: &[f64]) -> f64 {
+    let centre = mean(values);
+    mean(&values.iter().map(|x| (x - centre).powi(2)).collect::<Vec<_>>()).sqrt()
+}
+
+/// Below d_t a link carries η and what the additive increase puts on top: N packets per RTT.
+#[test]
+fn a_link_is_full_without_a_queue() {
+    for (rate_bps, flows) in [(12e6, 1), (1e9, 10)] {
+        let (sim, summary) = run(&alone(rate_bps, flows, 0.133));
+        let load = ETA + f64::from(flows) * PACKET_BITS / (rate_bps * RTT_S);
+        assert_within(summary.links[0].utilization, load, 0.001, "utilisation");
+        let queue_s = mean(&delays_s(&sim, rate_bps));
+        assert!(queue_s < 0.002, "{queue_s} s at {rate_bps}");
+    }
+}
+
+/// Where N packets per RTT are more than 1 − η, the queue grows until Eq. 1 takes them back.
+#[test]
+fn a_queue_settles_where_the_equations_balance() {
+    for (rate_bps, flows, delta_s) in [(12e6, 10, 0.133), (12e6, 10, 0.3), (50e6, 10, 0.133)] {
+        let (sim, summary) = run(&alone(rate_bps, flows, delta_s));
+        let queue_s = mean(&delays_s(&sim, rate_bps));
+        assert_within(queue_s, settled_delay_s(rate_bps, flows, delta_s), 0.002, "queueing delay");
+        assert_eq!(summary.links[0].drops, 0);
+    }
+}
+
+/// Theorem 3.1 at τ = 100 ms: δ must exceed 67 ms. A hundred flows put the queue well above d_t, where δ matters.
+#[test]
+fn a_queue_oscillates_below_two_thirds_of_the_rtt() {
+    let swing_s = |delta_s| deviation(&delays_s(&run(&alone(12e6, 100, delta_s)).0, 12e6));
+    let (stable, unstable) = (swing_s(0.08), swing_s(0.05));
+    assert!(stable < 0.006 && unstable > 0.012, "{stable} s at 80 ms, {unstable} s at 50 ms");
+}
+
+/// f is the same for all, so windows are equal (1/(1 − 2f) packets) and rates go as 1/RTT.
+#[test]
+fn windows_are_equal_and_rates_go_as_one_over_the_rtt() {
+    let mut n = alone(24e6, 4, 0.133);
+    n.duration_s = 120.0;
+    n.measure_s = [40.0, 120.0];
+    n.flows[0].stop_s = 120.0;
+    let mut far = n.flows[0].clone();
+    (far.name, far.pad_s) = ("far".into(), 0.1);
+    n.flows.push(far);
+    let (_, summary) = run(&n);
+    let of = |from: usize| {
+        let flows = &summary.flows[from..from + 4];
+        let rate = mean(&flows.iter().map(|f| f.rate_bps.unwrap()).collect::<Vec<_>>());
+        (rate, mean(&flows.iter().map(|f| f.rtt_ms.mean.unwrap()).collect::<Vec<_>>()))
+    };
+    let ((near, near_ms), (far, far_ms)) = (of(0), of(4));
+    assert!(far_ms > 1.5 * near_ms, "{near_ms} ms, {far_ms} ms");
+    assert_close(near * near_ms, far * far_ms, 0.05);
+}
+
+/// A brake stays a brake: the flow over both links follows the slower one, and neither has a queue.
+#[test]
+fn the_smallest_share_of_a_path_holds() {
+    for slow in [0, 1] {
+        let rates = if slow == 0 { [6e6, 24e6] } else { [24e6, 6e6] };
+        let links = [("a", rates[0]), ("b", rates[1])].map(|(name, rate)| link(name, rate, 0.025, 1_000_000)).concat();
+        let (_, summary) = run(&network(30.0, links, vec![flow("f", "abc", &[0, 2], 30.0)]));
+        assert_within(summary.links[2 * slow].utilization, ETA + 0.02, 0.003, "the slow link's utilisation");
+        for (index, rate) in [(0, rates[0]), (2, rates[1])] {
+            assert!(summary.links[index].queue_bytes.mean * 8.0 / rate < 0.005);
+        }
+    }
+}
+
+/// At a bottleneck that drops before ABC sees a queue, CUBIC's window holds; without it every RTT loses packets.
+#[test]
+fn a_full_buffer_is_answered_by_cubic() {
+    let losses = |fallback: &str| {
+        let mut n = alone(12e6, 4, 0.133);
+        n.links[0].buffer_bytes = Some(12 * 1500);
+        n.set_param("abc", "fallback", ParamValue::Word(fallback.into()));
+        let (_, summary) = run(&n);
+        (summary.links[0].drops, summary.links[0].utilization)
+    };
+    let ((with, used), (without, _)) = (losses("cubic"), losses("none"));
+    assert!(without > 5 * with && with > 0, "{with} drops with CUBIC, {without} without");
+    assert!(used > 0.8, "{used}");
+}
+
+/// An acknowledgement of two packets has one bit; the receiver keeps the sum.
+#[test]
+fn delayed_acknowledgements_change_little() {
+    let mut n = alone(12e6, 2, 0.133);
+    n.flows[0].delayed_ack = true;
+    let (sim, summary) = run(&n);
+    assert!(summary.links[0].utilization > 0.97, "{}", summary.links[0].utilization);
+    let queue_s = mean(&delays_s(&sim, 12e6));
+    assert!(queue_s < 0.015, "{queue_s}");
+}
