@@ -2,7 +2,7 @@
 //!
 //! Links, delay lines and access links ("stations") have at most one event each, that of their head. Those events are
 //! the leaves of a tournament: a tree whose inner nodes hold the earlier event of their two children. The root is
-//! the next event, and a station's next event costs one comparison per level, without a branch to mispredict. All other
+//! the next event, and a station's next event costs one comparison per level. All other
 //! events are timers. They wait in a heap, which takes part in the tournament as one more leaf.
 
 use std::cmp::Ordering;
@@ -11,7 +11,7 @@ use std::collections::BinaryHeap;
 use waterfill_laws::units::Instant;
 
 /// What happens next; the numbers are indexes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     /// The head of a link arrives at the far end.
     Link(u32),
@@ -43,44 +43,55 @@ pub(super) struct Timed {
     pub(super) event: Event,
 }
 
-/// An event and its key: time and order in one number, so that one comparison decides.
-#[derive(Clone, Copy, Debug)]
-struct Entry {
+/// An event of the heap; its largest one is the earliest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Timer {
     key: u128,
     event: Event,
 }
 
-impl Entry {
-    /// Later than any event.
-    const NONE: Self = Self { key: u128::MAX, event: Event::Sample };
-
-    fn new(time: Instant, order: u64, event: Event) -> Self {
-        Self { key: (u128::from(time.as_ps()) << 64) | u128::from(order), event }
-    }
-
+impl Timer {
     const fn timed(self) -> Timed {
-        Timed { time: Instant::from_ps((self.key >> 64) as u64), order: self.key as u64, event: self.event }
+        let (time, order) = ((self.key >> 64) as u64, self.key as u64);
+        Timed { time: Instant::from_ps(time), order, event: self.event }
     }
 }
 
-impl PartialEq for Entry {
-    fn eq(&self, other: &Self) -> bool {
-        self.key == other.key
-    }
-}
-
-impl Eq for Entry {}
-
-impl PartialOrd for Entry {
+impl PartialOrd for Timer {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-/// The heap returns its largest entry first: the earliest.
-impl Ord for Entry {
+impl Ord for Timer {
     fn cmp(&self, other: &Self) -> Ordering {
         other.key.cmp(&self.key)
+    }
+}
+
+/// Returns time and order in one number, so that one comparison decides.
+const fn key(time: u64, order: u64) -> u128 {
+    ((time as u128) << 64) | order as u128
+}
+
+/// The next event of a leaf. Time and order are apart: whoever reads the root does not wait for both.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    time: u64,
+    order: u64,
+    leaf: usize,
+}
+
+impl Entry {
+    /// Later than any event.
+    const NONE: Self = Self { time: u64::MAX, order: u64::MAX, leaf: TIMERS };
+
+    const fn is_none(&self) -> bool {
+        self.time == u64::MAX
+    }
+
+    const fn key(&self) -> u128 {
+        key(self.time, self.order)
     }
 }
 
@@ -111,7 +122,7 @@ pub(super) struct Events {
     tree: Vec<Entry>,
     /// The first leaf of a delay line, and that of an access link.
     first: [usize; 2],
-    timers: BinaryHeap<Entry>,
+    timers: BinaryHeap<Timer>,
 }
 
 /// The leaf of the timers' heap.
@@ -141,22 +152,37 @@ impl Events {
         }
     }
 
+    /// Returns the event of an entry.
+    #[inline]
+    fn event_of(&self, entry: &Entry) -> Event {
+        let Entry { leaf, .. } = *entry;
+        if leaf == TIMERS {
+            self.timers.peek().map_or(Event::Sample, |timer| timer.event)
+        } else if leaf < self.first[0] {
+            Event::Link((leaf - 1) as u32)
+        } else if leaf < self.first[1] {
+            Event::DelayLine((leaf - self.first[0]) as u32)
+        } else {
+            Event::Access((leaf - self.first[1]) as u32)
+        }
+    }
+
     /// Adds an event. A station has no other one.
     #[inline]
     pub(super) fn schedule(&mut self, time: Instant, order: u64, event: Event) {
-        let entry = Entry::new(time, order, event);
         let leaf = self.leaf_of(event);
         if leaf == TIMERS {
-            self.timers.push(entry);
+            self.timers.push(Timer { key: key(time.as_ps(), order), event });
             self.update_timers();
             return;
         }
         if leaf >= self.tree.len() / 2 {
             self.grow(leaf);
         }
+        let entry = Entry { time: time.as_ps(), order, leaf };
         // Most events come later than others: those keep their place from some node on.
         let mut node = leaf + self.tree.len() / 2;
-        while node > 0 && entry.key < self.tree[node].key {
+        while node > 0 && entry.key() < self.tree[node].key() {
             self.tree[node] = entry;
             node /= 2;
         }
@@ -165,15 +191,20 @@ impl Events {
     /// Returns the next event.
     #[inline]
     pub(super) fn peek(&self) -> Option<Timed> {
-        let root = self.tree[1];
-        (root.key != u128::MAX).then(|| root.timed())
+        let root = &self.tree[1];
+        (!root.is_none()).then(|| self.timed(root))
+    }
+
+    #[inline]
+    fn timed(&self, entry: &Entry) -> Timed {
+        Timed { time: Instant::from_ps(entry.time), order: entry.order, event: self.event_of(entry) }
     }
 
     /// Replaces the next event, which is a station's, by the next event of that station.
     #[inline]
     pub(super) fn replace_next(&mut self, event: Event, next: Option<(Instant, u64)>) {
-        let entry = next.map_or(Entry::NONE, |(time, order)| Entry::new(time, order, event));
-        self.set(self.leaf_of(event), entry);
+        let leaf = self.leaf_of(event);
+        self.set(next.map_or(Entry { leaf, ..Entry::NONE }, |(time, order)| Entry { time: time.as_ps(), order, leaf }));
     }
 
     /// Removes the next event, which is a timer.
@@ -190,48 +221,52 @@ impl Events {
 
     /// Returns all events, in any order.
     pub(super) fn iter(&self) -> impl Iterator<Item = Timed> {
-        let stations = self.tree[self.tree.len() / 2 + 1..].iter().filter(|entry| entry.key != u128::MAX);
-        self.timers.iter().chain(stations).map(|entry| entry.timed())
+        let stations = self.tree[self.tree.len() / 2 + 1..].iter().filter(|entry| !entry.is_none());
+        self.timers.iter().map(|timer| timer.timed()).chain(stations.map(|entry| self.timed(entry)))
     }
 
     /// Keeps some of the timers.
     pub(super) fn retain_timers(&mut self, keep: impl Fn(Timed) -> bool) {
-        self.timers.retain(|entry| keep(entry.timed()));
+        self.timers.retain(|timer| keep(timer.timed()));
         self.update_timers();
     }
 
     /// Gives the events whose sequence number is above `after` the number from `number`, which keeps their order.
     pub(super) fn renumber(&mut self, after: u64, number: &dyn Fn(u64) -> u64) {
-        let renumbered = |entry: &mut Entry| {
-            let Timed { time, order, event } = entry.timed();
-            if entry.key != u128::MAX && order > after {
-                *entry = Entry::new(time, number(order), event);
-            }
-        };
-        self.tree.iter_mut().for_each(renumbered);
+        for entry in self.tree.iter_mut().filter(|entry| !entry.is_none() && entry.order > after) {
+            entry.order = number(entry.order);
+        }
         let mut timers = std::mem::take(&mut self.timers).into_vec();
-        timers.iter_mut().for_each(renumbered);
+        for timer in timers.iter_mut().filter(|timer| timer.key as u64 > after) {
+            timer.key = key((timer.key >> 64) as u64, number(timer.key as u64));
+        }
         self.timers = timers.into();
     }
 
     fn update_timers(&mut self) {
-        self.set(TIMERS, self.timers.peek().copied().unwrap_or(Entry::NONE));
+        self.set(self.timers.peek().map_or(Entry::NONE, |timer| Entry {
+            time: (timer.key >> 64) as u64,
+            order: timer.key as u64,
+            leaf: TIMERS,
+        }));
     }
 
     /// Sets a leaf and plays its matches up to the root.
     #[inline]
-    fn set(&mut self, leaf: usize, entry: Entry) {
+    fn set(&mut self, entry: Entry) {
+        let Entry { mut time, mut order, mut leaf } = entry;
         let mut node = leaf + self.tree.len() / 2;
-        let Entry { mut key, mut event } = entry;
         self.tree[node] = entry;
         while node > 1 {
-            // Selected, not branched on: which of two events comes first is as good as random.
-            let other = self.tree[node ^ 1];
-            let behind = other.key < key;
-            key = if behind { other.key } else { key };
-            event = if behind { other.event } else { event };
+            // A branch: where it is predicted, the next event starts before this comparison is done. A selection by
+            // masks is no faster where it is not, and slower with few links.
+            let other = &self.tree[node ^ 1];
+            let behind = other.key() < key(time, order);
+            time = if behind { other.time } else { time };
+            order = if behind { other.order } else { order };
+            leaf = if behind { other.leaf } else { leaf };
             node /= 2;
-            self.tree[node] = Entry { key, event };
+            self.tree[node] = Entry { time, order, leaf };
         }
     }
 
@@ -241,7 +276,7 @@ impl Events {
         let old = self.tree.split_off(self.tree.len() / 2);
         self.tree = vec![Entry::NONE; 2 * (leaf + 1).next_power_of_two()];
         for (leaf, entry) in old.into_iter().enumerate() {
-            self.set(leaf, entry);
+            self.set(Entry { leaf, ..entry });
         }
     }
 }
