@@ -285,16 +285,19 @@ macro_rules! registry {
                     if size_of::<<$protocol as Protocol>::Header>() == 0 { AnyHeader::None } else { AnyHeader::$variant(header) }
                 })* }
             }
-            /// See [`Source::on_ack`]. An echo of another protocol is ignored.
+            /// See [`Source::on_ack`]; returns the [`Source::limit`] after it. An echo of another protocol is ignored.
             #[inline(always)]
-            pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) {
+            pub fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit {
                 match self { $(Self::$variant(s) => {
                     let echo = match ack.echo {
-                        AnyEcho::$variant(e) => *e,
-                        AnyEcho::None if size_of::<<$protocol as Protocol>::Echo>() == 0 => Default::default(),
-                        _ => return,
+                        AnyEcho::$variant(e) => Some(*e),
+                        AnyEcho::None if size_of::<<$protocol as Protocol>::Echo>() == 0 => Some(Default::default()),
+                        _ => None,
                     };
-                    Source::<$protocol>::on_ack(s, &ack.with_echo(echo));
+                    if let Some(echo) = echo {
+                        Source::<$protocol>::on_ack(s, &ack.with_echo(echo));
+                    }
+                    Source::<$protocol>::limit(s)
                 })* }
             }
             /// See [`Source::on_event`].

@@ -38,6 +38,9 @@ pub(crate) struct Recovery {
     resend_next: u64,
     /// What is known beyond `una`; `None` while that is nothing, which is most of the time.
     gaps: Option<Box<Gaps>>,
+    /// Whether nothing beyond `una` is known to have arrived or to be lost, most of the time: then all that was sent is
+    /// in flight. Updated where it can change, since every packet asks.
+    intact: bool,
     /// Value of `next` when the loss or the mark was found; recovery ends when `una` reaches it.
     recovered_at: Option<(u64, Cause)>,
     /// Duplicate acknowledgements, each for a packet above `una` (without selective acknowledgements).
@@ -102,6 +105,7 @@ impl Recovery {
             lost_edge: 0,
             resend_next: 0,
             gaps: None,
+            intact: true,
             recovered_at: None,
             duplicates: 0,
             ignore_duplicates_to: None,
@@ -112,7 +116,7 @@ impl Recovery {
     /// Returns the packets that have neither arrived nor are known lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
-        self.outstanding() - self.pending()
+        if self.intact { self.unacknowledged() } else { self.outstanding() - self.pending() }
     }
 
     /// Whether the next retransmission ignores the window (RFC 5681 and RFC 6582, §3.2 step 3).
@@ -121,7 +125,6 @@ impl Recovery {
     }
 
     /// Returns the packets sent that are not known to have arrived.
-    #[inline]
     pub(crate) fn outstanding(&self) -> u64 {
         let sacked = self.gaps.as_ref().map_or(0, |gaps| gaps.sacked.count());
         self.next - self.una - sacked - self.duplicates
@@ -142,7 +145,6 @@ impl Recovery {
     }
 
     /// Lost packets that have not been sent again.
-    #[inline]
     fn pending(&self) -> u64 {
         let from = self.resend_next.max(self.una);
         let edge = self.lost_edge.max(from);
@@ -153,6 +155,10 @@ impl Recovery {
     /// Returns the next packet to send again, if one is lost.
     #[inline]
     pub(crate) fn to_resend(&self) -> Option<u64> {
+        if self.intact { None } else { self.first_lost() }
+    }
+
+    fn first_lost(&self) -> Option<u64> {
         let from = self.resend_next.max(self.una);
         let missing = match &self.gaps {
             None => from,
@@ -188,7 +194,21 @@ impl Recovery {
     }
 
     /// Records that all packets below `una` have arrived, and those in `blocks`.
+    #[inline]
     pub(crate) fn on_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
+        if self.intact && una > self.una && blocks.is_none() && self.recovered_at.is_none() {
+            let newly_arrived = una - self.una;
+            self.una = una;
+            return Progress { newly_arrived, advanced: true, event: None };
+        }
+        let progress = self.on_any_ack(una, blocks);
+        self.intact = self.gaps.is_none() && self.duplicates == 0 && self.lost_edge <= self.una;
+        progress
+    }
+
+    /// Handles any acknowledgement, not only those of the usual case.
+    #[inline(never)] // keeps the usual path short
+    fn on_any_ack(&mut self, una: u64, blocks: Option<&Blocks>) -> Progress {
         let mut progress = Progress::default();
         if self.mode == Retransmission::Sack {
             self.on_selective_ack(una, blocks, &mut progress);
@@ -220,7 +240,6 @@ impl Recovery {
         Some(Event::Recovered)
     }
 
-    #[inline]
     fn on_selective_ack(&mut self, una: u64, blocks: Option<&Blocks>, progress: &mut Progress) {
         if self.gaps.is_some() || blocks.is_some() {
             self.fill_gaps(una, blocks, progress);
@@ -232,7 +251,6 @@ impl Recovery {
     }
 
     /// Handles an acknowledgement while packets are missing.
-    #[inline(never)] // keeps the usual path short
     fn fill_gaps(&mut self, una: u64, blocks: Option<&Blocks>, progress: &mut Progress) {
         let gaps = self.gaps.get_or_insert_default();
         if una > self.una {
@@ -317,6 +335,7 @@ impl Recovery {
     /// Handles the retransmission timer: everything that has not arrived is lost.
     pub(crate) fn on_timeout(&mut self) {
         self.lost_edge = self.next;
+        self.intact = false;
         self.resend_next = self.una;
         if let Some(gaps) = &mut self.gaps {
             gaps.resent.clear();

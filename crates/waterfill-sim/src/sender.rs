@@ -3,7 +3,7 @@
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
 
-use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, PacketKind, Probe, Reduction, Sending};
+use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, Limit, PacketKind, Probe, Reduction, Sending};
 use waterfill_laws::registry::{AnyParams, AnySource};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
@@ -12,7 +12,7 @@ use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
-use crate::recovery::Recovery;
+use crate::recovery::{Progress, Recovery};
 
 /// RFC 6298 (2.1): the retransmission timer before the first RTT sample.
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
@@ -164,7 +164,6 @@ pub(crate) struct Sender {
     /// Timestamp of the newest acknowledgement, which data packets echo (RFC 7323).
     echoed: Instant,
     pub(crate) rtt: RttSamples,
-    pub(crate) packets_sent: u64,
     pub(crate) retransmissions: u64,
     pub(crate) timeouts: u64,
 }
@@ -196,7 +195,6 @@ impl Sender {
             rto_deadline: spec.start,
             echoed: Instant::ZERO,
             rtt: RttSamples::default(),
-            packets_sent: 0,
             retransmissions: 0,
             timeouts: 0,
             spec,
@@ -230,7 +228,6 @@ impl Sender {
         self.next_send = now;
         self.sample_rtt(now, packet);
         self.notify_law(now, packet, PacketKind::Syn, 0);
-        self.apply_window();
         self.rto_deadline = Instant::NEVER;
     }
 
@@ -244,20 +241,8 @@ impl Sender {
         let progress = self.recovery.on_ack(packet.number, blocks);
         let marked = self.spec.host.ecn != Ecn::Off && packet.flags.has(Flags::REPORTS_MARK);
         self.notify_law(now, packet, PacketKind::Ack, progress.newly_arrived);
-        if let Some(event) = progress.event {
-            self.on_event(now, event);
-        }
-        // The acknowledgement that ends a recovery is for a packet sent before the reduction: its mark has had its
-        // response.
-        let handled = progress.event == Some(Event::Recovered);
-        if let Some(event) = (marked && !handled).then(|| self.recovery.on_mark()).flatten() {
-            self.cwr_pending = true;
-            self.on_event(now, event);
-        }
-        if let Some(reduction) = &mut self.reduction {
-            self.window_packets = reduction.on_ack(progress.newly_arrived, self.recovery.in_flight());
-        } else {
-            self.apply_window();
+        if progress.event.is_some() || marked || self.reduction.is_some() {
+            self.react(now, progress, marked);
         }
         self.app_limited = false;
         if progress.advanced {
@@ -270,6 +255,25 @@ impl Sender {
         }
     }
 
+    /// Handles what an acknowledgement says beside arrivals, and reads the window again.
+    #[inline(never)] // keeps the usual path short
+    fn react(&mut self, now: Instant, progress: Progress, marked: bool) {
+        if let Some(event) = progress.event {
+            self.on_event(now, event);
+        }
+        // The acknowledgement that ends a recovery is for a packet sent before the reduction: its mark has had its
+        // response.
+        let handled = progress.event == Some(Event::Recovered);
+        if let Some(event) = (marked && !handled).then(|| self.recovery.on_mark()).flatten() {
+            self.cwr_pending = true;
+            self.on_event(now, event);
+        }
+        self.window_packets = match &mut self.reduction {
+            Some(reduction) => reduction.on_ack(progress.newly_arrived, self.recovery.in_flight()),
+            None => self.law_window(),
+        };
+    }
+
     /// Notifies the law of a loss, a mark or the end of a recovery, then starts the reduction if there is one.
     fn on_event(&mut self, now: Instant, event: Event) {
         self.law.on_event(now, event);
@@ -279,7 +283,8 @@ impl Sender {
     }
 
     /// Takes an RTT sample.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as for `notify_law`")]
+    #[inline(always)]
     fn sample_rtt(&mut self, now: Instant, packet: &Packet) {
         let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
@@ -293,12 +298,13 @@ impl Sender {
         }
     }
 
-    /// Passes an acknowledgement to the law.
-    #[inline]
+    /// Passes an acknowledgement to the law, and reads its window.
+    #[expect(clippy::inline_always, reason = "of its two callers, only that of a SYN's answer is rare")]
+    #[inline(always)]
     fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64) {
         let Cargo::Echo(echo) = &packet.cargo else { return };
         let acked = self.volume(newly_arrived);
-        self.law.on_ack(&Ack {
+        let limit = self.law.on_ack(&Ack {
             now,
             echo,
             kind,
@@ -311,19 +317,19 @@ impl Sender {
             recovering: self.recovery.is_recovering(),
             window_limited: !self.app_limited,
         });
+        self.window_packets = self.whole_packets(limit);
     }
 
-    /// The law's window in whole packets; `u64::MAX` without one, and where `as` saturates.
-    #[inline]
+    /// The law's window in whole packets.
     fn law_window(&self) -> u64 {
-        let packet = f64::from(self.spec.packet_bytes);
-        self.law.limit().window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64)
+        self.whole_packets(self.law.limit())
     }
 
-    /// Reads the law's window.
+    /// The window of `limit` in whole packets; `u64::MAX` without one, and where `as` saturates.
     #[inline]
-    fn apply_window(&mut self) {
-        self.window_packets = self.law_window();
+    fn whole_packets(&self, limit: Limit) -> u64 {
+        let packet = f64::from(self.spec.packet_bytes);
+        limit.window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64)
     }
 
     #[inline]
@@ -498,7 +504,6 @@ impl Sender {
             self.recovery.on_sent();
             flags = flags.with(Flags::REDUCED, std::mem::take(&mut self.cwr_pending));
         }
-        self.packets_sent += 1;
         if let Some(reduction) = &mut self.reduction {
             reduction.on_sent();
         }
@@ -533,6 +538,11 @@ impl Sender {
 
     pub(crate) fn latest_rtt(&self) -> Option<Duration> {
         (self.phase == Phase::Open).then_some(self.latest_rtt)
+    }
+
+    /// Returns the number of data packets sent, each as often as it was sent.
+    pub(crate) const fn packets_sent(&self) -> u64 {
+        self.recovery.next() + self.retransmissions
     }
 
     pub(crate) fn in_flight(&self) -> Volume {

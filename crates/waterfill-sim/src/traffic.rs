@@ -215,7 +215,7 @@ impl WebFlows {
 impl FlowTotals {
     /// Adds a flow's counts, finished or not, and its completion time if it started in the window.
     pub(crate) fn add(&mut self, flow: &Flow, window: (Instant, Instant)) {
-        self.packets_sent += flow.sender.packets_sent;
+        self.packets_sent += flow.sender.packets_sent();
         self.retransmissions += flow.sender.retransmissions;
         self.timeouts += flow.sender.timeouts;
         self.payload_counted += flow.receiver.payload_counted;

@@ -76,7 +76,7 @@ impl Simulation {
                 p50: rtt.quantile_above_base_s(0.5).map(|s| base_ms + s * 1e3),
                 p99: rtt.quantile_above_base_s(0.99).map(|s| base_ms + s * 1e3),
             },
-            packets_sent: flow.sender.packets_sent,
+            packets_sent: flow.sender.packets_sent(),
             retransmissions: flow.sender.retransmissions,
             timeouts: flow.sender.timeouts,
             completed_s: flow.receiver.completed.map(Instant::as_secs),
