@@ -214,6 +214,8 @@ def _stability_figures(about: Any, tau_s: float) -> Any:
             return {"margin": plots.aecp_margin(params.gains, params.t_2_s)}
         if about.protocol == "vcp":
             return {"margin": plots.vcp_margin(values["xi"])}
+        if about.protocol == "abc":
+            return {"margin": plots.abc_margin(values["delta"])}
         if about.protocol == "jetmax":
             return {"steps": plots.jetmax_steps(values["tau"])}
         return {"region": plots.region(values["alpha"], values["beta"], about.protocol)}

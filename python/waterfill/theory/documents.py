@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypedDict
 
 from waterfill.network import protocols
 from waterfill.theory import (
+    accel_brake,
     aecp,
     allocation,
     encoding,
@@ -30,7 +31,7 @@ from waterfill.theory.subject import Subject
 
 Document: TypeAlias = dict[str, Any]
 
-MARGIN = ("maxnet", "aecp", "xcp", "rcp", "vcp")
+MARGIN = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc")
 CONVERGENCE = ("maxnet", "aecp", "jetmax", "vcp")
 ENCODING = ("maxnet", "aecp")
 
@@ -85,6 +86,7 @@ def margin(about: Subject, rtt_s: float | None) -> Document:
         "aecp": _aecp_margin,
         "maxnet": _maxnet_margin,
         "vcp": _vcp_margin,
+        "abc": _abc_margin,
         "xcp": _xcp_margin,
         "rcp": _rcp_margin,
     }
@@ -145,6 +147,11 @@ def _maxnet_margin(values: params.Values, rtt_s: float | None) -> _Margin:
 def _vcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
     rtt_s = rtt_s or 0.2
     return rtt_s, vcp.loop_margins(vcp.kappa(number(values, "xi")), rtt_s), {}, []
+
+
+def _abc_margin(values: params.Values, rtt_s: float | None) -> _Margin:
+    rtt_s = rtt_s or 0.1
+    return rtt_s, accel_brake.loop_margins(number(values, "delta"), rtt_s), {}, []
 
 
 def _xcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from waterfill.theory import aecp, encoding, jetmax, maxnet, sampled, tuning, vcp, xcp
+from waterfill.theory import accel_brake, aecp, encoding, jetmax, maxnet, sampled, tuning, vcp, xcp
 from waterfill.theory.maxnet import Gains
 
 if TYPE_CHECKING:
@@ -211,6 +211,24 @@ def vcp_margin(xi: float) -> Figure:
     axis.set_xlabel("κ")
     axis.set_ylabel("phase margin (degrees)")
     axis.set_title("VCP's fluid model, one link, one RTT", loc="left")
+    _finish(axes)
+    return figure
+
+
+def abc_margin(delta_s: float) -> Figure:
+    """Draw the phase margin of ABC's fluid model against the RTT."""
+    figure, axes = _figure(1)
+    axis = axes[0]
+    limit_s = delta_s / accel_brake.DELTA_GLOBAL
+    rtts = np.linspace(0.0, 1.2 * delta_s / accel_brake.DELTA_LINEAR, 100)
+    margins = [accel_brake.loop_margins(delta_s, float(t)).phase_margin_deg for t in rtts]
+    axis.plot(1e3 * rtts, margins, "-", color=BLUE, label="linear phase margin")
+    label = "τ < 3δ/2: any disturbance (Theorem 3.1)"
+    axis.axvspan(0, 1e3 * limit_s, color=GREEN, alpha=0.15, label=label)
+    axis.axhline(0, color=GREY, linewidth=0.8)
+    axis.set_xlabel("RTT without queues τ (ms)")
+    axis.set_ylabel("phase margin (degrees)")
+    axis.set_title(f"ABC's fluid model, one link, δ = {1e3 * delta_s:g} ms", loc="left")
     _finish(axes)
     return figure
 

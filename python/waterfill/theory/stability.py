@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from waterfill.network import protocols
 from waterfill.theory import (
+    accel_brake,
     aecp,
     allocation,
     certificate,
@@ -26,7 +27,7 @@ from waterfill.theory.loops import Margins
 from waterfill.theory.subject import Subject
 from waterfill.theory.xcp import Share
 
-PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "jetmax")
+PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax")
 
 
 def document(about: Subject, max_rtt_s: float) -> Document:
@@ -37,6 +38,7 @@ def document(about: Subject, max_rtt_s: float) -> Document:
         "xcp": _xcp,
         "rcp": _rcp,
         "vcp": _vcp,
+        "abc": _abc,
         "jetmax": _jetmax,
     }
     found = makers[about.protocol](about, max_rtt_s)
@@ -324,7 +326,7 @@ def _link_rows(loops: Sequence[LinkLoop]) -> list[Row]:
     return rows
 
 
-# --- VCP, JetMax --------------------------------------------------------------------------------
+# --- VCP, ABC, JetMax -----------------------------------------------------------------------------
 
 
 def _vcp(about: Subject, max_rtt_s: float) -> Document:
@@ -344,6 +346,32 @@ def _vcp(about: Subject, max_rtt_s: float) -> Document:
             row("any disturbance: κ at most", vcp.KAPPA_GLOBAL, "", *paper),
             row("phase margin", margins.phase_margin_deg, "°"),
             row("stable", kappa <= vcp.KAPPA_GLOBAL),
+        ],
+    }
+
+
+def _abc(about: Subject, max_rtt_s: float) -> Document:
+    delta_s = params.number(about.params, "delta")
+    rtt_s = max_rtt_s if about.network is None else _rtts(about)[-1]
+    limit_s = delta_s / accel_brake.DELTA_GLOBAL
+    margins = accel_brake.loop_margins(delta_s, rtt_s)
+    paper = ("2/3", "abc-2020, Theorem 3.1")
+    return {
+        "omega_rad_s": margins.crossover_rad_s,
+        "stable": rtt_s < limit_s,
+        "max_rtt_s": rtt_s,
+        "delta_s": delta_s,
+        "rtt_limit_s": limit_s,
+        "delay_margin_s": margins.delay_margin_s,
+        "rows": [
+            row("RTT τ without queues", rtt_s, "s"),
+            row("δ", delta_s, "s"),
+            row("any disturbance: δ/τ must exceed", accel_brake.DELTA_GLOBAL, "", *paper),
+            row("linear: δ/τ must exceed 2/π", accel_brake.DELTA_LINEAR),
+            row("any disturbance: τ must stay below", limit_s, "s"),
+            row("phase margin", margins.phase_margin_deg, "°"),
+            row("delay margin", margins.delay_margin_s, "s"),
+            row("stable", rtt_s < limit_s),
         ],
     }
 

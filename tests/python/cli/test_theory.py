@@ -9,6 +9,7 @@ NAMES = {
     "xcp": ("alpha_min", "beta"),
     "rcp": ("stable_empty_queue", "stable_standing_queue"),
     "vcp": ("kappa",),
+    "abc": ("rtt_limit_s", "delay_margin_s"),
     "jetmax": ("mode",),
 }
 
@@ -123,7 +124,7 @@ def test_margin_has_the_contracts_keys(waterfill):
     assert late["sampled_growth_per_s"]["exact"] > 1
 
 
-@pytest.mark.parametrize("protocol", ["maxnet", "xcp", "rcp", "vcp"])
+@pytest.mark.parametrize("protocol", ["maxnet", "xcp", "rcp", "vcp", "abc"])
 def test_margin_of_the_others(waterfill, protocol):
     document = waterfill("theory", "margin", protocol, "--rtt", "80 ms", "--json").document
     # RCP's own β is unstable with a standing queue.
@@ -164,6 +165,7 @@ def test_convergence_and_encoding(waterfill):
         (("encoding", "maxnet"), {"encoding"}),
         (("stability", "rcp"), {"region"}),
         (("stability", "vcp"), {"margin"}),
+        (("stability", "abc"), {"margin"}),
         (("stability", "jetmax"), {"steps"}),
     ],
 )

@@ -12,7 +12,8 @@
 //! - `window`  min(w, w_nonabc): w_nonabc is CUBIC's and answers losses and ECN marks, for bottlenecks without ABC
 //! - `cap`     both windows stay below twice the packets in flight, so that the one not in use does not run away
 //!
-//! Theorem 3.1: N flows on one link are globally asymptotically stable if δ > ⅔·τ, τ the largest RTT without queues.
+//! Theorem 3.1: N flows on one link are globally asymptotically stable if δ > ⅔·τ, τ the largest RTT without queues
+//! (`waterfill theory stability abc`, python/waterfill/theory/accel_brake.py).
 //!
 //! # Symbols
 //! | paper | here | unit |
