@@ -30,4 +30,4 @@ pub use network::{MAX_FLOWS, Network, ParamValue, Params, TCP_IP_BYTES, params_f
 pub use queue::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
 pub use series::Series;
 pub use summary::Summary;
-pub use traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};
+pub use traffic::{ArrivalSpec, PeriodSpec, RouteSpec, TrafficKind, TrafficSpec};

@@ -51,6 +51,45 @@ pub struct ArrivalSpec {
     pub sizes_bytes: Distribution,
     /// What the flows have in common; its count, size and start times are ignored.
     pub flow: FlowSpec,
+    /// Groups of routes. An arrival draws a group, and a route in it for each of its flows; empty: all take the flow's own.
+    #[serde(default)]
+    pub routes: Vec<Vec<RouteSpec>>,
+    /// Flows that start at each arrival, on different routes of one group.
+    #[serde(default = "one")]
+    pub fan_in: u32,
+}
+
+/// A route of a source's flows.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteSpec {
+    /// Links that data crosses, in order.
+    pub forward: Vec<u32>,
+    /// Links that acknowledgements cross, in order.
+    pub reverse: Vec<u32>,
+    /// One-way delay at the source's access, in each direction, in addition to the links'.
+    pub pad_s: f64,
+    /// Base RTT.
+    pub base_rtt_s: f64,
+}
+
+const fn one() -> u32 {
+    1
+}
+
+impl ArrivalSpec {
+    /// Returns the links that data, and that acknowledgements, cross on each route.
+    pub fn ways(&self) -> impl Iterator<Item = (&[u32], &[u32])> + Clone {
+        let own = self.routes.is_empty().then_some((&self.flow.forward[..], &self.flow.reverse[..]));
+        own.into_iter().chain(self.routes.iter().flatten().map(|route| (&route.forward[..], &route.reverse[..])))
+    }
+
+    /// Returns what the flows of a route have in common.
+    #[must_use]
+    pub fn flow_on(&self, route: &RouteSpec) -> FlowSpec {
+        let (forward, reverse) = (route.forward.clone(), route.reverse.clone());
+        FlowSpec { forward, reverse, pad_s: route.pad_s, base_rtt_s: route.base_rtt_s, ..self.flow.clone() }
+    }
 }
 
 /// Kinds of traffic.

@@ -6,7 +6,7 @@ use crate::check::{positive, time};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
-use crate::traffic::{PeriodSpec, TrafficKind, TrafficSpec};
+use crate::traffic::{ArrivalSpec, PeriodSpec, TrafficKind, TrafficSpec};
 
 /// Beyond this weight one flow's share is the link.
 const MAX_WEIGHT: f64 = 1e6;
@@ -159,6 +159,25 @@ impl Network {
             }
             flows.sizes_bytes.check().map_err(|e| format!("{at}.sizes: {e}"))?;
             self.check_flow(at, &flows.flow)?;
+            self.check_routes(at, flows)?;
+        }
+        Ok(())
+    }
+
+    /// Checks the routes from which a source's flows draw theirs.
+    fn check_routes(&self, at: &str, flows: &ArrivalSpec) -> Result<(), String> {
+        for route in flows.routes.iter().flatten() {
+            self.check_path(at, &route.forward)?;
+            self.check_path(at, &route.reverse)?;
+            time(&format!("{at}.rtt"), route.pad_s)?;
+            time(&format!("{at}.rtt"), route.base_rtt_s)?;
+        }
+        if !flows.routes.is_empty() && flows.flow.access_bps.is_some() {
+            return Err(format!("{at}.access_rate: expected none, as its flows have several hosts"));
+        }
+        let smallest = flows.routes.iter().map(Vec::len).min().unwrap_or(1);
+        if flows.fan_in < 1 || flows.fan_in as usize > smallest {
+            return Err(format!("{at}.fan_in: expected 1 to {smallest}, the routes to one host, got {}", flows.fan_in));
         }
         Ok(())
     }

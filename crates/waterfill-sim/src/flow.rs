@@ -17,6 +17,8 @@ pub(crate) struct Route {
     pub(crate) entry: Entry,
     /// Index of the delay line that returns acknowledgements.
     pub(crate) back: Option<u32>,
+    /// Its place among the routes of a traffic source.
+    pub(crate) number: u32,
 }
 
 /// What a source's packets cross before the first link.

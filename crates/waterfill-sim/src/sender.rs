@@ -55,7 +55,7 @@ pub(crate) struct SenderSpec {
     paced: bool,
     pub(crate) host: Host,
     rto_min: Duration,
-    base_rtt: Duration,
+    pub(crate) base_rtt: Duration,
     /// The summary's window.
     pub(crate) measure: (Instant, Instant),
 }

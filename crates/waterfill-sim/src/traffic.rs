@@ -4,6 +4,7 @@
 //! the engine's flows. When one finishes, the source's next flow takes its slot: memory grows with the number of
 //! concurrent flows, not with their total.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rand_pcg::Pcg64;
@@ -66,7 +67,14 @@ pub(crate) struct WebFlows {
     pub(crate) law: Law,
     /// The newest flow's specification; flows differ in size only.
     pub(crate) flow: FlowSpec,
-    pub(crate) route: Arc<Route>,
+    /// Routes with their base RTTs.
+    pub(crate) routes: Vec<(Arc<Route>, Duration)>,
+    /// The routes in groups, as ranges of `order`.
+    groups: Vec<Range<usize>>,
+    /// Indexes of the routes; those of a group change places when some of them are drawn.
+    order: Vec<usize>,
+    /// Flows that start at each arrival.
+    pub(crate) fan_in: u32,
     sizes: Sampler,
     /// Slots among the engine's flows whose flow has finished.
     pub(crate) free: Vec<u32>,
@@ -170,6 +178,28 @@ impl Traffic {
         }
     }
 
+    /// Draws the group of routes of an arrival.
+    pub(crate) fn draw_group(&mut self) -> Range<usize> {
+        let Some(web) = &self.web else { return 0..0 };
+        match &web.groups[..] {
+            [only] => only.clone(),
+            groups => groups[(uniform(&mut self.rng) * groups.len() as f64) as usize].clone(),
+        }
+    }
+
+    /// Draws a route in a group for a flow of an arrival that differs from those of its flows before `number`; returns
+    /// its index.
+    pub(crate) fn draw_route(&mut self, group: &Range<usize>, number: u32) -> usize {
+        let Some(web) = &mut self.web else { return 0 };
+        let first = group.start + number as usize;
+        if group.end - first > 1 {
+            let among = (group.end - first) as f64;
+            let drawn = first + (uniform(&mut self.rng) * among) as usize;
+            web.order.swap(first, drawn);
+        }
+        web.order[first]
+    }
+
     /// Draws the size of the next flow, in bytes of payload.
     pub(crate) fn draw_size(&mut self) -> u64 {
         let u = uniform(&mut self.rng);
@@ -197,11 +227,20 @@ impl Process {
 
 impl WebFlows {
     /// Prepares a source of flows, which may send until the end of the run.
-    pub(crate) fn new(spec: &ArrivalSpec, law: Law, route: Arc<Route>, end: Instant) -> Self {
+    pub(crate) fn new(spec: &ArrivalSpec, law: Law, routes: Vec<(Arc<Route>, Duration)>, end: Instant) -> Self {
+        let own = spec.routes.is_empty().then_some(1);
+        let sizes = own.into_iter().chain(spec.routes.iter().map(Vec::len));
+        let groups = sizes.scan(0, |end, len| {
+            *end += len;
+            Some(*end - len..*end)
+        });
         Self {
             law,
             flow: FlowSpec { stop_s: end.as_secs(), ..spec.flow.clone() },
-            route,
+            order: (0..routes.len()).collect(),
+            routes,
+            groups: groups.collect(),
+            fan_in: spec.fan_in,
             sizes: spec.sizes_bytes.sampler(),
             free: Vec::new(),
             started: 0,

@@ -120,7 +120,7 @@ fn arriving_flows_give_the_same_bytes() {
         let FlowSpec { forward, reverse, .. } = n.flows[of].clone();
         let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
         let sizes_bytes = Distribution::Exponential { mean: 9_000.0 };
-        let flows = Some(ArrivalSpec { arrivals_per_s: 400.0, sizes_bytes, flow });
+        let flows = Some(ArrivalSpec { arrivals_per_s: 400.0, sizes_bytes, flow, routes: vec![], fan_in: 1 });
         let source = cbr(name, &forward, 0.0, [0.0, 0.25], 1500);
         n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     }

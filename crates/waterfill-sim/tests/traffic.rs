@@ -9,7 +9,8 @@ use waterfill_laws::units::Instant;
 use waterfill_network::series::ARRIVAL_COLUMNS;
 use waterfill_network::summary::{Summary, WebSummary};
 use waterfill_network::{
-    ArrivalSpec, Distribution, FlowSpec, LinkSpec, Network, PeriodSpec, ReorderSpec, TrafficKind, TrafficSpec,
+    ArrivalSpec, Distribution, FlowSpec, LinkSpec, Network, PeriodSpec, ReorderSpec, RouteSpec, TrafficKind,
+    TrafficSpec,
 };
 
 fn constant(mean: f64) -> Distribution {
@@ -22,7 +23,13 @@ fn exponential(mean: f64) -> Distribution {
 
 /// Arriving flows over links, given by the indexes of their forward directions.
 fn web(protocol: &str, forward: &[u32], arrivals_per_s: f64, sizes_bytes: Distribution, stop_s: f64) -> TrafficSpec {
-    let arrivals = ArrivalSpec { arrivals_per_s, sizes_bytes, flow: flow("web", protocol, forward, stop_s) };
+    let arrivals = ArrivalSpec {
+        arrivals_per_s,
+        sizes_bytes,
+        flow: flow("web", protocol, forward, stop_s),
+        routes: vec![],
+        fan_in: 1,
+    };
     TrafficSpec {
         kind: TrafficKind::Web,
         rate_bps: None,
@@ -128,7 +135,7 @@ fn each_arrival_is_a_row_finished_or_not() {
     let (sim, summary) = run(&n);
     let arrivals = sim.arrivals();
     assert_eq!(arrivals.names(), ARRIVAL_COLUMNS.map(String::from));
-    let [traffic, index, start_s, size_bytes, completed_s] = arrivals.columns() else { panic!("five columns") };
+    let [traffic, index, _, start_s, size_bytes, completed_s] = arrivals.columns() else { panic!("six columns") };
     for (t, source) in summary.traffic.iter().enumerate() {
         let web = source.flows.as_ref().expect("a source of flows");
         let mut mine: Vec<usize> = (0..traffic.len()).filter(|&row| traffic[row] == t as f64).collect();
@@ -146,6 +153,72 @@ fn each_arrival_is_a_row_finished_or_not() {
     assert!(reno.clone().count() > 200 && reno.clone().all(|row| (1.0..=1e6).contains(&size_bytes[row])));
     assert!(reno.map(|row| size_bytes[row].to_bits()).collect::<std::collections::HashSet<_>>().len() > 100);
     assert!((0..traffic.len()).filter(|&row| traffic[row] == 1.0).all(|row| size_bytes[row] == 1e9));
+}
+
+/// Four hosts around a switch: link 2h is host h's way in, 2h + 1 its way out.
+fn star(fan_in: u32, routes: impl Fn(u32) -> Vec<u32>) -> Network {
+    let links = (0..4).flat_map(|h| link(&format!("h{h}"), 1e8, 0.001, 1 << 20)).collect();
+    let route = |from: u32, to: u32| RouteSpec {
+        forward: vec![2 * from, 2 * to + 1],
+        reverse: vec![2 * to, 2 * from + 1],
+        pad_s: 0.0,
+        base_rtt_s: 0.004,
+    };
+    let mut source = web("newreno", &[0, 3], 100.0, constant(5000.0), 18.0);
+    let flows = source.flows.as_mut().expect("a source of flows");
+    flows.routes = (0..4).map(|to| routes(to).into_iter().map(|from| route(from, to)).collect()).collect();
+    flows.fan_in = fan_in;
+    only(vec![source], links, 20.0)
+}
+
+/// Every pair of hosts gets a twelfth of the flows: 150 ± 12 of 1,800.
+#[test]
+fn flows_draw_their_routes_uniformly() {
+    let others = |to: u32| (0..4).filter(|&from| from != to).collect();
+    let (sim, summary) = run(&star(1, others));
+    let arrivals = sim.arrivals();
+    let mut counts = [0.0; 12];
+    arrivals.columns()[2].iter().for_each(|&route| counts[route as usize] += 1.0);
+    assert_eq!(counts.iter().sum::<f64>(), flows_of(&summary).flows_started as f64);
+    assert!(counts.iter().all(|count| (100.0..200.0).contains(count)), "{counts:?}");
+    assert_eq!(flows_of(&summary).flows_completed, flows_of(&summary).flows_started);
+    for l in &summary.links {
+        // Of 100 flows a second a host sends 25 ± 1.2 and receives as many, in 18 of 20 s: a SYN and four packets, 5000 B
+        // with 160 B of headers; a SYN-ACK and four acknowledgements.
+        let bytes = 40.0 + 5160.0 + 5.0 * 40.0;
+        assert_close(l.utilization, 0.9 * 25.0 * bytes * 8.0 / 1e8, 0.2);
+    }
+}
+
+/// An arrival with a fan-in of three starts a flow from each other host to one, all at once.
+#[test]
+fn an_incast_starts_its_flows_together_from_different_hosts() {
+    let others = |to: u32| (0..4).filter(|&from| from != to).collect();
+    for fan_in in [2, 3] {
+        let (sim, summary) = run(&star(fan_in, others));
+        let arrivals = sim.arrivals();
+        let [_, index, route, start_s, ..] = arrivals.columns() else { panic!("six columns") };
+        let mut rows: Vec<usize> = (0..index.len()).collect();
+        rows.sort_by(|&a, &b| index[a].total_cmp(&index[b]));
+        for together in rows.chunks(fan_in as usize) {
+            let mut routes: Vec<usize> = together.iter().map(|&row| route[row] as usize).collect();
+            assert!(together.iter().all(|&row| start_s[row] == start_s[together[0]]));
+            assert!(routes.iter().all(|r| r / 3 == routes[0] / 3), "one receiver: {routes:?}");
+            routes.sort_unstable();
+            routes.dedup();
+            assert_eq!(routes.len(), together.len());
+        }
+        assert_eq!(index.len() as u64 % u64::from(fan_in), 0);
+        assert_eq!(flows_of(&summary).flows_started, index.len() as u64);
+    }
+}
+
+#[test]
+fn a_fan_in_needs_as_many_routes() {
+    let mut n = star(4, |to| (0..4).filter(|&from| from != to).collect());
+    assert_eq!(refusal(n.clone()), "traffic.web.fan_in: expected 1 to 3, the routes to one host, got 4");
+    n.traffic[0].flows.as_mut().expect("flows").routes.clear();
+    assert_eq!(refusal(n), "traffic.web.fan_in: expected 1 to 1, the routes to one host, got 4");
 }
 
 /// Padding at the source's access delays the SYN, the SYN-ACK and the data.

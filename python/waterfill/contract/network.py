@@ -377,12 +377,37 @@ class PeriodSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RouteSpec:
+    """A route of a source's flows, with the padding at its access and its base RTT."""
+
+    forward: tuple[int, ...]
+    reverse: tuple[int, ...]
+    pad_s: float
+    base_rtt_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArrivalSpec:
-    """Flows that arrive as a Poisson process; of `flow`, count, size and times are ignored."""
+    """Flows that arrive as a Poisson process; of `flow`, count, size and times are ignored.
+
+    An arrival draws one group of `routes`, and a different route in it for each of `fan_in` flows.
+    Without routes all flows take that of `flow`.
+    """
 
     arrivals_per_s: float
     sizes_bytes: DistributionSpec
     flow: FlowSpec
+    routes: tuple[tuple[RouteSpec, ...], ...] = ()
+    fan_in: int = 1
+
+    @property
+    def ways(self) -> list[RouteSpec]:
+        """All routes that its flows may take, in the order in which the core counts them."""
+        if self.routes:
+            return [route for group in self.routes for route in group]
+        flow = self.flow
+        return [RouteSpec(forward=flow.forward, reverse=flow.reverse, pad_s=flow.pad_s,
+                          base_rtt_s=flow.base_rtt_s)]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

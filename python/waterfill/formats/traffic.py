@@ -9,25 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from waterfill.formats.layout import FlowPlan, Layout
+from waterfill.network.patterns import Pair, all_to_all, permutation
 
-Pair = tuple[str, str]
-
-
-def permutation(hosts: Sequence[str], seed: int) -> list[Pair]:
-    """Return a pair for each host, such that each receives once and none from itself."""
-    if len(hosts) < 2:
-        return []
-    chance = random.Random(f"permutation/{seed}")
-    order = list(hosts)
-    chance.shuffle(order)
-    # The next in a random cycle: never itself, and uniform over cycles.
-    after = dict(zip(order, [*order[1:], order[0]], strict=True))
-    return [(host, after[host]) for host in hosts]
-
-
-def all_to_all(hosts: Sequence[str]) -> list[Pair]:
-    """Return every ordered pair of hosts."""
-    return [(a, b) for a in hosts for b in hosts if a != b]
+__all__ = [
+    "all_to_all", "flows", "gravity", "incast", "node_weights", "permutation", "scaled",
+]  # fmt: skip
 
 
 def incast(hosts: Sequence[str], senders: int, seed: int) -> list[Pair]:

@@ -112,9 +112,13 @@ def link_targets(network: Network, targets: Mapping[str, float]) -> list[float]:
     `targets` is {protocol: target}; the default is 1.
     """
     found: list[float] = [1.0] * len(network.links)
-    for flow in [*network.flows, *network.arriving]:
-        for index in flow.forward:
-            found[index] = min(found[index], targets.get(flow.protocol, 1.0))
+    ways = [(flow.protocol, flow.forward) for flow in network.flows]
+    for source in network.traffic:
+        if source.flows is not None:
+            ways += [(source.flows.flow.protocol, way.forward) for way in source.flows.ways]
+    for protocol, forward in ways:
+        for index in forward:
+            found[index] = min(found[index], targets.get(protocol, 1.0))
     return [
         least if link.target is None else link.target
         for link, least in zip(network.links, found, strict=True)

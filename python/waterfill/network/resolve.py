@@ -6,6 +6,7 @@ Errors in routes and protocols are `InputError`s.
 
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from collections.abc import Iterable, Iterator
@@ -24,10 +25,11 @@ from waterfill.contract.network import (
     ParamValue,
     Pareto,
     PeriodSpec,
+    RouteSpec,
     TrafficSpec,
 )
 from waterfill.errors import InputError, nearest, shown
-from waterfill.network import links
+from waterfill.network import links, patterns
 from waterfill.network.protocols import ProtocolInfo, Protocols
 from waterfill.network.shortest import Step, entries
 from waterfill.scenario.bulk import uncollected
@@ -114,6 +116,7 @@ class Graph:
         self._entries: dict[str, dict[str, list[int]]] = {}
         self._flow_keys = scenario.keys("flow")
         self._ways: dict[_Ends, _Way] = {}
+        self._patterns: dict[int, list[list[Route]]] = {}
 
     def route(self, index: int) -> Route:
         """Return the route of the index-th [[flow]]; raise InputError if there is none."""
@@ -124,10 +127,86 @@ class Graph:
         traffic = self.scenario.traffic[index]
         if not traffic.starts_flows:
             return None
+        if traffic.pattern is not None:
+            return self.pattern_routes(index)[0][0]
         return self._route(traffic, self.scenario.key("traffic", index))
+
+    def pattern_routes(self, index: int) -> list[list[Route]]:
+        """Return the routes of the index-th [[traffic]], which has a pattern, in its groups.
+
+        A route between two hosts is one of the shortest, drawn from the seed. Raises InputError
+        where there is none.
+        """
+        if index not in self._patterns:
+            self._patterns[index] = self._pattern_routes(index)
+        return self._patterns[index]
+
+    def _pattern_routes(self, index: int) -> list[list[Route]]:
+        scenario, traffic = self.scenario, self.scenario.traffic[index]
+        key = scenario.key("traffic", index)
+        assert traffic.pattern is not None
+        hosts = self.hosts(index)
+        for host in hosts if traffic.to is None else [*hosts, traffic.to]:
+            if host not in self._leaving:
+                at = "to" if host not in hosts else "hosts"
+                raise scenario.error(f"{key}.{at}", f"expected nodes of links, got {shown(host)}")
+        pairs = patterns.groups(traffic.pattern, hosts, traffic.to, scenario.seed)
+        fewest = min(map(len, pairs))
+        if traffic.fan_in is not None and traffic.fan_in > fewest:
+            expected = f"expected at most {fewest}, the other hosts, got {traffic.fan_in}"
+            raise scenario.error(f"{key}.fan_in", expected)
+        return [[self._drawn(traffic, key, pair) for pair in group] for group in pairs]
+
+    def hosts(self, index: int) -> list[str]:
+        """Return the hosts of the index-th [[traffic]]'s pattern."""
+        return self.scenario.traffic[index].hosts or patterns.ends(self._hops())
+
+    def capacity_bps(self, index: int) -> float:
+        """Return the rate (bit/s) of which the index-th [[traffic]]'s load is a share.
+
+        On one path it is that of the slowest link. With a pattern it is what its hosts can send,
+        or what the only receiver of an incast can receive.
+        """
+        traffic = self.scenario.traffic[index]
+        if traffic.pattern is None:
+            path = self.forward(traffic, self.scenario.key("traffic", index))
+            rates = [self.directions[i].link.capacity for i in path]
+            return min([*rates, traffic.access_rate or math.inf])
+        if traffic.to is not None:
+            return sum(hop.rate_bps for hop in self._hops() if hop.end == traffic.to)
+        return patterns.capacity_bps(self._hops(), self.hosts(index))
+
+    def _hops(self) -> list[patterns.Hop]:
+        return [patterns.Hop(d.start, d.end, d.link.capacity) for d in self.directions]
+
+    def _drawn(self, traffic: Traffic, key: str, pair: patterns.Pair) -> Route:
+        """Return a route between two hosts of a pattern."""
+        start, end = pair
+        chance = random.Random(f"route/{self.scenario.seed}/{start}/{end}")
+        forward = self._shortest(start, end, f"{key}.hosts", chance)
+        if not forward:
+            got = f"got none from {shown(start)} to {shown(end)}"
+            raise self.scenario.error(f"{key}.hosts", f"expected a route between all, {got}")
+        backwards = [self.directions[i].back for i in reversed(forward)]
+        reverse = tuple(i for i in backwards if i is not None)
+        if len(reverse) < len(backwards):
+            found = self._shortest(end, start, f"{key}.hosts", chance)
+            if not found:
+                got = f"got none from {shown(end)} to {shown(start)}"
+                raise self.scenario.error(f"{key}.hosts", f"expected a route between all, {got}")
+            reverse = found
+        own_s = math.fsum(self.directions[i].link.delay for i in forward + reverse)
+        return self._padded(traffic, key, forward, reverse, own_s)
 
     def _route(self, flow: Flow | Traffic, key: str) -> Route:
         forward, reverse, own_s = self._way(flow, key)
+        return self._padded(flow, key, forward, reverse, own_s)
+
+    def _padded(
+        self, flow: Flow | Traffic, key: str, forward: tuple[int, ...], reverse: tuple[int, ...],
+        own_s: float,
+    ) -> Route:  # fmt: skip
+        """Return a route with the padding that the flow's `rtt` asks for."""
         if flow.rtt is None:
             return Route(forward, reverse, 0.0, own_s)
         if flow.rtt < own_s * (1 - 1e-12):
@@ -246,8 +325,13 @@ class Graph:
             key, f"expected a path {wanted}, got one from {shown(ends[0])} to {shown(ends[1])}"
         )
 
-    def _shortest(self, start: str, end: str, key: str) -> tuple[int, ...] | None:
-        """Find the route with fewest hops, then smallest delay; raise InputError on a tie."""
+    def _shortest(
+        self, start: str, end: str, key: str, chance: random.Random | None = None
+    ) -> tuple[int, ...] | None:
+        """Find the route with fewest hops, then smallest delay.
+
+        `chance` decides between equal ones; without it they raise InputError.
+        """
         if start not in self._entries:
             self._entries[start] = entries(self._leaving, start)
         into = self._entries[start]
@@ -256,13 +340,14 @@ class Graph:
         route: list[int] = []
         node = end
         while node != start:
-            if len(into[node]) > 1:
+            if len(into[node]) > 1 and chance is None:
                 raise self.scenario.error(
                     key,
                     "expected a list of links, as several shortest routes lead from "
                     f"{shown(start)} to {shown(end)}",
                 )
-            route.append(into[node][0])
+            one = chance is None or len(into[node]) == 1
+            route.append(into[node][0] if one or chance is None else chance.choice(into[node]))
             node = self.directions[route[-1]].start
         return tuple(reversed(route))
 
@@ -301,7 +386,15 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
         for i in range(len(scenario.traffic))
         for source in _traffic(graph, i, protocols.get(of_traffic.get(i, "")))
     ]
-    web_routes = [graph.web_route(i) for i in of_traffic]
+    web_routes = [
+        route
+        for i in of_traffic
+        for route in (
+            itertools.chain.from_iterable(graph.pattern_routes(i))
+            if scenario.traffic[i].pattern is not None
+            else (graph.web_route(i),)
+        )
+    ]
     return Network(
         name=scenario.name,
         seed=scenario.seed,
@@ -461,18 +554,29 @@ def _traffic(graph: Graph, index: int, protocol: ProtocolInfo | None) -> Iterato
     if traffic.on is not None and traffic.off is not None:
         periods = PeriodSpec(on_s=_period(traffic, traffic.on), off_s=_period(traffic, traffic.off))
     route = graph.web_route(index)
-    if route is not None and protocol is not None and traffic.arrival_rate is not None:
+    if route is not None and protocol is not None:
         payload_bytes = scenario.packet_size - TCP_IP_HEADER_BYTES - protocol.header_bytes
         sizes = traffic.sizes or Distribution("pareto", WEB_PACKETS * payload_bytes, WEB_SHAPE)
+        groups = [] if traffic.pattern is None else graph.pattern_routes(index)
+        fan_in = 1
+        if traffic.pattern == "incast":
+            fan_in = traffic.fan_in or min(map(len, groups))
+        arrivals_per_s = traffic.arrival_rate
+        if arrivals_per_s is None:
+            assert traffic.load is not None  # `validation` refuses neither
+            offered_bps = traffic.load * graph.capacity_bps(index)
+            arrivals_per_s = offered_bps / (8 * sizes.mean * fan_in)
         arrivals = ArrivalSpec(
-            arrivals_per_s=traffic.arrival_rate,
+            arrivals_per_s=arrivals_per_s,
             sizes_bytes=_distribution(sizes),
             flow=_web_flow(traffic, name, protocol.name, route, scenario),
+            routes=tuple(tuple(RouteSpec(**r._asdict()) for r in group) for group in groups),
+            fan_in=fan_in,
         )
     source = TrafficSpec(
         name=name,
         kind=traffic.kind,
-        path=graph.forward(traffic, key),
+        path=graph.forward(traffic, key) if route is None else route.forward,
         rate_bps=traffic.rate,
         access_bps=None if traffic.starts_flows else traffic.access_rate,
         start_s=traffic.start,

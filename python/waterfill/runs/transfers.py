@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from waterfill.contract.network import FlowSpec, Network
+from waterfill.contract.network import FlowSpec, Network, RouteSpec
 from waterfill.contract.summary import FlowSummary
 from waterfill.network.resolve import TCP_IP_HEADER_BYTES
 
@@ -33,7 +33,7 @@ COLUMNS = (
 )  # fmt: skip
 
 # The core's columns of the flows that traffic sources have started.
-ARRIVED = ("traffic", "index", "start_s", "size_bytes", "completed_s")
+ARRIVED = ("traffic", "index", "route", "start_s", "size_bytes", "completed_s")
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,8 @@ class Transfers:
     sources: Sequence[FlowSpec]
     source: Indexes
     index: Indexes
+    route: Indexes
+    """Counts the source's routes."""
     start_s: Numbers
     size_bytes: Numbers
     completed_s: Numbers
@@ -88,6 +90,7 @@ def collect(
         sources(network),
         np.concatenate([source, which]),
         np.concatenate([index, later["index"].astype(np.int64)]),
+        np.concatenate([np.zeros_like(index), later["route"].astype(np.int64)]),
         np.concatenate([start_s, later["start_s"]]),
         np.concatenate([sizes[source], later["size_bytes"]]),
         np.concatenate([np.repeat(np.array(ends_s, dtype=np.float64), counts),
@@ -113,19 +116,23 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
     rate_bps = np.array([link.rate_bps for link in network.links])
     delay_s = np.array([link.delay_s for link in network.links])
     bits = 8.0
-    # One row per source, one column per link; the access link first; zero where there is none.
-    width = 1 + max(len(entry.forward) for entry in entries)
-    per_bit = np.zeros((len(entries), width))
-    fixed_s = np.zeros(len(entries))
-    payload, overhead = np.zeros(len(entries)), np.zeros(len(entries))
-    demand_bps = np.full(len(entries), np.inf)
-    for row, entry in enumerate(entries):
-        forward, reverse = list(entry.forward), list(entry.reverse)
+    ways = [[_own_way(flow)] for flow in entries[: len(entries) - len(network.arriving)]]
+    ways += [source.flows.ways for source in network.traffic if source.flows is not None]
+    offsets = np.cumsum([0, *map(len, ways)])
+    rows = [(entry, way) for entry, of_it in zip(entries, ways, strict=True) for way in of_it]
+    # One row per route, one column per link; the access link first; zero where there is none.
+    width = 1 + max(len(way.forward) for _, way in rows)
+    per_bit = np.zeros((len(rows), width))
+    fixed_s = np.zeros(len(rows))
+    payload, overhead = np.zeros(len(rows)), np.zeros(len(rows))
+    demand_bps = np.full(len(rows), np.inf)
+    for row, (entry, way) in enumerate(rows):
+        forward, reverse = list(way.forward), list(way.reverse)
         per_bit[row, 1 : 1 + len(forward)] = 1 / rate_bps[forward]
         if entry.access_bps is not None:
             per_bit[row, 0] = 1 / entry.access_bps
-        one_way_s = delay_s[forward].sum() + entry.pad_s
-        back_s = delay_s[reverse].sum() + entry.pad_s
+        one_way_s = delay_s[forward].sum() + way.pad_s
+        back_s = delay_s[reverse].sum() + way.pad_s
         ack_bits = bits * network.ack_bytes
         handshake_s = ack_bits * (per_bit[row].sum() + (1 / rate_bps[reverse]).sum())
         fixed_s[row] = 2 * one_way_s + back_s + handshake_s
@@ -133,7 +140,7 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
         payload[row] = network.packet_bytes - overhead[row]
         if entry.demand_bps is not None:
             demand_bps[row] = entry.demand_bps
-    at = transfers.source
+    at = offsets[transfers.source] + transfers.route
     size = transfers.size_bytes
     packets = np.ceil(size / payload[at])
     last_bits = bits * (size - (packets - 1) * payload[at] + overhead[at])
@@ -151,9 +158,16 @@ def ideal_s(transfers: Transfers, network: Network, header_bytes: Mapping[str, i
     written_s = (packets - 1) * full_bits / demand_bps[at] + last_bits * after[:, 0]
     pads = [entry.pad_jitter_s for entry in entries]
     if any(pads):
-        own = [pads[s][i] if pads[s] else 0.0 for s, i in zip(at, transfers.index, strict=True)]
+        places = zip(transfers.source, transfers.index, strict=True)
+        own = [pads[source][i] if pads[source] else 0.0 for source, i in places]
         longest_s, written_s = longest_s + 3 * np.array(own), written_s + 3 * np.array(own)
     return np.asarray(fixed_s[at] + np.maximum(longest_s, written_s))
+
+
+def _own_way(flow: FlowSpec) -> RouteSpec:
+    return RouteSpec(
+        forward=flow.forward, reverse=flow.reverse, pad_s=flow.pad_s, base_rtt_s=flow.base_rtt_s
+    )
 
 
 def to_table(transfers: Transfers, ideal: Numbers) -> pa.Table:

@@ -2,20 +2,22 @@
 
 `"30 kB"` is a constant; a table names a distribution (`{distribution = "pareto", mean = "45 kB",
 shape = 1.2, max = "10 MB"}`), or gives a measured one: values with their probabilities, points of
-its cumulative distribution, or a file of such points. Numbers are in SI units here.
+its cumulative distribution, or a file of such points. Sizes have names of published ones too
+(`"web-search"`; see `workloads`). Numbers are in SI units here.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from waterfill.errors import nearest, shown
-from waterfill.scenario.units import Quantity, number
+from waterfill.scenario.units import VOLUME, Quantity, number
+from waterfill.scenario.workloads import WORKLOADS
 
 Kind: TypeAlias = Literal["constant", "exponential", "pareto", "empirical"]
 Points: TypeAlias = tuple[tuple[float, float], ...]
@@ -53,11 +55,17 @@ class Distribution:
     shape: float | None = None
     max: float | None = None
     points: Points = ()
+    name: str | None = None
+    """One of WORKLOADS, whose points these are, scaled to the mean."""
 
     def written(self, quantity: Quantity) -> str | dict[str, Any]:
         """Return the distribution as a scenario writes it; `parse` reads it back."""
         if self.kind == "constant":
             return quantity.format(self.mean)
+        if self.name is not None:
+            if self.points == WORKLOADS[self.name].points:
+                return self.name
+            return {"distribution": self.name, "mean": quantity.format(self.mean)}
         document: dict[str, Any] = {"distribution": self.kind}
         if self.kind == "empirical":
             return document | {"points": [[quantity.format(x), p] for x, p in self.points]}
@@ -76,8 +84,11 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
     """
     if isinstance(value, Distribution):
         return value
+    names = WORKLOADS if quantity.units == VOLUME.units else {}
     if isinstance(value, str):
-        return Distribution("constant", _quantity("", value, quantity))
+        if value in names:
+            return _named(value, {}, quantity)
+        return Distribution("constant", _constant(value, quantity, names))
     if isinstance(value, list):
         return _empirical(_points("", value, quantity))
     if not isinstance(value, Mapping):
@@ -85,14 +96,17 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
             "", f"expected {quantity.expectation}, or a table of a distribution, got {shown(value)}"
         )
     kind = value.get("distribution")
-    if not isinstance(kind, str) or kind not in _KEYS:
+    keys = {**_KEYS, **dict.fromkeys(names, ("mean",))}
+    if not isinstance(kind, str) or kind not in keys:
         got = "nothing" if kind is None else shown(kind)
-        known = ", ".join(f'"{name}"' for name in _KEYS)
+        known = ", ".join(f'"{name}"' for name in keys)
         raise PartError("distribution", f"expected one of {known}, got {got}")
     for key in value:
-        if key not in ("distribution", *_KEYS[kind]):
-            known = nearest(key, _KEYS[kind])
+        if key not in ("distribution", *keys[kind]):
+            known = nearest(key, keys[kind])
             raise PartError(str(key), f'unknown key of distribution = "{kind}"{known}')
+    if kind in names:
+        return _named(kind, value, quantity)
     if kind == "empirical":
         return _measured(value, quantity, folder)
     mean = _quantity("mean", value.get("mean"), quantity)
@@ -101,6 +115,28 @@ def parse(value: object, quantity: Quantity, folder: Path | None = None) -> Dist
     if kind == "exponential":
         return Distribution("exponential", mean)
     return _pareto(mean, value, quantity)
+
+
+def _constant(value: str, quantity: Quantity, names: Iterable[str]) -> float:
+    """Return the only value of a constant; name the distributions if the text is not one."""
+    try:
+        return quantity.parse(value)
+    except ValueError as error:
+        known = sorted(names)
+        if any(c.isdigit() for c in value) or not known:
+            raise PartError("", str(error)) from None
+        message = f"expected {quantity.expectation}, or one of {', '.join(known)}, got "
+        raise PartError("", message + shown(value)) from None
+
+
+def _named(name: str, value: Mapping[str, object], quantity: Quantity) -> Distribution:
+    """Return a published distribution, its sizes scaled to the mean where one is given."""
+    found = _empirical(WORKLOADS[name].points)
+    if "mean" in value:
+        mean = _quantity("mean", value["mean"], quantity)
+        points = tuple((x * mean / found.mean, share) for x, share in found.points)
+        return Distribution("empirical", mean, points=points, name=name)
+    return replace(found, name=name)
 
 
 def _pareto(mean: float, value: Mapping[str, object], quantity: Quantity) -> Distribution:
@@ -250,7 +286,7 @@ def json_schema(quantity: Quantity) -> dict[str, Any]:
         "required": ["distribution"],
         "additionalProperties": False,
         "properties": {
-            "distribution": {"enum": list(_KEYS)},
+            "distribution": {"enum": [*_KEYS, *WORKLOADS]},
             "mean": text,
             "shape": {"type": "number", "exclusiveMinimum": 0},
             "max": text,
@@ -260,4 +296,4 @@ def json_schema(quantity: Quantity) -> dict[str, Any]:
             "file": {"type": "string"},
         },
     }
-    return {"anyOf": [text, points, table]}
+    return {"anyOf": [text, {"enum": list(WORKLOADS)}, points, table]}

@@ -62,6 +62,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.access_rate": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
+        "traffic.load": (),
+        "traffic.pattern": (),
         "traffic.sizes": (),
     },
     "linux": {
@@ -74,6 +76,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "flow.claimed_rtt": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
+        "traffic.load": (),
+        "traffic.pattern": (),
         "traffic.sizes": (),
     },
 }
@@ -100,6 +104,18 @@ def _arrivals(value: object) -> float:
     if isinstance(value, str):
         return replace(FREQUENCY, at_most=most).parse(value)
     return number(value, above=0, most=most)
+
+
+def _load(value: object) -> float:
+    percent = value.strip() if isinstance(value, str) else ""
+    if percent.endswith("%"):
+        try:
+            value = float(percent[:-1]) / 100
+        except ValueError:
+            raise ValueError(f'expected a load such as "60 %", got {shown(value)}') from None
+    if isinstance(value, str):
+        raise ValueError(f'expected a load such as "60 %", got {shown(value)}')
+    return number(value, above=0, most=100)
 
 
 def _sizes(value: object, info: ValidationInfo) -> Distribution:
@@ -131,6 +147,14 @@ _ARRIVALS_SCHEMA = WithJsonSchema(
                 "pattern": FREQUENCY.ecma_pattern,
                 "examples": [FREQUENCY.example],
             },
+        ]
+    }
+)
+_LOAD_SCHEMA = WithJsonSchema(
+    {
+        "anyOf": [
+            {"type": "number", "exclusiveMinimum": 0},
+            {"type": "string", "pattern": r"^\s*[0-9.]+\s*%\s*$", "examples": ["60 %"]},
         ]
     }
 )
@@ -302,8 +326,20 @@ class Traffic(_Routed):
         None
     )
     """Tail index of Pareto periods; default: 1.5."""
+    pattern: Literal["all-to-all", "permutation", "incast"] | None = None
+    """Who sends to whom among `hosts`, instead of from and to: each flow draws one of the pairs."""
+    hosts: Annotated[list[str], Field(min_length=2)] | None = None
+    """Hosts of the pattern; default: the nodes with one link, or all where none has one."""
+    fan_in: (
+        Annotated[int, Field(ge=1), BeforeValidator(lambda v: whole(v, least=1, most=MAX_FLOWS))]
+        | None
+    ) = None
+    """Flows that each arrival of an incast starts, from as many hosts; default: all others."""
     arrival_rate: Annotated[float, BeforeValidator(_arrivals), _ARRIVALS_SCHEMA] | None = None
-    """Mean number of flows that arrive per second."""
+    """Mean number of arrivals per second: of flows, or of an incast's groups of flows."""
+    load: Annotated[float, BeforeValidator(_load), _LOAD_SCHEMA] | None = None
+    """Mean payload as a share of what the path carries, or the hosts of the pattern can send;
+    instead of arrival_rate."""
     sizes: (
         Annotated[
             Distribution,

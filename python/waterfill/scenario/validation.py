@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -151,7 +152,19 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
 
 # The keys of [[traffic]] that only some kinds have.
 _FLOW_KEYS = (
-    *("arrival_rate", "sizes", "protocol", "rtt", "initial_window", "delayed_ack", "ecn"),
+    *(
+        "arrival_rate",
+        "load",
+        "pattern",
+        "hosts",
+        "fan_in",
+        "sizes",
+        "protocol",
+        "rtt",
+        "initial_window",
+        "delayed_ack",
+        "ecn",
+    ),
     *("pacing", "return_path"),
 )
 _PACKET_KEYS = ("rate", "count")
@@ -161,7 +174,8 @@ _PERIOD_KEYS = ("on", "off", "distribution", "shape")
 def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
     """Check that a [[traffic]] has the keys that its kind needs, and no others."""
     kind, flows = traffic.kind, traffic.starts_flows
-    if kind == "poisson" and (traffic.rate is None) == (traffic.arrival_rate is None):
+    arrives = traffic.arrival_rate is not None or traffic.load is not None
+    if kind == "poisson" and (traffic.rate is None) != arrives:
         got = "neither" if traffic.rate is None else "both"
         wanted = "a rate of packets, or an arrival_rate of flows"
         yield f"{key}.rate", f"expected {wanted}, got {got}"
@@ -171,7 +185,9 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
         if name not in allowed and value is not None:
             what = f'kind = "{kind}"' + (" and a rate" if kind == "poisson" and not flows else "")
             yield f"{key}.{name}", f"expected none with {what}"
-    needed: dict[str, Quantity] = {"arrival_rate": FREQUENCY} if flows else {"rate": RATE}
+    if flows:
+        yield from _arrivals(key, traffic)
+    needed: dict[str, Quantity] = {} if flows else {"rate": RATE}
     if kind == "onoff":
         needed |= {"on": SPAN, "off": SPAN}
     for name, quantity in needed.items():
@@ -188,6 +204,35 @@ def _traffic(scenario: Scenario, key: str, traffic: Traffic) -> Iterator[tuple[s
         yield f"{key}.shape", 'expected none without distribution = "pareto"'
     if flows and traffic.protocol is None and scenario.protocol is None:
         yield "protocol", f"expected a protocol, as {key} names none, got nothing"
+
+
+_ENDS = (("from_", "from"), ("path", "path"), ("return_path", "return_path"))
+
+
+def _arrivals(key: str, traffic: Traffic) -> Iterator[tuple[str, str]]:
+    """Check the keys of a source of flows: how many arrive, and between which hosts."""
+    if traffic.arrival_rate is None and traffic.load is None:
+        yield f"{key}.arrival_rate", f"expected {FREQUENCY.expectation}, or a load, got nothing"
+    if traffic.arrival_rate is not None and traffic.load is not None:
+        yield f"{key}.load", "expected either this or arrival_rate, got both"
+    pattern = traffic.pattern
+    if pattern is None:
+        for name in ("hosts", "fan_in"):
+            if getattr(traffic, name) is not None:
+                yield f"{key}.{name}", "expected none without a pattern"
+        return
+    for field, name in _ENDS:
+        if getattr(traffic, field) is not None:
+            yield f"{key}.{name}", f'expected none with pattern = "{pattern}"'
+    if traffic.access_rate is not None:
+        yield f"{key}.access_rate", "expected none with a pattern, whose hosts have links"
+    if pattern != "incast":
+        for name in ("to", "fan_in"):
+            if getattr(traffic, name) is not None:
+                yield f"{key}.{name}", 'expected none without pattern = "incast"'
+    for name, count in Counter(traffic.hosts).items():
+        if count > 1:
+            yield f"{key}.hosts", f"expected each host once, got {shown(name)} twice"
 
 
 def _times(

@@ -109,6 +109,9 @@ def everything() -> Network:
         )
         for i, sizes in enumerate(SIZES)
     ]
+    route = spec.RouteSpec(forward=(0,), reverse=(0,), pad_s=0.0, base_rtt_s=0.01)
+    pattern = replace(web[0].flows, flow=replace(flow, access_bps=None), routes=((route,) * 2,))
+    web.append(replace(web[0], name="pattern", flows=replace(pattern, fan_in=2)))
     periods = spec.PeriodSpec(on_s=spec.Constant(mean=0.1), off_s=spec.Exponential(mean=0.1))
     on_off = replace(web[0], name="onoff", kind="onoff", rate_bps=1e6, periods=periods, flows=None)
     on_off = replace(on_off, access_bps=2e6)

@@ -221,7 +221,9 @@ ERRORS = {
     WEB.replace('"50 /s"', '"0 /s"'): (
         'web.arrival_rate: expected a number per second above zero, got "0 /s"'
     ),
-    'kind = "web"': 'web.arrival_rate: expected a number per second such as "50 /s", got nothing',
+    'kind = "web"': (
+        'web.arrival_rate: expected a number per second such as "50 /s", or a load, got nothing'
+    ),
     WEB + 'rate = "1 Mbit/s"': 'web.rate: expected none with kind = "web"',
     'kind = "cbr"\nrate = "1 Mbit/s"\nsizes = "1 kB"': 'cbr.sizes: expected none with kind = "cbr"',
     'kind = "cbr"\nrate = "1 Mbit/s"\non = "1 s"': 'cbr.on: expected none with kind = "cbr"',
@@ -280,14 +282,25 @@ def test_errors_are_one_line_with_the_key(text):
 SIZE_ERRORS = {
     "30000": ("", 'expected a volume such as "30 kB", or a table of a distribution, got 30000'),
     '"30"': ("", 'expected a volume such as "30 kB", got "30"'),
+    '"websearch"': (
+        "",
+        'expected a volume such as "30 kB", or one of data-mining, hadoop, rpc, web-search, '
+        'got "websearch"',
+    ),
+    '{distribution = "rpc", shape = 2}': (
+        ".shape",
+        'unknown key of distribution = "rpc", expected mean',
+    ),
     '"0 B"': ("", 'expected a volume above zero, got "0 B"'),
     '{mean = "3 kB"}': (
         ".distribution",
-        'expected one of "constant", "exponential", "pareto", "empirical", got nothing',
+        'expected one of "constant", "exponential", "pareto", "empirical", "web-search", '
+        '"data-mining", "hadoop", "rpc", got nothing',
     ),
     '{distribution = "normal", mean = "3 kB"}': (
         ".distribution",
-        'expected one of "constant", "exponential", "pareto", "empirical", got "normal"',
+        'expected one of "constant", "exponential", "pareto", "empirical", "web-search", '
+        '"data-mining", "hadoop", "rpc", got "normal"',
     ),
     '{distribution = "exponential"}': (".mean", 'expected a volume such as "30 kB", got nothing'),
     '{distribution = "exponential", mean = 3}': (

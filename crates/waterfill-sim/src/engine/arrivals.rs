@@ -19,8 +19,13 @@ impl Simulation {
         }
         traffic.step();
         let next = traffic.next;
-        if traffic.web.is_some() {
-            self.start_flow(t);
+        if let Some(web) = &traffic.web {
+            let count = web.fan_in;
+            let group = traffic.draw_group();
+            for number in 0..count {
+                let route = self.traffic[t as usize].draw_route(&group, number);
+                self.start_flow(t, route);
+            }
         } else {
             self.send_traffic_packet(t);
         }
@@ -51,8 +56,8 @@ impl Simulation {
         }
     }
 
-    /// Starts a flow of a traffic source, in the slot of a finished one or in a new one.
-    fn start_flow(&mut self, t: u32) {
+    /// Starts a flow of a traffic source on one of its routes, in the slot of a finished one or in a new one.
+    fn start_flow(&mut self, t: u32, route: usize) {
         let traffic = &mut self.traffic[t as usize];
         let size_bytes = traffic.draw_size();
         let counted = traffic.counted;
@@ -64,7 +69,8 @@ impl Simulation {
         web.flow.size_bytes = Some(size_bytes);
         let f = web.free.pop().unwrap_or(self.flows.len() as u32);
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, Place { flow: f, index: 0 });
-        sender.index = index;
+        let (route, base_rtt) = &web.routes[route];
+        (sender.index, sender.base_rtt) = (index, *base_rtt);
         sender.start = self.now;
         sender.measure = (Instant::NEVER, Instant::ZERO); // nobody reads their RTTs
         let before = self.flows.get(f as usize);
@@ -74,7 +80,7 @@ impl Simulation {
         let owner = Owner::Traffic(t);
         // A slot is a host: its next flow sends over the same access link.
         let access = before.map_or_else(|| add_access(&mut self.access_links, &web.flow, 0), |flow| flow.access);
-        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route: &web.route, access };
+        let setup = FlowSetup { owner, law: &web.law, spec: &web.flow, sender, counted, route, access };
         let mut flow = Flow::new(&self.network, setup);
         (flow.sender_due, flow.receiver_due) = due;
         if (f as usize) < self.flows.len() {
@@ -101,9 +107,10 @@ impl Simulation {
 }
 
 /// Returns a flow of a traffic source as a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS).
-pub(super) fn arrival_row(flow: &Flow, source: u32) -> [f64; 5] {
+pub(super) fn arrival_row(flow: &Flow, source: u32) -> [f64; 6] {
     let spec = &flow.sender.spec;
     let size_bytes = spec.packets.map_or(f64::NAN, |(count, _)| spec.payload_before(count) as f64);
     let completed_s = flow.receiver.completed.map_or(f64::NAN, Instant::as_secs);
-    [f64::from(source), f64::from(spec.index), spec.start.as_secs(), size_bytes, completed_s]
+    let (index, route) = (f64::from(spec.index), f64::from(flow.route.number));
+    [f64::from(source), index, route, spec.start.as_secs(), size_bytes, completed_s]
 }

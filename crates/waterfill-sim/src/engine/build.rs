@@ -40,10 +40,10 @@ impl Simulation {
         self.flows.reserve_exact(network.flows.iter().map(|spec| spec.count as usize).sum());
         for (group, spec) in (0u32..).zip(&network.flows) {
             let law = self.build_law(&format!("flow.{}", spec.name), spec)?;
-            let mut route = self.build_route(spec, 0);
+            let mut route = self.build_route(spec, 0, 0);
             for index in 0..spec.count {
                 if index > 0 && !spec.pad_jitter_s.is_empty() {
-                    route = self.build_route(spec, index);
+                    route = self.build_route(spec, index, 0);
                 }
                 let flow = self.flows.len() as u32;
                 let sender = SenderSpec::new(&network, spec, &law, Place { flow, index });
@@ -78,8 +78,8 @@ impl Simulation {
         Ok(Law { protocol, params })
     }
 
-    /// Returns the route of a group's flow.
-    fn build_route(&mut self, spec: &FlowSpec, index: u32) -> Arc<Route> {
+    /// Returns the route of a group's flow, or that of this number of a traffic source.
+    fn build_route(&mut self, spec: &FlowSpec, index: u32, number: u32) -> Arc<Route> {
         let pad = Duration::from_secs(spec.pad_of_s(index));
         let lines = (!pad.is_zero()).then(|| (self.delay_line(pad, Side::Out), self.delay_line(pad, Side::Back)));
         let entry = match (spec.access_bps, lines) {
@@ -88,7 +88,7 @@ impl Simulation {
             (None, None) => Entry::Ideal,
         };
         let (forward, reverse) = (spec.forward.clone().into(), spec.reverse.clone().into());
-        Arc::new(Route { forward, reverse, entry, back: lines.map(|(_, back)| back) })
+        Arc::new(Route { forward, reverse, entry, back: lines.map(|(_, back)| back), number })
     }
 
     /// Returns the index of the delay line with this delay; flows of one delay share it, since it keeps their order.
@@ -110,9 +110,19 @@ impl Simulation {
         for (i, spec) in (0u32..).zip(self.network.traffic.clone()) {
             let mut traffic = Traffic::new(spec, i, self.network.seed, self.measure);
             if let Some(spec) = &traffic.spec.flows {
-                let law = self.build_law(&format!("traffic.{}", traffic.spec.name), &spec.flow)?;
-                let route = self.build_route(&spec.flow, 0);
-                traffic.web = Some(Box::new(WebFlows::new(spec, law, route, self.end)));
+                let at = format!("traffic.{}", traffic.spec.name);
+                let mut law = self.build_law(&at, &spec.flow)?;
+                let mut routes = Vec::new();
+                for route in spec.routes.iter().flatten() {
+                    let flow = spec.flow_on(route);
+                    law = self.build_law(&at, &flow)?;
+                    routes
+                        .push((self.build_route(&flow, 0, routes.len() as u32), Duration::from_secs(flow.base_rtt_s)));
+                }
+                if routes.is_empty() {
+                    routes.push((self.build_route(&spec.flow, 0, 0), Duration::from_secs(spec.flow.base_rtt_s)));
+                }
+                traffic.web = Some(Box::new(WebFlows::new(spec, law, routes, self.end)));
             }
             traffic.access = traffic.spec.access_bps.map(|bps| {
                 self.access_links.push(AccessLink::new(Rate::from_bps(bps), Duration::ZERO));

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BinaryHeap};
 
 use waterfill_laws::units::{Duration, Rate};
-use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
+use waterfill_network::{ArrivalSpec, Network, TCP_IP_BYTES};
 
 /// What a packet costs in seconds of a CPU, for the prediction only: at the link that it joins, at the node that it
 /// reaches, at the sending host (data and acknowledgement), at the receiving host, and when another thread takes it over.
@@ -91,16 +91,18 @@ impl Layout {
     fn new(network: &Network) -> Self {
         let mut nodes = Sets::new(2 * network.links.len());
         let (begins, ends) = (|l: u32| 2 * l as usize, |l: u32| 2 * l as usize + 1);
-        let arriving = network.traffic.iter().filter_map(|t| t.flows.as_ref()).map(|flows| &flows.flow);
-        let flows: Vec<&FlowSpec> = network.flows.iter().chain(arriving.clone()).collect();
-        for path in flows.iter().flat_map(|f| [&f.forward, &f.reverse]).chain(network.traffic.iter().map(|t| &t.path)) {
+        let arriving = network.traffic.iter().filter_map(|t| t.flows.as_ref()).flat_map(ArrivalSpec::ways);
+        let own = network.flows.iter().map(|f| (&f.forward[..], &f.reverse[..]));
+        let ways: Vec<(&[u32], &[u32])> = own.chain(arriving.clone()).collect();
+        let paths = ways.iter().flat_map(|&(there, back)| [there, back]);
+        for path in paths.chain(network.traffic.iter().map(|t| &t.path[..])) {
             path.windows(2).for_each(|pair| nodes.join(ends(pair[0]), begins(pair[1])));
         }
-        let hosts = |f: &FlowSpec| (begins(f.forward[0]), begins(f.reverse[0]));
-        for f in &flows {
-            let (source, sink) = hosts(f);
-            nodes.join(source, ends(f.reverse[f.reverse.len() - 1]));
-            nodes.join(sink, ends(f.forward[f.forward.len() - 1]));
+        let hosts = |(there, back): (&[u32], &[u32])| (begins(there[0]), begins(back[0]));
+        for &(there, back) in &ways {
+            let (source, sink) = hosts((there, back));
+            nodes.join(source, ends(back[back.len() - 1]));
+            nodes.join(sink, ends(there[there.len() - 1]));
         }
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
         let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
@@ -110,14 +112,14 @@ impl Layout {
         };
         let mut layout = Self {
             links: (0..network.links.len() as u32).map(|l| at(&mut nodes, (begins(l), ends(l)))).collect(),
-            groups: network.flows.iter().map(|f| at(&mut nodes, hosts(f))).collect(),
+            groups: network.flows.iter().map(|f| at(&mut nodes, hosts((&f.forward, &f.reverse)))).collect(),
             traffic: (network.traffic.iter())
                 .map(|t| at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1]))))
                 .collect(),
             delays: network.links.iter().map(delay).collect(),
             rates: vec![0.0; network.links.len()],
             weights: vec![0.0; 2 * network.links.len()],
-            pinned: arriving.flat_map(|f| <[usize; 2]>::from(hosts(f))).map(|port| nodes.root(port)).collect(),
+            pinned: arriving.flat_map(|way| <[usize; 2]>::from(hosts(way))).map(|port| nodes.root(port)).collect(),
         };
         layout.weigh(network);
         layout
@@ -145,9 +147,12 @@ impl Layout {
         }
         for t in &network.traffic {
             if let Some(flows) = &t.flows {
-                let packets = flows.arrivals_per_s * flows.sizes_bytes.mean() * 8.0 / bits;
-                self.load(&flows.flow.forward, packets);
-                self.load(&flows.flow.reverse, packets);
+                let packets = flows.arrivals_per_s * f64::from(flows.fan_in) * flows.sizes_bytes.mean() * 8.0 / bits;
+                let of_each = packets / flows.ways().count() as f64;
+                for (there, back) in flows.ways() {
+                    self.load(there, of_each);
+                    self.load(back, of_each);
+                }
             } else {
                 self.load(&t.path, t.rate_bps.unwrap_or(0.0) / (f64::from(t.packet_bytes) * 8.0));
             }
@@ -358,6 +363,7 @@ impl Sets {
 mod tests {
     use super::*;
     use waterfill_laws::units::Volume;
+    use waterfill_network::FlowSpec;
 
     /// Nodes in a line, with flows in both directions over all of it; each link has its delay in milliseconds.
     fn line(delays_ms: &[u64], flows: u32) -> Network {
