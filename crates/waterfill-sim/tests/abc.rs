@@ -4,7 +4,7 @@
 mod common;
 
 use common::{assert_close, assert_within, column, flow, link, mean, network, run};
-use waterfill_network::{Network, ParamValue};
+use waterfill_network::{Level, Network, ParamValue, QueueSpec};
 use waterfill_sim::Simulation;
 
 const RTT_S: f64 = 0.1;
@@ -127,6 +127,27 @@ fn a_full_buffer_is_answered_by_cubic() {
     let ((with, used), (without, _)) = (losses("cubic"), losses("none"));
     assert!(without > 5 * with && with > 0, "{with} drops with CUBIC, {without} without");
     assert!(used > 0.8, "{used}");
+}
+
+/// Where no router speaks ABC all packets accelerate, and the flow is CUBIC's: by losses, and by marks with ECN.
+#[test]
+fn a_bottleneck_without_abc_makes_it_cubic() {
+    for marks in [false, true] {
+        let figures = |protocol: &str| {
+            let mut n = alone(12e6, 2, 0.133);
+            for link in &mut n.links {
+                (link.routers, link.buffer_bytes) = (Some(Vec::new()), Some(150 * 1500));
+                link.queue = QueueSpec::Droptail { mark_at: marks.then_some(Level::Packets(75.0)) };
+            }
+            n.flows[0].protocol = protocol.into();
+            n.flows[0].ecn = Some(marks);
+            let link = run(&n).1.links[0].clone();
+            (link.utilization, link.drops + link.marks)
+        };
+        let ((abc, signals), (cubic, cubic_signals)) = (figures("abc"), figures("cubic"));
+        assert_within(abc, cubic, 0.05, "utilisation");
+        assert!(signals > 0 && signals < 4 * cubic_signals, "{signals} losses and marks, CUBIC {cubic_signals}");
+    }
 }
 
 /// An acknowledgement of two packets has one bit; the receiver keeps the sum.
