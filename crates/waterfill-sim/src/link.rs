@@ -273,7 +273,7 @@ impl Link {
             return;
         }
         let queued = self.ring.get(self.started).expect("a waiting packet is in the ring");
-        let &Queued { bytes, starts, arrives, .. } = queued;
+        let &Queued { bytes, starts, .. } = queued;
         if !self.plain {
             self.queue.on_dequeue(&queued.packet(self.cargo.as_ref().and_then(|cargo| cargo.get(self.started))));
         }
@@ -281,7 +281,7 @@ impl Link {
         self.backlog.bytes -= u64::from(bytes);
         self.backlog.packets -= 1;
         self.update_view();
-        self.start(starts, bytes, arrives);
+        self.start(starts, bytes);
     }
 
     /// Updates the queue that router laws see.
@@ -289,11 +289,11 @@ impl Link {
         self.view.queue = Volume::from_bytes(self.queue.visible_bytes(self.backlog) as f64);
     }
 
-    /// Starts the transmission of the first packet in the ring that has not started; it arrives at `arrives`.
+    /// Starts the transmission of the first packet in the ring that has not started.
     #[inline]
-    fn start(&mut self, now: Instant, bytes: u16, arrives: Instant) {
-        // The transmission ends one propagation delay before the packet arrives.
-        self.meter.start_transmission(bytes, arrives.before(self.delay));
+    fn start(&mut self, now: Instant, bytes: u16) {
+        let transmission = self.transmission_time(bytes);
+        self.meter.start_transmission(bytes, now + transmission);
         if self.departures {
             self.show_departure(now);
         }
@@ -345,7 +345,7 @@ impl Link {
         if !self.routers.is_empty() {
             self.show_arrival(now, packet.bytes, packet.role);
         }
-        self.wait_or_start(now, starts, packet.bytes, arrives);
+        self.wait_or_start(now, starts, packet.bytes);
         if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
@@ -376,12 +376,18 @@ impl Link {
     }
 
     /// Starts the transmission of the packet that was put on the wire last, or counts it as waiting.
-    #[inline]
-    fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16, arrives: Instant) {
+    #[expect(clippy::inline_always, reason = "as for `enqueue`")]
+    #[inline(always)]
+    fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16) {
         if starts <= now {
-            self.start(now, bytes, arrives);
-            return;
+            self.start(now, bytes);
+        } else {
+            self.wait(now, bytes);
         }
+    }
+
+    /// Counts the packet that was put on the wire last as waiting.
+    fn wait(&mut self, now: Instant, bytes: u16) {
         self.meter.integrate_queue(now, self.backlog);
         self.backlog.bytes += u64::from(bytes);
         self.backlog.packets += 1;
@@ -421,7 +427,7 @@ impl Link {
         if starts > now {
             self.queue.on_enqueue(&packet);
         }
-        self.wait_or_start(now, starts, packet.bytes, arrives);
+        self.wait_or_start(now, starts, packet.bytes);
         if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
@@ -551,8 +557,8 @@ impl Link {
         };
         self.update_from_scheduler();
         if let Some(Waiting { packet, order, .. }) = next {
-            let arrives = self.put_on_wire(&packet, now, order);
-            self.start(now, packet.bytes, arrives);
+            self.put_on_wire(&packet, now, order);
+            self.start(now, packet.bytes);
         }
     }
 
@@ -570,7 +576,8 @@ impl Link {
     }
 
     /// Takes the head out, at the time it arrives at the far end.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "one caller on the packet path")]
+    #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Instant) -> Packet {
         self.advance(now);
         self.started -= 1;

@@ -365,7 +365,8 @@ impl Sender {
     // ------------------------------------------------------------------ output
 
     /// When [`Sender::on_timer`] or [`Sender::poll_transmit`] next has something to do without an acknowledgement.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
+    #[inline(always)]
     pub(crate) fn poll_timer(&self, now: Instant) -> Instant {
         if self.phase != Phase::Open {
             return self.rto_deadline;
@@ -373,6 +374,11 @@ impl Sender {
         if !self.is_timed() {
             return self.rto_deadline; // the usual case: clocked by acknowledgements
         }
+        self.poll_pacing(now)
+    }
+
+    #[inline(never)] // keeps the usual path short
+    fn poll_pacing(&self, now: Instant) -> Instant {
         match self.ready_at(now) {
             Some(at) if at > now => self.rto_deadline.min(at),
             _ => self.rto_deadline,
@@ -395,7 +401,8 @@ impl Sender {
     }
 
     /// When the next packet may be sent if the window allows it; `None` if there is none.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "twice per acknowledgement, and a call costs as much")]
+    #[inline(always)]
     fn data_at(&self, now: Instant) -> Option<Instant> {
         let data_at = if self.recovery.to_resend().is_some() {
             now
@@ -478,7 +485,8 @@ impl Sender {
     }
 
     /// Takes the next data packet if one may be sent now: its number, size and flags. `in_flight` packets are before it.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "as for `poll_transmit`")]
+    #[inline(always)]
     fn next_data(&mut self, now: Instant, in_flight: u64) -> Option<(u64, u16, Flags)> {
         if !self.window_allows(in_flight) {
             return None;

@@ -88,7 +88,7 @@ impl Simulation {
         } else {
             self.flows.push(flow);
         }
-        self.transmit(f);
+        self.transmit_unasked(f);
     }
 
     /// Finishes a flow of a traffic source that has received its last acknowledgement, and frees its slot.

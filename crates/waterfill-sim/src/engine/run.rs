@@ -131,7 +131,7 @@ impl Simulation {
         if flow.sender_due == self.now {
             flow.sender_due = Instant::NEVER;
             flow.sender.on_timer(self.now);
-            self.transmit(f);
+            self.transmit_unasked(f);
         }
     }
 
@@ -231,12 +231,14 @@ impl Simulation {
             journal.note_link(l);
         }
         let link = &mut self.links[l as usize];
-        match link.enqueue(self.now, packet, order) {
+        let enqueued = link.enqueue(self.now, packet, order);
+        let discarded = link.has_discarded();
+        match enqueued {
             Enqueued::Head(time) => self.agenda.schedule(time, order, Event::Link(l)),
             Enqueued::Behind => {}
             Enqueued::Dropped => self.drop_arrival(l, packet.sack),
         }
-        if self.links[l as usize].has_discarded() {
+        if discarded {
             self.count_drops(l);
         }
     }
@@ -325,6 +327,7 @@ impl Simulation {
     }
 
     /// Hands an acknowledgement to its sender.
+    #[inline(never)]
     fn receive_ack(&mut self, packet: &Packet) {
         self.ledger.delivered += 1;
         let blocks = self.sacks.take(packet.sack);
@@ -347,8 +350,16 @@ impl Simulation {
         self.transmit(packet.flow);
     }
 
+    /// Sends what a sender may send now, without an acknowledgement.
+    #[inline(never)] // one copy for all but acknowledgements
+    pub(super) fn transmit_unasked(&mut self, f: u32) {
+        self.transmit(f);
+    }
+
     /// Sends what a sender may send now.
-    pub(super) fn transmit(&mut self, f: u32) {
+    #[expect(clippy::inline_always, reason = "one caller on the packet path")]
+    #[inline(always)]
+    fn transmit(&mut self, f: u32) {
         while let Some(packet) = &self.flows[f as usize].sender.poll_transmit(self.now) {
             self.ledger.sent += 1;
             let flow = &self.flows[f as usize];
@@ -370,14 +381,20 @@ impl Simulation {
     /// Schedules a sender's next timer, unless an earlier event is scheduled.
     ///
     /// That event then finds nothing to do and schedules again, so postponing a timer costs nothing.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "a comparison for each acknowledgement")]
+    #[inline(always)]
     pub(super) fn schedule_sender(&mut self, f: u32) {
         let flow = &mut self.flows[f as usize];
         let time = flow.sender.poll_timer(self.now);
         if time < flow.sender_due {
             flow.sender_due = time;
-            self.schedule(time, Event::Sender(f));
+            self.schedule_timer(time, Event::Sender(f));
         }
+    }
+
+    #[inline(never)] // keeps the usual path short
+    fn schedule_timer(&mut self, time: Instant, event: Event) {
+        self.schedule(time, event);
     }
 
     fn schedule_receiver(&mut self, f: u32) {
