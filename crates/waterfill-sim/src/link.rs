@@ -285,8 +285,11 @@ impl Link {
     }
 
     /// Updates the queue that router laws see.
+    #[inline]
     fn update_view(&mut self) {
-        self.view.queue = Volume::from_bytes(self.queue.visible_bytes(self.backlog) as f64);
+        if !self.routers.is_empty() {
+            self.view.queue = Volume::from_bytes(self.queue.visible_bytes(self.backlog) as f64);
+        }
     }
 
     /// Starts the transmission of the first packet in the ring that has not started.
@@ -382,18 +385,18 @@ impl Link {
         if starts <= now {
             self.start(now, bytes);
         } else {
-            self.wait(now, bytes);
+            self.wait(now, starts, bytes);
         }
     }
 
-    /// Counts the packet that was put on the wire last as waiting.
-    fn wait(&mut self, now: Instant, bytes: u16) {
+    /// Counts the packet that was put on the wire last as waiting until `starts`.
+    fn wait(&mut self, now: Instant, starts: Instant, bytes: u16) {
         self.meter.integrate_queue(now, self.backlog);
         self.backlog.bytes += u64::from(bytes);
         self.backlog.packets += 1;
         self.meter.record_queue_max(self.backlog);
         self.update_view();
-        self.next_change = self.next_change.min(self.next_start());
+        self.next_change = self.next_change.min(starts); // those before it start earlier
     }
 
     /// Enqueues a packet at a link with a discipline, a shaper or faults.
