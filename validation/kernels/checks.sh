@@ -110,8 +110,33 @@ traffic() {
   wait $client
   # What we end is no error of the flow's.
   say flow "$(grep -qE 'error|unable' "$dir/flow" && echo 1 || echo 0) $(grep -E 'receiver|error' "$dir/flow" | tail -n1)"
+  connections
   try unload waterfilld unload --pins "$pins"
   say unload-left "$(left)"
+}
+
+# 1024 short connections, 16 at a time, under the law: a kernel that skips its programs now and then shows it here.
+connections() {
+  host --pins "$pins" --unrestricted --once >/dev/null 2>&1
+  for side in a b; do
+    ip netns exec $side sh -c "echo $law >/proc/sys/net/ipv4/tcp_congestion_control"
+  done
+  mkdir "$dir/www"
+  head -c 2000 /dev/zero >"$dir/www/file"
+  ip netns exec b busybox httpd -f -p 8080 -h "$dir/www" &
+  web=$!
+  until_true "ip netns exec a busybox wget -q -O /dev/null http://10.0.2.1:8080/file 2>/dev/null"
+  loops=
+  for _ in $(seq 16); do
+    ip netns exec a sh -c 'for _ in $(seq 64); do busybox wget -q -O /dev/null http://10.0.2.1:8080/file; done' 2>/dev/null &
+    loops="$loops $!"
+  done
+  wait $loops
+  say connections "$(status)"
+  kill $web
+  for side in a b; do
+    ip netns exec $side sh -c 'echo reno >/proc/sys/net/ipv4/tcp_congestion_control'
+  done
 }
 
 # A role without pins, ended by a signal: what stays, and what becomes of it.

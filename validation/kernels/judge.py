@@ -11,6 +11,8 @@ Facts: TypeAlias = Mapping[str, str]
 Verdict: TypeAlias = Literal["works", "refused", "fails"]
 
 LAWS = ("maxnet", "maxnet2006", "aecp", "rcp", "vcp", "xcp", "pxcp", "ixcp", "jetmax")
+# Short connections of checks.sh. Both ends run the law.
+CONNECTIONS = 1024
 # A role that ends by a signal: what may be left until `unload`.
 ENDS = {
     "host-term": "`host --no-pin`, SIGTERM",
@@ -78,6 +80,15 @@ def _flow(name: str, fact: str | None) -> Check:
     return Check(name, "fails", f"{modes}; {marked} packets marked")
 
 
+def _connections(name: str, fact: str | None) -> Check:
+    counters = _document(fact).get("counters") or {}
+    started, without = counters.get("started", 0), counters.get("control_without_init", 0)
+    if started < CONNECTIONS:
+        return Check(name, "fails", f"the law ran for {started} ends")
+    # The daemon works without: docs/validation/maxnet-on-linux.md.
+    return Check(name, "works", f"skips {without} of {started}" if without else f"{started} ends")
+
+
 def _left(name: str, fact: str | None, *, allowed: bool = False) -> Check:
     if fact is None:
         return Check(name, "fails", "not run")
@@ -119,6 +130,7 @@ def judge(facts: Facts) -> list[Check]:
             command("`host` again, under the flow", facts.get("host-again")),
             _flow("the flow stays priced", facts.get("status-again")),
             command("the flow ends without an error", facts.get("flow")),
+            _connections("the law's `init()` runs for each connection", facts.get("connections")),
             _left("`unload`", facts.get("unload-left")),
         ]
     for key, name in ENDS.items():

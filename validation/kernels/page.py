@@ -74,9 +74,9 @@ def _laws(checks: Sequence[Check]) -> list[Check]:
 def _cell(check: Check | None) -> str:
     if check is None:
         return "not run"
-    # Numbers of packets differ from run to run; what is refused or left is the kernel's.
+    # Numbers of packets differ from run to run; what is refused, left or skipped is the kernel's.
     if check.verdict == "works":
-        return check.seen if check.seen.startswith("stays") else "yes"
+        return check.seen if check.seen.startswith(("stays", "skips")) else "yes"
     return check.verdict if check.verdict == "refused" else f"**fails**: {check.seen}"
 
 
@@ -115,7 +115,10 @@ def page(runs: Sequence[Run], oldest: Run | None) -> str:
     parts += [
         "A flow crosses a router and 40 ms, there and back together, at 5 Mbit/s: a guest without\n"
         "KVM is slow. What a killed process leaves, `unload` removes. Each law is loaded in both\n"
-        "roles; its rates are checked [elsewhere](../validation/linux-laws.md).\n"
+        "roles; its rates are checked [elsewhere](../validation/linux-laws.md).\n\n"
+        "The ends of 1,024 short connections show whether the kernel runs the law's programs each\n"
+        "time. [What the daemon does](../validation/maxnet-on-linux.md#connections-without-an-init)\n"
+        "where one does not.\n"
     ]
     refused = _refusals(runs)
     if refused:
