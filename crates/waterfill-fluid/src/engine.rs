@@ -641,6 +641,9 @@ fn check(network: &Network) -> Result<(), String> {
         if link.reorder.is_some() || link.duplicate > 0.0 {
             return refused("reorder", "neither reordering nor duplicates: the fluid model has no packets");
         }
+        if !link.changes.is_empty() {
+            return refused("event", "none: the fluid model's links stay as they are");
+        }
         if link.shaper.is_some() {
             return refused("shaper", "none, and a rate of the shaper's: the fluid model has no bursts");
         }

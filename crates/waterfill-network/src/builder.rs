@@ -103,6 +103,7 @@ impl LinkSpec {
         Self {
             name: name.into(),
             rate_bps: rate.as_bps(),
+            changes: Vec::new(),
             shaper: None,
             delay_s: delay.as_secs(),
             buffer_bytes: Some(buffer.as_bytes() as u64),

@@ -1,10 +1,11 @@
 //! The contract between the front end and the engines, typed once.
 //!
-//! In: the resolved [`Network`] (units in SI, names as indexes) with its [`link`]s, [`queue`]s, [`loss`] models, [`flow`]s and
+//! In: the resolved [`Network`] (units in SI, names as indexes) with its [`link`]s, their [`change`]s, [`queue`]s, [`loss`] models, [`flow`]s and
 //! [`traffic`]. Out: time [`series`] and the [`summary`] document. The packet simulator, the fluid model and the Linux delay
 //! line share these types; none of them depends on another.
 
 mod builder;
+pub mod change;
 mod check;
 pub mod cohabit;
 pub mod distribution;
@@ -21,6 +22,7 @@ pub mod traffic;
 mod validate;
 
 pub use builder::NetworkBuilder;
+pub use change::ChangeSpec;
 pub use cohabit::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, PacketClass, Trials, UpdateSpec};
 pub use distribution::Distribution;
 pub use flow::FlowSpec;

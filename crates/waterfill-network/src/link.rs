@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::change::ChangeSpec;
 use crate::check::{positive, probability, time};
 use crate::loss::LossSpec;
 use crate::queue::QueueSpec;
@@ -12,11 +13,14 @@ use crate::queue::QueueSpec;
 pub struct LinkSpec {
     /// Name; the name of a reverse direction ends in `:rev`.
     pub name: String,
-    /// Capacity, which router laws see: the transmitter's rate, or the shaper's where there is one.
+    /// Capacity at the start, which router laws see: the transmitter's rate, or the shaper's where there is one.
     pub rate_bps: f64,
+    /// Changes of rate, delay and state, in order of time.
+    #[serde(default)]
+    pub changes: Vec<ChangeSpec>,
     /// Token bucket in front of a faster transmitter.
     pub shaper: Option<ShaperSpec>,
-    /// Propagation delay.
+    /// Propagation delay at the start.
     pub delay_s: f64,
     /// Maximum number of waiting bytes; none means no limit in bytes.
     pub buffer_bytes: Option<u64>,
@@ -61,6 +65,19 @@ pub struct ReorderSpec {
 }
 
 impl LinkSpec {
+    /// Returns the smallest and the largest rate that the link ever has, zero excepted, in bit/s.
+    #[must_use]
+    pub fn rate_range_bps(&self) -> (f64, f64) {
+        let later = self.changes.iter().filter_map(|change| change.rate_bps).filter(|&rate| rate > 0.0);
+        later.fold((self.rate_bps, self.rate_bps), |(least, most), rate| (least.min(rate), most.max(rate)))
+    }
+
+    /// Returns the smallest propagation delay that the link ever has, in seconds.
+    #[must_use]
+    pub fn delay_min_s(&self) -> f64 {
+        self.changes.iter().filter_map(|change| change.delay_s).fold(self.delay_s, f64::min)
+    }
+
     /// Checks every field's range.
     pub(crate) fn check(&self) -> Result<(), String> {
         let name = &self.name;
@@ -76,6 +93,9 @@ impl LinkSpec {
 
     fn check_shaper(&self) -> Result<(), String> {
         let Some(shaper) = &self.shaper else { return Ok(()) };
+        if !self.changes.is_empty() {
+            return Err(": expected none on a link with events or a rate trace".into());
+        }
         if !(self.rate_bps < shaper.line_bps && shaper.line_bps.is_finite()) {
             return Err(format!(".rate: expected less than the line's {} bit/s", shaper.line_bps));
         }

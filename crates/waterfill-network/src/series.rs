@@ -9,6 +9,8 @@ pub const FLOW_COLUMNS: [&str; 7] =
 /// Columns of the series of links, before the cohabitation module's and the signals of the router laws.
 pub const LINK_COLUMNS: [&str; 8] =
     ["time_s", "link", "utilization", "queue_bytes", "queue_max_bytes", "drops", "marks", "lost"];
+/// Column of the series of links where one of them follows time: its mean capacity since the last sample.
+pub const CAPACITY_COLUMN: &str = "capacity_bps";
 /// Columns of the series of links where one of them runs the cohabitation module.
 pub const COHABIT_COLUMNS: [&str; 6] = [
     "cohabit.drop_probability",

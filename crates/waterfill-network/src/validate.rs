@@ -2,6 +2,7 @@
 
 use waterfill_laws::protocol::Ecn;
 
+use crate::change;
 use crate::check::{positive, time};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
@@ -29,6 +30,7 @@ impl Network {
         }
         for link in &self.links {
             link.check()?;
+            change::check(&link.changes, self.duration_s).map_err(|e| format!("link.{}.event.{e}", link.name))?;
             self.check_depth(link)?;
         }
         let mut flows = 0;

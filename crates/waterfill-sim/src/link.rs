@@ -25,6 +25,10 @@ use crate::random::{Part, stream};
 use crate::ring::Ring;
 use crate::shaper::Shaper;
 
+mod variation;
+
+use variation::Variation;
+
 /// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire. It fills one cache line, so what it
 /// carries for its protocol is in a ring of its own.
 #[derive(Clone, Copy, Debug)]
@@ -76,7 +80,8 @@ pub(crate) struct Link {
     /// Rate of the transmitter; above the capacity only if there is a shaper.
     line: Rate,
     shaper: Option<Box<Shaper>>,
-    /// Whether the link only drops what its buffer does not hold: no discipline or shaper to ask, no faults to draw.
+    /// Whether the link only drops what its buffer does not hold: no discipline or shaper to ask, no faults to draw, no
+    /// time at which it is down or its delay changes.
     plain: bool,
     delay: Duration,
     limit: BufferLimit,
@@ -106,6 +111,8 @@ pub(crate) struct Link {
     /// Size and transmission time of the previous packet: most packets have one size.
     transmission: (u16, Duration),
     meter: Meter,
+    /// How the link follows time, if it does.
+    variation: Option<Box<Variation>>,
 }
 
 /// The result of enqueueing a packet.
@@ -128,12 +135,14 @@ impl Link {
         let queue = Queue::new(&spec.queue, context);
         let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
         let faults = Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate);
+        let variation = Variation::new(spec);
+        let varies = variation.as_ref().is_some_and(|variation| variation.affects_packets());
         Self {
             view,
             capacity: view.capacity,
             line,
             shaper: spec.shaper.as_ref().map(|shaper| Box::new(Shaper::new(shaper, view.capacity))),
-            plain: queue.is_drop_tail() && spec.shaper.is_none() && faults.is_none(),
+            plain: queue.is_drop_tail() && spec.shaper.is_none() && faults.is_none() && !varies,
             delay: Duration::from_secs(spec.delay_s),
             limit: BufferLimit {
                 bytes: spec.buffer_bytes.unwrap_or(u64::MAX),
@@ -155,6 +164,7 @@ impl Link {
             next_change: Instant::NEVER,
             transmission: (0, Duration::ZERO),
             meter: Meter::new(view.capacity, line),
+            variation,
         }
     }
 
@@ -402,6 +412,10 @@ impl Link {
     /// Enqueues a packet at a link with a discipline, a shaper or faults.
     #[inline(never)] // keeps the drop-tail path short
     fn enqueue_screened(&mut self, now: Instant, mut packet: Packet, order: u64) -> Enqueued {
+        if self.variation.as_ref().is_some_and(|variation| variation.is_down()) {
+            self.meter.count_drops(1);
+            return Enqueued::Dropped;
+        }
         let mut visible = true;
         if self.queue.screens_arrivals() {
             let Some(shown) = self.screen(now, &mut packet) else { return Enqueued::Dropped };
@@ -467,7 +481,10 @@ impl Link {
     #[inline(always)]
     fn put_on_wire(&mut self, packet: &Packet, starts: Instant, order: u64) -> Instant {
         self.free_at = starts + self.transmission_time(packet.bytes);
-        let arrives = self.free_at + self.delay;
+        let mut arrives = self.free_at + self.delay;
+        if !self.plain {
+            arrives = self.keep_order(arrives);
+        }
         self.ring.push(Queued::new(packet, starts, arrives, order));
         if let Some(cargo) = &mut self.cargo {
             cargo.push(packet.cargo);
@@ -476,6 +493,14 @@ impl Link {
             self.draw_faults();
         }
         arrives
+    }
+
+    /// Returns when the packet whose transmission has just been planned arrives: behind all before it.
+    fn keep_order(&mut self, arrives: Instant) -> Instant {
+        match &mut self.variation {
+            Some(variation) => variation.keep_order(arrives, self.transmission.1),
+            None => arrives,
+        }
     }
 
     /// Draws the faults of the packet that was put into the ring last.
@@ -615,6 +640,11 @@ impl Link {
         self.exported = true;
     }
 
+    /// Whether [`Link::export`] was called.
+    pub(crate) const fn is_exported(&self) -> bool {
+        self.exported
+    }
+
     /// Returns when the next packet arrives, at the earliest; `NEVER` if there is none.
     pub(crate) fn next_arrival(&self) -> Instant {
         match self.ring.front() {
@@ -656,7 +686,7 @@ impl Link {
     pub(crate) fn sample(&mut self, now: Instant, before: &mut Reading) -> (Span, u64) {
         self.update_statistics(now);
         let reading = self.meter.read();
-        let span = self.meter.span(before, &reading);
+        let span = Meter::span(before, &reading);
         *before = reading;
         (span, self.meter.take_sample_max(self.backlog.bytes))
     }

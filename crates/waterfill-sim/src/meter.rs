@@ -3,7 +3,7 @@
 //! Integrals run from the start and are read as differences, so samples and the summary's window do not disturb each
 //! other. Only the histograms for quantiles are filled in the window alone.
 
-use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::summary::QueueSummary;
 
@@ -19,12 +19,40 @@ pub(crate) struct Reading {
     drops: u64,
     marks: u64,
     lost: u64,
+    capacity: Capacity,
+}
+
+/// A capacity that changes in steps, and its integral.
+#[derive(Clone, Copy, Debug, Default)]
+struct Capacity {
+    rate: Rate,
+    /// When it last changed.
+    since: Instant,
+    /// The integral up to then.
+    bits_before: f64,
+}
+
+impl Capacity {
+    /// Returns how many bits the link could have sent from one reading to another.
+    fn bits_between(from: &Reading, to: &Reading) -> f64 {
+        let lasted = to.at.since(from.at);
+        if from.capacity.since == to.capacity.since {
+            return to.capacity.rate.as_bps() * lasted.as_secs();
+        }
+        to.capacity.bits_at(to.at) - from.capacity.bits_at(from.at)
+    }
+
+    fn bits_at(&self, at: Instant) -> f64 {
+        self.bits_before + self.rate.as_bps() * at.since(self.since).as_secs()
+    }
 }
 
 /// The difference between two readings.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) utilization: f64,
+    /// Mean of the capacity.
+    pub(crate) capacity: Rate,
     pub(crate) queue_bytes: f64,
     pub(crate) queue_packets: f64,
     pub(crate) drops: u64,
@@ -35,14 +63,14 @@ pub(crate) struct Span {
 /// The meter of one link direction.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    /// What utilization is a share of.
-    capacity: Rate,
     /// Rate of the transmitter.
     line: Rate,
     now: Reading,
     /// When the transmission that started last ends.
     service_ends: Instant,
     started_bytes: u64,
+    /// Bits of packets that were dropped in transmission.
+    abandoned_bits: f64,
     sample_max_bytes: u64,
     window: Option<Window>,
     result: Option<LinkResult>,
@@ -68,13 +96,14 @@ pub(crate) struct LinkResult {
 }
 
 impl Meter {
+    /// Utilization is a share of `capacity`; `line` is the transmitter's rate.
     pub(crate) fn new(capacity: Rate, line: Rate) -> Self {
         Self {
-            capacity,
             line,
-            now: Reading::default(),
+            now: Reading { capacity: Capacity { rate: capacity, ..Capacity::default() }, ..Reading::default() },
             service_ends: Instant::ZERO,
             started_bytes: 0,
+            abandoned_bits: 0.0,
             sample_max_bytes: 0,
             window: None,
             result: None,
@@ -120,27 +149,48 @@ impl Meter {
         self.now.lost += 1;
     }
 
+    /// Corrects [`Meter::count_loss`] for a packet that never reached the wire.
+    pub(crate) fn uncount_loss(&mut self) {
+        self.now.lost -= 1;
+    }
+
+    /// Sets the capacity and the transmitter's rate; the transmission in progress, if there is one, now ends at
+    /// `service_ends`.
+    pub(crate) fn change_capacity(&mut self, now: Instant, capacity: Rate, line: Rate, service_ends: Instant) {
+        let before = self.now.capacity;
+        self.now.capacity = Capacity { rate: capacity, since: now, bits_before: before.bits_at(now) };
+        (self.line, self.service_ends) = (line, service_ends);
+    }
+
+    /// Records how much of the packet in transmission is never sent.
+    pub(crate) fn abandon(&mut self, unsent: Volume) {
+        self.abandoned_bits += unsent.as_bits();
+    }
+
     /// Returns the totals up to the last [`Meter::integrate_queue`].
     pub(crate) fn read(&mut self) -> Reading {
         let remaining = self.line * self.service_ends.since(self.now.at);
-        self.now.serialised_bits = self.started_bytes as f64 * 8.0 - remaining.as_bits();
+        self.now.serialised_bits = self.started_bytes as f64 * 8.0 - remaining.as_bits() - self.abandoned_bits;
         self.now
     }
 
     /// Returns the difference between two readings.
-    pub(crate) fn span(&self, from: &Reading, to: &Reading) -> Span {
+    pub(crate) fn span(from: &Reading, to: &Reading) -> Span {
         let lasted = to.at.since(from.at);
         if lasted == Duration::ZERO {
             return Span::default();
         }
         let mean = |a: u128, b: u128| (b - a) as f64 / lasted.as_ps() as f64;
+        let possible_bits = Capacity::bits_between(from, to);
+        let sent_bits = to.serialised_bits - from.serialised_bits;
         Span {
-            utilization: (to.serialised_bits - from.serialised_bits) / (self.capacity.as_bps() * lasted.as_secs()),
+            utilization: if possible_bits > 0.0 { sent_bits / possible_bits } else { 0.0 },
+            capacity: Rate::from_bps(possible_bits / lasted.as_secs()),
             queue_bytes: mean(from.area.0, to.area.0),
             queue_packets: mean(from.area.1, to.area.1),
             drops: to.drops - from.drops,
             marks: to.marks - from.marks,
-            lost: to.lost - from.lost,
+            lost: to.lost.saturating_sub(from.lost), // see `uncount_loss`
         }
     }
 
@@ -169,7 +219,7 @@ impl Meter {
     fn window_so_far(&mut self) -> LinkResult {
         let to = self.read();
         let Some(window) = &self.window else { return LinkResult::default() };
-        let span = self.span(&window.from, &to);
+        let span = Self::span(&window.from, &to);
         // A bucket's middle may lie above the largest value in it.
         let queue = |mean, histogram: &Histogram, max: u64| QueueSummary {
             mean,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use waterfill_laws::units::{Duration, Instant, Rate};
-use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
 use waterfill_network::{FlowSpec, Network};
 
 use super::Simulation;
@@ -11,6 +11,7 @@ use super::event::Event;
 use crate::access::AccessLink;
 use crate::delay_line::DelayLine;
 use crate::flow::{Entry, Flow, FlowSetup, Law, Owner, Route};
+use crate::link::Link;
 use crate::sender::{Place, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
 
@@ -31,6 +32,11 @@ impl Simulation {
         self.schedule(self.measure.0, Event::WindowOpens);
         self.schedule(self.measure.1, Event::WindowCloses);
         self.schedule(Instant::ZERO + self.sample, Event::Sample);
+        for l in 0..self.links.len() {
+            if let Some(time) = self.links[l].varies_at() {
+                self.schedule(time, Event::Change(l as u32));
+            }
+        }
         Ok(())
     }
 
@@ -140,7 +146,8 @@ impl Simulation {
         let all = distinct(of_flows.iter().copied().chain(of_web));
         self.queue_columns = distinct(self.links.iter().flat_map(|link| link.queue_columns().iter().copied()));
         self.flow_series = Series::new(&FLOW_COLUMNS, &of_flows);
-        self.link_series = Series::new(&[&LINK_COLUMNS[..], &self.queue_columns].concat(), &all);
+        let capacity: &[&str] = if self.links.iter().any(Link::varies) { &[CAPACITY_COLUMN] } else { &[] };
+        self.link_series = Series::new(&[&LINK_COLUMNS[..], capacity, &self.queue_columns].concat(), &all);
         self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
     }
 }

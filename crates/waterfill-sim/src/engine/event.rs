@@ -27,6 +27,8 @@ pub(super) enum Event {
     Receiver(u32),
     /// A traffic source sends a packet or starts a flow.
     Traffic(u32),
+    /// A link's rate, delay or state changes.
+    Change(u32),
     /// Time to sample.
     Sample,
     /// The summary's window opens.
@@ -200,7 +202,7 @@ impl Events {
         Timed { time: Instant::from_ps(entry.time), order: entry.order, event: self.event_of(entry) }
     }
 
-    /// Replaces the next event, which is a station's, by the next event of that station.
+    /// Replaces the event of a station, mostly the next one of all, by the next event of that station.
     #[inline]
     pub(super) fn replace_next(&mut self, event: Event, next: Option<(Instant, u64)>) {
         let leaf = self.leaf_of(event);

@@ -100,7 +100,7 @@ impl Simulation {
                     self.agenda.pop_timer();
                     self.run_traffic(t);
                 }
-                Event::Sample | Event::WindowOpens | Event::WindowCloses => {
+                Event::Sample | Event::WindowOpens | Event::WindowCloses | Event::Change(_) => {
                     self.agenda.pop_timer();
                     if let Some(next) = self.observe(event) {
                         self.schedule(next, event);
@@ -111,18 +111,33 @@ impl Simulation {
         }
     }
 
-    /// Handles an event that concerns the whole network; returns when the next of its kind is due.
+    /// Handles an event that no packet causes; returns when the next of its kind is due.
     pub(super) fn observe(&mut self, event: Event) -> Option<Instant> {
         let now = self.now;
         match event {
             Event::WindowOpens => self.links.iter_mut().for_each(|link| link.open_window(now)),
             Event::WindowCloses => self.links.iter_mut().for_each(|link| link.close_window(now)),
+            Event::Change(l) => return self.change_link(l),
             _ => {
                 self.take_sample();
                 return Some(now + self.sample);
             }
         }
         None
+    }
+
+    /// Applies the change of a link that is due; returns when the next one is.
+    fn change_link(&mut self, l: u32) -> Option<Instant> {
+        let link = &mut self.links[l as usize];
+        link.vary(self.now);
+        if !link.is_exported() {
+            self.agenda.replace_next(Event::Link(l), link.head());
+        }
+        let next = link.varies_at();
+        if link.has_discarded() {
+            self.count_drops(l);
+        }
+        next
     }
 
     /// Runs a sender's timer, unless the event is stale.

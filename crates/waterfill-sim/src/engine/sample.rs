@@ -5,6 +5,7 @@ use waterfill_laws::units::{Duration, Rate, Volume};
 
 use super::Simulation;
 use crate::flow::Owner;
+use crate::link::Link;
 
 /// The columns of a row that a queue discipline fills in.
 struct QueueCells<'a> {
@@ -62,6 +63,7 @@ impl Simulation {
     }
 
     fn sample_links(&mut self) {
+        let varies = self.links.iter().any(Link::varies);
         for (i, (link, before)) in self.links.iter_mut().zip(&mut self.link_readings).enumerate() {
             let (span, queue_max) = link.sample(self.now, before);
             let row = [
@@ -76,7 +78,8 @@ impl Simulation {
             ];
             let mut of_queue = vec![f64::NAN; self.queue_columns.len()];
             link.observe_queue(&mut QueueCells { names: &self.queue_columns, values: &mut of_queue });
-            self.link_series.push(&[&row[..], &of_queue].concat());
+            let capacity: &[f64] = if varies { &[span.capacity.as_bps()] } else { &[] };
+            self.link_series.push(&[&row[..], capacity, &of_queue].concat());
             for (id, router) in link.routers() {
                 router.observe(&mut self.link_series.newest(*id));
             }

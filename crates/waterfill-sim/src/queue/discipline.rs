@@ -105,7 +105,7 @@ pub(crate) struct QueueOutcome {
 }
 
 impl QueueOutcome {
-    pub(super) fn drop(&mut self, waiting: &Waiting) {
+    pub(crate) fn drop(&mut self, waiting: &Waiting) {
         self.dropped.push(waiting.packet.sack);
         self.drops += 1;
     }
@@ -133,6 +133,8 @@ pub(crate) trait Scheduler: Debug + Send + Sync {
 
     /// Notifies the discipline of an arrival, before the link's router laws see the packet.
     fn on_arrival(&mut self, _now: Instant, _packet: &Packet) {}
+    /// Notifies the discipline of the capacity of its link, which has changed.
+    fn notify_capacity(&mut self, _capacity: Rate) {}
     /// Notifies the discipline of the control interval of one of the link's router laws.
     fn notify_interval(&mut self, _interval: Duration) {}
     /// Whether router laws see this packet; they do not see a class that has a queue of its own.

@@ -5,7 +5,7 @@
 //! [`Scheduler`]: it stores the waiting packets, and the link asks it each time the transmitter becomes free.
 
 use waterfill_laws::protocol::Probe;
-use waterfill_laws::units::{Duration, Instant};
+use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::{ControllerSpec, Level, QueueSpec};
 
 use crate::packet::Packet;
@@ -151,6 +151,16 @@ impl Queue {
         // Schedulers divide the whole capacity, whatever the laws aim at in their part of it.
         if let Self::Fifo(Admission::Cohabit(module)) = self {
             module.notify_target(target);
+        }
+    }
+
+    /// Notifies the discipline of the capacity of its link.
+    pub(crate) fn notify_capacity(&mut self, capacity: Rate) {
+        match self {
+            Self::Fifo(Admission::DropTail | Admission::MarkAbove(_)) => {}
+            Self::Fifo(Admission::Red(red)) => red.notify_capacity(capacity),
+            Self::Fifo(Admission::Cohabit(module)) => module.notify_capacity(capacity),
+            Self::Scheduler(scheduler) => scheduler.notify_capacity(capacity),
         }
     }
 

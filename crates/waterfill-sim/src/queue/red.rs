@@ -7,7 +7,7 @@
 //! 3168 §7).
 
 use rand_pcg::Pcg64;
-use waterfill_laws::units::Duration;
+use waterfill_laws::units::{Duration, Rate};
 use waterfill_network::random::uniform;
 use waterfill_network::{Level, RedSpec};
 
@@ -20,6 +20,7 @@ pub(super) struct Average {
     weight: f64,
     /// Transmission time of a full packet.
     packet_time: Duration,
+    packet_bytes: u16,
     value: f64,
 }
 
@@ -28,7 +29,8 @@ impl Average {
         Self {
             unit: spec.min_threshold,
             weight: spec.weight,
-            packet_time: context.capacity.time_for(u32::from(context.packet_bytes)).max(Duration::from_ps(1)),
+            packet_time: packet_time(context.capacity, context.packet_bytes),
+            packet_bytes: context.packet_bytes,
             value: 0.0,
         }
     }
@@ -41,6 +43,11 @@ impl Average {
         };
         self.value
     }
+}
+
+/// Transmission time of a full packet; never zero.
+fn packet_time(capacity: Rate, packet_bytes: u16) -> Duration {
+    capacity.time_for(u32::from(packet_bytes)).max(Duration::from_ps(1))
 }
 
 /// `[red-1993:avg]` avg ← (1 − w) avg + w q.
@@ -96,6 +103,11 @@ impl Red {
             count: None,
             rng: context.rng,
         }
+    }
+
+    /// Sets the capacity of the link, by which idle time counts as packets.
+    pub(super) fn notify_capacity(&mut self, capacity: Rate) {
+        self.average.packet_time = packet_time(capacity, self.average.packet_bytes);
     }
 
     /// Updates the average at an arrival; returns whether it is above the lower threshold.

@@ -11,7 +11,8 @@
 //! each other. After it they agree on sequence numbers, so that all ties are broken as one thread breaks them.
 //!
 //! Samples and the summary's window concern the whole network. A window ends where one of them is due; then thread 0
-//! takes all parts together and calls what a run on one thread calls.
+//! takes all parts together and calls what a run on one thread calls. A window also ends where a cut link's rate, delay
+//! or state changes, so that no packet is handed over that the change concerns.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
@@ -42,7 +43,7 @@ pub(super) struct Parallel {
     plan: Plan,
     /// The simulations of threads 1, 2, …
     others: Vec<Simulation>,
-    /// Events that concern the whole network.
+    /// Events between two windows: those that concern the whole network, and changes of cut links.
     observations: Vec<Timed>,
     /// The sequence number given out last.
     settled: u64,
@@ -202,8 +203,7 @@ impl Shared<'_> {
     /// Simulates one part up to the end, window by window.
     fn simulate(&self, part: usize) {
         let _guard = self.barrier.guard();
-        let cut = |&(_, &(from, to)): &(usize, &(usize, usize))| from == part && to != part;
-        let exported: Vec<u32> = self.plan.links.iter().enumerate().filter(cut).map(|(l, _)| l as u32).collect();
+        let exported = self.plan.cut_links_of(part);
         let (mut settled, mut shifts) = (self.settled.load(Ordering::Relaxed), Vec::new());
         self.with(part, |sim| self.publish(part, sim.next_event(&exported)));
         self.barrier.wait();
@@ -217,6 +217,8 @@ impl Shared<'_> {
             let horizon = next + self.plan.lookahead;
             let limit = (horizon, 0).min(due).min((self.until + PICOSECOND, 0));
             if next <= limit.0 {
+                // Not further than the window: a change at its end may reschedule what arrives later.
+                let horizon = horizon.min(limit.0 + PICOSECOND);
                 self.with(part, |sim| self.hand_over(part, sim, &exported, next, horizon));
             }
             self.barrier.wait();
@@ -303,7 +305,7 @@ impl Shared<'_> {
         merge.settled_after()
     }
 
-    /// Handles the event that concerns the whole network; only thread 0 does, while the others wait.
+    /// Handles the event at the end of a window; only thread 0 does, while the others wait.
     fn observe(&self, now: Instant, settled: u64) {
         let mut parts: Vec<_> = self.parts.iter().map(lock).collect();
         let (first, others) = parts.split_at_mut(1);
@@ -314,6 +316,19 @@ impl Shared<'_> {
             return;
         };
         let event = observations.swap_remove(due).event;
+        if let Event::Change(l) = event {
+            let part = self.plan.links[l as usize].0;
+            let owner: &mut Simulation = if part == 0 { sim } else { others[part - 1] };
+            (owner.now, owner.order) = (now, settled);
+            owner.events += 1;
+            if let Some(time) = owner.observe(event) {
+                owner.order += 1;
+                observations.push(Timed { time, order: owner.order, event });
+            }
+            self.settled.store(owner.order, Ordering::Relaxed);
+            self.publish(part, owner.next_event(&self.plan.cut_links_of(part)));
+            return;
+        }
         exchange(self.plan, sim, &mut others, self.initial_flows);
         let read: Vec<&Simulation> = others.iter().map(|part| &**part).collect();
         collect(self.plan, sim, &read);
@@ -328,7 +343,7 @@ impl Shared<'_> {
     }
 }
 
-/// Returns the part whose thread handles an event; `None` if it concerns the whole network.
+/// Returns the part whose thread handles an event; `None` if it is handled between two windows.
 fn owner(plan: &Plan, sim: &Simulation, event: Event) -> Option<usize> {
     match event {
         Event::Sender(f) => Some(hosts(plan, sim, f as usize).0),
@@ -336,6 +351,7 @@ fn owner(plan: &Plan, sim: &Simulation, event: Event) -> Option<usize> {
         Event::Traffic(t) => Some(plan.traffic[t as usize].0),
         Event::Link(l) | Event::Reordered(l) => Some(plan.links[l as usize].0),
         Event::DelayLine(_) | Event::Access(_) => Some(0), // none before the run begins
+        Event::Change(l) => Some(plan.links[l as usize]).filter(|(from, to)| from == to).map(|(from, _)| from),
         Event::Sample | Event::WindowOpens | Event::WindowCloses => None,
     }
 }

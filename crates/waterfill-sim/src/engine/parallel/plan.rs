@@ -59,6 +59,12 @@ impl Plan {
         Layout::new(network).divide(parts)
     }
 
+    /// Returns the links that begin in a part and end in another one.
+    pub(super) fn cut_links_of(&self, part: usize) -> Vec<u32> {
+        let cut = |&(_, &(from, to)): &(usize, &(usize, usize))| from == part && to != part;
+        self.links.iter().enumerate().filter(cut).map(|(l, _)| l as u32).collect()
+    }
+
     /// Returns the plan of up to `max` parts that is predicted to be the fastest; `None` if that is one thread.
     pub(super) fn fastest(network: &Network, max: usize) -> Option<Self> {
         let layout = Layout::new(network);
@@ -77,7 +83,7 @@ struct Layout {
     links: Vec<(usize, usize)>,
     groups: Vec<(usize, usize)>,
     traffic: Vec<(usize, usize)>,
-    /// Propagation delay of each link and its shortest transmission.
+    /// Smallest propagation delay of each link and its shortest transmission, over the run.
     delays: Vec<(Duration, Duration)>,
     /// Packets per second over each link.
     rates: Vec<f64>,
@@ -107,8 +113,8 @@ impl Layout {
         let at = |nodes: &mut Sets, (a, b): (usize, usize)| (nodes.root(a), nodes.root(b));
         let smallest = network.traffic.iter().map(|t| t.packet_bytes).chain([network.ack_bytes, TCP_IP_BYTES]).min();
         let delay = |spec: &waterfill_network::LinkSpec| {
-            let line = Rate::from_bps(spec.shaper.as_ref().map_or(spec.rate_bps, |shaper| shaper.line_bps));
-            (Duration::from_secs(spec.delay_s), line.time_for(u32::from(smallest.unwrap_or(0))))
+            let line = Rate::from_bps(spec.shaper.as_ref().map_or(spec.rate_range_bps().1, |shaper| shaper.line_bps));
+            (Duration::from_secs(spec.delay_min_s()), line.time_for(u32::from(smallest.unwrap_or(0))))
         };
         let mut layout = Self {
             links: (0..network.links.len() as u32).map(|l| at(&mut nodes, (begins(l), ends(l)))).collect(),

@@ -183,6 +183,11 @@ impl Cohabit {
         self.target = target;
     }
 
+    /// Sets the capacity of the link; it counts from the present interval on.
+    pub(super) const fn notify_capacity(&mut self, capacity: Rate) {
+        self.capacity = capacity;
+    }
+
     /// Sets the control interval of an explicit law on the link; it counts from the next interval on.
     pub(super) fn notify_interval(&mut self, interval: Duration) {
         if self.follows_law {

@@ -166,6 +166,13 @@ impl Scheduler for PerClassQueue {
         }
     }
 
+    fn notify_capacity(&mut self, capacity: Rate) {
+        self.module.notify_capacity(capacity);
+        // What the other class needs of the capacity is measured again within a control interval.
+        self.explicit_capacity = self.explicit_capacity * (capacity / self.capacity);
+        self.capacity = capacity;
+    }
+
     fn notify_interval(&mut self, interval: Duration) {
         self.module.notify_interval(interval);
     }

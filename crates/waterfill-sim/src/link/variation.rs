@@ -1,0 +1,183 @@
+//! A link that follows time: its rate, its delay and whether it is up change at given times.
+//!
+//! The rules, in the order in which [`Link::vary`] applies them:
+//!
+//! - **Rate.** What is left of the packet in transmission is sent at the new rate. So a busy link sends the integral of
+//!   its rate, whatever the packets' boundaries. At a rate of zero the queue waits, and router laws, whose equations divide
+//!   by the capacity, see the last one above zero.
+//! - **Delay.** It holds for packets whose transmission ends later. The wire keeps their order: where the delay falls, a
+//!   packet arrives no earlier than one transmission time after the one before it.
+//! - **Down.** As Linux does when a device loses its carrier: the packets that wait or are in transmission are dropped,
+//!   and so is what arrives until the link is up. Packets on the wire arrive. Router laws see an idle link.
+//!
+//! A change is one event. Between changes the packet path is that of any other link; only one whose delay or state
+//! changes leaves the path of plain links.
+
+use waterfill_laws::units::{Duration, Instant, Rate};
+use waterfill_network::{ChangeSpec, LinkSpec};
+
+use super::{Link, Queued};
+use crate::packet::Flags;
+use crate::queue::{Backlog, Queue};
+
+/// The transmitter's rate while the rate is zero: a packet of any size takes longer than a run, and the time is finite,
+/// so that what has been sent of it is not forgotten.
+const HELD: Rate = Rate::from_bps(0.1);
+
+/// The changes of a link direction, and its present state.
+#[derive(Debug)]
+pub(super) struct Variation {
+    changes: Box<[ChangeSpec]>,
+    /// The change that comes next.
+    next: usize,
+    up: bool,
+    /// The rate, also while the link is down.
+    rate: Rate,
+    /// When the packet that was put on the wire last arrives.
+    last_arrives: Instant,
+}
+
+impl Variation {
+    /// Returns nothing for a link that stays as it is.
+    pub(super) fn new(spec: &LinkSpec) -> Option<Box<Self>> {
+        (!spec.changes.is_empty()).then(|| {
+            Box::new(Self {
+                changes: spec.changes.clone().into(),
+                next: 0,
+                up: true,
+                rate: Rate::from_bps(spec.rate_bps),
+                last_arrives: Instant::ZERO,
+            })
+        })
+    }
+
+    /// Whether more than the rate changes.
+    pub(super) fn affects_packets(&self) -> bool {
+        self.changes.iter().any(|change| change.delay_s.is_some() || change.up.is_some())
+    }
+
+    /// Whether packets that arrive now are dropped.
+    pub(super) const fn is_down(&self) -> bool {
+        !self.up
+    }
+
+    /// Returns when a packet arrives that would at `arrives` if it were alone; packets are given in their order.
+    pub(super) fn keep_order(&mut self, arrives: Instant, transmission: Duration) -> Instant {
+        self.last_arrives = arrives.max(self.last_arrives + transmission);
+        self.last_arrives
+    }
+}
+
+impl Link {
+    /// Returns when the link changes next.
+    pub(crate) fn varies_at(&self) -> Option<Instant> {
+        let variation = self.variation.as_ref()?;
+        variation.changes.get(variation.next).map(|change| Instant::from_secs(change.at_s))
+    }
+
+    /// Whether the link changes at some time.
+    pub(crate) fn varies(&self) -> bool {
+        self.variation.is_some()
+    }
+
+    /// Applies the change that is due now. The head of the link may have another arrival time afterwards, and the caller
+    /// takes what was dropped with [`Link::take_discarded`].
+    pub(crate) fn vary(&mut self, now: Instant) {
+        self.advance(now);
+        self.meter.integrate_queue(now, self.backlog);
+        let Some(variation) = &mut self.variation else { return };
+        let Some(&change) = variation.changes.get(variation.next) else { return };
+        variation.next += 1;
+        variation.rate = change.rate_bps.map_or(variation.rate, Rate::from_bps);
+        variation.up = change.up.unwrap_or(variation.up);
+        let (rate, up) = (variation.rate, variation.up);
+        self.delay = change.delay_s.map_or(self.delay, Duration::from_secs);
+
+        let before = std::mem::replace(&mut self.line, rate.max(HELD));
+        self.transmission = (0, Duration::ZERO);
+        let left = self.transmission_left(now);
+        let left = Duration::from_secs(left.as_secs() * (before / self.line));
+        if rate > Rate::ZERO {
+            self.capacity = rate;
+            self.view.capacity = rate;
+            self.queue.notify_capacity(rate);
+        }
+        if up {
+            self.reschedule(now, left);
+            self.meter.change_capacity(now, rate, self.line, now + left);
+        } else {
+            let unsent = self.line * left;
+            self.drop_all(now, !left.is_zero());
+            self.meter.change_capacity(now, Rate::ZERO, self.line, now);
+            self.meter.abandon(unsent);
+        }
+        self.update_from_scheduler();
+        self.next_change = self.next_timer.min(self.next_start());
+    }
+
+    /// Returns what is left of the transmission in progress, at the rate at which it has been scheduled.
+    fn transmission_left(&self, now: Instant) -> Duration {
+        let ends = match &self.queue {
+            Queue::Fifo(_) => self.ring.get(self.started).map_or(self.free_at, |waiting| waiting.starts),
+            Queue::Scheduler(_) => self.free_at,
+        };
+        ends.since(now)
+    }
+
+    /// Schedules the packet in transmission, of which `left` is left, and those that wait in the ring, anew.
+    fn reschedule(&mut self, now: Instant, left: Duration) {
+        if left.is_zero() {
+            return; // nothing waits
+        }
+        let first = self.started - 1;
+        let on_wire = first.checked_sub(1).and_then(|last| self.ring.get(last));
+        let mut last_arrives = on_wire.map_or(Instant::ZERO, |queued| queued.arrives);
+        let mut ends = now + left;
+        for index in first..self.ring.len() {
+            let Some(&Queued { bytes, .. }) = self.ring.get(index) else { break };
+            let (starts, mut apart) = (ends, Duration::ZERO);
+            if index > first {
+                apart = self.transmission_time(bytes);
+                ends = starts + apart;
+            }
+            last_arrives = (ends + self.delay).max(last_arrives + apart);
+            let Some(queued) = self.ring.get_mut(index) else { break };
+            queued.arrives = last_arrives;
+            if index > first {
+                queued.starts = starts;
+            }
+        }
+        self.free_at = ends;
+        if let Some(variation) = &mut self.variation {
+            variation.last_arrives = last_arrives;
+        }
+    }
+
+    /// Drops the packets that wait, and the one in transmission if there is one.
+    fn drop_all(&mut self, now: Instant, transmitting: bool) {
+        let kept = self.started - usize::from(transmitting);
+        while self.ring.len() > kept {
+            let cargo = self.cargo.as_mut().and_then(|cargo| cargo.pop_newest());
+            let Some(queued) = self.ring.pop_newest() else { break };
+            if self.ring.len() >= self.started {
+                self.queue.on_dequeue(&queued.packet(cargo.as_ref()));
+            }
+            if queued.flags.has(Flags::LOST) {
+                self.meter.uncount_loss();
+            }
+            self.outcome.dropped.push(queued.sack);
+            self.outcome.drops += 1;
+        }
+        if let Queue::Scheduler(scheduler) = &mut self.queue {
+            // At time zero no packet has waited, so a discipline that drops by waiting time drops none of them itself.
+            while let Some(waiting) = scheduler.dequeue(Instant::ZERO, &mut self.outcome) {
+                self.outcome.drop(&waiting);
+            }
+        }
+        self.started = kept;
+        self.backlog = Backlog::default();
+        self.free_at = self.free_at.min(now);
+        self.meter.count_drops(std::mem::take(&mut self.outcome.drops));
+        self.update_view();
+    }
+}
