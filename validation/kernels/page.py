@@ -117,7 +117,8 @@ def page(runs: Sequence[Run], oldest: Run | None) -> str:
         "KVM is slow. What a killed process leaves, `unload` removes. Each law is loaded in both\n"
         "roles; its rates are checked [elsewhere](../validation/linux-laws.md).\n\n"
         "The ends of 1,024 short connections show whether the kernel runs the law's programs each\n"
-        "time. [What the daemon does](../validation/maxnet-on-linux.md#connections-without-an-init)\n"
+        "time. [What the daemon does]"
+        "(../validation/maxnet-on-linux.md#connections-without-an-init)\n"
         "where one does not.\n"
     ]
     refused = _refusals(runs)

@@ -13,6 +13,7 @@ from waterfill.scenario.units import Buffer
 # more than three packets overtake it, and three duplicate acknowledgements mean a loss (RFC 5681).
 _LATE_PACKETS = 5
 
+_DROPTAIL = spec.Droptail(mark_at=None)
 _CONTROLLERS: Mapping[str, type[spec.Controller]] = {
     "off": spec.Off, "paper": spec.Paper, "improved": spec.Improved, "separate": spec.Separate,
 }  # fmt: skip
@@ -37,7 +38,7 @@ def queue(link: Link, largest_rtt_s: float) -> spec.QueueSpec:
     if link.queue == "cohabit":
         return _cohabit(queue_params.read(link.queue_params or {}), largest_rtt_s)
     if link.queue == "droptail":
-        return spec.Droptail(mark_at=None if link.mark_at is None else _level(link.mark_at))
+        return _DROPTAIL if link.mark_at is None else spec.Droptail(mark_at=_level(link.mark_at))
     values = links.read_queue(link.queue, link.queue_params or {})
     if link.queue in ("red", "choke"):
         levels = {name: _level(values[name]) for name in ("min_threshold", "max_threshold")}

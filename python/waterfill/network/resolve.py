@@ -10,7 +10,8 @@ import itertools
 import math
 import random
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from functools import cached_property
 from typing import NamedTuple, TypeAlias
 
 from waterfill.contract.network import (
@@ -51,8 +52,7 @@ PERIOD_SHAPE = 1.5
 _HOP = 1 << 80
 
 
-@dataclass(frozen=True)
-class Direction:
+class Direction(NamedTuple):
     """One direction of a link; `back` is the index of the other, None on a simplex link."""
 
     link: Link
@@ -107,12 +107,7 @@ class Graph:
                 name = f"{link.name}:rev"
                 self.directions.append(Direction(link, name, link.to, link.from_, i))
                 self._named[name] = (i + 1,)
-        # By node: the directions that leave it. Every node has an entry.
-        self._leaving: dict[str, list[Step]] = {}
-        for i, d in enumerate(self.directions):
-            length = _HOP + round(d.link.delay * 1e12)
-            self._leaving.setdefault(d.start, []).append(Step(d.end, i, length))
-            self._leaving.setdefault(d.end, [])
+        self._nodes = {node for link in scenario.link for node in (link.from_, link.to)}
         self._entries: dict[str, dict[str, list[int]]] = {}
         self._flow_keys = scenario.keys("flow")
         self._ways: dict[_Ends, _Way] = {}
@@ -147,7 +142,7 @@ class Graph:
         assert traffic.pattern is not None
         hosts = self.hosts(index)
         for host in hosts if traffic.to is None else [*hosts, traffic.to]:
-            if host not in self._leaving:
+            if host not in self._nodes:
                 at = "to" if host not in hosts else "hosts"
                 raise scenario.error(f"{key}.{at}", f"expected nodes of links, got {shown(host)}")
         pairs = patterns.groups(traffic.pattern, hosts, traffic.to, scenario.seed)
@@ -195,7 +190,7 @@ class Graph:
                 got = f"got none from {shown(end)} to {shown(start)}"
                 raise self.scenario.error(f"{key}.hosts", f"expected a route between all, {got}")
             reverse = found
-        own_s = math.fsum(self.directions[i].link.delay for i in forward + reverse)
+        own_s = math.fsum([self.directions[i].link.delay for i in forward + reverse])
         return self._padded(traffic, key, forward, reverse, own_s)
 
     def _route(self, flow: Flow | Traffic, key: str) -> Route:
@@ -229,7 +224,7 @@ class Graph:
         if ends not in self._ways:
             forward = self.forward(flow, key)
             reverse = self._reverse(flow, key, forward)
-            own_s = math.fsum(self.directions[i].link.delay for i in forward + reverse)
+            own_s = math.fsum([self.directions[i].link.delay for i in forward + reverse])
             self._ways[ends] = (forward, reverse, own_s)
         return self._ways[ends]
 
@@ -263,7 +258,7 @@ class Graph:
                 f"{key}.path", "expected a path, or both from and to, got neither"
             )
         for host in (entry.from_, entry.to):
-            if host not in self._leaving:
+            if host not in self._nodes:
                 raise self.scenario.error(
                     f"{key}.path", f"expected a path, as no link ends at {shown(host)}"
                 )
@@ -297,10 +292,12 @@ class Graph:
             route = [first]
             for name in names[1:]:
                 here = self.directions[route[-1]].end
-                step = [i for i in self._named[name] if self.directions[i].start == here]
-                if not step:
+                for i in self._named[name]:
+                    if self.directions[i].start == here:
+                        route.append(i)
+                        break
+                else:
                     break
-                route.append(step[0])
             reached = max(reached, len(route))
             if len(route) == len(names):
                 routes.append(route)
@@ -313,7 +310,7 @@ class Graph:
         for route in routes:
             ends = (self.directions[route[0]].start, self.directions[route[-1]].end)
             if all(
-                host is None or host not in self._leaving or host == node
+                host is None or host not in self._nodes or host == node
                 for host, node in zip((start, end), ends, strict=True)
             ):
                 return tuple(route)
@@ -324,6 +321,14 @@ class Graph:
         raise self.scenario.error(
             key, f"expected a path {wanted}, got one from {shown(ends[0])} to {shown(ends[1])}"
         )
+
+    @cached_property
+    def _leaving(self) -> dict[str, list[Step]]:
+        """By node, the directions that leave it: for routes that no path names."""
+        leaving: dict[str, list[Step]] = {node: [] for node in self._nodes}
+        for i, d in enumerate(self.directions):
+            leaving[d.start].append(Step(d.end, i, _HOP + round(d.link.delay * 1e12)))
+        return leaving
 
     def _shortest(
         self, start: str, end: str, key: str, chance: random.Random | None = None
@@ -367,10 +372,13 @@ def to_core(scenario: Scenario, protocols: Protocols, backend: str = "sim") -> N
     """
     for key, message in unsupported(scenario, backend):
         raise scenario.error(key, message)
-    names = [
-        _protocol(scenario, flow, key, protocols, backend)
-        for key, flow in zip(scenario.keys("flow"), scenario.flow, strict=True)
-    ]
+    # Most flows of a long list name the same protocol, or none.
+    checked: dict[str | None, str] = {}
+    for i, flow in enumerate(scenario.flow):
+        if flow.protocol not in checked:
+            key = scenario.key("flow", i)
+            checked[flow.protocol] = _protocol(scenario, flow, key, protocols, backend)
+    names = [checked[flow.protocol] for flow in scenario.flow]
     of_traffic = {
         i: _protocol(scenario, traffic, scenario.key("traffic", i), protocols, backend)
         for i, traffic in enumerate(scenario.traffic)
@@ -471,43 +479,68 @@ def _check_packet_size(scenario: Scenario, names: Iterable[str], protocols: Prot
 
 
 def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
-    # Both directions of a link share one largest RTT: the reverse is identical.
-    largest_s: dict[str, float] = {}
-    for route in routes:
-        for i in route.forward + route.reverse:
-            name = graph.directions[i].link.name
-            largest_s[name] = max(largest_s.get(name, 0.0), route.base_rtt_s)
+    longest_s: dict[tuple[tuple[int, ...], tuple[int, ...]], float] = {}
+    for forward, reverse, _, base_rtt_s in routes:
+        if base_rtt_s > longest_s.get((forward, reverse), 0.0):
+            longest_s[forward, reverse] = base_rtt_s
+    largest_s = [0.0] * len(graph.directions)
+    for (forward, reverse), base_rtt_s in longest_s.items():
+        for i in forward + reverse:
+            largest_s[i] = max(largest_s[i], base_rtt_s)
     packet_bytes = int(graph.scenario.packet_size)
-    return tuple(
-        _link(direction, packet_bytes, largest_s.get(direction.link.name) or NOMINAL_RTT_S)
-        for direction in graph.directions
-    )
+    found: list[LinkSpec] = []
+    for i, (link, name, _, _, back) in enumerate(graph.directions):
+        if back == i - 1:
+            found.append(_backwards(found[back], link, name))
+            continue
+        # Both directions of a link share one largest RTT: the reverse is identical.
+        rtt_s = largest_s[i] if back is None else max(largest_s[i], largest_s[back])
+        found.append(_link(link, packet_bytes, rtt_s or NOMINAL_RTT_S))
+    return tuple(found)
 
 
-def _link(direction: Direction, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
-    """One direction: queue and shaper act both ways, the faults forward only."""
-    link, buffer = direction.link, direction.link.buffer
+def _link(link: Link, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
+    """Return the forward direction of a link."""
+    buffer = link.buffer
     amount = buffer.amount
     if buffer.unit == "bdp" and amount > 0:
         amount *= link.capacity / 8 * largest_rtt_s
         # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
         amount = max(amount, packet_bytes)
     in_packets = buffer.unit == "packets"
-    forward = direction.name == link.name
     return LinkSpec(
-        name=direction.name,
+        name=link.name,
         rate_bps=link.capacity,
         shaper=links.shaper(link),
         delay_s=link.delay,
         buffer_bytes=None if in_packets else round(amount),
         buffer_packets=int(amount) if in_packets else None,
         queue=links.queue(link, largest_rtt_s),
-        loss=direction.loss,
-        loss_model=links.loss_model(link) if forward else None,
-        reorder=links.reorder(link, packet_bytes) if forward else None,
-        duplicate=link.duplicate if forward else 0.0,
+        loss=link.loss,
+        loss_model=links.loss_model(link),
+        reorder=links.reorder(link, packet_bytes),
+        duplicate=link.duplicate,
         target=link.target,
         routers=None if link.routers is None else tuple(link.routers),
+    )
+
+
+def _backwards(forward: LinkSpec, link: Link, name: str) -> LinkSpec:
+    """Return the reverse direction: queue and shaper act both ways, the faults forward only."""
+    return LinkSpec(
+        name=name,
+        rate_bps=forward.rate_bps,
+        shaper=forward.shaper,
+        delay_s=forward.delay_s,
+        buffer_bytes=forward.buffer_bytes,
+        buffer_packets=forward.buffer_packets,
+        queue=forward.queue,
+        loss=link.loss_reverse,
+        loss_model=None,
+        reorder=None,
+        duplicate=0.0,
+        target=forward.target,
+        routers=forward.routers,
     )
 
 

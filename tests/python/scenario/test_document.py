@@ -578,6 +578,29 @@ def test_a_file_that_is_missing_a_directory_not_text_or_not_toml(tmp_path):
     )
 
 
+def test_long_files_read_as_short_ones_do_and_refuse_with_the_same_words(monkeypatch):
+    pytest.importorskip("rtoml", reason="rtoml is not installed, tomllib reads all files")
+    flow = '[[flow]]\nname = "f{0}"\npath = ["link1"]\nstart = "{0}.5 us"\nweight = 1.{0}\n'
+    text = BASE + "".join(flow.format(number) for number in range(6000))
+    parsers = []
+
+    def counted(name, real):
+        return lambda text: parsers.append(name) or real(text)
+
+    for module in (sys.modules["rtoml"], tomllib):
+        monkeypatch.setattr(module, "loads", counted(module.__name__, module.loads))
+    found = from_toml(text)
+    assert (parsers, len(found.flow)) == (["rtoml"], 6002)
+    assert found == from_dict(tomllib.loads(text), "<toml>")
+    assert from_toml(text.replace("\n", "\r\n")) == found
+    for wrong in (text + "x", text + '[[flow]]\nname = "f', text + "seed = 1\nseed = 1\n"):
+        with pytest.raises(tomllib.TOMLDecodeError) as short:
+            tomllib.loads(wrong)
+        with pytest.raises(InputError) as long:
+            from_toml(wrong)
+        assert str(long.value) == f"<toml>: expected TOML, got: {short.value}"
+
+
 def test_a_file_that_may_not_be_read(monkeypatch):
     def refuse(*_arguments):
         raise PermissionError(errno.EACCES, "Permission denied")

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waterfill.scenario import units
 from waterfill.scenario.units import PACKETS, RATE, SPAN, TIME, VOLUME, Buffer, number, whole
 
 
@@ -187,3 +188,29 @@ def test_a_unit_that_is_nearly_right_gets_a_suggestion(kind, written, meant):
 def test_a_buffer_gets_a_suggestion_too():
     with pytest.raises(ValueError, match='got "1 BDP", did you mean "1 bdp"'):
         Buffer.parse("1 BDP")
+
+
+@given(
+    st.sampled_from([units.RATE, units.TIME, units.VOLUME, units.PACKETS, units.FREQUENCY]),
+    st.integers(0, 10**17),
+    st.data(),
+)
+def test_the_short_way_gives_the_float_that_decimals_give(quantity, number, data):
+    unit = data.draw(st.sampled_from(sorted(quantity.units)))
+    exact = float(Decimal(number) * quantity.units[unit])
+    if 0 < exact <= quantity.at_most and (not quantity.whole or exact.is_integer()):
+        assert quantity.parse(f"{number} {unit}") == exact
+        assert quantity.parse(f" {number}.0{unit}") == exact
+
+
+@pytest.mark.parametrize(
+    "text", ["10 ms", "010 ms", "10  ms", "10\tms", "10ms", "+10 ms", "1e1 ms"]
+)
+def test_other_ways_to_write_a_time_are_the_same_time(text):
+    assert units.TIME.parse(text) == 0.01
+
+
+@pytest.mark.parametrize("text", ["٣ ms", "1_0 ms", " ms", "10 mss"])
+def test_what_is_no_number_is_none_the_short_way_either(text):
+    with pytest.raises(ValueError, match="expected a time"):
+        units.TIME.parse(text)
