@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from waterfill.analysis import series
+from waterfill.analysis import series, transfers
 from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
@@ -90,7 +90,8 @@ def load_each(
     scenarios = {}
     for name in names:
         scenario = load(path, [*sets, f"protocol={name}"])
-        if all(flow.protocol is not None for flow in scenario.flow):
+        sources = [traffic for traffic in scenario.traffic if traffic.starts_flows]
+        if all(entry.protocol is not None for entry in [*scenario.flow, *sources]):
             raise scenario.error("flow", "expected a flow that names no protocol, got none")
         backends.prepare(scenario, on)
         scenarios[name] = scenario
@@ -289,6 +290,8 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
     window. `settling_s` {worst, worst_flow, never}: see `settling_s`; `never` counts flows that
     did not settle, the worst is then infinite. `start_up_s` {median, worst, worst_flow, never}: see
     `start_up_s`. `flows`: share_ratio, settling_s, start_up_s of each flow. None: no samples.
+    `transfers` {flows, unfinished, completion_s, slowdown}, the last two {mean, p50, p90, p99}, of
+    all flows with a size; None where no flow has one.
     """
     flows = [
         {"name": flow["name"], **_flow_figures(result, allocated, i, *samples)}
@@ -320,6 +323,7 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
             "worst_flow": latest[1],
             "never": _never(flows, "start_up_s"),
         },
+        "transfers": transfers.overall(result.transfers) if result.network.has_transfers else None,
         "flows": flows,
     }
 
@@ -400,6 +404,8 @@ class Comparison:
     def write(self, document: Document, folder: Path) -> None:
         """Write DIR/<protocol>/ as for a single run, compare.json, compare.png and .svg.
 
+        Where flows have a size, also transfers.png and .svg.
+
         Raises InputError when one of them cannot be written.
         """
         from waterfill.analysis import plots
@@ -410,6 +416,9 @@ class Comparison:
             plots.save(plots.overview(result), mine / "figure")
         write_text(folder / DOCUMENT, to_json(document) + "\n")
         plots.save(self.figure(), folder / "compare")
+        sized = {n: r.transfers for n, r in self.results.items() if r.network.has_transfers}
+        if sized:
+            plots.save(plots.slowdowns(sized), folder / "transfers")
 
     def figure(self) -> Figure:
         """Return the figure of rates and the bottleneck's queue, a panel per run."""

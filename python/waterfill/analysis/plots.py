@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from waterfill.analysis import transfers
 from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import write_atomically
@@ -34,6 +35,8 @@ _MAX_LEGEND = 14
 _MAX_COLUMNS = 3
 # The figures that `plot` draws.
 KINDS = ("overview", "rates", "queues")
+# Bins of sizes in a figure of slowdowns.
+_SIZE_BINS = 10
 # Max-min shares that change more often are not drawn: they would hide the rates.
 _MAX_STEPS = 200
 
@@ -161,6 +164,54 @@ def comparison(
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=2 * columns, frameon=False)
     return figure
+
+
+def slowdowns(tables: Mapping[str, pa.Table]) -> Figure:
+    """Plot the slowdowns of transfers (`Result.transfers`) by name: of a protocol, or of a run.
+
+    Left the distribution, right the median and the 99th percentile by size, in up to ten bins of
+    equally many flows. Unfinished flows have no slowdown: a distribution ends below 1 by them.
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.0, 4.6), layout="constrained")
+    share, size = figure.subplots(1, 2)
+    for (name, table), style in zip(tables.items(), line_styles(), strict=False):
+        found = transfers.cdf(table)
+        share.step(
+            _numbers(found, "slowdown"), _numbers(found, "share"),
+            where="post", label=_plain(name), linewidth=1.4, **style,
+        )  # fmt: skip
+        middle, median, p99 = _by_size(table)
+        size.plot(middle, median, linewidth=1.4, **style)
+        size.plot(middle, p99, linewidth=1.0, marker=".", **style)
+    share.set_xlabel("slowdown (completion time / ideal time)")
+    share.set_ylabel("share of flows")
+    share.set_ylim(0, 1)
+    size.set_xlabel("size (bytes)")
+    size.set_ylabel("slowdown: median, and 99th percentile (dots)")
+    share.set_xscale("log")
+    size.set_xscale("log")
+    size.set_yscale("log")
+    for axis in (share, size):
+        axis.grid(alpha=0.3)
+    handles, labels = share.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=6, frameon=False)
+    return figure
+
+
+def _by_size(table: pa.Table) -> tuple[Series, Series, Series]:
+    """Return the median size, the median and the 99th percentile of the slowdown in each bin."""
+    sizes, slowdown = _numbers(table, "size_bytes"), _numbers(table, "slowdown")
+    there = np.isfinite(slowdown)
+    order = np.argsort(sizes[there], kind="stable")
+    sizes, slowdown = sizes[there][order], slowdown[there][order]
+    bins = min(_SIZE_BINS, len(sizes))
+    parts = [part for part in np.array_split(np.arange(len(sizes)), max(1, bins)) if len(part)]
+    middle = np.array([np.median(sizes[part]) for part in parts])
+    spreads = [transfers.spread(slowdown[part]) for part in parts]
+    p50, p99 = (np.array([s[key] for s in spreads], dtype=np.float64) for key in ("p50", "p99"))
+    return middle, p50, p99
 
 
 def save(figure: Figure, stem: Path) -> list[Path]:

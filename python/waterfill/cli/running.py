@@ -83,10 +83,17 @@ def run(
 
         result.write(output)
         plots.save(plots.overview(result), output / "figure")
+        if result.network.has_transfers:
+            name = result.summary["scenario"]
+            plots.save(plots.slowdowns({name: result.transfers}), output / "transfers")
     if json:
         print_text(result.to_json())
     else:
         show(*tables.run(result.summary))
+        if result.network.has_transfers:
+            from waterfill.analysis.transfers import by_size
+
+            show(*tables.transfers(by_size(result.transfers)))
         if output is not None:
             print_text(f"written to {output}")
     recorded = None if capture is None else capture.recorded

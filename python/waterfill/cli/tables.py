@@ -20,8 +20,10 @@ from waterfill.contract.summary import (
 )
 from waterfill.errors import one_line
 from waterfill.runs.result import Document
+from waterfill.scenario.units import VOLUME
 
 if TYPE_CHECKING:
+    from waterfill.analysis.transfers import SizeBin
     from waterfill.network.protocols import ProtocolInfo
 
 # Tables list up to this many flows one by one, more by group.
@@ -217,6 +219,35 @@ def _completion(title: str, entries: Sequence[tuple[str, int, int, Times]]) -> T
     return table
 
 
+def transfers(rows: Sequence[SizeBin]) -> list[Table | Text]:
+    """Return the slowdowns of a run's transfers by size, and a note; nothing without flows."""
+    if not rows:
+        return []
+    table = _table("flows by size")
+    headers = ("flows", "un-\nfinished", "slowdown\nmean", "p50", "p90", "p99", "time p50\nms")
+    for header in (*headers, "p99\nms"):
+        table.add_column(header, justify="right")
+    for row in rows:
+        slowdown, took_s = row["slowdown"], row["completion_s"]
+        table.add_row(
+            _sizes(row["above_bytes"], row["to_bytes"]),
+            str(row["flows"]),
+            str(row["unfinished"]),
+            *(_number(slowdown[kind], ".2f") for kind in ("mean", "p50", "p90", "p99")),
+            *(_number(_scaled(value, 1e-3), ".3g") for value in (took_s["p50"], took_s["p99"])),
+        )
+    return [table, Text(_SLOWDOWN)]
+
+
+_SLOWDOWN = "slowdown: completion time ÷ ideal time on the empty network, of completed flows."
+
+
+def _sizes(above_bytes: float, to_bytes: float | None) -> str:
+    if to_bytes is None:
+        return f"above {VOLUME.format(above_bytes)}" if above_bytes else "all"
+    return f"to {VOLUME.format(to_bytes)}"
+
+
 def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
     """Return one table of all runs, one row per run, and notes that define its columns.
 
@@ -257,6 +288,7 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
             _number(mine["start_up_s"]["worst"], ".2f"),
         )
     parts.append(table)
+    parts += _compared_transfers(runs)
     average_s = first["compare"]["average_s"]
     notes = (
         "util. (utilization) and queue (mean, p99, max): of the busiest bottleneck, "
@@ -268,6 +300,28 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
         "–: never, or no samples.",
     )
     return [*parts, *map(Text, notes)]
+
+
+def _compared_transfers(runs: Mapping[str, Document]) -> list[Table | Text]:
+    """Return the completion times and slowdowns of runs that have transfers, as a table."""
+    found = {name: run["compare"]["transfers"] for name, run in runs.items()}
+    if not any(found.values()):
+        return []
+    table = _table("protocol")
+    headers = ("flows", "unfinished", "time p50\nms", "p99\nms", "slowdown\np50", "p99")
+    for header in headers:
+        table.add_column(header, justify="right")
+    for name, mine in found.items():
+        if mine is not None:
+            took_s, slowdown = mine["completion_s"], mine["slowdown"]
+            table.add_row(
+                name,
+                str(mine["flows"]),
+                str(mine["unfinished"]),
+                *(_number(_scaled(took_s[kind], 1e-3), ".3g") for kind in ("p50", "p99")),
+                *(_number(slowdown[kind], ".2f") for kind in ("p50", "p99")),
+            )
+    return [Text(), table, Text(_SLOWDOWN)]
 
 
 def effective(document: Document) -> list[Table | Text]:

@@ -1,0 +1,128 @@
+"""Completion times and slowdowns of transfers: percentiles by size, and distributions.
+
+All take `Result.transfers`, or several of them concatenated. A percentile is the smallest value
+that this share of the completed flows does not exceed, as in the summary. Unfinished flows have no
+value; they are counted beside it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Literal, TypeAlias, TypedDict
+
+import numpy as np
+
+from waterfill.analysis.series import Series
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Quantity: TypeAlias = Literal["slowdown", "completion_s"]
+
+EDGES_BYTES = (10e3, 100e3, 1e6, 10e6)
+"""Sizes between bins: 10 and 100 kB, 1 and 10 MB."""
+
+
+class Spread(TypedDict):
+    """Mean and percentiles; None without a completed flow."""
+
+    mean: float | None
+    p50: float | None
+    p90: float | None
+    p99: float | None
+
+
+class SizeBin(TypedDict):
+    """Transfers of more than `above_bytes` and up to `to_bytes` (None: any) of payload."""
+
+    above_bytes: float
+    to_bytes: float | None
+    flows: int
+    unfinished: int
+    slowdown: Spread
+    completion_s: Spread
+
+
+def spread(values: Series) -> Spread:
+    """Return the mean and the percentiles of the values that are there (NaN is none)."""
+    found = np.sort(values[np.isfinite(values)])
+
+    def percentile(percent: int) -> float | None:
+        # The smallest i with (i + 1) / n ≥ percent / 100, in integers.
+        place = max(0, -(-percent * len(found) // 100) - 1)
+        return float(found[place]) if len(found) else None
+
+    mean = math.fsum(found) / len(found) if len(found) else None
+    return {
+        "mean": mean,
+        "p50": percentile(50),
+        "p90": percentile(90),
+        "p99": percentile(99),
+    }
+
+
+class Overall(TypedDict):
+    """All transfers of a run."""
+
+    flows: int
+    unfinished: int
+    completion_s: Spread
+    slowdown: Spread
+
+
+def overall(table: pa.Table) -> Overall:
+    """Return counts, completion times and slowdowns of all transfers of a table."""
+    took_s = values(table, "completion_s")
+    return {
+        "flows": len(took_s),
+        "unfinished": int(np.isnan(took_s).sum()),
+        "completion_s": spread(took_s),
+        "slowdown": spread(values(table, "slowdown")),
+    }
+
+
+def by_size(table: pa.Table, edges_bytes: Sequence[float] = EDGES_BYTES) -> list[SizeBin]:
+    """Return a row for each bin of sizes that has flows, then one for all if there are several.
+
+    `edges_bytes` rise; the first bin begins at 0, the last has no end.
+    """
+    size = values(table, "size_bytes")
+    columns = (values(table, "slowdown"), values(table, "completion_s"))
+    spans = list(itertools.pairwise([0.0, *edges_bytes, math.inf]))
+    rows = []
+    for above, to in spans if len(spans) == 1 else [*spans, (0.0, math.inf)]:
+        there = (size > above) & (size <= to)
+        if there.any():
+            slowdown, took_s = (column[there] for column in columns)
+            rows.append(
+                SizeBin(
+                    above_bytes=above,
+                    to_bytes=None if math.isinf(to) else to,
+                    flows=int(there.sum()),
+                    unfinished=int(np.isnan(took_s).sum()),
+                    slowdown=spread(slowdown),
+                    completion_s=spread(took_s),
+                )
+            )
+    return rows[:1] if len(rows) == 2 and rows[0]["flows"] == rows[1]["flows"] else rows
+
+
+def cdf(table: pa.Table, of: Quantity = "slowdown") -> pa.Table:
+    """Return the distribution of a column in two columns: `of`, rising, and `share`.
+
+    `share` is the fraction of all flows in the table, unfinished ones included, with at most this
+    value: where flows are unfinished it ends below 1.
+    """
+    import pyarrow as pa
+
+    found = values(table, of)
+    there = np.sort(found[np.isfinite(found)])
+    share = np.arange(1, len(there) + 1) / max(1, len(found))
+    return pa.table({of: there, "share": share})
+
+
+def values(table: pa.Table, column: str) -> Series:
+    """Return a column as real numbers, NaN for null."""
+    return np.asarray(table[column].to_numpy(), dtype=np.float64)
