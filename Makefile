@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria threeway cohabit-table seeds readings price-bits peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria threeway cohabit-table seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -78,6 +78,12 @@ readings: build ## judge the papers' claims under every reading of what the pape
 
 price-bits: build ## what 5, 7 and 20 bits of a law's signal cost in load, queue and shares; 2 minutes, resumes
 	@$(VENV)/python -m validation.price_bits -o out/price-bits
+
+fct: build ## flow completion times of web-search load in two fabrics, every law, three seeds; 30 minutes of a core, resumes
+	@$(VENV)/python -m validation.fct -o out/fct
+
+fct-ns3: build ## the same list of flows in ns-3 (Debian's libns3-dev) and in the simulator, side by side; 15 minutes, resumes
+	@$(VENV)/python -m validation.fct.ns3 -o out/fct
 
 peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code gives on two links; 2 minutes, resumes
 	@$(VENV)/python -m validation.ns2_peers --phases -o out/peers

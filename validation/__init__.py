@@ -5,6 +5,7 @@ protocols beside TCPs, `threads` compares runs on
 several threads with one, `seeds` repeats the papers' verdicts with other seeds, `fluid_vs_sim`
 compares the fluid model with the simulator, `equilibria` fixed points with the simulator,
 `ns2_peers` RCP, VCP and XCP with their authors' code, `stability_vs_fluid` linear analysis with
-fluid runs, `readings` judges the papers' claims under other readings. `testbed` and `soak`
-are for Linux, as root.
+fluid runs, `readings` judges the papers' claims under other readings, `fct` measures completion
+times of flows in data centres, `fct.ns3` gives the same flows to ns-3. `testbed` and `soak` are for
+Linux, as root.
 """

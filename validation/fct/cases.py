@@ -1,0 +1,176 @@
+"""The runs of the table, and what is kept of each."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from waterfill.analysis import transfers
+from waterfill.formats import rules
+from waterfill.network import protocols
+from waterfill.runs import backends, cache
+from waterfill.runs.result import Result, write_text
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import from_dict
+
+LOADS = (0.3, 0.6, 0.8)
+SEEDS = (1, 2, 3)
+EDGES_BYTES = (100e3, 10e6)
+"""Between small, middle and large flows, as in the papers on data centres."""
+
+RATE_BPS = 1e9
+DELAY_S = 5e-6
+BUFFER_PACKETS = 150
+MARK_PACKETS = 20
+"""DCTCP's recommendation for 1 Gbit/s."""
+RTO_MIN_S = 0.01
+
+
+@dataclass(frozen=True)
+class Fabric:
+    """A network, and for how long flows arrive, are counted, and may finish (s)."""
+
+    name: str
+    hosts: int
+    count_from_s: float
+    stop_s: float
+    duration_s: float
+
+    def links(self) -> list[dict[str, Any]]:
+        """Return the links as a scenario writes them."""
+        made = (
+            rules.fat_tree(8, RATE_BPS, DELAY_S)
+            if self.name == "fat-tree"
+            else rules.leaf_spine(4, 4, 8, RATE_BPS, DELAY_S, uplink_bps=2 * RATE_BPS)
+        )
+        return [
+            {
+                "name": plan.name,
+                "from": plan.start,
+                "to": plan.end,
+                "rate": f"{plan.rate_bps:.0f} bit/s",
+                "delay": f"{plan.delay_s * 1e6:g} us",
+                "buffer": f"{BUFFER_PACKETS} packets",
+                "mark_at": f"{MARK_PACKETS} packets",
+            }
+            for plan in made.links
+        ]
+
+
+FABRICS = (
+    Fabric("leaf-spine", 32, count_from_s=0.1, stop_s=0.6, duration_s=1.6),
+    Fabric("fat-tree", 128, count_from_s=0.05, stop_s=0.2, duration_s=1.2),
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run."""
+
+    fabric: Fabric
+    law: str
+    load: float
+    seed: int
+
+    @property
+    def name(self) -> str:
+        """The run in file names and messages: `leaf-spine-60-dctcp-1`."""
+        return f"{self.fabric.name}-{self.load * 100:.0f}-{self.law}-{self.seed}"
+
+    def scenario(self) -> Scenario:
+        """Return the scenario, checked."""
+        fabric = self.fabric
+        document: dict[str, Any] = {
+            "name": self.name,
+            "duration": f"{fabric.duration_s:g} s",
+            "protocol": self.law,
+            "seed": self.seed,
+            "sample": f"{fabric.duration_s:g} s",
+            "rto_min": f"{RTO_MIN_S:g} s",
+            "measure": [f"{fabric.count_from_s:g} s", f"{fabric.stop_s:g} s"],
+            "link": fabric.links(),
+            "traffic": [
+                {
+                    "name": "search",
+                    "kind": "web",
+                    "pattern": "all-to-all",
+                    "load": self.load,
+                    "sizes": "web-search",
+                    "stop": f"{fabric.stop_s:g} s",
+                }
+            ],
+        }
+        return from_dict(document)
+
+
+def cases(laws: Iterable[str], fabrics: Iterable[Fabric], loads: Iterable[float],
+          seeds: Iterable[int]) -> list[Case]:  # fmt: skip
+    """Return all runs, the first seed of all before the second."""
+    grid = product(seeds, fabrics, loads, laws)
+    return [Case(fabric, law, load, seed) for seed, fabric, load, law in grid]
+
+
+# A fixed window, and advice to flows that some other law controls.
+_NO_LAWS = ("window", "scone")
+
+
+def laws() -> list[str]:
+    """Return every law of the simulator: explicit ones, then TCPs."""
+    known = [p for p in protocols.load().values() if "sim" in p.backends]
+    known = [p for p in known if p.name not in _NO_LAWS]
+    return [p.name for kind in ("explicit", "end-to-end") for p in known if p.kind == kind]
+
+
+def measure(case: Case, result: Result) -> dict[str, Any]:
+    """Return what the table needs of a run.
+
+    Flows that start in the counted time are counted. An unfinished flow has at least the slowdown
+    that it had at the end of the run: a mean or percentile with such flows is a lower bound.
+    """
+    table = result.transfers
+    start_s, ideal_s = (transfers.values(table, name) for name in ("start_s", "ideal_s"))
+    size, slowdown = (transfers.values(table, name) for name in ("size_bytes", "slowdown"))
+    counted = start_s >= case.fabric.count_from_s
+    open_ = np.isnan(slowdown)
+    at_least = (case.fabric.duration_s - start_s) / ideal_s
+    slowdown = np.where(open_, at_least, slowdown)
+    bins: dict[str, Any] = {}
+    low, high = EDGES_BYTES
+    for name, inside in {
+        "all": counted,
+        "small": counted & (size <= low),
+        "middle": counted & (size > low) & (size <= high),
+        "large": counted & (size > high),
+    }.items():
+        bins[name] = {
+            "flows": int(inside.sum()),
+            "unfinished": int((inside & open_).sum()),
+            "slowdown": transfers.spread(slowdown[inside]),
+        }
+    links = result.summary["links"]
+    return {
+        **asdict(case) | {"fabric": case.fabric.name},
+        "bins": bins,
+        "drops": sum(link["drops"] for link in links),
+        "packet_hops": result.summary["engine"]["packet_hops"],
+        "wall_s": result.summary["engine"]["wall_s"],
+    }
+
+
+def run(all_: Iterable[Case], folder: Path) -> Iterator[tuple[Case, Mapping[str, Any]]]:
+    """Run each case, or read what an earlier call kept of it in `folder`."""
+    for case in all_:
+        scenario = case.scenario()
+        kept = folder / f"{case.name}-{cache.entry(scenario, 'sim').name}.json"
+        if kept.exists():
+            yield case, json.loads(kept.read_text(encoding="utf-8"))
+            continue
+        row = measure(case, backends.run(scenario))
+        write_text(kept, json.dumps(row))
+        yield case, row

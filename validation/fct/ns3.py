@@ -1,0 +1,213 @@
+"""The same flows in ns-3 and in Waterfill: `make fct-ns3`.
+
+A leaf-spine of 2 leaves, 8 hosts and one spine, so that every pair of hosts has one route. Flows
+arrive as a Poisson process for one second, between random hosts, with web-search sizes; both
+simulators get the same list. ns-3's NewReno with SACK is Waterfill's `sack`; its CUBIC has no
+Reno-friendly region. Runs of ns-3 are kept, so an interrupted table continues.
+
+    python -m validation.fct.ns3 -o out/fct
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from validation.fct import cases, report
+from waterfill.analysis import transfers
+from waterfill.errors import InputError
+from waterfill.formats import rules
+from waterfill.runs import backends
+from waterfill.runs.result import make_directory, to_json, write_text
+from waterfill.scenario import distributions
+from waterfill.scenario.loading import from_dict
+from waterfill.scenario.units import VOLUME
+
+ROOT = Path(__file__).resolve().parents[2]
+DRIVER = ROOT / "target" / "ns3" / "fabric"
+
+LEAVES, HOSTS = 2, 4
+STOP_S, DURATION_S = 1.0, 3.0
+# Waterfill's name: ns-3's, and Waterfill's parameters.
+LAWS: dict[str, tuple[str, dict[str, Any]]] = {
+    "sack": ("newreno", {}),
+    "cubic": ("cubic", {"cubic": {"reno_friendly": False}}),
+}
+Numbers = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Arrival:
+    """A flow: start (s), hosts, payload (bytes)."""
+
+    start_s: float
+    source: int
+    sink: int
+    size_bytes: int
+
+
+def arrivals(load: float, seed: int) -> list[Arrival]:
+    """Draw the flows of a second."""
+    sizes = distributions.parse("web-search", VOLUME)
+    points, shares = np.array(sizes.points).T
+    chance = random.Random(f"fct/{load}/{seed}")
+    count = LEAVES * HOSTS
+    per_s = load * count * cases.RATE_BPS / (8 * sizes.mean)
+    found = []
+    at_s = chance.expovariate(per_s)
+    while at_s < STOP_S:
+        source, sink = chance.sample(range(count), 2)
+        size = max(1, round(float(np.interp(chance.random(), shares, points))))
+        found.append(Arrival(round(at_s, 9), source, sink, size))
+        at_s += chance.expovariate(per_s)
+    return found
+
+
+def waterfill_run(law: str, flows: Sequence[Arrival]) -> tuple[Numbers, Numbers]:
+    """Return completion times and ideal times (s) of the flows in the simulator."""
+    made = rules.leaf_spine(LEAVES, 1, HOSTS, cases.RATE_BPS, cases.DELAY_S)
+    result = backends.run(
+        from_dict(
+            {
+                "name": f"fct {law}",
+                "duration": f"{DURATION_S:g} s",
+                "sample": f"{DURATION_S:g} s",
+                "protocol": law,
+                "params": LAWS[law][1],
+                "rto_min": f"{cases.RTO_MIN_S:g} s",
+                "link": [
+                    {
+                        "name": plan.name,
+                        "from": plan.start,
+                        "to": plan.end,
+                        "rate": f"{plan.rate_bps:.0f} bit/s",
+                        "delay": f"{plan.delay_s * 1e6:g} us",
+                        "buffer": f"{cases.BUFFER_PACKETS} packets",
+                    }
+                    for plan in made.links
+                ],
+                "flow": [
+                    {
+                        "name": f"f{number}",
+                        "from": f"h{flow.source}",
+                        "to": f"h{flow.sink}",
+                        "start": f"{flow.start_s:.9f} s",
+                        "size": f"{flow.size_bytes} B",
+                    }
+                    for number, flow in enumerate(flows)
+                ],
+            }
+        )
+    )
+    table = result.transfers
+    return transfers.values(table, "completion_s"), transfers.values(table, "ideal_s")
+
+
+def ns3_run(law: str, flows: Sequence[Arrival], folder: Path) -> Numbers:
+    """Return the completion times (s) of the flows in ns-3, NaN where one has not completed."""
+    lines = "".join(f"{f.start_s:.9f} {f.source} {f.sink} {f.size_bytes}\n" for f in flows)
+    command = [
+        str(DRIVER), f"--law={LAWS[law][0]}", f"--leaves={LEAVES}", f"--hosts={HOSTS}",
+        f"--rate={cases.RATE_BPS:.0f}", f"--delay={cases.DELAY_S:g}",
+        f"--buffer={cases.BUFFER_PACKETS}", f"--min-rto={cases.RTO_MIN_S:g}",
+        f"--duration={DURATION_S:g}",
+    ]  # fmt: skip
+    identity = hashlib.sha256("\n".join([*command[1:], lines]).encode() + DRIVER.read_bytes())
+    kept = folder / f"ns3-{identity.hexdigest()[:32]}.txt"
+    if not kept.exists():
+        done = subprocess.run(command, input=lines, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise InputError("ns-3", "", done.stderr.strip() or f"exit {done.returncode}")
+        write_text(kept, done.stdout)
+    ends_s = np.array([float(line) for line in kept.read_text().split()])
+    ends_s[ends_s < 0] = np.nan
+    return np.asarray(ends_s - np.array([flow.start_s for flow in flows]))
+
+
+def row(law: str, load: float, seed: int, folder: Path) -> dict[str, Any]:
+    """Run both on the same flows; return the slowdowns of both."""
+    flows = arrivals(load, seed)
+    ours_s, ideal_s = waterfill_run(law, flows)
+    theirs_s = ns3_run(law, flows, folder)
+    size = np.array([float(flow.size_bytes) for flow in flows])
+    small = size <= cases.EDGES_BYTES[0]
+    left_s = DURATION_S - np.array([flow.start_s for flow in flows])
+    found: dict[str, Any] = {"law": law, "load": load, "seed": seed, "flows": len(flows)}
+    for name, took_s in (("waterfill", ours_s), ("ns3", theirs_s)):
+        # As in `cases.measure`: at least what it had at the end.
+        slowdown = np.where(np.isnan(took_s), left_s, took_s) / ideal_s
+        found[name] = {
+            "unfinished": int(np.isnan(took_s).sum()),
+            "all": transfers.spread(slowdown),
+            "small": transfers.spread(slowdown[small]),
+            "larger": transfers.spread(slowdown[~small]),
+        }
+    return found
+
+
+def table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return both sides of each law and load, means over the seeds with 95 % intervals."""
+    columns = (
+        ("all", "mean"),
+        ("all", "p50"),
+        ("all", "p99"),
+        ("small", "p99"),
+        ("larger", "mean"),
+    )
+    titles = ("mean", "p50", "p99", "small: p99", "larger: mean")
+    lines = ["| law | load | flows | " + " | ".join(titles) + " | unfinished |",
+             "|" + " --- |" * (4 + len(titles))]  # fmt: skip
+    for law, load in dict.fromkeys((r["law"], r["load"]) for r in rows):
+        mine = [r for r in rows if (r["law"], r["load"]) == (law, load)]
+        flows = sum(r["flows"] for r in mine)
+        for side, title in (("waterfill", "Waterfill"), ("ns3", "ns-3")):
+            cells = [report.interval([r[side][a][b] for r in mine]) for a, b in columns]
+            left = sum(r[side]["unfinished"] for r in mine)
+            lines.append(
+                f"| `{law}`, {title} | {load:.0%} | {flows} | {' | '.join(cells)} | {left} |"
+            )
+    return "\n".join(lines)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run or read all rows; print the table, and write it."""
+    parser = argparse.ArgumentParser(prog="python -m validation.fct.ns3")
+    parser.add_argument("--seeds", type=int, default=3, metavar="N")
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/fct"), metavar="DIR")
+    options = parser.parse_args(arguments)
+    if options.seeds < 1:
+        parser.error(f"--seeds: expected at least 1, got {options.seeds}")
+    make = ["make", "-s", "-C", str(ROOT / "bench" / "ns3"), f"OUT={DRIVER.parent}", str(DRIVER)]
+    if subprocess.run(make, check=False).returncode != 0:
+        parser.error("expected ns-3 to build its driver: apt-get install g++ libns3-dev")
+    try:
+        folder = make_directory(options.output / "runs")
+        rows = []
+        for seed in range(1, options.seeds + 1):
+            for load in cases.LOADS:
+                for law in LAWS:
+                    rows.append(row(law, load, seed, folder))
+                    print(f"ns-3: {law}, {load:.0%}, seed {seed}", file=sys.stderr)
+        text = table(rows)
+        write_text(options.output / "ns3.md", text + "\n")
+        write_text(options.output / "ns3.json", to_json(rows) + "\n")
+    except InputError as error:
+        parser.error(str(error))
+    except KeyboardInterrupt:
+        return 130
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
