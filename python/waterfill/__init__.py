@@ -6,8 +6,8 @@
     result.flows.to_pandas()
 
 `load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
-runs it; `plot(result)` draws it. `InputError` is what they raise when the input is wrong: one line
-that names the file, the key and what was expected.
+runs it, `sweep(path)` runs it at many points; `plot(result)` draws it. `InputError` is what they
+raise when the input is wrong: one line that names the file, the key and what was expected.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from waterfill.runs.result import Result as Result
     from waterfill.runs.stored import load as load
     from waterfill.scenario.document import Scenario as Scenario
+    from waterfill.sweeps.api import sweep as sweep
 
     __version__: str
 
@@ -33,9 +34,10 @@ _HOMES = {
     "load": "runs.stored",
     "plot": "analysis.plots",
     "run": "runs.backends",
+    "sweep": "sweeps.api",
 }
 
-__all__ = ["InputError", "Result", "Scenario", "__version__", "load", "plot", "run"]
+__all__ = ["InputError", "Result", "Scenario", "__version__", "load", "plot", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

@@ -26,6 +26,7 @@ ORDER = (
     "analysis",
     "theory",
     "papers",
+    "sweeps",
     "testbed",
     "cli",
     "__main__",

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from waterfill.cli import formats, laws, papers, running, scenarios
+from waterfill.cli import formats, laws, papers, running, scenarios, sweep
 from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_text
 from waterfill.cli.theory import app as theory_app
@@ -73,6 +73,13 @@ app.command(
 app.command(
     epilog=examples("waterfill plot out", "waterfill plot out --kind rates -o figures"),
 )(running.plot)
+app.command(
+    epilog=examples(
+        "waterfill sweep S.toml --protocols maxnet,cubic --grid link.l.rate=10..1000Mbit/s:7:log",
+        "waterfill sweep S.toml --latin 200 link.l.delay=1..100ms flow.f.count=1..64 --seeds 5",
+        "waterfill sweep S.toml --on fluid --refine link.l.delay=1..500ms:log --verdict stable<0.5",
+    ),
+)(sweep.sweep)
 app.command(epilog=examples("waterfill maxmin S.toml"))(scenarios.maxmin)
 app.command(epilog=examples("waterfill protocols", "waterfill protocols maxnet rcp"))(
     laws.protocols

@@ -1,0 +1,175 @@
+"""The command `sweep`: one scenario at many points, on the workers of a Dask cluster."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from waterfill.cli.arguments import INTERRUPTED, Json, ScenarioFile, Seed, Sets, overrides
+from waterfill.cli.console import print_json, print_text, show
+from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    from waterfill.sweeps.api import Sweep
+
+
+def sweep(
+    scenario: ScenarioFile,
+    ranges: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[KEY=LOW..HIGH]…", help="Ranges of --random or --latin."),
+    ] = None,
+    grid: Annotated[
+        list[str] | None,
+        typer.Option("--grid", metavar="KEY=A,B,C", help="Values, or LOW..HIGH:N[:log]; repeat."),
+    ] = None,
+    random: Annotated[int, typer.Option(metavar="N", help="Draw N points from the ranges.")] = 0,
+    latin: Annotated[
+        int, typer.Option(metavar="N", help="Draw a Latin hypercube of N points.")
+    ] = 0,
+    draw_seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")] = 1,
+    protocols: Annotated[
+        str | None, typer.Option(metavar="A,B,C", help="Protocols of the flows that name none.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(metavar="N", help="Run each point with N seeds.")] = 0,
+    on: Annotated[str, typer.Option(metavar="BACKEND", help="Backend: sim or fluid.")] = "sim",
+    sets: Sets = None,
+    seed: Seed = None,
+    columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--column", metavar="NAME[=PATH]", help="One more column: r=flows.a.rate_bps; repeat."
+        ),
+    ] = None,
+    shown: Annotated[
+        str | None,
+        typer.Option("--show", metavar="A,B,C", help="Columns of the table; the first is drawn."),
+    ] = None,
+    refine: Annotated[
+        str | None,
+        typer.Option(metavar="KEY=LOW..HIGH", help="Find where --verdict changes along KEY."),
+    ] = None,
+    verdict: Annotated[
+        str | None, typer.Option(metavar="COLUMN<X", help="Verdict of --refine, as in stable<0.5.")
+    ] = None,
+    tolerance: Annotated[
+        str, typer.Option(metavar="X%", help="Distance at which --refine ends.")
+    ] = "1%",
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", metavar="DIR", help="Directory; default: S.sweep."),
+    ] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Expect a sweep in DIR. Sweeps go on in any case.")
+    ] = False,
+    retry: Annotated[bool, typer.Option("--retry", help="Run points that failed again.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Write each run into DIR/runs/<key> too.")
+    ] = False,
+    max_time: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Longest wall time of a point.")
+    ] = None,
+    max_memory: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Largest memory of a point's process.")
+    ] = None,
+    workers: Annotated[
+        int | None, typer.Option(metavar="N", help="Points at once; default: one per CPU.")
+    ] = None,
+    cluster: Annotated[
+        str | None,
+        typer.Option(metavar="WHERE", help="tcp://HOST:PORT, or a file: SLURM, Kubernetes."),
+    ] = None,
+    show_cluster: Annotated[
+        bool, typer.Option("--show-cluster", help="Print what --cluster FILE starts; run nothing.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Run a scenario at many points, in parallel; one dataset, one table, one figure."""
+    from waterfill.sweeps import api
+    from waterfill.sweeps import cluster as clusters
+
+    if show_cluster:
+        print_text(clusters.described(clusters.place(cluster, workers)).rstrip("\n"))
+        return
+    plan = api.plan(
+        scenario, grid=grid or [], ranges=ranges or [], random=random, latin=latin,
+        draw_seed=draw_seed, protocols=protocols, seeds=seeds, sets=overrides(None, sets, seed),
+        on=on, columns=columns or [], refine=refine, verdict=verdict,
+        tolerance=_share(tolerance), output=output, keep=keep,
+        max_time_s=_time_s(max_time), max_memory_bytes=_memory_bytes(max_memory),
+        workers=workers, cluster=cluster,
+    )  # fmt: skip
+    chosen = _shown(shown, plan)
+    if resume and not (plan.folder / "sweep.json").exists():
+        raise InputError(str(plan.folder), "", "expected a sweep to go on with, found none")
+    done = api.run(plan, retry=retry)
+    _answer(done, chosen, json)
+    if done.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if done.failed:
+        raise typer.Exit(1)
+
+
+def _answer(done: Sweep, chosen: list[str], json: bool) -> None:
+    """Print the table and write the figure."""
+    from waterfill.cli import sweep_table
+
+    if len(done):
+        from waterfill.analysis import plots
+        from waterfill.sweeps import figure
+
+        drawn = figure.draw(done, chosen[0])
+        if drawn is not None:
+            plots.save(drawn, done.plan.folder / "figure")
+    if json:
+        print_json(sweep_table.document(done, chosen))
+        return
+    show(*sweep_table.tables(done, chosen))
+    print_text(f"written to {done.plan.folder}")
+
+
+def _shown(text: str | None, plan: Any) -> list[str]:
+    from waterfill.errors import nearest
+    from waterfill.sweeps import table
+
+    if text is None:
+        first = [] if plan.verdict is None else [plan.verdict.column]
+        return list(dict.fromkeys([*first, *plan.extra, *table.DEFAULT]))
+    known = plan.numbers()
+    names = [name.strip() for name in text.split(",")]
+    for name in names:
+        if name not in known:
+            raise InputError("command line", "show", f"unknown column {name}{nearest(name, known)}")
+    return list(dict.fromkeys(names))
+
+
+def _share(text: str) -> float:
+    try:
+        number = float(text.strip().removesuffix("%"))
+    except ValueError:
+        raise InputError("command line", "tolerance", f"expected 1%, got {text}") from None
+    return number / 100 if text.strip().endswith("%") else number
+
+
+def _time_s(text: str | None) -> float:
+    from waterfill.scenario.units import SPAN
+
+    if text is None:
+        return 0.0
+    try:
+        return SPAN.parse(text)
+    except ValueError as error:
+        raise InputError("command line", "max-time", str(error)) from None
+
+
+def _memory_bytes(text: str | None) -> int:
+    from waterfill.scenario.units import VOLUME
+
+    if text is None:
+        return 0
+    try:
+        return int(VOLUME.parse(text))
+    except ValueError as error:
+        raise InputError("command line", "max-memory", str(error)) from None

@@ -1,0 +1,228 @@
+"""The axes of a sweep: values of a key (a grid), or a range to draw from or to search.
+
+link.bottleneck.rate=10 Mbit/s,100 Mbit/s      values
+link.bottleneck.rate=1..100 Mbit/s:5:log       five values, evenly by their logarithms
+flow.long.count=1..64                          a range
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+from waterfill.errors import InputError, shown
+from waterfill.scenario.units import FREQUENCY, PACKETS, RATE, TIME, VOLUME, Quantity
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+Value: TypeAlias = "str | int | float | bool | list[Any]"
+Kind: TypeAlias = Literal["string", "double", "bool"]
+
+# Each with the unit that its values have in the dataset.
+_QUANTITIES: tuple[tuple[Quantity, str], ...] = (
+    (RATE, "bit/s"),
+    (TIME, "s"),
+    (VOLUME, "B"),
+    (FREQUENCY, "/s"),
+    (PACKETS, "packets"),
+)
+# Drawn and bisected numbers are rounded to this many digits, so that they read well.
+_DIGITS = 6
+
+_NUMBER = r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?"
+_RANGE = re.compile(
+    rf"\s*(?P<low>{_NUMBER})\s*(?P<low_unit>[^.:,\d]*?)\s*\.\.\s*(?P<high>{_NUMBER})\s*"
+    r"(?P<unit>[^.:,]*?)\s*(?::(?P<count>\d+))?(?P<log>:log)?\s*"
+)
+
+
+@dataclass(frozen=True)
+class Axis:
+    """One key and its values, as `--set` takes them.
+
+    `numbers` are the values in SI units where all are numbers or quantities of one kind, else the
+    values as they are; `kind` is their type in the dataset and `unit` their unit, "" for none.
+    """
+
+    key: str
+    values: tuple[Value, ...]
+    numbers: tuple[Value, ...]
+    kind: Kind
+    unit: str
+
+
+@dataclass(frozen=True)
+class Range:
+    """One key and the range of its values, in `unit`; `log` draws evenly by logarithms.
+
+    `whole` rounds values to whole numbers, for keys that take no others.
+    """
+
+    key: str
+    low: float
+    high: float
+    unit: str
+    log: bool
+    whole: bool = False
+
+    def at(self, share: float) -> float:
+        """Return the value at a share of the range: 0 is `low`, 1 is `high`; rounded."""
+        if self.log:
+            return self._rounded(self.low * (self.high / self.low) ** share)
+        return self._rounded(self.low + share * (self.high - self.low))
+
+    def middle(self, low: float, high: float) -> float:
+        """Return the value in the middle of two, in the range's measure; rounded."""
+        return self._rounded(math.sqrt(low * high) if self.log else (low + high) / 2)
+
+    def _rounded(self, number: float) -> float:
+        return float(round(number)) if self.whole else rounded(number)
+
+    def axis(self, numbers: Iterable[float]) -> Axis:
+        """Return the axis of these values."""
+        return axis(self.key, [self.value(number) for number in numbers])
+
+    def value(self, number: float) -> Value:
+        """Return a number of the range as `--set` takes it."""
+        if self.unit:
+            return f"{number:.{_DIGITS}g} {self.unit}"
+        return int(number) if number.is_integer() else number
+
+
+@dataclass(frozen=True)
+class Even:
+    """Values of a range at even distances, ends included."""
+
+    span: Range
+    count: int
+
+    def axis(self) -> Axis:
+        """Return the axis of these values; fewer where whole numbers coincide."""
+        return self.span.axis(self.span.at(i / (self.count - 1)) for i in range(self.count))
+
+
+def rounded(number: float) -> float:
+    """Return a number with six significant digits."""
+    return float(f"{number:.{_DIGITS}g}")
+
+
+def axis(key: str, values: Sequence[Value]) -> Axis:
+    """Return the axis of a key and its values; raise InputError when there are none."""
+    if not values:
+        raise InputError("command line", key, "expected at least one value, got none")
+    unique = tuple(dict.fromkeys(_frozen(value) for value in values))
+    plain = tuple(list(value) if isinstance(value, tuple) else value for value in unique)
+    if all(isinstance(value, bool) for value in plain):
+        return Axis(key, plain, plain, "bool", "")
+    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in plain):
+        return Axis(key, plain, tuple(float(value) for value in plain), "double", "")  # type: ignore[arg-type]
+    for quantity, unit in _QUANTITIES:
+        if all(isinstance(value, str) and quantity.matches(value) for value in plain):
+            numbers = tuple(quantity.or_zero().parse(value) for value in plain)
+            return Axis(key, plain, numbers, "double", unit)
+    texts = tuple(value if isinstance(value, str) else shown_toml(value) for value in plain)
+    return Axis(key, plain, texts, "string", "")
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def grid(text: str) -> Axis | Even:
+    """Read `KEY=VALUE,…` or `KEY=LOW..HIGH:N[:log]`; raise InputError when it is neither."""
+    key, given = _split(text, "KEY=VALUE,… or KEY=LOW..HIGH:N")
+    match = _RANGE.fullmatch(given)
+    if match is None:
+        return axis(key, [parsed(part) for part in _parts(given)])
+    if match["count"] is None:
+        raise InputError("command line", key, f"expected LOW..HIGH:N, got {shown(given)}")
+    count = int(match["count"])
+    if not 2 <= count <= 100_000:
+        raise InputError("command line", key, f"expected 2 to 100000 values, got {count}")
+    return Even(_range(key, match), count)
+
+
+def span(text: str) -> Range:
+    """Read `KEY=LOW..HIGH[:log]`; raise InputError when it is no range."""
+    key, given = _split(text, "KEY=LOW..HIGH")
+    match = _RANGE.fullmatch(given)
+    if match is None or match["count"] is not None:
+        why = f"expected LOW..HIGH or LOW..HIGH:log, got {shown(given)}"
+        raise InputError("command line", key, why)
+    return _range(key, match)
+
+
+def _range(key: str, match: re.Match[str]) -> Range:
+    low, high, unit = float(match["low"]), float(match["high"]), match["unit"].strip()
+    first = match["low_unit"].strip() or unit
+    if first != unit:
+        low, high, unit = _common(key, f"{match['low']} {first}", f"{match['high']} {unit}")
+    if not low < high:
+        raise InputError("command line", key, f"expected LOW below HIGH, got {match[0].strip()}")
+    if match["log"] and low <= 0:
+        raise InputError("command line", key, f"expected LOW above 0 with :log, got {low:g}")
+    return Range(key, low, high, unit, bool(match["log"]))
+
+
+def _common(key: str, low: str, high: str) -> tuple[float, float, str]:
+    """Return both ends of a range in the SI unit of their kind."""
+    for quantity, unit in _QUANTITIES:
+        if quantity.matches(low) and quantity.matches(high):
+            return quantity.or_zero().parse(low), quantity.or_zero().parse(high), unit
+    raise InputError("command line", key, f"expected units of one kind, got {low} and {high}")
+
+
+def _split(text: str, wanted: str) -> tuple[str, str]:
+    key, equals, given = text.partition("=")
+    if not equals or not key.strip() or not given.strip():
+        raise InputError("command line", key.strip(), f"expected {wanted}, got {shown(text)}")
+    return key.strip(), given.strip()
+
+
+def _parts(text: str) -> list[str]:
+    """Split at the commas outside of brackets and quotes."""
+    parts, depth, quote, start = [], 0, "", 0
+    for place, char in enumerate(text):
+        if quote:
+            quote = "" if char == quote else quote
+        elif char in "\"'":
+            quote = char
+        elif char in "[{":
+            depth += 1
+        elif char in "]}":
+            depth -= 1
+        elif char == "," and depth == 0:
+            parts.append(text[start:place])
+            start = place + 1
+    return [part.strip() for part in [*parts, text[start:]]]
+
+
+def parsed(text: str) -> Value:
+    """Return a value as `--set` reads it: as TOML where it is TOML, else as text."""
+    try:
+        value = tomllib.loads(f"value = {text}")["value"]
+    except (ValueError, RecursionError):
+        return text
+    return value if isinstance(value, (str, bool, int, float, list)) else text
+
+
+def assignment(key: str, value: Value) -> str:
+    """Return `KEY=VALUE` as `--set` takes it, so that a text stays a text."""
+    if isinstance(value, str):
+        return f"{key}={value}" if parsed(value) == value else f"{key}={shown_toml(value)}"
+    if isinstance(value, bool):
+        return f"{key}={str(value).lower()}"
+    return f"{key}={value!r}" if not isinstance(value, list) else f"{key}={shown_toml(value)}"
+
+
+def shown_toml(value: Any) -> str:
+    """Return a text or a list in TOML's notation."""
+    return json.dumps(value, ensure_ascii=False)

@@ -1,0 +1,130 @@
+"""The process that runs points, one after the other: `python -m waterfill.sweeps.child LIMIT`.
+
+Reads one JSON document per line on standard input, a scenario's text or a point, and answers each
+point with one line. It is a process of its own, so that a point that exceeds its memory, crashes
+or runs too long ends without its worker. It ends when its parent has gone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+from waterfill.errors import InputError, one_line
+from waterfill.runs import backends, cache
+from waterfill.runs.progress import Tick
+from waterfill.scenario.loading import from_dict
+from waterfill.sweeps import measure
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+DONE, FAILED, MEMORY = "done", "failed", "memory"
+
+
+def main() -> int:
+    """Answer points until standard input ends."""
+    limit = int(sys.argv[1])
+    if limit:
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    # What a library prints must not mix with the answers.
+    answers = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    parent = os.getppid()
+    bases: dict[str, tuple[dict[str, Any], str]] = {}
+
+    def orphaned(tick: Tick) -> None:
+        if os.getppid() != parent:
+            os._exit(1)
+
+    cache.version()
+    print("{}", file=answers, flush=True)  # ready
+    for line in sys.stdin:
+        given = json.loads(line)
+        if "text" in given:
+            bases[given["base"]] = (_document(given["text"]), given["source"])
+            continue
+        answer = json.dumps(_run(given, *bases[given["base"]], orphaned))
+        try:
+            answers.write(answer + "\n")
+            answers.flush()
+        except BrokenPipeError:
+            return 1
+    return 0
+
+
+def _document(text: str) -> dict[str, Any]:
+    # A wrong text is found before a sweep starts.
+    return tomllib.loads(text.replace("\r\n", "\n"))
+
+
+def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any) -> dict[str, Any]:
+    """Run one point; return its row, without its key and its values."""
+    started = time.perf_counter()
+    _reset_peak()
+    row: dict[str, Any] = {"status": DONE, "error": None}
+    try:
+        if job["code"] != cache.version():
+            raise InputError("worker", "", "runs another version of Waterfill than the front end")
+        # As a file, whose name is the scenario's name where it gives none.
+        scenario = from_dict(document, source, job["sets"])
+        result = backends.run(scenario, on=job["on"], progress=report)
+        row |= measure.row(result, job["columns"])
+        if job["keep"]:
+            _keep(result, Path(job["keep"]))
+    except MemoryError:
+        row = {"status": MEMORY, "error": "exceeded its memory"}
+    except (ValueError, RuntimeError, OSError) as error:
+        row = {"status": FAILED, "error": one_line(str(error))}
+    except Exception as error:
+        row = {"status": FAILED, "error": one_line(f"{type(error).__name__}: {error}")}
+    row["wall_s"] = time.perf_counter() - started
+    row["memory_bytes"] = _peak()
+    return row
+
+
+def _keep(result: Any, folder: Path) -> None:
+    """Write the run's files; the folder appears complete or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
+    try:
+        result.write(part)
+        part.chmod(0o755)
+        if not folder.exists():
+            part.rename(folder)
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _reset_peak() -> None:
+    """Let the kernel count the peak of memory anew; not all systems can."""
+    try:
+        with open("/proc/self/clear_refs", "w") as file:
+            file.write("5")
+    except OSError:
+        pass
+
+
+def _peak() -> int | None:
+    """Return the largest resident memory since `_reset_peak` (bytes), None where unknown."""
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return 1024 * int(line.split()[1])
+    except OSError:
+        pass
+    return None
+
+
+if __name__ == "__main__":
+    sys.exit(main())

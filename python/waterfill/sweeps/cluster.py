@@ -1,0 +1,263 @@
+"""Where a sweep's points run: on this host, a scheduler's workers, SLURM's jobs, Kubernetes' pods.
+
+    --workers N                 N processes of this host; the scheduler runs in the front end
+    --cluster tcp://HOST:PORT   the workers of a scheduler: `dask scheduler`, `dask worker`
+    --cluster FILE.toml         workers that this sweep starts and ends, as below
+
+    kind = "slurm"              or "kubernetes"
+    workers = 16                jobs, or pods
+    [options]                   of SLURMCluster (dask_jobqueue) or make_cluster_spec
+    queue = "batch"
+    walltime = "04:00:00"
+
+All of these are Dask clusters; only this module knows which.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waterfill.errors import InputError, RunError, nearest, one_line, shown
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+KINDS = ("slurm", "kubernetes")
+# One point at a time per process; SLURM's own default would be all of a node.
+_SLURM = {"cores": 1, "processes": 1, "memory": "2 GB"}
+_CONNECT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where to run: `address` of a scheduler, or `kind` of a cluster file, or this host."""
+
+    workers: int = 1
+    address: str = ""
+    kind: str = ""
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def title(self) -> str:
+        """The place in words."""
+        plural = "" if self.workers == 1 else "s"
+        if self.address:
+            return f"workers of {self.address}"
+        if self.kind:
+            return f"{self.workers} worker{plural} of {self.kind}"
+        return f"{self.workers} worker{plural} on this host"
+
+
+def place(cluster: str | None, workers: int | None) -> Place:
+    """Return where to run; raise InputError when it is neither an address nor a cluster's file.
+
+    Without either, on as many CPUs as this process may use.
+    """
+    if workers is not None and not 1 <= workers <= 4096:
+        raise InputError("command line", "workers", f"expected 1 to 4096, got {workers}")
+    if cluster is None:
+        return Place(workers or _cpus())
+    if "://" in cluster:
+        if not cluster.startswith(("tcp://", "tls://")) or cluster.endswith("://"):
+            why = f"expected tcp://HOST:PORT or tls://HOST:PORT, got {shown(cluster)}"
+            raise InputError("command line", "cluster", why)
+        if workers is not None:
+            why = "expected no --workers with a scheduler, which has its own"
+            raise InputError("command line", "workers", why)
+        return Place(0, address=cluster)
+    return _from_file(Path(cluster), workers)
+
+
+def _from_file(path: Path, workers: int | None) -> Place:
+    try:
+        document = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        why = "no such file; expected tcp://HOST:PORT or a cluster's TOML file"
+        raise InputError(str(path), "", why) from None
+    except (OSError, ValueError) as error:
+        raise InputError(str(path), "", f"expected TOML, got: {one_line(str(error))}") from None
+    for key in document:
+        if key not in ("kind", "workers", "options"):
+            known = nearest(key, ("kind", "workers", "options"))
+            raise InputError(str(path), key, f"unknown key{known}")
+    kind = document.get("kind")
+    if kind not in KINDS:
+        raise InputError(str(path), "kind", f"expected slurm or kubernetes, got {shown(kind)}")
+    count = workers or document.get("workers", 1)
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= 4096:
+        raise InputError(str(path), "workers", f"expected 1 to 4096, got {shown(count)}")
+    options = document.get("options", {})
+    if not isinstance(options, dict):
+        raise InputError(str(path), "options", f"expected a table, got {shown(options)}")
+    return Place(count, kind=kind, options=options)
+
+
+def _cpus() -> int:
+    try:
+        return len(os.sched_getaffinity(0))
+    except AttributeError:  # not on Linux
+        return os.cpu_count() or 1
+
+
+def described(where: Place) -> str:
+    """Return what a cluster's file starts: a SLURM job's script, or a Kubernetes resource (JSON).
+
+    Raises InputError for options that Dask's cluster does not have.
+    """
+    if where.kind == "slurm":
+        need("dask_jobqueue", "slurm")
+        with _slurm(where) as cluster:
+            return str(cluster.job_script())
+    if where.kind == "kubernetes":
+        need("dask_kubernetes", "kubernetes")
+        return json.dumps(kubernetes_spec(where), indent=2)
+    raise InputError("command line", "cluster", "expected a cluster's file to describe")
+
+
+def need(module: str, extra: str) -> None:
+    """Raise InputError unless a module is installed."""
+    from importlib.util import find_spec
+
+    if find_spec(module) is None:
+        why = f"needs the Python package {module}: pip install 'waterfill[{extra}]'"
+        raise InputError("command line", "sweep", why)
+
+
+def kubernetes_spec(where: Place) -> dict[str, Any]:
+    """Return the DaskCluster resource of Dask's operator for a cluster's file."""
+    from dask_kubernetes.operator import make_cluster_spec
+
+    options = {"name": "waterfill-sweep", **where.options}
+    if "image" not in options:
+        why = "expected image, one that has this version of Waterfill and Dask; got none"
+        raise InputError("command line", "options.image", why)
+    # One thread per pod, so that points do not share a pod's memory.
+    command = ["dask", "worker", "--nthreads", "1", "--name", "$(DASK_WORKER_NAME)"]
+    try:
+        spec: dict[str, Any] = make_cluster_spec(
+            n_workers=where.workers, **{"worker_command": command, **options}
+        )
+    except TypeError as error:
+        raise InputError("command line", "options", one_line(str(error))) from None
+    return spec
+
+
+def _slurm(where: Place) -> Any:
+    from dask_jobqueue.slurm import SLURMCluster
+
+    options = {**_SLURM, **where.options}
+    try:
+        return SLURMCluster(**options)
+    except (TypeError, ValueError) as error:
+        raise InputError("command line", "options", one_line(str(error))) from None
+
+
+class Cluster:
+    """A running cluster with a client; a context manager that ends what it started.
+
+    `client` is Dask's, None after the scheduler was lost; `reconnect` tries to get a new one.
+    """
+
+    def __init__(self, where: Place) -> None:
+        self.where = where
+        self.client: Any = None
+        self._stack = ExitStack()
+        self._target: Any = where.address
+
+    def __enter__(self) -> Cluster:
+        need("distributed", "sweep")
+        _configure()
+        try:
+            if not self.where.address:
+                self._target = self._stack.enter_context(self._start())
+            self.reconnect()
+            if self.client is None:
+                raise RunError(f"{self.where.address}: no Dask scheduler answers")
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.drop()
+        self._stack.close()
+
+    def _start(self) -> Any:
+        if self.where.kind == "slurm":
+            need("dask_jobqueue", "slurm")
+            cluster = _slurm(self.where)
+            cluster.scale(jobs=self.where.workers)
+            return cluster
+        if self.where.kind == "kubernetes":
+            need("dask_kubernetes", "kubernetes")
+            from dask_kubernetes.operator import KubeCluster
+
+            return KubeCluster(custom_cluster_spec=kubernetes_spec(self.where))
+        from distributed import LocalCluster
+
+        # Threads: each runs its points in a child process, and this process only hands them out.
+        return LocalCluster(
+            n_workers=1, threads_per_worker=self.where.workers, processes=False,
+            dashboard_address=None, memory_limit=0, silence_logs=logging.CRITICAL,
+        )  # fmt: skip
+
+    def drop(self) -> None:
+        """Close the client, whose unfinished tasks the scheduler then gives up."""
+        if self.client is not None:
+            with suppress(Exception):
+                self.client.close(timeout=2)
+            self.client = None
+
+    def reconnect(self) -> bool:
+        """Try once to connect to the scheduler; return whether that worked."""
+        from distributed import Client
+
+        self.drop()
+        try:
+            self.client = Client(
+                self._target, timeout=_CONNECT_S, set_as_default=False, direct_to_workers=False
+            )
+        except (OSError, TimeoutError, ValueError):
+            self.client = None
+        return self.client is not None
+
+    def connected(self) -> bool:
+        """Whether the client still has its scheduler."""
+        return self.client is not None and self.client.status == "running"
+
+    def threads(self) -> int:
+        """Return how many points can run at once; 0 without workers or scheduler."""
+        if not self.connected():
+            return 0
+        try:
+            info = self.client.scheduler_info(n_workers=-1)
+        except TypeError:  # older versions list all workers
+            info = self.client.scheduler_info()
+        return sum(int(worker["nthreads"]) for worker in info["workers"].values())
+
+
+def _configure() -> None:
+    """Set Dask up for sweeps: quiet, and ready to lose workers."""
+    import dask
+
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    dask.config.set(
+        {
+            # Points run in children, so that a lost worker is not the fault of its point.
+            "distributed.scheduler.allowed-failures": 20,
+            "distributed.admin.large-graph-warning-threshold": "1 GB",
+            "distributed.comm.timeouts.connect": "10s",
+            # Do not steal points that take seconds from each other's workers.
+            "distributed.scheduler.worker-saturation": 1.0,
+        }
+    )

@@ -1,0 +1,284 @@
+"""The dataset of a sweep on disk: each point once, whatever ends the sweep.
+
+    DIR/points/part-00001.parquet …   the rows, each file written once and atomically
+    DIR/journal.jsonl                 rows that are not in a file yet, one line each
+    DIR/sweep.json                    what the points are of: scenario, axes, columns, version
+    DIR/scenario.toml                 the scenario as given
+
+A row goes to the journal as soon as it arrives, and with others to a file: after a second at
+first, later after 1 % of the sweep's time, so that a sweep of any length has few hundred files. The
+journal is emptied after the file is in place. A sweep that was killed between the two finds rows
+in both, and leaves those of the journal out.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+from waterfill.errors import InputError
+from waterfill.runs.result import make_directory, to_json, why, write_atomically, write_text
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Row = dict[str, Any]
+Type: TypeAlias = Literal["string", "double", "int64", "bool"]
+
+STATUSES = ("done", "failed", "timeout", "memory")
+
+_FIRST_FLUSH_S = 1.0
+_FLUSH_SHARE = 0.01
+_META = "sweep.json"
+
+
+class Dataset:
+    """The rows of a sweep in a directory; a context manager that holds its lock.
+
+    `columns` are name and type of each column, in order; `identity` is what all points have in
+    common, `about` further plain data to write beside. Raises InputError when the directory holds
+    another sweep, when another process is writing it, or when it cannot be written.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        columns: Sequence[tuple[str, Type]],
+        identity: str,
+        about: Mapping[str, Any],
+        scenario_toml: str = "",
+    ) -> None:
+        self.folder = folder
+        self._columns = list(columns)
+        self._identity = identity
+        self._about = dict(about)
+        self._scenario_toml = scenario_toml
+        self._status: dict[str, str] = {}
+        self._pending: list[Row] = []
+        self._rows: dict[str, Row] | None = None
+        self._lock: int | None = None
+        self._journal: int | None = None
+        self._next_part = 1
+
+    # --- life ------------------------------------------------------------------------------
+
+    def __enter__(self) -> Dataset:
+        parts = make_directory(make_directory(self.folder) / "points")
+        self._take_lock()
+        try:
+            self._check()
+            for leftover in parts.glob(".*.tmp"):
+                leftover.unlink(missing_ok=True)
+            for path in self.parts():
+                self._next_part = int(path.stem.partition("-")[2]) + 1
+                self._status.update(_statuses(path))
+            self._replay()
+        except BaseException:
+            self._leave()
+            raise
+        self._opened = self._flushed = time.monotonic()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.flush()
+        finally:
+            self._leave()
+
+    def _leave(self) -> None:
+        if self._journal is not None:
+            os.close(self._journal)
+            self._journal = None
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def _take_lock(self) -> None:
+        import fcntl
+
+        self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(self._lock)
+            self._lock = None
+            raise InputError(str(self.folder), "", "another sweep is writing here") from None
+
+    def _check(self) -> None:
+        """Compare with the sweep that the directory holds, or write what this one is."""
+        path = self.folder / _META
+        now = {"identity": self._identity, "columns": [list(pair) for pair in self._columns]}
+        if path.exists():
+            try:
+                before = json.loads(path.read_text(encoding="utf-8"))
+            except ValueError:
+                raise InputError(str(path), "", "expected a sweep's JSON document") from None
+            for key, what in (
+                ("identity", "another scenario or version of Waterfill"),
+                ("columns", "other axes or columns"),
+            ):
+                if before.get(key) != now[key]:
+                    message = f"holds a sweep of {what}: choose another -o DIR, or delete it"
+                    raise InputError(str(self.folder), "", message)
+        elif any(self.parts()):
+            raise InputError(str(path), "", "expected the sweep's document, found none")
+        write_text(path, to_json({**now, **self._about}) + "\n")
+        write_text(self.folder / "scenario.toml", self._scenario_toml)
+
+    def _replay(self) -> None:
+        """Take the journal's rows that no file has; a torn last line is left out."""
+        path = self.folder / "journal.jsonl"
+        rows = list(_lines(path)) if path.exists() else []
+        self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        for row in rows:
+            if row["key"] not in self._status:
+                self._status[row["key"]] = row["status"]
+                self._pending.append(row)
+        self.flush()
+
+    # --- rows ------------------------------------------------------------------------------
+
+    def parts(self) -> list[Path]:
+        """Return the files of rows, oldest first."""
+        return sorted((self.folder / "points").glob("part-*.parquet"))
+
+    def status(self, key: str) -> str | None:
+        """Return the status of a recorded point, else None."""
+        return self._status.get(key)
+
+    def row(self, key: str) -> Row:
+        """Return the row of a recorded point."""
+        if self._rows is None:
+            self.flush()
+            self._rows = {row["key"]: row for row in read(self.folder).to_pylist()}
+        return self._rows[key]
+
+    def record(self, row: Row) -> bool:
+        """Record a point's row; return False, and do nothing, if the point is recorded already."""
+        key = row["key"]
+        if key in self._status:
+            return False
+        self._status[key] = row["status"]
+        self._pending.append(row)
+        assert self._journal is not None
+        self._append(self._journal, to_json(row, indent=None) + "\n")
+        now = time.monotonic()
+        if now - self._flushed >= max(_FIRST_FLUSH_S, _FLUSH_SHARE * (now - self._opened)):
+            self.flush()
+        return True
+
+    def _append(self, journal: int, text: str) -> None:
+        data = text.encode()
+        try:
+            while data:
+                data = data[os.write(journal, data) :]
+        except OSError as error:
+            path = str(self.folder / "journal.jsonl")
+            raise InputError(path, "", f"cannot be written: {why(error)}") from None
+
+    def flush(self) -> None:
+        """Write the pending rows to a file of their own, then empty the journal."""
+        if self._pending:
+            self._write(self._pending)
+            self._pending = []
+        if self._journal is not None:
+            os.ftruncate(self._journal, 0)
+        self._flushed = time.monotonic()
+
+    def _write(self, rows: Sequence[Row]) -> None:
+        import pyarrow as pa
+
+        schema = self.schema()
+        columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+        table = pa.table(columns, schema=schema)
+        self._store(self.folder / "points" / f"part-{self._next_part:05d}.parquet", table)
+        self._next_part += 1
+
+    @staticmethod
+    def _store(path: Path, table: pa.Table) -> None:
+        """Write a file of rows atomically, on the disk before it has its name."""
+        import pyarrow.parquet as pq
+
+        def write(part: Path) -> None:
+            with part.open("wb") as file:
+                pq.write_table(table, file, compression="zstd")
+                file.flush()
+                os.fsync(file.fileno())
+
+        write_atomically(path, write)
+
+    def forget(self, statuses: Iterable[str]) -> int:
+        """Remove the points with these statuses, to run them again; return how many they were."""
+        import pyarrow.parquet as pq
+
+        wrong = set(statuses)
+        keys = {key for key, status in self._status.items() if status in wrong}
+        for path in self.parts():
+            mine = _statuses(path)
+            if not keys & mine.keys():
+                continue
+            kept = [key not in keys for key in mine]
+            table = pq.read_table(path).filter(kept)
+            if table.num_rows:
+                self._store(path, table)
+            else:
+                path.unlink()
+        for key in keys:
+            del self._status[key]
+        return len(keys)
+
+    def schema(self) -> pa.Schema:
+        """Return the columns' names and types, with the sweep as metadata."""
+        import pyarrow as pa
+
+        types = {
+            "string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
+        }  # fmt: skip
+        metadata = {
+            "waterfill.identity": self._identity,
+            "waterfill.sweep": to_json(self._about, indent=None),
+        }
+        fields = [pa.field(name, types[kind]) for name, kind in self._columns]
+        return pa.schema(fields, metadata)
+
+    def table(self, keys: Sequence[str] | None = None) -> pa.Table:
+        """Return the rows of these points that are recorded, in this order; by default of all."""
+        import pyarrow as pa
+
+        self.flush()
+        found = read(self.folder, self.schema())
+        if keys is None:
+            return found
+        place = {key: i for i, key in enumerate(found["key"].to_pylist())}
+        return found.take(pa.array([place[key] for key in keys if key in place], pa.int64()))
+
+
+def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
+    """Return all rows of a sweep's directory."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    paths = sorted((folder / "points").glob("part-*.parquet"))
+    tables = [pq.read_table(path, partitioning=None) for path in paths]
+    if not tables:
+        return (schema or pa.schema([])).empty_table()
+    return pa.concat_tables(tables).combine_chunks()
+
+
+def _statuses(path: Path) -> dict[str, str]:
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(path, columns=["key", "status"], partitioning=None)
+    return dict(zip(table["key"].to_pylist(), table["status"].to_pylist(), strict=True))
+
+
+def _lines(path: Path) -> Iterator[Row]:
+    for line in path.read_bytes().splitlines(keepends=True):
+        if line.endswith(b"\n"):
+            with suppress(ValueError):
+                yield json.loads(line)

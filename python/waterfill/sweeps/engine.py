@@ -1,0 +1,279 @@
+"""Hands the points of a sweep out to a cluster's workers, and records their rows.
+
+Only points that the dataset lacks are run. Points that take less than 0.2 s are sent in batches of
+about that time. A point whose worker or process was killed is handed out again, five times at
+most; the same holds for all points in progress when the scheduler is lost.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from waterfill.errors import RunError, one_line
+from waterfill.runs import cache
+from waterfill.sweeps.cluster import Cluster
+from waterfill.sweeps.dataset import Dataset
+from waterfill.sweeps.points import Base, Point
+from waterfill.sweeps.worker import CHILDREN, FAILED, LOST, Limits, run_batch, same
+
+# Aim of a batch's time; most points of a batch; batches waiting at each worker's thread.
+_BATCH_S = 0.2
+_MAX_BATCH = 64
+_AHEAD = 2
+_TRIES = 5
+_LOOK_S = 0.2
+_COUNT_WORKERS_S = 1.0
+
+
+class Source(Protocol):
+    """Where points come from: a list, or a search that goes on from the rows it gets.
+
+    `follows` is whether rows can lead to further points.
+    """
+
+    follows: bool
+
+    def first(self) -> Iterable[Point]:
+        """Return the points to begin with."""
+        ...
+
+    def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
+        """Return the points that a row leads to."""
+        ...
+
+
+@dataclass
+class Listed:
+    """Points that are known from the start."""
+
+    points: list[Point]
+    follows: bool = False
+
+    def first(self) -> Iterable[Point]:
+        """Return all points."""
+        return self.points
+
+    def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
+        """Return none."""
+        return ()
+
+
+class Watcher(Protocol):
+    """Who is shown a sweep's progress."""
+
+    def planned(self, recorded: int, threads: int) -> None:
+        """Take the number of points that are recorded already, and of those that run at once."""
+        ...
+
+    def row(self, point: Point, row: Mapping[str, Any]) -> None:
+        """Take the row of a point that has ended."""
+        ...
+
+    def waiting(self, why: str) -> None:
+        """Take why nothing can run for now."""
+        ...
+
+    def tick(self) -> None:
+        """Be called about five times a second."""
+        ...
+
+
+@dataclass
+class Outcome:
+    """How a sweep ended: its points in the order they were asked for, and whether by Ctrl-C."""
+
+    points: list[Point] = field(default_factory=list)
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Options:
+    """How each point is run and what is kept of it."""
+
+    columns: Mapping[str, str]
+    limits: Limits
+    keep: Path | None = None
+    lost_s: float = 60.0
+
+
+def run(
+    source: Source,
+    base: Base,
+    dataset: Dataset,
+    cluster: Callable[[], Cluster],
+    options: Options,
+    watcher: Watcher,
+) -> Outcome:
+    """Run all points of a source that the dataset lacks; record each as soon as it has ended.
+
+    `cluster` is called only if there is a point to run. Ctrl-C ends the sweep early: what has
+    ended is recorded. Raises RunError when the scheduler is lost for `options.lost_s`.
+    """
+    return _Sweep(source, base, dataset, options, watcher).run(cluster)
+
+
+class _Sweep:
+    def __init__(
+        self, source: Source, base: Base, dataset: Dataset, options: Options, watcher: Watcher
+    ) -> None:
+        self._source = source
+        self._base = base
+        self._dataset = dataset
+        self._options = options
+        self._watcher = watcher
+        self._outcome = Outcome()
+        self._known: dict[str, Point] = {}
+        self._queue: deque[Point] = deque()
+        self._tries: dict[str, int] = {}
+        self._batches: dict[Any, list[Point]] = {}
+        self._ended: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        self._text: Any = None
+        self._mean_s: float | None = None
+        self._identity = base.identity()
+
+    def run(self, cluster: Callable[[], Cluster]) -> Outcome:
+        recorded = self._add(self._source.first())
+        self._watcher.planned(recorded, 0)
+        if not self._queue:
+            return self._outcome
+        CHILDREN.open()
+        try:
+            with cluster() as there:
+                try:
+                    self._loop(there)
+                finally:
+                    # First the children, so that the cluster's threads return at once.
+                    CHILDREN.close()
+        except KeyboardInterrupt:
+            self._outcome.interrupted = True
+        return self._outcome
+
+    def _add(self, points: Iterable[Point]) -> int:
+        """Queue points that are new; return how many of them are recorded already."""
+        recorded = 0
+        waiting = deque(points)
+        while waiting:
+            point = waiting.popleft()
+            if point.key in self._known:
+                continue
+            self._known[point.key] = point
+            self._outcome.points.append(point)
+            if self._dataset.status(point.key) is None:
+                self._queue.append(point)
+            else:
+                recorded += 1
+                if self._source.follows:
+                    waiting.extend(self._source.after(point, self._dataset.row(point.key)))
+        return recorded
+
+    def _loop(self, cluster: Cluster) -> None:
+        counted = -_COUNT_WORKERS_S
+        threads = 0
+        while self._queue or self._batches:
+            if not cluster.connected():
+                self._reconnect(cluster)
+            if time.monotonic() - counted >= _COUNT_WORKERS_S:
+                threads, counted = cluster.threads(), time.monotonic()
+                self._watcher.planned(0, threads)
+                if not threads:
+                    self._watcher.waiting(f"no workers yet: {cluster.where.title}")
+            while self._queue and len(self._batches) < _AHEAD * max(1, threads):
+                self._submit(cluster, threads)
+            try:
+                future = self._ended.get(timeout=_LOOK_S)
+            except queue.Empty:
+                pass
+            else:
+                self._take(future)
+            self._watcher.tick()
+
+    def _submit(self, cluster: Cluster, threads: int) -> None:
+        share = len(self._queue) // (_AHEAD * max(1, threads))
+        size = 1
+        if self._mean_s is not None:
+            size = int(_BATCH_S / max(self._mean_s, 1e-4))
+        size = max(1, min(size, share, _MAX_BATCH))
+        batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
+        client = cluster.client
+        if self._text is None:
+            about = {"base": self._identity, "text": self._base.text, "source": self._base.source}
+            self._text = client.submit(same, about, key=f"scenario-{self._identity}", pure=False)
+        limits = (self._options.limits.time_s, self._options.limits.memory_bytes)
+        jobs = [self._job(point) for point in batch]
+        future = client.submit(run_batch, self._text, jobs, limits, pure=False)
+        self._batches[future] = batch
+        future.add_done_callback(self._ended.put)
+
+    def _job(self, point: Point) -> dict[str, Any]:
+        keep = self._options.keep
+        return {
+            "key": point.key,
+            "base": self._identity,
+            "sets": [*self._base.sets, *point.sets],
+            "on": self._base.on,
+            "code": cache.version(),
+            "columns": self._options.columns,
+            "keep": None if keep is None else str(keep / point.key),
+        }
+
+    def _take(self, future: Any) -> None:
+        """Record the rows of a batch that has ended, and queue again what has no row."""
+        batch = self._batches.pop(future, None)
+        if batch is None:
+            return
+        error = None
+        rows: dict[str, dict[str, Any]] = {}
+        if future.status == "finished":
+            rows = {row["key"]: row for row in future.result()}
+        elif future.status == "error":
+            error = one_line(str(future.exception()))
+        else:
+            self._text = None  # cancelled: the scheduler no longer has the scenario either
+        again = []
+        for point in batch:
+            row = rows.get(point.key)
+            if row is None or row["status"] == LOST:
+                tries = self._tries[point.key] = self._tries.get(point.key, 0) + 1
+                if row is None and error is None:
+                    tries = 0  # not its own fault: it never ran
+                if tries < _TRIES:
+                    again.append(point)
+                    continue
+                why = error or f"its process was killed {tries} times"
+                row = {"key": point.key, "status": FAILED, "error": why}
+            self._record(point, row)
+        self._queue.extendleft(reversed(again))
+
+    def _record(self, point: Point, row: dict[str, Any]) -> None:
+        wall_s = row.get("wall_s")
+        if wall_s is not None:
+            mean_s = self._mean_s
+            self._mean_s = wall_s if mean_s is None else mean_s + 0.2 * (wall_s - mean_s)
+        row = {**row, **point.values, "overrides": " ".join(point.sets)}
+        if self._dataset.record(row):
+            self._watcher.row(point, row)
+        self._add(self._source.after(point, row))
+
+    def _reconnect(self, cluster: Cluster) -> None:
+        """Wait for the scheduler, then hand all points in progress out again."""
+        title = cluster.where.title
+        self._watcher.waiting(f"lost the scheduler: {title}")
+        until = time.monotonic() + self._options.lost_s
+        while not cluster.reconnect():
+            self._watcher.tick()
+            if time.monotonic() > until:
+                raise RunError(
+                    f"{title}: no scheduler for {self._options.lost_s:g} s; "
+                    "the points that have ended are kept, the same command goes on"
+                )
+            time.sleep(_LOOK_S)
+        self._text = None
+        for batch in self._batches.values():
+            self._queue.extendleft(reversed(batch))
+        self._batches.clear()

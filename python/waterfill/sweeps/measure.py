@@ -1,0 +1,202 @@
+"""What the dataset holds of a run: one number for each column, from its summary and its series."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from waterfill.errors import InputError, nearest
+from waterfill.runs.result import Result
+
+# Peak-to-peak of a link's load over its rate above which a run may be unstable, and the fraction
+# of the part before below which it is dying out: as in the validation of linear stability.
+SWING = 0.02
+LASTING = 0.7
+
+Row = dict[str, float | None]
+
+
+def _of_flows(name: str) -> Callable[[Mapping[str, Any]], list[float]]:
+    def values(summary: Mapping[str, Any]) -> list[float]:
+        return [flow[name] for flow in summary["flows"] if flow[name] is not None]
+
+    return values
+
+
+def _rtts(summary: Mapping[str, Any], kind: str) -> list[float]:
+    return [f["rtt_ms"][kind] for f in summary["flows"] if f["rtt_ms"][kind] is not None]
+
+
+def _shares(summary: Mapping[str, Any]) -> list[float]:
+    return [
+        flow["rate_bps"] / flow["max_min_bps"]
+        for flow in summary["flows"]
+        if flow["max_min_bps"] and flow["rate_bps"] is not None
+    ]
+
+
+def _took_ms(summary: Mapping[str, Any]) -> list[float]:
+    return sorted(
+        1e3 * (flow["completed_s"] - flow["start_s"])
+        for flow in summary["flows"]
+        if flow["completed_s"] is not None
+    )
+
+
+def _percentile(values: list[float], percent: int) -> float | None:
+    """Return the smallest value that this percentage of sorted values does not exceed."""
+    return values[max(0, -(-percent * len(values) // 100) - 1)] if values else None
+
+
+def _mean(values: list[float]) -> float | None:
+    return math.fsum(values) / len(values) if values else None
+
+
+def _links(summary: Mapping[str, Any], name: str) -> list[float]:
+    found = [link[name] for link in summary["links"]]
+    return [value for value in found if value is not None]
+
+
+def _queues(summary: Mapping[str, Any], kind: str) -> list[float]:
+    return [link["queue_bytes"][kind] for link in summary["links"]]
+
+
+_rates = _of_flows("rate_bps")
+
+COLUMNS: Mapping[str, tuple[str, Callable[[Mapping[str, Any]], float | None]]] = {
+    "rate_bps": ("sum of the flows' rates", lambda s: math.fsum(_rates(s))),
+    "rate_min_bps": ("the slowest flow's rate", lambda s: min(_rates(s), default=None)),
+    "rate_max_bps": ("the fastest flow's rate", lambda s: max(_rates(s), default=None)),
+    "share_min": ("smallest rate ÷ max-min share", lambda s: min(_shares(s), default=None)),
+    "share_max": ("largest rate ÷ max-min share", lambda s: max(_shares(s), default=None)),
+    "jain_index": ("Jain's index of the rates", lambda s: s["jain_index"]),
+    "rtt_mean_ms": ("mean RTT, mean over flows", lambda s: _mean(_rtts(s, "mean"))),
+    "rtt_p99_ms": ("p99 of the RTT, largest of all flows",
+                   lambda s: max(_rtts(s, "p99"), default=None)),
+    "utilization": ("utilisation of the busiest link",
+                    lambda s: max(_links(s, "utilization"), default=None)),
+    "queue_mean_bytes": ("mean queue, longest of all links",
+                         lambda s: max(_queues(s, "mean"), default=None)),
+    "queue_p99_bytes": ("p99 of the queue, longest of all links",
+                        lambda s: max(_queues(s, "p99"), default=None)),
+    "queue_max_bytes": ("largest queue of all links",
+                        lambda s: max(_queues(s, "max"), default=None)),
+    "drops": ("drops on all links", lambda s: math.fsum(_links(s, "drops"))),
+    "retransmissions": ("retransmissions of all flows",
+                        lambda s: math.fsum(_of_flows("retransmissions")(s))),
+    "timeouts": ("time-outs of all flows", lambda s: math.fsum(_of_flows("timeouts")(s))),
+    "completed": ("completed flows", lambda s: float(len(_took_ms(s)))),
+    "completion_mean_ms": ("completion time, mean", lambda s: _mean(_took_ms(s))),
+    "completion_p50_ms": ("completion time, p50", lambda s: _percentile(_took_ms(s), 50)),
+    "completion_p99_ms": ("completion time, p99", lambda s: _percentile(_took_ms(s), 99)),
+}  # fmt: skip
+"""Columns from the summary: meaning and function."""
+
+SERIES_COLUMNS: Mapping[str, str] = {
+    "swing": "peak-to-peak of a link's load ÷ rate in the last fifth of the run, largest of links",
+    "swing_before": "the same in the fifth before, of that link",
+    "stable": "0 where swing is above 0.02 and above 0.7 swing_before, else 1",
+}
+"""Columns from the series, computed when asked for, with their meanings."""
+
+NAMES = (*COLUMNS, *SERIES_COLUMNS)
+
+
+def check(extra: Iterable[str]) -> dict[str, str]:
+    """Read further columns: names of `SERIES_COLUMNS`, or NAME=PATH into the summary.
+
+    Returns {name: path}, the path empty for a column of `SERIES_COLUMNS`. Raises InputError.
+    """
+    found: dict[str, str] = {}
+    for text in extra:
+        name, equals, path = (part.strip() for part in text.partition("="))
+        if not equals and name in COLUMNS:
+            continue  # always there
+        if not equals and name not in SERIES_COLUMNS:
+            known = nearest(name, NAMES)
+            why = f"unknown column{known}; or write NAME=PATH, as in r=flows.a.rate_bps"
+            raise InputError("command line", name, why)
+        if equals and (not name.isidentifier() or name in NAMES or not path):
+            raise InputError("command line", name, "expected NAME=PATH with a new name")
+        found[name] = path
+    return found
+
+
+def row(result: Result, extra: Mapping[str, str]) -> Row:
+    """Return the columns of a run; raise InputError for a path that its summary lacks."""
+    summary: Mapping[str, Any] = result.summary
+    found: Row = {name: function(summary) for name, (_, function) in COLUMNS.items()}
+    if any(not path for path in extra.values()):
+        swings = _swings(result)
+        found |= {name: swings[name] for name, path in extra.items() if not path}
+    found |= {name: at(summary, path) for name, path in extra.items() if path}
+    return {name: _plain(value) for name, value in found.items()}
+
+
+def _plain(value: float | None) -> float | None:
+    return None if value is None or not math.isfinite(value) else float(value)
+
+
+def at(summary: Mapping[str, Any], path: str) -> float | None:
+    """Return the number at a path such as `links.link1.queue_bytes.p99`; raise InputError."""
+    value: Any = summary
+    rest = path
+    while rest:
+        if isinstance(value, list):
+            # Names may contain dots: the longest that fits.
+            fits = [e for e in value if rest == e["name"] or rest.startswith(f"{e['name']}.")]
+            if not fits:
+                known = nearest(rest.partition(".")[0], [e["name"] for e in value])
+                raise InputError("command line", path, f"no such entry{known}")
+            value = max(fits, key=lambda entry: len(entry["name"]))
+            rest = rest[len(value["name"]) + 1 :]
+            continue
+        step, _, rest = rest.partition(".")
+        if not isinstance(value, Mapping) or step not in value:
+            known = nearest(step, value) if isinstance(value, Mapping) else ""
+            raise InputError("command line", path, f"no key {step} in the summary{known}")
+        value = value[step]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, (int, float))):
+        raise InputError("command line", path, "expected the path of a number")
+    return value
+
+
+def _swings(result: Result) -> Row:
+    """Return the load's peak-to-peak of the worst link in the last two fifths of the run.
+
+    The load is what the sources of the flows over a link ask for: pacing rate, or window ÷ base
+    RTT, in bit/s. A link counts with its own rate.
+    """
+    import numpy as np
+
+    table = result.flows
+    flow = table["flow"].combine_chunks().indices.to_numpy()
+    time_s = table["time_s"].to_numpy()
+    window = table["window_bytes"].to_numpy(zero_copy_only=False)
+    pacing = table["pacing_bps"].to_numpy(zero_copy_only=False)
+    flows = result.summary["flows"]
+    base_s = np.array([entry["rtt_ms"]["base"] for entry in flows]) / 1e3
+    counts = np.array([entry.get("count", 1) for entry in flows])
+    asked = np.where(np.isnan(window), pacing, 8 * window / base_s[flow])
+    asked = np.nan_to_num(asked) * counts[flow]
+    paths = {entry.name: entry.forward for entry in result.network.flows}
+    duration_s = result.summary["duration_s"]
+    times, place = np.unique(time_s, return_inverse=True)
+    fifth = np.ceil(times / duration_s * 5 - 1e-9).astype(int)
+    crossing: dict[int, list[int]] = {}
+    for index, entry in enumerate(flows):
+        for link in paths.get(entry["group"], ()):
+            crossing.setdefault(link, []).append(index)
+    worst = (False, 0.0, 0.0)
+    for link, mine in crossing.items():
+        rows = np.isin(flow, mine)
+        load = np.bincount(place[rows], asked[rows], minlength=len(times))
+        parts = [load[fifth == number] for number in (4, 5)]
+        if not all(len(part) for part in parts):
+            continue
+        rate_bps = result.network.links[link].rate_bps
+        before, swing = (float(np.ptp(part)) / rate_bps for part in parts)
+        worst = max(worst, (swing > SWING and swing > LASTING * before, swing, before))
+    lasting, swing, before = worst
+    return {"swing": swing, "swing_before": before, "stable": float(not lasting)}

@@ -1,0 +1,219 @@
+"""The points of a sweep: one scenario each, keyed by content.
+
+A point's key is a hash of the scenario's text, the files it names, its overrides, the backend and
+the code, so that the same point has the same key in every session. A design is the product of
+axes: protocols × grid keys × drawn samples × seeds, in that order, the seed fastest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from waterfill.errors import InputError
+from waterfill.runs import backends, cache
+from waterfill.scenario.document import Scenario
+from waterfill.scenario.loading import load
+from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
+
+MAX_POINTS = 10_000_000
+_FILE_NAME = re.compile(r"[^\n\"']{1,200}\.[A-Za-z]\w{0,7}")
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run: its key, its overrides as `--set` takes them, and its values in the dataset."""
+
+    key: str
+    sets: tuple[str, ...]
+    values: Mapping[str, Value]
+
+
+@dataclass(frozen=True)
+class Base:
+    """The scenario of a sweep: text, file, overrides of all points, backend."""
+
+    text: str
+    source: str
+    sets: tuple[str, ...]
+    on: str
+
+    @classmethod
+    def read(cls, path: str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
+        """Read a scenario file; raise InputError when it or the backend cannot be swept."""
+        backends.check(on)
+        if backends.backend(on).measures_host:
+            raise InputError("command line", "on", f"expected sim or fluid, got {on}")
+        source = os.fspath(path)
+        try:
+            text = Path(source).read_text(encoding="utf-8-sig")
+        except (OSError, ValueError):
+            load(source)  # words the error
+            raise
+        return cls(text, str(Path(source).absolute()), tuple(sets), on)
+
+    @property
+    def name(self) -> str:
+        """The name of the scenario's file without its suffix."""
+        return Path(self.source).stem
+
+    def identity(self) -> str:
+        """Hash all that the points have in common: text, files it names, overrides, code."""
+        digest = hashlib.sha256()
+        parts = [self.text, self.on, cache.version(), *self.sets]
+        digest.update(json.dumps(parts).encode())
+        folder = Path(self.source).parent
+        for name in sorted(set(_FILE_NAME.findall(self.text.replace('"', "\n")))):
+            path = folder / name.strip()
+            if path.is_file() and str(path) != self.source:
+                digest.update(name.encode() + b"\0" + path.read_bytes())
+        return digest.hexdigest()[:32]
+
+    def scenario(self, sets: Sequence[str] = ()) -> Scenario:
+        """Return the scenario of a point, checked; raise InputError."""
+        scenario = load(self.source, [*self.sets, *sets])
+        backends.prepare(scenario, self.on)
+        return scenario
+
+
+@dataclass(frozen=True)
+class Design:
+    """What to run: axes, ranges to draw `samples` points from, and how to draw them.
+
+    `latin` draws a Latin hypercube. The draws depend on `draw_seed` and nothing else; independent
+    draws of more samples begin with those of fewer.
+    """
+
+    grid: tuple[Axis, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    samples: int = 0
+    latin: bool = False
+    draw_seed: int = 1
+    protocols: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = ()
+    drawn: tuple[Axis, ...] = field(default=(), compare=False)
+
+    def __post_init__(self) -> None:
+        keys = [*(a.key for a in self.fixed()), *(r.key for r in self.ranges)]
+        keys += ["seed"] if self.seeds else []
+        twice = {key for key in keys if keys.count(key) > 1}
+        if twice:
+            raise InputError("command line", min(twice), "expected one axis of this key, got two")
+        if self.ranges and self.samples < 1:
+            raise InputError("command line", self.ranges[0].key, "expected --random N or --latin N")
+        if self.samples and not self.ranges:
+            why = "expected a range to draw from, KEY=LOW..HIGH, got none"
+            raise InputError("command line", "latin" if self.latin else "random", why)
+        if self.count > MAX_POINTS:
+            why = f"expected at most {MAX_POINTS} points, got {self.count}"
+            raise InputError("command line", "", why)
+        object.__setattr__(self, "drawn", tuple(self._draw()))
+
+    def fixed(self) -> list[Axis]:
+        """Return the axes that have values: protocols and the grid."""
+        names = [axis("protocol", self.protocols)] if self.protocols else []
+        return [*names, *self.grid]
+
+    def axes(self) -> list[Axis]:
+        """Return all axes but the seed, those drawn included."""
+        return [*self.fixed(), *self.drawn]
+
+    @property
+    def count(self) -> int:
+        """The number of points."""
+        number = max(1, self.samples) * max(1, len(self.seeds))
+        for one in self.fixed():
+            number *= len(one.values)
+        return number
+
+    def rows(self) -> Iterator[list[tuple[Axis, int]]]:
+        """Yield each combination of values as (axis, index of the value), seeds left out."""
+        fixed = self.fixed()
+        for chosen in itertools.product(*(range(len(one.values)) for one in fixed)):
+            head = list(zip(fixed, chosen, strict=True))
+            if not self.samples:
+                yield head
+            for i in range(self.samples):
+                yield [*head, *((one, i) for one in self.drawn)]
+
+    def _draw(self) -> Iterator[Axis]:
+        if not self.samples:
+            return
+        import numpy as np
+
+        random = np.random.default_rng(self.draw_seed)
+        shape = (self.samples, len(self.ranges))
+        shares = random.random(shape)
+        if self.latin:
+            strata = [random.permutation(self.samples) for _ in self.ranges]
+            shares = (np.array(strata).T + shares) / self.samples
+        for one, column in zip(self.ranges, shares.T, strict=True):
+            numbers = [one.at(float(share)) for share in column]
+            texts = [one.value(number) for number in numbers]
+            # Not `axis`, which would drop a value that was drawn twice.
+            known = one.axis(numbers)
+            place = {value: i for i, value in enumerate(known.values)}
+            si = tuple(known.numbers[place[text]] for text in texts)
+            yield Axis(one.key, tuple(texts), si, known.kind, known.unit)
+
+
+def point(identity: str, chosen: Iterable[tuple[Axis, int]], seed: int | None) -> Point:
+    """Return the point of these values."""
+    pairs = list(chosen)
+    sets = [assignment(one.key, one.values[i]) for one, i in pairs]
+    values: dict[str, Value] = {one.key: one.numbers[i] for one, i in pairs}
+    if seed is not None:
+        sets.append(f"seed={seed}")
+        values["seed"] = seed
+    return Point(key_of(identity, sets), tuple(sets), values)
+
+
+def key_of(identity: str, sets: Iterable[str]) -> str:
+    """Return the key of a point with these overrides, in any order."""
+    text = json.dumps([identity, *sorted(sets)])
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def points(identity: str, design: Design) -> Iterator[Point]:
+    """Yield the points of a design in order."""
+    seeds: Sequence[int | None] = design.seeds or (None,)
+    for chosen in design.rows():
+        for seed in seeds:
+            yield point(identity, chosen, seed)
+
+
+def check(base: Base, design: Design, more: Sequence[Mapping[str, Any]] = ()) -> Scenario:
+    """Check the first point, then each value of each axis with the first of the others.
+
+    So a wrong key or value is found before anything has run; what only a combination of values
+    makes wrong is found in its run. `more` are further assignments {key: value} to check. Returns
+    the first point's scenario. Raises InputError.
+    """
+    first = next(design.rows())
+    sets = {one.key: assignment(one.key, one.values[i]) for one, i in first}
+    sets |= {key: assignment(key, value) for given in more[:1] for key, value in given.items()}
+    scenario = base.scenario([*sets.values()])
+    if design.protocols and all(flow.protocol is not None for flow in scenario.flow):
+        raise scenario.error("flow", "expected a flow that names no protocol, got none")
+    for one in design.axes():
+        for value in _ends(one):
+            base.scenario([*{**sets, one.key: assignment(one.key, value)}.values()])
+    for given in more[1:]:
+        changed = {key: assignment(key, value) for key, value in given.items()}
+        base.scenario([*(sets | changed).values()])
+    return scenario
+
+
+def _ends(one: Axis) -> list[Value]:
+    """Return the values of an axis to check: all of a few, the ends of many numbers."""
+    if len(one.values) <= 20 or one.kind == "string":
+        return list(one.values)
+    order = sorted(range(len(one.values)), key=lambda i: one.numbers[i])
+    return [one.values[order[0]], one.values[order[-1]]]

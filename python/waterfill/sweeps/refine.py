@@ -1,0 +1,203 @@
+"""Finds where a verdict changes: bisection along one key, for each combination of the others.
+
+A verdict compares a column with a threshold, as in `stable < 0.5`. With seeds it is that of the
+column's mean over them. The search ends when the two values around the change differ by the
+tolerance, 1 % of the larger. That takes 2 + log2(first distance ÷ last) runs per seed: no search
+that relies on the verdict alone needs fewer in the worst case.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from waterfill.errors import InputError, nearest, shown
+from waterfill.sweeps.axes import Axis, Range
+from waterfill.sweeps.points import Design, Point, point
+
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_VERDICT = re.compile(r"\s*(?P<column>\w+)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+.\deE]+)\s*")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A column, compared with a threshold."""
+
+    column: str
+    sign: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str, columns: Iterable[str]) -> Verdict:
+        """Read `COLUMN<NUMBER` (or <=, >, >=); raise InputError."""
+        match = _VERDICT.fullmatch(text)
+        try:
+            limit = float(match["limit"]) if match else math.nan
+        except ValueError:
+            limit = math.nan
+        if match is None or not math.isfinite(limit):
+            why = f'expected COLUMN<NUMBER or COLUMN>NUMBER, got "{text}"'
+            raise InputError("command line", "verdict", why)
+        if match["column"] not in set(columns):
+            why = f"unknown column {shown(match['column'])}{nearest(match['column'], columns)}"
+            raise InputError("command line", "verdict", why)
+        return cls(match["column"], match["sign"], limit)
+
+    def of(self, value: float) -> bool:
+        """Return whether a value meets it."""
+        return _OPERATORS[self.sign](value, self.limit)
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {self.limit:g}"
+
+
+@dataclass
+class Search:
+    """One bisection: where it stands, and the rows it waits for.
+
+    `low` and `high` are the values around the change; `at_low` is the verdict at `low`.
+    """
+
+    chosen: list[tuple[Axis, int]]
+    low: float
+    high: float
+    at_low: bool | None = None
+    state: str = "ends"
+    runs: int = 0
+    waiting: dict[float, dict[int | None, float | None]] = field(default_factory=dict)
+    verdicts: dict[float, bool | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Boundary:
+    """The answer of one search.
+
+    `values` are the other axes' values, `low` and `high` the key's around the change, in the unit
+    of the range; None for both where the verdict does not change, and `state` says so. `runs` is
+    how many points the search used.
+    """
+
+    values: Mapping[str, Any]
+    low: float | None
+    high: float | None
+    state: str
+    runs: int
+
+    @property
+    def middle(self) -> float | None:
+        """The mean of both sides."""
+        return None if self.low is None or self.high is None else (self.low + self.high) / 2
+
+
+class Refinement:
+    """A source of points: all searches of a design; see `engine.Source`."""
+
+    follows = True
+
+    def __init__(
+        self, identity: str, design: Design, span: Range, verdict: Verdict, tolerance: float
+    ) -> None:
+        if not 1e-6 <= tolerance < 1:
+            why = f"expected a share between 0.000001 and 1, got {tolerance:g}"
+            raise InputError("command line", "tolerance", why)
+        self._identity = identity
+        self._seeds: tuple[int | None, ...] = design.seeds or (None,)
+        self._span = span
+        self._verdict = verdict
+        self._tolerance = tolerance
+        self._searches = [Search(row, span.low, span.high) for row in design.rows()]
+        self._of: dict[str, tuple[Search, float, int | None]] = {}
+
+    def most(self) -> int:
+        """Return the largest number of points that the searches can need."""
+        steps, low, high = 0, self._span.low, self._span.high
+        while not self._close(low, high):
+            low, steps = self._span.middle(low, high), steps + 1
+            if steps > 64:
+                break
+        return len(self._searches) * len(self._seeds) * (2 + steps + 1)
+
+    def first(self) -> Iterable[Point]:
+        """Return the points at both ends of each search."""
+        for search in self._searches:
+            yield from self._ask(search, search.low)
+            yield from self._ask(search, search.high)
+
+    def after(self, point: Point, row: Mapping[str, Any]) -> Iterable[Point]:
+        """Return the points to run next, once all seeds of a value have ended."""
+        search, value, seed = self._of[point.key]
+        seeds = search.waiting.get(value)
+        if seeds is None or seed in seeds:
+            return []
+        seeds[seed] = row.get(self._verdict.column) if row["status"] == "done" else None
+        if len(seeds) < len(self._seeds):
+            return []
+        del search.waiting[value]
+        found = [number for number in seeds.values() if number is not None]
+        mean = math.fsum(found) / len(found) if found else None
+        search.verdicts[value] = None if mean is None else self._verdict.of(mean)
+        return self._step(search)
+
+    def _step(self, search: Search) -> Iterable[Point]:
+        if search.waiting:
+            return []
+        if search.state == "ends":
+            low, high = search.verdicts[search.low], search.verdicts[search.high]
+            search.at_low = low
+            if low is None or high is None:
+                search.state = "failed"
+            elif low == high:
+                search.state = f"always {self._verdict}" if low else f"never {self._verdict}"
+            else:
+                search.state = "searching"
+        if search.state != "searching":
+            return []
+        middle = self._span.middle(search.low, search.high)
+        if middle in search.verdicts:
+            verdict = search.verdicts[middle]
+            if verdict is None:
+                search.state = "failed"
+                return []
+            if verdict == search.at_low:
+                search.low = middle
+            else:
+                search.high = middle
+        if self._close(search.low, search.high):
+            search.state = "found"
+            return []
+        middle = self._span.middle(search.low, search.high)
+        if middle in (search.low, search.high):  # as close as its digits can be
+            search.state = "found"
+            return []
+        return self._ask(search, middle)
+
+    def _close(self, low: float, high: float) -> bool:
+        return high - low <= self._tolerance * max(abs(low), abs(high))
+
+    def _ask(self, search: Search, value: float) -> list[Point]:
+        """Return the points of a value, one per seed."""
+        search.waiting[value] = {}
+        search.runs += len(self._seeds)
+        points = []
+        for seed in self._seeds:
+            new = point(self._identity, [*search.chosen, (self._span.axis([value]), 0)], seed)
+            self._of[new.key] = (search, value, seed)
+            points.append(new)
+        return points
+
+    def boundaries(self) -> list[Boundary]:
+        """Return the answers, one for each combination of the other axes, in their order."""
+        answers = []
+        for search in self._searches:
+            found = search.state == "found"
+            values = {one.key: one.numbers[i] for one, i in search.chosen}
+            low, high = (search.low, search.high) if found else (None, None)
+            state = "interrupted" if search.state in ("ends", "searching") else search.state
+            answers.append(Boundary(values, low, high, state, search.runs))
+        return answers

@@ -1,0 +1,83 @@
+"""The figures of a sweep by combination of its axes: means over seeds with 95 % intervals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from waterfill.sweeps.api import Sweep
+
+DEFAULT = ("utilization", "share_min", "queue_p99_bytes", "rtt_p99_ms", "drops")
+
+
+class Estimate(NamedTuple):
+    """A mean over seeds, half of its 95 % interval (Student's t), and the number of seeds.
+
+    `half` is None with fewer than two seeds.
+    """
+
+    mean: float
+    half: float | None
+    seeds: int
+
+
+@dataclass(frozen=True)
+class Group:
+    """The points that differ in their seeds only.
+
+    `values` are the axes' values; `estimates` {column: Estimate}, without columns that have no
+    values; `failed` counts the points without figures.
+    """
+
+    values: Mapping[str, Any]
+    estimates: Mapping[str, Estimate]
+    count: int
+    failed: int
+
+
+def axes(sweep: Sweep) -> list[str]:
+    """Return the names of the axes but the seed."""
+    names = [one.key for one in sweep.plan.design.axes()]
+    return names if sweep.plan.span is None else [*names, sweep.plan.span.key]
+
+
+def groups(sweep: Sweep, columns: Sequence[str] = DEFAULT) -> list[Group]:
+    """Return one group for each combination of the axes' values, in the table's order."""
+    names = axes(sweep)
+    rows = sweep.table.select([*names, "status", *dict.fromkeys(columns)]).to_pylist()
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
+    for row in rows:
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
+    answer = []
+    for values, mine in found.items():
+        done = [row for row in mine if row["status"] == "done"]
+        estimates = {}
+        for column in columns:
+            numbers = [row[column] for row in done if row[column] is not None]
+            if numbers:
+                estimates[column] = estimate(numbers)
+        known = dict(zip(names, values, strict=True))
+        answer.append(Group(known, estimates, len(mine), len(mine) - len(done)))
+    return answer
+
+
+def estimate(numbers: Sequence[float]) -> Estimate:
+    """Return the mean of independent numbers with half of its 95 % interval."""
+    count = len(numbers)
+    mean = math.fsum(numbers) / count
+    if count < 2:
+        return Estimate(mean, None, count)
+    from scipy.special import stdtrit
+
+    variance = math.fsum((number - mean) ** 2 for number in numbers) / (count - 1)
+    return Estimate(mean, float(stdtrit(count - 1, 0.975)) * math.sqrt(variance / count), count)
+
+
+def number(value: float) -> str:
+    """Return a number with four digits, those from 10,000 with a prefix: 16.5k."""
+    for prefix, size in (("T", 1e12), ("G", 1e9), ("M", 1e6), ("k", 1e3)):
+        if abs(value) >= max(size, 1e4):
+            return f"{value / size:.4g}{prefix}"
+    return f"{value:.4g}"

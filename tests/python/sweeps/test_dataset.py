@@ -1,0 +1,90 @@
+"""The dataset: each row once, after any end of the process that writes it."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from waterfill.errors import InputError
+from waterfill.sweeps.dataset import Dataset, read
+
+COLUMNS = [("key", "string"), ("status", "string"), ("error", "string"), ("x", "double")]
+
+
+def dataset(folder, identity="i", columns=COLUMNS):
+    return Dataset(folder, columns, identity, {"scenario": "s.toml"})
+
+
+def row(key, status="done", x=1.0):
+    return {"key": key, "status": status, "error": None, "x": x}
+
+
+def test_rows_come_back_in_the_order_asked_for(tmp_path):
+    with dataset(tmp_path) as data:
+        assert data.record(row("b", x=2.0))
+        assert data.record(row("a"))
+        assert not data.record(row("a", x=9.0))
+        assert data.table(["a", "c", "b"])["x"].to_pylist() == [1.0, 2.0]
+    assert (tmp_path / "journal.jsonl").read_bytes() == b""
+
+
+def test_a_killed_writer_loses_nothing(tmp_path):
+    data = dataset(tmp_path).__enter__()
+    data.record(row("a"))
+    journal = (tmp_path / "journal.jsonl").read_bytes()
+    assert json.loads(journal)["key"] == "a"
+    data.__exit__()
+    # As if it had been killed after the file was in place, and within the next line.
+    (tmp_path / "journal.jsonl").write_bytes(journal + b'{"key": "b", "sta')
+    with dataset(tmp_path) as again:
+        assert again.status("a") == "done"
+        assert again.status("b") is None
+        again.record(row("b"))
+    assert sorted(read(tmp_path)["key"].to_pylist()) == ["a", "b"]
+
+
+def test_a_journal_without_a_file_becomes_one(tmp_path):
+    with dataset(tmp_path):
+        pass
+    (tmp_path / "journal.jsonl").write_text(json.dumps(row("a")) + "\n")
+    with dataset(tmp_path) as data:
+        assert data.status("a") == "done"
+        assert len(data.parts()) == 1
+
+
+def test_one_writer_at_a_time(tmp_path):
+    with dataset(tmp_path), pytest.raises(InputError, match="another sweep is writing"):
+        dataset(tmp_path).__enter__()
+    with dataset(tmp_path):
+        pass
+
+
+def test_another_sweep_is_refused(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    with pytest.raises(InputError, match="another scenario"):
+        dataset(tmp_path, identity="j").__enter__()
+    with pytest.raises(InputError, match="other axes"):
+        dataset(tmp_path, columns=[*COLUMNS, ("y", "double")]).__enter__()
+    assert read(tmp_path).num_rows == 1
+
+
+def test_failures_are_forgotten_on_demand(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+        data.record(row("b", "failed"))
+        data.record(row("c", "timeout"))
+    with dataset(tmp_path) as data:
+        assert data.forget(["failed", "timeout"]) == 2
+        assert data.status("b") is None
+        assert data.record(row("b"))
+    assert sorted(read(tmp_path)["key"].to_pylist()) == ["a", "b"]
+
+
+def test_files_hold_what_the_sweep_was(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    metadata = pq.read_schema(next((tmp_path / "points").iterdir())).metadata
+    assert json.loads(metadata[b"waterfill.sweep"]) == {"scenario": "s.toml"}
