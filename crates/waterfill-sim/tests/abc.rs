@@ -4,7 +4,7 @@
 mod common;
 
 use common::{assert_close, assert_within, column, flow, link, mean, network, run};
-use waterfill_network::{Level, Network, ParamValue, QueueSpec};
+use waterfill_network::{ChangeSpec, Level, Network, ParamValue, QueueSpec};
 use waterfill_sim::Simulation;
 
 const RTT_S: f64 = 0.1;
@@ -98,6 +98,37 @@ fn windows_are_equal_and_rates_go_as_one_over_the_rtt() {
     let ((near, near_ms), (far, far_ms)) = (of(0), of(4));
     assert!(far_ms > 1.5 * near_ms, "{near_ms} ms, {far_ms} ms");
     assert_close(near * near_ms, far * far_ms, 0.05);
+}
+
+/// A link that doubles is full two RTTs later. One that halves gets half an RTT too much, which waits 100 ms, before its
+/// brakes take effect; Eq. 1 brings the queue back to d_t in three more RTTs.
+#[test]
+fn a_change_of_the_capacity_is_followed_within_rtts() {
+    let (up_s, down_s) = (20.0, 40.0);
+    let mut n = alone(12e6, 2, 0.133);
+    n.links[0].changes = [(up_s, 24e6), (down_s, 12e6)]
+        .map(|(at_s, rate_bps)| ChangeSpec { at_s, rate_bps: Some(rate_bps), ..ChangeSpec::default() })
+        .to_vec();
+    let (sim, _) = run(&n);
+    let flows = sim.series()[0];
+    let rates = column(flows, "time_s").iter().zip(column(flows, "rate_bps"));
+    let within = |from: f64, until: f64| move |time: f64| from + 1e-6 < time && time < until + 1e-6;
+    let bits = |from, until| -> f64 {
+        let inside = within(from, until);
+        rates.clone().filter(|(time, rate)| inside(**time) && rate.is_finite()).map(|(_, rate)| rate * n.sample_s).sum()
+    };
+    let mean_bps = |from: f64, until: f64| -> f64 { bits(up_s + from, up_s + until) / (until - from) };
+    assert!(mean_bps(0.0, 0.1) < 13e6 && mean_bps(0.2, 0.3) > 0.97 * 24e6, "{}", mean_bps(0.2, 0.3));
+    assert!(mean_bps(0.3, 5.0) > ETA * 24e6);
+    let links = sim.series()[1];
+    let (time, queue, id) = (column(links, "time_s"), column(links, "queue_bytes"), column(links, "link"));
+    let longest_s = |from: f64, until: f64| {
+        let inside = within(down_s + from, down_s + until);
+        let rows = time.iter().zip(queue).zip(id).filter(|((time, _), id)| inside(**time) && **id == 0.0);
+        rows.map(|((_, queue), _)| queue * 8.0 / 12e6).fold(0.0, f64::max)
+    };
+    assert_within(longest_s(0.0, 0.3), 0.1, 0.01, "the longest queue");
+    assert!(longest_s(0.4, 10.0) < DELAY_THRESHOLD_S, "{} s", longest_s(0.4, 10.0));
 }
 
 /// A brake stays a brake: the flow over both links follows the slower one, and neither has a queue.

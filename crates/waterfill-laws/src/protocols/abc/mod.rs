@@ -74,7 +74,8 @@
 //! Equation tests below. In the simulator (`tests/abc.rs`): a link carries η and N packets per RTT without a queue; where
 //! that is more than the link, the queue settles within 2 ms of where the equations balance; at RTTs of 100 ms it is
 //! steady with δ = 80 ms and swings with 50 ms (Theorem 3.1: 67 ms). Windows become equal, so rates go as 1/RTT. The
-//! slower of two links holds. A buffer too small for ABC's queue, or a link that does not speak it, is answered by CUBIC.
+//! slower of two links holds. A link that doubles is full two RTTs later; one that halves has its queue below d_t after
+//! four. A buffer too small for ABC's queue, or a link that does not speak it, is answered by CUBIC.
 //! Fairness takes 1/(1 − 2f) = w RTTs: two flows on 12 Mbit/s (w = 50) are within 10 % 15 s after the second's start. On
 //! 48 Mbit/s (w = 200) shares go on wandering, to 0.16 and 0.83 within 200 s: which flow gets a brake more is chance, and
 //! one packet per RTT corrects it slowly.
