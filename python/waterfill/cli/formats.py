@@ -36,11 +36,22 @@ Pairs = Annotated[
 ]
 Load = Annotated[
     float | None,
-    typer.Option(metavar="X", help="Scale demands: the busiest link is asked for X of its rate."),
+    typer.Option(
+        metavar="X",
+        help="Scale demands: the busiest link is asked for X of its rate. With --sizes: a share.",
+    ),
 ]
 Count = Annotated[int, typer.Option(min=1, metavar="N", help="Flows per pair.")]
 Size = Annotated[
     str | None, typer.Option(metavar="SIZE", help="Payload of each flow; default: unlimited.")
+]
+Arriving = Annotated[
+    str | None,
+    typer.Option(
+        "--sizes",
+        metavar="SIZES",
+        help="Flows arrive at random, of these sizes: web-search, data-mining, hadoop, rpc, 30 kB.",
+    ),
 ]
 Duration = Annotated[str | None, typer.Option(metavar="TIME", help="Length of the run.")]
 Protocol = Annotated[str, typer.Option(metavar="NAME", help="Protocol of the flows.")]
@@ -66,6 +77,7 @@ def import_(
     load: Load = None,
     count: Count = 1,
     size: Size = None,
+    arriving: Arriving = None,
     duration: Duration = None,
     protocol: Protocol = "maxnet",
     seed: Seed = 1,
@@ -98,6 +110,7 @@ def generate(
     load: Load = None,
     count: Count = 1,
     size: Size = None,
+    arriving: Arriving = None,
     duration: Duration = None,
     protocol: Protocol = "maxnet",
     seed: Seed = 1,
@@ -132,7 +145,7 @@ def _options(given: Mapping[str, Any]) -> Any:
     return Options(
         rate_bps=value("rate", RATE) or 0.0, delay_s=value("delay", TIME) or 0.0,
         unit_bps=value("unit", RATE) or 1e6, pattern=given["traffic"], flows=given["flows"],
-        pairs=given["pairs"], load=load, count=given["count"],
+        pairs=given["pairs"], load=load, sizes=given["arriving"], count=given["count"],
         size_bytes=None if size is None else round(size), duration_s=value("duration", TIME),
         seed=given["seed"],
     )  # fmt: skip

@@ -8,14 +8,18 @@ from pathlib import Path
 
 from waterfill.errors import InputError, nearest
 from waterfill.formats import graph, hpcc, htsim, rules, sndlib, table, traffic
-from waterfill.formats.layout import FlowPlan, Layout
-from waterfill.scenario.units import RATE
+from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
+from waterfill.scenario import distributions
+from waterfill.scenario.units import RATE, VOLUME
 
 Demands = dict[tuple[str, str], float]
 PATTERNS = ("demands", "gravity", "permutation", "all-to-all", "incast", "none")
 # Pairs of a large graph are drawn: all pairs of 100 nodes would be 9900 flows.
 GRAVITY_PAIRS = 100
 GRAVITY_LOAD = 1.5
+# Of flows that arrive at random.
+ARRIVING = ("all-to-all", "permutation", "incast")
+ARRIVING_LOAD = 0.5
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,8 @@ class Options:
     """Pairs of gravity, senders of incast."""
     load: float | None = None
     """Of the busiest link, when demands are scaled; None: 1.5 for gravity, else as given."""
+    sizes: str | None = None
+    """Sizes of flows that arrive at random; None: each pair has flows from the start."""
     count: int = 1
     """Flows per pair."""
     size_bytes: int | None = None
@@ -167,7 +173,7 @@ def _defaults(options: Options) -> graph.Defaults:
 
 
 def _finished(layout: Layout, options: Options) -> Layout:
-    if not layout.flows and options.pattern != "none":
+    if not layout.flows and not layout.sources and options.pattern != "none":
         raise InputError("import", "", "expected a route between two hosts, got none")
     if options.duration_s is not None:
         layout.duration_s = options.duration_s
@@ -179,6 +185,9 @@ def _add_traffic(
 ) -> None:
     if options.flows is not None:
         layout.flows = _from_file(layout, options, is_hpcc=is_hpcc)
+        return
+    if options.sizes is not None:
+        layout.sources = [_source(layout, options.pattern or "all-to-all", options)]
         return
     pattern = options.pattern or own
     if pattern not in PATTERNS:
@@ -211,6 +220,27 @@ def _add_traffic(
             f"Demands are scaled: the busiest link is asked for {load:g} of its rate."
         )
     layout.flows = plans
+
+
+def _source(layout: Layout, pattern: str, options: Options) -> SourcePlan:
+    """Return the source of flows that arrive at random. Raises InputError."""
+    assert options.sizes is not None
+    if pattern not in ARRIVING:
+        known = ", ".join(ARRIVING)
+        raise InputError("--traffic", "", f"expected one of {known} with --sizes, got {pattern}")
+    try:
+        distributions.parse(options.sizes, VOLUME)
+    except ValueError as error:
+        raise InputError("--sizes", "", str(error)) from None
+    if options.size_bytes is not None or options.count != 1:
+        other = "--size" if options.size_bytes is not None else "--count"
+        raise InputError(other, "", "expected none with --sizes, whose flows arrive at random")
+    most = len(layout.hosts) - 1
+    if pattern == "incast" and options.pairs is not None and options.pairs > most:
+        raise InputError("--pairs", "", f"expected 1 to {most} senders, got {options.pairs}")
+    load = ARRIVING_LOAD if options.load is None else options.load
+    layout.notes.append(f"Traffic: {pattern}, {load:.0%} of what the hosts can send.")
+    return SourcePlan(pattern, load, options.sizes, options.pairs if pattern == "incast" else None)
 
 
 def _pairs(layout: Layout, pattern: str, options: Options) -> list[tuple[str, str]]:

@@ -41,6 +41,16 @@ class FlowPlan:
     demand_bps: float | None = None
 
 
+@dataclass(frozen=True)
+class SourcePlan:
+    """Flows that arrive between all hosts in a pattern, of random sizes."""
+
+    pattern: str
+    load: float
+    sizes: str
+    fan_in: int | None = None
+
+
 @dataclass
 class Layout:
     """A network with its traffic, and what a reader of the scenario must know of both."""
@@ -50,6 +60,7 @@ class Layout:
     hosts: list[str]
     """The nodes that traffic may start and end at, in order."""
     flows: list[FlowPlan] = field(default_factory=list)
+    sources: list[SourcePlan] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     """Where values come from, and what was assumed: a comment line each."""
     duration_s: float = 30.0

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 
-from waterfill.formats.layout import FlowPlan, Layout, LinkPlan
+from waterfill.formats.layout import FlowPlan, Layout, LinkPlan, SourcePlan
+from waterfill.network.patterns import Hop, ends
 from waterfill.scenario.units import RATE, TIME, VOLUME
 
 
@@ -16,7 +17,8 @@ def text(layout: Layout, protocol: str, seed: int) -> str:
 
 def _lines(layout: Layout, protocol: str, seed: int) -> Iterator[str]:
     count = sum(flow.count for flow in layout.flows)
-    yield f"# {layout.name}: {len(layout.links)} duplex links, {count} flows."
+    flows = "flows that arrive at random" if layout.sources else f"{count} flows"
+    yield f"# {layout.name}: {len(layout.links)} duplex links, {flows}."
     for note in layout.notes:
         yield f"# {note}"
     yield ""
@@ -29,6 +31,8 @@ def _lines(layout: Layout, protocol: str, seed: int) -> Iterator[str]:
         yield from _link(link)
     for flow in layout.flows:
         yield from _flow(flow)
+    for source in layout.sources:
+        yield from _source(layout, source)
 
 
 def _link(link: LinkPlan) -> Iterator[str]:
@@ -58,6 +62,20 @@ def _flow(flow: FlowPlan) -> Iterator[str]:
         yield f"size = {_string(VOLUME.format(flow.size_bytes))}"
     if flow.demand_bps is not None:
         yield f"demand = {_string(RATE.format(flow.demand_bps))}"
+
+
+def _source(layout: Layout, source: SourcePlan) -> Iterator[str]:
+    yield ""
+    yield "[[traffic]]"
+    yield 'kind = "web"'
+    yield f"pattern = {_string(source.pattern)}"
+    hops = [Hop(link.start, link.end, link.rate_bps) for link in layout.links]
+    if set(ends(hops)) != set(layout.hosts):
+        yield f"hosts = [{', '.join(map(_string, layout.hosts))}]"
+    if source.fan_in is not None:
+        yield f"fan_in = {source.fan_in}"
+    yield f'load = "{source.load * 100:g} %"'
+    yield f"sizes = {_string(source.sizes)}"
 
 
 def _string(value: str) -> str:

@@ -128,3 +128,31 @@ def test_the_command_writes_a_file_once(tmp_path):
     assert isinstance(again.exception, InputError)
     listed = CliRunner().invoke(app, ["generate"])
     assert "leaf-spine LEAVES SPINES HOSTS" in listed.output
+
+
+@pytest.mark.parametrize("name", RULES)
+def test_flows_that_arrive_at_random_are_one_source_between_all_hosts(name: str):
+    layout = generated(name, SIZES[name], Options(sizes="web-search", load=0.6, pattern="incast"))
+    scenario = from_toml(text(layout, "maxnet", 1))
+    assert not scenario.flow
+    (source,) = resolve.to_core(scenario, protocols.load()).traffic
+    assert source.flows is not None
+    assert len(source.flows.routes) == len(layout.hosts)
+    assert source.flows.fan_in == len(layout.hosts) - 1
+    assert scenario.traffic[0].load == pytest.approx(0.6)
+    assert scenario.traffic[0].sizes.name == "web-search"
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (Options(sizes="websearch"), "--sizes: expected a volume"),
+        (Options(sizes="rpc", pattern="gravity"), "--traffic: expected one of all-to-all, perm"),
+        (Options(sizes="rpc", count=2), "--count: expected none with --sizes"),
+        (Options(sizes="rpc", size_bytes=9), "--size: expected none with --sizes"),
+        (Options(sizes="rpc", pattern="incast", pairs=16), "--pairs: expected 1 to 15 senders"),
+    ],
+)
+def test_wrong_options_of_arriving_flows_get_one_sentence(options: Options, message: str):
+    with pytest.raises(InputError, match=message):
+        generated("fat-tree", [4], options)
