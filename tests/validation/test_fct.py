@@ -51,7 +51,7 @@ def test_a_kept_run_is_not_repeated(tmp_path, monkeypatch):
     assert first == second
 
 
-def test_tables_have_laws_by_their_mean_with_intervals():
+def test_tables_have_laws_by_their_median_with_intervals():
     def row(law, seed, mean):
         spread = {"mean": mean, "p50": mean, "p90": mean, "p99": mean}
         bins = {
@@ -72,6 +72,22 @@ def test_tables_have_laws_by_their_mean_with_intervals():
     assert "| 11 ± 2.5 |" in lines[5]
     assert "| 10.00% |" in lines[5]
     assert "| – |" in lines[4]
+
+
+def test_both_sides_stand_below_each_other_with_their_ratio():
+    def side(mean):
+        return {"p50": 2.0, "p90": 3.0, "p99": 12345.6, "geometric_mean": mean, "above_100": 0.02,
+                "unfinished": 1}  # fmt: skip
+
+    rows = [
+        {"law": "sack", "load": 0.3, "seed": seed, "flows": 5, "waterfill": side(6.0 + seed),
+         "ns3": side(2.0)}
+        for seed in (1, 2, 3)
+    ]  # fmt: skip
+    ours, theirs = (line.split(" | ") for line in ns3.table(rows).splitlines()[2:])
+    assert ours[:4] == ["| `sack`, Waterfill", "30%", "15", "2 ± 0"]
+    assert (ours[5], ours[7], ours[8], ours[9]) == ("12346 ± 0", "2 ± 0", "3", "4 ± 1.2 |")
+    assert theirs[-1] == "1 |"
 
 
 def test_ns3_gets_poisson_arrivals_of_the_load():

@@ -11,16 +11,16 @@ from scipy.special import stdtrit
 COLUMNS = (
     ("all", "mean", "mean"),
     ("all", "p50", "p50"),
+    ("all", "p90", "p90"),
     ("all", "p99", "p99"),
-    ("small", "mean", "small: mean"),
+    ("small", "p50", "small: p50"),
     ("small", "p99", "small: p99"),
-    ("middle", "mean", "middle: mean"),
-    ("large", "mean", "large: mean"),
+    ("large", "p50", "large: p50"),
 )
 
 
 def tables(rows: Sequence[Mapping[str, Any]]) -> str:
-    """Return a table in Markdown for each fabric and load, laws by their mean slowdown."""
+    """Return a table in Markdown for each fabric and load, laws by their median slowdown."""
     parts = []
     for fabric, load in dict.fromkeys((row["fabric"], row["load"]) for row in rows):
         mine = [row for row in rows if (row["fabric"], row["load"]) == (fabric, load)]
@@ -37,7 +37,7 @@ def _table(rows: Sequence[Mapping[str, Any]]) -> str:
         by_law.setdefault(row["law"], []).append(row)
     lines = [["law", *(title for *_, title in COLUMNS), "unfinished", "drops"]]
     lines.append(["---"] * len(lines[0]))
-    for law in sorted(by_law, key=lambda law: fmean(_of(by_law[law], "all", "mean"))):
+    for law in sorted(by_law, key=lambda law: fmean(_of(by_law[law], "all", "p50"))):
         mine = by_law[law]
         flows = sum(row["bins"]["all"]["flows"] for row in mine)
         unfinished = sum(row["bins"]["all"]["unfinished"] for row in mine)
@@ -59,7 +59,12 @@ def interval(values: Sequence[float]) -> str:
         return "–"
     mean = fmean(values)
     if len(values) == 1:
-        return f"{mean:.3g}"
+        return short(mean, 3)
     # Two-sided: the 97.5 % quantile of Student's distribution.
     t = float(stdtrit(len(values) - 1, 0.975))
-    return f"{mean:.3g} ± {t * stdev(values) / len(values) ** 0.5:.2g}"
+    return f"{short(mean, 3)} ± {short(t * stdev(values) / len(values) ** 0.5, 2)}"
+
+
+def short(value: float, digits: int) -> str:
+    """Return a number with so many digits, or as a whole number if that has more."""
+    return f"{value:.0f}" if abs(value) >= 10**digits else f"{value:.{digits}g}"
