@@ -293,10 +293,21 @@ class ShaperSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class LinkChange:
+    """What changes on a link direction at a time; None stays as it is. Zero holds the queue."""
+
+    at_s: float
+    rate_bps: float | None = None
+    delay_s: float | None = None
+    up: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class LinkSpec:
     """One link direction; `routers` are the protocols whose law runs here, None means all.
 
-    `rate_bps` is the capacity that router laws see, with a shaper the bucket's rate.
+    `rate_bps` is the capacity that router laws see, with a shaper the bucket's rate. Rate and delay
+    are those at the start; `changes` are in order of time.
     """
 
     name: str
@@ -312,6 +323,7 @@ class LinkSpec:
     duplicate: float
     target: float | None
     routers: tuple[str, ...] | None
+    changes: tuple[LinkChange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from waterfill.contract import network as spec
 from waterfill.scenario import links, queue_params
@@ -95,6 +96,29 @@ def shaper(link: Link) -> spec.ShaperSpec | None:
         return None
     values = links.read_shaper(link.shaper)
     return spec.ShaperSpec(line_bps=link.rate, depth_bytes=values["depth"], timer_s=values["timer"])
+
+
+def changes(
+    link: Link, forward: bool, duration_s: float
+) -> tuple[float, tuple[spec.LinkChange, ...]]:
+    """Return a direction's rate at the start (bit/s), and its changes in order of time."""
+    if link.event is None and link.rate_trace is None and link.rate_trace_reverse is None:
+        return link.capacity, ()
+    found: dict[float, spec.LinkChange] = {}
+    for event in link.event or ():
+        at_s = round(event.at, 12)
+        found[at_s] = spec.LinkChange(
+            at_s=at_s, rate_bps=event.rate, delay_s=event.delay, up=event.up
+        )
+    start_bps = link.capacity
+    trace = link.rate_trace if forward else link.rate_trace_reverse
+    for time_s, rate in trace.until(duration_s) if trace is not None else ():
+        at_s = round(time_s, 12)
+        if at_s == 0 and rate > 0:
+            start_bps = rate
+        else:
+            found[at_s] = replace(found.get(at_s, spec.LinkChange(at_s=at_s)), rate_bps=rate)
+    return start_bps, tuple(found[at_s] for at_s in sorted(found))
 
 
 def reorder(link: Link, packet_bytes: int) -> spec.ReorderSpec | None:

@@ -7,7 +7,8 @@ same path, weight and demand have the same rate, so the computation handles clas
 A link's capacity here is target × rate less the mean rate of packets without congestion control
 offered to it, but not below zero. Its target is the scenario's, else the smallest target of the
 protocols that use it, else 1. Active flows are greedy up to their demand; `size` is ignored. Flows
-that a traffic source starts (web-like) get no share: their load depends on the other flows.
+that a traffic source starts (web-like) get no share: their load depends on the other flows. Where a
+link follows time, its rate is the one of the time, and zero while the link is down.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from waterfill.contract.network import Network, TrafficSpec
+from waterfill.contract.network import LinkSpec, Network, TrafficSpec
 from waterfill.contract.summary import CoreFlow
 
 
@@ -184,21 +185,31 @@ def windows_in(flows: Iterable[CoreFlow]) -> list[tuple[float, float] | None]:
     return [None if window is None else (window[0], window[1]) for window in windows]
 
 
+def rate_steps(link: LinkSpec) -> list[tuple[float, float]]:
+    """Return (time, rate) (s, bit/s) of every step of a link's rate; zero while it is down."""
+    rate_bps, up = link.rate_bps, True
+    steps = [(0.0, rate_bps)]
+    for change in link.changes:
+        rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
+        up = up if change.up is None else change.up
+        steps.append((change.at_s, rate_bps if up else 0.0))
+    return steps
+
+
 def intervals(
     network: Network,
     targets: Mapping[str, float],
     lives: Sequence[tuple[float, float]],
     span_s: tuple[float, float],
 ) -> Iterator[Interval]:
-    """Yield the allocation over `span_s`, split where a flow or packet source starts or stops.
+    """Yield the allocation over `span_s`, split where a flow, packet source or rate changes.
 
     `lives` has [start, end) (s) of every single flow. Shares are by class (`classes_of`).
     """
     classes, of_flow = classes_of(network)
-    aimed_bps = [
-        target * link.rate_bps
-        for target, link in zip(link_targets(network, targets), network.links, strict=True)
-    ]
+    goals = link_targets(network, targets)
+    rates = {index: rate_steps(link) for index, link in enumerate(network.links) if link.changes}
+    aimed_bps = [goal * link.rate_bps for goal, link in zip(goals, network.links, strict=True)]
     changes: list[tuple[float, int, int]] = []  # time, +1 or −1, class
     for c, (start_s, end_s) in zip(of_flow, lives, strict=True):
         if start_s < end_s:
@@ -209,6 +220,7 @@ def intervals(
     ]
     first_s, last_s = span_s
     steps_s = {time for source in sources for time in source[:2]}
+    steps_s |= {time for steps in rates.values() for time, _ in steps}
     inside = {time for time, _, _ in changes} | steps_s
     times = [first_s, *sorted(time for time in inside if first_s < time < last_s), last_s]
     counts = [0] * len(classes)
@@ -220,6 +232,9 @@ def intervals(
             counts[c] += step
             done += 1
         if from_s == first_s or from_s in steps_s:
+            for index, steps in rates.items():
+                rate_bps = steps[bisect_right(steps, (from_s, math.inf)) - 1][1]
+                aimed_bps[index] = goals[index] * rate_bps
             capacity_bps = list(aimed_bps)
             for start_s, stop_s, rate_bps, path in sources:
                 if start_s <= from_s < stop_s:

@@ -190,7 +190,7 @@ class Graph:
                 got = f"got none from {shown(end)} to {shown(start)}"
                 raise self.scenario.error(f"{key}.hosts", f"expected a route between all, {got}")
             reverse = found
-        own_s = math.fsum([self.directions[i].link.delay for i in forward + reverse])
+        own_s = math.fsum([self.directions[i].link.least_delay for i in forward + reverse])
         return self._padded(traffic, key, forward, reverse, own_s)
 
     def _route(self, flow: Flow | Traffic, key: str) -> Route:
@@ -224,7 +224,7 @@ class Graph:
         if ends not in self._ways:
             forward = self.forward(flow, key)
             reverse = self._reverse(flow, key, forward)
-            own_s = math.fsum([self.directions[i].link.delay for i in forward + reverse])
+            own_s = math.fsum([self.directions[i].link.least_delay for i in forward + reverse])
             self._ways[ends] = (forward, reverse, own_s)
         return self._ways[ends]
 
@@ -488,18 +488,19 @@ def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
         for i in forward + reverse:
             largest_s[i] = max(largest_s[i], base_rtt_s)
     packet_bytes = int(graph.scenario.packet_size)
+    duration_s = graph.scenario.duration
     found: list[LinkSpec] = []
     for i, (link, name, _, _, back) in enumerate(graph.directions):
         if back == i - 1:
-            found.append(_backwards(found[back], link, name))
+            found.append(_backwards(found[back], link, name, duration_s))
             continue
         # Both directions of a link share one largest RTT: the reverse is identical.
         rtt_s = largest_s[i] if back is None else max(largest_s[i], largest_s[back])
-        found.append(_link(link, packet_bytes, rtt_s or NOMINAL_RTT_S))
+        found.append(_link(link, packet_bytes, rtt_s or NOMINAL_RTT_S, duration_s))
     return tuple(found)
 
 
-def _link(link: Link, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
+def _link(link: Link, packet_bytes: int, largest_rtt_s: float, duration_s: float) -> LinkSpec:
     """Return the forward direction of a link."""
     buffer = link.buffer
     amount = buffer.amount
@@ -508,9 +509,10 @@ def _link(link: Link, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
         # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
         amount = max(amount, packet_bytes)
     in_packets = buffer.unit == "packets"
+    rate_bps, changes = links.changes(link, True, duration_s)
     return LinkSpec(
         name=link.name,
-        rate_bps=link.capacity,
+        rate_bps=rate_bps,
         shaper=links.shaper(link),
         delay_s=link.delay,
         buffer_bytes=None if in_packets else round(amount),
@@ -522,14 +524,16 @@ def _link(link: Link, packet_bytes: int, largest_rtt_s: float) -> LinkSpec:
         duplicate=link.duplicate,
         target=link.target,
         routers=None if link.routers is None else tuple(link.routers),
+        changes=changes,
     )
 
 
-def _backwards(forward: LinkSpec, link: Link, name: str) -> LinkSpec:
+def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> LinkSpec:
     """Return the reverse direction: queue and shaper act both ways, the faults forward only."""
+    rate_bps, changes = links.changes(link, False, duration_s)
     return LinkSpec(
         name=name,
-        rate_bps=forward.rate_bps,
+        rate_bps=rate_bps,
         shaper=forward.shaper,
         delay_s=forward.delay_s,
         buffer_bytes=forward.buffer_bytes,
@@ -541,6 +545,7 @@ def _backwards(forward: LinkSpec, link: Link, name: str) -> LinkSpec:
         duplicate=0.0,
         target=forward.target,
         routers=forward.routers,
+        changes=changes,
     )
 
 

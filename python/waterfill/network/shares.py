@@ -65,6 +65,7 @@ def _flow_names(network: Network) -> list[str]:
 def _check_size(scenario: Scenario, network: Network, lives: Sequence[tuple[float, float]]) -> None:
     times = {time for life in lives for time in life}
     times |= {time for t in network.traffic for time in (t.start_s, t.stop_s)}
+    times |= {change.at_s for link in network.links for change in link.changes}
     order = sorted(times)
     rows = sum(bisect_left(order, end) - bisect_left(order, start) for start, end in lives)
     if rows > MAX_ROWS:

@@ -27,7 +27,7 @@ from pydantic import (
 )
 
 from waterfill.errors import InputError, shown
-from waterfill.scenario import distributions, links
+from waterfill.scenario import distributions, links, traces
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.units import (
     FREQUENCY,
@@ -37,6 +37,7 @@ from waterfill.scenario.units import (
     TIME,
     VOLUME,
     Buffer,
+    Quantity,
     number,
     whole,
 )
@@ -57,6 +58,9 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.reorder": (),
         "link.duplicate": (0.0,),
         "link.shaper": (),
+        "link.event": (),
+        "link.rate_trace": (),
+        "link.rate_trace_reverse": (),
         "flow.ecn": (False,),
         "flow.access_rate": (),
         "traffic.access_rate": (),
@@ -73,6 +77,9 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.access_rate": (),
         "traffic.count": (1,),
         "link.shaper": (),
+        "link.event": (),
+        "link.rate_trace": (),
+        "link.rate_trace_reverse": (),
         "flow.claimed_rtt": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
@@ -122,6 +129,10 @@ def _sizes(value: object, info: ValidationInfo) -> Distribution:
     return distributions.parse(value, _SIZE, (info.context or {}).get("folder"))
 
 
+def _trace(value: object, info: ValidationInfo) -> traces.Trace:
+    return traces.parse(value, (info.context or {}).get("folder"))
+
+
 def _queue_params(value: Any, info: ValidationInfo) -> Any:
     if "queue" in info.data:  # else it is wrong itself, and says so
         links.read_queue(info.data["queue"], value)
@@ -138,6 +149,12 @@ def _as_written(read: Callable[[object], object]) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+_Trace = Annotated[
+    traces.Trace,
+    PlainValidator(_trace),
+    PlainSerializer(traces.Trace.written),
+    WithJsonSchema(traces.json_schema()),
+]
 _ARRIVALS_SCHEMA = WithJsonSchema(
     {
         "anyOf": [
@@ -173,8 +190,34 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, defer_build=True)
 
 
+class _EventRate(Quantity):
+    """A rate above zero; who writes zero is told of `up`."""
+
+    def parse(self, value: object) -> float:
+        if value is not None and self.or_zero()._number(value) == 0:
+            expected = "expected a rate above zero, or up = false for a link that fails"
+            raise ValueError(f"{expected}, got {shown(value)}")
+        return super().parse(value)
+
+
+_EVENT_RATE = _EventRate(RATE.name, RATE.example, RATE.units)
+
+
+class LinkEvent(Table):
+    """One [[link.event]]: what changes on a link, in both directions, at a time."""
+
+    at: Annotated[float, replace(SPAN, example="10 s")]
+    """When (s); events are in order of time, within the run."""
+    rate: Annotated[float, _EVENT_RATE] | None = None
+    """Rate from then on (bit/s); what is left of a packet in transmission is sent at it."""
+    delay: Annotated[float, TIME] | None = None
+    """Propagation delay (s) of packets that leave the transmitter later; they stay in order."""
+    up: bool | None = None
+    """Whether the link is up; one that goes down drops its queue and what arrives."""
+
+
 class Link(Table):
-    """One [[link]]: a queue and a fixed delay between two nodes."""
+    """One [[link]]: a queue and a delay between two nodes."""
 
     name: Name
     """Name, used in paths and results."""
@@ -233,11 +276,25 @@ class Link(Table):
         | None
     ) = None
     """Token bucket in front of the transmitter, both directions; default: none."""
+    event: list[LinkEvent] | None = None
+    """Changes of rate, delay and state at given times, both directions; default: none."""
+    rate_trace: _Trace | None = None
+    """Rates over time, forward direction: a file, or points; default: the rate stays."""
+    rate_trace_reverse: _Trace | None = None
+    """Rates over time, reverse direction; default: the rate stays."""
 
     @property
     def capacity(self) -> float:
         """The rate (bit/s) at which the link passes data on average."""
         return self.rate if self.shaper is None else links.read_shaper(self.shaper)["rate"]
+
+    @property
+    def least_delay(self) -> float:
+        """The smallest propagation delay (s) that the link has at any time."""
+        if self.event is None:
+            return self.delay
+        later = (event.delay for event in self.event if event.delay is not None)
+        return min((self.delay, *later))
 
 
 class _Routed(Table):

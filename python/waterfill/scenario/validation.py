@@ -16,6 +16,7 @@ from waterfill.scenario.document import (
     SECTIONS,
     Flow,
     Link,
+    LinkEvent,
     Scenario,
     Table,
     Traffic,
@@ -44,6 +45,8 @@ def first_error(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
             key += f".{labels(raw[str(section)])[step]}"
         else:
             key += f"[{step}]" if isinstance(step, int) else f".{step}"
+            if depth == 2 and isinstance(step, str) and step == "event" and section == "link":
+                model = LinkEvent
     cause = found.get("ctx", {}).get("error")
     if isinstance(cause, PartError) and cause.part:
         key += f".{cause.part}"
@@ -152,6 +155,9 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and link.shaper is None
         and link.mark_at is None
         and link.loss_model is None
+        and link.event is None
+        and link.rate_trace is None
+        and link.rate_trace_reverse is None
     )
 
 
@@ -163,11 +169,39 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
         yield f"{key}.rate", f"expected a rate that sends a packet within {most}, got {got}"
     if link.shaper is not None:
         yield from _shaper(scenario, f"{key}.shaper", link)
+    yield from _variation(scenario, key, link)
     if link.mark_at is not None and link.queue != "droptail":
         expected = f'expected none with queue = "{link.queue}"'
         yield f"{key}.mark_at", f"{expected}, got {link.mark_at.format()}"
     if link.loss_model is not None and link.loss > 0:
         yield f"{key}.loss_model", "expected either this or loss, got both"
+
+
+def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]:
+    """Check events and traces of a link against each other, the run and the link's other keys."""
+    traced = link.rate_trace is not None or link.rate_trace_reverse is not None
+    if link.rate_trace_reverse is not None and not link.duplex:
+        yield f"{key}.rate_trace_reverse", "expected none with duplex = false"
+    if link.shaper is not None and (link.event or traced):
+        name = "event" if link.event else "rate_trace"
+        yield f"{key}.{name}", "expected none on a link with a shaper"
+    before_s = 0.0
+    for index, event in enumerate(link.event or ()):
+        at = f"{key}.event[{index}]"
+        if event.rate is None and event.delay is None and event.up is None:
+            yield at, "expected a rate, a delay or up, got none"
+        if event.at <= before_s:
+            got = f"got {TIME.format(event.at)} after {TIME.format(before_s)}"
+            yield f"{at}.at", f"expected events in order of time, {got}"
+        if event.at >= scenario.duration:
+            within, got = TIME.format(scenario.duration), TIME.format(event.at)
+            yield f"{at}.at", f"expected a time before the end of the run at {within}, got {got}"
+        if event.rate is not None and traced:
+            yield f"{at}.rate", "expected none on a link with a rate_trace"
+        if event.rate is not None and 8 * scenario.packet_size / event.rate > SPAN.at_most:
+            most, got = TIME.format(SPAN.at_most), RATE.format(event.rate)
+            yield f"{at}.rate", f"expected a rate that sends a packet within {most}, got {got}"
+        before_s = event.at
 
 
 # The keys of [[traffic]] that only some kinds have.

@@ -88,6 +88,8 @@ def everything() -> Network:
     late = spec.ReorderSpec(share=0.1, delay_s=0.01)
     bucket = spec.ShaperSpec(line_bps=1e9, depth_bytes=1e4, timer_s=0.001)
     links[1] = replace(links[1], shaper=bucket)
+    change = spec.LinkChange(at_s=0.5, rate_bps=5e7, delay_s=0.01, up=True)
+    links[2] = replace(links[2], changes=(change,))
     links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9, buffer_packets=50)
     flow = replace(
         synthetic.flow_spec("f", 1, 1.0),

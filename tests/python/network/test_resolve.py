@@ -345,6 +345,7 @@ def test_the_whole_document():
         "duplicate": 0.0,
         "target": 0.8,
         "routers": None,
+        "changes": (),
     }
     assert math.isclose(long.pop("pad_s"), 0.0105)
     assert long == {

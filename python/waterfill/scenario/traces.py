@@ -1,0 +1,249 @@
+"""Rates that follow time, as a scenario writes them: `rate_trace = "cell.csv"`.
+
+A trace is a list of points (time, rate). Each rate holds until the next point. The time of the last
+point is the trace's length: there it starts over, or keeps the last rate with `repeat = false`.
+
+A file has one of two formats. A CSV has a time and a rate per line, with units (`0.5 s, 3 Mbit/s`)
+or as plain seconds and bit/s. A list of delivery opportunities has one whole number per line: the
+millisecond at which a packet of 1500 bytes may leave. They are counted over `bin`, and its rate is
+their volume over that time. `#` starts a comment; a first line of words is a header.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from waterfill.errors import nearest, shown
+from waterfill.scenario.distributions import PartError
+from waterfill.scenario.units import RATE, SPAN, TIME
+
+Points: TypeAlias = tuple[tuple[float, float], ...]
+
+OPPORTUNITY_BITS = 12_000
+"""What one line of a list of delivery opportunities lets through: 1500 bytes."""
+
+DEFAULT_BIN_S = 0.1
+MAX_POINTS = 10**6
+_MAX_FILE_BYTES = 1 << 26
+_RATE = RATE.or_zero()
+_KEYS = ("file", "points", "repeat", "bin")
+
+
+@dataclass(frozen=True)
+class Trace:
+    """Points (s, bit/s), the first at time 0; the last one's time is the length."""
+
+    points: Points
+    repeat: bool = True
+
+    @property
+    def length_s(self) -> float:
+        """The time (s) after which the trace starts over, or keeps its last rate."""
+        return self.points[-1][0]
+
+    @property
+    def mean_bps(self) -> float:
+        """The mean rate (bit/s) over the length."""
+        bits = (rate * (to - at) for (at, rate), (to, _) in itertools.pairwise(self.points))
+        return math.fsum(bits) / self.length_s
+
+    def until(self, end_s: float) -> Iterator[tuple[float, float]]:
+        """Yield (time, rate) of every change before `end_s`, the first at time 0."""
+        rate_before = None
+        for round_ in itertools.count():
+            for at_s, rate in self.points[:-1] if self.repeat else self.points:
+                time_s = round_ * self.length_s + at_s
+                if time_s >= end_s:
+                    return
+                if rate != rate_before:
+                    yield time_s, rate
+                rate_before = rate
+            if not self.repeat:
+                return
+
+    def written(self) -> dict[str, Any]:
+        """Return the trace as a scenario writes it, without its file; `parse` reads it back."""
+        points = [[TIME.format(at), _RATE.format(rate)] for at, rate in self.points]
+        return {"points": points, "repeat": self.repeat}
+
+
+def parse(value: object, folder: Path | None = None) -> Trace:
+    """Parse a trace: a file name relative to `folder` (default: current), or a table.
+
+    Raises PartError with `expected …, got …`.
+    """
+    if isinstance(value, Trace):
+        return value
+    given: Mapping[str, Any]
+    if isinstance(value, str):
+        given = {"file": value}
+    elif isinstance(value, Mapping):
+        given = value
+    else:
+        example = '"cell.csv", or a table such as {file = "cell.csv", repeat = false}'
+        raise PartError("", f"expected a file such as {example}, got {shown(value)}")
+    for key in given:
+        if key not in _KEYS:
+            raise PartError(str(key), f"unknown key{nearest(key, _KEYS)}")
+    repeat = given.get("repeat", True)
+    if not isinstance(repeat, bool):
+        raise PartError("repeat", f"expected true or false, got {shown(repeat)}")
+    if ("file" in given) == ("points" in given):
+        got = "both" if "file" in given else "neither"
+        raise PartError("", f"expected either file or points, got {got}")
+    if "points" in given:
+        if "bin" in given:
+            raise PartError("bin", "expected none with points")
+        return Trace(_checked("points", _points(given["points"])), repeat)
+    bin_s = _parse("bin", SPAN, given["bin"]) if "bin" in given else None
+    return Trace(_checked("file", read(_path(given["file"], folder), bin_s)), repeat)
+
+
+def read(path: Path, bin_s: float | None = None) -> Points:
+    """Read a file in either format; `bin_s` is for opportunities only (default: 100 ms).
+
+    Raises PartError for a file that cannot be read, and names the line that is wrong.
+    """
+    try:
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "not UTF-8 text"
+        raise PartError("file", f"expected a readable file, got {path}: {reason}") from None
+    if len(data) > _MAX_FILE_BYTES:
+        raise PartError("file", f"expected a file of at most {_MAX_FILE_BYTES} bytes, got {path}")
+    lines = [
+        (index, written)
+        for index, line in enumerate(text.splitlines(), start=1)
+        if (written := line.partition("#")[0].strip())
+    ]
+    if not lines:
+        raise PartError("file", f"expected times and rates, got nothing in {path}")
+    if "," in lines[0][1]:
+        if bin_s is not None:
+            raise PartError("bin", f"expected none with a CSV, got {path}")
+        return _csv(lines, path)
+    return opportunities(_milliseconds(lines, path), DEFAULT_BIN_S if bin_s is None else bin_s)
+
+
+def opportunities(times_ms: list[int], bin_s: float) -> Points:
+    """Return the rates of delivery opportunities (ms, in order) over bins of `bin_s`.
+
+    An opportunity at t ms stands for the millisecond before t. The last one's time is the length.
+    """
+    length_s = times_ms[-1] / 1e3
+    bins = max(1, math.ceil(length_s / bin_s - 1e-9))
+    counts = Counter(min(bins - 1, int((max(t, 1) - 1) / 1e3 / bin_s + 1e-9)) for t in times_ms)
+    points = []
+    for i in range(bins):
+        from_s, to_s = i * bin_s, min((i + 1) * bin_s, length_s)
+        points.append((round(from_s, 12), counts[i] * OPPORTUNITY_BITS / (to_s - from_s)))
+    return (*points, (length_s, points[-1][1]))
+
+
+def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
+    times: list[int] = []
+    for index, written in lines:
+        if not (written.isascii() and written.isdigit()):
+            expected = "expected TIME, RATE or a whole number of milliseconds"
+            raise PartError("file", f"{expected}, got {shown(written)} in line {index} of {path}")
+        times.append(int(written))
+        if len(times) > 1 and times[-1] < times[-2]:
+            got = f"got {times[-1]} ms after {times[-2]} ms in line {index} of {path}"
+            raise PartError("file", f"expected times that do not decrease, {got}")
+    if times[-1] == 0:
+        raise PartError("file", f"expected a last time above 0 ms, got 0 in {path}")
+    return times
+
+
+def _csv(lines: list[tuple[int, str]], path: Path) -> Points:
+    header = lines[0][1][0].isalpha()
+    points = []
+    for index, written in lines[header:]:
+        time, comma, rate = (part.strip() for part in written.partition(","))
+        try:
+            if not comma:
+                raise ValueError
+            points.append((_number(TIME, time), _number(_RATE, rate)))
+        except ValueError:
+            expected = 'expected TIME, RATE such as "0.5 s, 3 Mbit/s"'
+            got = f"got {shown(written)} in line {index} of {path}"
+            raise PartError("file", f"{expected}, {got}") from None
+    return tuple(points)
+
+
+def _number(quantity: Any, text: str) -> float:
+    """Parse a text with a unit, or a plain number in SI units."""
+    try:
+        value = float(text)
+    except ValueError:
+        return float(quantity.parse(text))
+    if not (math.isfinite(value) and 0 <= value <= quantity.at_most):
+        raise ValueError(text)
+    return value
+
+
+def _points(value: object) -> Points:
+    if not isinstance(value, list):
+        raise PartError("points", f"expected a list of points, got {shown(value)}")
+    points = []
+    for point in value:
+        if not isinstance(point, (list, tuple)) or len(point) != 2:
+            example = '["0.5 s", "3 Mbit/s"]'
+            raise PartError("points", f"expected points such as {example}, got {shown(point)}")
+        points.append((_parse("points", TIME, point[0]), _parse("points", _RATE, point[1])))
+    return tuple(points)
+
+
+def _checked(part: str, points: Points) -> Points:
+    if not 2 <= len(points) <= MAX_POINTS:
+        raise PartError(part, f"expected 2 to {MAX_POINTS} points, got {len(points)}")
+    if points[0][0] != 0:
+        got = TIME.format(points[0][0])
+        raise PartError(part, f"expected a first time of 0 s, got {got}")
+    for (before, _), (after, _) in itertools.pairwise(points):
+        if after <= before:
+            got = f"got {TIME.format(after)} after {TIME.format(before)}"
+            raise PartError(part, f"expected times that increase, {got}")
+    if all(rate == 0 for _, rate in points[:-1]):
+        raise PartError(part, "expected a rate above zero at some time, got none")
+    return points
+
+
+def _path(name: object, folder: Path | None) -> Path:
+    if not isinstance(name, str) or not name:
+        raise PartError("file", f"expected a file name, got {shown(name)}")
+    return (folder or Path()) / name
+
+
+def _parse(part: str, quantity: Any, value: object) -> float:
+    try:
+        return float(quantity.parse(value))
+    except ValueError as error:
+        raise PartError(part, str(error)) from None
+
+
+def json_schema() -> dict[str, Any]:
+    """Return the JSON Schema of what `parse` reads."""
+    text = [
+        {"type": "string", "pattern": q.ecma_pattern, "examples": [q.example]} for q in (TIME, RATE)
+    ]
+    point = {"type": "array", "prefixItems": text, "minItems": 2, "maxItems": 2}
+    table = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "file": {"type": "string"},
+            "points": {"type": "array", "items": point, "minItems": 2},
+            "repeat": {"type": "boolean", "default": True},
+            "bin": {"type": "string", "pattern": SPAN.ecma_pattern, "default": "100 ms"},
+        },
+    }
+    return {"anyOf": [{"type": "string", "examples": ["cell.csv"]}, table]}
