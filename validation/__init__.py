@@ -6,6 +6,7 @@ several threads with one, `seeds` repeats the papers' verdicts with other seeds,
 compares the fluid model with the simulator, `equilibria` fixed points with the simulator,
 `ns2_peers` RCP, VCP and XCP with their authors' code, `stability_vs_fluid` linear analysis with
 fluid runs, `readings` judges the papers' claims under other readings, `fct` measures completion
-times of flows in data centres, `fct.ns3` gives the same flows to ns-3. `testbed` and `soak` are for
+times of flows in data centres, `fct.ns3` gives the same flows to ns-3. `link_events`
+shows how laws follow a link that changes. `testbed` and `soak` are for
 Linux, as root.
 """

@@ -191,7 +191,7 @@ class Table(BaseModel):
 
 
 class _EventRate(Quantity):
-    """A rate above zero; who writes zero is told of `up`."""
+    """A rate above zero; the error for zero names `up`."""
 
     def parse(self, value: object) -> float:
         if value is not None and self.or_zero()._number(value) == 0:

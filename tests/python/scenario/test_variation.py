@@ -60,7 +60,7 @@ def line_of(keys):
     return line.removeprefix("S.toml: link.l.")
 
 
-def told(changes):
+def steps_of(changes):
     return [(c.at_s, c.rate_bps, c.delay_s, c.up) for c in changes]
 
 
@@ -73,9 +73,9 @@ def test_a_link_without_events_has_no_changes():
 def test_events_are_of_both_directions_and_survive_being_written():
     expected = [(5, 6e6, None, None), (10, None, None, False), (12, None, 0.004, True)]
     for link in links_of(EVENTS):
-        assert told(link.changes) == expected
+        assert steps_of(link.changes) == expected
     again = from_toml(scenario_of(EVENTS).to_toml(), "again.toml")
-    assert told(resolve.to_core(again, load()).links[0].changes) == expected
+    assert steps_of(resolve.to_core(again, load()).links[0].changes) == expected
 
 
 def test_the_base_rtt_is_that_of_the_smallest_delay():
@@ -102,12 +102,12 @@ def test_a_csv_is_read_beside_the_scenario_and_repeats(tmp_path):
     forward, back = links_of('rate_trace = "t"', source)
     assert forward.rate_bps == 1e6
     times = [2.5, 6, 8.5, 12, 14.5, 18]
-    assert told(forward.changes) == [
+    assert steps_of(forward.changes) == [
         (at, [4e6, 1e6][i % 2], None, None) for i, at in enumerate(times)
     ]
     assert back.changes == ()
     once, _ = links_of('rate_trace = {file = "t", repeat = false}', source)
-    assert told(once.changes) == [(2.5, 4e6, None, None)]
+    assert steps_of(once.changes) == [(2.5, 4e6, None, None)]
     _, back = links_of('rate_trace_reverse = "t"', source)
     assert (back.rate_bps, len(back.changes)) == (1e6, 6)
 
@@ -117,7 +117,7 @@ def test_a_trace_is_written_without_its_file(tmp_path):
     written = scenario_of('rate_trace = {file = "t", repeat = false}', source).to_toml()
     assert '"t"' not in written
     [forward, _] = resolve.to_core(from_toml(written, "again.toml"), load()).links
-    assert told(forward.changes) == [(1, 0, None, None)]
+    assert steps_of(forward.changes) == [(1, 0, None, None)]
 
 
 def test_opportunities_become_rates():
@@ -146,8 +146,8 @@ def test_events_and_a_trace_of_one_time_are_one_change(tmp_path):
     source = trace_file(tmp_path, "0, 1e6\n1, 2e6\n30, 0\n")
     keys = 'rate_trace = "t"\n[[link.event]]\nat = "1 s"\nup = false'
     forward, back = links_of(keys, source)
-    assert told(forward.changes) == [(1, 2e6, None, False)]
-    assert told(back.changes) == [(1, None, None, False)]
+    assert steps_of(forward.changes) == [(1, 2e6, None, False)]
+    assert steps_of(back.changes) == [(1, None, None, False)]
 
 
 ERRORS = {
