@@ -1,8 +1,9 @@
 //! Traffic sources: packets without congestion control, and arrivals of finite flows.
 //!
 //! Each source owns one random stream and draws one number per gap, period or size. Arriving flows occupy slots among
-//! the engine's flows. When one finishes, the source's next flow takes its slot: memory grows with the number of
-//! concurrent flows, not with their total.
+//! the engine's flows. When one finishes, the source's next flow on its route takes its slot: memory grows with the
+//! number of concurrent flows, and by a row of [`ARRIVAL_COLUMNS`](waterfill_network::series::ARRIVAL_COLUMNS) for each
+//! that has finished.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,8 +77,9 @@ pub(crate) struct WebFlows {
     /// Flows that start at each arrival.
     pub(crate) fan_in: u32,
     sizes: Sampler,
-    /// Slots among the engine's flows whose flow has finished.
-    pub(crate) free: Vec<u32>,
+    /// Slots among the engine's flows whose flow has finished, by route: late packets of that flow look up their way in
+    /// the slot, and so do other threads.
+    pub(crate) free: Vec<Vec<u32>>,
     pub(crate) started: u64,
     pub(crate) open: u64,
     pub(crate) open_max: u64,
@@ -238,11 +240,11 @@ impl WebFlows {
             law,
             flow: FlowSpec { stop_s: end.as_secs(), ..spec.flow.clone() },
             order: (0..routes.len()).collect(),
+            free: vec![Vec::new(); routes.len()],
             routes,
             groups: groups.collect(),
             fan_in: spec.fan_in,
             sizes: spec.sizes_bytes.sampler(),
-            free: Vec::new(),
             started: 0,
             open: 0,
             open_max: 0,

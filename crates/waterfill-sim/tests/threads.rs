@@ -5,7 +5,9 @@ mod common;
 use common::{build, cbr, flow, link, network};
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::{ArrivalSpec, Distribution, FlowSpec, LossSpec, Network, Series, TrafficKind, TrafficSpec};
+use waterfill_network::{
+    ArrivalSpec, Distribution, FlowSpec, LossSpec, Network, RouteSpec, Series, TrafficKind, TrafficSpec,
+};
 use waterfill_sim::Simulation;
 
 /// Everything that a run gives: summary, series, counts.
@@ -124,6 +126,26 @@ fn arriving_flows_give_the_same_bytes() {
         let source = cbr(name, &forward, 0.0, [0.0, 0.25], 1500);
         n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     }
+    assert!(assert_same(&n) > 1);
+}
+
+/// Flows that draw their routes: the next flow of a slot is on another thread's links only if its predecessor was.
+#[test]
+fn flows_of_a_pattern_give_the_same_bytes() {
+    let mut n = fabric("reno", 3, 2, 2, 0.3);
+    let route = |of: &FlowSpec| RouteSpec {
+        forward: of.forward.clone(),
+        reverse: of.reverse.clone(),
+        pad_s: 0.0,
+        base_rtt_s: 0.016,
+    };
+    let routes = vec![n.flows[..2].iter().map(route).collect(), n.flows[2..4].iter().map(route).collect()];
+    let FlowSpec { forward, reverse, .. } = n.flows[0].clone();
+    let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
+    let sizes_bytes = Distribution::Exponential { mean: 4_000.0 };
+    let flows = Some(ArrivalSpec { arrivals_per_s: 600.0, sizes_bytes, flow, routes, fan_in: 2 });
+    let source = cbr("web", &forward, 0.0, [0.0, 0.25], 1500);
+    n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     assert!(assert_same(&n) > 1);
 }
 

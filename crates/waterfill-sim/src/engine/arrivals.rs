@@ -67,7 +67,7 @@ impl Simulation {
         web.open += 1;
         web.open_max = web.open_max.max(web.open);
         web.flow.size_bytes = Some(size_bytes);
-        let f = web.free.pop().unwrap_or(self.flows.len() as u32);
+        let f = web.free[route].pop().unwrap_or(self.flows.len() as u32);
         let mut sender = SenderSpec::new(&self.network, &web.flow, &web.law, Place { flow: f, index: 0 });
         let (route, base_rtt) = &web.routes[route];
         (sender.index, sender.base_rtt) = (index, *base_rtt);
@@ -100,7 +100,7 @@ impl Simulation {
         web.finished.add(flow, traffic.counted);
         self.finished.push(&arrival_row(flow, t));
         web.open -= 1;
-        web.free.push(f);
+        web.free[flow.route.number as usize].push(f);
         flow.owner = Owner::Nobody;
         flow.sender.spec.incarnation = flow.sender.spec.incarnation.wrapping_add(1);
     }
