@@ -56,6 +56,7 @@
 //! - token starts at 0 (Algorithm 1); in the authors' code at 5.
 //! - cr counts bits as they are sent, those of other protocols too; the authors' counts packets with ECN as they leave.
 //!   At 12 Mbit/s T holds 20 packets: a count of them is wrong by up to half a packet, which is more than 1 − η.
+//! - μ is what the link sent while it had a queue, and otherwise its capacity: so an outage counts as one.
 //! - SYNs are not marked and take no token.
 //! - A receiver that acknowledges every second packet has one bit for two: it sends the sign of what it owes and
 //!   keeps the rest, so that the sum over acknowledgements is exact. The paper has DCTCP's rule for it.

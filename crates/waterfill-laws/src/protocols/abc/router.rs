@@ -29,11 +29,12 @@ pub struct Router {
 }
 
 impl Router {
-    /// Counts bits as they are sent: T holds few packets, and half of one is more than 1 − η of them.
+    /// Counts bits as they are sent: T holds few packets, and half of one is more than 1 − η of them. A link that has a
+    /// queue and sends nothing can send nothing, whatever its capacity.
     fn measure(&mut self, link: &LinkView, now: Instant) {
-        let could_send = link.capacity * now.since(self.measured);
-        let sent = if self.sending < could_send { self.sending } else { could_send };
-        self.capacity.add(could_send);
+        let able = link.capacity * now.since(self.measured);
+        let sent = if self.sending < able { self.sending } else { able };
+        self.capacity.add(if link.queue > Volume::ZERO { sent } else { able });
         self.departed.add(sent);
         self.sending -= sent;
         self.measured = now;
@@ -64,7 +65,9 @@ impl crate::protocol::Router<Abc> for Router {
 
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, Mark>) {
         self.measure(link, passing.now);
-        self.departed.add(std::mem::replace(&mut self.sending, passing.volume));
+        let rest = std::mem::replace(&mut self.sending, passing.volume); // of a link that was faster than its capacity
+        self.capacity.add(rest);
+        self.departed.add(rest);
         let Some(mark) = passing.header.as_deref_mut().filter(|_| passing.kind == PacketKind::Data) else { return };
         let (mu, cr) = (self.capacity.rate(passing.now), self.departed.rate(passing.now));
         self.target_rate = target_rate(self.eta, mu, link.queue, self.delay_threshold, self.delta);

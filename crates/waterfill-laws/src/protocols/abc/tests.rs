@@ -190,11 +190,23 @@ fn a_busy_router_accelerates_a_little_less_than_half() {
 fn a_router_follows_the_capacity_within_a_window() {
     let mut router = router();
     run(&mut router, 0, 1000, 50, 12e6, 0.0);
-    run(&mut router, 50_000, 1000, 10, 6e6, 0.0);
+    run(&mut router, 50_000, 2000, 6, 6e6, 0.0);
     let half = router.target_rate.as_bps();
     assert!(half > 0.98 * 8.4e6 && half < 0.98 * 9.6e6, "{half}");
-    run(&mut router, 60_000, 1000, 15, 6e6, 0.0);
+    run(&mut router, 62_000, 2000, 8, 6e6, 0.0);
     close(router.target_rate.as_bps(), 0.98 * 6e6, 1e-9);
+}
+
+/// 10 ms in which a link with a queue sends nothing: μ falls by half a window less the packet that was in service.
+#[test]
+fn an_outage_is_no_capacity() {
+    let mut router = router();
+    run(&mut router, 0, 1000, 50, 12e6, 15e3);
+    run(&mut router, 60_000, 1000, 1, 12e6, 15e3);
+    let half = router.target_rate.as_bps();
+    assert!(half > 0.98 * 5.4e6 && half < 0.98 * 7.2e6, "{half}");
+    run(&mut router, 61_000, 1000, 30, 12e6, 15e3);
+    close(router.target_rate.as_bps(), 0.98 * 12e6, 1e-9);
 }
 
 #[test]
