@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from waterfill.analysis import series, transfers
+from waterfill.analysis import seeds, series, transfers
 from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
@@ -404,7 +404,7 @@ class Comparison:
     def write(self, document: Document, folder: Path) -> None:
         """Write DIR/<protocol>/ as for a single run, compare.json, compare.png and .svg.
 
-        Where flows have a size, also transfers.png and .svg.
+        Where flows have a size, also transfers.png and .svg; of several seeds seeds.png and .svg.
 
         Raises InputError when one of them cannot be written.
         """
@@ -416,6 +416,8 @@ class Comparison:
             plots.save(plots.overview(result), mine / "figure")
         write_text(folder / DOCUMENT, to_json(document) + "\n")
         plots.save(self.figure(), folder / "compare")
+        if "over_seeds" in document:
+            plots.save(plots.over_seeds(document), folder / "seeds")
         sized = {n: r.transfers for n, r in self.results.items() if r.network.has_transfers}
         if sized:
             plots.save(plots.slowdowns(sized), folder / "transfers")
@@ -432,6 +434,31 @@ def of(results: Mapping[str, Result]) -> Comparison:
     """Return the comparison of these runs, at least one, all of one scenario."""
     allocations = {name: allocation(result) for name, result in results.items()}
     return Comparison(dict(results), allocations, bottleneck(results, allocations))
+
+
+def over_seeds(
+    comparison: Comparison, first_seed: int, others: Mapping[int, Mapping[str, Document]]
+) -> Document:
+    """Return what a comparison says over several seeds, to add to its document.
+
+    `others` are the figures of each further seed, by protocol; seeds that lack one are left out.
+    `seeds` are the rest with the first, `over_seeds` {protocol: {quantity: estimate}}, and
+    `differences_over_seeds` all pairs of protocols: see `analysis.seeds`. The bottleneck is that
+    of the first seed's runs.
+    """
+    names = list(comparison.results)
+    whole = {seed: found for seed, found in others.items() if set(found) == set(names)}
+    mine = {
+        name: [figures(comparison.results[name], comparison.allocations[name],
+                       comparison.bottleneck), *(found[name] for found in whole.values())]
+        for name in names
+    }  # fmt: skip
+    found = seeds.estimates(mine)
+    return {
+        "seeds": [first_seed, *whole],
+        "over_seeds": found,
+        "differences_over_seeds": seeds.differences(found),
+    }
 
 
 def is_comparison(directory: str | os.PathLike[str]) -> bool:

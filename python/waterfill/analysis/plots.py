@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", "-.", ":")
-# More flows than this are drawn as one line and one band per group.
+# More flows than this are drawn as a median and bands per group, more groups as one.
 _MAX_LINES = 8
 # A legend with more entries would be longer than its panel.
 _MAX_LEGEND = 14
@@ -166,6 +166,55 @@ def comparison(
     return figure
 
 
+# Quantities over seeds: key, label, unit's size.
+_OVER_SEEDS = (
+    ("utilization", "utilisation of the bottleneck (%)", 0.01),
+    ("queue_bytes.mean", "mean queue (kB)", 1e3),
+    ("jain_index", "Jain's index", 1.0),
+    ("share_ratio.worst", "smallest rate / max-min share", 1.0),
+    ("settling_s.worst", "settling time, slowest flow (s)", 1.0),
+    ("slowdown.p99", "slowdown, 99th percentile", 1.0),
+)
+
+
+def over_seeds(document: Mapping[str, Any]) -> Figure:
+    """Plot means with 95 % intervals and each seed's value, a panel per quantity.
+
+    `document` is a comparison's with several seeds. A quantity that a seed lacks has no mean.
+    """
+    from matplotlib.figure import Figure
+
+    runs = document["over_seeds"]
+    there = [
+        quantity
+        for quantity in _OVER_SEEDS
+        if any(value is not None for mine in runs.values()
+               for value in mine.get(quantity[0], {}).get("values", ()))
+    ]  # fmt: skip
+    columns = min(len(there), _MAX_COLUMNS)
+    rows = -(-len(there) // columns)
+    height = 0.9 + 0.28 * len(runs)
+    figure = Figure(figsize=(3.4 * columns + 0.6, 0.5 + height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, sharey=True, squeeze=False).ravel()
+    for axis, (key, label, unit) in zip(grid, there, strict=False):
+        for place, (mine, style) in enumerate(zip(runs.values(), line_styles(), strict=False)):
+            found = mine[key]
+            values = [value / unit for value in found["values"] if value is not None]
+            axis.plot(values, [place] * len(values), ".", color="#666666", markersize=4, zorder=3)
+            if found["interval"] is not None:
+                low, high = (end / unit for end in found["interval"])
+                axis.plot([low, high], [place, place], color=style["color"], linewidth=2.2)
+                axis.plot(found["mean"] / unit, place, "o", color=style["color"], markersize=5)
+        axis.set_xlabel(label)
+        axis.grid(alpha=0.3, axis="x")
+        axis.set_ylim(len(runs) - 0.5, -0.5)
+        axis.set_yticks(range(len(runs)), [_plain(name) for name in runs])
+    for axis in grid[len(there) :]:
+        axis.remove()
+    figure.suptitle(f"{len(document['seeds'])} seeds: mean, 95 % interval, and each seed (grey)")
+    return figure
+
+
 def slowdowns(tables: Mapping[str, pa.Table]) -> Figure:
     """Plot the slowdowns of transfers (`Result.transfers`) by name: of a protocol, or of a run.
 
@@ -280,9 +329,14 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
             rows = result.samples("flows", flow["name"])
             draw_line(axis, rows, "rate_bps", average_s, flow["name"], 1e6, next(styles))
     else:
-        for group in dict.fromkeys(flow["group"] for flow in flows):
-            names = [flow["name"] for flow in flows if flow["group"] == group]
-            label = group if len(names) == 1 else f"{group} (mean, range of {len(names)})"
+        groups: dict[str, list[str]] = {}
+        for flow in flows:
+            groups.setdefault(flow["group"], []).append(flow["name"])
+        if len(groups) > _MAX_LINES:  # as imported networks have: a group per flow
+            groups = {"all flows": [flow["name"] for flow in flows]}
+        for group, names in groups.items():
+            many = f"{group} (median; bands: 80 % and all of {len(names)})"
+            label = group if len(names) == 1 else many
             _band(axis, result.flows, names, average_s, label, next(styles))
     for source in result.summary.get("traffic", []):
         rows = result.samples("traffic", source["name"])
@@ -361,25 +415,27 @@ def _band(
     label: str,
     style: dict[str, Any],
 ) -> None:
+    """Draw the median of these flows' means, and the bands of 80 % and of all of them."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     rows = table.filter(pc.is_in(table["flow"].cast("string"), pa.array(names)))
     time_s, rate_bps = _numbers(rows, "time_s"), np.nan_to_num(_numbers(rows, "rate_bps"))
-    # The range is of each flow's means: of samples it would show single packets.
+    flow = rows["flow"].combine_chunks().indices.to_numpy()
+    # The bands are of each flow's means: of samples they would show single packets.
     number = np.ceil(time_s / average_s - 1e-6) if average_s > 0 else time_s
-    samples = pa.table({"flow": rows["flow"], "number": number, "rate": rate_bps})
-    means = samples.group_by(["number", "flow"]).aggregate([("rate", "mean")])
-    statistics = means.group_by("number").aggregate(
-        [("rate_mean", kind) for kind in ("mean", "min", "max")]
-    )
-    statistics = statistics.sort_by("number")
-    middle_s = (_numbers(statistics, "number") - 0.5) * average_s if average_s > 0 else number
-    mean, low, high = (
-        _numbers(statistics, f"rate_mean_{kind}") / 1e6 for kind in ("mean", "min", "max")
-    )
-    axis.plot(middle_s, mean, label=_plain(label), linewidth=1.4, **style)
-    axis.fill_between(middle_s, low, high, color=style["color"], alpha=0.2)
+    numbers, place = np.unique(number, return_inverse=True)
+    flows, column = np.unique(flow, return_inverse=True)
+    sums, counts = np.zeros((2, len(numbers), len(flows)))
+    np.add.at(sums, (place, column), rate_bps / 1e6)
+    np.add.at(counts, (place, column), 1)
+    means = np.full_like(sums, np.nan)  # a flow that is not there has no mean
+    np.divide(sums, counts, out=means, where=counts > 0)
+    low, tenth, median, ninetieth, high = np.nanpercentile(means, [0, 10, 50, 90, 100], axis=1)
+    middle_s = (numbers - 0.5) * average_s if average_s > 0 else numbers
+    axis.plot(middle_s, median, label=_plain(label), linewidth=1.4, **style)
+    axis.fill_between(middle_s, low, high, color=style["color"], alpha=0.12, linewidth=0)
+    axis.fill_between(middle_s, tenth, ninetieth, color=style["color"], alpha=0.25, linewidth=0)
 
 
 def intervals(

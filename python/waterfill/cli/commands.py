@@ -68,6 +68,7 @@ app.command(
     epilog=examples(
         "waterfill compare S.toml -o out",
         "waterfill compare S.toml --protocols maxnet,cubic,bbr",
+        "waterfill compare S.toml --seeds 5  # 95 % intervals, significance",
     ),
 )(running.compare)
 app.command(

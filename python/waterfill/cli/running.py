@@ -22,8 +22,13 @@ from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError, one_line
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from waterfill.analysis.compare import Comparison
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
+    from waterfill.runs.result import Document, Result
+    from waterfill.scenario.document import Scenario
 
 
 def run(
@@ -121,11 +126,14 @@ def compare(
     ] = "sim",
     sets: Sets = None,
     seed: Seed = None,
+    count: Annotated[
+        int, typer.Option("--seeds", metavar="N", help="Run N seeds; print 95 % intervals.")
+    ] = 1,
     json: Json = False,
     output: Output = None,
 ) -> None:
     """Run a scenario under several protocols; print one table."""
-    from waterfill.analysis import compare
+    from waterfill.analysis import compare, seeds
     from waterfill.cli import tables
     from waterfill.runs import backends, pool
     from waterfill.runs.progress import Bars
@@ -144,6 +152,7 @@ def compare(
         for backend in places:
             label = f"{name}@{backend}" if len(places) > 1 else name
             scenarios[label], where[label] = loaded[backend][name], backend
+    first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
     if output is not None:
         make_directory(output)  # before the runs, as in `run`
         for name in scenarios:
@@ -154,6 +163,13 @@ def compare(
         raise typer.Exit(INTERRUPTED)
     comparison = compare.of(results)
     document = comparison.document()
+    complete = len(results) == len(scenarios) and not any(
+        "interrupted_at_s" in r.summary for r in results.values()
+    )
+    if further and complete:
+        others = _further_seeds(comparison, scenarios, where, further, output)
+        document |= compare.over_seeds(comparison, first, others)
+        complete = len(document["seeds"]) == count
     if len(places) > 1:
         document["differences"] = compare.differences(document["runs"])
     if output is not None:
@@ -162,16 +178,54 @@ def compare(
         print_json(document)
     else:
         show(*tables.compare(document["runs"]))
+        if "over_seeds" in document:
+            show(*tables.over_seeds(document))
         if len(places) > 1:
             show(*tables.differences(document["differences"]))
         if output is not None:
             print_text(f"written to {output}")
-    if len(results) < len(scenarios) or any(
-        "interrupted_at_s" in r.summary for r in results.values()
-    ):
+    if not complete:
         raise typer.Exit(INTERRUPTED)
     if _failed(*(result.summary for result in results.values())):
         raise typer.Exit(1)
+
+
+def _further_seeds(
+    comparison: Comparison,
+    scenarios: Mapping[str, Scenario],
+    where: Mapping[str, str],
+    further: Sequence[int],
+    output: Path | None,
+) -> dict[int, dict[str, Document]]:
+    """Run all scenarios with these seeds; return the figures of each run that ended, by seed.
+
+    With an output directory each run is written to DIR/<protocol>/seed-<seed>.
+    """
+    from waterfill.analysis import compare
+    from waterfill.runs import pool
+    from waterfill.runs.progress import Bars
+
+    runs = {(name, seed): f"{name}, seed {seed}" for seed in further for name in scenarios}
+    of_label = {label: key for key, label in runs.items()}
+    seeded = {
+        label: scenarios[name].model_copy(update={"seed": seed})
+        for label, (name, seed) in of_label.items()
+    }
+    found: dict[int, dict[str, Document]] = {seed: {} for seed in further}
+    with Bars([]) as bars:
+
+        def keep(label: str, result: Result) -> None:
+            name, seed = of_label[label]
+            if "interrupted_at_s" in result.summary:
+                return
+            allocated = compare.allocation(result)
+            found[seed][name] = compare.figures(result, allocated, comparison.bottleneck)
+            if output is not None:
+                result.write(output / name / f"seed-{seed}")
+
+        on = {label: where[name] for label, (name, _) in of_label.items()}
+        pool.run_each(seeded, on=on, progress=bars.show, done=keep)
+    return found
 
 
 def plot(

@@ -302,6 +302,59 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
     return [*parts, *map(Text, notes)]
 
 
+# Quantities over seeds: key, name, heading, unit's size, form.
+_OVER_SEEDS = (
+    ("utilization", "utilization", "util.\n%", 0.01, ".2f"),
+    ("queue_bytes.mean", "queue", "queue\nkB", 1e3, ".1f"),
+    ("queue_bytes.p99", "queue p99", "p99\nkB", 1e3, ".1f"),
+    ("drops", "drops", "drops", 1.0, ".1f"),
+    ("jain_index", "Jain", "Jain", 1.0, ".4f"),
+    ("share_ratio.worst", "min share", "min\nshare", 1.0, ".3f"),
+    ("settling_s.worst", "settle", "settle\ns", 1.0, ".2f"),
+    ("start_up_s.median", "start", "start\ns", 1.0, ".2f"),
+    ("slowdown.p50", "slowdown p50", "slow-\ndown", 1.0, ".2f"),
+    ("slowdown.p99", "slowdown p99", "p99", 1.0, ".2f"),
+)
+
+
+def over_seeds(document: Document) -> list[Table | Text]:
+    """Return means and intervals over the seeds, one row per protocol, and what differs."""
+    runs, rows = document["over_seeds"], document["differences_over_seeds"]
+    there = set(next(iter(runs.values())))
+    columns = [column for column in _OVER_SEEDS if column[0] in there]
+    table = _table()
+    table.padding = (0, 0, 0, 0)
+    table.add_column("protocol", no_wrap=True)
+    for _, _, heading, _, _ in columns:
+        table.add_column(heading, justify="right")
+    for name, mine in runs.items():
+        cells = []
+        for key, _, _, unit, form in columns:
+            found = mine[key]
+            half = None if found["interval"] is None else found["interval"][1] - found["mean"]
+            mean, half = _scaled(found["mean"], unit), _scaled(half, unit)
+            cells.append(_number(mean, form) + ("" if half is None else f"\n±{half:{form}}"))
+        table.add_row(name, *cells)
+    count = len(document["seeds"])
+    lines = [
+        f"{count} seeds, from {document['seeds'][0]}: mean ± half the 95 % interval (Student's t).",
+    ]
+    for key, what, _, _, _ in columns:
+        pairs = [row for row in rows if row["quantity"] == key]
+        if pairs:
+            alike = [f"{r['first']} and {r['second']}" for r in pairs if not r["significant"]]
+            shown = ", ".join(alike if len(alike) <= 3 else [*alike[:3], f"{len(alike) - 3} more"])
+            but = f"; not {shown}" if alike and len(alike) < len(pairs) else ""
+            apart = len(pairs) - len(alike)
+            lines.append(f"  {what}: {apart} of {len(pairs)} pairs of protocols differ{but}")
+    if len(lines) > 1:
+        lines[1:1] = [
+            "Differences at the 5 % level (paired t-tests over the seeds, corrected for the number "
+            "of pairs by Benjamini and Yekutieli):"
+        ]
+    return [Text(), table, *map(Text, lines)]
+
+
 def _compared_transfers(runs: Mapping[str, Document]) -> list[Table | Text]:
     """Return the completion times and slowdowns of runs that have transfers, as a table."""
     found = {name: run["compare"]["transfers"] for name, run in runs.items()}

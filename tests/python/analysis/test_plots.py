@@ -48,7 +48,27 @@ def test_a_band_is_the_range_of_the_flows_means(result):
         _, own = plots.intervals(time_s, rate_bps, average_s)
         means.append(own / 1e6)
     assert band[:, 1].max() == pytest.approx(np.max(means))
-    assert axis.get_legend().get_texts()[0].get_text() == "near (mean, range of 6)"
+    assert axis.get_legend().get_texts()[0].get_text() == "near (median; bands: 80 % and all of 6)"
+
+
+def test_a_band_has_the_median_and_80_percent_inside(result):
+    axis = plots.overview(result).axes[0]
+    everything, most = (axis.collections[i].get_paths()[0].vertices for i in (0, 1))
+    assert most[:, 1].max() <= everything[:, 1].max()
+    means = []
+    for flow in result.summary["flows"][:6]:
+        rows = result.samples("flows", flow["name"])
+        time_s, rate_bps = (rows[name].to_numpy() for name in ("time_s", "rate_bps"))
+        means.append(plots.intervals(time_s, rate_bps, 0.04)[1] / 1e6)
+    assert axis.lines[0].get_ydata() == pytest.approx(np.median(means, axis=0))
+    assert most[:, 1].max() == pytest.approx(np.percentile(means, 90, axis=0).max())
+
+
+def test_a_group_per_flow_is_one_band():
+    flows = [{"name": f"f{i}", "path": ["l"]} for i in range(20)]
+    figure = plots.rates(waterfill.run({**SCENARIO, "duration": "1 s", "flow": flows}))
+    texts = [text.get_text() for text in figure.axes[0].get_legend().get_texts()]
+    assert texts == ["all flows (median; bands: 80 % and all of 20)"]
 
 
 def test_axes_say_what_they_show(result):
