@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from waterfill.errors import InputError, nearest
-from waterfill.formats import graph, hpcc, htsim, rules, sndlib, table, traffic
+from waterfill.formats import cellular, graph, hpcc, htsim, rules, sndlib, table, traffic
 from waterfill.formats.layout import FlowPlan, Layout, SourcePlan
 from waterfill.scenario import distributions
 from waterfill.scenario.units import RATE, VOLUME
@@ -90,6 +90,10 @@ def _htsim(source: str, options: Options) -> tuple[Layout, Demands]:
     return layout, {}
 
 
+def _trace(source: str, options: Options) -> tuple[Layout, Demands]:
+    return cellular.read(Path(source), options.delay_s, options.count), {}
+
+
 @dataclass(frozen=True)
 class Format:
     """A format: what its source is, and how it is read."""
@@ -105,6 +109,7 @@ FORMATS: Mapping[str, Format] = {
     "sndlib": Format("SNDlib network with demands, native or XML", _sndlib),
     "hpcc": Format("topology file of HPCC's simulator or ns-3-alibabacloud", _hpcc),
     "htsim": Format("htsim connection matrix (.cm), on a fat-tree", _htsim),
+    "trace": Format("mahimahi's delivery opportunities, or a CSV of rates, as one link", _trace),
 }
 
 

@@ -25,6 +25,8 @@ class LinkPlan:
     rate_bps: float
     delay_s: float
     loss: float = 0.0
+    rate_trace: str | None = None
+    """A file of the forward direction's rates over time."""
 
 
 @dataclass(frozen=True)

@@ -45,6 +45,8 @@ def _link(link: LinkPlan) -> Iterator[str]:
     yield f"delay = {_string(TIME.format(link.delay_s))}"
     if link.loss:
         yield f"loss = {link.loss!r}"
+    if link.rate_trace is not None:
+        yield f"rate_trace = {_string(link.rate_trace)}"
 
 
 def _flow(flow: FlowPlan) -> Iterator[str]:

@@ -36,6 +36,7 @@ GRAPHML = """<?xml version="1.0" encoding="utf-8"?>
   </graph>
 </graphml>
 """
+TRACE = "1\n1\n50\n150\n200\n"
 SNDLIB = """?SNDlib native format; type: network; version: 1.0
 # a comment
 NODES (
@@ -223,3 +224,26 @@ def test_a_missing_file_and_an_unknown_format(tmp_path):
         imported("gml", str(tmp_path / "none.gml"), Options())
     with pytest.raises(InputError, match=r"unknown format, did you mean .graphml"):
         imported("graphmal", "x", Options())
+
+
+def test_a_trace_becomes_a_link_that_follows_it(tmp_path):
+    (tmp_path / "cell").write_text(TRACE)
+    options = Options(delay_s=0.02, count=2)
+    written = text(imported("trace", str(tmp_path / "cell"), options), "abc", 1)
+    assert "# The trace lasts 200 ms; its mean is 300 kbit/s" in written
+    network = resolve.to_core(from_toml(written, "elsewhere/S.toml"), protocols.load())
+    forward, back = network.links
+    # Three opportunities in the first 100 ms, two in the second.
+    assert (forward.rate_bps, [(c.at_s, c.rate_bps) for c in forward.changes]) == (
+        360e3,
+        [(0.1, 240e3)],
+    )
+    assert (back.rate_bps, back.changes, network.duration_s) == (300e3, (), 0.2)
+    assert (network.flows[0].count, network.flows[0].forward) == (2, (0,))
+
+
+def test_a_wrong_trace_is_one_sentence(tmp_path):
+    (tmp_path / "cell").write_text("1\ntwo\n")
+    with pytest.raises(InputError, match=r'got "two" in line 2') as refused:
+        imported("trace", str(tmp_path / "cell"), Options())
+    assert "\n" not in str(refused.value)

@@ -3,6 +3,7 @@
 import json
 import math
 import random
+from pathlib import Path
 
 import pytest
 
@@ -14,6 +15,7 @@ from waterfill.scenario import traces
 from waterfill.scenario.loading import from_toml
 from waterfill.scenario.loading import load as load_file
 
+ROOT = Path(__file__).resolve().parents[3]
 BASE = """
 duration = "20 s"
 protocol = "maxnet"
@@ -227,3 +229,25 @@ def test_a_run_reports_the_capacity_and_its_share(tmp_path):
     used = sum(flow["rate_bps"] for flow in summary["flows"])
     allowed = sum(flow["max_min_bps"] for flow in summary["flows"])
     assert used == pytest.approx(allowed, rel=0.1)
+
+
+def test_the_shipped_trace_follows_its_rule():
+    draw, level, rates = random.Random(1), math.log(8e6), []
+    for _ in range(301):
+        rates.append(round(math.exp(level)))
+        level += 0.05 * (math.log(8e6) - level) + draw.gauss(0, 0.25)
+        level = min(max(level, math.log(0.5e6)), math.log(40e6))
+    trace = traces.parse("cellular.csv", ROOT / "examples")
+    assert [rate for _, rate in trace.points] == pytest.approx(rates)
+    assert trace.length_s == 60
+
+
+def test_a_trace_driven_link_delivers_the_trace():
+    result = waterfill.run(
+        load_file(ROOT / "examples" / "cellular.toml", ["protocol=cubic"]), on="sim"
+    )
+    [link] = [link for link in result.summary["links"] if link["name"] == "cell"]
+    assert link["utilization"] > 0.9
+    rates = sum(flow["max_min_bps"] for flow in result.summary["flows"])
+    carried = sum(flow["rate_bps"] for flow in result.summary["flows"])
+    assert carried == pytest.approx(rates, rel=0.1)
