@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria threeway cohabit-table link-events seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -99,6 +99,16 @@ equilibria: build ## compare XCP's fixed point and max-min shares with the packe
 
 threeway: build ## compare linear stability analysis with fluid runs, 200 random networks
 	@$(VENV)/python -m validation.stability_vs_fluid --draws 200 --seed 1
+
+sweep-scale: build ## time sweeps with two workers against one, in pairs, and the overhead of 10,000 points; 15 minutes, on an idle host
+	@$(VENV)/python -m validation.sweep.scale
+
+sweep-kills: build ## kill workers, scheduler and front end of a sweep 20 times, and check that each point is there once; 2 minutes
+	@$(VENV)/python -m validation.sweep.kills
+
+sweep-hosts: build ## run sweeps over two network namespaces, and by SLURM where it is installed; as root, 2 minutes
+	@$(VENV)/python -m validation.sweep.hosts
+	@$(VENV)/python -m validation.sweep.slurm
 
 ns3: build ## compare TCPs with ns-3's (Debian's libns3-dev), both to agree within 10 %
 	@$(VENV)/python bench/ns3/compare.py

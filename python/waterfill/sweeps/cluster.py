@@ -18,6 +18,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import ExitStack, suppress
@@ -149,7 +150,15 @@ def kubernetes_spec(where: Place) -> dict[str, Any]:
         )
     except TypeError as error:
         raise InputError("command line", "options", one_line(str(error))) from None
-    return spec
+    found: dict[str, Any] = _without_none(spec)
+    return found
+
+
+def _without_none(value: Any) -> Any:
+    """Return plain data without the keys that have no value, which the definition refuses."""
+    if isinstance(value, Mapping):
+        return {key: _without_none(item) for key, item in value.items() if item is not None}
+    return [_without_none(item) for item in value] if isinstance(value, list) else value
 
 
 def _slurm(where: Place) -> Any:
@@ -160,6 +169,19 @@ def _slurm(where: Place) -> Any:
         return SLURMCluster(**options)
     except (TypeError, ValueError) as error:
         raise InputError("command line", "options", one_line(str(error))) from None
+
+
+def _accepted(script: str) -> None:
+    """Raise InputError unless SLURM would take such a job, or RunError without SLURM."""
+    try:
+        ran = subprocess.run(
+            ["sbatch", "--test-only"], input=script, capture_output=True, text=True, check=False
+        )
+    except FileNotFoundError:
+        raise RunError("sbatch: no such program; a cluster of kind slurm needs SLURM") from None
+    if ran.returncode:
+        said = (ran.stderr.strip().splitlines() or ["refused"])[-1]
+        raise InputError("command line", "cluster", f"SLURM refuses such a job: {said}")
 
 
 class Cluster:
@@ -196,6 +218,7 @@ class Cluster:
         if self.where.kind == "slurm":
             need("dask_jobqueue", "slurm")
             cluster = _slurm(self.where)
+            _accepted(cluster.job_script())
             cluster.scale(jobs=self.where.workers)
             return cluster
         if self.where.kind == "kubernetes":

@@ -1,0 +1,137 @@
+"""Kill workers, points' processes, the scheduler and the front end of a sweep at random.
+
+    python -m validation.sweep.kills [--kills 20] [--points 400] [--seed 1]
+
+Whatever was killed (SIGKILL) is started again, as a person or a service manager would, the front
+end with the same command. In the end the dataset must hold exactly the points of the sweep, each
+once and with figures, and no process may be left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import polars
+
+from validation.sweep import scenario
+
+_PORT = 28786
+_DURATION = "4 s"
+_ADDRESS = f"tcp://127.0.0.1:{_PORT}"
+_PAUSE_S = (1.0, 4.0)
+_LIMIT_S = 1800.0
+
+
+def children(pid: int) -> list[int]:
+    """Return the processes that a process started."""
+    path = Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(word) for word in path.read_text().split()] if path.exists() else []
+
+
+class Processes:
+    """The scheduler, two workers and the front end; each is started again when it has gone."""
+
+    def __init__(self, front: list[str], log: Path) -> None:
+        python = [sys.executable, "-m"]
+        worker = [*python, "distributed.cli.dask_worker", _ADDRESS, "--no-nanny", "--no-dashboard"]
+        worker += ["--nthreads", "1", "--death-timeout", "30", "--host", "127.0.0.1"]
+        self._words = {
+            "scheduler": [
+                *(*python, "distributed.cli.dask_scheduler", "--host", "127.0.0.1"),
+                *("--port", str(_PORT), "--no-dashboard", "--no-show"),
+            ],
+            "worker 1": worker,
+            "worker 2": worker,
+            "front end": front,
+        }
+        self._log = log
+        self.running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def keep(self) -> bool:
+        """Start what does not run; return False once the front end has ended by itself."""
+        for name, words in self._words.items():
+            process = self.running.get(name)
+            if process is not None and process.poll() is None:
+                continue
+            if name == "front end" and process is not None and process.returncode == 0:
+                return False
+            with self._log.open("ab") as log:
+                self.running[name] = subprocess.Popen(words, stdout=log, stderr=log)
+        return True
+
+    def end(self) -> None:
+        """End all of them."""
+        for process in self.running.values():
+            if process.poll() is None:
+                process.kill()
+            process.wait()
+
+
+def main() -> int:
+    """Run, kill, and compare; return 1 when the dataset is not what it should be."""
+    parser = argparse.ArgumentParser(prog="validation.sweep.kills")
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--points", type=int, default=400)
+    parser.add_argument("--seed", type=int, default=1)
+    given = parser.parse_args()
+    chance = random.Random(given.seed)
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = scenario.write(folder, _DURATION)
+        front = scenario.command(path, given.points, folder / "out", "--cluster", _ADDRESS)
+        processes = Processes(front, folder / "log")
+        killed: Counter[str] = Counter()
+        started = time.monotonic()
+        pause = started + 10
+        point_processes: set[int] = set()
+        try:
+            while processes.keep():
+                time.sleep(0.1)
+                for name in ("worker 1", "worker 2"):
+                    point_processes.update(children(processes.running[name].pid))
+                if time.monotonic() - started > _LIMIT_S:
+                    print((folder / "log").read_text()[-2000:])
+                    raise SystemExit("did not end in time")
+                if sum(killed.values()) >= given.kills or time.monotonic() < pause:
+                    continue
+                pause = time.monotonic() + chance.uniform(*_PAUSE_S)
+                victim = chance.choice([*processes.running, "point"])
+                pids = (
+                    [pid for w in (1, 2) for pid in children(processes.running[f"worker {w}"].pid)]
+                    if victim == "point"
+                    else [processes.running[victim].pid]
+                )
+                if not pids:
+                    continue
+                os.kill(chance.choice(pids), signal.SIGKILL)
+                killed[victim.partition(" ")[0]] += 1
+        finally:
+            processes.end()
+        took_s = time.monotonic() - started
+        rows = polars.read_parquet(folder / "out" / "points" / "part-*.parquet")
+        keys, unique = len(rows), rows["key"].n_unique()
+        delays = rows["link.l.delay"].n_unique()
+        failed = rows.filter(polars.col("status") != "done")
+        for line in failed.select("status", "error").rows()[:5]:
+            print(*line)
+    time.sleep(2)
+    left = [pid for pid in point_processes if Path(f"/proc/{pid}").exists()]
+    what = ", ".join(f"{count} × {name}" for name, count in sorted(killed.items()))
+    print(
+        f"seed {given.seed}: killed {what} in {took_s:.0f} s: {keys} rows, {unique} keys, {delays} "
+        f"delays of {given.points}; {len(failed)} failed; {len(left)} processes left"
+    )
+    return 0 if keys == unique == delays == given.points and not left and failed.is_empty() else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,164 @@
+"""A sweep by SLURM's jobs: Debian's slurm-wlm and munge, as two one-core nodes on this host.
+
+    python -m validation.sweep.slurm [--points 20]        as root; needs slurm-wlm and munge
+
+Starts munged, slurmctld and two slurmd with files of its own in a temporary folder, runs the sweep
+with a cluster's file, and ends all of them. Services of the host are not touched.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+import polars
+
+from validation.sweep import scenario
+
+_LIMIT_S = 240.0
+_PROGRAMS = ("munged", "slurmctld", "slurmd", "sbatch", "scontrol", "squeue")
+_CONF = """\
+ClusterName=sweep
+SlurmctldHost={host}
+SlurmctldPort=16817
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge.socket
+CredType=cred/munge
+StateSaveLocation={folder}/state
+SlurmdSpoolDir={folder}/spool-%n
+SlurmctldPidFile={folder}/slurmctld.pid
+SlurmdPidFile={folder}/slurmd-%n.pid
+SlurmctldLogFile={folder}/slurmctld.log
+SlurmdLogFile={folder}/slurmd-%n.log
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core
+SchedulerType=sched/backfill
+JobAcctGatherType=jobacct_gather/none
+AccountingStorageType=accounting_storage/none
+MpiDefault=none
+ReturnToService=2
+SlurmdParameters=config_overrides
+NodeName=node1 NodeHostname={host} NodeAddr=127.0.0.1 Port=16821 CPUs=1 RealMemory=4000
+NodeName=node2 NodeHostname={host} NodeAddr=127.0.0.1 Port=16822 CPUs=1 RealMemory=4000
+PartitionName=debug Nodes=ALL Default=YES MaxTime=INFINITE State=UP
+"""
+_CLUSTER = """\
+kind = "slurm"
+workers = 2
+
+[options]
+queue = "debug"
+walltime = "00:20:00"
+memory = "2 GB"
+interface = "lo"
+scheduler_options = {{ dashboard_address = ":0" }}
+log_directory = "{folder}/jobs"
+local_directory = "{folder}"
+job_script_prologue = ["export PYTHONPATH={path}"]
+"""
+
+
+def main() -> int:
+    """Run the sweep; return 1 unless both nodes ran points and all are there."""
+    parser = argparse.ArgumentParser(prog="validation.sweep.slurm")
+    parser.add_argument("--points", type=int, default=20)
+    given = parser.parse_args()
+    path = os.environ.get("PATH", "") + ":/usr/sbin"
+    missing = [name for name in _PROGRAMS if shutil.which(name, path=path) is None]
+    if missing:
+        print(f"skipped: needs {', '.join(missing)} (Debian's slurm-wlm and munge)")
+        return 0
+    running: list[subprocess.Popen[bytes]] = []
+    with tempfile.TemporaryDirectory(prefix="waterfill-slurm-") as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        conf = folder / "slurm.conf"
+        conf.write_text(_CONF.format(host=socket.gethostname(), folder=folder))
+        (folder / "cgroup.conf").write_text("CgroupPlugin=cgroup/v1\n")
+        (folder / "munge.key").write_bytes(os.urandom(1024))
+        (folder / "munge.key").chmod(0o400)
+        for each in ("state", "spool-node1", "spool-node2", "jobs"):
+            (folder / each).mkdir()
+        environment = {**os.environ, "PATH": path, "SLURM_CONF": str(conf)}
+
+        def start(*words: str) -> None:
+            with (folder / "log").open("ab") as log:
+                running.append(subprocess.Popen(words, env=environment, stdout=log, stderr=log))
+
+        try:
+            start(
+                *("munged", "--force", "--foreground", f"--key-file={folder}/munge.key"),
+                *(f"--socket={folder}/munge.socket", f"--pid-file={folder}/munge.pid"),
+                *(f"--log-file={folder}/munge.log", f"--seed-file={folder}/munge.seed"),
+            )
+            time.sleep(1)
+            start("slurmctld", "-D", "-f", str(conf))
+            for number in (1, 2):
+                start("slurmd", "-D", "-f", str(conf), "-N", f"node{number}")
+            ready = _ready(environment)
+            if not ready:
+                for log in sorted(folder.glob("*.log")):
+                    print(log.name, log.read_text()[-1500:])
+                print((folder / "log").read_text()[-1500:])
+                return 1
+            cluster = folder / "cluster.toml"
+            here = Path(__file__).parents[2]
+            cluster.write_text(_CLUSTER.format(folder=folder, path=here))
+            out = folder / "out"
+            source = scenario.write(folder, "30 s")
+            words = scenario.command(source, given.points, out, "--cluster", str(cluster))
+            started = time.monotonic()
+            ran = subprocess.run(
+                words, env=environment, capture_output=True, text=True, timeout=_LIMIT_S
+            )
+            took_s = time.monotonic() - started
+            if ran.returncode:
+                print(ran.stderr)
+                return 1
+            rows = polars.read_parquet(out / "points" / "part-*.parquet")
+            for _ in range(50):  # jobs that end take a moment to leave the list
+                listed = subprocess.run(["squeue", "-h"], env=environment, capture_output=True)
+                if not listed.stdout.strip():
+                    break
+                time.sleep(0.2)
+        finally:
+            for process in reversed(running):
+                process.terminate()
+            for process in running:
+                process.wait()
+    done = rows.filter(rows["status"] == "done")["key"].n_unique()
+    where = Counter(rows["worker"].to_list())
+    counts = " and ".join(map(str, where.values()))
+    left = len(listed.stdout.split(b"\n")) - 1
+    print(
+        f"{done} of {given.points} points in {took_s:.1f} s by {len(where)} jobs, "
+        f"which ran {counts}; {left} jobs left"
+    )
+    return 0 if done == len(rows) == given.points and len(where) == 2 and not left else 1
+
+
+def _ready(environment: dict[str, str]) -> bool:
+    """Wait until both nodes are idle."""
+    for _ in range(120):
+        words = ["sinfo", "-h", "-N", "-o", "%t"]
+        ran = subprocess.run(words, env=environment, capture_output=True, text=True)
+        if ran.stdout.split() == ["idle", "idle"]:
+            return True
+        time.sleep(0.5)
+    print(ran.stdout, ran.stderr)
+    return False
+
+
+if __name__ == "__main__":
+    sys.exit(main())
