@@ -418,7 +418,8 @@ def effective(document: Document) -> list[Table | Text]:
         traffic.add_column("path", overflow="fold")
         for source in document["traffic"]:
             times = (f"{source['start_s']:g}", f"{source['stop_s']:g}")
-            path = one_line(", ".join(source["path"]))
+            routes = sum(map(len, (source["flows"] or {}).get("routes", ())))
+            path = f"{routes} routes" if routes else one_line(", ".join(source["path"]))
             rate = _mega(source["rate_bps"])
             traffic.add_row(one_line(source["name"]), source["kind"], rate, *times, path)
         parts.append(traffic)

@@ -68,5 +68,7 @@ def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:
         if entry.get(key) is not None:
             entry[key] = [network.links[index].name for index in entry[key]]
     if isinstance(entry.get("flows"), dict):
-        entry["flows"]["flow"] = _with_names(network, entry["flows"]["flow"])
+        flows = entry["flows"]
+        flows["flow"] = _with_names(network, flows["flow"])
+        flows["routes"] = [[_with_names(network, r) for r in group] for group in flows["routes"]]
     return entry
