@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -35,6 +35,9 @@ growth: .venv/.run ## measure the packet engine's cost and memory against flows 
 
 roofline: .venv/.run ## measure the floor of a packet's cost: a loop that touches the same memory and computes nothing
 	@cargo run --release --locked --quiet --package waterfill-bench --example roofline
+
+pgo: .venv/.run ## build the Python wheel with a profile of the packet engine, apart from the ordinary build; 5 minutes
+	@tools/pgo.sh
 
 bench-linux: build ## measure the testbed's delay line, with each way of receiving frames; as root
 	@$(VENV)/python -m validation.testbed.delay_line
