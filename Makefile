@@ -113,6 +113,9 @@ sweep-hosts: build ## run sweeps over two network namespaces, and by SLURM where
 	@$(VENV)/python -m validation.sweep.hosts
 	@$(VENV)/python -m validation.sweep.slurm
 
+abc: build ## compare ABC with CUBIC, CoDel and the explicit laws on links that vary (TRACES=DIR: on mahimahi's traces)
+	@$(VENV)/python -m validation.abc_traces -o out/abc $(if $(TRACES),--traces "$(TRACES)")
+
 ns3: build ## compare TCPs with ns-3's (Debian's libns3-dev), both to agree within 10 %
 	@$(VENV)/python bench/ns3/compare.py
 

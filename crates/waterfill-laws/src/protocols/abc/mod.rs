@@ -79,7 +79,8 @@
 //! four. A buffer too small for ABC's queue, or a link that does not speak it, is answered by CUBIC.
 //! Fairness takes 1/(1 − 2f) = w RTTs: two flows on 12 Mbit/s (w = 50) are within 10 % 15 s after the second's start. On
 //! 48 Mbit/s (w = 200) shares go on wandering, to 0.16 and 0.83 within 200 s: which flow gets a brake more is chance, and
-//! one packet per RTT corrects it slowly.
+//! one packet per RTT corrects it slowly. On cellular traces, against CUBIC with CoDel and the other laws:
+//! docs/validation/abc.md.
 //!
 //! # References
 //! `abc-2020`: Goyal, Agarwal, Netravali, Alizadeh, Balakrishnan, "ABC: A Simple Explicit Congestion Controller for

@@ -1,0 +1,324 @@
+"""Compare ABC with CUBIC, CUBIC behind CoDel and the explicit laws on cellular traces: `make abc`.
+
+    python -m validation.abc_traces [--traces DIR] [--seconds N] [--bin MS] [--json] [-o DIR]
+
+A trace is a file as mahimahi reads it: a line for each packet of 1500 bytes that the link could
+send, with its time in milliseconds. DIR holds public ones; mahimahi and the authors of ABC publish
+eight of U.S. cellular networks. Without DIR the traces are made here by a rule (`made`), and the
+paper's figures are not judged.
+
+The network is that of the authors' script: one flow for the length of the run, 100 ms of RTT, the
+trace's link with a buffer of 250 packets one way and 12 Mbit/s the other, CoDel with a target of
+50 ms and an interval of 100 ms (and beside it with RFC 8289's 5 ms). The trace becomes a rate in
+bins of 20 ms, the time over which ABC's router measures; so every law sees the capacity averaged
+over it. Utilisation is what arrived over what the link could have sent. The delay is that of the
+95th percentile of the RTT, less the RTT without queues, over samples of 10 ms, each as often as
+packets arrived in it.
+
+The paper's abstract gives one figure, 50 % more throughput than CUBIC with CoDel, and not CoDel's
+parameters: it is compared with both. A verdict is printed; it does not change the exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import math
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from waterfill.errors import InputError
+from waterfill.runs import backends
+from waterfill.scenario import traces
+from waterfill.scenario.distributions import PartError
+from waterfill.scenario.loading import from_dict
+
+RTT_S = 0.1
+SAMPLE_S = 0.01
+MADE = 8
+
+
+class Scheme(NamedTuple):
+    """A protocol and the queue of the traced link, under the name that tables print."""
+
+    name: str
+    protocol: str
+    queue: Mapping[str, Any]
+
+
+def _codel(target: str) -> dict[str, Any]:
+    return {"queue": "codel", "queue_params": {"target": target, "interval": "100 ms"}}
+
+
+ABC, CODEL, CODEL_RFC = "abc", "cubic, CoDel 50 ms", "cubic, CoDel 5 ms"
+SCHEMES = (
+    Scheme(ABC, "abc", {}),
+    Scheme(CODEL, "cubic", _codel("50 ms")),
+    Scheme(CODEL_RFC, "cubic", _codel("5 ms")),
+    Scheme("cubic", "cubic", {}),
+    Scheme("bbr", "bbr", {}),
+    Scheme("vegas", "vegas", {}),
+    *(Scheme(name, name, {}) for name in ("maxnet", "xcp", "ixcp", "aecp", "rcp", "jetmax", "vcp")),
+)
+
+
+class Trace(NamedTuple):
+    """What a link could send, under the name that tables print."""
+
+    name: str
+    rates: traces.Trace
+
+    def mean_bps(self, seconds: float) -> float:
+        """Return the mean rate over a run."""
+        changes = [*self.rates.until(seconds), (seconds, 0.0)]
+        bits = (rate * (to - at) for (at, rate), (to, _) in itertools.pairwise(changes))
+        return math.fsum(bits) / seconds
+
+
+class Outcome(NamedTuple):
+    """One run: utilisation, throughput (bit/s), 95th percentile of the queueing delay (s)."""
+
+    trace: str
+    scheme: str
+    utilization: float
+    throughput_bps: float
+    delay_p95_s: float
+
+
+# --- traces -------------------------------------------------------------------------------------
+
+
+def read(path: Path, bin_s: float) -> Trace:
+    """Return a trace of a mahimahi file; raise InputError for one that is not."""
+    try:
+        return Trace(path.name, traces.Trace(traces.read(path, bin_s)))
+    except PartError as error:
+        raise InputError("command line", "traces", str(error)) from None
+
+
+def made(seed: int, seconds: float, bin_s: float) -> Trace:
+    """Return a trace by a rule: Poisson packets at a rate that walks, with outages.
+
+    The rule is that of Sprout's forecasts (Winstein, Sivaraman, Balakrishnan 2013): in ticks of
+    20 ms the rate does a Brownian walk of 200 packets/s per √s within 0 and 1000 packets/s. When it
+    gets to zero it rests there, for an exponential time of mean 1 s.
+    """
+    draw = random.Random(seed)
+    tick_s, rate, now_s = 0.02, draw.uniform(0, 1000), 0.0
+    times_ms: list[int] = []
+    while now_s < seconds:
+        rate += 200 * math.sqrt(tick_s) * draw.gauss(0, 1)
+        if rate <= 0:
+            rate = 0.0
+            now_s += draw.expovariate(1.0)
+            continue
+        rate = min(rate, 2000 - rate)  # reflected at 1000
+        at_s = now_s + draw.expovariate(rate)
+        while at_s < now_s + tick_s:
+            times_ms.append(math.ceil(1e3 * at_s))
+            at_s += draw.expovariate(rate)
+        now_s += tick_s
+    return Trace(f"made-{seed}", traces.Trace(traces.opportunities(times_ms, bin_s)))
+
+
+# --- runs ---------------------------------------------------------------------------------------
+
+
+def scenario(trace: Trace, scheme: Scheme, seconds: float) -> dict[str, Any]:
+    """Return the scenario of one trace under one scheme."""
+    ends = {"delay": f"{RTT_S / 2:g} s", "buffer": "250 packets", "duplex": False}
+    cell = {
+        "name": "cell", "from": "a", "to": "b", "rate": f"{trace.rates.mean_bps:.0f} bit/s",
+        "rate_trace": trace.rates, **ends, **scheme.queue,
+    }  # fmt: skip
+    back = {"name": "back", "from": "b", "to": "a", "rate": "12 Mbit/s", **ends}
+    return {
+        "name": trace.name, "duration": f"{seconds:g} s", "protocol": scheme.protocol,
+        "measure": ["0 s", f"{seconds:g} s"], "sample": f"{SAMPLE_S:g} s",
+        "link": [cell, back], "flow": [{"name": "f", "from": "a", "to": "b"}],
+    }  # fmt: skip
+
+
+def outcome(trace: Trace, scheme: Scheme, seconds: float) -> Outcome:
+    """Run one trace under one scheme."""
+    result = backends.run(from_dict(scenario(trace, scheme, seconds)))
+    rate = result.flows["rate_bps"].to_numpy()
+    rtt = result.flows["rtt_s"].to_numpy()
+    return Outcome(
+        trace.name,
+        scheme.name,
+        float(np.nanmean(rate)) / trace.mean_bps(seconds),
+        float(np.nanmean(rate)),
+        weighted_quantile(rtt - RTT_S, rate, 0.95),
+    )
+
+
+def weighted_quantile(
+    values: NDArray[np.float64], weights: NDArray[np.float64], share: float
+) -> float:
+    """Return the smallest value that has at least `share` of the weight at or below it."""
+    known = np.isfinite(values) & (weights > 0)
+    order = np.argsort(values[known], kind="stable")
+    sums = np.cumsum(weights[known][order])
+    return float(values[known][order][np.searchsorted(sums, share * sums[-1])])
+
+
+# --- claims -------------------------------------------------------------------------------------
+
+
+class Claim(NamedTuple):
+    """A published figure, and what was measured; `agrees` is None where it is not judged."""
+
+    text: str
+    paper: float
+    tolerance: float
+    measured: float
+    agrees: bool | None
+
+
+def mean(outcomes: Sequence[Outcome], scheme: str, field: str) -> float:
+    """Return the mean of one of the figures over all traces."""
+    return float(np.mean([getattr(one, field) for one in outcomes if one.scheme == scheme]))
+
+
+def ratio(outcomes: Sequence[Outcome], field: str, one: str, other: str) -> float:
+    """Return the mean over traces of one scheme over the mean of another."""
+    return mean(outcomes, one, field) / mean(outcomes, other, field)
+
+
+def claims(outcomes: Sequence[Outcome], *, judged: bool) -> list[Claim]:
+    """Return the abstract's figure for cellular paths, against both settings of CoDel."""
+    paper, tolerance = 1.5, 0.1
+    found = []
+    for codel in (CODEL, CODEL_RFC):
+        gain = ratio(outcomes, "utilization", ABC, codel)
+        text = f"throughput of ABC over {codel} (abc-2020, abstract: 50 % higher)"
+        agrees = abs(gain / paper - 1) <= tolerance if judged else None
+        found.append(Claim(text, paper, tolerance, gain, agrees))
+    return found
+
+
+# --- the report ---------------------------------------------------------------------------------
+
+
+def table(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the lines of a table: means over all traces, and both relative to ABC."""
+    lines = [
+        "| scheme | utilisation | 95 % queueing delay | utilisation / ABC's | delay / ABC's |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for name in dict.fromkeys(one.scheme for one in outcomes):
+        used, delay_s = (mean(outcomes, name, f) for f in ("utilization", "delay_p95_s"))
+        relative = [ratio(outcomes, f, name, ABC) for f in ("utilization", "delay_p95_s")]
+        lines.append(
+            f"| {name} | {used:.1%} | {1e3 * delay_s:.0f} ms | "
+            f"{relative[0]:.2f} | {relative[1]:.2f} |"
+        )
+    return lines
+
+
+def by_trace(outcomes: Sequence[Outcome], of: Sequence[Trace], seconds: float) -> list[str]:
+    """Return the lines of a table of each trace: figures of ABC, and of CUBIC's three queues."""
+    shown = (ABC, CODEL, CODEL_RFC, "cubic")
+    found = {(one.trace, one.scheme): one for one in outcomes}
+    lines = [
+        "| trace | mean rate | " + " | ".join(shown) + " |",
+        "|---|---:|" + "---:|" * len(shown),
+    ]
+    for trace in of:
+        cells = [
+            f"{found[trace.name, name].utilization:.0%}, "
+            f"{1e3 * found[trace.name, name].delay_p95_s:.0f} ms"
+            for name in shown
+        ]
+        lines.append(
+            f"| {trace.name} | {trace.mean_bps(seconds) / 1e6:.2f} Mbit/s | "
+            + " | ".join(cells)
+            + " |"
+        )
+    return lines
+
+
+def draw(outcomes: Sequence[Outcome], path: Path) -> None:
+    """Draw the means over all traces: utilisation against delay, better towards the top left."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
+    axis = figure.add_subplot()
+    points = {
+        name: (
+            1e3 * mean(outcomes, name, "delay_p95_s"),
+            100 * mean(outcomes, name, "utilization"),
+        )
+        for name in dict.fromkeys(one.scheme for one in outcomes)
+    }
+    for name, (delay_ms, used) in points.items():
+        # A name beside which another point would stand is written on the other side.
+        near = any(1 < x / delay_ms < 1.3 and abs(y - used) < 2 for x, y in points.values())
+        axis.plot([delay_ms], [used], "o", color="#d55e00" if name == ABC else "#0072b2")
+        axis.annotate(name, (delay_ms, used), (-4 if near else 4, 3), textcoords="offset points",
+                      fontsize=8, ha="right" if near else "left")  # fmt: skip
+    axis.set_xscale("log")
+    axis.margins(x=0.12)
+    axis.set_xlabel("95th percentile of the queueing delay (ms)")
+    axis.set_ylabel("utilisation (%)")
+    axis.grid(alpha=0.3)
+    figure.savefig(path)
+
+
+def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
+    """Return the traces of a directory in the order of their names, or those made by the rule."""
+    if directory is None:
+        return [made(seed, seconds, bin_s) for seed in range(1, MADE + 1)]
+    if not directory.is_dir():
+        raise InputError(str(directory), "", "expected a directory of mahimahi traces")
+    files = sorted(path for path in directory.iterdir() if path.is_file())
+    if not files:
+        raise InputError(str(directory), "", "expected at least one mahimahi trace")
+    return [read(path, bin_s) for path in files]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = argparse.ArgumentParser(prog="python -m validation.abc_traces", description=__doc__)
+    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser.add_argument("--traces", type=Path, metavar="DIR", help="mahimahi files; default: made")
+    parser.add_argument("--seconds", type=float, default=140.0, help="length of a run")
+    parser.add_argument("--bin", type=float, default=20.0, metavar="MS", help="length of a bin")
+    parser.add_argument("--json", action="store_true", help="print one JSON document")
+    parser.add_argument("-o", type=Path, metavar="DIR", help="write abc-traces.png there")
+    options = parser.parse_args(arguments)
+    try:
+        of = load(options.traces, options.seconds, 1e-3 * options.bin)
+        outcomes = []
+        for trace in of:
+            outcomes += [outcome(trace, scheme, options.seconds) for scheme in SCHEMES]
+            print(f"{trace.name}: done", file=sys.stderr, flush=True)
+    except InputError as error:
+        print(error, file=sys.stderr)
+        return 2
+    found = claims(outcomes, judged=options.traces is not None)
+    if options.json:
+        print(json.dumps({"runs": [o._asdict() for o in outcomes],
+                          "claims": [c._asdict() for c in found]}))  # fmt: skip
+    else:
+        print("\n".join([*by_trace(outcomes, of, options.seconds), "", *table(outcomes), ""]))
+        for claim in found:
+            verdict = {True: "agrees", False: "differs", None: "not judged: made traces"}
+            print(f"{claim.text}: {claim.measured:.2f}, paper {claim.paper:g} "
+                  f"± {claim.tolerance:.0%}: {verdict[claim.agrees]}")  # fmt: skip
+    if options.o is not None:
+        options.o.mkdir(parents=True, exist_ok=True)
+        draw(outcomes, options.o / "abc-traces.png")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
