@@ -17,7 +17,7 @@ from waterfill.runs.backend import Backend
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
-from waterfill.testbed import checks, cohabit, daemon, front, kernel, plan
+from waterfill.testbed import checks, cohabit, daemon, front, kernel, plan, variation
 from waterfill.testbed.outcome import Outcome
 
 # The kernel stores parameters as fractions of 1024.
@@ -130,6 +130,7 @@ def prepare(scenario: Scenario) -> tuple[Network, plan.Plan]:
     laws = kernel.congestion(kernel.offered(), protocols.load())
     planned = plan.of(scenario, resolved, laws, _targets(scenario, resolved))
     cohabit.refuse(scenario, resolved)
+    variation.refuse(scenario, resolved)
     checks.refuse(planned, scenario, laws)
     return resolved, planned
 

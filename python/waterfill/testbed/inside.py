@@ -103,7 +103,7 @@ class _Run:
                 time.sleep(0.005)
 
     def result(self) -> Document:
-        from waterfill.testbed import delayline, sampling
+        from waterfill.testbed import delayline, sampling, variation
 
         duration_s = self.resolved.duration_s
         sample_s = self.resolved.sample_s
@@ -117,6 +117,8 @@ class _Run:
             (r.stream.stop_s, n, r.stop) for n, r in enumerate(self.running)
             if r.stream.stop_s < duration_s
         ]  # fmt: skip
+        changes = variation.actions(self.plan, self.resolved, self.topology)
+        actions += [(at_s, -1 - n, act) for n, (at_s, act) in enumerate(changes)]
         actions.sort(key=lambda action: action[:2])
         load_before = sampling.host_load()
         _prioritise_sampling()

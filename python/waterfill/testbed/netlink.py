@@ -109,13 +109,14 @@ class Route(_Socket):
 
     def shape(
         self, ifindex: int, *, rate_bps: float, burst_bytes: int, limit_bytes: int,
-        overhead_bytes: int, limit_packets: int | None = None,
+        overhead_bytes: int, limit_packets: int | None = None, change: bool = False,
     ) -> None:  # fmt: skip
         """Attach a token bucket (tbf) to an interface.
 
         `overhead_bytes` is added to each frame's length before anything is counted: -14 makes
         rate, limit and statistics count IP bytes. With `limit_packets` the queue is bounded in
-        packets instead of bytes. Raises OSError if the kernel refuses.
+        packets instead of bytes. With `change` the bucket is there, and keeps its packets; it is
+        full afterwards. Raises OSError if the kernel refuses.
         """
         bytes_per_s = round(rate_bps / 8)
         rate = struct.pack("=BBHhHI", 0, _LINKLAYER_ETHERNET, 0, 0, 0, min(bytes_per_s, 0xFFFFFFFF))
@@ -131,7 +132,7 @@ class Route(_Socket):
             + attribute(2 | _NLA_F_NESTED, options)
             + attribute(8 | _NLA_F_NESTED, attribute(1, sizes))
         )
-        create = _NLM_F_CREATE | _NLM_F_EXCL | _NLM_F_ACK
+        create = _NLM_F_ACK if change else _NLM_F_CREATE | _NLM_F_EXCL | _NLM_F_ACK
         self.ask(_RTM_NEWQDISC, body, create)
         if limit_packets is not None:
             child = struct.pack("=BxxxiIII", 0, ifindex, 0x00100000, _TBF_HANDLE | 1, 0)

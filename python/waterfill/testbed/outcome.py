@@ -23,6 +23,7 @@ from waterfill.contract.summary import (
     Spread,
     TrafficSummary,
 )
+from waterfill.network.maxmin import rate_steps
 from waterfill.runs.result import Columns, Document, Which
 from waterfill.testbed import cohabit
 from waterfill.testbed.plan import ETHERNET_BYTES
@@ -118,16 +119,25 @@ class Outcome:
         a, b = np.interp([from_s, to_s], self._time_s, values)
         return float(b - a)
 
-    def _link(self, direction: int) -> LinkSummary:
+    def _possible_bits(self, direction: int, times_s: Sequence[float] | Array) -> Array:
+        """Return what a link could send (bit) between each two times: the integral of its rate."""
         spec = self._resolved.links[direction]
+        if not spec.changes:
+            return np.asarray(spec.rate_bps * np.diff(times_s), dtype=np.float64)
+        steps = rate_steps(spec)
+        ends_s = [*(at_s for at_s, _ in steps), max(times_s[-1], steps[-1][0])]
+        bits = np.cumsum([0.0, *(r * d for (_, r), d in zip(steps, np.diff(ends_s), strict=True))])
+        return np.diff(np.interp(times_s, ends_s, bits))
+
+    def _link(self, direction: int) -> LinkSummary:
         start_s, stop_s = self._window
         span_s = max(stop_s - start_s, 1e-9)
         size, packets = self._waiting(direction)
         inside = (self._fine_s >= start_s) & (self._fine_s <= stop_s)
         bits = 8 * self.between(self._counter(direction, 0), start_s, stop_s)
         return {
-            "name": spec.name,
-            "utilization": bits / (spec.rate_bps * span_s),
+            "name": self._resolved.links[direction].name,
+            "utilization": bits / self._possible_bits(direction, [start_s, start_s + span_s])[0],
             "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
             "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
             "drops": round(self.between(self._drops(direction), start_s, stop_s)),
@@ -136,7 +146,6 @@ class Outcome:
         }
 
     def _link_rows(self, direction: int) -> dict[str, Array]:
-        spec = self._resolved.links[direction]
         spans_s = np.diff(self._grid)
         grown = {
             name: np.diff(np.interp(self._grid, self._time_s, values))
@@ -155,7 +164,7 @@ class Outcome:
             if len(mine):
                 mean[i], peak[i] = mine.mean(), mine.max()
         return {
-            "utilization": 8 * grown["bytes"] / (spec.rate_bps * spans_s),
+            "utilization": 8 * grown["bytes"] / self._possible_bits(direction, self._grid),
             "queue_bytes": mean,
             "queue_max_bytes": peak,
             "drops": np.round(grown["drops"]),

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from waterfill.contract.network import FlowSpec, LossSpec, Network, TrafficSpec
+from waterfill.contract.network import FlowSpec, LinkSpec, LossSpec, Network, TrafficSpec
 from waterfill.network.resolve import Graph
 from waterfill.scenario.document import Scenario
 from waterfill.testbed import cohabit
@@ -299,15 +299,15 @@ class _Planner:
         return Hold(direction.name, direction.link.delay, faults, self._room(i), i)
 
     def _room(self, i: int) -> int:
-        link = self.directions[i].link
+        link, rate_bps = self.directions[i].link, _most_bps(self.resolved.links[i])
         # Small packets need more memory than their bytes: slot alignment and the Ethernet header.
-        return round(1.25 * link.rate / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
+        return round(1.25 * rate_bps / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
 
     def _shaper(self, i: int) -> Shaper:
         link = self.resolved.links[i]
         packet = self.plan.mtu_bytes
         in_packets = link.buffer_packets
-        burst = max(2 * packet, round(link.rate_bps / 8 * _LATE_TIMER_S))
+        burst = max(2 * packet, round(_most_bps(link) / 8 * _LATE_TIMER_S))
         return Shaper(
             direction=i,
             rate_bps=link.rate_bps,
@@ -325,7 +325,7 @@ class _Planner:
 
     def _window(self, forward: Sequence[int], base_rtt_s: float) -> int:
         """Return four times what can be in flight and waiting on a path."""
-        rate_bps = min(self.resolved.links[i].rate_bps for i in forward)
+        rate_bps = min(_most_bps(self.resolved.links[i]) for i in forward)
         waiting = sum(self._queue_bytes(i) for i in forward)
         return max(1 << 20, 4 * round(rate_bps / 8 * max(base_rtt_s, 1e-3) + waiting))
 
@@ -337,7 +337,7 @@ class _Planner:
         so that is up to w² packets, or all that the path carries while the flow lasts.
         """
         path_packets = window / 4 / self.plan.mtu_bytes
-        rate_bps = min(self.resolved.links[i].rate_bps for i in forward)
+        rate_bps = min(_most_bps(self.resolved.links[i]) for i in forward)
         lasts_s = min(flow.stop_s, self.resolved.duration_s) - flow.start_s
         most = min(path_packets**2 * self.plan.mtu_bytes, rate_bps / 8 * max(lasts_s, 0.0))
         if flow.size_bytes is not None:
@@ -432,3 +432,8 @@ class _Planner:
     def _route(self, destination: str, hops: Sequence[tuple[Port, Port]]) -> None:
         for leaves, arrives in hops:
             self.plan.routes.append(Route(leaves.namespace, destination, leaves.name, arrives.mac))
+
+
+def _most_bps(link: LinkSpec) -> float:
+    """Return the largest rate (bit/s) that a link direction ever has."""
+    return max([link.rate_bps, *(change.rate_bps or 0.0 for change in link.changes)])

@@ -207,10 +207,9 @@ def test_a_wrong_line_of_a_file_is_named(tmp_path, text, message):
     assert message in str(refused.value)
 
 
-@pytest.mark.parametrize("backend", ["fluid", "linux"])
-def test_other_backends_refuse(backend):
-    with pytest.raises(InputError, match=f"not supported by the {backend} backend"):
-        resolve.to_core(scenario_of(EVENTS), load(), backend)
+def test_the_fluid_backend_refuses():
+    with pytest.raises(InputError, match="not supported by the fluid backend"):
+        resolve.to_core(scenario_of(EVENTS), load(), "fluid")
 
 
 def test_a_run_reports_the_capacity_and_its_share(tmp_path):
