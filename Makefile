@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events seeds readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
