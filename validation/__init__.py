@@ -7,6 +7,7 @@ compares the fluid model with the simulator, `equilibria` fixed points with the 
 `ns2_peers` RCP, VCP and XCP with their authors' code, `stability_vs_fluid` linear analysis with
 fluid runs, `readings` judges the papers' claims under other readings, `fct` measures completion
 times of flows in data centres, `fct.ns3` gives the same flows to ns-3. `link_events`
-shows how laws follow a link that changes, `abc_traces` ABC and others on cellular traces. `testbed`
-and `soak` are for Linux, as root.
+shows how laws follow a link that changes, `abc_traces` ABC and others on cellular traces,
+`topologies` compares laws with max-min on real networks. `testbed` and `soak` are for Linux, as
+root.
 """
