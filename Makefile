@@ -76,7 +76,7 @@ cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 6
 link-events: build ## run every law on a link whose rate steps and that fails: table and figure; half a minute
 	@$(VENV)/python -m validation.link_events -o out/link-events
 
-topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; 3 hours, resumes
+topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
 	@$(VENV)/python -m validation.topologies -o out/topologies
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes
