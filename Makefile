@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events linux-trace seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -78,6 +78,9 @@ link-events: build ## run every law on a link whose rate steps and that fails: t
 
 topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
 	@$(VENV)/python -m validation.topologies -o out/topologies
+
+linux-trace: build ## run a link that follows a trace on the simulator and the kernel, and compare the rates; as root, 2 minutes
+	@$(VENV)/python -m validation.trace_link
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes
 	@$(VENV)/python -m validation.seeds -o out/seeds

@@ -8,6 +8,6 @@ compares the fluid model with the simulator, `equilibria` fixed points with the 
 fluid runs, `readings` judges the papers' claims under other readings, `fct` measures completion
 times of flows in data centres, `fct.ns3` gives the same flows to ns-3. `link_events`
 shows how laws follow a link that changes, `abc_traces` ABC and others on cellular traces,
-`topologies` compares laws with max-min on real networks. `testbed` and `soak` are for Linux, as
-root.
+`topologies` compares laws with max-min on real networks. `testbed`, `trace_link` and `soak` are for
+Linux, as root.
 """
