@@ -18,6 +18,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import polars
@@ -32,9 +33,12 @@ _LIMIT_S = 1800.0
 
 
 def children(pid: int) -> list[int]:
-    """Return the processes that a process started."""
-    path = Path(f"/proc/{pid}/task/{pid}/children")
-    return [int(word) for word in path.read_text().split()] if path.exists() else []
+    """Return the processes that the threads of a process started."""
+    found = []
+    for path in Path(f"/proc/{pid}/task").glob("*/children"):
+        with suppress(OSError):  # the thread has ended
+            found += [int(word) for word in path.read_text().split()]
+    return found
 
 
 class Processes:
@@ -80,7 +84,7 @@ def main() -> int:
     """Run, kill, and compare; return 1 when the dataset is not what it should be."""
     parser = argparse.ArgumentParser(prog="validation.sweep.kills")
     parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--points", type=int, default=400)
+    parser.add_argument("--points", type=int, default=800)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     chance = random.Random(given.seed)

@@ -35,7 +35,12 @@ else:
 
 KINDS = ("slurm", "kubernetes")
 # One point at a time per process; SLURM's own default would be all of a node.
-_SLURM = {"cores": 1, "processes": 1, "memory": "2 GB"}
+_SLURM: Mapping[str, Any] = {
+    "cores": 1,
+    "processes": 1,
+    "memory": "2 GB",
+    "scheduler_options": {"dashboard_address": ":0"},  # any free port
+}
 _CONNECT_S = 10.0
 
 
