@@ -255,7 +255,7 @@ def _boundary(sweep: Sweep) -> Figure | None:
             axis.set_xscale("log")
         if len(lines) > 1:
             axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False)
-    if span.log:
+    if _wide([middle for places in lines.values() for _, *ends in places for middle in ends]):
         axis.set_yscale("log")
     axis.set_ylabel(_label(along))
     axis.grid(alpha=0.3)
