@@ -25,8 +25,8 @@ from pathlib import Path
 import waterfill
 from validation.sweep import scenario
 
-# Simulated time of a point of about two seconds on a CPU of 2024.
-_LONG = "150 s"
+# Simulated time of a point of some two seconds.
+_LONG = "900 s"
 _SHORT = "60 ms"
 _LOOP = "x = 0\nfor i in range(20_000_000): x += i"
 
