@@ -76,9 +76,9 @@ app.command(
 )(running.plot)
 app.command(
     epilog=examples(
-        "waterfill sweep S.toml --protocols maxnet,cubic --grid link.l.rate=10..1000Mbit/s:7:log",
-        "waterfill sweep S.toml --latin 200 link.l.delay=1..100ms flow.f.count=1..64 --seeds 5",
-        "waterfill sweep S.toml --on fluid --refine link.l.delay=1..500ms:log --verdict stable<0.5",
+        "waterfill sweep S.toml --protocols maxnet,xcp --grid link.l.delay=5..90ms:7",
+        "waterfill sweep S.toml --latin 200 link.l.delay=1..90ms flow.f.count=1..64",
+        "waterfill sweep S.toml --refine link.l.delay=1..90ms --verdict 'stable<0.5'",
     ),
 )(sweep.sweep)
 app.command(epilog=examples("waterfill maxmin S.toml"))(scenarios.maxmin)
