@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events linux-trace seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads thread-scaling response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events linux-trace seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -102,6 +102,9 @@ peers: build ## compare RCP, VCP and XCP with what their authors' ns-2 code give
 
 threads: build ## compare runs of all examples and papers on 2 and 3 threads with one thread, byte for byte
 	@$(VENV)/python -m validation.threads
+
+thread-scaling: build ## measure runs on 1 to 64 threads, and what they would take with a CPU for each thread; 5 minutes
+	@$(VENV)/python -m validation.thread_scaling
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
 	@$(VENV)/python -m validation.equilibria

@@ -91,6 +91,11 @@ def probe(**present: bool) -> str:
     return json.dumps({"kernel": "6.1.0-test", "features": features})
 
 
+def connections(*, ran: int, without: int) -> str:
+    """Return the fact of many connections: the ends that ran the law, those without an init()."""
+    return json.dumps({"counters": {"started": ran, "control_without_init": without}})
+
+
 def good() -> dict[str, str]:
     """Return the facts of a kernel on which everything works."""
     status = {
@@ -100,6 +105,7 @@ def good() -> dict[str, str]:
     facts = dict.fromkeys(("router", "host", "router-again", "host-again", "flow"), "0 ")
     facts |= dict.fromkeys(("scone-left", "csig-left"), "")
     facts |= dict.fromkeys(("status", "status-again"), json.dumps(status))
+    facts["connections"] = connections(ran=2044, without=0)
     facts |= {"unload-left": "", "warnings": "", "exit": "0", "probe": probe(tcx=False, tbf=True)}
     facts["probe-without-modules"] = f"0 {facts['probe']}"
     for end in ENDS:
@@ -131,6 +137,10 @@ def test_a_kernel_on_which_everything_works_fails_no_check():
         ({"status": '{"flows": [], "links": []}'}, "a flow of 5 Mbit/s and 40 ms is priced"),
         ({"status_again": "{"}, "the flow stays priced"),
         ({"flow": "1 error"}, "the flow ends without an error"),
+        (
+            {"connections": connections(ran=7, without=0)},
+            "the law's `init()` runs for each connection",
+        ),
         ({"unload_left": "clsact"}, "`unload`"),
         ({"host_term_left": "law"}, "`host --no-pin`, SIGTERM"),
         ({"host_kill_unload_left": "law"}, "`host --no-pin`, `kill -9`, then `unload`"),
@@ -161,6 +171,7 @@ def test_the_oldest_kernel_has_to_be_refused():
 
 def test_the_page_has_a_column_for_each_kernel_and_every_refusal():
     bad = good() | {"cohabit-paper": "2 waterfilld: needs tcx", "law-host-rcp": "1 waterfilld: no"}
+    bad["connections"] = connections(ran=2044, without=3)
     old = {
         "probe": probe(tcx=False),
         "router": "2 waterfilld: too old",
@@ -172,6 +183,7 @@ def test_the_page_has_a_column_for_each_kernel_and_every_refusal():
     assert "| tbf | no | yes | yes |" in text
     assert "**fails**: `host --law rcp`: no | yes |" in text
     assert '- 6.1.0-test, `router --cohabit paper`: "needs tcx"' in text
+    assert "| the law's `init()` runs for each connection | skips 3 of 2044 | yes |" in text
     assert "> too old\n" in text
     assert max(map(len, (line for line in text.splitlines() if "|" not in line))) <= 125
 
