@@ -67,6 +67,14 @@ impl Simulation {
     fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<Law, String> {
         let protocol = Network::protocol_of(at, spec)?;
         let params = self.network.params_of(protocol)?;
+        let law = Law { protocol, params };
+        self.add_routers(spec, &law)?;
+        Ok(law)
+    }
+
+    /// Adds a law's routers to the links of a flow's route that have none of them yet.
+    fn add_routers(&mut self, spec: &FlowSpec, law: &Law) -> Result<(), String> {
+        let (protocol, params) = (law.protocol, &law.params);
         let info = protocol.info();
         if protocol.has_fields() {
             spec.forward.iter().chain(&spec.reverse).for_each(|&l| self.links[l as usize].carry_fields());
@@ -81,7 +89,7 @@ impl Simulation {
                 link.add_router(protocol, params.router(link.view()), params.target());
             }
         }
-        Ok(Law { protocol, params })
+        Ok(())
     }
 
     /// Returns the route of a group's flow, or that of this number of a traffic source.
@@ -117,13 +125,13 @@ impl Simulation {
             let mut traffic = Traffic::new(spec, i, self.network.seed, self.measure);
             if let Some(spec) = &traffic.spec.flows {
                 let at = format!("traffic.{}", traffic.spec.name);
-                let mut law = self.build_law(&at, &spec.flow)?;
+                let law = self.build_law(&at, &spec.flow)?;
                 let mut routes = Vec::new();
                 for route in spec.routes.iter().flatten() {
                     let flow = spec.flow_on(route);
-                    law = self.build_law(&at, &flow)?;
-                    routes
-                        .push((self.build_route(&flow, 0, routes.len() as u32), Duration::from_secs(flow.base_rtt_s)));
+                    self.add_routers(&flow, &law)?;
+                    let number = routes.len() as u32;
+                    routes.push((self.build_route(&flow, 0, number), Duration::from_secs(flow.base_rtt_s)));
                 }
                 if routes.is_empty() {
                     routes.push((self.build_route(&spec.flow, 0, 0), Duration::from_secs(spec.flow.base_rtt_s)));

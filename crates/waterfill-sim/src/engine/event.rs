@@ -2,8 +2,8 @@
 //!
 //! Links, delay lines and access links ("stations") have at most one event each, that of their head. Those events are
 //! the leaves of a tournament: a tree whose inner nodes hold the earlier event of their two children. The root is
-//! the next event, and a station's next event costs one comparison per level. All other
-//! events are timers. They wait in a heap, which takes part in the tournament as one more leaf.
+//! the next event, and a station's next event costs one comparison per level. All other events are timers. They wait in
+//! a heap, which takes part in the tournament as one more leaf.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
