@@ -345,14 +345,14 @@ class Graph:
         route: list[int] = []
         node = end
         while node != start:
-            if len(into[node]) > 1 and chance is None:
+            equal = into[node]
+            if len(equal) > 1 and chance is None:
                 raise self.scenario.error(
                     key,
                     "expected a list of links, as several shortest routes lead from "
                     f"{shown(start)} to {shown(end)}",
                 )
-            one = chance is None or len(into[node]) == 1
-            route.append(into[node][0] if one or chance is None else chance.choice(into[node]))
+            route.append(equal[0] if chance is None or len(equal) == 1 else chance.choice(equal))
             node = self.directions[route[-1]].start
         return tuple(reversed(route))
 
