@@ -124,3 +124,16 @@ def test_one_seed_is_as_before(waterfill, scenario):
     ran = waterfill("compare", scenario, "--protocols", "maxnet,rcp", "--json")
     assert set(ran.document) == {"runs"}
     assert waterfill("compare", scenario, "--seeds", "0").code == 2
+
+
+def test_p_values_are_corrected_for_tests_that_depend_on_each_other():
+    rows = [
+        {"quantity": "q", "first": "a", "second": str(n), "difference": 1.0, "p": p,
+         "significant": False}
+        for n, p in enumerate((0.01, 0.02, 0.04))
+    ]  # fmt: skip
+    # Benjamini and Yekutieli: p·(3/rank)·(1 + 1/2 + 1/3), not above that of the next rank. Without
+    # the sum of the harmonic series all three would be significant.
+    found = seeds._corrected(rows)
+    assert [row["p"] for row in found] == pytest.approx([0.055, 0.055, 0.22 / 3])
+    assert not any(row["significant"] for row in found)
