@@ -10,6 +10,7 @@ from typing import Any
 import hypothesis
 import pytest
 
+import browser
 from waterfill.cli import commands
 
 # The same cases on every run; `--hypothesis-profile=default` looks further.
@@ -21,6 +22,15 @@ hypothesis.settings.load_profile("fixed")
 def own_cache(tmp_path_factory, monkeypatch):
     """No run of an earlier test, or of the user's, is found."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+
+
+@pytest.fixture(scope="module")
+def chromium(tmp_path_factory):
+    """A headless Chromium, one for the tests of a file."""
+    if browser.installed() is None:
+        pytest.skip("no Chromium is installed")
+    with browser.launched(tmp_path_factory.mktemp("browser")) as found:
+        yield found
 
 
 @dataclass

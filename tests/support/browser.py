@@ -1,0 +1,151 @@
+"""Pages in a headless Chromium, for tests of reports, studio and site.
+
+The fixture `chromium` (tests/conftest.py) gives the browser or skips the test. A page opened by
+`shown` is off the network but for this host, and remembers what went wrong in it.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+WIDE, NARROW = 1280, 390
+SIZES = [WIDE, NARROW]
+SCHEMES = ["light", "dark"]
+
+_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+_SWITCHES = [
+    "--no-sandbox",  # tests run as root
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--force-color-profile=srgb",
+    "--font-render-hinting=none",
+]
+_HERE = ("127.0.0.1", "localhost", "::1")
+_SEVERE = ("serious", "critical")
+
+
+def installed() -> str | None:
+    """Return the path of an installed Chromium, else None."""
+    return next((path for name in _NAMES if (path := shutil.which(name))), None)
+
+
+@contextmanager
+def launched(home: Path) -> Iterator[Any]:
+    """Start Chromium without a window, with `home` as its HOME; yield playwright's browser.
+
+    While it runs, asyncio.run() fails in this thread: close it before other tests start.
+    """
+    from playwright.sync_api import sync_playwright
+
+    environment = {"HOME": str(home), "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
+    with sync_playwright() as driver:
+        browser = driver.chromium.launch(
+            executable_path=installed(), headless=True, args=_SWITCHES, env=environment
+        )
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@dataclass
+class Shown:
+    """A page, and what went wrong in it: errors and warnings of its console, refused requests."""
+
+    page: Any
+    problems: list[str] = field(default_factory=list)
+
+    def violations(self, *leave_out: str) -> list[str]:
+        """Return axe's serious and critical violations, a line each; `leave_out` are selectors."""
+        from axe_core_python.sync_playwright import Axe
+
+        context = {"exclude": [[selector] for selector in leave_out]} if leave_out else None
+        found = Axe().run(self.page, context=context)["violations"]
+        return [
+            f"{one['id']} ({one['impact']}): {one['help']}: {one['nodes'][0]['html'][:200]}"
+            for one in found
+            if one["impact"] in _SEVERE
+        ]
+
+    def overflow_px(self) -> int:
+        """Return by how many pixels the page is wider than its window."""
+        script = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+        return int(self.page.evaluate(script))
+
+
+@contextmanager
+def shown(
+    browser: Any, url: str | Path, *, width: int = WIDE, height: int = 900, scheme: str = "light"
+) -> Iterator[Shown]:
+    """Open a URL or a file in a window of its own; yield it when it has loaded."""
+    # One pixel a point and no animation: screenshots repeat.
+    context = browser.new_context(
+        viewport={"width": width, "height": height},
+        color_scheme=scheme,
+        device_scale_factor=1,
+        reduced_motion="reduce",
+    )
+    try:
+        context.set_default_timeout(20_000)
+        page = context.new_page()
+        found = Shown(page)
+        page.on("console", lambda message: _keep(found, message))
+        page.on("pageerror", lambda error: found.problems.append(f"uncaught: {error}"))
+        page.route("**/*", lambda route: _local(found, route))
+        page.goto(url.resolve().as_uri() if isinstance(url, Path) else url)
+        yield found
+    finally:
+        context.close()
+
+
+def _keep(found: Shown, message: Any) -> None:
+    if message.type in ("error", "warning"):
+        found.problems.append(f"{message.type}: {message.text}")
+
+
+def _local(found: Shown, route: Any) -> None:
+    """Let requests to files and this host pass; refuse and remember all others."""
+    url = urlsplit(route.request.url)
+    if url.scheme in ("file", "data", "blob", "about") or url.hostname in _HERE:
+        route.continue_()
+    else:
+        found.problems.append(f"request: {route.request.url}")
+        route.abort()
+
+
+def difference(png: bytes, golden: Path) -> float:
+    """Return the share of pixels that differ visibly from a golden image; 1 for another size.
+
+    A pixel differs when a channel does by more than 48 of 255 once both images are blurred over
+    9 × 9 pixels, so that other fonts' edges do not count.
+    """
+    ours, theirs = (_blurred(_pixels(data)) for data in (png, golden.read_bytes()))
+    if ours.shape != theirs.shape:
+        return 1.0
+    return float((np.abs(ours - theirs).max(axis=2) > 48).mean())
+
+
+def _pixels(png: bytes) -> np.ndarray:
+    from matplotlib import image
+
+    return 255 * np.asarray(image.imread(io.BytesIO(png), format="png"))[:, :, :3]
+
+
+def _blurred(pixels: np.ndarray) -> np.ndarray:
+    from scipy.ndimage import uniform_filter
+
+    return np.asarray(uniform_filter(pixels, size=(9, 9, 1)))
