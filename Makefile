@@ -7,7 +7,7 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads thread-scaling response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events linux-trace seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs lock clean FORCE
+.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads thread-scaling response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events linux-trace seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs site lock clean FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -155,6 +155,10 @@ new-protocol: .venv/.run ## write the first version of a protocol, with a failin
 
 docs: build ## write the protocols' pages from the module docs of their Rust files
 	@$(VENV)/python tools/docs.py
+
+site: .venv/.dev ## build the documentation site into out/site, readable without a network
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet
+	@echo "open out/site/index.html, or: $(VENV)/python -m http.server --directory out/site --bind 127.0.0.1"
 
 lock: .venv/.run ## update the lock files from pyproject.toml and Cargo.toml (UPGRADE=1: to the newest versions)
 	tools/lock.sh $(if $(UPGRADE),--upgrade)

@@ -1,0 +1,314 @@
+"""What `make site` adds to docs/: navigation, the front page, other files of the repository.
+
+MkDocs calls the functions `on_…` (mkdocs.yml, `hooks`).
+
+- The front page is the README; docs/README.md, the list of all pages, also gives the navigation.
+- A link to a file outside of docs/ leads to a copy of that file: a page of the site for Markdown,
+  a page with its text for every other file, a list for a folder. So each link works in the
+  repository, on a forge and in the site.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+INDEX = "docs/README.md"
+# Pages of docs/ that MkDocs would name otherwise, and the front page.
+_NAMES = {"README.md": "index.md", INDEX: "pages.md"}
+# What the section on the project lists, beside the list of all pages.
+PROJECT = {
+    "Architecture": "ARCHITECTURE.md",
+    "Contributing": "CONTRIBUTING.md",
+    "Changelog": "CHANGELOG.md",
+}
+# Where copies of files outside of docs/ are.
+_COPIES = "repository"
+_LANGUAGES = {
+    ".c": "c",
+    ".cc": "cpp",
+    ".h": "c",
+    ".py": "python",
+    ".rs": "rust",
+    ".service": "ini",
+    ".sh": "bash",
+    ".toml": "toml",
+}
+# Those of docs/ that MkDocs copies as they are: editors read them by address.
+_PLAIN = {".json", ".png", ".svg", ".css"}
+
+_FENCE = re.compile(r"^(?P<indent> *)(?P<mark>```+|~~~+).*?^(?P=indent)(?P=mark)[ ]*$", re.M | re.S)
+_CODE = re.compile(r"(?P<ticks>`+)(?:(?!(?P=ticks)).)+?(?P=ticks)")
+_LINK = re.compile(r"(?<=\]\()(?P<link>[^()\s]+(?:\([^()\s]*\))?)(?=\))")
+_SECTION = re.compile(r"^## +(?P<title>.+?)\s*$")
+_GROUP = re.compile(r"^(?P<title>[A-Z][^:\[\]]*?)(?:, [^:]*)?:$")
+_ITEM = re.compile(r"^- (?P<rest>\[.*)$")
+_TITLE = re.compile(r"(?:^|, )\[(?P<title>[^\]]+)\]\((?P<link>[^()\s]+)\)")
+
+
+class LinkError(Exception):
+    """A page links to something that is not in the repository; the message names both."""
+
+
+def outside_code(text: str, change: Callable[[str], str]) -> str:
+    """Apply a function to the parts of a Markdown text that are not code."""
+    out: list[str] = []
+
+    def prose(part: str) -> None:
+        end = 0
+        for span in _CODE.finditer(part):
+            out.extend((change(part[end : span.start()]), span[0]))
+            end = span.end()
+        out.append(change(part[end:]))
+
+    end = 0
+    for fence in _FENCE.finditer(text):
+        prose(text[end : fence.start()])
+        out.append(fence[0])
+        end = fence.end()
+    prose(text[end:])
+    return "".join(out)
+
+
+def links(text: str) -> Iterator[str]:
+    """Yield the links of a Markdown text, those in code excepted."""
+    plain = _CODE.sub("", _FENCE.sub("", text))
+    for match in _LINK.finditer(plain):
+        yield match["link"]
+
+
+def target(link: str, page: str) -> str | None:
+    """Return the path from the root that a link of a page names; None for an address or an anchor.
+
+    Both paths are relative to the repository's root. Raises LinkError if there is no such file.
+    """
+    path = link.partition("#")[0]
+    if not path or re.match(r"[a-z]+:", path):
+        return None
+    found = posixpath.normpath(posixpath.join(posixpath.dirname(page), path))
+    if found.startswith("..") or not (ROOT / found).exists():
+        raise LinkError(f"{page}: no file for the link {link}")
+    return found
+
+
+def page_of(path: str) -> str:
+    """Return the site's source path for a file or folder of the repository."""
+    if path in _NAMES:
+        return _NAMES[path]
+    suffix = PurePosixPath(path).suffix
+    if path.startswith("docs/") and (suffix in _PLAIN or suffix == ".md"):
+        return path.removeprefix("docs/")
+    if (ROOT / path).is_dir():
+        path = posixpath.join(path, "README.md")
+    return f"{_COPIES}/{path}" if path.endswith(".md") else f"{_COPIES}/{path}.md"
+
+
+def relink(text: str, page: str) -> str:
+    """Return the Markdown of a page of the repository with links for its place in the site."""
+    here = posixpath.dirname(page_of(page))
+
+    def change(part: str) -> str:
+        def turn(match: re.Match[str]) -> str:
+            found = target(match["link"], page)
+            if found is None:
+                return match["link"]
+            anchor = match["link"].partition("#")[2]
+            there = posixpath.relpath(page_of(found), here or ".")
+            return f"{there}#{anchor}" if anchor else there
+
+        return _LINK.sub(turn, part)
+
+    return outside_code(text, change)
+
+
+@cache
+def tracked() -> tuple[str, ...]:
+    """Return the files that git knows, and those it would take, as paths from the root."""
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    return tuple(sorted(name for name in listed.split("\0") if (ROOT / name).is_file()))
+
+
+def markdown_of(path: str) -> str:
+    """Return the Markdown of a file or folder of the repository: itself, its text, or a list."""
+    if (ROOT / path).is_dir():
+        if (ROOT / path / "README.md").exists():
+            return (ROOT / path / "README.md").read_text(encoding="utf-8")
+        return _listing(path)
+    text = (ROOT / path).read_text(encoding="utf-8")
+    if path.endswith(".md"):
+        return text
+    language = _LANGUAGES.get(PurePosixPath(path).suffix, "text")
+    return f"# {PurePosixPath(path).name}\n\n`{path}`\n\n``````{language}\n{text}``````\n"
+
+
+def _listing(folder: str) -> str:
+    inside = [
+        PurePosixPath(name).relative_to(folder)
+        for name in tracked()
+        if name.startswith(f"{folder}/")
+    ]
+    readmes = [name for name in inside if name.name == "README.md"]
+    if readmes:
+        items = [f"- [{name.parent}]({name})" for name in readmes]
+    else:
+        items = [f"- `{name}`" for name in inside]
+    return "\n".join([f"# {folder}", "", *items, ""])
+
+
+def copies() -> dict[str, str]:
+    """Return {path: Markdown} of all outside of docs/ that its pages, or copies, link to.
+
+    The READMEs of all experiments are among them. Raises LinkError.
+    """
+    start = [
+        "README.md",
+        "papers",
+        *(p for p in tracked() if p.startswith("docs/") and p.endswith(".md")),
+    ]
+    found: dict[str, str] = {}
+    seen = set(start)
+    while start:
+        path = start.pop()
+        text = markdown_of(path)
+        if page_of(path).startswith(f"{_COPIES}/"):
+            found[path] = text
+        if not path.endswith(".md") and not (ROOT / path).is_dir():
+            continue
+        page = posixpath.join(path, "README.md") if (ROOT / path).is_dir() else path
+        for link in links(text):
+            there = target(link, page)
+            if (
+                there is not None
+                and there not in seen
+                and PurePosixPath(there).suffix not in _PLAIN
+            ):
+                seen.add(there)
+                start.append(there)
+    return found
+
+
+@dataclass
+class Section:
+    """A heading of the navigation: its pages as (title, path from the root), and groups of them."""
+
+    title: str
+    pages: list[tuple[str, str]] = field(default_factory=list)
+    groups: list[Section] = field(default_factory=list)
+
+
+def sections(text: str) -> list[Section]:
+    """Return the navigation that docs/README.md describes.
+
+    Its `## ` headings are the sections, a line that ends in a colon begins a group, and each item
+    `- [title](page): …` is a page.
+    """
+    found: list[Section] = []
+    current: Section | None = None
+    for line in text.splitlines():
+        if match := _SECTION.match(line):
+            current = Section(match["title"])
+            found.append(current)
+        elif not found or current is None:
+            continue
+        elif match := _GROUP.match(line):
+            current = Section(match["title"])
+            found[-1].groups.append(current)
+        elif match := _ITEM.match(line):
+            for title in _TITLE.finditer(match["rest"].partition(": ")[0]):
+                path = target(title["link"], INDEX)
+                if path is not None and PurePosixPath(path).suffix not in _PLAIN:
+                    current.pages.append((title["title"].replace("`", ""), path))
+    return found
+
+
+def nav(
+    found: list[Section], protocols: Mapping[str, str], experiments: Mapping[str, str]
+) -> list[Any]:
+    """Return the navigation: the sections, the protocols' pages and the papers' experiments."""
+
+    def entries(section: Section) -> list[Any]:
+        out: list[Any] = []
+        for title, path in section.pages:
+            if path == "docs/reference/protocols/README.md":
+                out.append(
+                    {title: [page_of(path), *({n: page_of(p)} for n, p in protocols.items())]}
+                )
+            else:
+                out.append({title: page_of(path)})
+        return out + [{group.title: entries(group)} for group in section.groups]
+
+    out: list[Any] = [{"Waterfill": "index.md"}]
+    out += [
+        {section.title: entries(section)} for section in found if section.pages or section.groups
+    ]
+    papers: list[Any] = [page_of("papers")]
+    papers += [{name: page_of(path)} for name, path in experiments.items()]
+    project: list[Any] = [{title: page_of(path)} for title, path in PROJECT.items()]
+    return [*out, {"Papers": papers}, {"Project": [{"All pages": "pages.md"}, *project]}]
+
+
+def navigation() -> list[Any]:
+    """Return the navigation of the repository as it is."""
+    files = tracked()
+    pages = "docs/reference/protocols/"
+    protocols = {
+        PurePosixPath(name).stem: name
+        for name in files
+        if name.startswith(pages) and not name.endswith("README.md")
+    }
+    experiments = {
+        str(PurePosixPath(name).parent.relative_to("papers")): name
+        for name in files
+        if name.startswith("papers/") and name.endswith("README.md")
+    }
+    found = sections((ROOT / INDEX).read_text(encoding="utf-8"))
+    return nav(found, protocols, experiments)
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Give MkDocs the navigation."""
+    config.nav = navigation()
+    return config
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add the front page and the copies."""
+    readme = files.get_file_from_path("README.md")
+    if readme is not None:
+        files.remove(readme)
+    try:
+        made = copies()
+        made["README.md"] = markdown_of("README.md")
+        made[INDEX] = markdown_of(INDEX)
+        for path, text in made.items():
+            page = posixpath.join(path, "README.md") if (ROOT / path).is_dir() else path
+            content = relink(text, page) if page.endswith(".md") else text
+            files.append(File.generated(config, page_of(path), content=content))
+    except LinkError as error:
+        raise PluginError(str(error)) from None
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Rewrite the links of a page of docs/; those of generated pages are rewritten already."""
+    if page.file.generated_by is not None:
+        return markdown
+    return relink(markdown, f"docs/{page.file.src_uri}")
