@@ -7,7 +7,8 @@ RUST := $(shell find crates bench -name '*.rs' -o -name '*.toml' -o -name '*.[ch
 # One interpreter for every build of the Python extension, or cargo would build PyO3 again for each.
 export PYO3_PYTHON := $(CURDIR)/.venv/bin/python
 
-.PHONY: help demo build test bench bench-compare bench-peers growth roofline pgo bench-linux testbed-table linux-maxnet linux-laws linux-cohabit linux-connections soak scone scone-advice threads thread-scaling response equilibria abc sweep-scale sweep-kills sweep-hosts threeway cohabit-table link-events linux-trace seeds topologies readings price-bits fct fct-ns3 peers ns3 lint audit deb deb-test oci kernels new-protocol docs site lock clean FORCE
+# Every target that the help lists.
+.PHONY: $(shell sed -n 's/^\([a-z0-9-]*\):.*\#\#.*/\1/p' $(firstword $(MAKEFILE_LIST))) FORCE
 .NOTPARALLEL:
 
 help: ## list the targets
@@ -134,6 +135,9 @@ lint: .venv/.lint ## run formatters, linters and type checkers; a warning is an 
 audit: ## check licences and sources of all crates (cargo-deny); offline once the crates are downloaded
 	@cargo deny --version >/dev/null 2>&1 || { echo "audit: needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
 	@cargo deny --locked check bans licenses sources
+
+wheel: .venv/.run ## build the source archive and a wheel for Linux (manylinux_2_28, abi3) into dist/, and audit it; 5 minutes
+	@tools/wheel.sh
 
 deb: ## build the Debian package of waterfilld into out/, from the lock files; the same commit gives the same bytes
 	@packaging/debian/build.sh

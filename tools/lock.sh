@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Rewrites requirements.lock (group build: what building and running need) and requirements-dev.lock (group dev: that, and
-# what tests and linters need) from pyproject.toml: every package with its hashes, for Python 3.10 and newer, on every
+# Rewrites requirements.lock (group build: what building and running need), requirements-dev.lock (group dev: that, and what
+# tests and linters need) and requirements-wheel.lock (group wheel: what a wheel's build and audit need) from pyproject.toml: every package with its hashes, for Python 3.10 and newer, on every
 # platform. Pins stay unless pyproject.toml no longer allows them; 'tools/lock.sh --upgrade' moves all of them to the newest.
 # Not uv.lock: it records the address of the package index, which is each user's own setting.
 set -euo pipefail
@@ -16,7 +16,8 @@ compile() { # lock file, then options
   printf '%s\n' "# Made by 'make lock' from pyproject.toml; do not edit." | cat - "$lock" >"$work/out" && mv "$work/out" "$lock"
 }
 compile requirements-dev.lock --group dev "$@"
-# The smaller file takes its versions from the larger one, so that the two never differ.
+# The other files take their versions from the largest one, so that they never differ.
 sed -n 's/^\([^# ][^\\]*[^\\ ]\) *\\$/\1/p' requirements-dev.lock >"$work/pins"
 rm -f requirements.lock
 compile requirements.lock --group build --constraints "$work/pins"
+compile requirements-wheel.lock --group wheel --constraints "$work/pins"

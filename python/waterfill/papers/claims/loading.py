@@ -27,11 +27,11 @@ else:
 
 
 def papers_folder() -> Path:
-    """Return the folder of the experiments: `papers/` of the source checkout.
+    """Return the folder of the experiments, which a wheel contains and a checkout has as `papers/`.
 
     Raises InputError if there is none.
     """
-    folder = Path(__file__).resolve().parents[4] / "papers"
+    folder = (Path(__file__).resolve().parents[1] / "experiments").resolve()
     if not folder.is_dir():
         raise InputError(str(folder), "", "expected the papers' experiments, found none")
     return folder
