@@ -9,7 +9,7 @@ echo "build: compiling in release mode, one to two minutes"
 # No index: the lock file has installed every dependency that pyproject.toml names, or maturin fails and says which it lacks.
 # The group is named because maturin would install the group dev without being asked.
 env -u CONDA_PREFIX VIRTUAL_ENV="$PWD/.venv" PATH="$PWD/.venv/bin:$PATH" UV_NO_INDEX=1 UV_NO_PROGRESS=1 CARGO_TERM_QUIET=true \
-  .venv/bin/maturin develop --release --quiet --uv --group build
+  .venv/bin/maturin develop --release --locked --quiet --uv --group build
 # Where Python may not write bytecode, each start would compile the package again, which takes as long as a small run.
 [ -z "${PYTHONDONTWRITEBYTECODE:-}" ] || .venv/bin/python -m compileall -q python/waterfill
 [ "$(uname)" = Linux ] || exit 0

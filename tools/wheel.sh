@@ -15,7 +15,8 @@ export VIRTUAL_ENV=$work/venv PATH=$work/venv/bin:$PATH PYO3_PYTHON=$work/venv/b
 export CARGO_TARGET_DIR=$work/cargo CARGO_TERM_QUIET=true
 
 rm -rf "$work/source" dist/waterfill-*
-maturin sdist --quiet --out dist
+# Cargo warns of fields that only a registry of crates needs.
+maturin sdist --out dist 2>"$work/sdist.log" || { cat "$work/sdist.log"; exit 1; }
 mkdir "$work/source"
 tar xzf dist/waterfill-*.tar.gz --strip-components=1 -C "$work/source"
 
@@ -23,7 +24,12 @@ echo "wheel: compiling for glibc 2.28, three minutes"
 # The same bytes from the same source: no path of this host, no time of day.
 export RUSTFLAGS="--remap-path-prefix=$work/source=/waterfill --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 315532800)}
-(cd "$work/source" && maturin build --release --locked --quiet --zig --compatibility manylinux_2_28 --out "$root/dist")
+# Not locked: the archive holds fewer crates than Cargo.lock names, and Cargo drops the rest. It must not choose others.
+(cd "$work/source" && maturin build --release --quiet --zig --compatibility manylinux_2_28 --out "$root/dist")
+
+names() { sed -n '/^name = /{N;s/\n/ /p}' "$1" | sort; }
+added=$(comm -13 <(names Cargo.lock) <(names "$work/source/Cargo.lock"))
+[ -z "$added" ] || { echo "wheel: built with crates that Cargo.lock does not name: $added"; exit 1; }
 
 # One wheel for every Python from 3.10 on: no symbol outside the stable ABI, none that a glibc of 2.28 lacks.
 abi3audit --strict dist/waterfill-*.whl

@@ -46,7 +46,7 @@ def resolve(scenario: Scenario) -> Network:
                 raise scenario.error(
                     key,
                     f"{shown(name)} needs the daemon {kernel.LOADER} beside this Python "
-                    f"(make build), got {got}",
+                    f"(make build, in a checkout), got {got}",
                 )
             able = ", ".join(info.name for info in infos.values() if "linux" in info.backends)
             raise scenario.error(

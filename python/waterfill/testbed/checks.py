@@ -132,7 +132,8 @@ def missing(*, http: bool = True, iperf: bool = True, held: bool = True) -> str 
         if shutil.which(program, path=path) is None:
             return f"the program {program}, got none"
     if held and delayline.binary() is None:
-        return "the delay line waterfill-delay beside this Python (make build), got none"
+        beside = "beside this Python (make build, in a checkout)"
+        return f"the delay line waterfill-delay {beside}, got none"
     return None
 
 
