@@ -157,8 +157,8 @@ kernels: build ## run waterfilld on Debian's kernels under QEMU and on the runni
 new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo
 	@$(VENV)/python tools/new_protocol.py "$(NAME)"
 
-docs: build ## write the protocols' pages from the module docs of their Rust files
-	@$(VENV)/python tools/docs.py
+docs: build ## write the reference pages made from the code: protocols, keys of a scenario, commands
+	@$(VENV)/python -m tools.docs
 
 site: .venv/.dev ## build the documentation site into out/site, readable without a network
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/mkdocs build --strict --quiet

@@ -1,4 +1,7 @@
-"""Write docs/reference/protocols/<name>.md, one page per protocol, from the Rust module docs.
+"""Write the reference pages that are made from the code: protocols, keys of a scenario, commands.
+
+docs/reference/protocols/<name>.md, one page per protocol, is made here from the Rust module docs;
+tools/reference.py makes the other two.
 
 A page is the module doc of a protocol's file, its headings one level down, with the parameters and
 the wire sizes that the core reports. It ends in *Validation*, so that the reader last sees how far
@@ -13,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from tools import reference
 from waterfill.cli import tables
 from waterfill.network import protocols
 from waterfill.network.protocols import ParamInfo, ProtocolInfo
@@ -183,7 +187,7 @@ def differences(made: Mapping[Path, str], root: Path = ROOT) -> list[Path]:
 def main(arguments: list[str]) -> int:
     """Write the pages, or with `--check` only list those to change; return the exit code."""
     try:
-        made = pages(protocols.load())
+        made = {**pages(protocols.load()), **reference.pages()}
     except PageError as error:
         print(error, file=sys.stderr)
         return 1

@@ -10,6 +10,7 @@ MkDocs calls the functions `on_…` (mkdocs.yml, `hooks`).
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 import subprocess
@@ -52,6 +53,7 @@ _PLAIN = {".json", ".png", ".svg", ".css"}
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>```+|~~~+).*?^(?P=indent)(?P=mark)[ ]*$", re.M | re.S)
 _CODE = re.compile(r"(?P<ticks>`+)(?:(?!(?P=ticks)).)+?(?P=ticks)")
 _LINK = re.compile(r"(?<=\]\()(?P<link>[^()\s]+(?:\([^()\s]*\))?)(?=\))")
+_MARK = re.compile(r" *(?:[-*+]|\d{1,9}[.)]) +(?=\S)")
 _SECTION = re.compile(r"^## +(?P<title>.+?)\s*$")
 _GROUP = re.compile(r"^(?P<title>[A-Z][^:\[\]]*?)(?:, [^:]*)?:$")
 _ITEM = re.compile(r"^- (?P<rest>\[.*)$")
@@ -80,6 +82,47 @@ def outside_code(text: str, change: Callable[[str], str]) -> str:
         end = fence.end()
     prose(text[end:])
     return "".join(out)
+
+
+def reindent(text: str) -> str:
+    """Return a Markdown text with what belongs to a list item indented by four columns a level.
+
+    CommonMark, as forges read it, takes as many columns as the item's mark is wide; MkDocs'
+    Markdown expects four, and a blank line above the first item.
+    """
+    out: list[str] = []
+    levels: list[int] = []  # the column at which the text of each open item begins
+    fence, shift = "", 0
+    for line in text.splitlines():
+        plain = line.lstrip(" ")
+        indent = len(line) - len(plain)
+        if fence:
+            out.append(" " * max(indent + shift, 0) + plain)
+            fence = "" if plain.rstrip() == fence else fence
+            continue
+        if not plain:
+            out.append("")
+            continue
+        above = out[-1].lstrip() if out else ""
+        item = _MARK.match(line)
+        first = above and not _MARK.match(above) and (not levels or indent >= levels[-1])
+        if item and first and not re.match(r"[-*+]|1[.)]", plain):
+            item = None  # a number other than 1 at the start of a line does not end a paragraph
+        mark = re.match(r"```+|~~~+", plain)
+        if item or not above or mark:
+            while levels and indent < levels[-1]:
+                levels.pop()
+        elif levels and indent < levels[-1]:
+            indent = levels[-1]  # the paragraph goes on, however little it is indented
+        shift = 4 * len(levels) - (levels[-1] if levels else 0)
+        if item:
+            block = itertools.takewhile(str.strip, reversed(out))
+            if above and not any(_MARK.match(one) for one in block):
+                out.append("")
+            levels.append(len(item[0]))
+        fence = mark[0] if mark else ""
+        out.append(" " * (indent + shift) + plain)
+    return "\n".join(out) + "\n"
 
 
 def links(text: str) -> Iterator[str]:
@@ -308,7 +351,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
-    """Rewrite the links of a page of docs/; those of generated pages are rewritten already."""
-    if page.file.generated_by is not None:
-        return markdown
-    return relink(markdown, f"docs/{page.file.src_uri}")
+    """Rewrite the links of a page of docs/, and lists; links of copies are rewritten already."""
+    if page.file.generated_by is None:
+        markdown = relink(markdown, f"docs/{page.file.src_uri}")
+    return reindent(markdown)

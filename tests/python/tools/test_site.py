@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
+
+import markdown
 import pytest
+from markdown_it import MarkdownIt
 
 from known import ROOT
 from tools import site_pages
@@ -122,4 +127,62 @@ def test_a_file_becomes_a_page_with_its_text():
     assert "\n``````rust\n//! " in text
     assert site_pages.markdown_of("papers").count("\n- [") == len(
         list((ROOT / "papers").glob("*/*/README.md"))
+    )
+
+
+def elements(html: str) -> Counter[str]:
+    return Counter(re.findall(r"<(ul|ol|li|table|tr|td|pre|h[1-6]|em|strong|a|code)\b", html))
+
+
+@pytest.mark.parametrize("page", [*PAGES, *(p for p in site_pages.copies() if p.endswith(".md"))])
+def test_the_site_shows_the_structure_that_a_forge_shows(page):
+    text = site_pages.markdown_of(page)
+    ours = markdown.markdown(
+        site_pages.reindent(text), extensions=["tables", "pymdownx.superfences"]
+    )
+    theirs = MarkdownIt("commonmark").enable("table").render(text)
+    assert elements(ours) == elements(theirs)
+
+
+def test_lists_in_lists_and_code_in_them_are_indented_by_four():
+    text = """Text
+- a
+  - b
+    goes on
+lazily
+
+  ```
+    - not an item
+  ```
+
+  f
+- c
+
+1. d
+   more
+2. e
+   1994. is no item
+"""
+    assert (
+        site_pages.reindent(text)
+        == """Text
+
+- a
+    - b
+        goes on
+        lazily
+
+    ```
+      - not an item
+    ```
+
+    f
+
+- c
+
+1. d
+    more
+2. e
+    1994. is no item
+"""
     )

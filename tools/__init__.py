@@ -1,0 +1,1 @@
+"""Programs that set up, check and document the project; run by make, not shipped."""

@@ -1,0 +1,249 @@
+"""Make docs/reference/scenario-keys.md and docs/reference/commands.md from the code.
+
+The keys come from the scenario's JSON Schema, the commands from the typer app. Run by `make docs`,
+with the protocols' pages (tools/docs.py); a test keeps them current.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+from typer.main import get_command
+
+from waterfill.cli import commands
+from waterfill.scenario.schema import json_schema
+
+REFERENCE = Path("docs/reference")
+_MADE = "<!-- Made from {source} by tools/reference.py (make docs). Change it there. -->"
+
+# The units' patterns in the schema end in what the quantity is, as units.rs and units.py name it.
+_QUANTITIES = {
+    "bit/s": "rate",
+    "packets": "packets",
+    "bdp": "multiple of the BDP",
+    "ps": "time",
+    "Pbit": "volume",
+    "/s": "frequency",
+    "%": "percentage",
+}
+# What the file calls each model, and the page that explains it.
+_TABLES = {
+    "Scenario": ("The file", "Keys above the first table."),
+    "Link": ("`[[link]]`", "More: [queues and faults](queues.md)."),
+    "LinkEvent": (
+        "`[[link.event]]`",
+        "Belongs to the link above it. More: [links that follow time](links.md).",
+    ),
+    "Flow": ("`[[flow]]`", "With `count`, an entry stands for that many flows."),
+    "Traffic": ("`[[traffic]]`", "More: [traffic](traffic.md)."),
+}
+
+
+def cell(text: str) -> str:
+    """Return a text as one cell of a Markdown table."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def filled(text: str) -> str:
+    """Return a paragraph in lines of up to 120 columns; tables, code and comments as they are."""
+    if text.startswith(("|", "```", "<!--", "#", "`")):
+        return text
+    return textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False)
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a Markdown table."""
+    names = list(head)
+    lines = [names, ["---"] * len(names), *([cell(entry) for entry in row] for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def expected(schema: Mapping[str, Any]) -> str:
+    """Say in a few words which values a schema allows."""
+    if "enum" in schema:
+        return ", ".join(f"`{value}`" for value in schema["enum"])
+    if "const" in schema:
+        return f"`{schema['const']}`"
+    if "$ref" in schema:
+        return f"`[[{_section(schema['$ref'])}]]`"
+    if "anyOf" in schema:
+        return " or ".join(dict.fromkeys(expected(one) for one in schema["anyOf"]))
+    match schema.get("type"):
+        case "string":
+            return _quantity(schema.get("pattern")) or "text"
+        case "array":
+            return _array(schema)
+        case "object":
+            return "table"
+        case "integer" | "number" as kind:
+            return f"{'integer' if kind == 'integer' else 'number'}{_bounds(schema)}"
+        case "boolean":
+            return "`true` or `false`"
+    return "any value"
+
+
+def _section(reference: str) -> str:
+    return _TABLES[reference.rpartition("/")[2]][0].strip("`[]")
+
+
+def _quantity(pattern: str | None) -> str | None:
+    """Name the quantity whose units a pattern lists: `60 s` matches that of a time."""
+    if pattern is None:
+        return None
+    units = re.split(r"[|()]+", pattern.rstrip("$").removesuffix("\\s*"))
+    return next((name for unit, name in _QUANTITIES.items() if unit in units), "text")
+
+
+def _array(schema: Mapping[str, Any]) -> str:
+    if "prefixItems" in schema:
+        return f"[{', '.join(expected(item) for item in schema['prefixItems'])}]"
+    item = expected(schema.get("items", {}))
+    if item.startswith("`[["):
+        return f"entries {item}"
+    size = schema.get("minItems")
+    same = size is not None and size == schema.get("maxItems")
+    return f"list of {f'{size} values: ' if same else ''}{item}"
+
+
+def _bounds(schema: Mapping[str, Any]) -> str:
+    signs = {"minimum": "≥", "exclusiveMinimum": ">", "maximum": "≤", "exclusiveMaximum": "<"}
+    found = [f"{sign} {schema[name]:.7g}" for name, sign in signs.items() if name in schema]
+    return f" {' and '.join(found)}" if found else ""
+
+
+def _default(key: str, schema: Mapping[str, Any], required: Iterable[str]) -> str:
+    if key in required:
+        return "required"
+    value = schema.get("default")
+    if value is None or value in ([], {}):
+        return "–"
+    return f"`{str(value).lower() if isinstance(value, bool) else value}`"
+
+
+def keys_page(schema: Mapping[str, Any]) -> str:
+    """Return the page of all keys of a scenario, from its JSON Schema."""
+    out = [
+        _MADE.format(source="python/waterfill/scenario/document.py"),
+        "# Keys of a scenario",
+        'Every key with what it takes and its default; "–" means that its meaning says what holds '
+        "without it. [scenario.toml](../scenario.toml) shows them in a file that runs. "
+        "`waterfill check S.toml` prints the values in force, `waterfill new` writes a commented "
+        "file to start from.",
+        "A quantity is text with a unit: rates in `bit/s` or `B/s`, times in `s`, volumes in `B` "
+        "or `bit`, with the prefixes k M G T P, and for times m u n p. `1 Gbit/s` is 10⁹ bit/s. "
+        "Unknown keys are errors. Editors complete and check the file with "
+        "[scenario.schema.json](../scenario.schema.json).",
+    ]
+    for model, (title, more) in _TABLES.items():
+        described = schema if model == "Scenario" else schema["$defs"][model]
+        required = described.get("required", ())
+        rows = [
+            (f"`{key}`", expected(value), _default(key, value, required), value["description"])
+            for key, value in described["properties"].items()
+        ]
+        out += [f"## {title}", more, table(("key", "value", "default", "meaning"), rows)]
+    rows = [row for model in _TABLES if model != "Scenario" for row in _inner(schema, model)]
+    out += [
+        "## Tables inside",
+        "The keys of those values above that may be a table. Those of `queue_params` are on the "
+        "pages of [queues](queues.md) and of the queue [`cohabit`](cohabitation.md).",
+        table(("key", "its keys", "value", "default"), rows),
+    ]
+    return "\n\n".join(filled(part) for part in out) + "\n"
+
+
+def _inner(schema: Mapping[str, Any], model: str) -> Iterator[tuple[str, str, str, str]]:
+    """Yield the rows of the tables that a model's keys may be, one for each of their keys."""
+    seen: list[Any] = []
+    for key, value in schema["$defs"][model]["properties"].items():
+        for one in value.get("anyOf", [value]):
+            # As rate_trace and rate_trace_reverse.
+            if key == "queue_params" or not one.get("properties") or one in seen:
+                continue
+            seen.append(one)
+            kind = one["properties"].get("kind", {}).get("const")
+            name = f"`{key}`" + (f", `{kind}`" if kind else "")
+            for inner, inside in one["properties"].items():
+                if "const" not in inside:
+                    default = _default(inner, inside, one.get("required", ()))
+                    yield name, f"`{inner}`", expected(inside), default
+
+
+def commands_page(app: TyperGroup) -> str:
+    """Return the page of all commands, from the app."""
+    out = [
+        _MADE.format(source="python/waterfill/cli"),
+        "# Commands",
+        "Answers go to standard output, progress and errors to standard error. Exit codes: 0 done, "
+        "1 a verdict differs from the expected one or a check of a run failed, 2 wrong input, 130 "
+        "interrupted. `waterfill --install-completion` teaches the shell the names; `NO_COLOR=1` "
+        "leaves colours out. `waterfilld` has [a page of its own](daemon.md).",
+    ]
+    for name, command in _leaves(app, "waterfill"):
+        out += [f"## {name}", command.help or "", _usage(name, command)]
+        rows = [(_names(one), _meaning(one), _set_to(one)) for one in _visible(command)]
+        if rows:
+            out.append(table(("option", "meaning", "default"), rows))
+        if command.epilog:
+            lines = command.epilog.replace("\b", "").strip().removeprefix("Examples:")
+            examples = "\n".join(f"$ {line.strip()}" for line in lines.strip().splitlines())
+            out.append(f"```console\n{examples}\n```")
+    return "\n\n".join(filled(part) for part in out) + "\n"
+
+
+def _leaves(group: TyperGroup, path: str) -> Iterator[tuple[str, TyperCommand]]:
+    for name, command in group.commands.items():
+        if isinstance(command, TyperGroup):
+            yield from _leaves(command, f"{path} {name}")
+        elif isinstance(command, TyperCommand) and not command.hidden:
+            yield f"{path} {name}", command
+
+
+def _visible(command: TyperCommand) -> Iterator[TyperArgument | TyperOption]:
+    for param in command.params:
+        if isinstance(param, (TyperArgument, TyperOption)) and not param.hidden:
+            yield param
+
+
+def _usage(name: str, command: TyperCommand) -> str:
+    words = [name]
+    for param in _visible(command):
+        if isinstance(param, TyperArgument):
+            shown = (param.metavar or str(param.name).upper()).removesuffix("…").strip("[]")
+            shown += "…" if param.nargs == -1 else ""
+            words.append(shown if param.required else f"[{shown}]")
+    return f"`{' '.join(words)} [OPTIONS]`"
+
+
+def _names(param: TyperArgument | TyperOption) -> str:
+    if isinstance(param, TyperArgument):
+        return f"`{param.metavar or str(param.name).upper()}`"
+    value = "" if param.is_flag else f" {param.metavar or str(param.name).upper()}"
+    return ", ".join(f"`{name}{value}`" for name in param.opts)
+
+
+def _meaning(param: TyperArgument | TyperOption) -> str:
+    return param.help or ""
+
+
+def _set_to(param: TyperArgument | TyperOption) -> str:
+    if param.required:
+        return "required"
+    if param.default in (None, False, "", (), []) or callable(param.default):
+        return "–"
+    return f"`{param.default}`"
+
+
+def pages() -> dict[Path, str]:
+    """Return both pages, by their paths below the root."""
+    app = get_command(commands.app)
+    assert isinstance(app, TyperGroup)
+    return {
+        REFERENCE / "scenario-keys.md": keys_page(json_schema()),
+        REFERENCE / "commands.md": commands_page(app),
+    }
