@@ -7,45 +7,9 @@ from typing import Annotated
 
 import typer
 
+from waterfill.cli import completion
+
 INTERRUPTED = 130
-
-
-def _protocol_names() -> list[str]:
-    from waterfill.network import protocols
-
-    return list(protocols.load())
-
-
-def _experiment_paths() -> list[str]:
-    from waterfill.papers.claims import loading
-
-    found = loading.experiments()
-    return sorted({e.paper for e in found} | {e.path for e in found})
-
-
-def _template_names() -> list[str]:
-    from waterfill.scenario import templates
-
-    return templates.names()
-
-
-def _from(names: list[str], typed: str) -> list[str]:
-    return [name for name in names if name.startswith(typed)]
-
-
-def complete_protocol(incomplete: str) -> list[str]:
-    """Complete a protocol's name in the shell."""
-    return _from(_protocol_names(), incomplete)
-
-
-def complete_experiment(incomplete: str) -> list[str]:
-    """Complete PAPER or PAPER/EXPERIMENT in the shell."""
-    return _from(_experiment_paths(), incomplete)
-
-
-def complete_template(incomplete: str) -> list[str]:
-    """Complete a template's name in the shell."""
-    return _from(_template_names(), incomplete)
 
 
 def examples(*lines: str) -> str:
@@ -58,12 +22,19 @@ ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="Scenario f
 Protocol = Annotated[
     str | None,
     typer.Option(
-        metavar="P", help="Protocol of the flows that name none.", autocompletion=complete_protocol
+        metavar="P",
+        help="Protocol of the flows that name none.",
+        autocompletion=completion.protocol,
     ),
 ]
 Sets = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="Override a key: link.link1.rate='1 Gbit/s'."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Override a key: link.link1.rate='1 Gbit/s'.",
+        autocompletion=completion.assignment,
+    ),
 ]
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the random streams.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
+from waterfill.cli import completion
 from waterfill.cli.console import print_text
 from waterfill.errors import InputError
 
@@ -60,7 +61,12 @@ Seed = Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")]
 
 def import_(
     format: Annotated[
-        str | None, typer.Argument(metavar="FORMAT", help="Format; without one, list them.")
+        str | None,
+        typer.Argument(
+            metavar="FORMAT",
+            help="Format; without one, list them.",
+            autocompletion=completion.network_format,
+        ),
     ] = None,
     source: Annotated[
         str | None, typer.Argument(metavar="SOURCE", help="File, or topohub's name.")
@@ -96,7 +102,10 @@ def import_(
 
 def generate(
     rule: Annotated[
-        str | None, typer.Argument(metavar="RULE", help="Rule; without one, list them.")
+        str | None,
+        typer.Argument(
+            metavar="RULE", help="Rule; without one, list them.", autocompletion=completion.rule
+        ),
     ] = None,
     sizes: Annotated[
         list[int] | None, typer.Argument(metavar="NUMBER…", help="The rule's sizes, in order.")

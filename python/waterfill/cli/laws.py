@@ -7,7 +7,8 @@ from typing import Annotated
 
 import typer
 
-from waterfill.cli.arguments import INTERRUPTED, Json, complete_protocol
+from waterfill.cli import completion
+from waterfill.cli.arguments import INTERRUPTED, Json
 from waterfill.cli.console import print_json, show
 from waterfill.errors import InputError, nearest
 
@@ -18,7 +19,7 @@ def protocols(
         typer.Argument(
             metavar="PROTOCOL",
             help="Protocols to show with their parameters.",
-            autocompletion=complete_protocol,
+            autocompletion=completion.protocol,
         ),
     ] = None,
     json: Json = False,

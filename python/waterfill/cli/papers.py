@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed, complete_experiment
+from waterfill.cli import completion
+from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
 
@@ -23,7 +24,7 @@ def reproduce(
         typer.Argument(
             metavar="PAPER[/EXPERIMENT]",
             help="Papers or experiments.",
-            autocompletion=complete_experiment,
+            autocompletion=completion.experiment,
         ),
     ] = None,
     every: Annotated[bool, typer.Option("--all", help="Every experiment.")] = False,

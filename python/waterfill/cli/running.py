@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from waterfill.cli import completion
 from waterfill.cli.arguments import (
     INTERRUPTED,
     Json,
@@ -34,7 +35,12 @@ if TYPE_CHECKING:
 def run(
     scenario: ScenarioFile,
     on: Annotated[
-        str, typer.Option(metavar="BACKEND", help="Backend: sim, fluid or linux.")
+        str,
+        typer.Option(
+            metavar="BACKEND",
+            help="Backend: sim, fluid or linux.",
+            autocompletion=completion.backend,
+        ),
     ] = "sim",
     protocol: Protocol = None,
     sets: Sets = None,
@@ -119,10 +125,16 @@ def compare(
             "--protocols",
             metavar="A,B,C",
             help="Protocols for the flows that name none. Default: all explicit ones.",
+            autocompletion=completion.protocols,
         ),
     ] = None,
     on: Annotated[
-        str, typer.Option(metavar="BACKENDS", help="Backends, one or several: sim, or sim,linux.")
+        str,
+        typer.Option(
+            metavar="BACKENDS",
+            help="Backends, one or several: sim, or sim,linux.",
+            autocompletion=completion.backends,
+        ),
     ] = "sim",
     sets: Sets = None,
     seed: Seed = None,

@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
+from waterfill.cli import completion
 from waterfill.cli.arguments import (
     Json,
     Protocol,
     ScenarioFile,
     Seed,
     Sets,
-    complete_template,
     overrides,
 )
 from waterfill.cli.console import print_json, print_text, show
@@ -26,7 +26,7 @@ def new(
         typer.Argument(
             metavar="TEMPLATE",
             help="Template; without one, list them.",
-            autocompletion=complete_template,
+            autocompletion=completion.template,
         ),
     ] = None,
     output: Annotated[
@@ -69,7 +69,12 @@ def write_new(output: Path, text: str) -> None:
 def check(
     scenario: ScenarioFile,
     on: Annotated[
-        str, typer.Option(metavar="BACKEND", help="Backend that must accept it.")
+        str,
+        typer.Option(
+            metavar="BACKEND",
+            help="Backend that must accept it.",
+            autocompletion=completion.backend,
+        ),
     ] = "sim",
     protocol: Protocol = None,
     sets: Sets = None,

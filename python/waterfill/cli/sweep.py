@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json, ScenarioFile, Seed, Sets, overrides
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
@@ -31,10 +32,20 @@ def sweep(
     ] = 0,
     draw_seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")] = 1,
     protocols: Annotated[
-        str | None, typer.Option(metavar="A,B,C", help="Protocols of the flows that name none.")
+        str | None,
+        typer.Option(
+            metavar="A,B,C",
+            help="Protocols of the flows that name none.",
+            autocompletion=completion.protocols,
+        ),
     ] = None,
     seeds: Annotated[int, typer.Option(metavar="N", help="Run each point with N seeds.")] = 0,
-    on: Annotated[str, typer.Option(metavar="BACKEND", help="Backend: sim or fluid.")] = "sim",
+    on: Annotated[
+        str,
+        typer.Option(
+            metavar="BACKEND", help="Backend: sim or fluid.", autocompletion=completion.backend
+        ),
+    ] = "sim",
     sets: Sets = None,
     seed: Seed = None,
     columns: Annotated[

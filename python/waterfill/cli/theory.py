@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from waterfill.cli import completion
 from waterfill.cli.arguments import Json, Protocol, ScenarioFile, examples
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
@@ -18,14 +19,22 @@ if TYPE_CHECKING:
 app = typer.Typer(
     name="theory",
     help="Compute stability, margins, equilibria, convergence, encodings.",
+    epilog=examples("waterfill theory stability maxnet --max-rtt 1000s"),
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 What = Annotated[
-    str, typer.Argument(metavar="P|S.toml", help="A protocol, or a scenario file for its network.")
+    str,
+    typer.Argument(
+        metavar="P|S.toml",
+        help="A protocol, or a scenario file for its network.",
+        autocompletion=completion.explicit,
+    ),
 ]
-Law = Annotated[str, typer.Argument(metavar="P", help="Protocol.")]
+Law = Annotated[
+    str, typer.Argument(metavar="P", help="Protocol.", autocompletion=completion.explicit)
+]
 Sets = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="KEY=VALUE", help="Override a key: params.maxnet.alpha=0.5."),

@@ -176,6 +176,33 @@ def test_completion_for_each_shell(shell):
     assert "xcp" not in names
 
 
+@pytest.mark.parametrize(
+    ("words", "some", "none"),
+    [
+        (["run", "S.toml", "--on", ""], {"sim", "fluid", "linux"}, {"maxnet"}),
+        (["run", "S.toml", "--set", "link.bottle"], {"link.bottleneck.rate="}, {"link.rate="}),
+        (["run", "S.toml", "--set", "params.maxnet.m"], {"params.maxnet.mu="}, {"seed="}),
+        (["run", "S.toml", "--set", "s"], {"seed=", "sample="}, {"link="}),
+        (["run", "absent.toml", "--set", "link."], set(), {"link.bottleneck.rate="}),
+        (["compare", "S.toml", "--protocols", "maxnet,c"], {"maxnet,cubic"}, {"maxnet,xcp"}),
+        (["theory", "margin", ""], {"aecp"}, {"cubic"}),
+        (["import", "h"], {"hpcc", "htsim"}, {"gml"}),
+        (["generate", "fat"], {"fat-tree"}, {"torus"}),
+    ],
+)
+def test_completion_knows_names_and_keys(tmp_path, monkeypatch, capsys, words, some, none):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "S.toml").write_text(templates.text("dumbbell"))
+    monkeypatch.setenv("_WATERFILL_COMPLETE", "complete_zsh")
+    typed = ["waterfill", *words]
+    monkeypatch.setenv("_TYPER_COMPLETE_ARGS", " ".join(typed))
+    with pytest.raises(SystemExit):
+        app(prog_name="waterfill")
+    found = set(re.findall(r'"([^":]+)"', capsys.readouterr().out))
+    assert some <= found
+    assert not none & found
+
+
 def test_listing_claims_by_verdict_and_text(waterfill):
     every = waterfill("reproduce", "--list").out.splitlines()
     differs = waterfill("reproduce", "--list", "--verdict", "differs").out.splitlines()
