@@ -77,6 +77,10 @@ if [ "$kind" = dev ] && [ "$(uname)" = Linux ]; then
     apt_install "for the testbed's tests" "${wanted[@]}" \
       || say "apt-get failed to install ${wanted[*]}: the testbed's tests will be skipped"
   fi
+  # A browser of the distribution: Playwright's own would be a download outside of the lock files.
+  if ! command -v chromium chromium-browser google-chrome google-chrome-stable >/dev/null && may_install; then
+    apt_install "for the pages' tests" chromium || say "apt-get failed to install chromium: the pages' tests will be skipped"
+  fi
   # The daemon's requirements include headers, which tools/daemon.sh looks for with the C compiler checked above.
   if ! tools/daemon.sh >/dev/null && may_install; then
     read -ra wanted <<<"$(tools/daemon.sh packages)"
