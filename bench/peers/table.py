@@ -185,6 +185,7 @@ def measured(simulators: Sequence[Simulator], work: Work, rounds: int) -> dict[s
 def work_list(many: bool, seconds: float) -> list[Work]:
     """Return the rows of the table: the bench's cases, shorter."""
     few = [Work(law, 10, 0.05, 1e9, 0.05, seconds) for law in LAWS]
+    few.append(Work("xcp", 256, 0.005, 1e9, 0.05, seconds))
     # Ten times the rate: a fifth of the time has twice the packets, and every flow has started.
     return few + [Work(law, 10_000, 0.001, 1e10, 0.05, 12.0) for law in ("window", "sack") if many]
 

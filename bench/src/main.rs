@@ -56,6 +56,7 @@ const CASES: &[Case] = &[
     Case { name: "sack-10", protocol: "sack", ..FEW },
     Case { name: "cubic-10", protocol: "cubic", ..FEW },
     Case { name: "xcp-10", protocol: "xcp", ..FEW },
+    Case { name: "xcp-256", protocol: "xcp", flows: 256, stagger_s: 0.005, duration_s: 60.0, ..FEW },
     MANY,
     Case { name: "window-10000", protocol: "window", ..MANY },
     Case { name: "sack-10000", protocol: "sack", ..MANY },
