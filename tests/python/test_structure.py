@@ -27,6 +27,7 @@ ORDER = (
     "theory",
     "papers",
     "sweeps",
+    "report",
     "testbed",
     "cli",
     "__main__",

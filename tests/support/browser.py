@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ import numpy as np
 WIDE, NARROW = 1280, 390
 SIZES = [WIDE, NARROW]
 SCHEMES = ["light", "dark"]
+CONTRAST = ["color-contrast"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 _SWITCHES = [
@@ -69,17 +70,31 @@ class Shown:
     page: Any
     problems: list[str] = field(default_factory=list)
 
-    def violations(self, *leave_out: str) -> list[str]:
-        """Return axe's serious and critical violations, a line each; `leave_out` are selectors."""
+    def violations(self, *leave_out: str, rules: Sequence[str] = ()) -> list[str]:
+        """Return axe's serious and critical violations, a line each; `leave_out` are selectors.
+
+        With `rules` only these are checked, as CONTRAST where nothing but the colours changed.
+        """
         from axe_core_python.sync_playwright import Axe
 
-        context = {"exclude": [[selector] for selector in leave_out]} if leave_out else None
-        found = Axe().run(self.page, context=context)["violations"]
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(Axe().axe_script)
+        # All that passes would take most of the time to bring over.
+        options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+        if rules:
+            options["runOnly"] = {"type": "rule", "values": list(rules)}
+        context = {"include": [["html"]], "exclude": [[selector] for selector in leave_out]}
+        script = "([context, options]) => axe.run(context, options).then((all) => all.violations)"
         return [
             f"{one['id']} ({one['impact']}): {one['help']}: {one['nodes'][0]['html'][:200]}"
-            for one in found
+            for one in self.page.evaluate(script, [context, options])
             if one["impact"] in _SEVERE
         ]
+
+    def resize(self, width: int, scheme: str) -> None:
+        """Give the window another width and colour scheme."""
+        self.page.set_viewport_size({"width": width, "height": 900})
+        self.page.emulate_media(color_scheme=scheme)
 
     def overflow_px(self) -> int:
         """Return by how many pixels the page is wider than its window."""

@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from waterfill.cli import formats, laws, papers, running, scenarios, sweep
+from waterfill.cli import formats, laws, papers, report, running, scenarios, sweep
 from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_text
 from waterfill.cli.theory import app as theory_app
@@ -94,7 +94,11 @@ app.command(
         "waterfill reproduce --all -o out",
     ),
 )(papers.reproduce)
-app.command(epilog=examples("waterfill report out"))(papers.report)
+app.command(
+    epilog=examples(
+        "waterfill report out              # of run -o, compare -o, sweep -o or reproduce",
+    ),
+)(report.report)
 
 
 def main() -> None:

@@ -120,20 +120,6 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def report(
-    directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Output directory of reproduce.")
-    ],
-) -> None:
-    """Write report.html and report.md with all verdicts and figures."""
-    from waterfill.papers import report
-    from waterfill.papers.claims import loading
-
-    entries = report.collect(directory, loading.experiments())
-    for path in report.write(directory, entries):
-        print_text(f"written to {path}")
-
-
 def _unexpected(judged: list[Judged]) -> bool:
     """Print the claims without their expected verdict; return whether there are any."""
     changed = [claim for claim in judged if claim.verdict != claim.expect]

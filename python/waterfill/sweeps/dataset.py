@@ -34,7 +34,7 @@ STATUSES = ("done", "failed", "timeout", "memory")
 
 _FIRST_FLUSH_S = 1.0
 _FLUSH_SHARE = 0.01
-_META = "sweep.json"
+DOCUMENT = "sweep.json"
 
 
 class Dataset:
@@ -111,7 +111,7 @@ class Dataset:
 
     def _check(self) -> None:
         """Compare with the sweep that the directory holds, or write what this one is."""
-        path = self.folder / _META
+        path = self.folder / DOCUMENT
         now = {"identity": self._identity, "columns": [list(pair) for pair in self._columns]}
         if path.exists():
             try:

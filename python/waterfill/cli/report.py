@@ -1,0 +1,28 @@
+"""The command `report`: one page of what a directory holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from waterfill.cli.console import print_text
+
+
+def report(
+    directory: Annotated[
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Directory of run -o, compare -o, sweep -o or reproduce."
+        ),
+    ],
+) -> None:
+    """Write DIR/report.html: charts, tables and configuration in one file for a browser.
+
+    A reproduction gets report.md too.
+    """
+    from waterfill.report import write
+
+    for path in write.write(directory):
+        print_text(f"written to {path}")

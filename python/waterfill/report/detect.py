@@ -1,0 +1,36 @@
+"""What a directory holds, by the files that Waterfill writes into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from waterfill.analysis import compare
+from waterfill.errors import InputError
+from waterfill.runs.stored import SUMMARY
+from waterfill.sweeps import dataset
+
+Kind: TypeAlias = Literal["run", "comparison", "sweep", "reproduction"]
+
+CLAIMS = "claims.json"
+
+
+def kind(directory: Path) -> Kind:
+    """Return what a directory holds; raise InputError if it is nothing that has a report.
+
+    A reproduction is one experiment, whose claims.json is in the directory beside its runs, or
+    several in folders PAPER/EXPERIMENT.
+    """
+    if not directory.is_dir():
+        found = "a file" if directory.exists() else "none"
+        raise InputError(str(directory), "", f"expected a directory, found {found}")
+    if compare.is_comparison(directory):
+        return "comparison"
+    if (directory / dataset.DOCUMENT).exists():
+        return "sweep"
+    if (directory / CLAIMS).exists() or any(directory.glob(f"*/*/{CLAIMS}")):
+        return "reproduction"
+    if (directory / SUMMARY).exists():
+        return "run"
+    wanted = "what run -o, compare -o, sweep -o or reproduce wrote"
+    raise InputError(str(directory), "", f"expected {wanted}, found nothing of these")

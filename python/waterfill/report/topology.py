@@ -1,0 +1,214 @@
+"""The topology of a run as SVG: nodes, links, and how busy each direction was.
+
+Positions are computed, not drawn by chance: Kamada and Kawai's layout, turned so that the longest
+extent lies across the page, components side by side. The same scenario gives the same picture.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from waterfill.contract.summary import LinkSummary
+    from waterfill.scenario.document import Scenario
+
+Points: TypeAlias = npt.NDArray[np.float64]
+
+WIDTH = 720.0
+_MARGIN = 46.0
+_MIN_HEIGHT, _MAX_HEIGHT = 110.0, 460.0
+# Larger networks show their busiest links: a layout takes time as the cube of the nodes.
+MAX_LINKS = 240
+_MAX_NAMED_NODES = 40
+_MAX_NAMED_LINKS = 16
+# Directions of a link lie side by side.
+_APART = 4.5
+REVERSE = ":rev"
+
+
+class Node(NamedTuple):
+    """A node in the picture, in pixels; the label is empty where there are many."""
+
+    name: str
+    x: float
+    y: float
+    label: str
+
+
+class Arrow(NamedTuple):
+    """One direction of a link, in pixels; `level` counts the steps of the scale of loads."""
+
+    name: str
+    x1: float
+    y1: float
+    x2: float
+    y2: float
+    width: float
+    level: int
+    text: str
+    label: str
+    label_x: float
+    label_y: float
+
+
+class Picture(NamedTuple):
+    """A topology ready to draw."""
+
+    width: float
+    height: float
+    nodes: list[Node]
+    arrows: list[Arrow]
+    left_out: int
+
+
+LEVELS = (0.05, 0.3, 0.6, 0.8, 0.95)
+"""Utilisations between the steps of the scale of loads."""
+
+
+def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
+    """Return the picture of a scenario's links with the loads of a run."""
+    load = {link["name"]: link["utilization"] for link in links}
+    edges = scenario.link
+    left_out = 0
+    if len(edges) > MAX_LINKS:
+        busiest = sorted(edges, key=lambda link: -_load(load, link.name))[:MAX_LINKS]
+        left_out = len(edges) - len(busiest)
+        kept = {link.name for link in busiest}
+        edges = [link for link in edges if link.name in kept]
+    names = list(dict.fromkeys(end for link in edges for end in (link.from_, link.to)))
+    place = {name: i for i, name in enumerate(names)}
+    where, height = _on_page(_layout(len(names), [(place[e.from_], place[e.to]) for e in edges]))
+    nodes = [
+        Node(name, _px(x), _px(y), name if len(names) <= _MAX_NAMED_NODES else "")
+        for name, (x, y) in zip(names, where, strict=True)
+    ]
+    rates = [math.log10(max(1.0, link.rate)) for link in edges]
+    low, span = min(rates, default=0.0), max(1.0, max(rates, default=0.0) - min(rates, default=0.0))
+    arrows: list[Arrow] = []
+    between: dict[frozenset[int], int] = {}
+    for link, rate in zip(edges, rates, strict=True):
+        ends = place[link.from_], place[link.to]
+        turn = between.get(frozenset(ends), 0)
+        between[frozenset(ends)] = turn + 1
+        named = len(edges) <= _MAX_NAMED_LINKS
+        ways = [(link.name, ends)]
+        if link.duplex:
+            ways.append((link.name + REVERSE, (ends[1], ends[0])))
+        width = 2.5 + 3.5 * (rate - low) / span
+        for name, (a, b) in ways:
+            if name in load:
+                text = f"{name}: {rate_text(link.rate)}, {100 * load[name]:.1f} % used"
+                label = f"{link.name} {100 * load[name]:.0f} %"
+                shown = label if named and name == link.name else ""
+                arrows.append(
+                    _arrow(name, where[a], where[b], turn, width, load[name], text, shown)
+                )
+    return Picture(WIDTH, height, nodes, arrows, left_out)
+
+
+def rate_text(rate_bps: float) -> str:
+    """Return a rate with its unit: 622 Mbit/s."""
+    for size, unit in ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if rate_bps >= size:
+            return f"{rate_bps / size:.4g} {unit}"
+    return f"{rate_bps:.4g} bit/s"
+
+
+def _load(load: Mapping[str, float], name: str) -> float:
+    return max(load.get(name, 0.0), load.get(name + REVERSE, 0.0))
+
+
+def _px(value: float) -> float:
+    return round(float(value), 1)
+
+
+def _arrow(
+    name: str, a: Points, b: Points, turn: int, width: float, load: float, text: str, label: str
+) -> Arrow:
+    """Return a direction's arrow, on the left of the line between its nodes as it travels."""
+    along = b - a
+    length = float(np.hypot(*along)) or 1.0
+    unit = along / length
+    aside = np.array([unit[1], -unit[0]]) * (_APART + 3 * _APART * turn)
+    start, end = a + unit * 9 + aside, b - unit * 11 + aside
+    # Upright lines have their label beside, others above.
+    upright = abs(unit[0]) < 0.35
+    middle = (start + end) / 2 + (np.array([8.0, 4.0]) if upright else np.array([0.0, -9.0]))
+    level = sum(load >= edge for edge in LEVELS)
+    x1, y1, x2, y2 = map(_px, (*start, *end))
+    label_x, label_y = map(_px, middle)
+    return Arrow(name, x1, y1, x2, y2, round(width, 1), level, text, label, label_x, label_y)
+
+
+def _layout(count: int, edges: Sequence[tuple[int, int]]) -> Points:
+    """Return positions of nodes, about one apart, components side by side."""
+    import networkx as nx
+
+    graph: Any = nx.Graph()
+    graph.add_nodes_from(range(count))
+    graph.add_edges_from((a, b) for a, b in edges if a != b)
+    where: Points = np.zeros((count, 2))
+    right = 0.0
+    for component in nx.connected_components(graph):
+        members = sorted(component)
+        mine = _component(nx, graph.subgraph(members), members)
+        mine -= mine.min(axis=0)
+        where[members] = mine + np.array([right, 0.0])
+        right += float(mine[:, 0].max()) + 1.0
+    return where
+
+
+def _component(nx: Any, graph: Any, members: Sequence[int]) -> Points:
+    if len(members) == 1:
+        return np.zeros((1, 2))
+    if len(members) == 2:
+        return np.array([[0.0, 0.0], [1.0, 0.0]])
+    path = _as_path(graph, members)
+    if path is not None:
+        return path
+    # From a circle in the order of the file, so that the layout does not depend on hashing.
+    start = nx.circular_layout(sorted(graph))
+    found = nx.kamada_kawai_layout(graph, pos=start)
+    points = np.array([found[node] for node in members], dtype=np.float64)
+    points -= points.mean(axis=0)
+    _, _, axes = np.linalg.svd(points, full_matrices=False)
+    axes *= np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])[:, None]
+    turned: Points = points @ axes.T
+    if turned[0, 0] > turned[-1, 0]:
+        turned[:, 0] *= -1  # the file's first node is on the left
+    row = {node: i for i, node in enumerate(members)}
+    lengths = [float(np.hypot(*(turned[row[a]] - turned[row[b]]))) for a, b in graph.edges]
+    return turned / max(1e-9, float(np.median(lengths)))
+
+
+def _as_path(graph: Any, members: Sequence[int]) -> Points | None:
+    """Return a chain of nodes as a line; None for any other graph."""
+    ends = [node for node in members if graph.degree(node) == 1]
+    if len(ends) != 2 or any(graph.degree(node) > 2 for node in members):
+        return None
+    where: Points = np.zeros((len(members), 2))
+    node, before = ends[0], None
+    for step in range(len(members)):
+        where[members.index(node), 0] = step
+        following = [other for other in graph.neighbors(node) if other != before]
+        if following:
+            node, before = following[0], node
+    return where
+
+
+def _on_page(points: Points) -> tuple[Points, float]:
+    """Return positions in pixels, and the height of the picture."""
+    if not len(points):
+        return points, _MIN_HEIGHT
+    extent = np.maximum(np.ptp(points, axis=0), 1e-9)
+    across = WIDTH - 2 * _MARGIN
+    size = min(across / extent[0], (_MAX_HEIGHT - 2 * _MARGIN) / extent[1], 420.0)
+    drawn = (points - points.min(axis=0)) * size
+    height = float(max(_MIN_HEIGHT, drawn[:, 1].max() + 2 * _MARGIN))
+    offset = (np.array([WIDTH, height]) - np.ptp(drawn, axis=0)) / 2
+    return drawn + offset, round(height, 1)

@@ -1,0 +1,119 @@
+"""Pages in a headless Chromium: no errors, accessible, usable by keyboard, narrow and dark too."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import pytest
+
+import browser
+from waterfill.report import write
+
+
+@pytest.fixture(scope="module")
+def pages(made_run, made_many) -> dict[str, Path]:
+    folders = {"run": made_run, "many": made_many}
+    return {name: write.write(folder)[0] for name, folder in folders.items()}
+
+
+def ready(shown: browser.Shown):
+    """Wait until the charts in sight are drawn; return the page."""
+    shown.page.wait_for_selector("html[data-ready=yes]", state="attached")
+    return shown.page
+
+
+@pytest.fixture(scope="module")
+def opened(chromium, pages):
+    """The page of a run, one for tests that leave it as it was."""
+    with browser.shown(chromium, pages["run"]) as shown:
+        ready(shown)
+        yield shown
+        assert shown.problems == []
+
+
+@pytest.mark.parametrize("name", ["run", "many"])
+def test_pages_load_and_are_accessible(chromium, pages, name):
+    with browser.shown(chromium, pages[name], width=browser.NARROW, scheme="dark") as shown:
+        page = ready(shown)
+        assert page.locator(".plot .main-svg").count() > 0
+        assert shown.violations(".plot") == []
+        for width, scheme in itertools.product(browser.SIZES, browser.SCHEMES):
+            shown.resize(width, scheme)
+            page.wait_for_selector(f"html[data-theme={scheme}]", state="attached")
+            assert shown.overflow_px() == 0
+        shown.resize(browser.WIDE, "light")
+        page.wait_for_selector("html[data-theme=light]", state="attached")
+        assert shown.violations(".plot", rules=browser.CONTRAST) == []
+        assert shown.problems == []
+
+
+def test_tables_sort_and_search_by_keyboard(opened):
+    page = opened.page
+    page.locator("#data-flows thead button", has_text="retransmissions").focus()
+    columns: list[list[float]] = []
+    for order in ("ascending", "descending"):
+        page.keyboard.press("Enter")
+        assert page.locator(f"#data-flows th[aria-sort={order}]").count() == 1
+        cells = page.locator("#data-flows tbody tr td:nth-child(9)").all_text_contents()
+        columns.append([float(text) for text in cells])
+    assert columns[0] == sorted(columns[0])
+    assert columns[1] == sorted(columns[0], reverse=True)
+    page.locator("input[data-for=data-flows]").focus()
+    page.keyboard.type("LOCAL")
+    assert page.locator("#data-flows tbody tr:visible").count() == 4
+    assert page.locator("#table-flows .hits").text_content() == "4 of 9 rows"
+    page.keyboard.press("Control+A")
+    page.keyboard.press("Delete")
+    assert page.locator("#data-flows tbody tr:visible").count() == 9
+
+
+def test_the_legend_hides_series(opened):
+    page = opened.page
+    entry = page.locator("#chart-rates .legend button", has_text="local[1]").first
+    lines = page.locator("#chart-rates .plot .scatterlayer .trace")
+    before = lines.count()
+    entry.focus()
+    for pressed, count in (("false", before - 1), ("true", before)):
+        page.keyboard.press("Space")
+        assert entry.get_attribute("aria-pressed") == pressed
+        assert lines.count() == count
+
+
+def test_the_switch_changes_colours(opened):
+    page = opened.page
+    theme = page.locator("#theme")
+    theme.select_option("dark")
+    assert page.get_attribute("html", "data-theme") == "dark"
+    theme.select_option("auto")
+    assert page.get_attribute("html", "data-theme") == "light"
+
+
+def test_names_run_no_script(opened):
+    assert opened.page.locator("script").count() == 3
+    names = opened.page.locator("#data-flows tbody th").all_text_contents()
+    assert "<script>hacked()</script>" in names
+
+
+def test_prints_are_light_and_whole(opened):
+    page = opened.page
+    page.emulate_media(color_scheme="dark")
+    page.wait_for_selector("html[data-theme=dark]", state="attached")
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    page.emulate_media(media="print")
+    assert page.get_attribute("html", "data-theme") == "light"
+    assert not page.locator("nav").is_visible()
+    plots = page.locator("[data-chart] .plot")
+    assert page.locator("[data-chart] .plot.js-plotly-plot").count() == plots.count() > 5
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.get_attribute("html", "data-theme") == "dark"
+
+
+def test_a_flow_of_many_is_added_by_name(chromium, pages):
+    with browser.shown(chromium, pages["many"]) as shown:
+        page = ready(shown)
+        page.locator("#chart-rates .pick input").focus()
+        page.keyboard.type("f[17]")
+        page.keyboard.press("Enter")
+        assert page.locator("#chart-rates .legend button", has_text="f[17]").count() == 1
+        assert shown.problems == []
