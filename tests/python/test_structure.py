@@ -29,6 +29,7 @@ ORDER = (
     "sweeps",
     "report",
     "testbed",
+    "studio",
     "cli",
     "__main__",
 )

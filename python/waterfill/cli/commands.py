@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from waterfill.cli import formats, laws, papers, report, running, scenarios, sweep
+from waterfill.cli import formats, laws, papers, report, running, scenarios, studio, sweep
 from waterfill.cli.arguments import examples
 from waterfill.cli.console import print_text
 from waterfill.cli.theory import app as theory_app
@@ -81,6 +81,9 @@ app.command(
         "waterfill sweep S.toml --refine link.l.delay=1..90ms --verdict 'stable<0.5'",
     ),
 )(sweep.sweep)
+app.command(epilog=examples("waterfill studio", "waterfill studio --port 8080 --no-browser"))(
+    studio.studio
+)
 app.command(epilog=examples("waterfill maxmin S.toml"))(scenarios.maxmin)
 app.command(epilog=examples("waterfill protocols", "waterfill protocols maxnet rcp"))(
     laws.protocols

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from waterfill.theory import loops
-from waterfill.theory.loops import Margins, Reals
+from waterfill.theory.loops import Margins, Points, Reals
 
 # Global stability with delay, by the paper.
 KAPPA_GLOBAL = 0.5
@@ -41,14 +41,16 @@ def equilibrium(kappa: float, additive: float) -> Equilibrium:
     return Equilibrium(load, 1 / load)
 
 
+def response(kappa: float, rtt_s: float, omega: Reals) -> Points:
+    """Return L(jω) = κ/(sT)·e^(−sT)."""
+    s = 1j * np.asarray(omega, dtype=np.float64) * rtt_s
+    return np.asarray(kappa / s * np.exp(-s), dtype=np.complex128)
+
+
 def loop_margins(kappa: float, rtt_s: float) -> Margins:
     """Return the margins of κ/(sT)·e^(−sT)."""
-
-    def loop(omega: Reals) -> loops.Points:
-        s = 1j * omega * rtt_s
-        return np.asarray(kappa / s * np.exp(-s), dtype=np.complex128)
-
-    return loops.margins(loop, 1e-3 * kappa / rtt_s, 1e3 * kappa / rtt_s)
+    low_rad_s, high_rad_s = 1e-3 * kappa / rtt_s, 1e3 * kappa / rtt_s
+    return loops.margins(lambda w: response(kappa, rtt_s, w), low_rad_s, high_rad_s)
 
 
 def increase_time_s(ratio: float, xi: float, interval_s: float) -> float:

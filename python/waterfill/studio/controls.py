@@ -1,0 +1,155 @@
+"""The sliders of a scenario: which keys they set, over which steps, as plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from waterfill.network import protocols
+from waterfill.network.protocols import ParamInfo
+from waterfill.scenario.document import Scenario
+from waterfill.studio.settings import known
+
+
+class Step(NamedTuple):
+    """One position of a slider: the number it shows, and the value as `--set` takes it."""
+
+    shown: float
+    value: str
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A slider: the key it sets, its label with unit, its steps, and the step it begins at."""
+
+    key: str
+    label: str
+    steps: Sequence[Step]
+    start: int
+
+    def value_of(self, shown: float) -> str:
+        """Return the value for `--set` of the step nearest to a number shown."""
+        return min(self.steps, key=lambda step: abs(step.shown - shown)).value
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A parameter with words: its key, label, words as `--set` takes them, and the one in force."""
+
+    key: str
+    label: str
+    words: Sequence[str]
+    start: str
+
+
+def _slider(key: str, label: str, shown: Sequence[float], unit: str, now: float) -> Slider:
+    """Build a slider whose steps include the value in force."""
+    numbers = sorted({*(float(f"{x:.3g}") for x in shown), float(f"{now:.6g}")})
+    steps = [Step(x, f"{x:.6g} {unit}".strip()) for x in numbers]
+    start = min(range(len(numbers)), key=lambda i: abs(numbers[i] - now))
+    return Slider(key, label, steps, start)
+
+
+def of_link(scenario: Scenario, name: str) -> list[Slider]:
+    """Return rate, delay and loss of one link."""
+    link = next(link for link in scenario.link if link.name == name)
+    rates = [x * 10**e for e in range(0, 5) for x in (1, 1.5, 2, 3, 4, 5, 6, 8)]
+    delays = [x * 10**e for e in range(-1, 3) for x in (1, 1.5, 2, 3, 4, 5, 6, 8)]
+    losses = [0, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10]
+    loss = _slider("", "", losses, "", 100 * link.loss)
+    steps = [Step(step.shown, f"{step.shown / 100:.6g}") for step in loss.steps]
+    return [
+        _slider(f"link.{name}.rate", "Rate (Mbit/s)", rates, "Mbit/s", link.rate / 1e6),
+        _slider(f"link.{name}.delay", "Delay, one way (ms)", delays, "ms", 1e3 * link.delay),
+        Slider(f"link.{name}.loss", "Random loss (%)", steps, loss.start),
+    ]
+
+
+def of_flow(scenario: Scenario, name: str) -> list[Slider]:
+    """Return the number of flows of one group."""
+    flow = next(flow for flow in scenario.flow if flow.name == name)
+    counts = [*range(1, 11), 12, 15, 20, 25, 30, 40, 50, 60, 80, 100]
+    return [_slider(f"flow.{name}.count", "Flows of the group", counts, "", flow.count)]
+
+
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
+_PER_DECADE = 20
+
+
+def of_protocol(scenario: Scenario, protocol: str) -> list[Slider | Choice]:
+    """Return a slider for each number and a choice for each word among the parameters.
+
+    Numbers go from a tenth to ten times the default, as far as the core accepts them.
+    """
+    info = known()[protocol]
+    set_params = scenario.params.get(protocol, {})
+    found: list[Slider | Choice] = []
+    for param in info.params:
+        key = f"params.{protocol}.{param.name}"
+        now = param.default
+        if param.name in set_params:
+            now = param.parse(set_params[param.name])
+        if param.unit in ("flag", "choice"):
+            found.append(_choice(key, param, now))
+        elif isinstance(param.default, (int, float)) and isinstance(now, (int, float)):
+            made = _number(key, protocol, param, float(param.default), float(now))
+            if made is not None:
+                found.append(made)
+    return found
+
+
+def _choice(key: str, param: ParamInfo, now: object) -> Choice:
+    words = list(param.choices) or ["true", "false"]
+    if isinstance(now, bool):
+        start = (words[0] if now else words[-1]) if param.choices else str(now).lower()
+    else:
+        start = str(now)
+    return Choice(key, label(param), words, start if start in words else words[0])
+
+
+def _number(key: str, protocol: str, param: ParamInfo, default: float, now: float) -> Slider | None:
+    if default == 0:
+        return None  # a switch in disguise: no range follows from it
+    size, unit = _scale(param.unit, default)
+    values = default * np.logspace(-1, 1, 2 * _PER_DECADE + 1)
+    accepted = [float(v) for v in values if _accepts(protocol, param, float(f"{v:.3g}"))]
+    made = _slider(key, label(param, unit), [v / size for v in accepted], unit, now / size)
+    return made if len(made.steps) > 1 else None
+
+
+def _scale(kind: str, value: float) -> tuple[float, str]:
+    if kind == "time":
+        return next(((size, unit) for size, unit in _TIMES if value >= size), _TIMES[-1])
+    if kind == "rate":
+        return 1.0, "bit/s"
+    return 1.0, {"volume": "B", "packets": "packets"}.get(kind, "")
+
+
+def _accepts(protocol: str, param: ParamInfo, value: float) -> bool:
+    if param.unit in ("count", "packets") and not value.is_integer():
+        return False
+    try:
+        protocols.targets({protocol: {param.name: value}})
+    except ValueError:
+        return False
+    return True
+
+
+_GREEK = {
+    "alpha": "α", "beta": "β", "gamma": "γ", "eta": "η", "mu": "μ", "tau": "τ", "xi": "ξ",
+    "kappa_q": "κ_q", "t": "T", "t_0": "T₀", "t_2": "T₂", "q_0": "q₀", "x_0": "x₀", "delta": "δ",
+}  # fmt: skip
+
+
+def symbol(name: str) -> str:
+    """Return a parameter's symbol in the papers, or its name."""
+    return _GREEK.get(name, name)
+
+
+def label(param: ParamInfo, unit: str = "") -> str:
+    """Return the label of a parameter: symbol, unit, and what it is."""
+    shown = f"{symbol(param.name)} ({unit})" if unit else symbol(param.name)
+    return f"{shown}: {param.doc.rstrip('.').partition(';')[0]}"

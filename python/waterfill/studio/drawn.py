@@ -1,0 +1,105 @@
+"""A small network drawn by form: rows of links and flows, each as the text of one line.
+
+A link is `from,to,rate,delay`, a flow `from,to,count,start`. Names follow from the nodes: link
+`a-b`, flow `a-c`, or `a-c-2` where an earlier row has the same ends.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+from waterfill.errors import InputError, shown
+
+MAX_ROWS = 12
+"""Links, and flows, that a drawing may have: more are a scenario file's business."""
+
+
+class LinkRow(NamedTuple):
+    """One link: its ends, its rate and its one-way delay, with units."""
+
+    source: str
+    target: str
+    rate: str
+    delay: str
+
+
+class FlowRow(NamedTuple):
+    """One group of flows: its ends, its number, and when it starts."""
+
+    source: str
+    target: str
+    number: str
+    start: str
+
+
+class Drawing(NamedTuple):
+    """The rows of a drawn network."""
+
+    links: tuple[LinkRow, ...]
+    flows: tuple[FlowRow, ...]
+
+
+START = Drawing(
+    (LinkRow("a", "b", "100 Mbit/s", "10 ms"), LinkRow("b", "c", "50 Mbit/s", "20 ms")),
+    (FlowRow("a", "b", "2", "0 s"), FlowRow("a", "c", "1", "0 s")),
+)
+"""What a new drawing begins with: two links, two groups of flows."""
+
+
+def from_rows(links: Iterable[str], flows: Iterable[str]) -> Drawing:
+    """Read rows as a URL has them; raise InputError for one that has not four fields."""
+    found = Drawing(
+        tuple(LinkRow(*_fields("link", row)) for row in links),
+        tuple(FlowRow(*_fields("flow", row)) for row in flows),
+    )
+    for key, rows in (("link", found.links), ("flow", found.flows)):
+        if not 1 <= len(rows) <= MAX_ROWS:
+            message = f"expected 1 to {MAX_ROWS} rows, got {len(rows)}"
+            raise InputError("studio", key, message)
+    return found
+
+
+def _fields(key: str, row: str) -> list[str]:
+    fields = [field.strip() for field in row.split(",")]
+    if len(fields) != 4:
+        raise InputError("studio", key, f"expected four fields, got {shown(row)}")
+    return fields
+
+
+def to_rows(drawing: Drawing) -> tuple[list[str], list[str]]:
+    """Return the rows of links and of flows, as `from_rows` reads them."""
+    return [",".join(row) for row in drawing.links], [",".join(row) for row in drawing.flows]
+
+
+def document(drawing: Drawing) -> dict[str, Any]:
+    """Return the drawing as the dictionary of a scenario; raise InputError for a wrong count."""
+    seen: Counter[str] = Counter()
+    links = [
+        {
+            "name": _name(seen, row.source, row.target),
+            "from": row.source,
+            "to": row.target,
+            "rate": row.rate,
+            "delay": row.delay,
+        }
+        for row in drawing.links
+    ]
+    seen.clear()
+    flows = []
+    for row in drawing.flows:
+        name = _name(seen, row.source, row.target)
+        if not row.number.isdecimal():
+            where = f"flow.{name}.count"
+            message = f"expected a whole number, got {shown(row.number)}"
+            raise InputError("studio", where, message)
+        entry: dict[str, Any] = {"name": name, "from": row.source, "to": row.target}
+        flows.append({**entry, "count": int(row.number), "start": row.start})
+    return {"name": "drawn", "duration": "20 s", "protocol": "maxnet", "link": links, "flow": flows}
+
+
+def _name(seen: Counter[str], source: str, target: str) -> str:
+    name = f"{source}-{target}"
+    seen[name] += 1
+    return name if seen[name] == 1 else f"{name}-{seen[name]}"

@@ -1,0 +1,152 @@
+"""What is chosen in the studio, as a value and as the query of a link that restores it.
+
+The query's keys are those of the command line: `scenario`, `protocol`, `on`, and `set` once for
+each key that differs from the scenario's (`set=link.first.rate=1 Gbit/s`). A drawn network has
+`link` and `flow` once for each row. `pin` holds the query of the run beside.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import Any
+from urllib.parse import parse_qsl, urlencode
+
+import tomli_w
+
+from waterfill.errors import InputError, nearest
+from waterfill.network import protocols
+from waterfill.network.protocols import ProtocolInfo
+from waterfill.scenario import loading
+from waterfill.scenario.document import Scenario
+from waterfill.studio import drawn, shipped
+from waterfill.studio.drawn import Drawing
+
+DRAWN = "drawn"
+"""The scenario's name when it is drawn by form."""
+
+
+@cache
+def known() -> dict[str, ProtocolInfo]:
+    """Return the protocols of this build by name, read once."""
+    return protocols.load()
+
+
+BACKENDS = ("auto", "fluid", "sim")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """One run as chosen: a scenario, a protocol (None: the scenario's), changed keys, a backend.
+
+    `sets` are keys and values as after `--set`. `on` is "auto" for what answers at once.
+    """
+
+    scenario: str = "dumbbell"
+    protocol: str | None = None
+    sets: tuple[tuple[str, str], ...] = ()
+    on: str = "auto"
+    drawing: Drawing | None = None
+
+    def with_set(self, key: str, value: str | None) -> Settings:
+        """Return the settings with one key changed, or as the scenario has it for None."""
+        kept = tuple((k, v) for k, v in self.sets if k != key)
+        return replace(self, sets=kept if value is None else (*kept, (key, value)))
+
+    def with_scenario(self, name: str) -> Settings:
+        """Return settings for another scenario, without changed keys of links and flows."""
+        kept = tuple((k, v) for k, v in self.sets if k.startswith("params."))
+        drawing = (self.drawing or drawn.START) if name == DRAWN else None
+        return replace(self, scenario=name, sets=kept, drawing=drawing)
+
+    def assignments(self) -> list[str]:
+        """Return what follows `--set` on the command line, the protocol included."""
+        chosen = [] if self.protocol is None else [f"protocol={self.protocol}"]
+        return [*chosen, *(f"{key}={value}" for key, value in self.sets)]
+
+    def text(self) -> str:
+        """Return the scenario's TOML before changes; raise InputError if there is none."""
+        if self.drawing is not None:
+            return tomli_w.dumps(drawn.document(self.drawing))
+        return shipped.text(self.scenario)
+
+    def load(self) -> Scenario:
+        """Return the checked scenario with all changes; raise InputError where one is wrong."""
+        return loading.from_toml(self.text(), f"{self.scenario}.toml", self.assignments())
+
+    def command(self) -> str:
+        """Return the command that runs the same, after the scenario was saved as S.toml."""
+        words = ["waterfill", "run", "S.toml"]
+        if self.protocol is not None:
+            words += ["--protocol", self.protocol]
+        for key, value in self.sets:
+            words += ["--set", shlex.quote(f"{key}={value}")]
+        return " ".join([*words, "--on", self.on] if self.on != "auto" else words)
+
+
+def to_query(settings: Settings, pinned: Settings | None = None) -> str:
+    """Return the query that restores the settings, and the run beside where one is pinned."""
+    pairs = [("scenario", settings.scenario)]
+    if settings.protocol is not None:
+        pairs.append(("protocol", settings.protocol))
+    if settings.on != "auto":
+        pairs.append(("on", settings.on))
+    pairs += [("set", f"{key}={value}") for key, value in settings.sets]
+    if settings.drawing is not None:
+        links, flows = drawn.to_rows(settings.drawing)
+        pairs += [("link", row) for row in links] + [("flow", row) for row in flows]
+    if pinned is not None:
+        pairs.append(("pin", to_query(pinned)))
+    return urlencode(pairs)
+
+
+def from_query(query: str | Mapping[str, str | Sequence[str]]) -> tuple[Settings, Settings | None]:
+    """Read a query, as text or by key; return the settings and the run beside.
+
+    Raises InputError for an unknown scenario or backend, or a value that cannot be read. Keys that
+    are not the studio's are left out.
+    """
+    found: dict[str, list[str]] = {}
+    if isinstance(query, str):
+        for key, value in parse_qsl(query):
+            found.setdefault(key, []).append(value)
+    else:
+        found = {k: [v] if isinstance(v, str) else list(v) for k, v in query.items()}
+    name, on = _one(found, "scenario") or Settings.scenario, _one(found, "on") or "auto"
+    drawing: Drawing | None = None
+    if name == DRAWN:
+        links, flows = drawn.to_rows(drawn.START)
+        drawing = drawn.from_rows(found.get("link", links), found.get("flow", flows))
+    elif name not in shipped.names():
+        known = [*shipped.names(), DRAWN]
+        raise InputError("studio", "scenario", f"unknown scenario{nearest(name, known)}")
+    if on not in BACKENDS:
+        raise InputError("studio", "on", f"unknown backend{nearest(on, BACKENDS)}")
+    sets = tuple(_pair(text) for text in found.get("set", []))
+    settings = Settings(name, _one(found, "protocol"), sets, on, drawing)
+    pin = _one(found, "pin")
+    return settings, None if pin is None else from_query(pin)[0]
+
+
+def _one(found: Mapping[str, Sequence[str]], key: str) -> str | None:
+    values = found.get(key)
+    return values[-1] if values else None
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise InputError("studio", "set", f"expected KEY=VALUE, got {text}")
+    return key, value
+
+
+def scenario_toml(settings: Settings) -> str:
+    """Return the scenario with all changes as a TOML file that `waterfill run` takes."""
+    return settings.load().to_toml()
+
+
+def document_of(scenario: Scenario) -> dict[str, Any]:
+    """Return a checked scenario as the dictionary of its file, every default in it."""
+    return loading.read_toml(scenario.to_toml())

@@ -1,0 +1,165 @@
+"""The network as SVG: nodes, links with their load, and the flows' routes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from html import escape
+
+import numpy as np
+
+from waterfill.contract.network import Network
+from waterfill.network import resolve
+from waterfill.scenario.document import Scenario
+from waterfill.studio.chart import COLOURS, Series
+from waterfill.studio.settings import known
+
+WIDTH, HEIGHT = 520, 230
+_MARGIN_X, _MARGIN_Y = 60.0, 46.0
+_MAX_FLOWS = 12
+
+Places = Mapping[str, tuple[float, float]]
+
+
+def ends(scenario: Scenario) -> list[tuple[str, str]]:
+    """Return the two nodes of each link of the scenario."""
+    return [(link.from_, link.to) for link in scenario.link]
+
+
+def layout(edges: list[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+    """Return a place in pixels for each node: a chain lies flat, first node on the left."""
+    import networkx as nx
+
+    graph = nx.Graph(edges)
+    order = _as_path(graph)
+    if order:
+        if order[-1] == edges[0][0]:
+            order.reverse()
+        return {node: _pixel(i / max(1, len(order) - 1), 0.5) for i, node in enumerate(order)}
+    found = nx.kamada_kawai_layout(graph)
+    names = list(found)
+    points = np.array([found[name] for name in names])
+    points = points - points.mean(axis=0)
+    # The longest extent lies flat, the first node left of the middle.
+    _, _, axes = np.linalg.svd(points, full_matrices=False)
+    turned = points @ axes.T
+    if turned[names.index(edges[0][0]), 0] > 0:
+        turned[:, 0] = -turned[:, 0]
+    low, span = turned.min(axis=0), np.maximum(np.ptp(turned, axis=0), 1e-9)
+    scaled = (turned - low) / span
+    return {name: _pixel(float(x), float(y)) for name, (x, y) in zip(names, scaled, strict=True)}
+
+
+def _as_path(graph: object) -> list[str]:
+    """Return the nodes of a graph that is one chain, in order; empty if it is none."""
+    import networkx as nx
+
+    assert isinstance(graph, nx.Graph)
+    tips = [node for node, degree in graph.degree if degree == 1]
+    if len(tips) != 2 or any(degree > 2 for _, degree in graph.degree):
+        return []
+    if not nx.is_connected(graph):
+        return []
+    path: list[str] = nx.shortest_path(graph, tips[0], tips[1])
+    return path
+
+
+def _pixel(x: float, y: float) -> tuple[float, float]:
+    return (
+        _MARGIN_X + x * (WIDTH - 2 * _MARGIN_X),
+        _MARGIN_Y + y * (HEIGHT - 2 * _MARGIN_Y),
+    )
+
+
+def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> str:
+    """Return the scenario's network as an SVG element.
+
+    Links show name, rate and delay, and where `utilization` has them (by name, 0 to 1) their load
+    as a percentage. Routes of up to 12 groups of flows are drawn beside the links.
+    """
+    places = layout(ends(scenario))
+    network = resolve.to_core(scenario, known())
+    parts = _routes(scenario, network, places)
+    for link in scenario.link:
+        ax, ay = places[link.from_]
+        bx, by = places[link.to]
+        load = (utilization or {}).get(link.name)
+        shown = f"{link.name} · {_rate(link.rate)} · {1e3 * link.delay:.3g} ms"
+        if load is not None:
+            shown += f" · {100 * load:.0f} %"
+        steep = abs(by - ay) > abs(bx - ax)
+        middle, height = (ax + bx) / 2, (ay + by) / 2
+        flat_px = math.hypot(bx - ax, by - ay)
+        parts.insert(0, f'<path class="wf-link" d="M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}"/>')
+        lines = [shown] if len(shown) * 6.2 < flat_px and not steep else shown.split(" · ", 1)
+        for i, text in enumerate(lines):
+            y = height - 12 - 14 * (len(lines) - 1 - i)
+            parts.append(
+                f'<text class="wf-small" text-anchor="middle" x="{middle:.1f}" y="{y:.1f}">'
+                f"{escape(text)}</text>"
+            )
+    for node, (x, y) in places.items():
+        parts.append(f'<circle class="wf-node" cx="{x:.1f}" cy="{y:.1f}" r="9"/>')
+        parts.append(
+            f'<text class="wf-small" text-anchor="middle" x="{x:.1f}" y="{y - 14:.1f}">'
+            f"{escape(node)}</text>"
+        )
+    spoken = f"Network of {len(places)} nodes and {len(scenario.link)} links"
+    return (
+        f'<svg class="wf-chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'aria-label="{spoken}">{"".join(parts)}</svg>'
+    )
+
+
+def _routes(scenario: Scenario, network: Network, places: Places) -> list[str]:
+    """Return each group's route as a line below its links, with its name at its end."""
+    where = _directions(scenario, network)
+    parts = []
+    shown = list(zip(scenario.flow, network.flows, strict=True))[:_MAX_FLOWS]
+    for i, (flow, spec) in enumerate(shown):
+        away = 9.0 + 8.0 * i
+        points: list[tuple[float, float]] = []
+        for index in spec.forward:
+            if index not in where:
+                continue
+            start, end = (np.array(places[node]) for node in where[index])
+            shift = _beside(start, end, away)
+            points += [tuple(start + shift), tuple(end + shift)]
+        if not points:
+            continue
+        path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
+        parts.append(f'<path class="wf-route wf-s{i % COLOURS}" d="{path}"/>')
+        (x, y), many = points[-1], f" ×{flow.count}" if flow.count > 1 else ""
+        parts.append(
+            f'<text class="wf-small" x="{x + 5:.1f}" y="{y + 4:.1f}">{escape(flow.name)}{many}'
+            "</text>"
+        )
+    return parts
+
+
+def _directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str]]:
+    """Return from and to of each link direction of the network, by its index."""
+    by_name = {link.name: (link.from_, link.to) for link in scenario.link}
+    found = {}
+    for index, link in enumerate(network.links):
+        name, colon, _ = link.name.partition(":")
+        if name in by_name:
+            found[index] = by_name[name][::-1] if colon else by_name[name]
+    return found
+
+
+def _beside(start: Series, end: Series, away: float) -> Series:
+    """Return the shift of a route beside a link: below it, or to its right where it is steep."""
+    along = end - start
+    length = float(np.hypot(*along)) or 1.0
+    normal = np.array([-along[1], along[0]]) / length
+    if normal[1] < -1e-9 or (abs(normal[1]) <= 1e-9 and normal[0] < 0):
+        normal = -normal
+    return np.asarray(normal * away)
+
+
+def _rate(rate_bps: float) -> str:
+    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
+        if rate_bps >= size:
+            return f"{rate_bps / size:.4g} {unit}"
+    return f"{rate_bps:.4g} bit/s"
