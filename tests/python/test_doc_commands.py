@@ -6,7 +6,6 @@ import re
 import runpy
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
@@ -78,20 +77,6 @@ def test_commands_and_their_options_exist(page: Path):
         if missing:
             wrong[" ".join(words)] = missing
     assert wrong == {}
-
-
-def test_python_of_the_page_on_results_runs(tmp_path):
-    (tmp_path / "examples").symlink_to(ROOT / "examples")
-    text = (ROOT / "docs/howto/use-results-in-python.md").read_text(encoding="utf-8")
-    blocks = [block["text"] for block in _BLOCK.finditer(text) if block["kind"] == "python"]
-    assert len(blocks) >= 3
-    for block in blocks:
-        (tmp_path / "block.py").write_text(block, encoding="utf-8")
-        ran = subprocess.run(
-            [sys.executable, "block.py"], cwd=tmp_path, capture_output=True, text=True, check=False
-        )
-        assert ran.returncode == 0, f"{block}\n{ran.stderr}"
-    assert (tmp_path / "out" / "all.pdf").stat().st_size > 1000
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
