@@ -6,7 +6,8 @@ import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from waterfill.contract.network import Droptail, FlowSpec, LinkSpec, Network
+from waterfill.contract.droptail import Droptail
+from waterfill.contract.network import FlowSpec, LinkSpec, Network
 from waterfill.runs.result import Columns, Result, Which, summarise
 
 STEP_S = 0.1

@@ -3,13 +3,14 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::list::BoundListIterator;
 use pyo3::types::{PyBool, PyDict, PyFloat, PyInt, PyList, PyMapping, PyNone, PyString, PyTuple};
 use serde::de::value::{Error, MapAccessDeserializer, MapDeserializer, SeqDeserializer};
-use serde::de::{DeserializeOwned, Error as _, IntoDeserializer, Visitor};
+use serde::de::{DeserializeOwned, DeserializeSeed, Error as _, IntoDeserializer, MapAccess, Visitor};
 use serde::{Deserializer, Serialize, forward_to_deserialize_any};
 use serde_json::Value;
 
-/// Reads a value from plain data: mappings, dataclasses, lists, tuples, numbers, strings and None.
+/// Reads a value from plain data: mappings, dataclasses, named tuples, lists, tuples, numbers, strings and None.
 ///
 /// `ValueError` with one sentence if the object has another shape.
 pub(crate) fn from_python<T: DeserializeOwned>(object: &Bound<'_, PyAny>) -> PyResult<T> {
@@ -49,19 +50,49 @@ fn plain<'py>(py: Python<'py>, value: &Value) -> PyResult<Bound<'py, PyAny>> {
 struct Object<'py>(Bound<'py, PyAny>);
 
 impl<'py> Object<'py> {
-    fn items(&self) -> PyResult<Vec<Self>> {
-        self.0.try_iter()?.map(|item| Ok(Self(item?))).collect()
+    /// Keys and values of a mapping.
+    fn entries(&self) -> PyResult<Vec<(Self, Self)>> {
+        let items = match self.0.cast::<PyDict>() {
+            Ok(dict) => dict.items(),
+            Err(_) => self.0.cast::<PyMapping>()?.items()?,
+        };
+        items.iter().map(|pair| pair.extract().map(|(k, v)| (Self(k), Self(v)))).collect()
     }
 
-    /// Keys and values of a mapping, or fields of a dataclass.
-    fn entries(&self) -> PyResult<Vec<(Self, Self)>> {
-        if let Ok(mapping) = self.0.cast::<PyMapping>() {
-            return mapping.items()?.iter().map(|pair| pair.extract().map(|(k, v)| (Self(k), Self(v)))).collect();
+    /// The fields of a dataclass; none if it is something else.
+    fn fields(&self) -> Option<Fields<'py>> {
+        // Asking for the attribute raises an exception in vain, which a dictionary need not wait for.
+        if self.0.is_instance_of::<PyDict>() {
+            return None;
         }
-        let fields = self.0.getattr(intern!(self.0.py(), "__dataclass_fields__"))?;
-        let name =
-            |name: Bound<'py, PyAny>| self.0.getattr(name.cast::<PyString>()?).map(|value| (Self(name), Self(value)));
-        fields.try_iter()?.map(|field| name(field?)).collect()
+        let fields = self.0.getattr(intern!(self.0.py(), "__dataclass_fields__")).ok()?.cast_into::<PyDict>().ok()?;
+        Some(Fields { object: self.0.clone(), names: fields.keys().into_iter(), name: None })
+    }
+}
+
+/// The fields of a dataclass, read one by one: a network has two million of them with 100,000 flows.
+struct Fields<'py> {
+    object: Bound<'py, PyAny>,
+    names: BoundListIterator<'py>,
+    name: Option<Bound<'py, PyString>>,
+}
+
+impl<'de> MapAccess<'de> for Fields<'_> {
+    type Error = Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Error> {
+        let Some(name) = self.names.next() else { return Ok(None) };
+        self.name = Some(name.clone().cast_into::<PyString>().map_err(|e| failed(e.into()))?);
+        seed.deserialize(Object(name)).map(Some)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Error> {
+        let name = self.name.take().ok_or_else(|| Error::custom("a value is read before its name"))?;
+        seed.deserialize(Object(self.object.getattr(name).map_err(failed)?))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.names.len())
     }
 }
 
@@ -71,6 +102,14 @@ impl IntoDeserializer<'_, Error> for Object<'_> {
     fn into_deserializer(self) -> Self {
         self
     }
+}
+
+/// The names of a named tuple's fields; none for other tuples.
+fn named<'py>(tuple: &Bound<'py, PyTuple>) -> Option<Bound<'py, PyTuple>> {
+    if tuple.is_exact_instance_of::<PyTuple>() {
+        return None;
+    }
+    tuple.getattr(intern!(tuple.py(), "_fields")).ok()?.cast_into().ok()
 }
 
 fn failed(error: PyErr) -> Error {
@@ -95,8 +134,17 @@ impl<'de> Deserializer<'de> for Object<'_> {
                 Ok(integer) => visitor.visit_u64(integer),
                 Err(_) => visitor.visit_i64(object.extract().map_err(failed)?),
             }
-        } else if object.is_instance_of::<PyTuple>() || object.is_instance_of::<PyList>() {
-            visitor.visit_seq(SeqDeserializer::new(self.items().map_err(failed)?.into_iter()))
+        } else if let Ok(tuple) = object.cast::<PyTuple>() {
+            match named(tuple) {
+                Some(names) => visitor.visit_map(MapDeserializer::new(
+                    names.iter().zip(tuple).map(|(name, item)| (Self(name), Self(item))),
+                )),
+                None => visitor.visit_seq(SeqDeserializer::new(tuple.iter().map(Self))),
+            }
+        } else if let Ok(list) = object.cast::<PyList>() {
+            visitor.visit_seq(SeqDeserializer::new(list.iter().map(Self)))
+        } else if let Some(fields) = self.fields() {
+            visitor.visit_map(fields)
         } else {
             visitor.visit_map(MapDeserializer::new(self.entries().map_err(failed)?.into_iter()))
         }
@@ -114,6 +162,9 @@ impl<'de> Deserializer<'de> for Object<'_> {
     ) -> Result<V::Value, Error> {
         if let Ok(text) = self.0.cast::<PyString>() {
             return visitor.visit_enum(text.to_str().map_err(failed)?.into_deserializer());
+        }
+        if let Some(fields) = self.fields() {
+            return visitor.visit_enum(MapAccessDeserializer::new(fields));
         }
         let entries = self.entries().map_err(failed)?;
         visitor.visit_enum(MapAccessDeserializer::new(MapDeserializer::new(entries.into_iter())))

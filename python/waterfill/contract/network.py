@@ -2,294 +2,33 @@
 
 Every class here is a struct or a variant of the crate `waterfill-network`, with the same fields;
 the core refuses a field that either side lacks. `network.resolve` builds them from a scenario.
+Queues other than drop-tail, faults and distributions are in `elements`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
 from math import inf
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
+    from waterfill.contract.elements import (
+        Constant,
+        DistributionSpec,
+        Exponential,
+        LossSpec,
+        Pareto,
+        QueueSpec,
+        ReorderSpec,
+        ShaperSpec,
+    )
+
 ParamValue: TypeAlias = float | str | bool
 """A parameter's value in SI units (bit/s, s, bytes, plain number), a word or a flag."""
-
-# --- distributions ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Constant:
-    """Always the same value."""
-
-    distribution: Literal["constant"] = "constant"
-    mean: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exponential:
-    """An exponential distribution."""
-
-    distribution: Literal["exponential"] = "exponential"
-    mean: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pareto:
-    """A Pareto distribution, conditioned on not exceeding `max` where there is one."""
-
-    distribution: Literal["pareto"] = "pareto"
-    mean: float
-    shape: float
-    max: float | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Empirical:
-    """A cumulative distribution, linear between points (value, probability up to it)."""
-
-    distribution: Literal["empirical"] = "empirical"
-    points: tuple[tuple[float, float], ...]
-
-
-DistributionSpec: TypeAlias = Constant | Exponential | Pareto | Empirical
-
-# --- queues -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Bytes:
-    """A queue length in bytes."""
-
-    bytes: float
-
-
-@dataclass(frozen=True, slots=True)
-class Packets:
-    """A queue length in packets."""
-
-    packets: float
-
-
-Level: TypeAlias = Bytes | Packets
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Droptail:
-    """First in, first out; packets are marked above `mark_at`."""
-
-    kind: Literal["droptail"] = "droptail"
-    mark_at: Level | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Red:
-    """Random early detection, and CHOKe, which has the same parameters."""
-
-    kind: Literal["red", "choke"]
-    min_threshold: Level
-    max_threshold: Level
-    max_p: float
-    weight: float
-    gentle: bool
-    ecn: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CodelSpec:
-    """Controlled delay: the parameters, for one queue or for each of many."""
-
-    target_s: float
-    interval_s: float
-    ecn: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Codel(CodelSpec):
-    """Controlled delay."""
-
-    kind: Literal["codel"] = "codel"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FqCodel:
-    """Controlled delay per flow."""
-
-    kind: Literal["fq_codel"] = "fq_codel"
-    codel: CodelSpec
-    quantum_bytes: int
-    flows: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Off:
-    """No control: flows are counted and nothing is dropped."""
-
-    kind: Literal["off"] = "off"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EachInterval:
-    """The factor is applied once per control interval."""
-
-    kind: Literal["interval"] = "interval"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EachPacket:
-    """The factor is applied for each packet of a class."""
-
-    kind: Literal["packet"] = "packet"
-    packets: Literal["all", "explicit", "tcp"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EachPeriod:
-    """The factor is applied once per period of time."""
-
-    kind: Literal["period"] = "period"
-    period_s: float
-
-
-Update: TypeAlias = EachInterval | EachPacket | EachPeriod
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paper:
-    """The paper's controller: two fixed factors."""
-
-    kind: Literal["paper"] = "paper"
-    initial: float
-    decrease: float
-    increase: float
-    threshold: float
-    update: Update
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Improved:
-    """The improved controller: a factor that follows the error, and a limit on bursts."""
-
-    kind: Literal["improved"] = "improved"
-    aim: float
-    integral: float
-    proportional: float
-    depth_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Separate:
-    """One queue per class."""
-
-    kind: Literal["separate"] = "separate"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exact:
-    """Remembers every flow."""
-
-    kind: Literal["exact"] = "exact"
-    period_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sred:
-    """SRED's zombie list."""
-
-    kind: Literal["sred"] = "sred"
-    size: int
-    replace: float
-    delta: float
-    shared: bool
-    trials: Literal["class", "all"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Nred:
-    """NRED's Bloom filter."""
-
-    kind: Literal["nred"] = "nred"
-    levels: int
-    bins: int
-    period_s: float
-    hash: Literal["flow", "pair"]
-
-
-Controller: TypeAlias = Off | Paper | Improved | Separate
-Estimator: TypeAlias = Exact | Sred | Nred
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cohabit:
-    """First in, first out, with explicit flows protected from TCP."""
-
-    kind: Literal["cohabit"] = "cohabit"
-    controller: Controller
-    estimator: Estimator
-    inspect: float
-    interval_s: float
-    interval_of_law: bool
-    count_drops: Literal["never", "module", "router"]
-    explicit_weight: float
-    ecn: bool
-
-
-QueueSpec: TypeAlias = Droptail | Red | Codel | FqCodel | Cohabit
-
-# --- faults -------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Independent:
-    """Each packet is lost independently."""
-
-    kind: Literal["independent"] = "independent"
-    p: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GilbertElliott:
-    """Losses come in bursts: a chain of two states."""
-
-    kind: Literal["gilbert-elliott"] = "gilbert-elliott"
-    p: float
-    r: float
-    loss_good: float
-    loss_bad: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Periodic:
-    """Every n-th data packet is lost."""
-
-    kind: Literal["periodic"] = "periodic"
-    every: int
-
-
-LossSpec: TypeAlias = Independent | GilbertElliott | Periodic
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReorderSpec:
-    """A share of the packets arrives `delay_s` late."""
-
-    share: float
-    delay_s: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ShaperSpec:
-    """A token bucket in front of a transmitter of `line_bps`; a zero timer adds continuously."""
-
-    line_bps: float
-    depth_bytes: float
-    timer_s: float
-
-
-# --- the network --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -326,25 +65,22 @@ class LinkSpec:
     changes: tuple[LinkChange, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowSpec:
+class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may be 10⁵ of them
     """A group of `count` flows that differ only in their start times and access delays.
 
     `start_jitter_s` and `pad_jitter_s` have one time per flow, or none at all.
     """
 
     name: str
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     protocol: str
     forward: tuple[int, ...]
     reverse: tuple[int, ...]
     start_s: float
     stagger_s: float
-    start_jitter_s: tuple[float, ...] = ()
     stop_s: float
     size_bytes: int | None
     pad_s: float
-    pad_jitter_s: tuple[float, ...] = ()
     access_bps: float | None
     base_rtt_s: float
     weight: float
@@ -354,6 +90,8 @@ class FlowSpec:
     delayed_ack: bool
     ecn: bool | None
     claimed_rtt_s: float | None
+    start_jitter_s: tuple[float, ...] = ()
+    pad_jitter_s: tuple[float, ...] = ()
 
     @property
     def limit_bps(self) -> float:
@@ -462,7 +200,8 @@ class Network:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain dictionaries and lists, for JSON."""
-        return asdict(self)
+        document: dict[str, Any] = plain(self)
+        return document
 
     @property
     def has_transfers(self) -> bool:
@@ -475,8 +214,24 @@ class Network:
         return [source.flows.flow for source in self.traffic if source.flows is not None]
 
 
+def plain(value: Any) -> Any:
+    """Return what consists of this module's classes as dictionaries, tuples and plain values."""
+    if isinstance(value, FlowSpec):
+        return {name: plain(item) for name, item in value._asdict().items()}
+    if hasattr(value, "__dataclass_fields__"):
+        return {name: plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, Mapping):
+        return {key: plain(item) for key, item in value.items()}
+    return tuple(map(plain, value)) if isinstance(value, tuple) else value
+
+
 @cache
 def _adapter() -> TypeAdapter[Network]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(Network)
+    from waterfill.contract import elements
+
+    adapter = TypeAdapter(Network)
+    # Annotations here name classes of `elements`.
+    adapter.rebuild(_types_namespace=vars(elements))
+    return adapter

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
-from waterfill.contract.network import Network
+from waterfill.contract.network import Network, plain
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs.backends import BACKENDS, prepare
@@ -37,7 +36,7 @@ def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
         "backends": refusals,
         "links": _links(network),
         "flows": _flows(network),
-        "traffic": [_with_names(network, asdict(source)) for source in network.traffic],
+        "traffic": [_with_names(network, plain(source)) for source in network.traffic],
         "params": protocols.with_defaults(used, network.params, known),
     }
 
@@ -53,13 +52,13 @@ def _refusal(scenario: Scenario, backend: str) -> str | None:
 def _links(network: Network) -> list[dict[str, Any]]:
     targets = maxmin.link_targets(network, protocols.targets(network.params))
     return [
-        asdict(link) | {"target": target}
+        plain(link) | {"target": target}
         for link, target in zip(network.links, targets, strict=True)
     ]
 
 
 def _flows(network: Network) -> list[dict[str, Any]]:
-    return [_with_names(network, asdict(flow)) for flow in network.flows]
+    return [_with_names(network, plain(flow)) for flow in network.flows]
 
 
 def _with_names(network: Network, entry: dict[str, Any]) -> dict[str, Any]:

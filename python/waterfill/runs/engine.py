@@ -221,8 +221,7 @@ def _by_class(resolved: Network) -> Network:
     flows = [
         flow
         if flow.differ or flow.count == 1
-        else replace(
-            flow,
+        else flow._replace(
             count=1,
             weight=flow.weight * flow.count,
             demand_bps=None if isinf(flow.limit_bps) else flow.limit_bps * flow.count,

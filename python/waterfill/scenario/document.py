@@ -482,7 +482,9 @@ class Scenario(Table):
     def keys(self, section: str) -> list[str]:
         """Return the key paths of all entries of a section, in order."""
         if section not in self._keys:
-            names = labels(getattr(self, section))
+            entries = getattr(self, section)
+            # Only traffic may be without a name.
+            names = labels(entries) if section == "traffic" else [entry.name for entry in entries]
             self._keys[section] = [f"{section}.{name}" for name in names]
         return self._keys[section]
 

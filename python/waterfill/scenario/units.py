@@ -23,6 +23,7 @@ from waterfill.errors import shown
 
 _NUMBER = r"[+-]?[0-9]+(\.[0-9]*)?([eE][+-]?[0-9]+)?"
 _LARGE = {"": 0, "k": 3, "M": 6, "G": 9, "T": 12, "P": 15}
+_MAX_PARSED = 4096
 # Both micro signs: U+00B5 (keyboards) and U+03BC (the Greek letter).
 _SMALL = {"": 0, "m": -3, "u": -6, "µ": -6, "μ": -6, "n": -9, "p": -12}
 
@@ -71,9 +72,34 @@ class Quantity:
 
         Raises ValueError with `expected …, got …` when it is no such text or out of range.
         """
-        number = self._plain(value)
+        if type(value) is not str:
+            return self._any(value)
+        # Long scenarios repeat values.
+        number = self._parsed.get(value)
         if number is None:
-            number = self._number(value)
+            number = self._plain(value)
+            if number is None:
+                number = self._any(value)
+            if len(self._parsed) < _MAX_PARSED:
+                self._parsed[value] = number
+        return number
+
+    def _plain(self, text: str) -> float | None:
+        """Return the value of a text such as "10 ms" in a quarter of `_any`'s time, or None.
+
+        A quotient of two whole numbers that are floats is the float nearest to it, as in `_number`.
+        """
+        digits, _, unit = text.partition(" ")
+        scale = self._scales.get(unit)
+        if scale is None or len(digits) > 15 or not (digits.isdecimal() and digits.isascii()):
+            return None
+        number = float(int(digits) * scale[0]) / scale[1]
+        valid = 0 < number <= self.at_most and (not self.whole or number.is_integer())
+        return number if valid else None
+
+    def _any(self, value: object) -> float:
+        """Parse a text of any form, slowly; raise ValueError as `parse`."""
+        number = self._number(value)
         if number is None:
             hint = self.hint(value)
             meant = f', did you mean "{hint}"?' if hint else ""
@@ -88,20 +114,6 @@ class Quantity:
             unit = min(self.units, key=len)
             raise ValueError(f"expected {self.name} in whole {unit}, got {shown(value)}")
         return number
-
-    def _plain(self, value: object) -> float | None:
-        """Return the value of a text such as "10 ms" in a quarter of `_number`'s time, or None.
-
-        A quotient of two whole numbers that are floats is the float nearest to it, as in `_number`.
-        """
-        if not isinstance(value, str):
-            return None
-        digits, _, unit = value.partition(" ")
-        scale = self._scales.get(unit)
-        if scale is None or len(digits) > 15 or not (digits.isdecimal() and digits.isascii()):
-            return None
-        multiplier, divisor = scale
-        return float(int(digits) * multiplier) / divisor
 
     def _number(self, value: object) -> float | None:
         match = self._compiled.fullmatch(value) if isinstance(value, str) else None
@@ -156,6 +168,11 @@ class Quantity:
         """The units' sizes as a whole multiplier and a divisor, of which one is 1."""
         ratios = {unit: size.as_integer_ratio() for unit, size in self.units.items()}
         return {unit: (a, float(b)) for unit, (a, b) in ratios.items() if 1 in (a, b)}
+
+    @cached_property
+    def _parsed(self) -> dict[str, float]:
+        """What texts that were parsed before stand for."""
+        return {}
 
     @cached_property
     def _compiled(self) -> re.Pattern[str]:

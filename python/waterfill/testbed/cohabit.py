@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from waterfill.contract import network as spec
+from waterfill.contract import elements as spec
+from waterfill.contract.network import Network
 from waterfill.errors import shown
 from waterfill.runs.result import Document
 
@@ -21,7 +22,7 @@ COLUMNS: Mapping[str, str] = {
 }
 
 
-def refuse(scenario: Any, resolved: spec.Network) -> None:
+def refuse(scenario: Any, resolved: Network) -> None:
     """Raise InputError for what the kernel's module lacks of a link's queue."""
     for link in resolved.links:
         if not isinstance(link.queue, spec.Cohabit):

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from waterfill.contract import network as spec
+from waterfill.contract.elements import Cohabit
 from waterfill.contract.network import Network
 from waterfill.contract.summary import (
     CoreFlow,
@@ -176,7 +176,7 @@ class Outcome:
 
     def _module_columns(self, direction: int) -> dict[str, Array]:
         """Return the cohabitation module's columns, if any link of the run has one."""
-        if not any(isinstance(link.queue, spec.Cohabit) for link in self._resolved.links):
+        if not any(isinstance(link.queue, Cohabit) for link in self._resolved.links):
             return {}
         columns = {name: np.full(len(self._grid) - 1, np.nan) for name in cohabit.COLUMNS}
         for sample in self._laws:

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from waterfill.contract.network import FlowSpec, LinkSpec, LossSpec, Network, TrafficSpec
+from waterfill.contract.elements import LossSpec
+from waterfill.contract.network import FlowSpec, LinkSpec, Network, TrafficSpec
 from waterfill.network.resolve import Graph
 from waterfill.scenario.document import Scenario
 from waterfill.testbed import cohabit

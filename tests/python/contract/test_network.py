@@ -12,28 +12,29 @@ import pytest
 
 import synthetic
 from waterfill import _core
+from waterfill.contract import droptail, elements
 from waterfill.contract import network as spec
 from waterfill.contract.network import Network
 
 QUEUES = [
-    spec.Droptail(mark_at=spec.Bytes(3e3)),
-    spec.Red(
+    droptail.Droptail(mark_at=droptail.Bytes(3e3)),
+    elements.Red(
         kind="red",
-        min_threshold=spec.Packets(5),
-        max_threshold=spec.Packets(15),
+        min_threshold=droptail.Packets(5),
+        max_threshold=droptail.Packets(15),
         max_p=0.1,
         weight=0.002,
         gentle=True,
         ecn=True,
     ),
-    spec.Codel(target_s=0.005, interval_s=0.1, ecn=True),
-    spec.FqCodel(
-        codel=spec.CodelSpec(target_s=0.005, interval_s=0.1, ecn=True),
+    elements.Codel(target_s=0.005, interval_s=0.1, ecn=True),
+    elements.FqCodel(
+        codel=elements.CodelSpec(target_s=0.005, interval_s=0.1, ecn=True),
         quantum_bytes=1514,
         flows=8,
     ),
     *(
-        spec.Cohabit(
+        elements.Cohabit(
             controller=controller,
             estimator=estimator,
             inspect=1.0,
@@ -44,39 +45,39 @@ QUEUES = [
             ecn=False,
         )
         for controller, estimator in (
-            (spec.Off(), spec.Exact(period_s=2.0)),
+            (elements.Off(), elements.Exact(period_s=2.0)),
             *(
                 (
-                    spec.Paper(
+                    elements.Paper(
                         initial=0.001, decrease=0.99, increase=1.01, threshold=0.97, update=update
                     ),
-                    spec.Sred(size=10, replace=0.25, delta=0.025, shared=False, trials="class"),
+                    elements.Sred(size=10, replace=0.25, delta=0.025, shared=False, trials="class"),
                 )
                 for update in (
-                    spec.EachInterval(),
-                    spec.EachPacket(packets="tcp"),
-                    spec.EachPeriod(period_s=0.001),
+                    elements.EachInterval(),
+                    elements.EachPacket(packets="tcp"),
+                    elements.EachPeriod(period_s=0.001),
                 )
             ),
             (
-                spec.Improved(aim=0.9, integral=0.5, proportional=1.0, depth_s=0.3),
-                spec.Nred(levels=4, bins=64, period_s=2.0, hash="pair"),
+                elements.Improved(aim=0.9, integral=0.5, proportional=1.0, depth_s=0.3),
+                elements.Nred(levels=4, bins=64, period_s=2.0, hash="pair"),
             ),
-            (spec.Separate(), spec.Exact(period_s=2.0)),
+            (elements.Separate(), elements.Exact(period_s=2.0)),
         )
     ),
 ]
 QUEUES.append(replace(QUEUES[1], kind="choke"))
 LOSSES = [
-    spec.Independent(p=0.01),
-    spec.GilbertElliott(p=0.01, r=0.5, loss_good=0.0, loss_bad=1.0),
-    spec.Periodic(every=1000),
+    elements.Independent(p=0.01),
+    elements.GilbertElliott(p=0.01, r=0.5, loss_good=0.0, loss_bad=1.0),
+    elements.Periodic(every=1000),
 ]
 SIZES = [
-    spec.Constant(mean=2e4),
-    spec.Exponential(mean=2e4),
-    spec.Pareto(mean=2e4, shape=1.3, max=1e6),
-    spec.Empirical(points=((1e3, 0.25), (9e3, 1.0))),
+    elements.Constant(mean=2e4),
+    elements.Exponential(mean=2e4),
+    elements.Pareto(mean=2e4, shape=1.3, max=1e6),
+    elements.Empirical(points=((1e3, 0.25), (9e3, 1.0))),
 ]
 
 
@@ -85,14 +86,13 @@ def everything() -> Network:
     base = synthetic.link_spec("l")
     links = [replace(base, name=f"q{i}", queue=queue) for i, queue in enumerate(QUEUES)]
     links += [replace(base, name=f"m{i}", loss_model=loss) for i, loss in enumerate(LOSSES)]
-    late = spec.ReorderSpec(share=0.1, delay_s=0.01)
-    bucket = spec.ShaperSpec(line_bps=1e9, depth_bytes=1e4, timer_s=0.001)
+    late = elements.ReorderSpec(share=0.1, delay_s=0.01)
+    bucket = elements.ShaperSpec(line_bps=1e9, depth_bytes=1e4, timer_s=0.001)
     links[1] = replace(links[1], shaper=bucket)
     change = spec.LinkChange(at_s=0.5, rate_bps=5e7, delay_s=0.01, up=True)
     links[2] = replace(links[2], changes=(change,))
     links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9, buffer_packets=50)
-    flow = replace(
-        synthetic.flow_spec("f", 1, 1.0),
+    flow = synthetic.flow_spec("f", 1, 1.0)._replace(
         forward=tuple(range(len(links))), reverse=(0,), size_bytes=10**6, demand_bps=1e6,
         pacing=True, ecn=False, access_bps=1e9,
     )  # fmt: skip
@@ -112,9 +112,11 @@ def everything() -> Network:
         for i, sizes in enumerate(SIZES)
     ]
     route = spec.RouteSpec(forward=(0,), reverse=(0,), pad_s=0.0, base_rtt_s=0.01)
-    pattern = replace(web[0].flows, flow=replace(flow, access_bps=None), routes=((route,) * 2,))
+    pattern = replace(web[0].flows, flow=flow._replace(access_bps=None), routes=((route,) * 2,))
     web.append(replace(web[0], name="pattern", flows=replace(pattern, fan_in=2)))
-    periods = spec.PeriodSpec(on_s=spec.Constant(mean=0.1), off_s=spec.Exponential(mean=0.1))
+    periods = spec.PeriodSpec(
+        on_s=elements.Constant(mean=0.1), off_s=elements.Exponential(mean=0.1)
+    )
     on_off = replace(web[0], name="onoff", kind="onoff", rate_bps=1e6, periods=periods, flows=None)
     on_off = replace(on_off, access_bps=2e6)
     return replace(
@@ -125,17 +127,19 @@ def everything() -> Network:
     )
 
 
+def field_names(value: Any) -> list[str]:
+    """The fields of a dataclass or a named tuple, or of an object of one; none of others."""
+    return list(getattr(value, "__dataclass_fields__", getattr(value, "_fields", ())))
+
+
 def parts(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[tuple[Any, ...], Any]]:
-    """Every dataclass in a value, with the way to it: field names and indexes."""
-    if isinstance(value, tuple):
+    """Every class of the contract in a value, with the way to it: field names and indexes."""
+    if type(value) is tuple:
         return [part for i, item in enumerate(value) for part in parts(item, (*path, i))]
-    if not hasattr(value, "__dataclass_fields__"):
+    names = field_names(value)
+    below = [part for name in names for part in parts(getattr(value, name), (*path, name))]
+    if not names:
         return []
-    below = [
-        part
-        for field in fields(value)
-        for part in parts(getattr(value, field.name), (*path, field.name))
-    ]
     return [(path, value), *below]
 
 
@@ -174,9 +178,11 @@ def test_the_core_takes_every_class_as_it_takes_plain_data():
 
 def test_every_class_is_tried():
     classes = {
-        thing for thing in vars(spec).values() if getattr(thing, "__module__", "") == spec.__name__
+        thing
+        for module in (spec, droptail, elements)
+        for thing in vars(module).values()
+        if isinstance(thing, type) and thing.__module__ == module.__name__
     }
-    classes = {thing for thing in classes if hasattr(thing, "__dataclass_fields__")}
     assert {type(value) for _, value in PARTS} == classes
 
 
@@ -184,15 +190,15 @@ def own_fields(value: Any) -> set[str]:
     """Names of a dataclass's fields without the tag, which serde does not list."""
     # A source of traffic has a field that is called so.
     tags = set() if isinstance(value, spec.TrafficSpec) else TAGS
-    return {field.name for field in fields(value)} - tags
+    return set(field_names(value)) - tags
 
 
 @pytest.mark.parametrize(("path", "value"), [part for part in PARTS if own_fields(part[1])])
 def test_both_sides_have_the_same_fields(path, value):
     own = own_fields(value)
     message = refusal(path, {"unknown": 1})
-    if isinstance(value, get_args(spec.Level)):
-        own = {field.name for kind in get_args(spec.Level) for field in fields(kind)}
+    if isinstance(value, get_args(droptail.Level)):
+        own = {name for kind in get_args(droptail.Level) for name in field_names(kind)}
         message = refusal(path[:-1], {path[-1]: {"unknown": 1}})
     assert named(message) == own, message
 
@@ -200,14 +206,14 @@ def test_both_sides_have_the_same_fields(path, value):
 @pytest.mark.parametrize(
     ("path", "union"),
     [
-        (("links", 0, "queue"), spec.QueueSpec),
+        (("links", 0, "queue"), elements.QueueSpec),
         (
             ("links", 4, "queue", "controller"),
-            spec.Controller,
+            elements.Controller,
         ),
-        (("links", 4, "queue", "estimator"), spec.Estimator),
-        (("links", len(QUEUES), "loss_model"), spec.LossSpec),
-        (("traffic", 0, "flows", "sizes_bytes"), spec.DistributionSpec),
+        (("links", 4, "queue", "estimator"), elements.Estimator),
+        (("links", len(QUEUES), "loss_model"), elements.LossSpec),
+        (("traffic", 0, "flows", "sizes_bytes"), elements.DistributionSpec),
         (("traffic", 0), spec.TrafficSpec),
     ],
 )

@@ -9,11 +9,12 @@ import pytest
 import synthetic
 from waterfill import _core
 from waterfill.contract import summary
-from waterfill.contract.network import ArrivalSpec, Constant, TrafficSpec
+from waterfill.contract.elements import Constant
+from waterfill.contract.network import ArrivalSpec, TrafficSpec
 
 
 def network():
-    flow = replace(synthetic.flow_spec("f", 1, 1.0), stop_s=1.0)
+    flow = synthetic.flow_spec("f", 1, 1.0)._replace(stop_s=1.0)
     cbr = TrafficSpec(
         name="cbr", kind="cbr", path=(0,), rate_bps=1e6, access_bps=None, start_s=0.0,
         stop_s=1.0, packet_bytes=1500, periods=None, flows=None,
@@ -34,7 +35,7 @@ def simulated():
 
 @pytest.fixture(scope="module")
 def flowing():
-    crowd = replace(synthetic.flow_spec("crowd", 1, 1.0), count=10_001)
+    crowd = synthetic.flow_spec("crowd", 1, 1.0)._replace(count=10_001)
     fluid = _core.Fluid(replace(network()[0], flows=(crowd,)))
     fluid.advance(0.1)
     return fluid.summary()

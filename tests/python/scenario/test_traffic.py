@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 import synthetic
 from known import PROTOCOLS, ROOT, TARGETS
-from waterfill.contract.network import Constant, Empirical, Exponential, Pareto, PeriodSpec
+from waterfill.contract.elements import Constant, Empirical, Exponential, Pareto
+from waterfill.contract.network import PeriodSpec
 from waterfill.errors import InputError
 from waterfill.network import resolve, shares
 from waterfill.runs import backends, result
@@ -131,7 +132,7 @@ def test_poisson_with_an_arrival_rate_is_web():
     web = source(WEB)
     poisson = source(WEB.replace("web", "poisson"))
     assert poisson.kind == "poisson"
-    flow = replace(poisson.flows.flow, name="web")
+    flow = poisson.flows.flow._replace(name="web")
     assert replace(poisson.flows, flow=flow) == web.flows
 
 
@@ -477,7 +478,7 @@ def test_completion_times_by_hand():
 
 def test_groups_are_of_finite_flows():
     entry = synthetic.flow_spec("a", 1, 9.0)
-    entries = [replace(entry, count=2, size_bytes=10), replace(entry, name="b")]
+    entries = [entry._replace(count=2, size_bytes=10), entry._replace(name="b")]
     flows = [
         {"group": "a", "start_s": 1.0, "completed_s": 1.5},
         {"group": "a", "start_s": 2.0, "completed_s": None},

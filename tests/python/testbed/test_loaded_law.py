@@ -11,7 +11,6 @@ import re
 import stat
 import sys
 import time
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -412,10 +411,10 @@ def test_the_integers_are_all_that_linux_has():
     known = protocols.load()
     assert kernel.variant(known["maxnet"], "arithmetic") == ("kernel-host", "kernel")
     assert kernel.variant(known["aecp"], "arithmetic") == ("kernel",)
-    flow = replace(synthetic.flow_spec("f", 1, 1.0), protocol="aecp")
+    flow = synthetic.flow_spec("f", 1, 1.0)._replace(protocol="aecp")
     shown = backend.params_of(synthetic.network(["l"], [flow]))["aecp"]
     assert (shown["arithmetic"], shown["t_2"]) == ("kernel", 0.1)
-    flow = replace(synthetic.flow_spec("f", 1, 1.0), protocol="cubic")
+    flow = synthetic.flow_spec("f", 1, 1.0)._replace(protocol="cubic")
     assert backend.params_of(synthetic.network(["l"], [flow])).keys() == {"cubic"}
 
 
@@ -435,7 +434,7 @@ def state(**changes):
 
 def judged(*samples, kind="iperf", forward=(0,), priced=(0,)):
     stream = {"name": "f", "group": "f", "kind": kind, "loaded": True, "protocol": "maxnet"}
-    flow = replace(synthetic.flow_spec("f", 1, 1.0), forward=forward)
+    flow = synthetic.flow_spec("f", 1, 1.0)._replace(forward=forward)
     raw = {
         "plan": {"streams": [stream],
                  "pricings": [{"direction": d, "protocol": "maxnet"} for d in priced]},

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import synthetic
-from waterfill.contract.network import GilbertElliott
+from waterfill.contract.elements import GilbertElliott
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo

@@ -1,0 +1,31 @@
+"""The queue that most links have, and lengths of queues."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """A queue length in bytes."""
+
+    bytes: float
+
+
+@dataclass(frozen=True, slots=True)
+class Packets:
+    """A queue length in packets."""
+
+    packets: float
+
+
+Level: TypeAlias = Bytes | Packets
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Droptail:
+    """First in, first out; packets are marked above `mark_at`."""
+
+    kind: Literal["droptail"] = "droptail"
+    mark_at: Level | None
