@@ -9,10 +9,13 @@ of standard output has gone.
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from copy import copy
 from io import TextIOWrapper
 from typing import Annotated
 
 import typer
+from typer.models import CommandInfo
 
 from waterfill.cli import formats, laws, papers, report, running, scenarios, studio, sweep
 from waterfill.cli.arguments import examples
@@ -111,13 +114,29 @@ def main() -> None:
             # Where the encoding lacks →, write \u2192, which JSON readers understand.
             stream.reconfigure(errors="backslashreplace")
     try:
-        app(prog_name="waterfill")  # also as `python -m waterfill`, for help and completion
+        narrowed(sys.argv[1:])(
+            prog_name="waterfill"
+        )  # also as `python -m waterfill`, for help and completion
     except InputError as error:
         print(error, file=sys.stderr)
         sys.exit(2)
     except RunError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
+
+
+def narrowed(words: Sequence[str]) -> typer.Typer:
+    """Return an app with only the command that the first word names: building all takes 20 ms."""
+    asked = [command for command in app.registered_commands if [_name(command)] == words[:1]]
+    if not asked:
+        return app
+    one = copy(app)
+    one.registered_commands, one.registered_groups = asked, []
+    return one
+
+
+def _name(command: CommandInfo) -> str:
+    return command.name or getattr(command.callback, "__name__", "").replace("_", "-")
 
 
 def version(wanted: bool) -> None:
