@@ -63,12 +63,17 @@ class Band:
 
 @dataclass(frozen=True)
 class Heat:
-    """A value for each pair of two quantities; `values` has the shape (y, x), NaN: none."""
+    """A value for each pair of two quantities; `values` has the shape (y, x), NaN: none.
+
+    `low` and `high` are the ends of the scale of colours.
+    """
 
     name: str
-    x: Sequence[float]
-    y: Sequence[float]
+    x: Sequence[str]
+    y: Sequence[str]
     values: Matrix
+    low: float
+    high: float
 
 
 @dataclass(frozen=True)
@@ -93,11 +98,6 @@ class Chart:
     picks: Mapping[str, Series] = field(default_factory=dict)
     """Single series behind bands, which a reader can add by name."""
 
-    @property
-    def series_count(self) -> int:
-        """The number of entries that the legend has."""
-        return len(self.lines) + len(self.bands)
-
     def payload(self) -> Document:
         """Return what the page's script draws, as plain data."""
         found: Document = {
@@ -112,7 +112,8 @@ class Chart:
         if self.heat is not None:
             heat = self.heat
             rows = [rounded(row) for row in heat.values]
-            found["heat"] = {"name": heat.name, "x": list(heat.x), "y": list(heat.y), "z": rows}
+            ends = {"low": heat.low, "high": heat.high}
+            found["heat"] = {"name": heat.name, "x": heat.x, "y": heat.y, "z": rows, **ends}
         if self.picks:
             found["picks"] = {name: rounded(values) for name, values in self.picks.items()}
         flags = {"from_zero": self.from_zero, "log_x": self.log_x, "small": self.small}
@@ -129,7 +130,7 @@ class Chart:
         series += [(f"{band.name}, median", band.median) for band in self.bands]
         if self.heat is not None:
             series += [
-                (f"{self.y_label} {y:.5g}", row)
+                (f"{self.y_label}: {y}", row)
                 for y, row in zip(self.heat.y, self.heat.values, strict=True)
             ]
         return [(name, summary(values)) for name, values in series]

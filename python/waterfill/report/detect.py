@@ -26,11 +26,11 @@ def kind(directory: Path) -> Kind:
         raise InputError(str(directory), "", f"expected a directory, found {found}")
     if compare.is_comparison(directory):
         return "comparison"
-    if (directory / dataset.DOCUMENT).exists():
+    if (directory / dataset.DOCUMENT).is_file():
         return "sweep"
-    if (directory / CLAIMS).exists() or any(directory.glob(f"*/*/{CLAIMS}")):
+    if (directory / CLAIMS).is_file() or any(directory.glob(f"*/*/{CLAIMS}")):
         return "reproduction"
-    if (directory / SUMMARY).exists():
+    if (directory / SUMMARY).is_file():
         return "run"
     wanted = "what run -o, compare -o, sweep -o or reproduce wrote"
     raise InputError(str(directory), "", f"expected {wanted}, found nothing of these")

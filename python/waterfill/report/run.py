@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waterfill.analysis import transfers
-from waterfill.report import tables, topology
+from waterfill.report import checks, tables, topology
 from waterfill.report.series import RunCharts
 from waterfill.report.tables import Cell, Table, count, number, text
 from waterfill.runs import effective
@@ -16,12 +16,12 @@ from waterfill.scenario.loading import from_toml
 
 if TYPE_CHECKING:
     from waterfill.runs.result import Document, Result
-    from waterfill.runs.stored import StoredResult
     from waterfill.scenario.document import Scenario
 
 
-def content(result: StoredResult, folder: Path) -> Document:
-    """Return what the template `run.html.j2` shows of a run that `folder` holds."""
+def content(folder: Path) -> Document:
+    """Return what the template `run.html.j2` shows of the run in `folder`."""
+    result = checks.run(folder)
     scenario = from_toml(result.scenario_toml, str(folder / "scenario.toml"))
     summary = result.summary
     return {
@@ -45,7 +45,7 @@ def facts(result: Result) -> list[tuple[str, str]]:
     summary = result.summary
     start_s, stop_s = summary["measure_s"]
     found = [
-        ("Measured", f"{start_s:g} s to {stop_s:g} s of {summary['duration_s']:g} s"),
+        ("Measured", f"{start_s:.4g} s to {stop_s:.4g} s of {summary['duration_s']:.4g} s"),
         ("Seed", str(summary["seed"])),
         ("Flows", f"{sum(flow.get('count', 1) for flow in summary['flows']):,}"),
         ("Link directions", f"{len(summary['links']):,}"),

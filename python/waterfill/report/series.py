@@ -24,17 +24,18 @@ MAX_LINKS = 8
 # Max-min shares of more classes of flows would hide the rates.
 _MAX_SHARES = 8
 # Flows that a reader can add to bands by name, and the numbers that this may take on a page.
-_MAX_PICKS, _MAX_PICKED_NUMBERS = 400, 80_000
+_MAX_PICKS, MAX_PICKED_NUMBERS = 400, 80_000
 _MAX_CDF_POINTS = 500
 _TIME = "time (s)"
 
 
 @dataclass
 class RunCharts:
-    """The charts of a run; `prefix` begins their keys, `small` asks for the few of a comparison."""
+    """The charts of a run; `prefix` begins their keys."""
 
     result: Result
     prefix: str = ""
+    max_picked_numbers: int = MAX_PICKED_NUMBERS
 
     @cached_property
     def grid(self) -> Grid:
@@ -67,16 +68,18 @@ class RunCharts:
         """Return the charts that this run has something for, in the page's order."""
         found = [self.rates(), self.queues(), *self.feedback(), self.rtts(), self.utilization(),
                  self.drops(), *self.completion()]  # fmt: skip
-        return [chart for chart in found if chart is not None and (chart.series_count)]
+        return [chart for chart in found if chart is not None and (chart.lines or chart.bands)]
 
-    def rates(self, *, small: bool = False) -> Chart:
-        """Return the rates of flows and traffic, with the max-min shares behind."""
+    def rates(self, *, most_bps: float = 0.0) -> Chart:
+        """Return the rates of flows and traffic, with the max-min shares behind.
+
+        With `most_bps` it is a small chart whose axis reaches that rate.
+        """
         rates = self.flows.means("rate_bps", null_is_zero=True)
         names = [source["name"] for source in self.result.summary["traffic"]]
         traffic = Binned(self.result, "traffic", names, self.grid).means("rate_bps")
-        unit, label = charts.scale(
-            max(charts.largest(rates), charts.largest(traffic)), charts.RATES
-        )
+        highest = most_bps or max(charts.largest(rates), charts.largest(traffic))
+        unit, label = charts.scale(highest, charts.RATES)
         shares = self._shares(unit)
         lines, bands, picks = self._of_flows(rates / unit)
         first = len(lines) + len(bands)
@@ -88,16 +91,16 @@ class RunCharts:
         behind = ", with their max-min shares" if shares else ""
         return self._over_time(
             "rates", f"Rates of the flows{behind}", f"rate ({label})",
-            [*shares, *lines, *sources], bands, picks, small=small,
+            [*shares, *lines, *sources], bands, picks, most=most_bps / unit,
             note=f"Means over {self.span} at the receivers{self._how(bands)}.",
         )  # fmt: skip
 
-    def queues(self, *, small: bool = False, links: Sequence[str] | None = None) -> Chart:
-        """Return peaks and means of the longest queues, or of these links'."""
+    def queues(self, *, link: str = "", most_bytes: float = 0.0) -> Chart:
+        """Return peaks and means of the longest queues, or of one link's on a given axis."""
         peaks = self.links.peaks("queue_max_bytes")
         means = self.links.means("queue_bytes")
-        unit, label = charts.scale(charts.largest(peaks), charts.VOLUMES)
-        rows = self._busiest(peaks) if links is None else self._rows(links)
+        unit, label = charts.scale(most_bytes or charts.largest(peaks), charts.VOLUMES)
+        rows = [self.links.names.index(link)] if link else self._busiest(peaks)
         lines = [
             line
             for colour, row in enumerate(rows)
@@ -107,7 +110,8 @@ class RunCharts:
             )
         ]
         return self._over_time(
-            "queues", "Queues", f"queue ({label})", lines, small=small,
+            "queues", f"Queue of {link}" if link else "Queues", f"queue ({label})", lines,
+            most=most_bytes / unit,
             note=f"Peaks and means of each {self.span}{self._left_out(rows)}.",
         )  # fmt: skip
 
@@ -155,13 +159,13 @@ class RunCharts:
             note=f"Means over {self.span}{self._how(bands)}.", from_zero=False,
         )  # fmt: skip
 
-    def utilization(self, *, small: bool = False, links: Sequence[str] | None = None) -> Chart:
-        """Return the utilisation of the busiest links, or of these."""
+    def utilization(self) -> Chart:
+        """Return the utilisation of the busiest links."""
         values = 100 * self.links.means("utilization")
-        rows = self._busiest(values) if links is None else self._rows(links)
+        rows = self._busiest(values)
         lines = [Line(self.links.names[row], values[row], i) for i, row in enumerate(rows)]
         return self._over_time(
-            "utilization", "Utilisation of the links", "utilisation (%)", lines, small=small,
+            "utilization", "Utilisation of the links", "utilisation (%)", lines,
             note=f"Means over {self.span}{self._left_out(rows)}.",
         )  # fmt: skip
 
@@ -186,16 +190,25 @@ class RunCharts:
             return []
         return distributions({"": self.result}, self.prefix)
 
+    def highest_bps(self) -> float:
+        """Return the largest rate that the chart of rates shows."""
+        return charts.largest(self.flows.means("rate_bps", null_is_zero=True))
+
+    def highest_bytes(self, link: str) -> float:
+        """Return the largest queue of a link."""
+        return charts.largest(self.links.peaks("queue_max_bytes")[self.links.names.index(link)])
+
     # --- parts -----------------------------------------------------------------------------
 
     def _over_time(
         self, key: str, title: str, y_label: str, lines: Sequence[Line],
         bands: Sequence[Band] = (), picks: dict[str, Series] | None = None, *, note: str,
-        from_zero: bool = True, small: bool = False,
+        from_zero: bool = True, most: float = 0.0,
     ) -> Chart:  # fmt: skip
         return Chart(
             self.prefix + key, title, _TIME, y_label, self.grid.middles_s, lines, bands,
-            note=note, from_zero=from_zero, small=small, picks=picks or {},
+            note=note, from_zero=from_zero, small=most > 0, y_max=1.05 * most or None,
+            picks=picks or {},
         )  # fmt: skip
 
     def _of_flows(self, values: Matrix) -> tuple[list[Line], list[Band], dict[str, Series]]:
@@ -210,7 +223,7 @@ class RunCharts:
         if len(groups) > charts.MAX_BANDS:
             groups = {"all flows": list(range(len(names)))}
         labelled = {f"{name} ({len(rows)} flows)": rows for name, rows in groups.items()}
-        count = min(_MAX_PICKS, _MAX_PICKED_NUMBERS // values.shape[1])
+        count = min(_MAX_PICKS, self.max_picked_numbers // values.shape[1])
         picks = dict(zip(names[:count], values[:count], strict=False))
         return [], charts.bands_of(labelled, values, names), picks
 
@@ -235,9 +248,6 @@ class RunCharts:
                 drawn = np.where(values > 0, values / unit, np.nan)
                 found.append(Line(name, drawn, kind="share"))
         return found
-
-    def _rows(self, links: Sequence[str]) -> list[int]:
-        return [self.links.names.index(name) for name in links]
 
     def _busiest(self, values: Matrix) -> list[int]:
         """Return the rows with the largest values, in order; nearly idle ones are left out."""

@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 
 Points: TypeAlias = npt.NDArray[np.float64]
 
-WIDTH = 720.0
-_MARGIN = 46.0
+MAX_WIDTH, _MIN_WIDTH = 720.0, 240.0
 _MIN_HEIGHT, _MAX_HEIGHT = 110.0, 460.0
+_MARGIN = 46.0
+_LONGEST = 260.0  # pixels between neighbours
 # Larger networks show their busiest links: a layout takes time as the cube of the nodes.
 MAX_LINKS = 240
 _MAX_NAMED_NODES = 40
@@ -82,7 +83,8 @@ def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
         edges = [link for link in edges if link.name in kept]
     names = list(dict.fromkeys(end for link in edges for end in (link.from_, link.to)))
     place = {name: i for i, name in enumerate(names)}
-    where, height = _on_page(_layout(len(names), [(place[e.from_], place[e.to]) for e in edges]))
+    ends = [(place[link.from_], place[link.to]) for link in edges]
+    where, width, height = _on_page(_layout(len(names), ends))
     nodes = [
         Node(name, _px(x), _px(y), name if len(names) <= _MAX_NAMED_NODES else "")
         for name, (x, y) in zip(names, where, strict=True)
@@ -92,23 +94,23 @@ def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
     arrows: list[Arrow] = []
     between: dict[frozenset[int], int] = {}
     for link, rate in zip(edges, rates, strict=True):
-        ends = place[link.from_], place[link.to]
-        turn = between.get(frozenset(ends), 0)
-        between[frozenset(ends)] = turn + 1
+        a_to_b = place[link.from_], place[link.to]
+        turn = between.get(frozenset(a_to_b), 0)
+        between[frozenset(a_to_b)] = turn + 1
         named = len(edges) <= _MAX_NAMED_LINKS
-        ways = [(link.name, ends)]
+        ways = [(link.name, a_to_b)]
         if link.duplex:
-            ways.append((link.name + REVERSE, (ends[1], ends[0])))
-        width = 2.5 + 3.5 * (rate - low) / span
+            ways.append((link.name + REVERSE, a_to_b[::-1]))
+        thick = 2.5 + 3.5 * (rate - low) / span
         for name, (a, b) in ways:
             if name in load:
                 text = f"{name}: {rate_text(link.rate)}, {100 * load[name]:.1f} % used"
                 label = f"{link.name} {100 * load[name]:.0f} %"
                 shown = label if named and name == link.name else ""
                 arrows.append(
-                    _arrow(name, where[a], where[b], turn, width, load[name], text, shown)
+                    _arrow(name, where[a], where[b], turn, thick, load[name], text, shown)
                 )
-    return Picture(WIDTH, height, nodes, arrows, left_out)
+    return Picture(width, height, nodes, arrows, left_out)
 
 
 def rate_text(rate_bps: float) -> str:
@@ -201,14 +203,13 @@ def _as_path(graph: Any, members: Sequence[int]) -> Points | None:
     return where
 
 
-def _on_page(points: Points) -> tuple[Points, float]:
-    """Return positions in pixels, and the height of the picture."""
+def _on_page(points: Points) -> tuple[Points, float, float]:
+    """Return positions in pixels, and the width and height of the picture."""
     if not len(points):
-        return points, _MIN_HEIGHT
+        return points, _MIN_WIDTH, _MIN_HEIGHT
     extent = np.maximum(np.ptp(points, axis=0), 1e-9)
-    across = WIDTH - 2 * _MARGIN
-    size = min(across / extent[0], (_MAX_HEIGHT - 2 * _MARGIN) / extent[1], 420.0)
-    drawn = (points - points.min(axis=0)) * size
-    height = float(max(_MIN_HEIGHT, drawn[:, 1].max() + 2 * _MARGIN))
-    offset = (np.array([WIDTH, height]) - np.ptp(drawn, axis=0)) / 2
-    return drawn + offset, round(height, 1)
+    across, down = MAX_WIDTH - 2 * _MARGIN, _MAX_HEIGHT - 2 * _MARGIN
+    drawn = (points - points.min(axis=0)) * min(across / extent[0], down / extent[1], _LONGEST)
+    used = np.ptp(drawn, axis=0)
+    size = np.maximum(used + 2 * _MARGIN, [_MIN_WIDTH, _MIN_HEIGHT])
+    return drawn + (size - used) / 2, _px(size[0]), _px(size[1])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from waterfill.errors import InputError
 from waterfill.papers import report as papers_report
 from waterfill.papers.claims import loading
-from waterfill.report import detect, page, run
-from waterfill.runs.result import write_text
-from waterfill.runs.stored import load_run
+from waterfill.report import comparison, detect, page, run, sweep
+from waterfill.runs.result import Document, write_text
 
 PAGE = "report.html"
 
@@ -23,7 +23,20 @@ def write(directory: Path) -> list[Path]:
     if kind == "reproduction":
         entries = papers_report.collect(directory, loading.experiments())
         return papers_report.write(directory, entries)
-    if kind != "run":
-        raise InputError(str(directory), "", f"expected a run or a reproduction, got a {kind}")
-    text = page.render("run.html.j2", run.content(load_run(directory), directory))
-    return [write_text(directory / PAGE, text)]
+    make, template = _PAGES[kind]
+    try:
+        content = make(directory)
+    except InputError:
+        raise
+    except (LookupError, ValueError, TypeError, ArithmeticError) as error:
+        # Each file is whole by itself: the series are not of this scenario, or a name is twice.
+        message = f"expected files of one run, got some that do not fit together: {error}"
+        raise InputError(str(directory), "", message) from None
+    return [write_text(directory / PAGE, page.render(template, content))]
+
+
+_PAGES: dict[detect.Kind, tuple[Callable[[Path], Document], str]] = {
+    "run": (run.content, "run.html.j2"),
+    "comparison": (comparison.content, "comparison.html.j2"),
+    "sweep": (sweep.content, "sweep.html.j2"),
+}

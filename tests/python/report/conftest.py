@@ -8,7 +8,9 @@ import pytest
 
 from waterfill.analysis import compare
 from waterfill.runs import backends
+from waterfill.runs.result import to_json
 from waterfill.scenario.loading import from_toml
+from waterfill.sweeps import dataset
 
 RUN = """
 name = "two hops & <more>"
@@ -100,6 +102,73 @@ def made_comparison(tmp_path_factory) -> Path:
         name: backends.run(from_toml(RUN, sets=[f"protocol={name}"]))
         for name in ("maxnet", "xcp", "cubic")
     }
-    comparison = compare.of(results)
-    comparison.write(comparison.document(), folder)
+    # As `compare -o` does, but for the figures.
+    for name, result in results.items():
+        result.write(folder / name)
+    document = compare.of(results).document()
+    (folder / compare.DOCUMENT).write_text(to_json(document), encoding="utf-8")
     return folder
+
+
+SWEPT = """
+name = "swept"
+duration = "1 s"
+protocol = "maxnet"
+
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+delay = "5 ms"
+
+[[flow]]
+name = "f"
+from = "a"
+to = "b"
+"""
+
+
+def write_sweep(folder: Path, axes: dict[str, str], rows: list[dict], draw: int = 0) -> Path:
+    """Write a dataset as `sweep -o` does, of points that nothing ran."""
+    columns = [("key", "string"), ("status", "string"), ("error", "string")]
+    columns += [(key, "string" if key == "protocol" else "double") for key in axes]
+    columns += [("seed", "int64"), ("utilization", "double"), ("drops", "double")]
+    columns += [("overrides", "string")]
+    about = {
+        "version": "0.1.0", "scenario": "swept.toml", "backend": "sim", "sets": [], "axes": axes,
+        "draw": {"latin": False, "samples": draw, "seed": 1},
+        "meanings": {"utilization": "utilisation of the busiest link", "drops": "drops"},
+    }  # fmt: skip
+    with dataset.Dataset(folder, columns, "identity", about, SWEPT) as made:
+        for place, row in enumerate(rows):
+            known = {"key": str(place), "status": "done", "error": None, "overrides": f"p={place}"}
+            made.record(known | row)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def made_sweep(tmp_path_factory) -> Path:
+    rows = [
+        {"protocol": protocol, "link.l.delay": delay, "seed": seed, "drops": 0.0,
+         "utilization": 0.9 - delay + 0.01 * seed * (protocol == "xcp")}
+        for protocol in ("maxnet", "xcp")
+        for delay in (0.01, 0.02, 0.5)
+        for seed in (1, 2, 3)
+    ]  # fmt: skip
+    rows[4] |= {"status": "failed", "error": "<b>no</b>", "utilization": None, "drops": None}
+    return write_sweep(
+        tmp_path_factory.mktemp("sweep"), {"protocol": "", "link.l.delay": "s"}, rows
+    )
+
+
+@pytest.fixture(scope="session")
+def made_map(tmp_path_factory) -> Path:
+    rows = [
+        {"link.l.delay": delay, "link.l.rate": rate, "seed": 1, "drops": rate / 1e6,
+         "utilization": delay}
+        for delay in (0.01, 0.02)
+        for rate in (1e6, 2e6, 4e6)
+    ]  # fmt: skip
+    axes = {"link.l.delay": "s", "link.l.rate": "bit/s"}
+    return write_sweep(tmp_path_factory.mktemp("map"), axes, rows)

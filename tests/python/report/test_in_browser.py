@@ -12,8 +12,9 @@ from waterfill.report import write
 
 
 @pytest.fixture(scope="module")
-def pages(made_run, made_many) -> dict[str, Path]:
-    folders = {"run": made_run, "many": made_many}
+def pages(made_run, made_many, made_comparison, made_sweep, made_map) -> dict[str, Path]:
+    folders = {"run": made_run, "many": made_many, "comparison": made_comparison,
+               "sweep": made_sweep, "map": made_map}  # fmt: skip
     return {name: write.write(folder)[0] for name, folder in folders.items()}
 
 
@@ -32,7 +33,7 @@ def opened(chromium, pages):
         assert shown.problems == []
 
 
-@pytest.mark.parametrize("name", ["run", "many"])
+@pytest.mark.parametrize("name", ["run", "comparison", "sweep"])
 def test_pages_load_and_are_accessible(chromium, pages, name):
     with browser.shown(chromium, pages[name], width=browser.NARROW, scheme="dark") as shown:
         page = ready(shown)
@@ -116,4 +117,26 @@ def test_a_flow_of_many_is_added_by_name(chromium, pages):
         page.keyboard.type("f[17]")
         page.keyboard.press("Enter")
         assert page.locator("#chart-rates .legend button", has_text="f[17]").count() == 1
+        assert shown.problems == []
+
+
+def test_runs_of_a_comparison_are_tabs(chromium, pages):
+    with browser.shown(chromium, pages["comparison"]) as shown:
+        page = ready(shown)
+        tabs = page.locator("[role=tab]")
+        tabs.first.focus()
+        for key, chosen in (("ArrowRight", 1), ("End", 2), ("ArrowRight", 0)):
+            page.keyboard.press(key)
+            assert tabs.nth(chosen).get_attribute("aria-selected") == "true"
+            assert page.locator("[role=tabpanel]:visible").count() == 1
+            page.locator(f"#chart-d{chosen}-rates .plot.js-plotly-plot").wait_for()
+        assert shown.problems == []
+
+
+def test_figures_of_a_sweep_are_chosen(chromium, pages):
+    with browser.shown(chromium, pages["map"]) as shown:
+        page = ready(shown)
+        page.locator("select[data-panels]").select_option(label="drops")
+        page.locator("#chart-f1-0 .heatmaplayer .hm").wait_for()
+        assert not page.locator("#chart-f0-0").is_visible()
         assert shown.problems == []

@@ -158,13 +158,13 @@
       const { color, dash } = style(line.colour), owner = `line${place}`;
       const time = line.x || x, name = text(line.name);
       const hover = { name, hovertemplate: `${number}<extra>${name}</extra>` };
-      if (line.half) {
+      if (line.half && line.kind !== "points") {
         const low = line.y.map((y, i) => y - (line.half[i] || 0)), high = line.y.map((y, i) => y + (line.half[i] || 0));
         add(owner, { x: [...time, ...reversed(time)], y: [...high, ...reversed(low)], fill: "toself", fillcolor: faded(color, 0.18), line: { width: 0 }, hoverinfo: "skip" });
       }
       if (line.kind === "share") add(owner, { ...hover, x: time, y: line.y, line: { color: isDark() ? "#8a8f95" : "#b4b4b4", width: 4, shape: "hvh" } });
       else if (line.kind === "step") add(owner, { ...hover, x: time, y: line.y, line: { color, dash, width: 1.6, shape: "hv" }, hovertemplate: `%{y:.3f} at %{x:.4g}<extra>${name}</extra>` });
-      else if (line.kind === "points") add(owner, { ...hover, x: time, y: line.y, mode: "markers", marker: { color, size: 7, symbol: place % 8 }, error_y: undefined });
+      else if (line.kind === "points") add(owner, { ...hover, x: time, y: line.y, mode: "markers", marker: { color, size: 8, symbol: place % 8 }, ...(line.half ? { error_y: { array: line.half, color, thickness: 1.5, width: 5 } } : {}) });
       else if (line.kind === "marked") add(owner, { ...hover, x: time, y: line.y, mode: "lines+markers", line: { color, dash, width: 1.6 }, marker: { size: 6, symbol: place % 8 } });
       else if (line.kind === "thin") add(owner, { ...hover, x: time, y: line.y, line: { color, width: 1, dash: "dot" } });
       else add(owner, { ...hover, x: time, y: line.y, line: { color, dash, width: 1.6 } });
@@ -174,8 +174,8 @@
       add(`pick:${name}`, { x, y: spec.picks[name], line: { color, dash, width: 1.8 }, name: text(name), hovertemplate: `${number}<extra>${text(name)}</extra>` });
     });
     if (spec.heat) {
-      const { x: hx, y: hy, z } = spec.heat;
-      traces.push({ owner: "heat", type: "heatmap", x: hx.map(String), y: hy.map(String), z, colorscale: "Cividis", colorbar: { title: { text: text(spec.heat.name), side: "right" }, thickness: 12 },
+      const { x: hx, y: hy, z, low, high } = spec.heat;
+      traces.push({ owner: "heat", type: "heatmap", x: hx, y: hy, z, zmin: low, zmax: high, colorscale: "Cividis", colorbar: { title: { text: text(spec.heat.name), side: "right" }, thickness: 12 },
         hovertemplate: `${text(spec.x_label)} %{x}<br>${text(spec.y_label)} %{y}<br>%{z:.4g}<extra></extra>` });
     }
     return traces;
