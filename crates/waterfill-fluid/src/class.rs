@@ -286,7 +286,8 @@ impl Class {
 
     /// Passes an acknowledgement to the law.
     fn on_feedback(&mut self, now: Instant, kind: PacketKind, rtt: Duration, acked: f64, echo: &AnyEcho) {
-        let rtt = rtt.max(Duration::from_ps(1)); // laws divide by it
+        // When a flow starts, the age of a part of a step is up to half a step too small. No path is faster than itself.
+        let rtt = rtt.max(self.spec.base_rtt).max(Duration::from_ps(1)); // laws divide by it
         self.latest_rtt = rtt;
         self.base_rtt = self.base_rtt.min(rtt);
         self.smoothed_rtt = if kind == PacketKind::Syn {

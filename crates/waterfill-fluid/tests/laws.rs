@@ -60,6 +60,21 @@ fn aecp_windows_fill_one_bottleneck_too() {
     assert_close("queue", summary.links[0].queue_packets.mean, 100.0, 0.1);
 }
 
+/// A window of τ·x is fair only if τ is the path's RTT, also where delays are not multiples of a step of τ/10.
+#[test]
+fn a_measured_base_rtt_is_not_below_the_path_s_own() {
+    let links = [link("a", 1e9, 0.0089, 12_500_000), link("b", 1e8, 0.0071, 1_250_000)].concat();
+    let flow = |name: &str, path: &[u32], pad_s: f64| FlowSpec {
+        pad_s,
+        base_rtt_s: 0.05,
+        ..flows(name, 1, "maxnet", path, 20.0)
+    };
+    let entries = vec![flow("long", &[0, 2], 0.025 - 0.016), flow("short", &[2], 0.025 - 0.0071)];
+    let (_, summary) = run(&network(20.0, links, entries), Some(5e-3));
+    let rates = rates(&summary);
+    assert_close("long to short", rates[0], rates[1], 0.005);
+}
+
 #[test]
 fn several_bottlenecks_are_filled_max_min() {
     // Three flows share 90 of the first link's 100 Mbit/s; the last one gets what the long one leaves of the second link.
