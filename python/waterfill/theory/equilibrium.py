@@ -11,6 +11,9 @@ on its path, or at its demand. A link sees two kinds of flows that are bottlenec
   the difference as an assigned loss, so the losses are used up before the interval ends. Local
   flows, which only gain from then on, keep more: they lose a fraction s < 1 of h·R/y.
 
+A flow that its demand limits may state a higher rate than it has (`stated`): up to R, where its
+gains equal its losses, or up to a multiple of its rate, and then the rest of its gains is lost.
+
 iXCP shuffles only among flows bottlenecked at the link, so its equilibrium is max-min. P-XCP
 multiplies φ by N/N_b, where N_b is the number of flows not bottlenecked upstream.
 """
@@ -34,6 +37,9 @@ from waterfill.theory.loops import Reals
 Flags: TypeAlias = NDArray[np.bool_]
 
 PROTOCOLS = ("xcp", "ixcp", "pxcp")
+# A source uses no gain while less than half of its window is in use. So a flow that its demand
+# limits states up to this times its rate, and more where its packets are few.
+IDLE_STATES = 2.0
 _MAX_SWEEPS = 500
 _CONVERGED = 1e-10
 # Relative change of a link's capacity, to see how its flows respond.
@@ -89,20 +95,29 @@ class _Rules(NamedTuple):
 
 
 class _Link(NamedTuple):
-    """A link's classes (indexes, weights, counts), and other load, in bit/s."""
+    """A link's classes (indexes, weights, counts, `stated`), and other load, in bit/s."""
 
     capacity: float
     other: float
     members: Reals
     weights: Reals
     counts: Reals
+    stated: Reals
 
 
 class _Members(NamedTuple):
-    """For each class of a link: its limit elsewhere (bit/s), and whether that is upstream."""
+    """For each class of a link: its limit elsewhere (bit/s), and whether that is upstream.
+
+    `before` and `others` are the limits of links upstream and of all other links, `demands` the
+    classes' own, of which they state up to `stated`.
+    """
 
     caps: Reals
     upstream: Flags
+    before: Reals
+    others: Reals
+    demands: Reals
+    stated: Reals
 
 
 class _Balance(NamedTuple):
@@ -120,14 +135,17 @@ def solve(
     protocol: str = "xcp",
     other_bps: Sequence[float] | None = None,
     residue: bool = True,
+    stated: Sequence[float] | None = None,
 ) -> FixedPoint:
     """Find the fixed point.
 
     `other_bps` is the load on each link that no router here controls. Without `residue` the draft's
-    residue step is left out. Raises ValueError if the sweeps do not converge.
+    residue step is left out. `stated` has for each class up to how many times its demand it states
+    where the demand limits it: 1 unless given, as if a link downstream limited it; the registry's
+    source states at least `IDLE_STATES`. Raises ValueError if the sweeps do not converge.
     """
     rules = _Rules(gains, protocol, residue)
-    links = _links(capacity_bps, classes, other_bps or [0.0] * len(capacity_bps))
+    links = _links(capacity_bps, classes, other_bps or [0.0] * len(capacity_bps), stated)
     limits = [math.inf] * len(links)
     kept = [1.0] * len(links)
     change = math.inf
@@ -167,7 +185,10 @@ def _relative_change(old: float, new: float) -> float:
 
 
 def _links(
-    capacity_bps: Sequence[float], classes: Sequence[FlowClass], other_bps: Sequence[float]
+    capacity_bps: Sequence[float],
+    classes: Sequence[FlowClass],
+    other_bps: Sequence[float],
+    stated: Sequence[float] | None,
 ) -> list[_Link]:
     members: list[list[int]] = [[] for _ in capacity_bps]
     for index, flow in enumerate(classes):
@@ -178,6 +199,7 @@ def _links(
             capacity, other, np.array(mine, dtype=np.float64),
             np.array([classes[c].weight for c in mine]),
             np.array([float(classes[c].number) for c in mine]),
+            np.array([1.0 if stated is None else stated[c] for c in mine]),
         )
         for capacity, other, mine in zip(capacity_bps, other_bps, members, strict=True)
     ]  # fmt: skip
@@ -187,7 +209,7 @@ def _elsewhere(
     index: int, link: _Link, classes: Sequence[FlowClass], limits: Sequence[float]
 ) -> _Members:
     """Return what limits each of a link's classes at other links."""
-    caps, upstream = [], []
+    caps, upstream, befores, others, demands = [], [], [], [], []
     for c in link.members:
         flow = classes[int(c)]
         here = flow.path.index(index)
@@ -195,7 +217,13 @@ def _elsewhere(
         after = min((limits[i] for i in flow.path[here + 1 :]), default=math.inf) * flow.weight
         caps.append(min(before, after, flow.demand_bps))
         upstream.append(before <= min(after, flow.demand_bps))
-    return _Members(np.array(caps), np.array(upstream, dtype=np.bool_))
+        befores.append(before)
+        others.append(min(before, after))
+        demands.append(flow.demand_bps)
+    return _Members(
+        np.array(caps), np.array(upstream, dtype=np.bool_), np.array(befores), np.array(others),
+        np.array(demands), link.stated,
+    )  # fmt: skip
 
 
 def _limit(link: _Link, members: _Members, rules: _Rules) -> tuple[float, float]:
@@ -209,7 +237,9 @@ def _limit(link: _Link, members: _Members, rules: _Rules) -> tuple[float, float]
 
     # A flow alone may reach c; twice that is more than any link gives in equilibrium.
     low = 1e-9 * link.capacity / float(np.sum(link.weights * link.counts))
-    own = members.caps / link.weights
+    # Beyond its demand a flow's stated rate may still grow with R.
+    stated = np.minimum(members.others, members.stated * members.demands)
+    own = np.concatenate([members.caps, stated]) / np.concatenate([link.weights, link.weights])
     high = min(2 * link.capacity / float(np.min(link.weights)), float(np.max(own)))
     if high <= low or change(high) > 0:
         return math.inf, balance(high).kept
@@ -233,14 +263,20 @@ def _balance(link: _Link, members: _Members, limit: float, rules: _Rules) -> _Ba
     local = members.caps >= asked
     rates = np.minimum(members.caps, asked)
     volume = rates * link.counts
-    weight = link.weights * link.counts
+    limits = np.minimum(members.others, asked)
+    idle = (members.demands < limits) & (members.stated > 1)
+    # The rate that a flow states over the one that it has.
+    stated = np.where(idle, np.minimum(limits / members.demands, members.stated), 1.0)
+    weight = link.weights * link.counts / stated
     own_y = float(volume.sum())
     y = own_y + link.other
-    shuffling = local if protocol == "ixcp" else np.ones(len(members.caps), dtype=bool)
+    shuffling = np.ones(len(members.caps), dtype=bool)
+    if protocol == "ixcp":
+        shuffling = local | (idle & (asked <= members.others))
     spare = gains.alpha * (link.capacity - y)
     y_in, weight_in = float(volume[shuffling].sum()), float(weight[shuffling].sum())
     shuffled = max(0.0, gains.gamma * y_in - abs(spare)) if weight_in > 0 else 0.0
-    up = members.upstream & ~local
+    up = np.where(idle, members.before < asked, members.upstream & ~local)
     gained = max(spare, 0.0)
     if protocol == "pxcp":
         here = float(weight[~up].sum())
@@ -271,17 +307,27 @@ def classes_of(network: Network) -> list[FlowClass]:
     ]  # fmt: skip
 
 
-def of_network(network: Network, gains: Gains, protocol: str, residue: bool = True) -> FixedPoint:
+def of_network(
+    network: Network,
+    gains: Gains,
+    protocol: str,
+    residue: bool = True,
+    stated: Sequence[float] | None = None,
+) -> FixedPoint:
     """Find the fixed point of a network whose flows are all active and use `protocol`.
 
     Capacity is a link's rate, or its own target's share of it. Other traffic (its mean rate) and
-    acknowledgements are load that no router here controls.
+    acknowledgements are load that no router here controls. `residue` and `stated` as in `solve`.
     """
-    return _of_network(network, gains, protocol, residue)[0]
+    return _of_network(network, gains, protocol, residue, stated)[0]
 
 
 def _of_network(
-    network: Network, gains: Gains, protocol: str, residue: bool
+    network: Network,
+    gains: Gains,
+    protocol: str,
+    residue: bool,
+    stated: Sequence[float] | None = None,
 ) -> tuple[FixedPoint, list[_Link]]:
     classes = classes_of(network)
     capacity = [(link.target or 1.0) * link.rate_bps for link in network.links]
@@ -290,15 +336,15 @@ def _of_network(
         for index in source.path:
             traffic[index] += offered_bps(source)
     other = traffic
-    point = solve(capacity, classes, gains, protocol, other, residue)
+    point = solve(capacity, classes, gains, protocol, other, residue, stated)
     for _ in range(_ACK_ROUNDS):
         acks = acknowledgements_bps(network, point.rates_bps)
         other = [a + b for a, b in zip(acks, traffic, strict=True)]
-        before, point = point, solve(capacity, classes, gains, protocol, other, residue)
+        before, point = point, solve(capacity, classes, gains, protocol, other, residue, stated)
         pairs = zip(before.rates_bps, point.rates_bps, strict=True)
         if max(abs(a - b) / b for a, b in pairs) < _ACK_CONVERGED:
             break
-    return point, _links(capacity, classes, other)
+    return point, _links(capacity, classes, other, stated)
 
 
 class Response(NamedTuple):

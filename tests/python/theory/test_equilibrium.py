@@ -126,6 +126,21 @@ def test_a_demand_acts_like_a_bottleneck_downstream():
     assert demand.bottleneck == [0, None]
 
 
+def test_a_flow_that_states_twice_its_demand_counts_half():
+    classes = [flows((0,)), flows((0,), 16, demand=100 * MBPS / 16)]
+    point = solve([155 * MBPS], classes, XCP, stated=[1.0, 2.0])
+    formula = equilibrium.downstream_only(155 * MBPS, point.inputs_bps[0], 1 + 16 / 2, 0.4, 0.1)
+    assert point.rates_bps[0] == pytest.approx(formula)
+
+
+@pytest.mark.parametrize("protocol", equilibrium.PROTOCOLS)
+def test_a_flow_that_states_the_links_limit_loses_what_it_gains(protocol):
+    # 75 Mbit/s are left, less than twice 40: the link is full.
+    classes = [flows((0,)), flows((0,), 2, demand=40 * MBPS)]
+    point = solve([155 * MBPS], classes, XCP, protocol, stated=[1.0, 2.0])
+    assert point.rates_bps[0] == pytest.approx(75 * MBPS)
+
+
 def test_other_traffic_reduces_the_shared_capacity():
     point = solve([100.0], [flows((0,), 2)], XCP, other_bps=[40.0])
     assert point.rates_bps[0] == pytest.approx(30.0)
