@@ -1,0 +1,201 @@
+"""The validation on real networks: its setting, a few runs, reasons, tables, and how it goes on."""
+
+from __future__ import annotations
+
+import json
+import math
+
+import numpy as np
+import pytest
+
+from validation.topologies import __main__ as program
+from validation.topologies import cases, reasons, report, running
+from validation.topologies.reasons import Reason
+from validation.topologies.running import Record
+from waterfill.scenario.units import RATE
+
+pytest.importorskip("topohub", reason="topohub is not installed")
+
+MBPS = 1e6
+
+
+def record(rates, shares, law="rcp", **changes):
+    """A settled run of flows a, b, ... with these rates and shares in Mbit/s."""
+    number = len(rates)
+    values = {
+        "network": "topozoo/Made-up", "law": law, "links": 1, "demands": number, "kept": 1.0,
+        "ended_s": 30.0, "took_s": 1.0, "names": [chr(ord("a") + i) for i in range(number)],
+        "shares_bps": [s * MBPS for s in shares], "demands_bps": [1e9] * number,
+        "rates_bps": [r * MBPS for r in rates], "before_bps": [r * MBPS for r in rates],
+        "swings": [0.0] * number, "signals": {},
+    }  # fmt: skip
+    return Record(**{**values, **changes})
+
+
+def ran(name, law, end_s):
+    """A run, settled or not, and the reasons for its exceptions."""
+    done = running.run(cases.build(name, law, end_s))
+    return done, reasons.compute(done)
+
+
+def test_all_networks_are_there():
+    assert len(cases.names("topozoo")) == 203
+    assert len(cases.names("sndlib")) == 26
+
+
+def test_the_setting_of_a_network_with_many_demands(monkeypatch):
+    monkeypatch.setattr(cases, "MAX_FLOWS", 60)
+    case = cases.build("sndlib/norway", "rcp", 30.0)
+    assert (case.demands, len(case.network.flows)) == (702, 60)
+    assert 60 / 702 < case.kept < 0.5
+    assert {link.rate_bps for link in case.network.links} == {cases.RATE_BPS * 60 / cases.PAIRS}
+    assert min(link.delay_s for link in case.network.links) == cases.STEP_S
+    rtts_s = [flow.base_rtt_s for flow in case.network.flows]
+    assert min(rtts_s) == pytest.approx(cases.MIN_RTT_S)
+    assert max(rtts_s) < cases.MAX_RTT_S + 0.05
+    loads_bps = [
+        sum(flow.limit_bps for flow in case.network.flows if link in flow.forward)
+        for link in range(len(case.network.links))
+    ]
+    assert max(loads_bps) == pytest.approx(cases.LOAD * case.network.links[0].rate_bps, rel=1e-4)
+
+
+def test_the_largest_demands_are_kept(monkeypatch):
+    monkeypatch.setattr(cases, "MAX_FLOWS", 2)
+    flows = [{"name": n, "demand": RATE.format(d)} for n, d in (("a", 1e6), ("b", 3e6), ("c", 4e6))]
+    document = {"flow": flows}
+    assert cases.keep_largest(document) == pytest.approx(7 / 8)
+    assert [flow["name"] for flow in document["flow"]] == ["b", "c"]
+
+
+def test_a_finished_run_is_not_repeated(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(cases, "PAIRS", 6)
+    arguments = ["--laws", "rcp", "--only", "topozoo/Abilene", "-o", str(tmp_path)]
+    assert program.main(arguments) == 0
+    line = "| rcp | 1 | 1 | 6 of 6 | 0."
+    assert line in capsys.readouterr().out
+    monkeypatch.setattr(running, "run", lambda _case: pytest.fail("the run is there"))
+    assert program.main(arguments) == 0
+    assert line in capsys.readouterr().out
+
+
+def test_maxnet_is_max_min_on_abilene():
+    done, found = ran("topozoo/Abilene", "maxnet", 30.0)
+    assert found == []
+    assert 0.001 < abs(done.errors).max() < 0.006
+    # What is left is the RTT: a packet takes longer than the SYN that τ is from.
+    predicted = reasons.by_rtt(done)
+    assert abs(np.array(done.rates_bps) / predicted - 1).max() < 0.001
+
+
+def test_xcp_rests_at_its_own_fixed_point_on_airtel():
+    done, found = ran("topozoo/Airtel", "xcp", 30.0)
+    assert abs(done.errors).max() > 0.04
+    assert [x.reason for x in found] == ["fixed point"] * 4
+    assert max(x.evidence for x in found) < 0.01
+    # Without what idle flows state it is elsewhere.
+    case = cases.build(done.network, done.law, 30.0)
+    plain = reasons.equilibrium.of_network(case.network, reasons.equilibrium.Gains(0.4, 0.1), "xcp")
+    assert abs(np.array(done.rates_bps) / np.array(plain.rates_bps) - 1).max() > 0.1
+
+
+def test_vcp_regains_as_much_between_overloads_for_every_flow_on_abilene():
+    done, found = ran("topozoo/Abilene", "vcp", 120.0)
+    assert {x.reason for x in found} == {"overload"}
+    # α·s/t_d² · t_rho/(1 − β) is 0.48 Mbit/s, if increase filled all of the time.
+    assert 0.4 * MBPS < reasons.overload_constant_bps(done) < 0.48 * MBPS
+
+
+def test_ixcp_rests_elsewhere_with_other_starts_on_claranet():
+    _, found = ran("topozoo/Claranet", "ixcp", 30.0)
+    assert {"start"} <= {x.reason for x in found} <= {"start", "fixed point"}
+
+
+def test_a_run_goes_on_until_it_is_settled_and_demands_are_met():
+    rates = np.array([10.0, 20.0])
+    assert running.is_settled(rates, rates, np.array([math.inf, 20.0]))
+    assert not running.is_settled(rates, rates * [1.0, 1.003], np.array([math.inf, 30.0]))
+    assert not running.is_settled(rates, rates, np.array([math.inf, 19.0]))
+
+
+def test_samples_of_the_last_fifths():
+    samples = np.arange(20.0).reshape(10, 2)
+    assert running.fifth(samples, 1).tolist() == [[16.0, 17.0], [18.0, 19.0]]
+    assert running.fifth(samples, 2).tolist() == [[12.0, 13.0], [14.0, 15.0]]
+
+
+def test_reasons_by_their_order():
+    shares, rates = [10.0] * 6, [9.0, 9.0, 9.0, 9.0, 9.0, 9.9]
+    before = [9.0, 9.0, 9.0, 9.1, 9.0, 9.9]
+    done = record(
+        rates, shares, "xcp", swings=[0, 0, 0.1, 0, 0, 0], before_bps=[b * MBPS for b in before]
+    )
+    predicted = {
+        "fixed point": np.array([0.01, 0.05, 0.5, 0.5, 0.5, 0.0]),
+        "residues": np.array([0.0, 0.01, 0.5, 0.5, math.inf, 0.0]),
+    }
+    off = np.flatnonzero(abs(done.errors) > reasons.WITHIN).tolist()
+    found = reasons.classify(done, off, predicted)
+    expected = ["fixed point", "residues", "swings", "not settled", "unexplained"]
+    assert [x.reason for x in found[:5]] == expected
+    assert [x.evidence for x in found[:3]] == [0.01, 0.01, 0.1]
+    assert found[3].evidence == pytest.approx(0.1 / 9.1)
+
+
+def test_a_flow_above_its_demand_means_that_the_others_are_not_settled():
+    done = record([9.0, 11.0], [10.0, 10.0], "aecp", demands_bps=[1e9, 10 * MBPS])
+    assert [x.reason for x in reasons.classify(done, [0, 1], {})] == ["not settled"] * 2
+
+
+def test_a_prediction_may_leave_a_third_of_a_large_error():
+    done = record([4.0], [10.0], "pxcp")
+    for left, reason in ((0.19, "fixed point"), (0.21, "unexplained")):
+        (found,) = reasons.classify(done, [0], {"fixed point": np.array([left])})
+        assert found.reason == reason
+
+
+def test_overloads_predict_rates_up_to_the_demand():
+    done = record(
+        [8.0, 4.0, 2.0], [5.0] * 3, "vcp", demands_bps=[1e9, 1e9, 2 * MBPS],
+        signals={"half_bps": [8 * MBPS, 4 * MBPS, 2 * MBPS], "overload": [0.05, 0.1, 0.1]},
+    )  # fmt: skip
+    assert reasons.overload_constant_bps(done) == pytest.approx(0.4 * MBPS)
+    assert reasons.by_overload(done) == pytest.approx([8 * MBPS, 4 * MBPS, 2 * MBPS])
+
+
+def test_tables_and_the_list_of_exceptions():
+    good = (record([9.9], [10.0]), [])
+    bad = (
+        record([5.0, 10.0], [10.0, 10.0], network="topozoo/Other"),
+        [Reason("a", -0.5, "swings", 0.25)],
+    )
+    assert report.summary([good, bad]).splitlines()[2] == (
+        "| rcp | 2 | 1 | 2 of 3 | 50.0% (topozoo/Other, a) | swings 1 |"
+    )
+    assert report.evidence([good, bad]).splitlines()[2] == (
+        "| rcp | swings | 1 | 1 | 50.0% | standard deviation over mean | 25.00% | 25.00% |"
+    )
+    assert report.exceptions([good, bad]).splitlines()[1:] == [
+        'rcp,topozoo/Other,30,"a",-0.5000,swings,0.25000'
+    ]
+
+
+def test_an_unexplained_exception_fails(tmp_path, monkeypatch, capsys):
+    name = "topozoo/Abilene"
+    monkeypatch.setattr(cases, "names", lambda group: [name] if group == "topozoo" else [])
+    monkeypatch.setattr(reasons, "compute", lambda _done: [Reason("a", -0.5, "unexplained", 0.0)])
+    running.save(tmp_path, record([5.0], [10.0], network=name))
+    arguments = ["--laws", "rcp", "-o", str(tmp_path)]
+    assert program.main(arguments) == 1
+    assert "| 50.0% (topozoo/Abilene, a) | unexplained 1 |" in capsys.readouterr().out
+    (path,) = (tmp_path / "reasons" / "rcp").iterdir()
+    assert json.loads(path.read_text())[0]["reason"] == "unexplained"
+
+
+def test_wrong_arguments(tmp_path, capsys):
+    assert program.main(["--only", "nowhere", "-o", str(tmp_path)]) == 2
+    assert "expected the package topohub and a network of it" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as exit_:
+        program.main(["--laws", "reno", "-o", str(tmp_path)])
+    assert exit_.value.code == 2
+    assert "expected some of maxnet" in capsys.readouterr().err

@@ -1,0 +1,192 @@
+"""Why a flow is off its max-min share: a reason for every exception, with its evidence.
+
+The first of these that holds, for a flow that is off by more than `WITHIN`:
+
+- `rtt` (MaxNet): the window is right and the RTT is longer than the law knows. The rate is the
+  demand D of the price, times base RTT over RTT.
+- `fixed point` (XCP, iXCP, P-XCP): the rate is that of `waterfill.theory.equilibrium`, which is not
+  max-min. It takes from the run by how much flows that their demand limits overstate their rate.
+- `residues` (XCP, P-XCP): the same, within what the residue step makes of the fixed point. A router
+  that has spent the losses of an interval before its end takes nothing from the packets that come
+  last. The fixed point has the mean over flows, not their order.
+- `overload` (VCP): the rate is what additive increase regains between two overloads, on whichever
+  of the path's links. It is the same constant for all flows over the share of overloaded intervals.
+- `not settled`: the rate still drifts, or flows still send what was written at the start.
+- `swings`: the rate swings without end.
+- `start`: with other times of start the same flow rests elsewhere.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from validation.topologies import cases, running
+from validation.topologies.cases import Case
+from validation.topologies.running import Reals, Record
+from waterfill import _core
+from waterfill.network import protocols
+from waterfill.theory import equilibrium, params
+
+WITHIN = 0.02
+MAXNETS = ("maxnet", "maxnet2006")
+UNEXPLAINED = "unexplained"
+REASONS = (
+    *("rtt", "fixed point", "residues", "overload", "not settled", "swings", "start"),
+    UNEXPLAINED,
+)
+# A flow's rate is explained by a prediction if it is as near, or, for fixed points, if no more
+# than this part of its error is left.
+NEAR = 0.02
+PART = 1 / 3
+NEAR_RTT = 0.005
+# Overloads are counted, so the share of a flow that sees eight of them is known to a part in eight.
+NEAR_OVERLOAD = 0.1
+# A settled rate drifts by less than a fifth of this.
+MOVED = 0.01
+# In which flows start one after the other, in the scenario's order and in reverse.
+STARTS_S = 4.0
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a flow is off. `evidence` is what the reason's name says: a distance, drift or change."""
+
+    flow: str
+    error: float
+    reason: str
+    evidence: float
+
+
+def explain(folder: Path, record: Record) -> list[Reason]:
+    """Return a reason for each flow that is off; computed once, then read from `folder`."""
+    path = folder / "reasons" / record.law / f"{record.network.replace('/', '-')}.json"
+    if path.exists():
+        return [Reason(**reason) for reason in json.loads(path.read_text(encoding="utf-8"))]
+    found = compute(record)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps([asdict(reason) for reason in found]), encoding="utf-8")
+    return found
+
+
+def compute(record: Record) -> list[Reason]:
+    """Return a reason for each flow that is off."""
+    off = np.flatnonzero(np.abs(record.errors) > WITHIN).tolist()
+    if not off:
+        return []
+    case = cases.build(record.network, record.law, record.ended_s)
+    found = classify(record, off, models(record, case))
+    if any(reason.reason == UNEXPLAINED for reason in found):
+        moves = moved(record, case)
+        found = [
+            replace(reason, reason="start", evidence=float(moves[i]))
+            if reason.reason == UNEXPLAINED and moves[i] > MOVED else reason
+            for i, reason in zip(off, found, strict=True)
+        ]  # fmt: skip
+    return found
+
+
+def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) -> list[Reason]:
+    """Return a reason per flow of `off`; `predicted` has distances to models by reason."""
+    near = {"rtt": NEAR_RTT, "overload": NEAR_OVERLOAD}
+    rates, demands = np.array(record.rates_bps), np.array(record.demands_bps)
+    draining = running.exceeds(rates, demands)
+    found = []
+    for i in off:
+        reason, evidence = UNEXPLAINED, float(record.drifts[i])
+        for name, distances in predicted.items():
+            most = near.get(name, max(NEAR, PART * abs(record.errors[i])))
+            if distances[i] <= most:
+                reason, evidence = name, float(distances[i])
+                break
+        else:
+            if record.swings[i] > running.MAX_SWING:
+                reason, evidence = "swings", record.swings[i]
+            elif draining or record.drifts[i] > running.MAX_DRIFT:
+                reason = "not settled"
+        found.append(Reason(record.names[i], float(record.errors[i]), reason, evidence))
+    return found
+
+
+def models(record: Record, case: Case) -> dict[str, Reals]:
+    """Return each flow's relative distance from what its law's models predict, by reason."""
+    rates = np.array(record.rates_bps)
+    if record.law in MAXNETS:
+        return {"rtt": np.abs(rates / by_rtt(record) - 1)}
+    if record.law in equilibrium.PROTOCOLS:
+        point, without = fixed_points(record, case)
+        distance = np.abs(rates / point - 1)
+        effect = np.abs(without / point - 1)
+        beyond = np.where(effect > 0, np.maximum(distance - effect, 0.0), math.inf)
+        return {"fixed point": distance, "residues": beyond}
+    if record.law == "vcp":
+        return {"overload": np.abs(np.array(record.signals["half_bps"]) / by_overload(record) - 1)}
+    return {}
+
+
+def law_params(law: str) -> params.Values:
+    """Return the law's parameters, all defaults."""
+    known = protocols.load()
+    return protocols.with_defaults([law], {}, known)[law]
+
+
+def by_rtt(record: Record) -> Reals:
+    """Return MaxNet's rates: the smaller of the demand and D(price) × base RTT / RTT."""
+    values = law_params(record.law)
+    t, x_max = params.number(values, "t"), params.number(values, "x_max")
+    signal = {name: np.array(values) for name, values in record.signals.items()}
+    rate = x_max * np.exp(-signal["price"] / t) * signal["base_rtt_s"] / signal["rtt_s"]
+    return np.asarray(np.minimum(rate, np.array(record.demands_bps)))
+
+
+def fixed_points(record: Record, case: Case) -> tuple[Reals, Reals]:
+    """Return the rates of the fixed point, and of the one without the draft's residue step."""
+    gains = equilibrium.Gains.of(law_params(record.law))
+    signal = {name: np.array(values) for name, values in record.signals.items()}
+    stated = signal["window_bits"] / np.maximum(signal["rtt_s"] * np.array(record.rates_bps), 1.0)
+    most = np.maximum(stated, equilibrium.IDLE_STATES).tolist()
+    with_step, without = (
+        equilibrium.of_network(case.network, gains, record.law, residue, most).rates_bps
+        for residue in (True, False)
+    )
+    return np.array(with_step), np.array(without)
+
+
+def overload_constant_bps(record: Record) -> float:
+    """Return the median over flows below their demand of rate × share of overloaded intervals.
+
+    If additive increase filled all of the time, it would be α·s/t_d² · t_rho/(1 − β): a window of
+    w packets grows by α·(rtt/t_d)² per RTT and shrinks to β·w.
+    """
+    rates, shares = np.array(record.signals["half_bps"]), np.array(record.signals["overload"])
+    free = (rates < 0.98 * np.array(record.demands_bps)) & (shares > 0)
+    return float(np.median(rates[free] * shares[free])) if free.any() else math.nan
+
+
+def by_overload(record: Record) -> Reals:
+    """Return VCP's rates: the smaller of the demand and the constant / overloaded share."""
+    shares = np.maximum(np.array(record.signals["overload"]), 1e-9)
+    rates = overload_constant_bps(record) / shares
+    return np.asarray(np.fmin(rates, np.array(record.demands_bps)))
+
+
+def moved(record: Record, case: Case) -> Reals:
+    """Return the largest change of each flow's rate at rest with two other orders of starts."""
+    rates = np.array(record.rates_bps)
+    number = len(rates)
+    changes = np.zeros(number)
+    for order in (range(number), range(number - 1, -1, -1)):
+        flows = tuple(
+            replace(flow, start_s=STARTS_S * place / number)
+            for flow, place in zip(case.network.flows, order, strict=True)
+        )
+        fluid = _core.Fluid(replace(case.network, flows=flows), cases.STEP_S)
+        fluid.advance(case.network.duration_s)
+        samples = running.series(fluid, "flows", number)["rate_bps"]
+        changes = np.maximum(changes, np.abs(running.fifth(samples, 1).mean(axis=0) / rates - 1))
+    return changes
