@@ -59,6 +59,12 @@ _GROUP = re.compile(r"^(?P<title>[A-Z][^:\[\]]*?)(?:, [^:]*)?:$")
 _ITEM = re.compile(r"^- (?P<rest>\[.*)$")
 _TITLE = re.compile(r"(?:^|, )\[(?P<title>[^\]]+)\]\((?P<link>[^()\s]+)\)")
 
+# Browsers let no page from a disk start the worker that searches.
+_WITHOUT_SEARCH = (
+    '<script>if (location.protocol === "file:") document.querySelectorAll('
+    '".md-search, label[for=__search]").forEach(part => part.remove())</script>'
+)
+
 
 class LinkError(Exception):
     """A page links to something that is not in the repository; the message names both."""
@@ -355,3 +361,13 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     if page.file.generated_by is None:
         markdown = relink(markdown, f"docs/{page.file.src_uri}")
     return reindent(markdown)
+
+
+def on_post_page(output: str, page: Page, config: MkDocsConfig) -> str:
+    """Name the theme's search dialog, for screen readers, and take it out of pages from a disk."""
+    dialog = 'data-md-component="search" role="dialog"'
+    named = output.replace(dialog, f'{dialog} aria-label="Search"', 1)
+    bundle = re.search(r'<script src="[^"]*bundle[^"]*"></script>', named)
+    if bundle is None:
+        raise PluginError(f"{page.file.src_uri}: expected the theme's script in the page")
+    return named[: bundle.start()] + _WITHOUT_SEARCH + named[bundle.start() :]
