@@ -182,7 +182,7 @@ def moved(record: Record, case: Case) -> Reals:
     changes = np.zeros(number)
     for order in (range(number), range(number - 1, -1, -1)):
         flows = tuple(
-            replace(flow, start_s=STARTS_S * place / number)
+            flow._replace(start_s=STARTS_S * place / number)
             for flow, place in zip(case.network.flows, order, strict=True)
         )
         fluid = _core.Fluid(replace(case.network, flows=flows), cases.STEP_S)
