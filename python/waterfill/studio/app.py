@@ -11,55 +11,103 @@ app = marimo.App(width="full", app_title="Waterfill studio", css_file="studio.cs
 with app.setup:
     import marimo as mo
 
-    from waterfill.studio import page
+    from waterfill.studio import drawn, page
+    from waterfill.studio.controls import Choice
+    from waterfill.studio.session import ACTIONS, Session
 
 
 @app.cell(hide_code=True)
 def head():
-    session, begun_with = page.begin(mo.query_params().to_dict())
-    # `values`: a number changed. `shape`: other widgets are needed, too.
+    session, wrong = Session.begin(mo.query_params().to_dict())
+    # A change of `values` needs new results, of `shape` new sliders, of `rows` a new form.
     values, set_values = mo.state(0)
     shape, set_shape = mo.state(0)
+    rows, set_rows = mo.state(0)
 
-    def changed(reshape=False):
+    def changed(reshape=False, redraw=False):
         set_values(lambda n: n + 1)
         if reshape:
             set_shape(lambda n: n + 1)
+        if redraw:
+            set_rows(lambda n: n + 1)
 
-    mo.Html(page.head(begun_with))
-    return changed, session, shape, values
+    def button(label):
+        return mo.ui.button(label=label, value=0, on_click=lambda n: n + 1)
+
+    def texts(widgets):
+        return {key: one.text for key, one in widgets.items()}
+
+    mo.Html(page.head(wrong))
+    return button, changed, rows, session, shape, texts, values
 
 
 @app.cell(hide_code=True)
-def chooser(changed, session, shape):
-    shape()
-
-    def choose(chosen):
-        session.select(chosen)
-        changed(reshape=True)
-
+def chooser(changed, session, texts):
     selects = mo.ui.dictionary(
         {
             one.key: mo.ui.dropdown(list(one.words), value=one.start, label=one.label)
             for one in session.selects()
         },
-        on_change=choose,
+        on_change=lambda chosen: changed(reshape=session.select(chosen), redraw=True),
     )
-    mo.vstack(list(selects.values()))
+    mo.Html(page.chooser(texts(selects)))
     return
 
 
 @app.cell(hide_code=True)
-def sliders(changed, session, shape):
-    shape()
+def buttons(button, changed, session, texts):
+    actions = mo.ui.dictionary(
+        {name: button(label) for name, label in ACTIONS.items()},
+        on_change=lambda clicks: changed(reshape=session.act(clicks)),
+    )
+    turns = mo.ui.dictionary(
+        {"back": button("Back"), "next": button("Next")},
+        on_change=lambda clicks: changed(session.turn(clicks)),
+    )
+    files = [
+        mo.download(lambda: page.toml_file(session), filename="scenario.toml", label="TOML"),
+        mo.download(lambda: page.svg_file(session), filename="charts.svg", label="SVG"),
+        mo.download(lambda: page.animation_file(session), filename="replay.html", label="Replay"),
+    ]
+    moment = mo.ui.slider(
+        0, 100, value=100, label="Equation at (% of the run)", show_value=True, full_width=True,
+        on_change=lambda percent: changed(session.look_at(percent)),
+    )  # fmt: skip
+    mo.Html(
+        page.buttons(
+            [*texts(actions).values(), *(file.text for file in files)],
+            list(texts(turns).values()),
+            moment.text,
+        )
+    )
+    return
 
+
+@app.cell(hide_code=True)
+def drawing(button, changed, rows, session, texts):
+    rows()
+    fields = mo.ui.dictionary(
+        {
+            key: mo.ui.text(value=text, full_width=True, label=label)
+            for key, (label, text) in session.fields().items()
+        },
+        on_change=lambda shown: changed(reshape=session.draw(shown)),
+    )
+    resize = mo.ui.dictionary(
+        {key: button(label) for key, label in drawn.CHANGES.items()},
+        on_change=lambda clicks: changed(reshape=session.resize(clicks), redraw=True),
+    )
+    mo.Html(page.drawing(texts(fields), list(texts(resize).values())))
+    return
+
+
+@app.cell(hide_code=True)
+def sliders(changed, session, shape, texts):
+    shape()
     wanted = session.controls()
 
-    def move(shown):
-        changed(reshape=session.move(shown, wanted))
-
     def widget(one):
-        if isinstance(one, page.Choice):
+        if isinstance(one, Choice):
             return mo.ui.dropdown(list(one.words), value=one.start, label=one.label)
         return mo.ui.slider(
             steps=[step.shown for step in one.steps],
@@ -69,26 +117,11 @@ def sliders(changed, session, shape):
             full_width=True,
         )
 
-    controls = mo.ui.dictionary({one.key: widget(one) for one in wanted}, on_change=move)
-    mo.Html(page.sliders(session, {key: one.text for key, one in controls.items()}))
-    return
-
-
-@app.cell(hide_code=True)
-def buttons(changed, session, shape):
-    shape()
-    actions = mo.ui.dictionary(
-        {
-            name: mo.ui.button(label=label, value=0, on_click=lambda n: n + 1)
-            for name, label in session.actions().items()
-        },
-        on_change=lambda counts: (session.act(counts), changed(reshape=True)),
+    controls = mo.ui.dictionary(
+        {one.key: widget(one) for one in wanted},
+        on_change=lambda shown: changed(reshape=session.move(shown, wanted)),
     )
-    files = [
-        mo.download(lambda: page.toml_file(session), filename="scenario.toml", label="TOML"),
-        mo.download(lambda: page.svg_file(session), filename="charts.svg", label="SVG"),
-    ]
-    mo.hstack([*actions.values(), *files], justify="start", wrap=True)
+    mo.Html(page.sliders(session, texts(controls)))
     return
 
 

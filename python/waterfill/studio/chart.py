@@ -286,7 +286,7 @@ def _apart(heights: Sequence[float]) -> list[float]:
     places = [max(_TOP + 4.0, min(HEIGHT - _BOTTOM, y)) for y in heights]
     for i in range(1, len(places)):
         places[i] = max(places[i], places[i - 1] + _LINE_HEIGHT)
-    limit = HEIGHT - _BOTTOM + 14.0
+    limit = HEIGHT - _BOTTOM + 2.0
     for i in range(len(places) - 1, -1, -1):
         places[i] = min(places[i], limit)
         limit = places[i] - _LINE_HEIGHT

@@ -7,7 +7,8 @@ A link is `from,to,rate,delay`, a flow `from,to,count,start`. Names follow from 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from waterfill.errors import InputError, shown
@@ -97,6 +98,60 @@ def document(drawing: Drawing) -> dict[str, Any]:
         entry: dict[str, Any] = {"name": name, "from": row.source, "to": row.target}
         flows.append({**entry, "count": int(row.number), "start": row.start})
     return {"name": "drawn", "duration": "20 s", "protocol": "maxnet", "link": links, "flow": flows}
+
+
+HEADS = {"link": ("from", "to", "rate", "delay"), "flow": ("from", "to", "flows", "start")}
+"""The columns of the form, for links and for flows."""
+
+CHANGES = {
+    "link+": "Add a link",
+    "link-": "Remove the last link",
+    "flow+": "Add a flow",
+    "flow-": "Remove the last flow",
+}
+"""What changes the number of rows, and the labels of its buttons."""
+
+
+def fields(drawing: Drawing) -> dict[str, tuple[str, str]]:
+    """Return the fields of the form: label and text of each, by keys such as `link.0.rate`."""
+    found = {}
+    rows: Mapping[str, Sequence[tuple[str, ...]]] = {"link": drawing.links, "flow": drawing.flows}
+    for kind, of_kind in rows.items():
+        for i, row in enumerate(of_kind):
+            for head, text in zip(HEADS[kind], row, strict=True):
+                found[f"{kind}.{i}.{head}"] = (head, text)
+    return found
+
+
+def with_fields(drawing: Drawing, texts: Mapping[str, str]) -> Drawing:
+    """Return the drawing with the texts of the form's fields."""
+
+    def row(kind: str, i: int) -> list[str]:
+        return [texts[f"{kind}.{i}.{head}"].strip() for head in HEADS[kind]]
+
+    return Drawing(
+        tuple(LinkRow(*row("link", i)) for i in range(len(drawing.links))),
+        tuple(FlowRow(*row("flow", i)) for i in range(len(drawing.flows))),
+    )
+
+
+def resized(drawing: Drawing, change: str) -> Drawing:
+    """Return the drawing with a row more or less, by a key of `CHANGES`; within 1 to `MAX_ROWS`.
+
+    A new link leads on from the last one to a new node, a new flow goes where the last one does.
+    """
+    links, flows = drawing
+    if change == "link+" and len(links) < MAX_ROWS:
+        used = {node for row in links for node in (row.source, row.target)}
+        node = next(name for name in ascii_lowercase if name not in used)
+        return Drawing((*links, links[-1]._replace(source=links[-1].target, target=node)), flows)
+    if change == "link-" and len(links) > 1:
+        return Drawing(links[:-1], flows)
+    if change == "flow+" and len(flows) < MAX_ROWS:
+        return Drawing(links, (*flows, flows[-1]))
+    if change == "flow-" and len(flows) > 1:
+        return Drawing(links, flows[:-1])
+    return drawing
 
 
 def _name(seen: Counter[str], source: str, target: str) -> str:

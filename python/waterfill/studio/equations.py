@@ -226,9 +226,9 @@ def _aecp_terms(now: Moment) -> list[Term]:
         Term("load", abs(1 - load) > max(_STILL, abs(queue)),
              f"Σx/C, the load: {100 * load:.1f} %"),
         Term("queue", abs(queue) > max(_STILL, abs(1 - load)),
-             f"(q − q₀)/TC, the queue beyond q₀: {100 * queue:+.1f} %"),
+             f"(q − q₀)/TC, the queue beyond q₀: {_signed(100 * queue, 2)} %"),
         Term("source", abs(behind) > 4 * _STILL,
-             f"ln r − ln x, how far {now.flow} is from its goal: {behind:+.3f}"),
+             f"ln r − ln x, how far {now.flow} is from its goal: {_signed(behind, 3)}"),
     ]  # fmt: skip
 
 
@@ -258,14 +258,14 @@ def _maxnet_terms(now: Moment) -> list[Term]:
     slow = xi - earlier
     return [
         Term("load", abs(over) > max(_STILL, queue),
-             f"(y − μC)/C, load above the target: {100 * over:+.1f} %"),
+             f"(y − μC)/C, load above the target: {_signed(100 * over, 2)} %"),
         Term("queue", queue > max(_STILL, abs(over)),
-             f"Q/T₀C, the queue counted as load: {100 * queue:+.1f} %"),
+             f"Q/T₀C, the queue counted as load: {_signed(100 * queue, 2)} %"),
         Term("fast", abs(fast) > max(_STILL, abs(slow)),
              f"αq/τ, the fast answer to the price {price_s:.3f} s: moved ln x of {now.flow} by "
-             f"{fast:+.3f} in {1e3 * before_s:.0f} ms"),
+             f"{_signed(fast, 3)} in {1e3 * before_s:.0f} ms"),
         Term("slow", abs(slow) > max(_STILL, abs(fast)),
-             f"ξ, the slow state {xi:.2f}: moved ln x of {now.flow} by {slow:+.3f}"),
+             f"ξ, the slow state {xi:.2f}: moved ln x of {now.flow} by {_signed(slow, 3)}"),
     ]  # fmt: skip
 
 
@@ -392,4 +392,10 @@ def at(result: Result, protocol: str, time_s: float) -> str:
 
 
 def _mbit(rate_bps: float) -> str:
-    return f"{rate_bps / 1e6:+.3g} Mbit/s".replace("-", "−")
+    return f"{_signed(rate_bps / 1e6, 3)} Mbit/s"
+
+
+def _signed(value: float, digits: int) -> str:
+    """Return a number with its sign, without one if it is zero to these digits."""
+    rounded = round(value, digits)
+    return "0" if rounded == 0 else f"{rounded:+.{digits}g}".replace("-", "−")

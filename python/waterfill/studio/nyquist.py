@@ -106,14 +106,14 @@ def chart(found: list[Curve], rtt_s: float) -> Chart:
     """Return the chart of the curves near −1, with the unit circle and the point −1."""
     turn = np.linspace(0, 2 * math.pi, 120)
     circle = Line("|L| = 1", np.cos(turn), np.sin(turn), 6)
-    lines = [Line("", c.points.real, c.points.imag, i) for i, c in enumerate(found)]
+    lines = [Line(c.name, c.points.real, c.points.imag, i) for i, c in enumerate(found)]
     crossings = []
     for c in found:
         at = complex(np.interp(c.margins.crossover_rad_s, c.omega, c.points.real),
                      np.interp(c.margins.crossover_rad_s, c.omega, c.points.imag))  # fmt: skip
         crossings.append(Mark(at.real, at.imag, ""))
     return Chart(
-        f"Nyquist curve at an RTT of {1e3 * rtt_s:.3g} ms",
+        f"Nyquist curve, Im L over Re L, RTT {1e3 * rtt_s:.3g} ms",
         "Re L(jω)",
         [*lines, Line("", circle.x, circle.y, 6)],
         marks=[Mark(-1.0, 0.0, "−1"), *crossings],

@@ -1,185 +1,24 @@
-"""The playground without its widgets: what is chosen now, and the HTML of what it gives."""
+"""What the studio shows, as HTML: from a session's choices, without widgets of its own."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from html import escape
-from typing import Any
 
 from waterfill.errors import InputError
-from waterfill.scenario.document import Scenario
-from waterfill.studio import chart, equations, nyquist, panels, shipped, topology
-from waterfill.studio.answer import Answer, answer
+from waterfill.studio import (
+    animation,
+    chart,
+    equations,
+    nyquist,
+    panels,
+    topology,
+    tour_page,
+)
+from waterfill.studio.answer import Answer
 from waterfill.studio.chart import Chart
-from waterfill.studio.controls import Choice, Slider, of_flow, of_link, of_protocol
-from waterfill.studio.settings import BACKENDS, DRAWN, Settings, from_query, known, to_query
-
-# Answers kept: a pinned run, and steps back and forth in a tour.
-_KEPT = 16
-
-
-SHOW = {"charts": "Charts", "animation": "Animated view", "tours": "Guided tours"}
-"""The studio's pages, and what they are called."""
-
-OWN = "as in the scenario"
-
-
-@dataclass
-class Session:
-    """One visitor's choices: the run now, the run pinned beside it, and their answers."""
-
-    settings: Settings = field(default_factory=Settings)
-    pinned: Settings | None = None
-    link: str = ""
-    flow: str = ""
-    show: str = "charts"
-    whole: bool = False
-    moment: float = 1.0
-    _answers: OrderedDict[tuple[Settings, bool], Answer] = field(default_factory=OrderedDict)
-    _shown: dict[str, Any] = field(default_factory=dict)
-    _clicks: dict[str, int] = field(default_factory=dict)
-
-    # --- what is chosen
-
-    def choose(self, settings: Settings) -> None:
-        """Make these settings the current ones; the whole run has to be asked for again."""
-        self.settings = settings
-        self.whole = False
-
-    def scenario(self) -> Scenario:
-        """Return the current scenario, with the selected link and flow set to ones that it has."""
-        found = self.settings.load()
-        links = [link.name for link in found.link]
-        flows = [flow.name for flow in found.flow]
-        self.link = self.link if self.link in links else links[0]
-        self.flow = self.flow if self.flow in flows else (flows[0] if flows else "")
-        return found
-
-    def selects(self) -> list[Choice]:
-        """Return what is chosen from lists: the page, and a run's scenario, protocol, backend."""
-        show = Choice("show", "Show", list(SHOW.values()), SHOW[self.show])
-        if self.show == "tours":
-            return [show]
-        scenarios = [*shipped.names(), DRAWN]
-        names = [OWN, *known()]
-        return [
-            show,
-            Choice("scenario", "Scenario", scenarios, self.settings.scenario),
-            Choice("protocol", "Protocol", names, self.settings.protocol or OWN),
-            Choice("on", "Answered by", list(BACKENDS), self.settings.on),
-        ]
-
-    def select(self, chosen: Mapping[str, str]) -> None:
-        """Take over what was chosen from the lists."""
-        named = {text: key for key, text in SHOW.items()}
-        self.show = named[chosen["show"]]
-        if chosen.get("scenario", self.settings.scenario) != self.settings.scenario:
-            self.choose(self.settings.with_scenario(chosen["scenario"]))
-        protocol = chosen.get("protocol", self.settings.protocol or OWN)
-        wanted = None if protocol == OWN else protocol
-        on = chosen.get("on", self.settings.on)
-        if (wanted, on) != (self.settings.protocol, self.settings.on):
-            self.choose(replace(self.settings, protocol=wanted, on=on))
-
-    def controls(self) -> list[Slider | Choice]:
-        """Return the sliders of the current scenario; none where it is wrong, or in a tour."""
-        self._shown = {}
-        if self.show == "tours":
-            return []
-        try:
-            scenario = self.scenario()
-        except InputError:
-            return []
-        protocol = protocol_of(scenario)
-        found: list[Slider | Choice] = []
-        if len(scenario.link) > 1:
-            found.append(Choice("link", "Link", [x.name for x in scenario.link], self.link))
-        found += of_link(scenario, self.link)
-        if len(scenario.flow) > 1:
-            names = [x.name for x in scenario.flow]
-            found.append(Choice("flow", "Group of flows", names, self.flow))
-        if self.flow:
-            found += of_flow(scenario, self.flow)
-        found += of_protocol(scenario, protocol)
-        self._shown = {one.key: _shown_first(one) for one in found}
-        return found
-
-    def move(self, shown: Mapping[str, Any], controls: Sequence[Slider | Choice]) -> bool:
-        """Take over the positions of the controls; return whether other sliders are needed."""
-        reshape = False
-        for one in controls:
-            value = shown[one.key]
-            if value == self._shown.get(one.key):
-                continue
-            self._shown[one.key] = value
-            if one.key in ("link", "flow"):
-                setattr(self, one.key, value)
-                reshape = True
-            else:
-                text = one.value_of(float(value)) if isinstance(one, Slider) else str(value)
-                self.choose(self.settings.with_set(one.key, text))
-        return reshape
-
-    def actions(self) -> dict[str, str]:
-        """Return the buttons of the page: their keys and labels."""
-        if self.show != "charts":
-            return {}
-        return {
-            "pin": "Pin as A" if self.pinned is None else "Let A go",
-            "whole": "Run all of it",
-            "reset": "Reset",
-        }
-
-    def act(self, clicks: Mapping[str, int]) -> None:
-        """Do what the button that was clicked stands for; `clicks` counts each button's."""
-        for name, count in clicks.items():
-            if count > 0:
-                getattr(self, f"_{name}")()
-
-    def _pin(self) -> None:
-        self.pinned = self.settings if self.pinned is None else None
-
-    def _whole(self) -> None:
-        self.whole = True
-
-    def _reset(self) -> None:
-        self.choose(Settings(self.settings.scenario).with_scenario(self.settings.scenario))
-
-    # --- what it gives
-
-    def answer(self, settings: Settings | None = None) -> Answer:
-        """Return the answer for the current settings, or for others; computed once for each."""
-        wanted = self.settings if settings is None else settings
-        key = (wanted, self.whole and settings is None)
-        if key not in self._answers:
-            self._answers[key] = answer(wanted, whole=key[1])
-            while len(self._answers) > _KEPT:
-                self._answers.popitem(last=False)
-        return self._answers[key]
-
-    def query(self) -> str:
-        """Return the query of the link that restores this state."""
-        show = "" if self.show == "charts" else f"show={self.show}&"
-        return show + to_query(self.settings, self.pinned)
-
-
-def _shown_first(one: Slider | Choice) -> Any:
-    return one.steps[one.start].shown if isinstance(one, Slider) else one.start
-
-
-def begin(query: Mapping[str, str | Sequence[str]]) -> tuple[Session, str]:
-    """Return the session of a page that was opened with this query, and what is wrong with it."""
-    try:
-        settings, pinned = from_query(query)
-    except InputError as problem:
-        return Session(), str(problem)
-    show = query.get("show", "charts")
-    session = Session(
-        settings, pinned, show=show if isinstance(show, str) and show in SHOW else "charts"
-    )
-    return session, ""
+from waterfill.studio.session import Session
 
 
 def head(wrong: str) -> str:
@@ -188,6 +27,24 @@ def head(wrong: str) -> str:
     return (
         '<div class="wf-head"><h1>Waterfill studio</h1><p class="wf-note">Explicit congestion '
         f"control at the touch of a slider.</p></div>{box}"
+    )
+
+
+def chooser(widgets: Mapping[str, str]) -> str:
+    """Return the lists, each in what it is for: a tour, or a run of one's own."""
+    parts = []
+    for key, widget in widgets.items():
+        kind = {"show": "", "tour": "wf-for-tours"}.get(key, "wf-for-runs")
+        parts.append(f'<div class="{kind}">{widget}</div>')
+    return f'<div class="wf-controls">{"".join(parts)}</div>'
+
+
+def buttons(runs: Sequence[str], turns: Sequence[str], moment: str) -> str:
+    """Return the buttons of a run with the slider of its moment, and those of a tour."""
+    return (
+        f'<div class="wf-buttons wf-for-runs">{"".join(runs)}</div>'
+        f'<div class="wf-for-charts">{moment}</div>'
+        f'<div class="wf-buttons wf-for-tours">{"".join(turns)}</div>'
     )
 
 
@@ -208,13 +65,7 @@ def sliders(session: Session, widgets: Mapping[str, str]) -> str:
             f"<details><summary>{'More' if law else 'Its'} parameters of {escape(protocol)}"
             f'</summary><div class="wf-controls">{"".join(rest)}</div></details>'
         )
-    return "".join(parts)
-
-
-def protocol_of(scenario: Scenario) -> str:
-    """Return the protocol whose parameters are shown: the scenario's, else its first flow's."""
-    named = [flow.protocol or scenario.protocol for flow in scenario.flow]
-    return scenario.protocol or next(name for name in named if name is not None)
+    return f'<div class="wf-for-runs">{"".join(parts)}</div>'
 
 
 def error(problem: InputError) -> str:
@@ -223,17 +74,41 @@ def error(problem: InputError) -> str:
 
 
 def results(session: Session) -> str:
-    """Return charts, margins and tables of the current run, beside those of the pinned one."""
+    """Return what the chosen page shows: a tour's step, the replay, or charts and tables."""
     try:
-        now = session.answer()
-        beside = None if session.pinned is None else session.answer(session.pinned)
+        if session.show == "tours":
+            html = _tour(session)
+        elif session.show == "animation":
+            html = _animation(session.answer())
+        elif session.pinned is None:
+            html = _single(session, session.answer())
+        else:
+            html = _pair(session.answer(session.pinned), session.answer())
     except InputError as problem:
-        return _results(session, error(problem))
-    return _results(session, _single(session, now) if beside is None else _pair(beside, now))
+        html = error(problem)
+    return (
+        f'<div id="wf-results" data-show="{session.show}" '
+        f'data-query="{escape(session.query())}">{html}</div>'
+    )
 
 
-def _results(session: Session, html: str) -> str:
-    return f'<div id="wf-results" data-query="{escape(session.query())}">{html}</div>'
+def _tour(session: Session) -> str:
+    tour = session.current_tour()
+    if session.step >= len(tour.steps):
+        return tour_page.complete(tour)
+    settings = tour.steps[session.step].settings
+    return tour_page.render(tour, session.step, session.answer(settings, whole=True))
+
+
+def _animation(given: Answer) -> str:
+    why = animation.fits(given)
+    if why:
+        return f'<p class="wf-note">{escape(why)}</p>'
+    document = escape(animation.document(given))
+    return (
+        f'<p class="wf-note">{escape(given.note)}</p><iframe class="wf-frame" '
+        f'title="Packets, queues and prices of this run" srcdoc="{document}"></iframe>'
+    )
 
 
 def charts_of(given: Answer) -> list[Chart]:
@@ -335,6 +210,27 @@ def share(session: Session) -> str:
     return (
         f'<p class="wf-note">Link to this state: <a class="wf-a" id="wf-state" '
         f'href="?{escape(query)}">?{escape(query)}</a></p>'
-        f'<p class="wf-note">The same in a terminal, once it is saved as S.toml: '
+        f'<p class="wf-note wf-for-runs">The same in a terminal, once it is saved as S.toml: '
         f'<code class="wf-code">{command}</code></p>'
     )
+
+
+def animation_file(session: Session) -> bytes:
+    """Return the replay of the current run as an HTML file."""
+    return animation.document(session.answer()).encode()
+
+
+def drawing(widgets: Mapping[str, str], resize: Sequence[str]) -> str:
+    """Return the form of the drawn network: a box of fields for each link and flow."""
+    if not widgets:
+        return ""
+    rows: dict[str, list[str]] = {}
+    for key, widget in widgets.items():
+        kind, number, _ = key.split(".")
+        rows.setdefault(f"{kind.capitalize()} {int(number) + 1}", []).append(widget)
+    parts = [
+        f'<fieldset class="wf-row"><legend>{escape(name)}</legend>{"".join(fields)}</fieldset>'
+        for name, fields in rows.items()
+    ]
+    parts.append(f'<div class="wf-buttons">{"".join(resize)}</div>')
+    return f'<div class="wf-for-runs">{"".join(parts)}</div>'

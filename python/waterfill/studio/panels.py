@@ -18,16 +18,24 @@ from waterfill.studio.chart import Chart, Guide, Line, Series
 MAX_LINES = 7
 MAX_POINTS = 240
 _MAX_STEPS = 200
+_MAX_TITLE = 36
 # A link whose queue or load stays below this share of the largest is not drawn.
 _WORTH = 0.02
 
 
-class _Unit(NamedTuple):
+class Unit(NamedTuple):
+    """A unit of charts: its text, and its size in the series' unit."""
+
     text: str
     size: float
 
 
-_SIGNAL_UNITS = {"bit/s": _Unit("Mbit/s", 1e6), "s": _Unit("s", 1.0), "1": _Unit("", 1.0)}
+_SIGNAL_UNITS = {"bit/s": Unit("Mbit/s", 1e6), "s": Unit("s", 1.0), "1": Unit("", 1.0)}
+
+
+def unit_of(unit: str) -> Unit:
+    """Return the unit in which charts show a signal."""
+    return _SIGNAL_UNITS.get(unit, Unit(unit, 1.0))
 
 
 def all_charts(result: Result) -> list[Chart]:
@@ -163,7 +171,7 @@ def _signal(result: Result, entry: Any) -> Chart | None:
     average_s = bin_s(result)
     for signal in entry["signals"]:
         column = f"{entry['name']}.{signal['name']}"
-        unit = _SIGNAL_UNITS.get(signal["unit"], _Unit(signal["unit"], 1.0))
+        unit = unit_of(signal["unit"])
         if column in result.links.column_names:
             lines = _of_links(result, column, average_s, unit.size)
         else:
@@ -171,10 +179,11 @@ def _signal(result: Result, entry: Any) -> Chart | None:
         if not lines and column in result.flows.column_names:
             lines = _of_flows(result, entry["name"], column, average_s, unit.size)
         if lines:
-            doc = signal["doc"].partition(",")[0]
-            title = doc[0].upper() + doc[1:] + (f" ({unit.text})" if unit.text else "")
+            doc = signal["doc"].partition(",")[0].partition(";")[0]
+            name = doc if len(doc) <= _MAX_TITLE else signal["name"]
+            title = f"{entry['name']}: {name}" + (f" ({unit.text})" if unit.text else "")
             return Chart(
-                f"{entry['name']}: {title}",
+                title,
                 "time (s)",
                 lines,
                 zero=signal["unit"] != "s",

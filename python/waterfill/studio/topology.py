@@ -14,9 +14,10 @@ from waterfill.scenario.document import Scenario
 from waterfill.studio.chart import COLOURS, Series
 from waterfill.studio.settings import known
 
-WIDTH, HEIGHT = 520, 230
+WIDTH, HEIGHT = 520, 280
 _MARGIN_X, _MARGIN_Y = 60.0, 46.0
 _MAX_FLOWS = 12
+_KEY_COLUMNS, _KEY_WIDTH = 3, 165
 
 Places = Mapping[str, tuple[float, float]]
 
@@ -91,7 +92,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
         middle, height = (ax + bx) / 2, (ay + by) / 2
         flat_px = math.hypot(bx - ax, by - ay)
         parts.insert(0, f'<path class="wf-link" d="M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}"/>')
-        lines = [shown] if len(shown) * 6.2 < flat_px and not steep else shown.split(" · ", 1)
+        lines = [shown] if len(shown) * 6.6 < flat_px and not steep else shown.split(" · ", 1)
         for i, text in enumerate(lines):
             y = height - 12 - 14 * (len(lines) - 1 - i)
             parts.append(
@@ -104,19 +105,28 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
             f'<text class="wf-small" text-anchor="middle" x="{x:.1f}" y="{y - 14:.1f}">'
             f"{escape(node)}</text>"
         )
+    top = min(y for _, y in places.values()) - _MARGIN_Y
+    listed = scenario.flow[:_MAX_FLOWS]
+    bottom = max(y for _, y in places.values()) + 26 + 8 * len(listed)
+    for i, flow in enumerate(listed):
+        x, y = 20 + _KEY_WIDTH * (i % _KEY_COLUMNS), bottom + 18 * (i // _KEY_COLUMNS)
+        many = f" ×{flow.count}" if flow.count > 1 else ""
+        parts.append(f'<path class="wf-route wf-s{i % COLOURS}" d="M{x} {y - 4:.1f}h20"/>')
+        name = f"{escape(flow.name)}{many}"
+        parts.append(f'<text class="wf-small" x="{x + 26}" y="{y:.1f}">{name}</text>')
+    bottom += 18 * (len(listed) // _KEY_COLUMNS)
     spoken = f"Network of {len(places)} nodes and {len(scenario.link)} links"
     return (
-        f'<svg class="wf-chart" viewBox="0 0 {WIDTH} {HEIGHT}" role="img" '
+        f'<svg class="wf-chart" viewBox="0 {top:.0f} {WIDTH} {bottom - top + 8:.0f}" role="img" '
         f'aria-label="{spoken}">{"".join(parts)}</svg>'
     )
 
 
 def _routes(scenario: Scenario, network: Network, places: Places) -> list[str]:
-    """Return each group's route as a line below its links, with its name at its end."""
-    where = _directions(scenario, network)
+    """Return each group's route as a line below its links."""
+    where = directions(scenario, network)
     parts = []
-    shown = list(zip(scenario.flow, network.flows, strict=True))[:_MAX_FLOWS]
-    for i, (flow, spec) in enumerate(shown):
+    for i, spec in enumerate(network.flows[:_MAX_FLOWS]):
         away = 9.0 + 8.0 * i
         points: list[tuple[float, float]] = []
         for index in spec.forward:
@@ -129,15 +139,10 @@ def _routes(scenario: Scenario, network: Network, places: Places) -> list[str]:
             continue
         path = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in points)
         parts.append(f'<path class="wf-route wf-s{i % COLOURS}" d="{path}"/>')
-        (x, y), many = points[-1], f" ×{flow.count}" if flow.count > 1 else ""
-        parts.append(
-            f'<text class="wf-small" x="{x + 5:.1f}" y="{y + 4:.1f}">{escape(flow.name)}{many}'
-            "</text>"
-        )
     return parts
 
 
-def _directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str]]:
+def directions(scenario: Scenario, network: Network) -> dict[int, tuple[str, str]]:
     """Return from and to of each link direction of the network, by its index."""
     by_name = {link.name: (link.from_, link.to) for link in scenario.link}
     found = {}

@@ -1,0 +1,166 @@
+"""Numbers that a tour's text states, measured in its step's run: what tests hold them to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from waterfill.analysis import series
+from waterfill.errors import InputError, nearest
+from waterfill.studio import nyquist
+from waterfill.studio.answer import Answer
+from waterfill.studio.chart import Series
+
+
+@dataclass(frozen=True)
+class Number:
+    """A number in a tour's text.
+
+    `of` is the measure, of a flow group or a link (`which`) in the window (s), by default the
+    scenario's. `says` is what the text states in `unit`; `within` the relative error allowed (of 1
+    where the text says 0), which says how many digits the text means.
+    """
+
+    of: str
+    says: float
+    unit: str = ""
+    which: str = ""
+    within: float = 0.03
+    window: tuple[float, float] | None = None
+
+    def holds(self, value: float) -> bool:
+        """Return whether the text may say this of a measured value."""
+        return abs(value - self.says) <= self.within * (abs(self.says) or 1.0)
+
+    def text(self) -> str:
+        """Return the number as the text has it, with its unit."""
+        shown = f"{self.says:,.6g}".replace(",", " ")
+        return f"{shown} {self.unit}".strip()
+
+
+def measured(number: Number, given: Answer) -> float:
+    """Return the value in the run, in the number's unit; raise InputError for another measure."""
+    if number.of not in MEASURES:
+        raise InputError("tour", "of", f"unknown measure{nearest(number.of, MEASURES)}")
+    window = number.window or tuple(given.result.summary["measure_s"])
+    return MEASURES[number.of](given, number.which, (float(window[0]), float(window[1])))
+
+
+Window = tuple[float, float]
+
+
+def _members(given: Answer, group: str) -> list[str]:
+    names = [f["name"] for f in given.result.summary["flows"] if f["group"] == group]
+    if not names:
+        raise InputError("tour", "which", f"expected a group of flows, got {group}")
+    return names
+
+
+def _rate(given: Answer, group: str, window: Window) -> float:
+    """Return the mean rate of a flow of the group (Mbit/s)."""
+    means = []
+    for name in _members(given, group):
+        means.append(series.mean(*series.rate_series(given.result, name), *window) or 0.0)
+    return float(np.mean(means)) / 1e6
+
+
+def _max_min(given: Answer, group: str, window: Window) -> float:
+    """Return the mean max-min share of a flow of the group in the scenario's window (Mbit/s)."""
+    flows = [f for f in given.result.summary["flows"] if f["group"] == group]
+    return float(np.mean([f["max_min_bps"] or 0.0 for f in flows])) / 1e6
+
+
+def _swing(given: Answer, group: str, window: Window) -> float:
+    """Return the largest less the smallest rate of the group's first flow over its mean (%)."""
+    time_s, rate_bps = series.rate_series(given.result, _members(given, group)[0])
+    _, inside = series.between(time_s, rate_bps, *window)
+    return 100 * float((inside.max() - inside.min()) / inside.mean())
+
+
+def _rtt(given: Answer, group: str, window: Window) -> float:
+    """Return the mean RTT of the group's first flow (ms)."""
+    name = _members(given, group)[0]
+    entry = next(f for f in given.result.summary["flows"] if f["name"] == name)
+    return float(entry["rtt_ms"]["mean"] or math.nan)
+
+
+def _of_link(given: Answer, link: str, column: str) -> tuple[Series, Series]:
+    return series.samples(given.result, "links", link, column)
+
+
+def _utilization(given: Answer, link: str, window: Window) -> float:
+    """Return the mean utilization of a link (%)."""
+    return 100 * (series.mean(*_of_link(given, link, "utilization"), *window) or 0.0)
+
+
+def _queue(given: Answer, link: str, window: Window) -> float:
+    """Return the longest queue of a link (packets)."""
+    _, inside = series.between(*_of_link(given, link, "queue_max_bytes"), *window)
+    return float(inside.max()) / given.result.network.packet_bytes
+
+
+def _price(given: Answer, link: str, window: Window) -> float:
+    """Return a link's MaxNet price at the end of the window (s)."""
+    _, inside = series.between(*_of_link(given, link, "maxnet.price"), *window)
+    return float(inside[-1])
+
+
+def _margin(given: Answer, which: str, window: Window) -> float:
+    """Return the phase margin (degrees) of the loop of this name, of the run's protocol."""
+    return _loop(given, which).margins.phase_margin_deg
+
+
+def _delay_margin(given: Answer, which: str, window: Window) -> float:
+    """Return by how much longer the RTT could be (ms) for the loop of this name."""
+    return 1e3 * _loop(given, which).margins.delay_margin_s
+
+
+def _loop(given: Answer, which: str) -> nyquist.Curve:
+    _, found, _ = nyquist.of_result(given.result)
+    for curve in found:
+        if curve.name == which:
+            return curve
+    known = ", ".join(curve.name for curve in found)
+    raise InputError("tour", "which", f"expected one of {known}, got {which}")
+
+
+def _window_of_path(given: Answer, group: str, window: Window) -> float:
+    """Return the packets that fill the path of a group: the narrowest link's rate × the RTT."""
+    network = given.result.network
+    flow = next(f for f in network.flows if f.name == group)
+    rate_bps = min(network.links[link].rate_bps for link in flow.forward)
+    return rate_bps * flow.base_rtt_s / (8 * network.packet_bytes)
+
+
+def _recovery(given: Answer, group: str, window: Window) -> float:
+    """Return how long (s) half that window takes to grow back by one packet per RTT."""
+    flow = next(f for f in given.result.network.flows if f.name == group)
+    return _window_of_path(given, group, window) / 2 * flow.base_rtt_s
+
+
+def _mathis(given: Answer, group: str, window: Window) -> float:
+    """Return Reno's rate (Mbit/s) at the loss of the path by Mathis et al.: √(3/2p) per RTT."""
+    network = given.result.network
+    flow = next(f for f in network.flows if f.name == group)
+    loss = max(network.links[link].loss for link in flow.forward)
+    return math.sqrt(1.5 / loss) * 8 * network.packet_bytes / flow.base_rtt_s / 1e6
+
+
+MEASURES: Mapping[str, Callable[[Answer, str, Window], float]] = {
+    "rate": _rate,
+    "max-min": _max_min,
+    "swing": _swing,
+    "rtt": _rtt,
+    "utilization": _utilization,
+    "queue": _queue,
+    "price": _price,
+    "phase-margin": _margin,
+    "delay-margin": _delay_margin,
+    "path-window": _window_of_path,
+    "recovery": _recovery,
+    "mathis": _mathis,
+}
+"""What a tour can state: each measure by its name in the tour's file."""

@@ -1,0 +1,234 @@
+"""One visitor's choices, and what the widgets change of them. No HTML, no marimo."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from urllib.parse import urlencode
+
+from waterfill.errors import InputError
+from waterfill.scenario.document import Scenario
+from waterfill.studio import drawn, shipped, tours
+from waterfill.studio.answer import Answer, answer
+from waterfill.studio.controls import Choice, Slider, of_flow, of_link, of_protocol
+from waterfill.studio.settings import BACKENDS, DRAWN, Settings, from_query, known, to_query
+from waterfill.studio.tours import Tour
+
+SHOW = {"charts": "Charts", "animation": "Animated view", "tours": "Guided tours"}
+"""The studio's pages, and what they are called."""
+
+OWN = "as in the scenario"
+
+ACTIONS = {"pin": "Pin as A, or let A go", "whole": "Run all of it", "reset": "Reset sliders"}
+"""The buttons beside a run, and their labels."""
+
+# Answers kept: a pinned run, and steps back and forth in a tour.
+_KEPT = 16
+
+
+@dataclass
+class Session:
+    """The page, the run now, the run pinned beside it, the step of a tour, and their answers."""
+
+    settings: Settings = field(default_factory=Settings)
+    pinned: Settings | None = None
+    show: str = "charts"
+    tour: str = ""
+    step: int = 0
+    link: str = ""
+    flow: str = ""
+    whole: bool = False
+    moment: float = 1.0
+    _answers: OrderedDict[tuple[Settings, bool], Answer] = field(default_factory=OrderedDict)
+    _shown: dict[str, Any] = field(default_factory=dict)
+    _clicks: dict[str, int] = field(default_factory=dict)
+    _turned: int = 0
+
+    @classmethod
+    def begin(cls, query: Mapping[str, str | Sequence[str]]) -> tuple[Session, str]:
+        """Return the session of a page opened with this query, and what is wrong with the query."""
+        try:
+            settings, pinned = from_query(query)
+        except InputError as problem:
+            return cls(), str(problem)
+        show, tour, step = (str(query.get(key, "")) for key in ("show", "tour", "step"))
+        session = cls(settings, pinned, show if show in SHOW else "charts", tour)
+        if step.isdecimal():
+            session.step = min(int(step), len(session.current_tour().steps))
+        return session, ""
+
+    def choose(self, settings: Settings) -> None:
+        """Make these settings the current ones; the whole run has to be asked for again."""
+        self.settings = settings
+        self.whole = False
+
+    def scenario(self) -> Scenario:
+        """Return the current scenario, with the selected link and flow set to ones that it has."""
+        found = self.settings.load()
+        links = [link.name for link in found.link]
+        flows = [flow.name for flow in found.flow]
+        self.link = self.link if self.link in links else links[0]
+        self.flow = self.flow if self.flow in flows else (flows[0] if flows else "")
+        return found
+
+    # --- lists
+
+    def selects(self) -> list[Choice]:
+        """Return what is chosen from lists: the page, a tour, a run's scenario and protocol."""
+        titles = [tour.title for tour in tours.load().values()]
+        scenarios = [*shipped.names(), DRAWN]
+        return [
+            Choice("show", "Show", list(SHOW.values()), SHOW[self.show]),
+            Choice("tour", "Tour", titles, self.current_tour().title),
+            Choice("scenario", "Scenario", scenarios, self.settings.scenario),
+            Choice("protocol", "Protocol", [OWN, *known()], self.settings.protocol or OWN),
+            Choice("on", "Answered by", list(BACKENDS), self.settings.on),
+        ]
+
+    def select(self, chosen: Mapping[str, str]) -> bool:
+        """Take over what was chosen from the lists; return whether other sliders are needed."""
+        self.show = next(key for key, text in SHOW.items() if text == chosen["show"])
+        tour = next(t.name for t in tours.load().values() if t.title == chosen["tour"])
+        if tour != self.current_tour().name:
+            self.tour, self.step = tour, 0
+        before = self.settings
+        if chosen["scenario"] != self.settings.scenario:
+            self.choose(self.settings.with_scenario(chosen["scenario"]))
+        protocol = None if chosen["protocol"] == OWN else chosen["protocol"]
+        if (protocol, chosen["on"]) != (self.settings.protocol, self.settings.on):
+            self.choose(replace(self.settings, protocol=protocol, on=chosen["on"]))
+        return self.settings != before
+
+    # --- sliders
+
+    def controls(self) -> list[Slider | Choice]:
+        """Return the sliders of the current scenario; none where it is wrong."""
+        try:
+            scenario = self.scenario()
+        except InputError:
+            return []
+        found: list[Slider | Choice] = []
+        if len(scenario.link) > 1:
+            found.append(Choice("link", "Link", [x.name for x in scenario.link], self.link))
+        found += of_link(scenario, self.link)
+        if len(scenario.flow) > 1:
+            names = [x.name for x in scenario.flow]
+            found.append(Choice("flow", "Group of flows", names, self.flow))
+        if self.flow:
+            found += of_flow(scenario, self.flow)
+        found += of_protocol(scenario, protocol_of(scenario))
+        self._shown = {
+            one.key: one.steps[one.start].shown if isinstance(one, Slider) else one.start
+            for one in found
+        }
+        return found
+
+    def move(self, shown: Mapping[str, Any], controls: Sequence[Slider | Choice]) -> bool:
+        """Take over the positions of the controls; return whether other sliders are needed."""
+        reshape = False
+        for one in controls:
+            value = shown[one.key]
+            if value == self._shown.get(one.key):
+                continue
+            self._shown[one.key] = value
+            if one.key in ("link", "flow"):
+                setattr(self, one.key, value)
+                reshape = True
+            else:
+                text = one.value_of(float(value)) if isinstance(one, Slider) else str(value)
+                self.choose(self.settings.with_set(one.key, text))
+        return reshape
+
+    def look_at(self, percent: float) -> None:
+        """Show the equation at this part of the run (%)."""
+        self.moment = percent / 100
+
+    # --- buttons
+
+    def _clicked(self, clicks: Mapping[str, int]) -> list[str]:
+        """Return the buttons whose clicks are more than before; `clicks` counts each button's."""
+        found = [name for name, count in clicks.items() if count > self._clicks.get(name, 0)]
+        self._clicks.update(clicks)
+        return found
+
+    def act(self, clicks: Mapping[str, int]) -> bool:
+        """Do what the clicked buttons of `ACTIONS` do; return whether other sliders are needed."""
+        clicked = self._clicked(clicks)
+        if "pin" in clicked:
+            self.pinned = self.settings if self.pinned is None else None
+        if "whole" in clicked:
+            self.whole = True
+        if "reset" in clicked:
+            self.choose(replace(self.settings, sets=()))
+        return "reset" in clicked
+
+    # --- tours
+
+    def current_tour(self) -> Tour:
+        """Return the tour that is chosen, the first one at the beginning."""
+        found = tours.load()
+        return found.get(self.tour) or next(iter(found.values()))
+
+    def turn(self, clicks: Mapping[str, int]) -> None:
+        """Go as many steps on or back as were clicked; one past the last completes the tour."""
+        by = clicks["next"] - clicks["back"] - self._turned
+        self._turned += by
+        self.step = max(0, min(len(self.current_tour().steps), self.step + by))
+
+    # --- the drawn network
+
+    def fields(self) -> dict[str, tuple[str, str]]:
+        """Return label and text of each field of the form; none for a built-in scenario."""
+        return {} if self.settings.drawing is None else drawn.fields(self.settings.drawing)
+
+    def draw(self, texts: Mapping[str, str]) -> bool:
+        """Take over the texts of the form's fields; return whether other sliders are needed."""
+        drawing = self.settings.drawing
+        if drawing is None or set(texts) != set(drawn.fields(drawing)):
+            return False  # of a form that has been replaced
+        return self._redrawn(drawn.with_fields(drawing, texts))
+
+    def resize(self, clicks: Mapping[str, int]) -> bool:
+        """Add or remove rows, by the keys of `drawn.CHANGES`; return whether that changed any."""
+        drawing = self.settings.drawing
+        if drawing is None:
+            return False
+        for name in self._clicked(clicks):
+            drawing = drawn.resized(drawing, name)
+        return self._redrawn(drawing)
+
+    def _redrawn(self, drawing: drawn.Drawing) -> bool:
+        if drawing == self.settings.drawing:
+            return False
+        # A changed key of a link may be of one that is no longer there.
+        sets = tuple((k, v) for k, v in self.settings.sets if k.startswith("params."))
+        self.choose(replace(self.settings, drawing=drawing, sets=sets))
+        return True
+
+    # --- what it gives
+
+    def answer(self, settings: Settings | None = None, *, whole: bool = False) -> Answer:
+        """Return the answer for the current settings, or for others; computed once for each."""
+        wanted = self.settings if settings is None else settings
+        key = (wanted, whole or (self.whole and settings is None))
+        if key not in self._answers:
+            self._answers[key] = answer(wanted, whole=key[1])
+            while len(self._answers) > _KEPT:
+                self._answers.popitem(last=False)
+        return self._answers[key]
+
+    def query(self) -> str:
+        """Return the query of the link that restores this state."""
+        if self.show == "tours":
+            name = self.current_tour().name
+            return urlencode({"show": self.show, "tour": name, "step": self.step})
+        show = "" if self.show == "charts" else f"show={self.show}&"
+        return show + to_query(self.settings, self.pinned)
+
+
+def protocol_of(scenario: Scenario) -> str:
+    """Return the protocol whose parameters are shown: the scenario's, else its first flow's."""
+    named = [flow.protocol or scenario.protocol for flow in scenario.flow]
+    return scenario.protocol or next(name for name in named if name is not None)
