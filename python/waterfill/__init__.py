@@ -6,8 +6,9 @@
     result.flows.to_pandas()
 
 `load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
-runs it, `sweep(path)` runs it at many points; `plot(result)` draws it. `InputError` is what they
-raise when the input is wrong: one line that names the file, the key and what was expected.
+runs it, `sweep(path)` runs it at many points; `plot(result)` draws it. `Scenario` builds one in
+Python. `InputError` is what they raise when the input is wrong: one line that names the file, the
+key and what was expected.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from waterfill.analysis.plots import plot as plot
+    from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
     from waterfill.runs.backends import run as run
     from waterfill.runs.result import Result as Result
     from waterfill.runs.stored import load as load
-    from waterfill.scenario.document import Scenario as Scenario
     from waterfill.sweeps.api import sweep as sweep
 
     __version__: str
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "InputError": "errors",
     "Result": "runs.result",
-    "Scenario": "scenario.document",
+    "Scenario": "builder",
     "load": "runs.stored",
     "plot": "analysis.plots",
     "run": "runs.backends",

@@ -24,6 +24,7 @@ ORDER = (
     "formats",
     "runs",
     "analysis",
+    "builder",
     "theory",
     "papers",
     "sweeps",
@@ -109,7 +110,7 @@ def test_modules_named_as_text_are_the_backends_and_the_public_interface(shipped
     users = {
         name for name, module in shipped.items() if "import_module(" in module.path.read_text()
     }
-    assert users == {"waterfill", "waterfill.runs.backends"}
+    assert users == {"waterfill", "waterfill.runs.backends", "waterfill.runs.result"}
     for name in backends.BACKENDS:
         assert isinstance(backends.backend(name), Backend)
 

@@ -19,7 +19,7 @@ import math
 import os
 import statistics
 from bisect import bisect_right
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -30,7 +30,7 @@ from waterfill.analysis import seeds, series, transfers
 from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
-from waterfill.runs import backends
+from waterfill.runs import backends, html
 from waterfill.runs.result import Document, Result, make_directory, to_json, why, write_text
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import Scenario
@@ -87,9 +87,14 @@ def load_each(
     Raises InputError for any error in one of them, before any has run, and when every flow names
     its protocol: all runs would be the same.
     """
+    return each(lambda name: load(path, [*sets, f"protocol={name}"]), names, on)
+
+
+def each(build: Callable[[str], Scenario], names: Iterable[str], on: str) -> dict[str, Scenario]:
+    """Build the scenario of each protocol, and check that a backend runs it; as `load_each`."""
     scenarios = {}
     for name in names:
-        scenario = load(path, [*sets, f"protocol={name}"])
+        scenario = build(name)
         sources = [traffic for traffic in scenario.traffic if traffic.starts_flows]
         if all(entry.protocol is not None for entry in [*scenario.flow, *sources]):
             raise scenario.error("flow", "expected a flow that names no protocol, got none")
@@ -388,6 +393,18 @@ class Comparison:
     results: dict[str, Result]
     allocations: dict[str, Allocation]
     bottleneck: str
+
+    def _repr_html_(self) -> str:
+        """Show the comparison in a notebook: one row per protocol."""
+        rows: list[list[html.Cell]] = []
+        for name, result in self.results.items():
+            found = figures(result, self.allocations[name], self.bottleneck)
+            worst, settled = found["share_ratio"]["worst"], found["settling_s"]["worst"]
+            rows.append([name, 100 * found["utilization"], found["queue_bytes"]["mean"],
+                         found["drops"], found["jain_index"], worst, settled])  # fmt: skip
+        columns = ("protocol", "utilisation (%)", "mean queue (B)", "drops", "Jain's index",
+                   "smallest rate ÷ share", "settling (s)")  # fmt: skip
+        return html.table(f"bottleneck {self.bottleneck}", columns, rows, len(rows))
 
     def document(self) -> Document:
         """Return {"runs": {protocol: the run's document with its figures under "compare"}}."""

@@ -46,6 +46,12 @@ def plot(result: Result, kind: str = "overview") -> Figure:
 
     Returns a matplotlib Figure, which notebooks show; `figure.savefig("rates.pdf")` writes it.
     Raises InputError for another kind.
+
+    >>> import waterfill
+    >>> one = waterfill.Scenario("one", duration="2 s", protocol="maxnet")
+    >>> result = one.link("l", "a", "b", "10 Mbit/s", "5 ms").flow("f", "a", "b").run()
+    >>> len(waterfill.plot(result, "rates").axes)
+    1
     """
     if kind not in KINDS:
         raise InputError("plot", "kind", f"unknown figure {shown(kind)}{nearest(kind, KINDS)}")

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 from waterfill.errors import InputError, nearest
 from waterfill.network.protocols import ProtocolInfo
@@ -56,8 +56,19 @@ def prepare(scenario: Scenario, on: str) -> None:
     backend(on).prepare(scenario)
 
 
+class Checkable(Protocol):
+    """What becomes a checked scenario: `waterfill.Scenario`, which this package does not know."""
+
+    def checked(self) -> Scenario:
+        """Return the checked scenario; raise InputError."""
+        ...
+
+
+Source: TypeAlias = "Scenario | Checkable | Mapping[str, Any] | str | os.PathLike[str]"
+
+
 def run(
-    scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str],
+    scenario: Source,
     on: str = "sim",
     seed: int | None = None,
     progress: Report | None = None,
@@ -65,6 +76,15 @@ def run(
     threads: int | None = 1,
 ) -> Result:
     """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
+
+    >>> import waterfill
+    >>> result = waterfill.run({
+    ...     "duration": "2 s", "protocol": "maxnet",
+    ...     "link": [{"name": "l", "from": "a", "to": "b", "rate": "10 Mbit/s", "delay": "5 ms"}],
+    ...     "flow": [{"name": "f", "path": ["l"]}],
+    ... })
+    >>> result.summary["flows"][0]["protocol"]
+    'maxnet'
 
     `seed` overrides the scenario's. `progress` is called with a `Tick` about ten times a second
     of wall time. Ctrl-C ends the run early: the result then holds what there is, and its summary
@@ -101,13 +121,13 @@ def _check_threads(threads: int, on: str, capture: Capture | None) -> None:
         raise InputError("command line", "threads", why)
 
 
-def _scenario(
-    scenario: Scenario | Mapping[str, Any] | str | os.PathLike[str], seed: int | None
-) -> Scenario:
+def _scenario(scenario: Source, seed: int | None) -> Scenario:
     if isinstance(scenario, Mapping):
         scenario = from_dict(scenario)
-    elif not isinstance(scenario, Scenario):
+    elif isinstance(scenario, (str, os.PathLike)):
         scenario = load(scenario)
+    elif not isinstance(scenario, Scenario):
+        scenario = scenario.checked()
     if seed is None:
         return scenario
     try:

@@ -9,6 +9,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 
@@ -28,6 +29,7 @@ from waterfill.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from matplotlib.figure import Figure
 
     from waterfill.contract.network import FlowSpec, Network, ParamValue
 
@@ -67,6 +69,16 @@ class Result:
     `scenario_toml` the scenario as a file.
 
     A result pickles, with its tables: pools of processes, joblib and Dask return it.
+
+    >>> import waterfill
+    >>> one = waterfill.Scenario("one", duration="2 s", protocol="maxnet")
+    >>> result = one.link("l", "a", "b", "10 Mbit/s", "5 ms").flow("f", "a", "b").run()
+    >>> result
+    <Result of 'one' on sim>
+    >>> sorted(result.summary["links"][0])[:3]
+    ['drops', 'lost', 'marks']
+    >>> result.flows.num_rows, result.flows.column_names[:3]
+    (20, ['time_s', 'flow', 'rate_bps'])
     """
 
     def __init__(
@@ -93,6 +105,21 @@ class Result:
 
     def __repr__(self) -> str:
         return f"<Result of {self.summary['scenario']!r} on {self.summary['backend']}>"
+
+    def _repr_html_(self) -> str:
+        """Show flows and links in a notebook: two tables, escaped, without scripts."""
+        from waterfill.runs import html
+
+        return html.result(self.summary)
+
+    def plot(self, kind: str = "overview") -> Figure:
+        """Plot the run: `overview` (all there is), `rates` or `queues`; as `waterfill.plot`.
+
+        Returns a matplotlib Figure. Raises InputError for another kind.
+        """
+        # By name: this package does not depend on the analysis of its results.
+        figure: Figure = import_module("waterfill.analysis.plots").plot(self, kind)
+        return figure
 
     @cached_property
     def network(self) -> Network:

@@ -83,7 +83,7 @@ class StoredResult(Result):
 
 
 def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
-    """Read a scenario's file as a `Scenario`, or the directory of a run as its `Result`.
+    """Read a scenario's file, checked, or the directory of a run as its `Result`.
 
     `sets` are overrides of a scenario (`link.link1.rate="1 Gbit/s"`). A directory is one that
     `run -o DIR` or `Result.write` wrote: the run is read, not repeated, and its tables when first
@@ -91,6 +91,16 @@ def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Any:
 
     Raises InputError when the path is neither, when files of a run are missing, damaged or of
     different runs, and when an older version wrote them.
+
+    >>> import waterfill
+    >>> one = waterfill.Scenario("one", duration="2 s", protocol="maxnet")
+    >>> result = one.link("l", "a", "b", "10 Mbit/s", "5 ms").flow("f", "a", "b").run()
+    >>> [path.name for path in result.write("out")]
+    ['summary.json', 'scenario.toml', 'flows.parquet', 'links.parquet']
+    >>> waterfill.load("out").summary["flows"] == result.summary["flows"]
+    True
+    >>> waterfill.load("out/scenario.toml").duration
+    2.0
     """
     if not os.path.isdir(path):
         from waterfill.scenario.loading import load as load_scenario

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waterfill.errors import InputError
+from waterfill.runs import html
 from waterfill.sweeps import axes, engine, measure, points
 from waterfill.sweeps.axes import Axis, Even, Range, Value
 from waterfill.sweeps.cluster import Cluster, Place, need, place
@@ -225,6 +226,15 @@ class Sweep:
     def __repr__(self) -> str:
         done = f"{self.table.num_rows} of {self.expected} points"
         return f"<Sweep of {self.plan.base.name!r}: {done} in {self.plan.folder}>"
+
+    def _repr_html_(self) -> str:
+        """Show the first points in a notebook, without the columns that only a reader needs."""
+        hidden = {"key", "wall_s", "memory_bytes", "worker", "overrides"}
+        columns = [name for name in self.table.column_names if name not in hidden]
+        first = self.table.select(columns).slice(0, html.MAX_ROWS).to_pylist()
+        rows = [[row[name] for name in columns] for row in first]
+        done = f"{self.plan.base.name}: {self.table.num_rows} of {self.expected} points"
+        return html.table(done, columns, rows, self.table.num_rows)
 
     def __len__(self) -> int:
         return int(self.table.num_rows)

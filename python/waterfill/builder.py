@@ -1,0 +1,380 @@
+"""`waterfill.Scenario`: a scenario written in Python, with the keys and errors of a file."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
+
+from waterfill.errors import InputError
+
+if TYPE_CHECKING:
+    from typing_extensions import Self, Unpack
+
+    from waterfill.analysis.compare import Comparison
+    from waterfill.runs.result import Result
+    from waterfill.scenario import document
+
+SOURCE = "<scenario>"
+
+Number: TypeAlias = "int | float"
+Level: TypeAlias = "str | Mapping[str, Any]"
+
+
+class LinkKeys(TypedDict, total=False):
+    """Keys of a link; numbers have their unit in the name, texts have it in the text."""
+
+    rate_bps: Number
+    delay_s: Number
+    buffer: str
+    buffer_bytes: Number
+    buffer_packets: Number
+    buffer_bdp: Number
+    duplex: bool
+    loss: Number
+    loss_reverse: Number
+    target: Number
+    routers: Sequence[str]
+    queue: str
+    queue_params: Mapping[str, Any]
+    mark_at: str
+    mark_at_bytes: Number
+    mark_at_packets: Number
+    loss_model: Mapping[str, Any]
+    reorder: Any
+    duplicate: Number
+    shaper: Mapping[str, Any]
+    event: Sequence[Mapping[str, Any]]
+    rate_trace: Any
+    rate_trace_reverse: Any
+
+
+class _RoutedKeys(TypedDict, total=False):
+    start: str
+    start_s: Number
+    stop: str
+    stop_s: Number
+    return_path: Sequence[str]
+    protocol: str
+    rtt: str
+    rtt_s: Number
+    pacing: bool
+    ecn: bool
+    access_rate: str
+    access_rate_bps: Number
+    initial_window: int | str
+    delayed_ack: bool
+
+
+class FlowKeys(_RoutedKeys, total=False):
+    """Keys of a flow; numbers have their unit in the name, texts have it in the text."""
+
+    count: int
+    stagger: str
+    stagger_s: Number
+    start_jitter: str
+    start_jitter_s: Number
+    rtt_jitter: str
+    rtt_jitter_s: Number
+    size: str
+    size_bytes: Number
+    weight: Number
+    demand: str
+    demand_bps: Number
+    claimed_rtt: str
+    claimed_rtt_s: Number
+
+
+class TrafficKeys(_RoutedKeys, total=False):
+    """Keys of a source of traffic; numbers have their unit in the name, texts in the text."""
+
+    count: int
+    rate: str
+    rate_bps: Number
+    on: str
+    on_s: Number
+    off: str
+    off_s: Number
+    distribution: str
+    shape: Number
+    pattern: str
+    hosts: Sequence[str]
+    fan_in: int
+    arrival_rate: Number | str
+    load: Number | str
+    sizes: Any
+
+
+class RootKeys(TypedDict, total=False):
+    """Keys of the scenario itself; numbers have their unit in the name, texts in the text."""
+
+    duration: str
+    duration_s: Number
+    protocol: str
+    packet_size: str
+    packet_size_bytes: Number
+    ack_size: str
+    ack_size_bytes: Number
+    seed: int
+    measure: Sequence[str]
+    sample: str
+    sample_s: Number
+    rto_min: str
+    rto_min_s: Number
+    ip_version: int
+    step: str
+    step_s: Number
+    check_step: bool
+
+
+class Scenario:
+    """A scenario written in Python: links, flows, traffic and parameters, then a run.
+
+    Keys are those of a scenario file (docs/scenario.toml). A quantity is a text with its unit
+    (`rate="10 Mbit/s"`) or a number in SI units under the key with its suffix (`rate_bps=1e7`,
+    `delay_s=0.005`, `size_bytes=30_000`). Methods return the scenario, so that calls can be
+    chained. Nothing is checked before `check`, `run`, `compare` or `to_toml`, which raise
+    InputError with the sentence that a file would get.
+
+    >>> import waterfill
+    >>> dumbbell = waterfill.Scenario("dumbbell", duration="3 s", protocol="maxnet")
+    >>> dumbbell.link("l", "a", "b", rate="10 Mbit/s", delay_s=0.005)
+    <Scenario 'dumbbell': 1 link, 0 flows>
+    >>> dumbbell.flow("one", path=["l"]).flow("two", "a", "b", start="500 ms")
+    <Scenario 'dumbbell': 1 link, 2 flows>
+    >>> result = dumbbell.run()
+    >>> [flow["name"] for flow in result.summary["flows"]]
+    ['one', 'two']
+    """
+
+    def __init__(self, name: str = "scenario", /, **keys: Unpack[RootKeys]) -> None:
+        self._document: dict[str, Any] = {"name": name}
+        self._source = SOURCE
+        self.set(**keys)
+
+    @classmethod
+    def from_file(cls, path: str | os.PathLike[str]) -> Scenario:
+        """Read a scenario file, to change it; raise InputError as `waterfill.load`.
+
+        Files that it names (traces, sizes) are still looked for beside it.
+        """
+        from waterfill.scenario.loading import load, read_toml
+
+        checked = load(path)
+        with open(path, encoding="utf-8-sig") as file:
+            read = read_toml(file.read())
+        found = cls(checked.name)
+        found._document = {"name": checked.name, **read}
+        found._source = os.fspath(path)
+        return found
+
+    @classmethod
+    def from_toml(cls, text: str) -> Scenario:
+        """Read the text of a scenario file; raise InputError as `waterfill.load`."""
+        from waterfill.scenario.loading import from_toml, read_toml
+
+        checked = from_toml(text, SOURCE)
+        found = cls(checked.name)
+        found._document = {"name": checked.name, **read_toml(text)}
+        return found
+
+    def __repr__(self) -> str:
+        links, flows = (len(self._document.get(section, ())) for section in ("link", "flow"))
+        counts = f"{links} link{'s' * (links != 1)}, {flows} flow{'s' * (flows != 1)}"
+        return f"<Scenario {self._document['name']!r}: {counts}>"
+
+    def set(self, **keys: Unpack[RootKeys]) -> Self:
+        """Set keys of the scenario itself: `duration`, `protocol`, `seed`, `measure` …
+
+        >>> import waterfill
+        >>> waterfill.Scenario("s").set(duration_s=20, seed=3).to_dict()
+        {'name': 's', 'duration': '20 s', 'seed': 3}
+        """
+        self._document.update(_written("scenario", "", keys, self._source))
+        return self
+
+    def link(
+        self,
+        name: str,
+        from_: str,
+        to: str,
+        rate: str | None = None,
+        delay: str | None = None,
+        **keys: Unpack[LinkKeys],
+    ) -> Self:
+        """Add a link from one node to another; by default the reverse direction too.
+
+        `rate` is needed, as a text or as `rate_bps`. Further keys as in [[link]].
+        """
+        given = {"name": name, "from": from_, "to": to, "rate": rate, "delay": delay, **keys}
+        return self._add("link", name, given)
+
+    def flow(
+        self,
+        name: str,
+        from_: str | None = None,
+        to: str | None = None,
+        *,
+        path: Sequence[str] | None = None,
+        **keys: Unpack[FlowKeys],
+    ) -> Self:
+        """Add a flow, or `count` equal ones, between two nodes or along a path of links.
+
+        Further keys as in [[flow]].
+        """
+        return self._add(
+            "flow", name, {"name": name, "from": from_, "to": to, "path": path, **keys}
+        )
+
+    def traffic(
+        self,
+        kind: str,
+        from_: str | None = None,
+        to: str | None = None,
+        *,
+        name: str | None = None,
+        path: Sequence[str] | None = None,
+        **keys: Unpack[TrafficKeys],
+    ) -> Self:
+        """Add a source of traffic: "cbr", "poisson", "onoff" or "web". Keys as in [[traffic]]."""
+        given = {"kind": kind, "name": name, "from": from_, "to": to, "path": path, **keys}
+        return self._add("traffic", name or kind, given)
+
+    def params(self, protocol: str, **values: float | str | bool) -> Self:
+        """Set parameters of a protocol, as in [params.PROTOCOL]: `params("maxnet", mu=0.95)`."""
+        self._document.setdefault("params", {}).setdefault(protocol, {}).update(values)
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return a copy of what was written, as a dictionary shaped as the file is; unchecked."""
+        return copy.deepcopy(self._document)
+
+    def to_toml(self) -> str:
+        """Return the scenario as the text of a file, with the keys that were written.
+
+        Raises InputError where the scenario is wrong.
+        """
+        self.checked()
+        sections = ("link", "flow", "traffic")
+        root = {k: v for k, v in self._document.items() if k not in (*sections, "params")}
+        blocks = [("", root)]
+        for section in sections:
+            blocks += [(f"[[{section}]]", entry) for entry in self._document.get(section, ())]
+        for protocol, values in self._document.get("params", {}).items():
+            blocks.append((f"[params.{_key(protocol)}]", values))
+        texts = [
+            "\n".join([head] * bool(head) + [f"{_key(k)} = {_value(v)}" for k, v in entry.items()])
+            for head, entry in blocks
+        ]
+        return "\n\n".join(texts) + "\n"
+
+    def checked(self) -> document.Scenario:
+        """Return the checked scenario, every default filled in; raise InputError."""
+        from waterfill.scenario.loading import from_dict
+
+        return from_dict(self._document, self._source)
+
+    def check(self, on: str = "sim") -> dict[str, Any]:
+        """Check it without a run; return what a run would use, in SI units: `waterfill check`.
+
+        Raises InputError for what is wrong, or what the backend cannot run.
+        """
+        from waterfill.runs import effective
+
+        return effective.document(self.checked(), on)
+
+    def run(self, on: str = "sim", seed: int | None = None, threads: int | None = 1) -> Result:
+        """Run it on a backend ("sim", "fluid", "linux"); arguments as in `waterfill.run`."""
+        from waterfill.runs import backends
+
+        return backends.run(self.checked(), on, seed, threads=threads)
+
+    def compare(self, protocols: Sequence[str] | None = None, on: str = "sim") -> Comparison:
+        """Run it under several protocols, by default all explicit ones, one after the other.
+
+        The flows that name no protocol use each in turn. Raises InputError before any run.
+
+        >>> import waterfill
+        >>> one = waterfill.Scenario("one", duration="2 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
+        >>> found = one.flow("f", "a", "b").compare(["maxnet", "rcp"])
+        >>> list(found.results)
+        ['maxnet', 'rcp']
+        """
+        from waterfill.analysis import compare
+        from waterfill.runs import backends
+        from waterfill.scenario.loading import from_dict
+
+        names = compare.select(None if protocols is None else ",".join(protocols), on)
+        scenarios = compare.each(
+            lambda name: from_dict({**self._document, "protocol": name}, self._source), names, on
+        )
+        return compare.of({name: backends.run(one, on) for name, one in scenarios.items()})
+
+    def _add(self, section: str, label: str, given: Mapping[str, Any]) -> Self:
+        entry = _written(section, f"{section}.{label}.", given, self._source)
+        self._document.setdefault(section, []).append(entry)
+        return self
+
+
+def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> dict[str, Any]:
+    """Return keys as a file writes them: numbers with a suffix as texts, None left out."""
+    written: dict[str, Any] = {}
+    for name, value in given.items():
+        if value is None:
+            continue
+        key, text = _forms(section).get(name, (name, None))
+        if text is not None:
+            from waterfill.scenario.units import number
+
+            try:
+                value = text(number(value, least=0))
+            except ValueError as error:
+                raise InputError(source, f"{at}{name}", str(error)) from None
+        if key in written:
+            raise InputError(source, f"{at}{key}", f"expected either {key} or {name}, got both")
+        written[key] = list(value) if isinstance(value, tuple) else value
+    return written
+
+
+def _key(name: str) -> str:
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)
+
+
+def _value(value: Any) -> str:
+    """Return a value in one line of TOML, which `tomli_w` spreads over several."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(k)} = {_value(v)}" for k, v in value.items()) + " }"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    import tomli_w
+
+    return tomli_w.dumps({"x": value}).removeprefix("x = ").rstrip("\n")
+
+
+@cache
+def _forms(section: str) -> dict[str, tuple[str, Any]]:
+    """Return key and writer of each name with a suffix: rate_bps, delay_s, buffer_packets …"""
+    from waterfill.scenario.document import SECTIONS
+    from waterfill.scenario.document import Scenario as Model
+    from waterfill.scenario.units import Buffer, Quantity
+
+    def buffer(unit: Any) -> Any:
+        return lambda amount: Buffer(amount, unit).format()
+
+    forms: dict[str, tuple[str, Any]] = {}
+    for name, field in SECTIONS.get(section, Model).model_fields.items():
+        key = field.alias or name
+        parts = [field.annotation, *get_args(field.annotation), *field.metadata]
+        parts += [m for part in parts for m in getattr(part, "__metadata__", ())]
+        if Buffer in parts or any(Buffer in get_args(part) for part in parts):
+            units = ("bytes", "packets", "bdp") if key == "buffer" else ("bytes", "packets")
+            forms |= {f"{key}_{unit}": (key, buffer(unit)) for unit in units}
+        for quantity in parts:
+            if isinstance(quantity, Quantity):
+                unit = next(u for u in ("bit/s", "s", "B", "packets") if u in quantity.units)
+                suffix = {"bit/s": "bps", "s": "s", "B": "bytes", "packets": "packets"}[unit]
+                forms[f"{key}_{suffix}"] = (key, quantity.format)
+    return forms

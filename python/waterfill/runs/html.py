@@ -1,0 +1,80 @@
+"""Tables for notebooks: escaped HTML in the notebook's own colours, without scripts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+from typing import TypeAlias
+
+from waterfill.contract.summary import Summary
+
+Cell: TypeAlias = str | int | float | None
+
+MAX_ROWS = 20
+
+# Lines of one grey that shows on white and on black; text keeps the notebook's colour.
+_LINE = "border-bottom:1px solid rgba(128,128,128,.45);padding:.15em .7em"
+_TABLE = "border-collapse:collapse;background:transparent;color:inherit;font-size:90%;margin:.4em 0"
+
+
+def result(summary: Summary) -> str:
+    """Return a run's flows and links as two tables of up to `MAX_ROWS` rows each."""
+    flows: list[Sequence[Cell]] = [
+        (
+            flow["name"], flow["protocol"], _scaled(flow["rate_bps"], 1e-6),
+            _scaled(flow["max_min_bps"], 1e-6), flow["rtt_ms"]["mean"], flow["rtt_ms"]["base"],
+            flow["packets_sent"], flow["retransmissions"],
+        )
+        for flow in summary["flows"][:MAX_ROWS]
+    ]  # fmt: skip
+    links: list[Sequence[Cell]] = [
+        (
+            link["name"], _scaled(link["utilization"], 100), link["queue_bytes"]["mean"],
+            link["queue_bytes"]["max"], link["drops"],
+        )
+        for link in summary["links"][:MAX_ROWS]
+    ]  # fmt: skip
+    start_s, end_s = summary["measure_s"]
+    window = f"{start_s:g} s to {end_s:g} s"
+    titles = f"{summary['scenario']} on {summary['backend']}, {window}"
+    return table(
+        titles,
+        ("flow", "protocol", "rate (Mbit/s)", "max-min (Mbit/s)", "RTT (ms)", "base RTT (ms)",
+         "packets", "retransmissions"),
+        flows, len(summary["flows"]),
+    ) + table(
+        "", ("link", "utilisation (%)", "mean queue (B)", "largest queue (B)", "drops"),
+        links, len(summary["links"]),
+    )  # fmt: skip
+
+
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], total: int) -> str:
+    """Return one table; below it, how many of `total` rows are missing."""
+    caption = f'<caption style="text-align:left">{escape(title)}</caption>' if title else ""
+    head = "".join(_cell("th", name, left=i == 0) for i, name in enumerate(columns))
+    body = "".join(
+        f"<tr>{''.join(_cell('td', shown(c), left=isinstance(c, str)) for c in row)}</tr>"
+        for row in rows
+    )
+    left = total - len(rows)
+    more = f'<p style="font-size:90%">and {left} others</p>' if left > 0 else ""
+    start = f'<table style="{_TABLE}">{caption}<thead><tr>{head}</tr></thead>'
+    return f"{start}<tbody>{body}</tbody></table>{more}"
+
+
+def shown(value: Cell) -> str:
+    """Return a number with four digits, a text as it is, and a dash for nothing."""
+    if value is None:
+        return "–"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def _cell(kind: str, text: str, *, left: bool) -> str:
+    side = "left" if left else "right"
+    return (
+        f'<{kind} style="{_LINE};text-align:{side};background:transparent">{escape(text)}</{kind}>'
+    )
+
+
+def _scaled(value: float | None, factor: float) -> float | None:
+    return None if value is None else value * factor
