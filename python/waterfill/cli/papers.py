@@ -56,9 +56,9 @@ def reproduce(
     from waterfill.cli import claim_tables
     from waterfill.cli.live import LiveList
     from waterfill.papers import output as written
-    from waterfill.papers import report
     from waterfill.papers.claims import loading
     from waterfill.papers.reproduce import reproduce as run_all
+    from waterfill.report import reproduction
     from waterfill.runs.result import make_directory
 
     names = experiments or []
@@ -110,7 +110,7 @@ def reproduce(
         tally = ", ".join(f"{name}: {count}" for name, count in counts)
         print_text(f"{tally} (short version)" if short else tally)
     if every and not found.interrupted:
-        for page in report.write(base, report.collect(base, chosen)):
+        for page in reproduction.write(base, reproduction.collect(base, chosen)):
             print(f"written to {page}", file=sys.stderr)
     if found.interrupted:
         done = f"{len(found.claims)} of {len(chosen)} experiments finished"

@@ -12,10 +12,20 @@ import types
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any, TypedDict, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import (
+    Any,
+    Literal,
+    TypedDict,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+    is_typeddict,
+)
 
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, shown
+from waterfill.papers.claims.schema import Relation, Verdict
 from waterfill.runs.result import Document
 from waterfill.runs.stored import SUMMARY, StoredResult, load_run
 
@@ -50,8 +60,36 @@ class Sweep(TypedDict):
     sets: list[str]
 
 
+class _Seeds(TypedDict):
+    runs: int
+    least: float
+    most: float
+
+
+class _Judged(TypedDict):
+    id: str
+    paper: str
+    experiment: str
+    source: str
+    statement: str
+    relation: Relation
+    paper_value: float | None
+    tolerance: float | None
+    unit: str | None
+    over_seeds: _Seeds | None
+    expect: Verdict
+    why: str | None
+    measured: float | None
+    values: list[float | None]
+    verdict: Verdict
+
+
+class _Claim(_Judged, total=False):
+    short: list[str] | None
+
+
 class _Claims(TypedDict):
-    claims: list[dict[str, Any]]
+    claims: list[_Claim]
 
 
 def comparison(path: Path) -> Document:
@@ -82,8 +120,12 @@ def sweep(path: Path) -> Document:
 
 
 def claims(path: Path) -> list[dict[str, Any]]:
-    """Read the claims of a claims.json, each an object; raise InputError if it is none."""
+    """Read the claims of a claims.json; raise InputError unless `reproduce` writes such ones."""
     found: list[dict[str, Any]] = document(path, _Claims)["claims"]
+    extra = {name for claim in found for name in claim} - set(_hints(_Claim))
+    if extra:
+        message = f"expected keys that reproduce writes, got {shown(min(extra))}"
+        raise InputError(str(path), "claims", message)
     return found
 
 
@@ -145,6 +187,9 @@ def _wrong(value: Any, shape: Any, key: str) -> tuple[str, str, str] | None:
     origin, arguments = get_origin(shape), get_args(shape)
     if origin in (Union, types.UnionType):
         return _wrong_of_several(value, arguments, key)
+    if origin is Literal:
+        known = f"one of {', '.join(arguments)}"
+        return None if value in arguments else (key, known, shown(value))
     if origin is list:
         if not isinstance(value, list):
             return key, "a list", shown(value)

@@ -6,9 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from waterfill.errors import InputError
-from waterfill.papers import report as papers_report
 from waterfill.papers.claims import loading
-from waterfill.report import comparison, detect, page, run, sweep
+from waterfill.report import comparison, detect, page, reproduction, run, sweep
 from waterfill.runs.result import Document, write_text
 
 PAGE = "report.html"
@@ -21,8 +20,7 @@ def write(directory: Path) -> list[Path]:
     """
     kind = detect.kind(directory)
     if kind == "reproduction":
-        entries = papers_report.collect(directory, loading.experiments())
-        return papers_report.write(directory, entries)
+        return reproduction.write(directory, reproduction.collect(directory, loading.experiments()))
     make, template = _PAGES[kind]
     try:
         content = make(directory)

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+import synthetic
 from waterfill.analysis import compare
+from waterfill.papers import output
+from waterfill.papers.claims import loading
+from waterfill.papers.claims.verdict import judge
+from waterfill.report import reproduction
 from waterfill.runs import backends
 from waterfill.runs.result import to_json
 from waterfill.scenario.loading import from_toml
@@ -172,3 +178,54 @@ def made_map(tmp_path_factory) -> Path:
     ]  # fmt: skip
     axes = {"link.l.delay": "s", "link.l.rate": "bit/s"}
     return write_sweep(tmp_path_factory.mktemp("map"), axes, rows)
+
+
+CLAIM = """
+[[claim]]
+id = "{id}"
+source = "§1"
+statement = "{id} < 11 & more"
+measure = "rate_over"
+args = {{ flow = "f", start_s = 0.0, stop_s = 1.0 }}
+unit = "Mbit/s"
+paper_value = {value}
+tolerance = "5 %"
+expect = "{expect}"
+"""
+
+FIGURE = '[[figure]]\nname = "rates"\nplot = "rates"\nargs = { title = "Rates" }\n'
+
+
+def reproduced_claims(folder: Path) -> Path:
+    """Reproduce an experiment of three claims below a folder: papers/paper/one, out/paper/one."""
+    home = folder / "papers" / "paper" / "one"
+    home.mkdir(parents=True)
+    text = 'title = "One & only"\n' + FIGURE
+    text += CLAIM.format(id="holds", value=10.0, expect="reproduced")
+    text += CLAIM.format(id="barely", value=10.3, expect="reproduced") + 'why = "seed 4 differs"\n'
+    text += CLAIM.format(id="fails", value=20.0, expect="differs") + 'why = "half <b>"\n'
+    (home / "claims.toml").write_text(text, encoding="utf-8")
+    (home / "README.md").write_text("# What was *found*\n", encoding="utf-8")
+    (home / "scenario.toml").write_text('name = "S"\n', encoding="utf-8")
+    experiment = loading.load(home / "claims.toml")
+    links = {"l": {"utilization": [0.5] * 10, "queue_max_bytes": [1e4] * 10}}
+    run = synthetic.result({"f": [10.0e6] * 10}, links)
+    sample = [{"run": run}]
+    output.write(experiment, sample, judge(experiment, sample), folder / "out" / "paper" / "one")
+    return folder
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder in which an experiment of three claims has been reproduced."""
+    return reproduced_claims(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def made_claims(tmp_path_factory) -> Path:
+    """The page of three claims, one of a short version."""
+    root = reproduced_claims(tmp_path_factory.mktemp("claims"))
+    (entry,) = reproduction.collect(root / "out", loading.experiments(root / "papers"))
+    first, *others = entry.claims
+    short = replace(entry, claims=[replace(first, short=["duration=15 s"]), *others])
+    return reproduction.write(root / "out", [short])[0]

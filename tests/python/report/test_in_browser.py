@@ -12,10 +12,13 @@ from waterfill.report import write
 
 
 @pytest.fixture(scope="module")
-def pages(made_run, made_many, made_comparison, made_sweep, made_map) -> dict[str, Path]:
+def pages(
+    made_run, made_many, made_comparison, made_sweep, made_map, made_claims
+) -> dict[str, Path]:
     folders = {"run": made_run, "many": made_many, "comparison": made_comparison,
                "sweep": made_sweep, "map": made_map}  # fmt: skip
-    return {name: write.write(folder)[0] for name, folder in folders.items()}
+    written = {name: write.write(folder)[0] for name, folder in folders.items()}
+    return written | {"reproduction": made_claims}
 
 
 def ready(shown: browser.Shown):
@@ -33,11 +36,11 @@ def opened(chromium, pages):
         assert shown.problems == []
 
 
-@pytest.mark.parametrize("name", ["run", "comparison", "sweep"])
+@pytest.mark.parametrize("name", ["run", "comparison", "sweep", "reproduction"])
 def test_pages_load_and_are_accessible(chromium, pages, name):
     with browser.shown(chromium, pages[name], width=browser.NARROW, scheme="dark") as shown:
         page = ready(shown)
-        assert page.locator(".plot .main-svg").count() > 0
+        assert page.locator(".plot .main-svg, .beside img").count() > 0
         assert shown.violations(".plot") == []
         for width, scheme in itertools.product(browser.SIZES, browser.SCHEMES):
             shown.resize(width, scheme)
@@ -139,4 +142,26 @@ def test_figures_of_a_sweep_are_chosen(chromium, pages):
         page.locator("select[data-panels]").select_option(label="drops")
         page.locator("#chart-f1-0 .heatmaplayer .hm").wait_for()
         assert not page.locator("#chart-f0-0").is_visible()
+        assert shown.problems == []
+
+
+def test_claims_are_filtered_by_keyboard(chromium, pages):
+    with browser.shown(chromium, pages["reproduction"]) as shown:
+        page = ready(shown)
+        status = page.locator("#filters [role=status]")
+        claims = page.locator("[data-verdict]:visible")
+        assert status.text_content() == "3 of 3 claims shown"
+        page.locator("#filters [name=verdict]").select_option("differs")
+        assert status.text_content() == "1 of 3 claims shown"
+        assert claims.count() == 1
+        page.locator("#filters [name=verdict]").select_option("short")
+        assert claims.count() == 1
+        page.locator("#filters [name=verdict]").select_option("")
+        page.locator("#filters [name=text]").focus()
+        page.keyboard.type("BARELY")
+        assert status.text_content() == "1 of 3 claims shown"
+        page.keyboard.press("Enter")  # sends no form
+        assert claims.count() == 1
+        page.keyboard.type("x")
+        assert not page.locator("[data-experiment]").is_visible()
         assert shown.problems == []

@@ -83,7 +83,7 @@
         const title = section.querySelector("h3").textContent.toLowerCase();
         for (const row of all("[data-verdict]", section)) {
           const fits = (!wanted.paper.value || section.dataset.paper === wanted.paper.value) &&
-            (!wanted.verdict.value || row.dataset.verdict === wanted.verdict.value) &&
+            (!wanted.verdict.value || row.dataset.verdict === wanted.verdict.value || (wanted.verdict.value === "short" && row.dataset.short !== undefined)) &&
             (!text || title.includes(text) || row.textContent.toLowerCase().includes(text));
           row.hidden = !fits;
           kept += fits ? 1 : 0;
@@ -93,9 +93,15 @@
         shown += kept;
       }
       for (const paper of all("[data-papers-section]")) paper.hidden = all("[data-experiment]", paper).every((one) => one.hidden);
+      const any = wanted.paper.value || wanted.verdict.value || text;
+      for (const group of all(".beside")) {
+        const rows = all("[data-verdict]", group);
+        group.hidden = rows.length ? rows.every((row) => row.hidden) : Boolean(any);
+      }
       filters.querySelector("[role=status]").textContent = `${shown} of ${total} claims shown`;
     };
     for (const control of Object.values(wanted)) control.addEventListener("input", apply);
+    filters.addEventListener("submit", (event) => event.preventDefault());
     apply();
   }
 
