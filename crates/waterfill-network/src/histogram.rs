@@ -3,6 +3,8 @@
 //! Values below 64 are kept exactly, larger ones in 32 buckets per octave: a quantile is off by up
 //! to 1/64 of its value.
 
+use std::ops::Range;
+
 /// Sub-buckets per octave, as a power of two.
 const SUB_BITS: u32 = 5;
 const EXACT: u64 = 1 << (SUB_BITS + 1);
@@ -52,6 +54,12 @@ impl<W: Weight> Histogram<W> {
         self.total += weight.into();
     }
 
+    /// Returns the sum of all weights.
+    #[must_use]
+    pub const fn total(&self) -> u64 {
+        self.total
+    }
+
     /// Adds the octave of a bucket, and those between it and the others.
     #[cold]
     fn grow(&mut self, bucket: usize) {
@@ -89,6 +97,17 @@ impl<W: Weight> Histogram<W> {
     pub fn heap_bytes(&self) -> usize {
         self.weights.capacity() * size_of::<W>()
     }
+}
+
+/// Returns the values that are counted in the same bucket as this one, for any histogram.
+#[must_use]
+pub fn bucket_of(value: u64) -> Range<u64> {
+    if value < EXACT {
+        return value..value + 1;
+    }
+    let shift = value.ilog2() - SUB_BITS;
+    let start = value >> shift << shift;
+    start..start.saturating_add(1 << shift)
 }
 
 fn bucket(value: u64) -> usize {
@@ -151,6 +170,15 @@ mod tests {
         fn a_bucket_is_within_one_in_64(value in 0u64..1 << 62) {
             let mid = middle(bucket(value));
             prop_assert!((mid - value as f64).abs() <= value as f64 / 64.0, "{value} became {mid}");
+        }
+
+        #[test]
+        fn a_bucket_holds_its_values_and_no_others(value in 0u64..1 << 62) {
+            let values = bucket_of(value);
+            prop_assert!(values.contains(&value));
+            prop_assert_eq!(bucket(values.start), bucket(values.end - 1));
+            prop_assert!(bucket(values.end) > bucket(value));
+            prop_assert!(values.start == 0 || bucket(values.start - 1) < bucket(value));
         }
 
         #[test]

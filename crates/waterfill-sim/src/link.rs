@@ -99,8 +99,6 @@ pub(crate) struct Link {
     ring: Ring<Queued>,
     /// What the packets of the ring carry for their protocols, if any of these protocols has a header or an echo.
     cargo: Option<Box<Ring<Cargo>>>,
-    /// How many packets of the ring have started their transmission.
-    started: usize,
     backlog: Backlog,
     /// When the transmitter becomes free.
     free_at: Instant,
@@ -157,7 +155,6 @@ impl Link {
             exported: false,
             ring: Ring::new(),
             cargo: None,
-            started: 0,
             backlog: Backlog::default(),
             free_at: Instant::ZERO,
             next_timer: Instant::NEVER,
@@ -269,10 +266,21 @@ impl Link {
 
     /// When the next waiting packet starts its transmission.
     fn next_start(&self) -> Instant {
+        if self.backlog.packets == 0 {
+            return Instant::NEVER;
+        }
         match &self.queue {
-            Queue::Fifo(_) => self.ring.get(self.started).map_or(Instant::NEVER, |queued| queued.starts),
-            Queue::Scheduler(_) if self.backlog.packets > 0 => self.free_at,
-            Queue::Scheduler(_) => Instant::NEVER,
+            Queue::Fifo(_) if self.plain => self.meter.service_ends(),
+            Queue::Fifo(_) => self.ring.get(self.started()).map_or(Instant::NEVER, |queued| queued.starts),
+            Queue::Scheduler(_) => self.free_at,
+        }
+    }
+
+    /// How many packets of the ring have started their transmission.
+    fn started(&self) -> usize {
+        match &self.queue {
+            Queue::Fifo(_) => self.ring.len() - self.backlog.packets as usize,
+            Queue::Scheduler(_) => self.ring.len(),
         }
     }
 
@@ -282,42 +290,50 @@ impl Link {
             self.dequeue(self.free_at);
             return;
         }
-        let queued = self.ring.get(self.started).expect("a waiting packet is in the ring");
+        let started = self.started();
+        let queued = self.ring.get(started).expect("a waiting packet is in the ring");
         let &Queued { bytes, starts, .. } = queued;
         if !self.plain {
-            self.queue.on_dequeue(&queued.packet(self.cargo.as_ref().and_then(|cargo| cargo.get(self.started))));
+            self.queue.on_dequeue(&queued.packet(self.cargo.as_ref().and_then(|cargo| cargo.get(started))));
         }
-        self.meter.integrate_queue(starts, self.backlog);
-        self.backlog.bytes -= u64::from(bytes);
-        self.backlog.packets -= 1;
+        let Backlog { bytes: waiting, packets } = self.backlog;
+        self.change_backlog(starts, Backlog { bytes: waiting - u64::from(bytes), packets: packets - 1 });
+        let transmission = self.transmission_time(bytes);
+        self.start(starts, bytes, starts + transmission);
+    }
+
+    /// Changes the backlog of a FIFO, and the queue that router laws see.
+    #[inline]
+    fn change_backlog(&mut self, at: Instant, after: Backlog) {
+        self.meter.change_queue(at, self.backlog, after);
+        self.backlog = after;
         self.update_view();
-        self.start(starts, bytes);
     }
 
     /// Updates the queue that router laws see.
     #[inline]
     fn update_view(&mut self) {
         if !self.routers.is_empty() {
-            self.view.queue = Volume::from_bytes(self.queue.visible_bytes(self.backlog) as f64);
+            // Below 2⁶³: a signed integer takes one instruction to convert.
+            self.view.queue = Volume::from_bytes(self.queue.visible_bytes(self.backlog) as i64 as f64);
         }
     }
 
-    /// Starts the transmission of the first packet in the ring that has not started.
+    /// Starts the transmission, until `ends`, of the last packet in the ring that does not wait.
     #[inline]
-    fn start(&mut self, now: Instant, bytes: u16) {
-        let transmission = self.transmission_time(bytes);
-        self.meter.start_transmission(bytes, now + transmission);
+    fn start(&mut self, now: Instant, bytes: u16, ends: Instant) {
+        self.meter.start_transmission(bytes, ends);
         if self.departures {
             self.show_departure(now);
         }
-        self.started += 1;
     }
 
     /// Shows router laws the packet that starts its transmission.
     #[inline(never)] // keeps the path of laws that do not ask for it short
     fn show_departure(&mut self, now: Instant) {
-        let (Some(queued), Some(cargo)) = (self.ring.get(self.started), &mut self.cargo) else { return };
-        let Some(cargo) = cargo.get_mut(self.started) else { return };
+        let index = self.started() - 1;
+        let (Some(queued), Some(cargo)) = (self.ring.get(index), &mut self.cargo) else { return };
+        let Some(cargo) = cargo.get_mut(index) else { return };
         if self.queue.is_visible(&queued.packet(Some(cargo))) {
             for (_, router) in &mut self.routers {
                 router.on_departure(&self.view, &mut passing(now, queued.bytes, queued.role, cargo));
@@ -393,7 +409,7 @@ impl Link {
     #[inline(always)]
     fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16) {
         if starts <= now {
-            self.start(now, bytes);
+            self.start(now, bytes, self.free_at);
         } else {
             self.wait(now, starts, bytes);
         }
@@ -401,11 +417,9 @@ impl Link {
 
     /// Counts the packet that was put on the wire last as waiting until `starts`.
     fn wait(&mut self, now: Instant, starts: Instant, bytes: u16) {
-        self.meter.integrate_queue(now, self.backlog);
-        self.backlog.bytes += u64::from(bytes);
-        self.backlog.packets += 1;
+        let Backlog { bytes: waiting, packets } = self.backlog;
+        self.change_backlog(now, Backlog { bytes: waiting + u64::from(bytes), packets: packets + 1 });
         self.meter.record_queue_max(self.backlog);
-        self.update_view();
         self.next_change = self.next_change.min(starts); // those before it start earlier
     }
 
@@ -557,7 +571,6 @@ impl Link {
 
     /// Enqueues a packet at the scheduler, and dequeues at once if the transmitter is idle.
     fn schedule(&mut self, now: Instant, packet: Packet, order: u64, arrival: &Arrival) -> Enqueued {
-        self.meter.integrate_queue(now, self.backlog);
         if let Queue::Scheduler(scheduler) = &mut self.queue {
             scheduler.enqueue(Waiting { packet, since: now, order }, arrival, &mut self.outcome);
         }
@@ -569,7 +582,7 @@ impl Link {
                 _ => Enqueued::Behind,
             };
         }
-        self.update_from_scheduler();
+        self.update_from_scheduler(now);
         self.meter.record_queue_max(self.backlog);
         self.next_change = self.next_change.min(self.next_start());
         Enqueued::Behind
@@ -578,21 +591,21 @@ impl Link {
     /// Transmits the scheduler's next packet.
     #[inline(never)]
     fn dequeue(&mut self, now: Instant) {
-        self.meter.integrate_queue(now, self.backlog);
         let next = match &mut self.queue {
             Queue::Scheduler(scheduler) => scheduler.dequeue(now, &mut self.outcome),
             Queue::Fifo(_) => None,
         };
-        self.update_from_scheduler();
+        self.update_from_scheduler(now);
         if let Some(Waiting { packet, order, .. }) = next {
             self.put_on_wire(&packet, now, order);
-            self.start(now, packet.bytes);
+            self.start(now, packet.bytes, self.free_at);
         }
     }
 
     /// Takes over the scheduler's backlog and share, and counts its drops and marks.
-    fn update_from_scheduler(&mut self) {
+    fn update_from_scheduler(&mut self, now: Instant) {
         if let Queue::Scheduler(scheduler) = &self.queue {
+            self.meter.change_queue(now, self.backlog, scheduler.backlog());
             self.backlog = scheduler.backlog();
             let all = LinkShare { capacity: self.capacity, bytes: self.backlog.bytes };
             let share = scheduler.share().unwrap_or(all);
@@ -608,7 +621,6 @@ impl Link {
     #[inline(always)]
     pub(crate) fn deliver(&mut self, now: Instant) -> Packet {
         self.advance(now);
-        self.started -= 1;
         // Read in place: popped as a value, each item would be copied once more.
         let cargo = self.cargo.as_ref().and_then(|cargo| cargo.front());
         let packet = self.ring.front().expect("an event stands for a packet").packet(cargo);
@@ -660,7 +672,6 @@ impl Link {
         if let Some(cargo) = &mut self.cargo {
             cargo.push(packet.cargo);
         }
-        self.started += 1;
         self.ring.len() == 1
     }
 

@@ -1,10 +1,14 @@
 //! Statistics of a link direction: time-weighted queue, bits serialised, drops.
 //!
 //! Integrals run from the start and are read as differences, so samples and the summary's window do not disturb each
-//! other. Only the histograms for quantiles are filled in the window alone.
+//! other. Between its changes a queue costs nothing: the integral of n up to t is n·t less the sum of each change times
+//! its time, exactly, since all are integers. Only the histograms for quantiles are filled in the window alone, and only
+//! when the queue leaves a bucket.
+
+use std::ops::Range;
 
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::histogram::Histogram;
+use waterfill_network::histogram::{Histogram, bucket_of};
 use waterfill_network::summary::QueueSummary;
 
 use crate::queue::Backlog;
@@ -69,20 +73,33 @@ pub(crate) struct Meter {
     /// When the transmission that started last ends.
     service_ends: Instant,
     started_bytes: u64,
+    /// The sum of all changes of the queue, each times its time: bytes and packets times picoseconds.
+    moments: (i128, i128),
+    /// The backlogs, bytes and packets, that are in the same buckets of the window's histograms as the current one; any
+    /// backlog without a window.
+    bucket: (Range<u64>, Range<u64>),
+    /// The largest backlog since [`Meter::settle_max`].
+    max: Backlog,
     /// Bits of packets that were dropped in transmission.
     abandoned_bits: f64,
     sample_max_bytes: u64,
-    window: Option<Window>,
+    window: Option<Box<Window>>,
     result: Option<LinkResult>,
 }
 
+/// The summary's window.
 #[derive(Debug)]
 struct Window {
     from: Reading,
     bytes: Histogram,
     packets: Histogram,
+    /// Up to when the histograms are filled.
+    filled: (Instant, Instant),
     max: Backlog,
 }
+
+/// Any backlog.
+const ANY: Range<u64> = 0..u64::MAX;
 
 /// Statistics of the summary's window.
 #[derive(Clone, Copy, Debug, Default)]
@@ -103,6 +120,9 @@ impl Meter {
             now: Reading { capacity: Capacity { rate: capacity, ..Capacity::default() }, ..Reading::default() },
             service_ends: Instant::ZERO,
             started_bytes: 0,
+            moments: (0, 0),
+            bucket: (ANY, ANY),
+            max: Backlog::default(),
             abandoned_bits: 0.0,
             sample_max_bytes: 0,
             window: None,
@@ -110,31 +130,68 @@ impl Meter {
         }
     }
 
-    /// Integrates a backlog that has not changed since the last call, up to `at`.
-    pub(crate) fn integrate_queue(&mut self, at: Instant, Backlog { bytes, packets }: Backlog) {
-        let lasted = at.since(self.now.at).as_ps();
-        self.now.at = at;
-        self.now.area.0 += u128::from(bytes) * u128::from(lasted);
-        self.now.area.1 += u128::from(packets) * u128::from(lasted);
-        if let Some(window) = &mut self.window {
-            window.bytes.add(bytes, lasted);
-            window.packets.add(packets, lasted);
+    /// Records that the backlog changes.
+    #[inline]
+    pub(crate) fn change_queue(&mut self, at: Instant, before: Backlog, after: Backlog) {
+        let moment = |before: u64, after: u64| i128::from(after as i64 - before as i64) * i128::from(at.as_ps() as i64);
+        self.moments.0 += moment(before.bytes, after.bytes);
+        self.moments.1 += moment(before.packets, after.packets);
+        if !self.bucket.0.contains(&after.bytes) || !self.bucket.1.contains(&after.packets) {
+            self.change_bucket(at, after);
         }
     }
 
-    /// Records a backlog that has grown.
+    /// Records that the backlog has grown to this.
+    #[inline]
     pub(crate) fn record_queue_max(&mut self, Backlog { bytes, packets }: Backlog) {
+        self.max = Backlog { bytes: self.max.bytes.max(bytes), packets: self.max.packets.max(packets) };
+    }
+
+    /// Fills the window's histograms up to a change of their buckets.
+    #[inline(never)] // keeps the usual path short
+    fn change_bucket(&mut self, at: Instant, after: Backlog) {
+        let Some(window) = &mut self.window else { return };
+        let fill = |histogram: &mut Histogram, bucket: &mut Range<u64>, filled: &mut Instant, after: u64| {
+            if !bucket.contains(&after) {
+                histogram.add(bucket.start, at.since(std::mem::replace(filled, at)).as_ps());
+                *bucket = bucket_of(after);
+            }
+        };
+        fill(&mut window.bytes, &mut self.bucket.0, &mut window.filled.0, after.bytes);
+        fill(&mut window.packets, &mut self.bucket.1, &mut window.filled.1, after.packets);
+    }
+
+    /// Brings integrals and histograms up to `at`.
+    pub(crate) fn integrate_queue(&mut self, at: Instant, Backlog { bytes, packets }: Backlog) {
+        let area = |n: u64, moment: i128| (i128::from(n) * i128::from(at.as_ps()) - moment) as u128;
+        self.now.at = at;
+        self.now.area = (area(bytes, self.moments.0), area(packets, self.moments.1));
+        if let Some(window) = &mut self.window {
+            window.bytes.add(bytes, at.since(window.filled.0).as_ps());
+            window.packets.add(packets, at.since(window.filled.1).as_ps());
+            window.filled = (at, at);
+        }
+    }
+
+    /// Takes the largest backlog so far over to where it is read.
+    fn settle_max(&mut self) {
+        let Backlog { bytes, packets } = std::mem::take(&mut self.max);
         self.sample_max_bytes = self.sample_max_bytes.max(bytes);
         if let Some(window) = &mut self.window {
-            let max = window.max;
-            window.max = Backlog { bytes: max.bytes.max(bytes), packets: max.packets.max(packets) };
+            window.max = Backlog { bytes: window.max.bytes.max(bytes), packets: window.max.packets.max(packets) };
         }
     }
 
     /// Counts a packet whose transmission ends at `service_ends`.
+    #[inline]
     pub(crate) fn start_transmission(&mut self, bytes: u16, service_ends: Instant) {
         self.started_bytes += u64::from(bytes);
         self.service_ends = service_ends;
+    }
+
+    /// When the transmission that started last ends.
+    pub(crate) const fn service_ends(&self) -> Instant {
+        self.service_ends
     }
 
     pub(crate) fn count_drops(&mut self, packets: u64) {
@@ -196,19 +253,24 @@ impl Meter {
 
     /// Returns the largest queue since the last call, and starts over at `waiting_bytes`.
     pub(crate) fn take_sample_max(&mut self, waiting_bytes: u64) -> u64 {
+        self.settle_max();
         std::mem::replace(&mut self.sample_max_bytes, waiting_bytes)
     }
 
     /// Opens the summary's window with this backlog.
     pub(crate) fn open_window(&mut self, max: Backlog) {
+        self.settle_max();
         let from = self.read();
-        self.window = Some(Window { from, bytes: Histogram::default(), packets: Histogram::default(), max });
+        let (bytes, packets) = (Histogram::default(), Histogram::default());
+        self.bucket = (bucket_of(max.bytes), bucket_of(max.packets));
+        self.window = Some(Box::new(Window { from, bytes, packets, filled: (from.at, from.at), max }));
     }
 
     /// Closes the summary's window.
     pub(crate) fn close_window(&mut self) {
         self.result = Some(self.window_so_far());
         self.window = None;
+        self.bucket = (ANY, ANY);
     }
 
     /// Returns the statistics of the closed window, or of the open one up to now, or zeros.
@@ -217,6 +279,7 @@ impl Meter {
     }
 
     fn window_so_far(&mut self) -> LinkResult {
+        self.settle_max();
         let to = self.read();
         let Some(window) = &self.window else { return LinkResult::default() };
         let span = Self::span(&window.from, &to);

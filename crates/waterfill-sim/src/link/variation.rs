@@ -111,14 +111,14 @@ impl Link {
             self.meter.change_capacity(now, Rate::ZERO, self.line, now);
             self.meter.abandon(unsent);
         }
-        self.update_from_scheduler();
+        self.update_from_scheduler(now);
         self.next_change = self.next_timer.min(self.next_start());
     }
 
     /// Returns what is left of the transmission in progress, at the rate at which it has been scheduled.
     fn transmission_left(&self, now: Instant) -> Duration {
         let ends = match &self.queue {
-            Queue::Fifo(_) => self.ring.get(self.started).map_or(self.free_at, |waiting| waiting.starts),
+            Queue::Fifo(_) => self.ring.get(self.started()).map_or(self.free_at, |waiting| waiting.starts),
             Queue::Scheduler(_) => self.free_at,
         };
         ends.since(now)
@@ -129,7 +129,7 @@ impl Link {
         if left.is_zero() {
             return; // nothing waits
         }
-        let first = self.started - 1;
+        let first = self.started() - 1;
         let on_wire = first.checked_sub(1).and_then(|last| self.ring.get(last));
         let mut last_arrives = on_wire.map_or(Instant::ZERO, |queued| queued.arrives);
         let mut ends = now + left;
@@ -155,11 +155,12 @@ impl Link {
 
     /// Drops the packets that wait, and the one in transmission if there is one.
     fn drop_all(&mut self, now: Instant, transmitting: bool) {
-        let kept = self.started - usize::from(transmitting);
+        let started = self.started();
+        let kept = started - usize::from(transmitting);
         while self.ring.len() > kept {
             let cargo = self.cargo.as_mut().and_then(|cargo| cargo.pop_newest());
             let Some(queued) = self.ring.pop_newest() else { break };
-            if self.ring.len() >= self.started {
+            if self.ring.len() >= started {
                 self.queue.on_dequeue(&queued.packet(cargo.as_ref()));
             }
             if queued.flags.has(Flags::LOST) {
@@ -174,7 +175,7 @@ impl Link {
                 self.outcome.drop(&waiting);
             }
         }
-        self.started = kept;
+        self.meter.change_queue(now, self.backlog, Backlog::default());
         self.backlog = Backlog::default();
         self.free_at = self.free_at.min(now);
         self.meter.count_drops(std::mem::take(&mut self.outcome.drops));
