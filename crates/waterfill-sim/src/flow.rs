@@ -95,14 +95,14 @@ impl Flow {
             delayed_ack: spec.delayed_ack,
             retransmission: sender.host.retransmission,
             ecn: sender.host.ecn,
-            packets: sender.packets.map(|(count, _)| count),
+            packets: sender.packets.map_or(u64::MAX, |(count, _)| count),
             counted,
         };
         Self {
             owner,
             protocol: law.protocol,
             sender: Sender::new(sender, &law.params, spec, network.seed),
-            receiver: Receiver::new(receiver, &law.params),
+            receiver: Receiver::new(receiver, law),
             route: Arc::clone(route),
             access,
             sender_due: Instant::NEVER,

@@ -26,6 +26,7 @@ mod shaper;
 #[cfg(test)]
 mod testing;
 mod traffic;
+mod window;
 
 pub use capture::{CaptureOptions, CaptureReport};
 pub use engine::{Ledger, Simulation};

@@ -1,9 +1,10 @@
 //! The receiving host: reorders packets, counts them, sends acknowledgements.
 
 use waterfill_laws::protocol::{Ecn, PacketKind, Received, Retransmission};
-use waterfill_laws::registry::{AnyParams, AnyReceiver};
+use waterfill_laws::registry::{AnyEcho, AnyReceiver};
 use waterfill_laws::units::{Duration, Instant};
 
+use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
 
@@ -20,8 +21,8 @@ pub(crate) struct ReceiverSpec {
     pub(crate) delayed_ack: bool,
     pub(crate) retransmission: Retransmission,
     pub(crate) ecn: Ecn,
-    /// Packets that the sender will send; `None` is unlimited.
-    pub(crate) packets: Option<u64>,
+    /// Packets that the sender will send; `u64::MAX` is unlimited.
+    pub(crate) packets: u64,
     /// The summary's window, cut to the flow's lifetime.
     pub(crate) counted: (Instant, Instant),
 }
@@ -30,7 +31,8 @@ pub(crate) struct ReceiverSpec {
 #[derive(Clone, Debug)]
 pub(crate) struct Receiver {
     pub(crate) spec: ReceiverSpec,
-    law: AnyReceiver,
+    /// The law, unless its packets carry nothing: then there is nothing to read or write here.
+    law: Option<AnyReceiver>,
     /// The next packet expected.
     next: u64,
     /// Packets received above a gap.
@@ -62,9 +64,9 @@ enum Answer {
 }
 
 impl Receiver {
-    pub(crate) fn new(spec: ReceiverSpec, params: &AnyParams) -> Self {
+    pub(crate) fn new(spec: ReceiverSpec, law: &Law) -> Self {
         Self {
-            law: params.receiver(),
+            law: law.protocol.has_fields().then(|| law.params.receiver()),
             next: 0,
             above: Ranges::default(),
             latest: [0; 3],
@@ -92,10 +94,10 @@ impl Receiver {
         sacks: &mut Sacks,
     ) -> Option<Packet> {
         let kind = packet.role.kind();
-        // Data echoes the timestamp of an acknowledgement: an RTT sample of the receiver.
-        let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
-        if let Cargo::Header(header) = &packet.cargo {
-            self.law.on_data(&Received { now, kind, header, rtt });
+        if let (Some(law), Cargo::Header(header)) = (&mut self.law, &packet.cargo) {
+            // Data echoes the timestamp of an acknowledgement: an RTT sample of the receiver.
+            let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
+            law.on_data(&Received { now, kind, header, rtt });
         }
         let (role, sent, sack) = if kind == PacketKind::Syn {
             (Role::SynAck, packet.sent, SackId::NONE)
@@ -128,7 +130,7 @@ impl Receiver {
         if counts {
             self.payload_counted += (before..self.next).map(|n| u64::from(payload(n))).sum::<u64>();
         }
-        if self.completed.is_none() && self.spec.packets == Some(self.next) {
+        if self.completed.is_none() && self.spec.packets == self.next {
             self.completed = Some(now);
         }
         let delay = self.spec.delayed_ack && in_order && self.completed.is_none();
@@ -218,6 +220,10 @@ impl Receiver {
     #[expect(clippy::inline_always, reason = "as for `on_packet`")]
     #[inline(always)]
     fn ack(&mut self, now: Instant, role: Role, sent: Instant, sack: SackId) -> Packet {
+        let echo = match &mut self.law {
+            Some(law) => law.echo(now),
+            None => AnyEcho::None,
+        };
         Packet {
             flow: self.spec.flow,
             bytes: self.spec.ack_bytes,
@@ -229,7 +235,7 @@ impl Receiver {
             number: self.next,
             sent,
             echoed: now,
-            cargo: Cargo::Echo(self.law.echo(now)),
+            cargo: Cargo::Echo(echo),
         }
     }
 }
@@ -247,10 +253,10 @@ mod tests {
             delayed_ack,
             retransmission: Retransmission::Sack,
             ecn: Ecn::Accurate,
-            packets: Some(10),
+            packets: 10,
             counted: (Instant::ZERO, Instant::NEVER),
         };
-        Receiver::new(spec, &ProtocolId::Window.params())
+        Receiver::new(spec, &Law { protocol: ProtocolId::Window, params: ProtocolId::Window.params() })
     }
 
     fn data(number: u64) -> Packet {

@@ -13,6 +13,7 @@ use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
 use crate::recovery::{Progress, Recovery};
+use crate::window::WholePackets;
 
 /// RFC 6298 (2.1): the retransmission timer before the first RTT sample.
 const INITIAL_RTO: Duration = Duration::from_millis(1000);
@@ -112,6 +113,15 @@ impl SenderSpec {
         }
     }
 
+    /// Returns the size of a packet.
+    #[inline]
+    pub(crate) const fn bytes_of(&self, number: u64) -> u16 {
+        match self.packets {
+            Some((count, last)) if number + 1 == count => last,
+            _ => self.packet_bytes,
+        }
+    }
+
     /// Returns the payload of a packet of this size.
     pub(crate) const fn payload(&self, bytes: u16) -> u16 {
         bytes - (self.packet_bytes - self.payload_bytes)
@@ -131,7 +141,6 @@ enum Phase {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RttSamples {
     sum_ps: u128,
-    count: u64,
     /// RTT above the base RTT, in ticks of 2¹⁶ ps: fine enough, with few empty buckets per flow.
     above_base: Histogram<u32>,
 }
@@ -143,6 +152,7 @@ pub(crate) struct Sender {
     law: AnySource,
     /// The law's window in whole packets, read whenever it may have changed.
     window_packets: u64,
+    whole_packets: WholePackets,
     recovery: Recovery,
     /// Spreads a reduction to the law's window over a recovery.
     reduction: Option<ProportionalReduction>,
@@ -181,6 +191,7 @@ impl Sender {
         Self {
             law: params.source(&connection),
             window_packets: 0,
+            whole_packets: WholePackets::default(),
             recovery: Recovery::new(spec.host.retransmission),
             reduction: None,
             cwr_pending: false,
@@ -293,7 +304,6 @@ impl Sender {
         self.echoed = packet.echoed;
         if self.spec.measure.0 <= now && now <= self.spec.measure.1 {
             self.rtt.sum_ps += u128::from(rtt.as_ps());
-            self.rtt.count += 1;
             self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() >> RTT_TICK_BITS, 1);
         }
     }
@@ -317,19 +327,18 @@ impl Sender {
             recovering: self.recovery.is_recovering(),
             window_limited: !self.app_limited,
         });
-        self.window_packets = self.whole_packets(limit);
+        self.window_packets = self.in_whole_packets(limit);
     }
 
     /// The law's window in whole packets.
-    fn law_window(&self) -> u64 {
-        self.whole_packets(self.law.limit())
+    fn law_window(&mut self) -> u64 {
+        self.in_whole_packets(self.law.limit())
     }
 
-    /// The window of `limit` in whole packets; `u64::MAX` without one, and where `as` saturates.
+    /// The window of `limit` in whole packets; `u64::MAX` without one.
     #[inline]
-    fn whole_packets(&self, limit: Limit) -> u64 {
-        let packet = f64::from(self.spec.packet_bytes);
-        limit.window.map_or(u64::MAX, |window| (window.as_bytes() / packet) as u64)
+    fn in_whole_packets(&mut self, limit: Limit) -> u64 {
+        limit.window.map_or(u64::MAX, |window| self.whole_packets.count(window, self.spec.packet_bytes))
     }
 
     #[inline]
@@ -499,10 +508,7 @@ impl Sender {
             Some(number) => (number, true),
             None => (self.recovery.next(), false),
         };
-        let bytes = match self.spec.packets {
-            Some((count, last)) if number + 1 == count => last,
-            _ => self.spec.packet_bytes,
-        };
+        let bytes = self.spec.bytes_of(number);
         // RFC 3168 §6.1.5: a retransmission is not ECN-capable, so congestion drops it.
         let mut flags = Flags::default().with(Flags::MARKABLE, self.spec.host.ecn != Ecn::Off && !resent);
         if resent {
@@ -568,7 +574,8 @@ impl Sender {
 
 impl RttSamples {
     pub(crate) fn mean_s(&self) -> Option<f64> {
-        (self.count > 0).then(|| self.sum_ps as f64 * 1e-12 / self.count as f64)
+        let count = self.above_base.total();
+        (count > 0).then(|| self.sum_ps as f64 * 1e-12 / count as f64)
     }
 
     /// Returns a quantile of the RTT above the base RTT, in seconds.
@@ -578,12 +585,16 @@ impl RttSamples {
 }
 
 /// RFC 6298 (2.2, 2.3): smoothed RTT and variation after one more sample.
+///
+/// As 8 · SRTT' = 8 · SRTT + (R' − SRTT): shifts of a difference, rounded down as the quotient of the sums would be.
 fn smoothed(before: Option<(Duration, Duration)>, rtt: Duration) -> (Duration, Duration) {
     match before {
         None => (rtt, rtt / 2),
         Some((srtt, rttvar)) => {
-            let off = (srtt - rtt).max(rtt - srtt); // subtraction saturates at zero: one of them is |srtt − rtt|
-            ((srtt * 7 + rtt) / 8, (rttvar * 3 + off) / 4)
+            let [srtt, rttvar, rtt] = [srtt, rttvar, rtt].map(|time| time.as_ps() as i64);
+            let after = [srtt + ((rtt - srtt) >> 3), rttvar + (((rtt - srtt).abs() - rttvar) >> 2)];
+            let [srtt, rttvar] = after.map(|ps| Duration::from_ps(ps as u64));
+            (srtt, rttvar)
         }
     }
 }

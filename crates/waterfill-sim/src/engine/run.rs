@@ -321,9 +321,7 @@ impl Simulation {
         if let (Owner::Traffic(t), Role::Data) = (flow.owner, packet.role) {
             self.traffic[t as usize].receive(self.now, packet.bytes);
         }
-        let full = u32::from(spec.payload(self.network.packet_bytes));
-        let last = spec.packets.map(|(count, bytes)| (count - 1, u32::from(spec.payload(bytes))));
-        let payload = |number| last.filter(|&(n, _)| n == number).map_or(full, |(_, bytes)| bytes);
+        let payload = |number| u32::from(spec.payload(spec.bytes_of(number)));
         let answer = flow.receiver.on_packet(self.now, packet, payload, &mut self.sacks);
         if flow.receiver.poll_timer() != Instant::NEVER {
             self.schedule_receiver(packet.flow);
