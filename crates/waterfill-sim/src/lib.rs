@@ -14,6 +14,7 @@ mod flow;
 mod link;
 mod meter;
 mod packet;
+mod prefetch;
 mod prr;
 mod queue;
 mod random;

@@ -647,6 +647,12 @@ impl Link {
         self.ring.front().map(|queued| (queued.arrives, queued.order))
     }
 
+    /// Returns flow and role of the packet that is delivered next, unless it belongs to a traffic source.
+    #[inline]
+    pub(crate) fn next_flow(&self) -> Option<(u32, Role)> {
+        self.ring.front().map(|queued| (queued.flow, queued.role)).filter(|&(_, role)| role != Role::Traffic)
+    }
+
     /// Lets the caller take packets over with [`Link::deliver`] before they arrive: no event stands for them here.
     pub(crate) fn export(&mut self) {
         self.exported = true;

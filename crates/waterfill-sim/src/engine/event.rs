@@ -190,6 +190,13 @@ impl Events {
         }
     }
 
+    /// Returns the link whose event is next, if it is a link's.
+    #[inline]
+    pub(super) fn next_link(&self) -> Option<usize> {
+        let place = self.tree[1].leaf.wrapping_sub(1); // of the timers or of none: a large number
+        (place + 1 < self.first[0]).then_some(place)
+    }
+
     /// Returns the next event.
     #[inline]
     pub(super) fn peek(&self) -> Option<Timed> {

@@ -8,6 +8,10 @@ use crate::capture::Place;
 use crate::flow::{Entry, Owner};
 use crate::link::Enqueued;
 use crate::packet::{Flags, Packet, Role, SackId};
+use crate::prefetch::prefetch;
+
+/// More links or flows than these do not fit into a cache of second level.
+const CACHED: usize = 1000;
 
 impl Simulation {
     fn next_order(&mut self) -> u64 {
@@ -70,6 +74,7 @@ impl Simulation {
                     if link.has_discarded() {
                         self.count_drops(l);
                     }
+                    self.look_ahead(l);
                     if packet.flags.has(Flags::OF_A_WIRE) {
                         self.apply_faults(l, packet);
                     } else {
@@ -108,6 +113,22 @@ impl Simulation {
                 }
             }
             window.record(time, order, self.order);
+        }
+    }
+
+    /// Starts to load what the next events need, if the network is larger than the cache: the next event's link, or the
+    /// flow of the packet that link `l` delivers next.
+    #[inline]
+    fn look_ahead(&self, l: u32) {
+        if self.links.len() > CACHED {
+            if let Some(next) = self.agenda.next_link().and_then(|next| self.links.get(next)) {
+                prefetch(next);
+            }
+        } else if self.flows.len() > CACHED {
+            if let Some((flow, role)) = self.links[l as usize].next_flow() {
+                let flow = &self.flows[flow as usize];
+                if role == Role::Ack { prefetch(&flow.sender) } else { prefetch(&flow.receiver) }
+            }
         }
     }
 

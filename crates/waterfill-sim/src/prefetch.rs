@@ -1,0 +1,20 @@
+//! Hints to the cache, for networks larger than it.
+
+/// Bytes of a cache line.
+#[cfg(target_arch = "x86_64")]
+const LINE: usize = 64;
+
+/// Starts to load all of a value into the cache, without waiting for it.
+#[inline]
+#[cfg_attr(target_arch = "x86_64", expect(unsafe_code, reason = "no safe function gives this hint"))]
+pub(crate) fn prefetch<T>(value: &T) {
+    #[cfg(target_arch = "x86_64")]
+    for line in 0..size_of::<T>().div_ceil(LINE) {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        let address = std::ptr::from_ref(value).cast::<i8>().wrapping_add(line * LINE);
+        // SAFETY: a prefetch neither reads nor writes; an address that is not mapped has no effect.
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(address) };
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = value;
+}
