@@ -35,6 +35,8 @@ pub(crate) struct ClassSpec {
     pub(crate) demand: Option<Rate>,
     pub(crate) paced: bool,
     pub(crate) base_rtt: Duration,
+    /// The retransmission timer's minimum; without a timer, where none can fire.
+    pub(crate) rto_min: Option<Duration>,
     /// The measurement window, and the part of it in which the class is active.
     pub(crate) measure: (Instant, Instant),
     pub(crate) counted: (Instant, Instant),
@@ -77,7 +79,17 @@ pub(crate) struct Class {
     source: AnySource,
     receiver: AnyReceiver,
     phase: Phase,
+    /// When the newest SYN was sent.
+    opening: Instant,
     opened: Instant,
+    /// When the retransmission timer started, how often it has fired since the last acknowledgement, and when that came.
+    timed_from: Instant,
+    timeouts_in_row: u32,
+    /// What is left of RFC 5681's loss window: one packet after a time-out, until the next acknowledgement.
+    loss_window: f64,
+    last_ack: Instant,
+    /// How often it has fired.
+    pub(crate) timeouts: u64,
     pub(crate) sent: f64,
     acked: f64,
     /// Bytes received before the oldest feedback that is not completely acknowledged.
@@ -125,6 +137,9 @@ const RTT_TICK_BITS: u32 = 16;
 const PACING_GAIN: f64 = 1.2;
 /// RFC 6298's weight of a new RTT sample.
 const RTT_GAIN: f64 = 1.0 / 8.0;
+/// The retransmission timeout of a SYN, and its maximum, as in the packet simulator.
+const INITIAL_RTO: Duration = Duration::from_millis(1000);
+const MAX_RTO: Duration = Duration::from_millis(60_000);
 /// A transfer is complete at this fraction; rounding may leave the rest.
 const COMPLETE: f64 = 1.0 - 1e-9;
 
@@ -143,7 +158,13 @@ impl Class {
             source: params.source(connection),
             receiver: params.receiver(),
             phase: Phase::Closed,
+            opening: spec.start,
             opened: Instant::NEVER,
+            timed_from: Instant::ZERO,
+            timeouts_in_row: 0,
+            loss_window: 0.0,
+            last_ack: Instant::ZERO,
+            timeouts: 0,
             sent: 0.0,
             acked: 0.0,
             feedback_start: 0.0,
@@ -173,6 +194,7 @@ impl Class {
     /// Starts the class; returns the header of its SYN, a packet of `bytes` bytes.
     pub(crate) fn open(&mut self, now: Instant, bytes: f64) -> AnyHeader {
         self.phase = Phase::Opening;
+        self.opening = now;
         self.source.stamp(&Sending::new(now, PacketKind::Syn, Volume::from_bytes(bytes)))
     }
 
@@ -192,7 +214,7 @@ impl Class {
         self.phase = Phase::Open;
         self.opened = now;
         self.newest_echo = sent;
-        self.on_feedback(now, PacketKind::Syn, now.since(self.spec.start), 0.0, echo);
+        self.on_feedback(now, PacketKind::Syn, now.since(self.opening), 0.0, echo);
     }
 
     fn sending(&self, now: Instant) -> Sending {
@@ -213,11 +235,13 @@ impl Class {
         if let Some(age_s) = self.padded_age(step, inbox.plain[self.places.acks_in]) {
             self.receive_acks(step, age_s);
         }
+        self.run_timer(step.to);
         self.detect_losses(step.to);
         let bytes = self.bytes_to_send(step);
         if bytes > 0.0 {
             let header = self.source.stamp(&self.sending(step.middle));
             self.sent += bytes;
+            self.loss_window -= bytes;
             *out = Parcel { bytes: bytes * self.spec.count, age_s: 0.0, header };
             self.echoed.push_back((step.index, self.newest_echo));
         }
@@ -250,6 +274,9 @@ impl Class {
         let middle = (step.middle.as_secs() - age_s) / step.length_s;
         let end = middle + 0.5;
         self.newest_echo = step.middle.before(Duration::from_secs(age_s));
+        // After a gap, a link that was down may have dropped what the receiver sent earlier.
+        let resumes = self.spec.rto_min.is_some() && self.last_ack < step.from;
+        (self.last_ack, self.timed_from, self.timeouts_in_row) = (step.to, step.to, 0);
         while let Some(&oldest) = self.feedback.front() {
             let start = oldest.step as f64;
             if end <= start {
@@ -265,7 +292,8 @@ impl Class {
                 self.feedback_start + part * (oldest.received - self.feedback_start)
             };
             self.acked = acked.max(before);
-            if !oldest.processed && middle >= start {
+            let lost = resumes && whole && start + 1.5 < middle;
+            if !oldest.processed && middle >= start && !lost {
                 self.feedback[0].processed = true;
                 let rtt = Duration::from_secs(age_s + oldest.age_s);
                 let reported = std::mem::replace(&mut self.reported, self.acked);
@@ -317,9 +345,37 @@ impl Class {
         self.losses.push_back((at, class_bytes / self.spec.count));
     }
 
+    /// Returns the retransmission timeout after so many in a row (RFC 6298).
+    pub(crate) fn rto(&self, retries: u32) -> Duration {
+        let rto = match self.spec.rto_min {
+            Some(rto_min) if self.phase == Phase::Open => self.smoothed_rtt.max(rto_min),
+            _ => INITIAL_RTO,
+        };
+        (rto * (1 << retries.min(16))).min(MAX_RTO.max(rto))
+    }
+
+    /// Runs the retransmission timer: everything that was lost is known to be.
+    fn run_timer(&mut self, until: Instant) {
+        if self.spec.rto_min.is_none() {
+            return;
+        }
+        if self.in_flight().as_bytes() <= 0.0 {
+            self.timed_from = until;
+        } else if until.since(self.timed_from) >= self.rto(self.timeouts_in_row) {
+            self.timeouts_in_row += 1;
+            self.loss_window = self.spec.packet_bytes;
+            self.timeouts += 1;
+            self.timed_from = until;
+            self.lost += self.losses.drain(..).map(|(_, bytes)| bytes).sum::<f64>();
+            (self.recovery, self.loss_debt) = (Some(self.sent), 0.0);
+            self.source.on_event(until, Event::Timeout);
+        }
+    }
+
     fn detect_losses(&mut self, until: Instant) {
         while let Some(&(at, bytes)) = self.losses.front() {
-            if at >= until {
+            // Only an acknowledgement of something later shows a loss.
+            if at >= until || self.spec.rto_min.is_some() && self.last_ack < at {
                 break;
             }
             self.losses.pop_front();
@@ -344,6 +400,10 @@ impl Class {
         if let Some(window) = limit.window {
             // A host may always have one packet in flight, or it would never receive feedback again.
             bytes = window.as_bytes().max(self.spec.packet_bytes) - self.in_flight().as_bytes();
+        }
+        if self.timeouts_in_row > 0 {
+            // What has arrived may count as in flight, because its acknowledgements were lost.
+            bytes = self.loss_window;
         }
         if self.spec.paced || limit.window.is_none() {
             let rate = self.pacing_rate().unwrap_or(Rate::ZERO);

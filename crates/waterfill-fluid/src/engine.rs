@@ -3,10 +3,11 @@
 use waterfill_laws::protocol::{Connection, Kind, LinkView};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::series::{FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
+use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
 use waterfill_network::{FlowSpec, LinkSpec, Network, QueueSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
 
 use crate::class::{Class, ClassSpec};
+use crate::course::Course;
 use crate::link::{Dropped, Link, LinkParts, Streams};
 use crate::meter::Meter;
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
@@ -38,6 +39,9 @@ struct Syn {
     /// Links already crossed in the present direction.
     hop: usize,
     at: Instant,
+    /// When the SYN was sent, and how often before.
+    sent: Instant,
+    retries: u32,
     cargo: SynCargo,
 }
 
@@ -195,7 +199,9 @@ impl Fluid {
         }
         self.order_tasks(wired.edges);
         self.flow_series = Series::new(&FLOW_COLUMNS, &protocols);
-        self.link_series = Series::new(&LINK_COLUMNS, &protocols);
+        let varies = network.links.iter().any(|link| !link.changes.is_empty());
+        let capacity: &[&str] = if varies { &[CAPACITY_COLUMN] } else { &[] };
+        self.link_series = Series::new(&[&LINK_COLUMNS, capacity].concat(), &protocols);
         self.traffic_series = Series::new(&TRAFFIC_COLUMNS, &[]);
         Ok(())
     }
@@ -211,24 +217,29 @@ impl Fluid {
         let (packet_bytes, ack_bytes) = (f64::from(self.network.packet_bytes), f64::from(self.network.ack_bytes));
         let capacity = Rate::from_bps(spec.rate_bps);
         let delay = Duration::from_secs(spec.delay_s);
+        let course = Course::new(spec, self.step);
         // A packet is forwarded after its last bit has arrived; a fluid has to add that time.
-        let latency = |bytes: f64| delay + Duration::from_secs(bytes * 8.0 / spec.rate_bps);
+        let latency = |bytes: f64| match &course {
+            None => delay + Duration::from_secs(bytes * 8.0 / spec.rate_bps),
+            Some(course) => course.latency_min(bytes),
+        };
         let bytes = spec.buffer_bytes.map_or(f64::INFINITY, |bytes| bytes as f64);
         let packets = spec.buffer_packets.map_or(f64::INFINITY, |packets| packets as f64 * packet_bytes);
+        let mut pipe =
+            Pipe::new(self.step, (latency(packet_bytes), latency(ack_bytes)), destinations.data, destinations.plain);
+        if course.is_some() {
+            pipe.vary((packet_bytes, ack_bytes));
+        }
         LinkParts {
             view: view(i, spec),
             delay,
             buffer_bytes: bytes.min(packets),
             packet_bytes,
-            pipe: Pipe::new(
-                self.step,
-                (latency(packet_bytes), latency(ack_bytes)),
-                destinations.data,
-                destinations.plain,
-            ),
+            pipe,
             streams,
             routers,
-            meter: Meter::new(capacity, self.measure),
+            meter: Meter::new(capacity, course.is_some(), self.measure),
+            course,
         }
     }
 
@@ -259,9 +270,16 @@ impl Fluid {
             demand: flow.demand_bps.map(Rate::from_bps),
             paced: flow.pacing.unwrap_or(paced),
             base_rtt: Duration::from_secs(flow.base_rtt_of_s(plan.index)),
+            rto_min: self.timers().then(|| Duration::from_secs(self.network.rto_min_s)),
             measure: self.measure,
             counted: (self.measure.0.max(start), self.measure.1.min(stop)),
         }
+    }
+
+    /// Whether sources need a retransmission timer: some link may stand still.
+    fn timers(&self) -> bool {
+        let stands = |change: &waterfill_network::ChangeSpec| change.up == Some(false) || change.rate_bps == Some(0.0);
+        self.network.links.iter().any(|link| link.changes.iter().any(stands))
     }
 
     /// Orders the tasks so that every place of the inbox is written before it is read.
@@ -357,17 +375,17 @@ impl Fluid {
         }
         while let Some(Dropped { class, bytes }) = self.dropped.pop() {
             self.dropped_bytes += bytes;
-            let detected = step.middle + self.remaining_rtt(class, l);
+            let detected = step.middle + self.remaining_rtt(class, l, step.middle);
             self.classes[class as usize].add_loss(detected, bytes);
         }
     }
 
     /// Returns the time from a link of a path back to the source, without queueing.
-    fn remaining_rtt(&self, class: u32, from: u32) -> Duration {
+    fn remaining_rtt(&self, class: u32, from: u32, now: Instant) -> Duration {
         let path = &self.paths[class as usize];
         let crossed = path.forward.iter().position(|&l| l == from).unwrap_or(0);
-        let out = path.forward[crossed..].iter().map(|&l| self.links[l as usize].pipe.latencies().0);
-        let back = path.reverse.iter().map(|&l| self.links[l as usize].pipe.latencies().1);
+        let out = path.forward[crossed..].iter().map(|&l| self.links[l as usize].latency(now, true));
+        let back = path.reverse.iter().map(|&l| self.links[l as usize].latency(now, false));
         out.chain(back).fold(self.classes[class as usize].spec.pad, |sum, latency| sum + latency)
     }
 
@@ -379,7 +397,7 @@ impl Fluid {
             if class.starts(step.to) {
                 let at = class.spec.start;
                 let cargo = SynCargo::Out(class.open(at, f64::from(self.network.ack_bytes)));
-                self.syns.push(Syn { class: c, hop: 0, at, cargo });
+                self.syns.push(Syn { class: c, hop: 0, at, sent: at, retries: 0, cargo });
             }
         }
         let mut i = 0;
@@ -398,11 +416,21 @@ impl Fluid {
         let class = &mut self.classes[syn.class as usize];
         let path = &self.paths[syn.class as usize];
         let (bytes, count) = (f64::from(self.network.ack_bytes), class.spec.count);
+        // A link that is down drops the handshake, and the SYN is sent again.
+        let again = |class: &mut Class, syn: &mut Syn| {
+            syn.at = (syn.sent + class.rto(syn.retries)).max(syn.at);
+            (syn.sent, syn.hop, syn.retries) = (syn.at, 0, syn.retries + 1);
+            syn.cargo = SynCargo::Out(class.open(syn.at, bytes));
+        };
         while syn.at < until {
             match &mut syn.cargo {
                 SynCargo::Out(header) => {
                     if let Some(&l) = path.forward.get(syn.hop) {
-                        syn.at = self.links[l as usize].forward_syn(syn.at, bytes, count, Some(header));
+                        let Some(at) = self.links[l as usize].forward_syn(syn.at, bytes, count, Some(header)) else {
+                            again(class, syn);
+                            continue;
+                        };
+                        syn.at = at;
                         syn.hop += 1;
                     } else {
                         let echo = class.on_syn(syn.at, header);
@@ -412,7 +440,11 @@ impl Fluid {
                 }
                 SynCargo::Back { echo, sent } => {
                     if let Some(&l) = path.reverse.get(syn.hop) {
-                        syn.at = self.links[l as usize].forward_syn(syn.at, bytes, count, None);
+                        let Some(at) = self.links[l as usize].forward_syn(syn.at, bytes, count, None) else {
+                            again(class, syn);
+                            continue;
+                        };
+                        syn.at = at;
                         syn.hop += 1;
                         if syn.hop == path.reverse.len() {
                             syn.at += class.spec.pad;
@@ -454,6 +486,7 @@ impl Fluid {
             return;
         }
         let expanded = self.is_expanded();
+        let varies = self.network.links.iter().any(|link| !link.changes.is_empty());
         let mut flow = 0;
         for member in &self.members {
             let class = &self.classes[member.class as usize];
@@ -482,7 +515,9 @@ impl Fluid {
         for (i, link) in self.links.iter_mut().enumerate() {
             let (span, queue_max) = link.meter.sample();
             let (i, drops) = (i as f64, span.dropped_packets.round());
-            self.link_series.push(&[time, i, span.utilization, span.queue_bytes, queue_max, drops, 0.0, 0.0]);
+            let row = [time, i, span.utilization, span.queue_bytes, queue_max, drops, 0.0, 0.0];
+            let capacity: &[f64] = if varies { &[span.capacity.as_bps()] } else { &[] };
+            self.link_series.push(&[&row[..], capacity].concat());
             for (id, router) in link.routers() {
                 router.observe(&mut self.link_series.newest(*id));
             }
@@ -640,9 +675,6 @@ fn check(network: &Network) -> Result<(), String> {
         }
         if link.reorder.is_some() || link.duplicate > 0.0 {
             return refused("reorder", "neither reordering nor duplicates: the fluid model has no packets");
-        }
-        if !link.changes.is_empty() {
-            return refused("event", "none: the fluid model's links stay as they are");
         }
         if link.shaper.is_some() {
             return refused("shaper", "none, and a rate of the shaper's: the fluid model has no bursts");

@@ -1,7 +1,7 @@
 //! The laws of `waterfill-laws` stepped in time: rates as fluids, exact delays, flows in classes.
 //!
 //! Reading order: `plan` (classes of flows, the step, the order of tasks in a step), `wiring` (which stream feeds which),
-//! `pipe` (fluid in transit, with its delay), `link` (queue and routers), `class` (sources and receivers), [`engine`] (the
+//! `pipe` (fluid in transit, with its delay), `course` (links that change), `link` (queue and routers), `class` (sources and receivers), [`engine`] (the
 //! steps), `meter` and [`report`] (results).
 //!
 //! # Model
@@ -14,6 +14,7 @@
 //! once; a source and a receiver are those of one flow. A router's timers are exact to the picosecond: a step is cut at them.
 
 mod class;
+mod course;
 pub mod engine;
 mod link;
 mod meter;

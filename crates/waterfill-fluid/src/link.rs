@@ -1,14 +1,16 @@
 //! One direction of a link: a fluid queue, its routers, and the pipe behind it.
 //!
 //! Within a step fluid arrives at a constant rate, so the queue is piecewise linear, with a corner where it becomes empty or
-//! full. The step is cut at the routers' timers; a router sees the load and the queue of each part separately.
+//! full. The step is cut at the routers' timers and where the rate changes; a router sees the load and the queue of each part
+//! separately.
 
 use std::ops::Range;
 
 use waterfill_laws::protocol::{LinkView, PacketKind, Passing};
 use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
-use waterfill_laws::units::{Duration, Instant, Volume};
+use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
+use crate::course::Course;
 use crate::meter::{Meter, StepRecord};
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
 
@@ -48,9 +50,31 @@ pub(crate) struct Link {
     routers: Vec<(ProtocolId, AnyRouter)>,
     departures: bool,
     next_timer: Instant,
+    changing: Option<Changing>,
     /// The volume that arrived and was not dropped, in packets.
     pub(crate) packets_passed: f64,
     pub(crate) meter: Meter,
+}
+
+/// A link that changes: its course, and its present state.
+#[derive(Debug)]
+struct Changing {
+    course: Course,
+    /// What the link sends.
+    rate: Rate,
+    up: bool,
+    next: Instant,
+}
+
+impl Changing {
+    fn new(course: Course) -> Self {
+        let now = *course.at(Instant::ZERO);
+        Self { rate: now.rate, up: now.up, next: next_change(&course, Instant::ZERO), course }
+    }
+}
+
+fn next_change(course: &Course, now: Instant) -> Instant {
+    course.after(now).first().map_or(Instant::NEVER, |piece| piece.from)
 }
 
 /// What a [`Link`] is built from.
@@ -64,11 +88,12 @@ pub(crate) struct LinkParts {
     pub(crate) pipe: Pipe,
     pub(crate) routers: Vec<(ProtocolId, AnyRouter)>,
     pub(crate) meter: Meter,
+    pub(crate) course: Option<Course>,
 }
 
 impl Link {
     pub(crate) fn new(parts: LinkParts) -> Self {
-        let LinkParts { view, delay, buffer_bytes, packet_bytes, streams, pipe, routers, meter } = parts;
+        let LinkParts { view, delay, buffer_bytes, packet_bytes, streams, pipe, routers, meter, course } = parts;
         Self {
             departures: routers.iter().any(|(_, router)| router.sees_departures()),
             next_timer: next_timer(&routers),
@@ -81,6 +106,7 @@ impl Link {
             routers,
             packets_passed: 0.0,
             meter,
+            changing: course.map(Changing::new),
         }
     }
 
@@ -98,7 +124,15 @@ impl Link {
         self.view.queue.as_bytes()
     }
 
-    /// Returns the queueing delay of an arrival now.
+    /// Returns when an arrival at `now` leaves that finds the present queue.
+    fn leaves(&self, now: Instant) -> Instant {
+        match &self.changing {
+            None => now + self.wait(),
+            Some(changing) => changing.course.leaves(now, self.queue_bytes()),
+        }
+    }
+
+    /// Returns the queueing delay of an arrival now, on a link that stays as it is.
     fn wait(&self) -> Duration {
         if self.view.queue > Volume::ZERO {
             Duration::from_secs(self.view.queue / self.view.capacity)
@@ -107,14 +141,17 @@ impl Link {
         }
     }
 
-    /// Forwards a SYN of each of `count` flows, or its SYN-ACK; returns when it reaches the far end.
+    /// Forwards a SYN of each of `count` flows, or its SYN-ACK; returns when it reaches the far end, none if the link is down.
     pub(crate) fn forward_syn(
         &mut self,
         now: Instant,
         bytes: f64,
         count: f64,
         mut header: Option<&mut AnyHeader>,
-    ) -> Instant {
+    ) -> Option<Instant> {
+        if self.changing.as_ref().is_some_and(|changing| !changing.course.at(now).up) {
+            return None;
+        }
         let kind = if header.is_some() { PacketKind::Syn } else { PacketKind::Ack };
         for (_, router) in &mut self.routers {
             let volume = Volume::from_bytes(bytes * count);
@@ -124,7 +161,41 @@ impl Link {
                 router.on_departure(&self.view, &mut passing);
             }
         }
-        now + self.wait() + Duration::from_secs(bytes * 8.0 / self.view.capacity.as_bps()) + self.delay
+        let latency = match &self.changing {
+            None => Duration::from_secs(bytes * 8.0 / self.view.capacity.as_bps()) + self.delay,
+            Some(changing) => changing.course.latency(now, bytes),
+        };
+        Some(self.leaves(now) + latency)
+    }
+
+    /// Returns the time that data, or all else, takes to the far end without queueing.
+    pub(crate) fn latency(&self, now: Instant, data: bool) -> Duration {
+        let (of_data, of_all_else) = self.pipe.latencies();
+        let least = if data { of_data } else { of_all_else };
+        self.changing.as_ref().map_or(least, |changing| least + self.pipe.beyond_least(&changing.course, now, data))
+    }
+
+    /// Applies the changes up to the beginning of a step; what waits in a link that goes down is dropped.
+    fn change(&mut self, now: Instant, dropped: &mut Vec<Dropped>) {
+        let Some(changing) = &mut self.changing else { return };
+        let piece = *changing.course.at(now);
+        if changing.up && !piece.up {
+            let classes = &self.streams.classes;
+            let take = |stream: usize, bytes| dropped.push(Dropped { class: classes[stream], bytes });
+            let bytes = self.pipe.drop_waiting(now, take);
+            self.meter.add_dropped(now, bytes / self.packet_bytes);
+            self.view.queue = Volume::ZERO;
+        }
+        changing.up = piece.up;
+        self.change_rate(now);
+    }
+
+    /// Applies the change of the rate that is due.
+    fn change_rate(&mut self, now: Instant) {
+        let Some(changing) = &mut self.changing else { return };
+        let piece = changing.course.at(now);
+        (changing.rate, self.view.capacity) = (piece.rate, piece.capacity);
+        changing.next = next_change(&changing.course, now);
     }
 
     /// Queues the arrivals of a step and forwards them to the pipe.
@@ -135,21 +206,31 @@ impl Link {
         let others = self.others(plain);
         let arrived = data_bytes + others.bytes();
 
+        if self.changing.as_ref().is_some_and(|changing| changing.next <= step.from) {
+            self.change(step.from, dropped);
+        }
         let queue_before = self.queue_bytes();
         let overflow = self.fill(step, arrived, data, &others);
         let mut kept = 1.0;
         if overflow > 0.0 {
-            kept = 1.0 - overflow / arrived;
+            let is_down = self.changing.as_ref().is_some_and(|changing| !changing.up);
+            kept = if is_down { 0.0 } else { 1.0 - overflow / arrived };
             let dropping = data.iter().zip(&self.streams.classes).filter(|(parcel, _)| parcel.bytes > 0.0);
             dropped.extend(dropping.map(|(p, &class)| Dropped { class, bytes: p.bytes - p.bytes * kept }));
         }
-        self.pipe.write(data, plain, kept, step.to + self.wait());
+        let end = self.leaves(step.to);
+        self.pipe.write(data, plain, kept, end);
+        let mut offered_bits = None;
+        if let Some(Changing { course, .. }) = &self.changing {
+            self.pipe.schedule(course);
+            offered_bits = Some(course.bits(step.to) - course.bits(step.from));
+        }
 
         let queue = self.queue_bytes();
         let served_bytes = (queue_before + arrived - overflow - queue).max(0.0);
         let dropped_packets = overflow / self.packet_bytes;
         self.packets_passed += data_bytes / self.packet_bytes + others.acks.1 + others.other.1 - dropped_packets;
-        self.meter.add(step, &StepRecord { queue: (queue_before, queue), served_bytes, dropped_packets });
+        self.meter.add(step, &StepRecord { queue: (queue_before, queue), served_bytes, dropped_packets, offered_bits });
     }
 
     /// Sums up the arrivals besides data.
@@ -165,20 +246,26 @@ impl Link {
 
     /// Advances queue and routers over a step with `arrived` bytes; returns the bytes that did not fit the buffer.
     fn fill(&mut self, step: &Step, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
-        let served = self.view.capacity.as_bps() / 8.0 * step.length_s;
+        let is_up = self.changing.as_ref().is_none_or(|changing| changing.up);
+        let mut served = self.served(step);
         let (mut at, mut overflow, mut written) = (step.from, 0.0, false);
         loop {
-            let until = self.next_timer.min(step.to);
+            let change = self.changing.as_ref().map_or(Instant::NEVER, |changing| changing.next);
+            let until = self.next_timer.min(change).min(step.to);
             if until > at {
                 let share = if until == step.to && at == step.from { 1.0 } else { until.since(at) / step.length };
                 // A header is written once, by the router as it is in the middle of the step.
                 let writes = !written && step.middle < until;
-                if arrived > 0.0 {
+                if arrived > 0.0 && is_up {
                     self.arrive(at, share, writes, data, others);
                 }
                 let queue = self.queue_bytes() + share * (arrived - served);
-                overflow += (queue - self.buffer_bytes).max(0.0);
-                self.view.queue = Volume::from_bytes(queue.clamp(0.0, self.buffer_bytes));
+                if is_up {
+                    overflow += (queue - self.buffer_bytes).max(0.0);
+                    self.view.queue = Volume::from_bytes(queue.clamp(0.0, self.buffer_bytes));
+                } else {
+                    overflow += share * arrived;
+                }
                 if writes {
                     written = true;
                     if self.departures {
@@ -187,11 +274,22 @@ impl Link {
                 }
                 at = until;
             }
+            if change < step.to && change <= self.next_timer {
+                self.change_rate(change);
+                served = self.served(step);
+                continue;
+            }
             if self.next_timer > step.to {
                 return overflow;
             }
             self.run_timers();
         }
+    }
+
+    /// Returns what the link sends in a step at the present rate, in bytes.
+    fn served(&self, step: &Step) -> f64 {
+        let rate = self.changing.as_ref().map_or(self.view.capacity, |changing| changing.rate);
+        rate.as_bps() / 8.0 * step.length_s
     }
 
     /// Shows the routers a share of a step's arrivals; with `writes` they may change headers.

@@ -14,6 +14,8 @@ struct Sums {
     queue: f64,
     served_bytes: f64,
     dropped_packets: f64,
+    /// What a link that changes could have sent.
+    offered_bits: f64,
 }
 
 /// What a link did in a step.
@@ -23,12 +25,15 @@ pub(crate) struct StepRecord {
     pub(crate) queue: (f64, f64),
     pub(crate) served_bytes: f64,
     pub(crate) dropped_packets: f64,
+    /// What the link could have sent; none if its capacity stays.
+    pub(crate) offered_bits: Option<f64>,
 }
 
 /// Means over a span of time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Span {
     pub(crate) utilization: f64,
+    pub(crate) capacity: Rate,
     pub(crate) queue_bytes: f64,
     pub(crate) dropped_packets: f64,
 }
@@ -37,6 +42,8 @@ pub(crate) struct Span {
 #[derive(Debug)]
 pub(crate) struct Meter {
     capacity: Rate,
+    /// Whether the capacity changes.
+    varies: bool,
     all: Sums,
     sampled: Sums,
     sample_max_bytes: f64,
@@ -48,9 +55,10 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    pub(crate) fn new(capacity: Rate, measure: (Instant, Instant)) -> Self {
+    pub(crate) fn new(capacity: Rate, varies: bool, measure: (Instant, Instant)) -> Self {
         Self {
             capacity,
+            varies,
             all: Sums::default(),
             sampled: Sums::default(),
             sample_max_bytes: 0.0,
@@ -75,6 +83,14 @@ impl Meter {
         }
     }
 
+    /// Counts packets that were dropped at a time from the queue.
+    pub(crate) fn add_dropped(&mut self, now: Instant, packets: f64) {
+        self.all.dropped_packets += packets;
+        if self.measure.0 <= now && now < self.measure.1 {
+            self.window.dropped_packets += packets;
+        }
+    }
+
     /// Returns the means since the last sample, and the largest queue.
     pub(crate) fn sample(&mut self) -> (Span, f64) {
         let before = std::mem::replace(&mut self.sampled, self.all);
@@ -84,6 +100,7 @@ impl Meter {
             queue: now.queue - before.queue,
             served_bytes: now.served_bytes - before.served_bytes,
             dropped_packets: now.dropped_packets - before.dropped_packets,
+            offered_bits: now.offered_bits - before.offered_bits,
         };
         (self.span(&since), std::mem::take(&mut self.sample_max_bytes))
     }
@@ -99,8 +116,10 @@ impl Meter {
         if sums.seconds <= 0.0 {
             return Span::default();
         }
+        let possible_bits = if self.varies { sums.offered_bits } else { self.capacity.as_bps() * sums.seconds };
         Span {
-            utilization: sums.served_bytes * 8.0 / (self.capacity.as_bps() * sums.seconds),
+            utilization: if possible_bits > 0.0 { sums.served_bytes * 8.0 / possible_bits } else { 0.0 },
+            capacity: Rate::from_bps(possible_bits / sums.seconds),
             queue_bytes: sums.queue / sums.seconds,
             dropped_packets: sums.dropped_packets,
         }
@@ -113,5 +132,6 @@ impl Sums {
         self.queue += share * queue * seconds;
         self.served_bytes += share * done.served_bytes;
         self.dropped_packets += share * done.dropped_packets;
+        self.offered_bits += share * done.offered_bits.unwrap_or(0.0);
     }
 }

@@ -7,6 +7,8 @@
 use waterfill_laws::registry::AnyHeader;
 use waterfill_laws::units::{Duration, Instant};
 
+use crate::course::Course;
+
 /// One step of time: [from, to).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Step {
@@ -90,6 +92,11 @@ struct Lane {
     pieces: Vec<Piece>,
     /// The piece in the middle of the reader's step.
     middle: usize,
+    /// Where the link changes: packets' bytes, and when each row arrives, less the latency.
+    packet_bytes: f64,
+    windows: Vec<(Instant, Instant)>,
+    /// The end of the newest window.
+    arrived: Instant,
 }
 
 /// Rows in transit behind one queue: data with headers, and all else.
@@ -112,7 +119,8 @@ pub(crate) struct Pipe {
 const SLOTS: usize = 4;
 
 impl Pipe {
-    /// Creates a pipe with these latencies of data and of all else, and the streams' places in the inbox.
+    /// Creates a pipe with these latencies of data and of all else, and the streams' places in the inbox. Where the link
+    /// changes, the latencies are the shortest that there ever are.
     pub(crate) fn new(step: Duration, latencies: (Duration, Duration), data: Vec<u32>, plain: Vec<u32>) -> Self {
         let slots = SLOTS;
         Self {
@@ -124,6 +132,14 @@ impl Pipe {
             plain: Lane::new(latencies.1, plain, slots),
             written: 0,
             left: 0,
+        }
+    }
+
+    /// Prepares the pipe for a link that changes, with packets of data and of all else of so many bytes.
+    pub(crate) fn vary(&mut self, packet_bytes: (f64, f64)) {
+        for (lane, bytes) in [(&mut self.data, packet_bytes.0), (&mut self.plain, packet_bytes.1)] {
+            lane.packet_bytes = bytes;
+            lane.windows = vec![(Instant::ZERO, Instant::ZERO); self.slots];
         }
     }
 
@@ -168,6 +184,69 @@ impl Pipe {
         self.starts[slot] = end;
     }
 
+    /// Returns how much longer than the shortest latency that of data is, or of all else, for what leaves at a time.
+    pub(crate) fn beyond_least(&self, course: &Course, time: Instant, data: bool) -> Duration {
+        let lane = if data { &self.data } else { &self.plain };
+        lane.beyond_least(course, time)
+    }
+
+    /// Sets when the newest row arrives, on a link that changes.
+    pub(crate) fn schedule(&mut self, course: &Course) {
+        let row = self.written - 1;
+        let (slot, next) = (self.slot(row), self.slot(self.written));
+        let sum = |lane: &Lane| -> f64 {
+            let base = slot * lane.to.len();
+            lane.volumes[base..base + lane.to.len()].iter().sum()
+        };
+        let bytes = sum(&self.data) + sum(&self.plain);
+        let (mut from, mut to) = (self.starts[slot], self.starts[next]);
+        if bytes > 0.0 {
+            (from, to) = course.leaving(from, to);
+            self.starts[slot] = from;
+        }
+        let sending = Duration::from_secs(bytes * 8.0 / course.at(from).capacity.as_bps());
+        for lane in [&mut self.data, &mut self.plain] {
+            let latency = lane.beyond_least(course, from);
+            // In order, and where the latency falls no faster than the link sends.
+            let begins = lane.arrived.max(from + latency);
+            lane.arrived = (to + latency).max(begins + sending);
+            lane.windows[slot] = (begins, lane.arrived);
+        }
+    }
+
+    /// Removes what has not left the queue at a time. Passes each stream of data and its bytes to `take`; returns all bytes.
+    pub(crate) fn drop_waiting(&mut self, now: Instant, mut take: impl FnMut(usize, f64)) -> f64 {
+        let mut dropped = 0.0;
+        let mut first = self.written;
+        while first > self.oldest() && self.start(first - 1) >= now {
+            first -= 1;
+            let slot = self.slot(first);
+            self.starts[slot] = now;
+            for (is_data, lane) in [(true, &mut self.data), (false, &mut self.plain)] {
+                let base = slot * lane.to.len();
+                for (stream, volume) in lane.volumes[base..base + lane.to.len()].iter_mut().enumerate() {
+                    let bytes = std::mem::take(volume);
+                    dropped += bytes;
+                    if is_data && bytes > 0.0 {
+                        take(stream, bytes);
+                    }
+                }
+            }
+        }
+        let next = self.slot(self.written);
+        self.starts[next] = self.starts[next].min(now);
+        let mask = self.slots - 1;
+        let before = first.checked_sub(1).map(|row| self.slot(row));
+        for lane in [&mut self.data, &mut self.plain] {
+            lane.arrived = before.map_or(Instant::ZERO, |slot| lane.windows[slot].1);
+            for row in first..self.written {
+                lane.windows[row as usize & mask] = (lane.arrived, lane.arrived);
+            }
+        }
+        self.left = self.left.max(self.written);
+        dropped
+    }
+
     /// Returns the next earlier row whose first byte leaves the queue before `until`; each row is returned once.
     pub(crate) fn leaving(&mut self, until: Instant) -> Option<u64> {
         let leaves = self.left < self.written && self.start(self.left) < until;
@@ -210,6 +289,9 @@ impl Pipe {
         for lane in [&mut self.data, &mut self.plain] {
             lane.volumes = resized(&lane.volumes, lane.to.len(), rows.clone(), after);
             lane.ages = resized(&lane.ages, lane.to.len(), rows.clone(), after);
+            if !lane.windows.is_empty() {
+                lane.windows = resized(&lane.windows, 1, rows.clone(), after);
+            }
         }
         self.slots = after;
     }
@@ -289,18 +371,44 @@ impl Lane {
             consumed: 0.0,
             pieces: Vec::with_capacity(4),
             middle: 0,
+            packet_bytes: 0.0,
+            windows: Vec::new(),
+            arrived: Instant::ZERO,
         }
+    }
+
+    fn beyond_least(&self, course: &Course, time: Instant) -> Duration {
+        course.latency(time, self.packet_bytes) - course.latency_min(self.packet_bytes)
     }
 
     /// Computes the pieces of rows that arrive in a step.
     fn cut(&mut self, step: &Step, starts: &[Instant], written: u64, row_length: Duration) {
+        let slot = |row: u64| row as usize & (starts.len() - 1);
+        if self.windows.is_empty() {
+            self.cut_rows(step, |row| (starts[slot(row)], starts[slot(row + 1)]), slot, written, row_length);
+        } else {
+            let windows = std::mem::take(&mut self.windows);
+            self.cut_rows(step, |row| windows[slot(row)], slot, written, row_length);
+            self.windows = windows;
+        }
+    }
+
+    /// `window` is when a row arrives, less the latency; `slot` is its place in the columns.
+    #[inline]
+    fn cut_rows(
+        &mut self,
+        step: &Step,
+        window: impl Fn(u64) -> (Instant, Instant),
+        slot: impl Fn(u64) -> usize,
+        written: u64,
+        row_length: Duration,
+    ) {
         self.pieces.clear();
         self.middle = 0;
-        let slot = |row: u64| row as usize & (starts.len() - 1);
         let until = step.to.before(self.latency);
         let middle = step.middle.before(self.latency);
         while self.read < written {
-            let (start, end) = (starts[slot(self.read)], starts[slot(self.read + 1)]);
+            let (start, end) = window(self.read);
             if start >= until {
                 break;
             }

@@ -76,11 +76,11 @@ pub(crate) fn classes(network: &Network) -> (Vec<ClassPlan>, Vec<Member>) {
 
 /// Returns the shortest RTT of a network: propagation, padding and serialization.
 fn shortest_rtt_s(network: &Network) -> f64 {
-    let sending = |l: &u32, bytes: f64| bytes * 8.0 / network.links[*l as usize].rate_bps;
+    let sending = |l: &u32, bytes: f64| bytes * 8.0 / network.links[*l as usize].rate_range_bps().1;
     let rtt = |flow: &FlowSpec| {
         let out: f64 = flow.forward.iter().map(|l| sending(l, f64::from(network.packet_bytes))).sum();
         let back: f64 = flow.reverse.iter().map(|l| sending(l, f64::from(network.ack_bytes))).sum();
-        let links = flow.forward.iter().chain(&flow.reverse).map(|l| network.links[*l as usize].delay_s);
+        let links = flow.forward.iter().chain(&flow.reverse).map(|l| network.links[*l as usize].delay_min_s());
         out + back + links.sum::<f64>() + 2.0 * flow.pad_s
     };
     network.flows.iter().map(rtt).fold(f64::INFINITY, f64::min)

@@ -76,7 +76,7 @@ impl Fluid {
             },
             packets_sent: packets(class.sent),
             retransmissions: packets(class.lost),
-            timeouts: 0,
+            timeouts: class.timeouts,
             completed_s: class.completed.map(Instant::as_secs),
             count: None,
         }

@@ -131,3 +131,42 @@ def test_many_flows_are_listed_by_class():
 def test_no_such_backend():
     with pytest.raises(InputError, match="expected one of fluid, linux, sim"):
         backends.check("mars")
+
+
+@pytest.mark.parametrize(
+    "protocol", ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax"]
+)
+def test_links_that_change_carry_what_they_carry_in_packets(protocol):
+    events = [
+        {"at": "8 s", "rate": "10 Mbit/s"},
+        {"at": "16 s", "rate": "30 Mbit/s", "delay": "10 ms"},
+        {"at": "24 s", "up": False},
+        {"at": "26 s", "up": True},
+    ]
+    link = {
+        "name": "l", "from": "a", "to": "b", "rate": "20 Mbit/s", "delay": "20 ms",
+        "event": events,
+    }  # fmt: skip
+    flows = [{"name": "f", "from": "a", "to": "b", "count": 2}]
+    changing = scenario(protocol=protocol, link=[link], flow=flows, duration="34 s", sample="2 s")
+    rates = []
+    for on in ("sim", "fluid"):
+        rows = backends.run(changing, on=on).flows.to_pydict()
+        found = {}
+        for time_s, bps in zip(rows["time_s"], rows["rate_bps"], strict=True):
+            found[round(time_s)] = found.get(round(time_s), 0.0) + bps
+        rates.append(found)
+    # Before each change, after the outage, and in it: what was on the wire still arrives.
+    for time_s in (8, 16, 24, 34):
+        assert rates[1][time_s] == pytest.approx(rates[0][time_s], rel=0.03)
+    assert rates[1].get(26, 0) == pytest.approx(rates[0].get(26, 0), abs=1e6)
+
+
+def test_a_trace_is_followed():
+    points = [["0 s", "20 Mbit/s"], ["1.5 s", "5 Mbit/s"], ["3 s", "5 Mbit/s"]]
+    link = scenario()["link"][0] | {"rate_trace": {"points": points}, "rate": "20 Mbit/s"}
+    result = backends.run(scenario(link=[link], protocol="xcp", measure=["3 s", "6 s"]), on="fluid")
+    total = sum(flow["rate_bps"] for flow in result.summary["flows"])
+    assert total == pytest.approx(12.5e6, rel=0.05)
+    capacity = result.links.to_pydict()["capacity_bps"]
+    assert min(capacity) == pytest.approx(5e6)

@@ -207,11 +207,6 @@ def test_a_wrong_line_of_a_file_is_named(tmp_path, text, message):
     assert message in str(refused.value)
 
 
-def test_the_fluid_backend_refuses():
-    with pytest.raises(InputError, match="not supported by the fluid backend"):
-        resolve.to_core(scenario_of(EVENTS), load(), "fluid")
-
-
 def test_a_run_reports_the_capacity_and_its_share(tmp_path):
     path = tmp_path / "S.toml"
     path.write_text(BASE.replace("KEYS", EVENTS).replace('"20 s"', '"20 s"\nsample = "500 ms"', 1))
