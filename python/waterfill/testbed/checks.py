@@ -36,6 +36,7 @@ RTT_ERROR_S = 1e-3
 LATE_P99_NS = 200_000
 MIN_IDLE = 0.05
 CLOCK_STEP_S = 1e-3
+LATE_CHANGE_S = 0.01
 HOST_LIMITED = 0.01
 # Utilisation, relative to the law's target, above which a link counts as full.
 FULL = 0.9
@@ -211,7 +212,7 @@ def base_rtts(topology: Topology, most: int = 8) -> list[float | None]:
     found: list[float | None] = []
     for stream in topology.plan.streams[:most]:
         with topology.namespace(stream.source).entered():
-            found.append(_ping(topology.family, stream.sink_address, 1.0 + 2 * stream.base_rtt_s))
+            found.append(_ping(topology.family, stream.sink_address, 1.0 + 2 * stream.first_rtt_s))
     return found
 
 
@@ -259,7 +260,7 @@ def after(
     checks = [
         _base_rtt(raw), _delay_line(raw), _processor(raw), _clock(raw), _elsewhere(raw),
         _offloads(raw), _hosts(raw), _traffic(raw), _sampling(raw, resolved),
-        _bottleneck(raw, resolved, flows, links), _law(raw, resolved),
+        _bottleneck(raw, resolved, flows, links), _law(raw, resolved), _changes(raw),
     ]  # fmt: skip
     return [check for check in checks if check is not None]
 
@@ -269,9 +270,9 @@ def _base_rtt(raw: Document) -> Check:
     for stream, found in zip(raw["plan"]["streams"], raw["base_rtts_s"], strict=False):
         if stream["kind"] == "cbr":
             continue
-        error = float("inf") if found is None else found - stream["base_rtt_s"]
+        error = float("inf") if found is None else found - stream["first_rtt_s"]
         worst = max(worst, abs(error))
-        pairs.append({"flow": stream["name"], "base_ms": stream["base_rtt_s"] * 1e3,
+        pairs.append({"flow": stream["name"], "base_ms": stream["first_rtt_s"] * 1e3,
                       "found_ms": None if found is None else found * 1e3})  # fmt: skip
     wanted = f"within {RTT_ERROR_S * 1e3:g} ms of the base RTT"
     return _check("base RTT", worst <= RTT_ERROR_S, pairs, wanted)
@@ -440,3 +441,18 @@ def _law(raw: Document, resolved: Network) -> Check | None:
                       "without_price": list(reasons)})  # fmt: skip
     wanted = "every flow with its law's router on all its links had a price at all times"
     return _check("law", ok, found, wanted)
+
+
+def _changes(raw: Document) -> Check | None:
+    """Check that links changed on time: their queues, and their routers' rates.
+
+    A change of the delay needs no check: it holds from its time on by the packets' own timestamps.
+    """
+    changes = raw["changes"]
+    if not changes:
+        return None
+    late_s = [change["late_s"] for change in changes]
+    errors = list(dict.fromkeys(change["error"] for change in changes if change.get("error")))
+    found = {"changes": len(late_s), "latest_s": max(late_s), "errors": errors}
+    wanted = f"every change of a link within {LATE_CHANGE_S * 1e3:g} ms of its time"
+    return _check("link changes", max(late_s) <= LATE_CHANGE_S and not errors, found, wanted)

@@ -14,6 +14,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
@@ -216,6 +217,9 @@ class Daemon:
         )  # fmt: skip
         self._buffer = b""
         self._asked = 0
+        self._answers: deque[Document] = deque()
+        self.rates: list[Document] = []
+        """Answers to `set_rate` so far: `at_s`, when the link had the rate, and `error`."""
 
     @property
     def pid(self) -> int:
@@ -229,26 +233,26 @@ class Daemon:
     def ask(self) -> None:
         """Ask for its state, unless an answer is outstanding."""
         if self._asked == 0:
-            self._write()
+            self._ask()
 
     def poll(self) -> Document | None:
         """Return the answer to `ask`, if it has arrived."""
-        if self._asked == 0:
+        self._read_available()
+        if not self._answers:
             return None
-        os.set_blocking(self._out.fileno(), False)
-        try:
-            line = self._line(os.read(self._out.fileno(), 1 << 20))
-        except BlockingIOError:
-            return None
-        finally:
-            os.set_blocking(self._out.fileno(), True)
-        return None if line is None else self._answer(line)
+        self._asked -= 1
+        return self._answers.popleft()
+
+    def set_rate(self, device: str, rate_bps: float) -> None:
+        """Give a router's link another rate; `rates` has the answer once it has been read."""
+        self._read_available()  # or its answers might fill the pipe
+        self._write(f"rate {device} {rate_bps:.0f}bit")
 
     def status(self) -> Document:
-        """Return its state now."""
+        """Return its state now; `rates` is complete afterwards."""
         while self._asked:
             self._answer_waited()
-        self._write()
+        self._ask()
         return self._answer_waited()
 
     def close(self) -> None:
@@ -270,39 +274,44 @@ class Daemon:
     def _out(self) -> IO[bytes]:
         return self._pipe(self._process.stdout)
 
-    def _write(self) -> None:
+    def _ask(self) -> None:
+        self._write("status")
+        self._asked += 1
+
+    def _write(self, line: str) -> None:
         try:
             pipe = self._pipe(self._process.stdin)
-            pipe.write(b"status\n")
+            pipe.write(line.encode() + b"\n")
             pipe.flush()
         except BrokenPipeError:
             self._raise_ended()
-        self._asked += 1
-
-    def _answer(self, line: bytes) -> Document:
-        self._asked -= 1
-        return dict(json.loads(line))
 
     def _answer_waited(self) -> Document:
         self._asked -= 1
         return self._receive()
 
     def _receive(self) -> Document:
-        while True:
-            line = self._line(os.read(self._out.fileno(), 1 << 20))
-            if line is not None:
-                return dict(json.loads(line))
+        while not self._answers:
+            self._take(os.read(self._out.fileno(), 1 << 20))
+        return self._answers.popleft()
 
-    def _line(self, piece: bytes) -> bytes | None:
-        """Add a piece to the buffer; return the first whole line, if there is one."""
+    def _read_available(self) -> None:
+        os.set_blocking(self._out.fileno(), False)
+        try:
+            self._take(os.read(self._out.fileno(), 1 << 20))
+        except BlockingIOError:
+            pass
+        finally:
+            os.set_blocking(self._out.fileno(), True)
+
+    def _take(self, piece: bytes) -> None:
+        """Sort the whole lines of what was read into answers."""
         if not piece:
             self._raise_ended()
-        self._buffer += piece
-        line, found, rest = self._buffer.partition(b"\n")
-        if not found:
-            return None
-        self._buffer = rest
-        return line
+        *lines, self._buffer = (self._buffer + piece).split(b"\n")
+        for line in lines:
+            answer = dict(json.loads(line))
+            (self.rates if "at_s" in answer else self._answers).append(answer)
 
     def _raise_ended(self) -> None:
         self._process.wait(_END_S)
@@ -341,6 +350,7 @@ class Laws:
                 self._ends[data_sender(stream, plan.ip_version)] = index
         self.samples: list[Document] = []
         self._sample: Document | None = None
+        self._planned: list[tuple[Daemon, float]] = []
 
     def load(self) -> None:
         """Load the laws for all hosts; this comes first, since their routes name them."""
@@ -377,6 +387,27 @@ class Laws:
             with _naming(protocol):
                 self.routers.append((self.start(namespace, arguments), directions))
                 self.routers[-1][0].wait()
+
+    def set_rate(self, direction: int, rate_bps: float, at_s: float) -> None:
+        """Give a link direction's routers another rate, planned for `at_s` of the run."""
+        for daemon, directions in self.routers:
+            for device, mine in directions.items():
+                if mine == direction:
+                    daemon.set_rate(device, rate_bps)
+                    self._planned.append((daemon, at_s))
+
+    def changes(self, start_s: float) -> list[Document]:
+        """Return each change of a router's rate, once `finish` has read all answers.
+
+        Each has `at_s`, `late_s` and `error`; `start_s` is the run's time 0 (monotonic).
+        """
+        answers = {id(daemon): iter(daemon.rates) for daemon, _ in self.routers}
+        found = []
+        for daemon, at_s in self._planned:
+            answer = next(answers[id(daemon)])
+            late_s = answer["at_s"] - start_s - at_s
+            found.append({"at_s": at_s, "late_s": late_s, "error": answer["error"]})
+        return found
 
     def take(self, now_s: float) -> None:
         """Collect answers that have arrived, and ask for the current state."""

@@ -91,6 +91,11 @@ class DelayLine:
         """The process id."""
         return self._process.pid
 
+    def start(self, at_ns: int) -> None:
+        """Set the run's time 0, on the clock that stamps packets: changes count from there."""
+        self._send(f"start {at_ns}")
+        self._receive()
+
     def stats(self) -> Document:
         """Return its counters so far: `lines` by name, `cpu_s`, `punctuality`."""
         self._send("stats")

@@ -51,7 +51,7 @@ class Running:
         """How long before the stream's start its client is started."""
         if self.stream.kind == "http":
             return 0.0
-        return _IPERF_START_S + _IPERF_RTTS * self.stream.base_rtt_s
+        return _IPERF_START_S + _IPERF_RTTS * self.stream.start_rtt_s
 
     def prepare(self) -> None:
         """Start the server."""

@@ -117,8 +117,11 @@ class _Run:
             (r.stream.stop_s, n, r.stop) for n, r in enumerate(self.running)
             if r.stream.stop_s < duration_s
         ]  # fmt: skip
-        changes = variation.actions(self.plan, self.resolved, self.topology)
+        links = variation.Variation(self.plan, self.resolved, self.topology, self.bed.laws)
+        changes = links.actions(sampler.now_s)
         actions += [(at_s, -1 - n, act) for n, (at_s, act) in enumerate(changes)]
+        if self.line is not None:
+            self.line.start(time.time_ns() + round((start_s - time.monotonic()) * 1e9))
         actions.sort(key=lambda action: action[:2])
         load_before = sampling.host_load()
         _prioritise_sampling()
@@ -165,6 +168,7 @@ class _Run:
             "base_rtts_s": self.base_rtts,
             "facts": self.before,
             "machine": [load_before, load_after],
+            "changes": links.applied(start_s),
             "host_drops": sampling.host_drops(self.topology),
             "delay_line": None if self.line is None else self.line.stats(),
             "interrupted_at_s": stopped_s,

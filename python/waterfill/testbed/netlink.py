@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 _NLM_F_REQUEST, _NLM_F_ACK, _NLM_F_DUMP = 0x1, 0x4, 0x300
-_NLM_F_CREATE, _NLM_F_EXCL = 0x400, 0x200
+_NLM_F_CREATE, _NLM_F_EXCL, _NLM_F_REPLACE = 0x400, 0x200, 0x100
 # Without it newer kernels (seen on 6.18) do not answer a request for one queue.
 _NLM_F_ECHO = 0x8
 _NLMSG_ERROR, _NLMSG_DONE = 2, 3
@@ -21,7 +21,7 @@ _SOCK_DIAG_BY_FAMILY = 20
 _NETLINK_ROUTE, _NETLINK_SOCK_DIAG = 0, 4
 _NLA_F_NESTED = 0x8000
 _TC_H_ROOT = 0xFFFFFFFF
-_TBF_HANDLE = 0x00010000
+_TBF_HANDLE, _QUEUE_HANDLE, _FAILED_HANDLE = 0x00010000, 0x00100000, 0x00200000
 _LINKLAYER_ETHERNET = 1
 _ANSWER_S = 5.0
 _HEADER = struct.Struct("=IHHII")
@@ -135,9 +135,25 @@ class Route(_Socket):
         create = _NLM_F_ACK if change else _NLM_F_CREATE | _NLM_F_EXCL | _NLM_F_ACK
         self.ask(_RTM_NEWQDISC, body, create)
         if limit_packets is not None:
-            child = struct.pack("=BxxxiIII", 0, ifindex, 0x00100000, _TBF_HANDLE | 1, 0)
+            child = struct.pack("=BxxxiIII", 0, ifindex, _QUEUE_HANDLE, _TBF_HANDLE | 1, 0)
             child += attribute(1, b"pfifo\0") + attribute(2, struct.pack("=I", limit_packets))
             self.ask(_RTM_NEWQDISC, child, create)
+
+    def fail(self, ifindex: int) -> None:
+        """Drop what waits in an interface's token bucket, and what arrives until `restore`."""
+        self._queue_inside(ifindex, _FAILED_HANDLE, b"blackhole", b"")
+
+    def restore(self, ifindex: int, *, limit_bytes: int, limit_packets: int | None = None) -> None:
+        """Give a token bucket its queue back, empty, after `fail`."""
+        kind, limit = b"bfifo", limit_bytes
+        if limit_packets is not None:
+            kind, limit = b"pfifo", limit_packets
+        self._queue_inside(ifindex, _QUEUE_HANDLE, kind, struct.pack("=I", limit))
+
+    def _queue_inside(self, ifindex: int, handle: int, kind: bytes, options: bytes) -> None:
+        body = struct.pack("=BxxxiIII", 0, ifindex, handle, _TBF_HANDLE | 1, 0)
+        body += attribute(1, kind + b"\0") + (attribute(2, options) if options else b"")
+        self.ask(_RTM_NEWQDISC, body, _NLM_F_CREATE | _NLM_F_REPLACE | _NLM_F_ACK)
 
     def queue(self, ifindex: int) -> QueueState:
         """Return the statistics of an interface's root queue."""

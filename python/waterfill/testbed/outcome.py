@@ -137,7 +137,9 @@ class Outcome:
         bits = 8 * self.between(self._counter(direction, 0), start_s, stop_s)
         return {
             "name": self._resolved.links[direction].name,
-            "utilization": bits / self._possible_bits(direction, [start_s, start_s + span_s])[0],
+            "utilization": float(
+                _share(bits, self._possible_bits(direction, [start_s, start_s + span_s]))[0]
+            ),
             "queue_bytes": _distribution(self._fine_s[inside], size[inside]),
             "queue_packets": _distribution(self._fine_s[inside], packets[inside]),
             "drops": round(self.between(self._drops(direction), start_s, stop_s)),
@@ -164,15 +166,23 @@ class Outcome:
             if len(mine):
                 mean[i], peak[i] = mine.mean(), mine.max()
         return {
-            "utilization": 8 * grown["bytes"] / self._possible_bits(direction, self._grid),
+            "utilization": _share(8 * grown["bytes"], self._possible_bits(direction, self._grid)),
             "queue_bytes": mean,
             "queue_max_bytes": peak,
             "drops": np.round(grown["drops"]),
             "marks": np.round(grown["marks"]),
             "lost": np.round(grown["lost"]),
+            **self._capacity_column(direction),
             **self.law_columns("links", direction),
             **self._module_columns(direction),
         }
+
+    def _capacity_column(self, direction: int) -> dict[str, Array]:
+        """Return the mean capacity of each interval, if any link of the run changes."""
+        if not any(link.changes for link in self._resolved.links):
+            return {}
+        possible_bits = self._possible_bits(direction, self._grid)
+        return {"capacity_bps": possible_bits / np.diff(self._grid)}
 
     def _module_columns(self, direction: int) -> dict[str, Array]:
         """Return the cohabitation module's columns, if any link of the run has one."""
@@ -206,6 +216,12 @@ class Outcome:
                         column[at] = state[field]
                 found[f"{law}.{signal}"] = column
         return found
+
+
+def _share(bits: Array | float, possible_bits: Array) -> Array:
+    """Return the share of what was possible that was used; zero where nothing was."""
+    none = np.zeros_like(possible_bits)
+    return np.divide(bits, possible_bits, out=none, where=possible_bits > 0)
 
 
 def _module_of(sample: Document, direction: int) -> Document | None:

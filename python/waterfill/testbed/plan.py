@@ -74,6 +74,15 @@ class Faults:
 
 
 @dataclass(frozen=True)
+class DelayChange:
+    """What a wire does from a time on; the rate is the link's, of IP bytes."""
+
+    at_s: float
+    delay_s: float
+    rate_bps: float
+
+
+@dataclass(frozen=True)
 class Hold:
     """What the delay line does to frames of one direction of a cable."""
 
@@ -83,6 +92,7 @@ class Hold:
     hold_bytes: int
     direction: int | None
     """The link direction that has these losses; None for the padding of an RTT."""
+    changes: tuple[DelayChange, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,6 +153,10 @@ class Stream:
     rate_bps: float | None
     """Rate of cbr, or a flow's demand; counts whole packets."""
     base_rtt_s: float
+    first_rtt_s: float
+    """Base RTT at time 0."""
+    start_rtt_s: float
+    """Base RTT at the stream's start."""
     window_bytes: int
     """Payload that each socket buffer holds, bytes."""
     initial_window_packets: int
@@ -295,14 +309,16 @@ class _Planner:
             reorder_extra_ns=0 if late is None else round(late.delay_s * 1e9),
             duplicate=link.duplicate,
         )
-        if direction.link.delay == 0 and faults == Faults():
+        changes = _delay_changes(link)
+        if link.delay_s == 0 and not changes and faults == Faults():
             return None
-        return Hold(direction.name, direction.link.delay, faults, self._room(i), i)
+        return Hold(direction.name, link.delay_s, faults, self._room(i), i, changes)
 
     def _room(self, i: int) -> int:
-        link, rate_bps = self.directions[i].link, _most_bps(self.resolved.links[i])
+        link = self.resolved.links[i]
         # Small packets need more memory than their bytes: slot alignment and the Ethernet header.
-        return round(1.25 * rate_bps / 8 * (link.delay + _SLACK_S)) + _SLACK_BYTES
+        held_s = max(_delays_s(link)) + _SLACK_S
+        return round(1.25 * _most_bps(link) / 8 * held_s) + _SLACK_BYTES
 
     def _shaper(self, i: int) -> Shaper:
         link = self.resolved.links[i]
@@ -347,7 +363,14 @@ class _Planner:
 
     def _flow(self, entry: Any, flow: FlowSpec, index: int, law: Congestion) -> None:
         forward, reverse = flow.forward, flow.reverse
-        window = self._window(forward, flow.base_rtt_of_s(index))
+        least_s, start_s = flow.base_rtt_of_s(index), flow.start_of_s(index)
+        links = [self.resolved.links[i] for i in (*forward, *reverse)]
+        others_s = least_s - sum(min(_delays_s(link)) for link in links)
+        most_s = others_s + sum(max(_delays_s(link)) for link in links)
+        first_s, at_start_s = (
+            others_s + sum(_delay_at_s(link, time_s) for link in links) for time_s in (0.0, start_s)
+        )
+        window = self._window(forward, most_s)
         buffer = window if law.sack else self._recovery_window(flow, forward, window)
         name = f"{flow.name}[{index}]" if flow.count > 1 else flow.name
         ends = self._ends(name, forward, reverse, flow.pad_of_s(index), window)
@@ -357,8 +380,9 @@ class _Planner:
                 kind="iperf" if size is None else "http",
                 name=name, group=flow.name, index=index, protocol=flow.protocol,
                 congestion=law.name, sack=law.sack, **ends,
-                start_s=flow.start_of_s(index), stop_s=flow.stop_s,
-                size_bytes=size, rate_bps=demand, base_rtt_s=flow.base_rtt_of_s(index),
+                start_s=start_s, stop_s=flow.stop_s,
+                size_bytes=size, rate_bps=demand, base_rtt_s=least_s,
+                first_rtt_s=first_s, start_rtt_s=at_start_s,
                 window_bytes=buffer, initial_window_packets=flow.initial_window_packets,
                 delayed_ack=flow.delayed_ack, loaded=law.loaded,
                 paced=flow.pacing is True and not law.paced,
@@ -376,7 +400,8 @@ class _Planner:
                 kind="cbr", name=source.name, group=source.name, index=0,
                 protocol="", congestion="reno", sack=True, **ends,
                 start_s=source.start_s, stop_s=source.stop_s, size_bytes=None,
-                rate_bps=source.rate_bps, base_rtt_s=0.0, window_bytes=1 << 20,
+                rate_bps=source.rate_bps, base_rtt_s=0.0, first_rtt_s=0.0,
+                start_rtt_s=0.0, window_bytes=1 << 20,
                 initial_window_packets=10, delayed_ack=False, paced=False, loaded=False,
                 ecn=False,
             )
@@ -433,6 +458,29 @@ class _Planner:
     def _route(self, destination: str, hops: Sequence[tuple[Port, Port]]) -> None:
         for leaves, arrives in hops:
             self.plan.routes.append(Route(leaves.namespace, destination, leaves.name, arrives.mac))
+
+
+def _delays_s(link: LinkSpec) -> list[float]:
+    """Return every delay (s) that a link direction ever has."""
+    return [link.delay_s, *(c.delay_s for c in link.changes if c.delay_s is not None)]
+
+
+def _delay_at_s(link: LinkSpec, time_s: float) -> float:
+    """Return a link direction's delay (s) at a time (s)."""
+    past = [c.delay_s for c in link.changes if c.delay_s is not None and c.at_s <= time_s]
+    return past[-1] if past else link.delay_s
+
+
+def _delay_changes(link: LinkSpec) -> tuple[DelayChange, ...]:
+    """Return a link direction's delay and rate at each of its changes; none if the delay stays."""
+    if all(change.delay_s is None for change in link.changes):
+        return ()
+    found, delay_s, rate_bps = [], link.delay_s, link.rate_bps
+    for change in link.changes:
+        delay_s = delay_s if change.delay_s is None else change.delay_s
+        rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
+        found.append(DelayChange(change.at_s, delay_s, rate_bps))
+    return tuple(found)
 
 
 def _most_bps(link: LinkSpec) -> float:

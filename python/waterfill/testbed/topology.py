@@ -124,6 +124,14 @@ class Topology:
                     {
                         "name": hold.name, "from": start.name, "to": end.name,
                         "delay_ns": round(hold.delay_s * 1e9), "hold_bytes": hold.hold_bytes,
+                        "changes": [
+                            {
+                                "at_ns": round(change.at_s * 1e9),
+                                "delay_ns": round(change.delay_s * 1e9),
+                                "rate_bps": change.rate_bps,
+                            }
+                            for change in hold.changes
+                        ],
                         **asdict(hold.faults),
                     }
                 )  # fmt: skip

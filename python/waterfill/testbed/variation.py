@@ -1,58 +1,100 @@
-"""Links that follow time on linux: the token bucket's rate is changed at its times."""
+"""Links that follow time on linux: queues and routers change at their times.
+
+The token bucket's rate is changed in place, and a link that is down has a queue that drops all. A
+law's routers get the rate from their daemon. Delays change in the delay line, which has the whole
+schedule from the start and goes by the packets' timestamps (`plan`).
+"""
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from waterfill.contract.network import Network
-from waterfill.testbed import daemon
-from waterfill.testbed.plan import ETHERNET_BYTES, Plan
+from waterfill.contract.network import Cohabit, LinkChange, Network
+from waterfill.runs.result import Document
+from waterfill.testbed.plan import ETHERNET_BYTES, Plan, Port, Shaper
 
 if TYPE_CHECKING:
+    from waterfill.testbed.daemon import Laws
     from waterfill.testbed.topology import Topology
+
+# Changing a queue and its routers takes some tenths of a millisecond of the sampler's time.
+MIN_BETWEEN_S = 0.01
 
 
 def refuse(scenario: Any, resolved: Network) -> None:
-    """Raise InputError for a change that the testbed cannot make.
-
-    A daemon's router keeps the rate that it was given, so a loaded law would see a wrong capacity.
-    """
-    loaded = daemon.laws()
+    """Raise InputError for a change that the testbed cannot make."""
     for index, link in enumerate(scenario.link):
         key = scenario.key("link", index)
-        for number, event in enumerate(link.event or ()):
-            for name in ("delay", "up"):
-                if getattr(event, name) is not None:
-                    message = "expected none on linux, where only the rate changes"
-                    raise scenario.error(f"{key}.event[{number}].{name}", message)
-        changing = {
-            i
-            for i, one in enumerate(resolved.links)
-            if one.changes and one.name.removesuffix(":rev") == link.name
-        }
-        if any(change.rate_bps == 0 for i in changing for change in resolved.links[i].changes):
-            message = "expected rates above zero on linux, where a bucket cannot stand still"
-            raise scenario.error(f"{key}.rate_trace", message)
-        for flow in resolved.flows:
-            if flow.protocol in loaded and changing.intersection(flow.forward):
-                name = "event" if link.event else "rate_trace"
-                message = f"expected none on linux with {flow.protocol}, whose router keeps a rate"
-                raise scenario.error(f"{key}.{name}", message)
+        trace = f"{key}.{'rate_trace' if link.rate_trace else 'rate_trace_reverse'}"
+        mine = [one for one in resolved.links if one.name.removesuffix(":rev") == link.name]
+        for one in mine:
+            rates = [change.rate_bps for change in one.changes if change.rate_bps is not None]
+            if 0 in rates:
+                message = "expected rates above zero on linux, where a bucket cannot stand still"
+                raise scenario.error(trace, message)
+            if rates and isinstance(one.queue, Cohabit):
+                message = (
+                    "expected none on linux with cohabit, whose measurements would start again"
+                )
+                raise scenario.error(f"{key}.event" if link.event else trace, message)
+            times = [change.at_s for change in one.changes]
+            least_s = min((b - a for a, b in itertools.pairwise(times)), default=MIN_BETWEEN_S)
+            if least_s < MIN_BETWEEN_S * (1 - 1e-9):
+                raise scenario.error(
+                    trace if link.rate_trace or link.rate_trace_reverse else f"{key}.event",
+                    f"expected changes at least {MIN_BETWEEN_S * 1e3:g} ms apart on linux, "
+                    f"got {least_s * 1e3:g} ms",
+                )
 
 
-def actions(
-    plan: Plan, resolved: Network, topology: Topology
-) -> Iterator[tuple[float, Callable[[], None]]]:
-    """Yield (time in s, what to do) for every change of a rate."""
-    for port, shaper in plan.shapers():
-        for change in resolved.links[shaper.direction].changes:
+class Variation:
+    """The changes of a run's links, and how late each was made."""
 
-            def act(port: Any = port, shaper: Any = shaper, rate: Any = change.rate_bps) -> None:
-                topology.routes[port.namespace].shape(
-                    topology.index(port), rate_bps=rate, burst_bytes=shaper.burst_bytes,
-                    limit_bytes=shaper.limit_bytes, overhead_bytes=-ETHERNET_BYTES,
-                    limit_packets=shaper.limit_packets, change=True,
-                )  # fmt: skip
+    def __init__(
+        self, plan: Plan, resolved: Network, topology: Topology, laws: Laws | None
+    ) -> None:
+        """`laws` are the run's daemons; None without an explicit law."""
+        self._plan, self._resolved, self._topology, self._laws = plan, resolved, topology, laws
+        self._made: list[Document] = []
+        self._down: set[int] = set()
 
-            yield change.at_s, act
+    def actions(self, now_s: Callable[[], float]) -> Iterator[tuple[float, Callable[[], None]]]:
+        """Yield (time in s, what to do) for every change; `now_s` returns the run's time."""
+        for port, shaper in self._plan.shapers():
+            for change in self._resolved.links[shaper.direction].changes:
+                if change.rate_bps is None and change.up is None:
+                    continue
+
+                def act(
+                    port: Port = port, shaper: Shaper = shaper, change: LinkChange = change
+                ) -> None:
+                    self._apply(port, shaper, change)
+                    late_s = now_s() - change.at_s
+                    self._made.append({"at_s": change.at_s, "late_s": late_s})
+
+                yield change.at_s, act
+
+    def _apply(self, port: Port, shaper: Shaper, change: LinkChange) -> None:
+        route, index = self._topology.routes[port.namespace], self._topology.index(port)
+        if change.up is False and shaper.direction not in self._down:
+            self._down.add(shaper.direction)
+            route.fail(index)
+        if change.rate_bps is not None:
+            failed = shaper.direction in self._down
+            route.shape(
+                index, rate_bps=change.rate_bps, burst_bytes=shaper.burst_bytes,
+                limit_bytes=shaper.limit_bytes, overhead_bytes=-ETHERNET_BYTES, change=True,
+                # A link that is down has no queue whose limit could be set.
+                limit_packets=None if failed else shaper.limit_packets,
+            )  # fmt: skip
+            if self._laws is not None:
+                self._laws.set_rate(shaper.direction, change.rate_bps, change.at_s)
+        if change.up and shaper.direction in self._down:
+            self._down.remove(shaper.direction)
+            route.restore(index, limit_bytes=shaper.limit_bytes, limit_packets=shaper.limit_packets)
+
+    def applied(self, start_s: float) -> list[Document]:
+        """Return each change with `at_s` and `late_s`; `start_s` is time 0 (monotonic)."""
+        return self._made + ([] if self._laws is None else self._laws.changes(start_s))

@@ -50,6 +50,25 @@ def test_a_host_that_is_a_links_end_sends_from_a_namespace_without_a_queue():
     assert built.hosts().isdisjoint(queues)
 
 
+def test_a_link_that_changes_has_its_largest_delay_in_buffers_and_its_schedule_in_the_line():
+    link = {"name": "l", "from": "r1", "to": "r2", "rate": "80 Mbit/s", "buffer": "20 packets",
+            "event": [{"at": "1 s", "delay": "20 ms"}, {"at": "2 s", "rate": "8 Mbit/s"},
+                      {"at": "2.5 s", "delay": "5 ms"}]}  # fmt: skip
+    flows = [{"name": f"f{at * 2:g}", "path": ["l"], "start": f"{at} s"} for at in (0, 1, 2.5)]
+    built = planned(link=[link], flow=flows)
+    assert [s.first_rtt_s for s in built.streams] == pytest.approx([0, 0, 0])
+    assert [s.start_rtt_s for s in built.streams] == pytest.approx([0, 0.04, 0.01])
+    # Four times 80 Mbit/s over 40 ms and 20 packets of queue are more than the least, 1 MiB.
+    assert built.streams[0].window_bytes == 4 * (400_000 + 20 * 1500)
+    [there, back] = built.holds()
+    assert there.delay_s == back.delay_s == 0
+    assert [(c.at_s, c.delay_s, c.rate_bps) for c in there.changes] == [
+        (1, 0.02, 80e6), (2, 0.02, 8e6), (2.5, 0.005, 8e6)
+    ]  # fmt: skip
+    # 70 ms at 80 Mbit/s, with a quarter more for small packets.
+    assert there.hold_bytes == round(1.25 * 700_000) + (1 << 20)
+
+
 def test_without_sack_socket_buffers_hold_a_recovery_of_every_packet_that_the_path_holds():
     link = {"name": "l", "from": "r1", "to": "r2", "rate": "80 Mbit/s", "delay": "15 ms",
             "buffer": "200 packets"}  # fmt: skip
@@ -109,7 +128,7 @@ def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():
     quiet = {"delay_line": None, "samples": {
         "coarse": {"time_s": [0, 0.1], "queues": [[(0, 0, 0)]]}, "fine_s": 0.005,
         "totals": [IDLE]}}  # fmt: skip
-    stream = {"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}
+    stream = {"name": "f", "kind": "iperf", "first_rtt_s": 0.01, "rate_bps": None}
     for share, ok in ((0.0, False), (0.01, True)):
         hold = {"faults": {"duplicate": share}}
         made = {"streams": [stream], "pricings": [], "holds": [hold]}
@@ -118,7 +137,7 @@ def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():
 
 def test_a_link_at_its_laws_target_is_full():
     at_target = [{"utilization": 0.81, "drops": 0, "lost": 0, "queue_packets": {"mean": 0}}]
-    stream = {"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}
+    stream = {"name": "f", "kind": "iperf", "first_rtt_s": 0.01, "rate_bps": None}
     for target, ok in ((0.85, True), (1.0, False)):
         pricings = [{"direction": 0, "target": target}]
         made = {"streams": [stream], "pricings": pricings, "holds": []}
@@ -318,9 +337,10 @@ def finished(links=None, **changes):
     """What a good run leaves for the checks, judged."""
     raw = {
         "plan": {
-            "streams": [{"name": "f", "kind": "iperf", "base_rtt_s": 0.01, "rate_bps": None}],
+            "streams": [{"name": "f", "kind": "iperf", "first_rtt_s": 0.01, "rate_bps": None}],
             "pricings": [], "holds": [],
         },
+        "changes": [{"at_s": 1.0, "late_s": 0.0009}, {"at_s": 1.0, "late_s": 0.004, "error": None}],
         "base_rtts_s": [0.0102],
         "delay_line": {
             "lines": {"l": {"late_ns": {"abs_p99": 90_000}, "ring_drops": 0, "overflow": 0,
@@ -357,7 +377,7 @@ def finished(links=None, **changes):
 
 def test_a_good_run_passes_every_check():
     assert all(finished().values())
-    assert len(finished()) == 10
+    assert len(finished()) == 11
 
 
 # Of a stream without samples of its sender.
@@ -409,6 +429,8 @@ def late(**changes):
         ({"base_rtts_s": [0.0121]}, "base RTT"),
         ({"base_rtts_s": [None]}, "base RTT"),
         (late(late_ns={"abs_p99": 201_000}), "delay line"),
+        ({"changes": [{"at_s": 1.0, "late_s": 0.011}]}, "link changes"),
+        ({"changes": [{"at_s": 1.0, "late_s": 0.0, "error": "rate 0bit: …"}]}, "link changes"),
         (late(ring_drops=1), "delay line"),
         (late(overflow=1), "delay line"),
         ({"host_drops": {"node r1 l0": 3}}, "drops elsewhere"),

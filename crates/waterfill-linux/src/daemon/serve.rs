@@ -5,18 +5,23 @@
 use std::io::{self, BufRead as _, Write as _};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use nix::sys::signal::{SigSet, Signal};
+use nix::time::{ClockId, clock_gettime};
+use serde::Serialize;
 
 use super::claim;
 use super::cli::{Common, HostCommand, RouterCommand};
+use super::error::user_error;
 use super::host::Host;
 use super::http;
 use super::law::Law;
 use super::metrics;
 use super::pins::{Pins, Role};
 use super::probe::{self, System};
+use super::quantity;
 use super::router::{self, Router};
 use super::settings::Names;
 use super::snapshot::Snapshot;
@@ -26,7 +31,7 @@ use super::unload::unload_role;
 #[derive(Debug)]
 enum Request {
     /// A line on standard input.
-    Line,
+    Line(String),
     /// Standard input closed.
     Closed,
     /// A scraper wants the state, or why there is none.
@@ -68,7 +73,7 @@ pub(super) fn host(command: &HostCommand) -> Result<()> {
     let options = command.options(|| system.cgroup())?;
     system.check(Role::Host)?;
     system.check_host(&options, Names::Options)?;
-    serve(&command.common, Role::Host, options.law, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
+    serve(&command.common, Role::Host, options.law, None, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
 }
 
 /// Runs `waterfilld router`.
@@ -80,7 +85,7 @@ pub(super) fn router(command: &RouterCommand) -> Result<()> {
     system.check(Role::Router)?;
     let claims = options.iter().map(|one| claim::device(command.law(), &one.device));
     let _claims = claims.collect::<Result<Vec<_>>>()?;
-    serve(&command.common, Role::Router, command.law(), |pins| {
+    serve(&command.common, Role::Router, command.law(), Some(command), |pins| {
         let mut router = Router::load(command.law(), pins)?;
         for one in &options {
             router.attach(one).with_context(|| format!("device {}", one.device))?;
@@ -89,7 +94,14 @@ pub(super) fn router(command: &RouterCommand) -> Result<()> {
     })
 }
 
-fn serve(common: &Common, role: Role, law: &'static Law, load: impl FnOnce(&Pins) -> Result<Loaded>) -> Result<()> {
+/// `router` is the command whose rates may change.
+fn serve(
+    common: &Common,
+    role: Role,
+    law: &'static Law,
+    router: Option<&RouterCommand>,
+    load: impl FnOnce(&Pins) -> Result<Loaded>,
+) -> Result<()> {
     // Threads inherit the mask, so it is set before the first one: then only the waiting thread gets these signals.
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
@@ -144,7 +156,7 @@ fn serve(common: &Common, role: Role, law: &'static Law, load: impl FnOnce(&Pins
     if role == Role::Router {
         router::watch(move || devices.send(Request::Devices).is_ok())?;
     }
-    answer(&inbox, loaded)
+    answer(&inbox, loaded, router)
 }
 
 /// Asks the owning thread for the state.
@@ -156,7 +168,8 @@ fn scrape(owner: &Sender<Request>) -> Result<Snapshot, String> {
 
 fn read_lines(requests: &Sender<Request>) {
     for line in io::stdin().lock().lines() {
-        if line.is_err() || requests.send(Request::Line).is_err() {
+        let Ok(line) = line else { break };
+        if requests.send(Request::Line(line)).is_err() {
             break;
         }
     }
@@ -164,10 +177,18 @@ fn read_lines(requests: &Sender<Request>) {
 }
 
 /// Answers requests until one asks for the end.
-fn answer(inbox: &Receiver<Request>, mut loaded: Loaded) -> Result<()> {
+fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&RouterCommand>) -> Result<()> {
     for request in inbox {
         match request {
-            Request::Line => print_line(&serde_json::to_string(&loaded.snapshot()?)?)?,
+            Request::Line(line) => {
+                let answer = match (line.strip_prefix("rate "), &mut loaded, command) {
+                    (Some(words), Loaded::Router(router), Some(command)) => {
+                        serde_json::to_string(&set_rate(router, command, words))
+                    }
+                    _ => serde_json::to_string(&loaded.snapshot()?),
+                };
+                print_line(&answer?)?;
+            }
             Request::Scrape(reply) => {
                 let _ = reply.send(loaded.summary().map_err(|e| format!("{e:#}"))); // the client may have gone
             }
@@ -189,6 +210,26 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// The answer to a line `rate DEVICE RATE`.
+#[derive(Debug, Serialize)]
+struct RateAnswer {
+    /// The line's words: device and rate.
+    rate: String,
+    /// When the link had the rate, on CLOCK_MONOTONIC.
+    at_s: f64,
+    /// Why the link keeps its rate.
+    error: Option<String>,
+}
+
+/// Gives a link the rate that a line names; the link keeps its signal.
+fn set_rate(router: &mut Router, command: &RouterCommand, words: &str) -> RateAnswer {
+    let (device, rate) = words.split_once(' ').unwrap_or((words, ""));
+    let rate_bps = quantity::rate(rate).map_err(|why| user_error(format!("rate {rate}: {why}")));
+    let changed = rate_bps.and_then(|rate_bps| router.set_rate(&command.at_rate(device, rate_bps)?));
+    let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(f64::NAN, |now| Duration::from(now).as_secs_f64());
+    RateAnswer { rate: words.into(), at_s: at, error: changed.err().map(|e| format!("{e:#}")) }
 }
 
 /// Writes one line to standard output and flushes it.

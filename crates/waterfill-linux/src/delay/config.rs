@@ -41,6 +41,9 @@ pub struct LineConfig {
     pub to: String,
     /// How long each frame is held.
     pub delay_ns: u64,
+    /// Changes of the delay, in order of time.
+    #[serde(default)]
+    pub changes: Vec<DelayChange>,
     /// Probability that a frame is lost, independent of all others.
     #[serde(default)]
     pub loss: f64,
@@ -58,6 +61,18 @@ pub struct LineConfig {
     pub duplicate: f64,
     /// Space for waiting frames. A frame that finds it full is an overflow, which makes the run invalid.
     pub hold_bytes: usize,
+}
+
+/// A change of a line's delay.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct DelayChange {
+    /// Time since the run's start, which the control line `start` gives.
+    pub at_ns: u64,
+    /// How long each frame is held that arrives later.
+    pub delay_ns: u64,
+    /// Rate of the link in bit/s, IP bytes: where the delay falls, frames leave no faster.
+    pub rate_bps: f64,
 }
 
 /// How frames reach user space: what docs/validation/delay-line.md compares.
@@ -91,6 +106,11 @@ const fn default_true() -> bool {
 }
 
 impl LineConfig {
+    /// Returns the smallest delay that the line ever has.
+    pub(super) fn delay_min_ns(&self) -> u64 {
+        self.changes.iter().map(|change| change.delay_ns).fold(self.delay_ns, u64::min)
+    }
+
     /// Returns the loss model; `None` without loss.
     pub(super) fn losses(&self) -> Option<LossSpec> {
         self.loss_model.or_else(|| (self.loss > 0.0).then_some(LossSpec::Independent { p: self.loss }))
@@ -145,6 +165,16 @@ impl Config {
                     line.name, line.hold_bytes
                 ));
             }
+            if !line.changes.is_sorted_by(|one, next| one.at_ns < next.at_ns) {
+                return Err(format!("{}.changes: expected times in order", line.name));
+            }
+            if let Some(change) = line.changes.iter().find(|change| change.rate_bps.is_nan() || change.rate_bps <= 0.0)
+            {
+                return Err(format!(
+                    "{}.changes.rate_bps: expected more than zero, got {}",
+                    line.name, change.rate_bps
+                ));
+            }
             if config.lines[..i].iter().any(|other| other.from == line.from) {
                 return Err(format!("{}.from: expected an interface of its own, got {} twice", line.name, line.from));
             }
@@ -177,6 +207,10 @@ mod tests {
         assert_eq!(with(periodic).unwrap_err(), "l.loss_model.every: expected an integer above zero, got 0");
         let both = r#","loss":0.1,"loss_model":{"kind":"independent","p":0.1}"#;
         assert_eq!(with(both).unwrap_err(), "l.loss_model: expected either this or loss, got both");
+        let back = r#","changes":[{"at_ns":2,"delay_ns":1,"rate_bps":1},{"at_ns":2,"delay_ns":1,"rate_bps":1}]"#;
+        assert_eq!(with(back).unwrap_err(), "l.changes: expected times in order");
+        let held = r#","changes":[{"at_ns":2,"delay_ns":1,"rate_bps":0}]"#;
+        assert_eq!(with(held).unwrap_err(), "l.changes.rate_bps: expected more than zero, got 0");
         assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));
         let twice = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":4096},
             {"name":"m","from":"a","to":"c","delay_ns":1,"hold_bytes":4096}]}"#;

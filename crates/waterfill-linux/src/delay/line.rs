@@ -8,7 +8,7 @@ use serde::Serialize;
 use waterfill_network::loss::Loss;
 use waterfill_network::random::uniform;
 
-use super::config::LineConfig;
+use super::config::{DelayChange, LineConfig};
 use super::frame::carries_data;
 use super::lateness::Lateness;
 use super::store::Store;
@@ -17,7 +17,7 @@ use super::sys::Nanos;
 /// One direction of one link.
 #[derive(Debug)]
 pub struct Line {
-    delay_ns: u64,
+    schedule: Schedule,
     reorder_extra_ns: u64,
     loss: Option<Loss>,
     reorder: f64,
@@ -56,7 +56,7 @@ impl Line {
     #[must_use]
     pub fn new(config: &LineConfig, seed: u64, index: usize) -> Self {
         Self {
-            delay_ns: config.delay_ns,
+            schedule: Schedule::new(config),
             reorder_extra_ns: config.reorder_extra_ns,
             loss: config.losses().map(Loss::new),
             reorder: config.reorder,
@@ -68,6 +68,17 @@ impl Line {
             counts: Counts::default(),
             lateness: Lateness::default(),
         }
+    }
+
+    /// Sets the time from which the times of changes count.
+    pub fn start(&mut self, at: Nanos) {
+        self.schedule.start = Some(at);
+    }
+
+    /// Returns how many changes of the delay frames have met.
+    #[must_use]
+    pub fn changes(&self) -> usize {
+        self.schedule.next
     }
 
     /// Accepts a frame that the kernel received at `arrived`.
@@ -85,7 +96,7 @@ impl Line {
     }
 
     fn hold(&mut self, arrived: Nanos, frame: &[u8]) {
-        let due = arrived.after(self.delay_ns);
+        let due = self.schedule.due(arrived, frame.len());
         let held = if happens(self.reorder, &mut self.rng) {
             self.counts.reordered += 1;
             self.hold_longer(due.after(self.reorder_extra_ns), frame)
@@ -150,6 +161,62 @@ impl Line {
     }
 }
 
+/// When frames are due: the delay over time, counted in the frames' own times of arrival.
+#[derive(Debug)]
+struct Schedule {
+    delay_ns: u64,
+    changes: Box<[DelayChange]>,
+    /// The change that comes next, and the time from which its time counts.
+    next: usize,
+    start: Option<Nanos>,
+    last_due: Nanos,
+    /// The link's rate in bit/s, from a fall of the delay until a frame is due by its delay again.
+    catching_up: Option<f64>,
+}
+
+/// Ethernet's header, which a link's rate does not count.
+const HEADER_BYTES: usize = 14;
+
+impl Schedule {
+    fn new(config: &LineConfig) -> Self {
+        Self {
+            delay_ns: config.delay_ns,
+            changes: config.changes.clone().into(),
+            next: 0,
+            start: None,
+            last_due: Nanos::new(0),
+            catching_up: None,
+        }
+    }
+
+    /// Returns when a frame is due. Where the delay has fallen, frames stay in order and leave at the link's rate, as those
+    /// that are already on the wire.
+    fn due(&mut self, arrived: Nanos, frame_bytes: usize) -> Nanos {
+        while let (Some(change), Some(start)) = (self.changes.get(self.next), self.start) {
+            if arrived < start.after(change.at_ns) {
+                break;
+            }
+            if change.delay_ns < self.delay_ns || self.catching_up.is_some() {
+                self.catching_up = Some(change.rate_bps);
+            }
+            self.delay_ns = change.delay_ns;
+            self.next += 1;
+        }
+        let mut due = arrived.after(self.delay_ns);
+        if let Some(rate_bps) = self.catching_up {
+            let bits = 8 * frame_bytes.saturating_sub(HEADER_BYTES);
+            let in_order = self.last_due.after((bits as f64 / rate_bps * 1e9).round() as u64);
+            if in_order > due {
+                due = in_order;
+            } else {
+                self.catching_up = None;
+            }
+        }
+        self.last_due = due;
+        due
+    }
+}
+
 /// Draws an event of probability `p`; an impossible one draws nothing.
 fn happens(p: f64, rng: &mut Pcg64) -> bool {
     p > 0.0 && uniform(rng) < p
@@ -165,6 +232,7 @@ mod tests {
             from: "a".into(),
             to: "b".into(),
             delay_ns: 1000,
+            changes: Vec::new(),
             loss,
             loss_model: None,
             reorder,
@@ -240,6 +308,28 @@ mod tests {
         }
         assert_eq!(left, [1, 2, 3, 0, 4, 5]); // 0 is due at 1350
         assert_eq!(line.counts.reordered, 1);
+    }
+
+    /// Where the delay rises, the wire is silent for the difference; where it falls, frames keep their order and leave at
+    /// the link's rate until they are due by the delay.
+    #[test]
+    fn frames_follow_the_delay_in_order() {
+        let mut line = line(0.0, 0.0, 0.0);
+        let change = |at_ns, delay_ns| DelayChange { at_ns, delay_ns, rate_bps: 8e9 }; // a byte per ns
+        line.schedule.changes = [change(1000, 1500), change(2000, 500)].into();
+        line.start(Nanos::new(10_000));
+        let mut due = |at: u64| {
+            line.accept(Nanos::new(at), &[0; 114]);
+            let due = line.next_due().unwrap();
+            assert_eq!(drain(&mut line, due.as_ns()), [0]);
+            due.as_ns()
+        };
+        assert_eq!([10_800, 10_999].map(&mut due), [11_800, 11_999]);
+        assert_eq!([11_000, 11_200, 11_999].map(&mut due), [12_500, 12_700, 13_499]);
+        // A busy link keeps the old delay; each gap of it shortens that.
+        assert_eq!([12_099, 12_199, 12_599].map(&mut due), [13_599, 13_699, 13_799]);
+        assert_eq!([13_400, 13_410].map(&mut due), [13_900, 13_910]);
+        assert_eq!(line.changes(), 2);
     }
 
     #[test]

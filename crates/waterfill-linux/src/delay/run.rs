@@ -5,7 +5,7 @@ use std::os::fd::AsRawFd as _;
 
 use serde::Serialize;
 
-use super::config::{Config, PortKind};
+use super::config::{Config, LineConfig, PortKind};
 use super::lateness::Spread;
 use super::line::{Counts, Line};
 use super::packet::Port;
@@ -58,6 +58,8 @@ pub struct LineStats {
     pub ring_drops: u64,
     /// Frames that wait.
     pub held: usize,
+    /// Changes of the delay that frames have met.
+    pub changes: usize,
     /// Departure times less due times.
     pub late_ns: Option<Spread>,
 }
@@ -78,7 +80,7 @@ impl DelayLine {
         };
         // Without the kernel's timestamps, accuracy depends on the read interval.
         let has_timestamps = config.port != PortKind::Tap;
-        let min_delay_ns = config.lines.iter().map(|l| l.delay_ns).min().unwrap_or(MAX_READ_INTERVAL_NS);
+        let min_delay_ns = config.lines.iter().map(LineConfig::delay_min_ns).min().unwrap_or(MAX_READ_INTERVAL_NS);
         Ok(Self {
             names: config.lines.iter().map(|l| l.name.clone()).collect(),
             lines: config.lines.iter().enumerate().map(|(i, l)| Line::new(l, config.seed, i)).collect(),
@@ -114,7 +116,8 @@ impl DelayLine {
         Ok(next.max(began.after(self.tick_ns)))
     }
 
-    /// Runs until standard input closes. Answers each line there with one JSON line of statistics.
+    /// Runs until standard input closes. Answers each line there with one JSON line of statistics. A line `start NS` first
+    /// sets the time, on the clock of the frames' timestamps, from which the times of changes count.
     ///
     /// # Errors
     /// When an interface has failed, or standard output has closed.
@@ -129,6 +132,9 @@ impl DelayLine {
                     let mut command = String::new();
                     if input.read_line(&mut command)? == 0 {
                         return Ok(());
+                    }
+                    if let Some(at) = command.trim().strip_prefix("start ").and_then(|ns| ns.parse().ok()) {
+                        self.lines.iter_mut().for_each(|line| line.start(Nanos::new(at)));
                     }
                     self.answer()?;
                 }
@@ -149,6 +155,7 @@ impl DelayLine {
                 counts: line.counts,
                 ring_drops,
                 held: line.held(),
+                changes: line.changes(),
                 late_ns: line.lateness.spread(),
             })
             .collect();

@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::values::{any_rate, cohabit_assignment, demand_time, device, dt_p, t_0, target};
 use super::{Common, LawChoice};
+use crate::daemon::error::user_error;
 use crate::daemon::law::Law;
 use crate::daemon::settings::{Names, RouterSettings};
 use crate::daemon::{quantity, router};
@@ -102,6 +103,13 @@ impl RouterCommand {
     /// Returns the options of each device.
     pub(crate) fn options(&self) -> anyhow::Result<Vec<router::Options>> {
         self.settings().map(|settings| Ok(settings.options(Names::Options)?)).collect()
+    }
+
+    /// Returns the options of a device with another rate.
+    pub(crate) fn at_rate(&self, device: &str, rate_bps: u64) -> anyhow::Result<router::Options> {
+        let settings = self.settings().find(|settings| settings.device == device);
+        let settings = settings.ok_or_else(|| user_error(format!("device {device}: expected one of this router's")))?;
+        Ok(RouterSettings { rate_bps, ..settings }.options(Names::Options)?)
     }
 
     /// The parameters given, by MaxNet's own options and by `--set`.

@@ -265,6 +265,19 @@ impl Router {
         Ok(true)
     }
 
+    /// Gives an attached device's link another rate. Its signal stays, and no program is attached anew.
+    pub(super) fn set_rate(&mut self, options: &Options) -> Result<()> {
+        let device = options.device.as_str();
+        let ifindex = self.followed.get(device).map_or(0, |(_, ifindex)| *ifindex);
+        if ifindex == 0 || options.shape.is_some() || options.cohabit.is_some() || options.scone {
+            return self.set_device(options).map(drop);
+        }
+        let created = self.show(ifindex)?.attachment.created;
+        self.set(options, ifindex, header_bytes(device)?, created)?;
+        self.followed.insert(device.into(), (options.clone(), ifindex));
+        Ok(())
+    }
+
     /// Takes the program off a device, with what was created there.
     pub(super) fn detach(&mut self, device: &str) -> Result<()> {
         let followed = self.followed.remove(device);

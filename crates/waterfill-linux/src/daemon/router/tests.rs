@@ -96,6 +96,31 @@ fn a_kernel_without_tcx_uses_a_filter() {
     assert_eq!(state(), before);
 }
 
+/// A link with another rate keeps its price, its counters and its program, with and without other programs beside it.
+#[test]
+fn a_rate_changes_in_place() {
+    if !inside("a_rate_changes_in_place") {
+        return;
+    }
+    for shape in [None, Some(Shape { buffer_bytes: None })] {
+        let mut router = Router::load(law::default(), &Pins::none()).unwrap();
+        let first = Options { shape, ..options() };
+        router.attach(&first).unwrap();
+        shell("ip address replace 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+        let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+        for _ in 0..200 {
+            socket.send_to(&[0; 1000], "10.9.0.2:9").unwrap();
+        }
+        let packets = router.links().unwrap()[0].packets;
+        assert!(packets >= 200);
+        router.set_rate(&Options { rate_bps: 8_000_000, ..first }).unwrap();
+        let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert_eq!((link.rate_bps, link.packets >= packets), (8_000_000, true));
+        assert_eq!(router.followed["wf0"].0.rate_bps, 8_000_000);
+        assert_eq!(shell("tc qdisc show dev wf0").contains("rate 8Mbit"), shape.is_some());
+    }
+}
+
 #[test]
 fn what_a_killed_router_left_is_found_without_pins() {
     if !inside("what_a_killed_router_left_is_found_without_pins") {
