@@ -177,6 +177,8 @@ def treatment(snippet: Snippet) -> tuple[str, str]:
             return (PARSE, why) if why else (RUN, "")
         case "toml" | "json":
             return RUN, ""
+        case "bibtex":
+            return NONE, "a record to copy; tests/python/tools/test_cite.py compares it"
         case "ini":
             return PARSE, "a systemd unit"
         case "shell":
