@@ -11,7 +11,8 @@ import itertools
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
-from waterfill.contract.network import Cohabit, LinkChange, Network
+from waterfill.contract.elements import Cohabit
+from waterfill.contract.network import LinkChange, Network
 from waterfill.runs.result import Document
 from waterfill.testbed.plan import ETHERNET_BYTES, Plan, Port, Shaper
 
