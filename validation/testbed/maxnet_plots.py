@@ -6,6 +6,7 @@ dark on top of it, the fluid's dotted.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["curves", "losses", "save"]
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7")
+_LINK = "#000000"
 _BACKENDS: Mapping[str, Mapping[str, Any]] = {
     "linux": {"linewidth": 2.6, "alpha": 0.45, "linestyle": "-"},
     "sim": {"linewidth": 1.0, "alpha": 1.0, "linestyle": "-"},
@@ -48,16 +50,35 @@ def curves(cell: Cell, runs: Mapping[str, Result]) -> Figure:
         if panel.from_zero:
             axis.set_ylim(bottom=0)
         axis.grid(alpha=0.3)
-        if axis.lines:
-            axis.legend(loc="upper left", bbox_to_anchor=(1.01, 1.0), frameon=False,
-                        fontsize="small")  # fmt: skip
     grid[-1].set_xlabel("time (s)")
     figure.suptitle(cell.title, x=0.01, ha="left")
+    backends = [backend for backend in _BACKENDS if backend in runs]
+    figure.legend(
+        handles=_legend(list(grid), backends),
+        loc="outside right upper",
+        frameon=False,
+        fontsize="small",
+    )
     return figure
 
 
+def _legend(grid: Sequence[Any], backends: Sequence[str]) -> list[Any]:
+    """Return one entry for each flow's colour, and one for each backend's kind of line."""
+    from matplotlib.lines import Line2D
+
+    colours = {line.get_gid(): line.get_color() for axis in grid for line in axis.lines}
+    found = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    return found + [
+        Line2D([], [], color="#444444", label=_NAMES[backend], **_BACKENDS[backend])
+        for backend in backends
+    ]
+
+
 def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
-    for name, colour in zip(panel.names, _COLOURS, strict=False):
+    # One legend stands for all panels: links are black, and a flow named "red-…" is red.
+    flows = panel.which == "flows"
+    colours = [s["color"] for s in plots.named_styles(panel.names)] if flows else [_LINK]
+    for name, colour in zip(panel.names, itertools.cycle(colours), strict=False):
         try:
             rows = run.samples(panel.which, name)
         except KeyError:
@@ -71,7 +92,10 @@ def _lines(axis: Any, panel: Panel, backend: str, run: Result) -> None:
         if panel.average_s > 0:
             time_s, values = plots.intervals(time_s, values, panel.average_s)
         label = f"{name}, {_NAMES[backend]}"
-        axis.plot(time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend])
+        (line,) = axis.plot(
+            time_s, values / panel.unit, color=colour, label=label, **_BACKENDS[backend]
+        )
+        line.set_gid(name)
 
 
 def losses(points: Mapping[str, Sequence[tuple[float, str, float]]]) -> Figure:

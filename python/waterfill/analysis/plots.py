@@ -1,4 +1,4 @@
-"""Figures of runs and papers, as PNG and SVG: the same run gives the same bytes.
+"""Figures of runs and papers, as PNG, SVG or PDF: the same run gives the same bytes.
 
 Colours are Okabe and Ito's without yellow, which white paper hides: distinguishable with any colour
 vision. Line styles differ too, for black-and-white prints. pyplot is not used: no windows, no
@@ -8,6 +8,7 @@ global state. matplotlib is imported when something is drawn.
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,6 +28,11 @@ if TYPE_CHECKING:
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 _STYLES = ("-", "--", "-.", ":")
+# A flow named after a colour has it: "red-blue" in blue would mislead. None is yellow.
+_NAMED = {
+    "blue": "#0072B2", "red": "#D55E00", "green": "#009E73", "pink": "#CC79A7",
+    "purple": "#CC79A7", "orange": "#E69F00", "black": "#000000",
+}  # fmt: skip
 # More flows than this are drawn as a median and bands per group, more groups as one.
 _MAX_LINES = 8
 # A legend with more entries would be longer than its panel.
@@ -35,6 +41,11 @@ _MAX_LEGEND = 14
 _MAX_COLUMNS = 3
 # The figures that `plot` draws.
 KINDS = ("overview", "rates", "queues")
+# The formats that `save` writes, and the sizes (inches) that it accepts.
+FORMATS = ("png", "svg", "pdf")
+_SIZES = (1.0, 40.0)
+# An average is no longer than this share of the run, whatever the RTTs are.
+_MAX_AVERAGE_SHARE = 0.05
 # Bins of sizes in a figure of slowdowns.
 _SIZE_BINS = 10
 # Max-min shares that change more often are not drawn: they would hide the rates.
@@ -77,11 +88,11 @@ def queues(result: Result, *, average_s: float = 0.0, links: Sequence[str] | Non
 
 
 def overview(result: Result) -> Figure:
-    """Plot rates, queues, utilization and the routers' signals of a run, in 100 intervals.
+    """Plot rates, queues, utilization and the routers' signals of a run, in up to 100 intervals.
 
     Each explicit protocol has a panel with what its routers announce: a price, a rate, a load.
     """
-    average_s = result.summary["duration_s"] / 100
+    average_s = _average_s(result)
     signals = _router_signals(result)
     figure, axes = _figure(3 + len(signals))
     _rates(axes[0], result, average_s)
@@ -95,6 +106,16 @@ def overview(result: Result) -> Figure:
         axis.set_ylabel(signal)
     axes[-1].set_xlabel("time (s)")
     return _finish(figure, result, free=axes[3:])
+
+
+def _average_s(result: Result) -> float:
+    """Return 1 % of the run, or the largest base RTT where that is longer: windows arrive as such.
+
+    Of a run that is short for its RTTs it is 5 %.
+    """
+    duration_s = result.summary["duration_s"]
+    rtts = (flow["rtt_ms"]["base"] / 1e3 for flow in result.summary["flows"])
+    return max(duration_s / 100, min(max(rtts, default=0.0), _MAX_AVERAGE_SHARE * duration_s))
 
 
 def _router_signals(result: Result) -> list[str]:
@@ -152,7 +173,7 @@ def comparison(
         rows_of_link = result.samples("links", link)
         style = {"color": "#000000", "linestyle": "-"}
         draw_line(queue, rows_of_link, "queue_max_bytes", average_s, link, unit, style, np.maximum)
-        queue.set_ylabel(f"peak queue ({prefix})")
+        queue.set_ylabel(f"peak queue ({prefix})\nof each {average_s:.3g} s")
         for axis in (rate, queue):
             axis.set_xlim(0, duration_s)
             axis.grid(alpha=0.3)
@@ -269,24 +290,57 @@ def _by_size(table: pa.Table) -> tuple[Series, Series, Series]:
     return middle, p50, p99
 
 
-def save(figure: Figure, stem: Path) -> list[Path]:
-    """Write `stem`.png and `stem`.svg atomically and return their paths.
+def resize(figure: Figure, size: str) -> None:
+    """Give a figure a size "WIDTHxHEIGHT" in inches, such as "7x3".
 
-    Raises InputError when they cannot be written.
+    Raises InputError for another text, and for a size out of range or too small for its panels.
+    """
+    import warnings
+
+    try:
+        width, height = (float(side) for side in size.lower().split("x"))
+    except ValueError:
+        width = height = float("nan")
+    low, high = _SIZES
+    if not (low <= width <= high and low <= height <= high):
+        message = f'expected inches such as "7x4.5", {low:g} to {high:g}, got {shown(size)}'
+        raise InputError("command line", "size", message)
+    figure.set_size_inches(width, height)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        figure.draw_without_rendering()
+    if any("collapsed" in str(warning.message) for warning in found):
+        message = f"expected a size that its panels fit in, got {shown(size)}"
+        raise InputError("command line", "size", message)
+
+
+def save(figure: Figure, stem: Path, formats: Sequence[str] = ("png", "svg")) -> list[Path]:
+    """Write `stem`.png, `stem`.svg and so on atomically and return their paths.
+
+    Raises InputError for an unknown format and when one cannot be written.
     """
     import matplotlib
 
-    # By default an SVG's ids are random and both files hold the date and the version.
+    for kind in formats:
+        if kind not in FORMATS:
+            raise InputError(
+                "command line", "format", f"unknown format {shown(kind)}{nearest(kind, FORMATS)}"
+            )
+
+    # By default an SVG's ids are random and the files hold the date and the version.
     metadata: dict[str, dict[str, Any]] = {
         "png": {"Software": None},
         "svg": {"Date": None, "Creator": None},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
     }
+    # Text stays text, which readers can search and editors change.
+    text: Any = {"svg.hashsalt": "waterfill", "svg.fonttype": "none", "pdf.fonttype": 42}
     written = []
-    for kind, extra in metadata.items():
+    for kind in formats:
+        extra = metadata[kind]
 
         def write(path: Path, kind: str = kind, extra: dict[str, Any] = extra) -> None:
-            # fonttype none: text stays text, which readers can search and editors change.
-            with matplotlib.rc_context({"svg.hashsalt": "waterfill", "svg.fonttype": "none"}):
+            with matplotlib.rc_context(text):
                 figure.savefig(path, format=kind, dpi=150, metadata=extra)
 
         written.append(write_atomically(stem.with_name(f"{stem.name}.{kind}"), write))
@@ -328,8 +382,10 @@ def _nothing() -> Any:
 
 
 def _rates(axis: Any, result: Result, average_s: float) -> None:
-    styles = line_styles()
     flows = result.summary["flows"]
+    sources = [source["name"] for source in result.summary.get("traffic", [])]
+    few = [flow["name"] for flow in flows] if len(flows) <= _MAX_LINES else []
+    styles = iter(named_styles([*few, *sources]) if few else line_styles())
     if len(flows) <= _MAX_LINES:
         for flow in flows:
             rows = result.samples("flows", flow["name"])
@@ -344,9 +400,9 @@ def _rates(axis: Any, result: Result, average_s: float) -> None:
             many = f"{group} (median; bands: 80 % and all of {len(names)})"
             label = group if len(names) == 1 else many
             _band(axis, result.flows, names, average_s, label, next(styles))
-    for source in result.summary.get("traffic", []):
-        rows = result.samples("traffic", source["name"])
-        draw_line(axis, rows, "rate_bps", average_s, source["name"], 1e6, next(styles))
+    for name in sources:
+        rows = result.samples("traffic", name)
+        draw_line(axis, rows, "rate_bps", average_s, name, 1e6, next(styles))
     axis.set_ylabel(f"rate (Mbit/s)\nmeans of {average_s:.3g} s" if average_s else "rate (Mbit/s)")
 
 
@@ -374,7 +430,8 @@ def _queues(
     for name in links or _busy_links(result, "queue_max_bytes"):
         rows = result.samples("links", name)
         draw_line(axis, rows, "queue_max_bytes", average_s, name, 1e6, next(styles), np.maximum)
-    axis.set_ylabel("peak queue (MB)")
+    each = f"\nof each {average_s:.3g} s" if average_s else ""
+    axis.set_ylabel(f"peak queue (MB){each}")
 
 
 def _utilization(axis: Any, result: Result, average_s: float) -> None:
@@ -465,6 +522,27 @@ def line_styles() -> Iterator[dict[str, Any]]:
     for count in itertools.count():
         turn, place = divmod(count, len(_COLOURS))
         yield {"color": _COLOURS[place], "linestyle": _STYLES[(place + turn) % len(_STYLES)]}
+
+
+def named_styles(names: Sequence[str]) -> list[dict[str, Any]]:
+    """Return colour and style of lines: as `line_styles`, but names of colours have theirs.
+
+    A name counts by its first word, as in "red-blue". Lines of one colour differ in style.
+    """
+    known = [_NAMED.get(re.split(r"[^a-z]", name.lower(), maxsplit=1)[0]) for name in names]
+    if not any(known):
+        return list(itertools.islice(line_styles(), len(names)))
+    free = [colour for colour in _COLOURS if colour not in known] or list(_COLOURS)
+    found: list[dict[str, Any]] = []
+    unnamed = 0
+    for place, named in enumerate(known):
+        colour = named or free[unnamed % len(free)]
+        unnamed += named is None
+        used = [style["linestyle"] for style in found if style["color"] == colour]
+        turned = [_STYLES[(place + i) % len(_STYLES)] for i in range(len(_STYLES))]
+        style = next((style for style in turned if style not in used), turned[0])
+        found.append({"color": colour, "linestyle": style})
+    return found
 
 
 def _numbers(table: pa.Table, column: str) -> Series:

@@ -75,7 +75,10 @@ app.command(
     ),
 )(running.compare)
 app.command(
-    epilog=examples("waterfill plot out", "waterfill plot out --kind rates -o figures"),
+    epilog=examples(
+        "waterfill plot out",
+        "waterfill plot out --kind rates --format pdf --size 7x3 -o figures",
+    ),
 )(running.plot)
 app.command(
     epilog=examples(

@@ -247,6 +247,13 @@ def plot(
     kind: Annotated[
         str, typer.Option(metavar="KIND", help="Figure of a run: overview, rates or queues.")
     ] = "overview",
+    formats: Annotated[
+        list[str] | None,
+        typer.Option("--format", metavar="F", help="png, svg or pdf; repeatable.  [png, svg]"),
+    ] = None,
+    size: Annotated[
+        str | None, typer.Option(metavar="WxH", help="Width and height in inches: 7x3.")
+    ] = None,
     output: Output = None,
 ) -> None:
     """Draw the figure of earlier runs again; nothing is simulated."""
@@ -262,7 +269,10 @@ def plot(
     else:
         figure = plots.plot(load_run(directory), kind)
         stem = "figure" if kind == "overview" else kind
-    for path in plots.save(figure, make_directory(output or directory) / stem):
+    if size is not None:
+        plots.resize(figure, size)
+    folder = make_directory(output or directory)
+    for path in plots.save(figure, folder / stem, formats or ("png", "svg")):
         print_text(f"written to {path}")
 
 

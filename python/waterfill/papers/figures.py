@@ -51,7 +51,8 @@ def rates_of(
 
     figure = Figure(figsize=(7.0, 3.4), layout="constrained")
     axis = figure.subplots()
-    for flow, label, style in zip(flows, labels or flows, plots.line_styles(), strict=False):
+    styles = plots.named_styles(flows)
+    for flow, label, style in zip(flows, labels or flows, styles, strict=False):
         rows = result.samples("flows", flow)
         plots.draw_line(axis, rows, "rate_bps", average_s, label, 1e6, style)
     axis.set_xlim(0, result.summary["duration_s"])

@@ -10,6 +10,7 @@ import pytest
 
 import waterfill
 from waterfill.analysis import plots
+from waterfill.errors import InputError
 
 SCENARIO = {
     "name": "two groups",
@@ -74,7 +75,7 @@ def test_a_group_per_flow_is_one_band():
 def test_axes_say_what_they_show(result):
     labels = [axis.get_ylabel() for axis in plots.overview(result).axes]
     assert labels[0] == "rate (Mbit/s)\nmeans of 0.04 s"
-    assert labels[1:3] == ["peak queue (MB)", "utilisation (%)"]
+    assert labels[1:3] == ["peak queue (MB)\nof each 0.04 s", "utilisation (%)"]
     assert labels[3] == "maxnet.price"
 
 
@@ -102,3 +103,59 @@ def test_a_long_legend_says_how_many_it_leaves_out(result):
 def test_text_in_svg_is_text(result, tmp_path: Path):
     plots.save(plots.overview(result), tmp_path / "figure")
     assert ">utilisation (%)<" in (tmp_path / "figure.svg").read_text(encoding="utf-8")
+
+
+def test_the_palette_is_okabe_and_itos():
+    theirs = {"#E69F00", "#56B4E9", "#009E73", "#F0E442", "#0072B2", "#D55E00", "#CC79A7"}
+    ours = {style["color"] for style in itertools.islice(plots.line_styles(), 28)}
+    assert ours == theirs - {"#F0E442"} | {"#000000"}
+    assert {style["color"] for style in plots.named_styles(["red", "green-1", "Blue"])} <= theirs
+
+
+def test_flows_named_after_colours_have_them():
+    names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other", "redder"]
+    styles = plots.named_styles(names)
+    colours = [style["color"] for style in styles]
+    assert colours[:4] == ["#D55E00", "#009E73", "#0072B2", "#0072B2"]
+    assert not set(colours[4:]) & set(colours[:4])
+    assert len({(style["color"], style["linestyle"]) for style in styles}) == len(names)
+    assert plots.named_styles(["a", "b"]) == list(itertools.islice(plots.line_styles(), 2))
+
+
+def test_averages_are_at_least_an_rtt_long():
+    flow = {"name": "far", "path": ["l"], "rtt": "100 ms"}
+    run = waterfill.run({**SCENARIO, "flow": [flow]})
+    labels = [axis.get_ylabel() for axis in plots.overview(run).axes]
+    assert labels[0] == "rate (Mbit/s)\nmeans of 0.1 s"
+    assert labels[1] == "peak queue (MB)\nof each 0.1 s"
+
+
+def test_pdf_repeats_and_keeps_its_text(result, tmp_path: Path):
+    def written(name: str) -> bytes:
+        figure = plots.rates(result)
+        plots.resize(figure, "7x3")
+        (path,) = plots.save(figure, tmp_path / name, ["pdf"])
+        return path.read_bytes()
+
+    first, second = written("a"), written("b")
+    assert first == second
+    assert first.startswith(b"%PDF")
+    assert b"/MediaBox [ 0 0 504 216 ]" in first
+    assert b"/FontFile2" in first  # TrueType, not outlines
+
+
+@pytest.mark.parametrize("size", ["", "7", "7x", "x", "0x3", "7x-1", "7x1e9", "nanx3", "1x2x3"])
+def test_sizes_out_of_range_are_refused(result, size):
+    with pytest.raises(InputError, match="expected inches"):
+        plots.resize(plots.rates(result), size)
+
+
+def test_a_size_too_small_for_the_panels_is_refused(result):
+    with pytest.raises(InputError, match="expected a size that its panels fit in"):
+        plots.resize(plots.overview(result), "3.5x2.5")
+
+
+def test_unknown_formats_are_refused(result, tmp_path: Path):
+    with pytest.raises(InputError, match='unknown format "jpg"'):
+        plots.save(plots.rates(result), tmp_path / "figure", ["pdf", "jpg"])
+    assert list(tmp_path.iterdir()) == []

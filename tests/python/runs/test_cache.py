@@ -56,7 +56,7 @@ def test_a_file_added_moved_or_removed_discards_runs(installed, package):
 
 
 @pytest.mark.parametrize(
-    "name", ["cli/commands.py", "papers/report.py", "analysis/compare.py", "testbed/backend.py"]
+    "name", ["cli/commands.py", "papers/output.py", "analysis/compare.py", "testbed/backend.py"]
 )
 def test_an_edit_of_anything_else_keeps_runs(installed, name):
     before = version(installed)

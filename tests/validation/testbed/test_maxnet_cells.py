@@ -159,6 +159,16 @@ def test_a_figure_has_every_backend_and_every_panel(tmp_path):
         "f, kernel", "g, kernel", "f, simulator", "g, simulator",
     ]  # fmt: skip
     assert len(price.lines) == 2
+    # One legend: each name and each backend once.
+    (legend,) = figure.legends
+    assert [text.get_text() for text in legend.get_texts()] == [
+        "f",
+        "g",
+        "l",
+        "kernel",
+        "simulator",
+    ]
+    assert rate.get_legend() is None
     written = maxnet.maxnet_plots.save(figure, tmp_path / "small")
     assert [path.suffix for path in written] == [".png", ".svg"]
 
