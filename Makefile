@@ -77,7 +77,7 @@ cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 6
 link-events: build ## run every law on a link whose rate steps and that fails: table and figure; half a minute
 	@$(VENV)/python -m validation.link_events -o out/link-events
 
-topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
+topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; 40 minutes of one CPU, resumes
 	@$(VENV)/python -m validation.topologies -o out/topologies
 
 linux-trace: build ## run a link that follows a trace on the simulator and the kernel, and compare the rates; as root, 2 minutes

@@ -154,6 +154,20 @@ def test_a_prediction_may_leave_a_third_of_a_large_error():
         assert found.reason == reason
 
 
+def test_what_more_runs_and_other_flows_explain():
+    left = Reason("a", -0.5, "unexplained", 0.0)
+    assert reasons.second(left, 0.1, 0.1) == Reason("a", -0.5, "start", 0.1)
+    assert reasons.second(left, 0.001, 0.1) == Reason("a", -0.5, "not settled", 0.1)
+    assert reasons.second(left, 0.001, 0.001) == left
+    swings = Reason("a", -0.5, "swings", 0.2)
+    assert reasons.second(swings, 0.1, 0.1) == swings
+
+
+def test_a_saw_tooth_is_no_reason():
+    done = record([9.0], [10.0], "vcp", swings=[0.2], before_bps=[8 * MBPS])
+    assert [x.reason for x in reasons.classify(done, [0], {})] == ["unexplained"]
+
+
 def test_overloads_predict_rates_up_to_the_demand():
     done = record(
         [8.0, 4.0, 2.0], [5.0] * 3, "vcp", demands_bps=[1e9, 1e9, 2 * MBPS],
@@ -161,6 +175,8 @@ def test_overloads_predict_rates_up_to_the_demand():
     )  # fmt: skip
     assert reasons.overload_constant_bps(done) == pytest.approx(0.4 * MBPS)
     assert reasons.by_overload(done) == pytest.approx([8 * MBPS, 4 * MBPS, 2 * MBPS])
+    # 75 intervals of 0.2 s in the last half of 30 s: 3.75 and 7.5 overloads.
+    assert reasons.counting_error(done)[:2] == pytest.approx([1 / 3.75, 1 / 7.5])
 
 
 def test_tables_and_the_list_of_exceptions():

@@ -24,7 +24,7 @@ PAIRS = 40
 LOAD = 1.5
 SEED = 1
 # SNDlib's networks have up to 14,311 demands: the largest are kept.
-MAX_FLOWS = 200
+MAX_FLOWS = 100
 STEP_S = 5e-3
 # A fluid link that is shorter than a step may be read a step late, which lengthens RTTs that a law
 # does not know of. Max-min shares do not depend on delays.

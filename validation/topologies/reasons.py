@@ -11,7 +11,8 @@ The first of these that holds, for a flow that is off by more than `WITHIN`:
   last. The fixed point has the mean over flows, not their order.
 - `overload` (VCP): the rate is what additive increase regains between two overloads, on whichever
   of the path's links. It is the same constant for all flows over the share of overloaded intervals.
-- `not settled`: the rate still drifts, or flows still send what was written at the start.
+- `not settled`: the rate still drifts, or flows still send what was written at the start, or, where
+  nothing else holds, a flow that shares a link drifts.
 - `swings`: the rate swings without end.
 - `start`: with other times of start the same flow rests elsewhere.
 """
@@ -30,7 +31,6 @@ from validation.topologies import cases, running
 from validation.topologies.cases import Case
 from validation.topologies.running import Reals, Record
 from waterfill import _core
-from waterfill.network import protocols
 from waterfill.theory import equilibrium, params
 
 WITHIN = 0.02
@@ -45,7 +45,7 @@ REASONS = (
 NEAR = 0.02
 PART = 1 / 3
 NEAR_RTT = 0.005
-# Overloads are counted, so the share of a flow that sees eight of them is known to a part in eight.
+# Beyond the error of counting overloads.
 NEAR_OVERLOAD = 0.1
 # A settled rate drifts by less than a fifth of this.
 MOVED = 0.01
@@ -81,14 +81,33 @@ def compute(record: Record) -> list[Reason]:
         return []
     case = cases.build(record.network, record.law, record.ended_s)
     found = classify(record, off, models(record, case))
-    if any(reason.reason == UNEXPLAINED for reason in found):
-        moves = moved(record, case)
-        found = [
-            replace(reason, reason="start", evidence=float(moves[i]))
-            if reason.reason == UNEXPLAINED and moves[i] > MOVED else reason
-            for i, reason in zip(off, found, strict=True)
-        ]  # fmt: skip
-    return found
+    left = [i for i, reason in zip(off, found, strict=True) if reason.reason == UNEXPLAINED]
+    if not left or record.law in running.SAWTEETH:
+        return found
+    moves = moved(record, case)
+    drifts = beside(record, case, left)
+    return [
+        second(reason, float(moves[i]), drifts.get(i, 0.0))
+        for i, reason in zip(off, found, strict=True)
+    ]
+
+
+def second(reason: Reason, move: float, drift_beside: float) -> Reason:
+    """Return the reason of an exception that has none yet, from more runs and from other flows."""
+    if reason.reason == UNEXPLAINED and move > MOVED:
+        return replace(reason, reason="start", evidence=move)
+    if reason.reason == UNEXPLAINED and drift_beside > running.MAX_DRIFT:
+        return replace(reason, reason="not settled", evidence=drift_beside)
+    return reason
+
+
+def beside(record: Record, case: Case, indexes: Sequence[int]) -> dict[int, float]:
+    """Return for each of these flows the largest drift of a flow that shares a link with it."""
+    paths = [set(flow.forward) for flow in case.network.flows]
+    drifts = record.drifts
+    return {
+        i: max(float(drifts[j]) for j, path in enumerate(paths) if path & paths[i]) for i in indexes
+    }
 
 
 def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) -> list[Reason]:
@@ -96,6 +115,7 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
     near = {"rtt": NEAR_RTT, "overload": NEAR_OVERLOAD}
     rates, demands = np.array(record.rates_bps), np.array(record.demands_bps)
     draining = running.exceeds(rates, demands)
+    rests = record.law not in running.SAWTEETH
     found = []
     for i in off:
         reason, evidence = UNEXPLAINED, float(record.drifts[i])
@@ -105,9 +125,9 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
                 reason, evidence = name, float(distances[i])
                 break
         else:
-            if record.swings[i] > running.MAX_SWING:
+            if rests and record.swings[i] > running.MAX_SWING:
                 reason, evidence = "swings", record.swings[i]
-            elif draining or record.drifts[i] > running.MAX_DRIFT:
+            elif rests and (draining or record.drifts[i] > running.MAX_DRIFT):
                 reason = "not settled"
         found.append(Reason(record.names[i], float(record.errors[i]), reason, evidence))
     return found
@@ -125,19 +145,15 @@ def models(record: Record, case: Case) -> dict[str, Reals]:
         beyond = np.where(effect > 0, np.maximum(distance - effect, 0.0), math.inf)
         return {"fixed point": distance, "residues": beyond}
     if record.law == "vcp":
-        return {"overload": np.abs(np.array(record.signals["half_bps"]) / by_overload(record) - 1)}
+        rates = np.array(record.signals["half_bps"])
+        distance = np.abs(rates / by_overload(record) - 1)
+        return {"overload": np.maximum(distance - counting_error(record), 0.0)}
     return {}
-
-
-def law_params(law: str) -> params.Values:
-    """Return the law's parameters, all defaults."""
-    known = protocols.load()
-    return protocols.with_defaults([law], {}, known)[law]
 
 
 def by_rtt(record: Record) -> Reals:
     """Return MaxNet's rates: the smaller of the demand and D(price) × base RTT / RTT."""
-    values = law_params(record.law)
+    values = running.law_params(record.law)
     t, x_max = params.number(values, "t"), params.number(values, "x_max")
     signal = {name: np.array(values) for name, values in record.signals.items()}
     rate = x_max * np.exp(-signal["price"] / t) * signal["base_rtt_s"] / signal["rtt_s"]
@@ -146,7 +162,7 @@ def by_rtt(record: Record) -> Reals:
 
 def fixed_points(record: Record, case: Case) -> tuple[Reals, Reals]:
     """Return the rates of the fixed point, and of the one without the draft's residue step."""
-    gains = equilibrium.Gains.of(law_params(record.law))
+    gains = equilibrium.Gains.of(running.law_params(record.law))
     signal = {name: np.array(values) for name, values in record.signals.items()}
     stated = signal["window_bits"] / np.maximum(signal["rtt_s"] * np.array(record.rates_bps), 1.0)
     most = np.maximum(stated, equilibrium.IDLE_STATES).tolist()
@@ -166,6 +182,12 @@ def overload_constant_bps(record: Record) -> float:
     rates, shares = np.array(record.signals["half_bps"]), np.array(record.signals["overload"])
     free = (rates < 0.98 * np.array(record.demands_bps)) & (shares > 0)
     return float(np.median(rates[free] * shares[free])) if free.any() else math.nan
+
+
+def counting_error(record: Record) -> Reals:
+    """Return one overload over the number that was counted in the last half of the run."""
+    intervals = record.ended_s / 2 / cases.SAMPLE_S
+    return np.asarray(1 / np.maximum(np.array(record.signals["overload"]) * intervals, 1.0))
 
 
 def by_overload(record: Record) -> Reals:

@@ -14,12 +14,15 @@ from numpy.typing import NDArray
 
 from validation.topologies.cases import STEP_S, Case
 from waterfill import _core
+from waterfill.network import protocols
+from waterfill.theory import params
 
 Reals: TypeAlias = "NDArray[np.float64]"
 # A run ends at the first of these times at which it is settled, else at the last.
 ENDS_S = (30.0, 60.0, 120.0, 240.0, 480.0, 960.0)
-# Settled: from one fifth of the time to the next no flow's mean rate changes by more, and no flow
-# exceeds its demand by more, which it does while it sends what its application wrote at the start.
+# Settled: from one fifth of the time to the next no flow's mean rate changes by more, nor D of the
+# price that it follows: a price may rise while the flow's own demand still limits it. And no flow
+# exceeds its demand by more, as it does while it sends what was written at the start.
 MAX_DRIFT = 0.002
 # A run whose rates swing is not continued beyond that end, unless the swings shrink to half from
 # one end to the next: it has no rest to come to.
@@ -75,6 +78,20 @@ def is_settled(before: Reals, after: Reals, demands: Reals) -> bool:
     return bool(np.max(drift(before, after)) <= MAX_DRIFT) and not exceeds(after, demands)
 
 
+def price_drift(law: str, flows: dict[str, Reals]) -> float:
+    """Return the largest relative change of MaxNet's D at a flow's price; 0 without one."""
+    price = flows.get(f"{law}.price")
+    if price is None:
+        return 0.0
+    change = np.abs(fifth(price, 1).mean(axis=0) - fifth(price, 2).mean(axis=0))
+    return float(np.max(change)) / params.number(law_params(law), "t")
+
+
+def law_params(law: str) -> params.Values:
+    """Return the law's parameters, all defaults."""
+    return protocols.with_defaults([law], {}, protocols.load())[law]
+
+
 def exceeds(rates: Reals, demands: Reals) -> bool:
     """Return whether a flow is above its demand, as it sends what was written earlier."""
     return bool(np.any(rates > demands * (1 + MAX_DRIFT)))
@@ -92,7 +109,8 @@ def run(case: Case) -> Record:
         after, before = fifth(flows["rate_bps"], 1), fifth(flows["rate_bps"], 2)
         mean = after.mean(axis=0)
         swings = after.std(axis=0) / np.maximum(mean, 1e-9)
-        if is_settled(before.mean(axis=0), mean, demands):
+        steady = price_drift(case.law, flows) <= MAX_DRIFT
+        if steady and is_settled(before.mean(axis=0), mean, demands):
             break
         earlier, swing = swing, float(np.max(swings))
         if case.law in SAWTEETH:
