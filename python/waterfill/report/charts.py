@@ -6,6 +6,7 @@ series that stands for it where it cannot be seen.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from waterfill.analysis import plots
 from waterfill.analysis.series import Series
 from waterfill.report.binning import Matrix
 from waterfill.runs.result import Document
@@ -160,6 +162,21 @@ def bands_of(
         most = [names[rows[i]] for i in filled_high.argmax(axis=0)]
         low, tenth, median, ninetieth, high = quantiles
         found.append(Band(group + label, low, tenth, median, ninetieth, high, least, most, colour))
+    return found
+
+
+def colours_of(names: Sequence[str]) -> list[int]:
+    """Return the colours and styles of lines, as `analysis.plots.named_styles` chooses them.
+
+    The page's script counts the palette's colours, and goes on with other styles after the last.
+    """
+    palette = list(dict.fromkeys(s["color"] for s in itertools.islice(plots.line_styles(), 28)))
+    found: list[int] = []
+    for style in plots.named_styles(names):
+        count = palette.index(style["color"])
+        while count in found:
+            count += len(palette)
+        found.append(count)
     return found
 
 

@@ -129,7 +129,7 @@ def _tally(claims: Sequence[Judged]) -> str:
     parts = ", ".join(f"{number[verdict]} {words.get(verdict, verdict)}" for verdict in VERDICTS)
     checked = number["reproduced"] + number["differs"]
     share = f" ({number['reproduced'] / checked:.0%} of the checkable)" if checked else ""
-    return f"{len(claims)} claims, {parts}{share}"
+    return f"{len(claims)} claim{'s' * (len(claims) != 1)}, {parts}{share}"
 
 
 def _short_note(entries: Sequence[Entry]) -> str:

@@ -216,7 +216,8 @@ class RunCharts:
         names = self.flows.names
         if len(names) <= charts.MAX_LINES:
             there = [row for row in range(len(names)) if np.isfinite(values[row]).any()]
-            return [Line(names[row], values[row], row) for row in there], [], {}
+            colours = charts.colours_of(names)
+            return [Line(names[row], values[row], colours[row]) for row in there], [], {}
         groups: dict[str, list[int]] = {}
         for row, flow in enumerate(self.result.summary["flows"]):
             groups.setdefault(flow["group"], []).append(row)

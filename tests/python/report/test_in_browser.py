@@ -10,6 +10,15 @@ import pytest
 import browser
 from waterfill.report import write
 
+GOLDEN = Path(__file__).parent / "golden"
+# Of DejaVu Sans, which Debian's Chromium takes where nothing else is installed.
+GOLDEN_TEXT_WIDTH_PX = 414.2
+TEXT_WIDTH = """() => {
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = "100px " + getComputedStyle(document.body).fontFamily;
+    return context.measureText("Waterfill").width;
+}"""
+
 
 @pytest.fixture(scope="module")
 def pages(
@@ -165,3 +174,17 @@ def test_claims_are_filtered_by_keyboard(chromium, pages):
         page.keyboard.type("x")
         assert not page.locator("[data-experiment]").is_visible()
         assert shown.problems == []
+
+
+@pytest.mark.parametrize("name", ["sweep", "reproduction"])
+def test_pages_look_as_they_did(chromium, pages, name, tmp_path):
+    """Golden images: after a wanted change, look at the new one that the failure names."""
+    with browser.shown(chromium, pages[name], width=800, height=640) as shown:
+        ready(shown).locator(".plot .main-svg, .beside img").first.wait_for()
+        if abs(shown.page.evaluate(TEXT_WIDTH) - GOLDEN_TEXT_WIDTH_PX) > 1:
+            pytest.skip("this host's fonts are not those of the golden images")
+        png = shown.page.screenshot()
+    new = tmp_path / f"{name}.png"
+    new.write_bytes(png)
+    share = browser.difference(png, GOLDEN / f"{name}.png")
+    assert share < 0.02, f"{share:.1%} of the pixels differ: {new}"

@@ -57,7 +57,7 @@ def test_short_verdicts_are_counted_apart_and_labelled(root):
     content = reproduction.content([replace(entry, claims=short)])
     assert content["subtitle"] == (
         "1 experiment: 2 claims, 1 reproduced, 1 differs, 0 cannot be checked "
-        "(50% of the checkable); of short versions 1 claims, 1 reproduced, 0 differ, "
+        "(50% of the checkable); of short versions 1 claim, 1 reproduced, 0 differ, "
         "0 cannot be checked (100% of the checkable)."
     )
     found = page.render("reproduction.html.j2", content)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import shutil
@@ -9,7 +10,9 @@ from html.parser import HTMLParser
 
 import pytest
 
+from waterfill.analysis import plots
 from waterfill.report import write
+from waterfill.report.charts import colours_of
 
 
 class Structure(HTMLParser):
@@ -107,3 +110,14 @@ def test_many_flows_are_bands_with_names(made_many):
     assert list(last.values()) == sorted(last.values())
     assert band["names"][band["most"][-1]].startswith("f[")
     assert len(rates["picks"]) == 200
+
+
+def test_flows_named_after_colours_have_them():
+    names = ["red-blue", "green-yellow", "blue-yellow", "blue-yellow-2", "other"]
+    palette = [style["color"] for style in itertools.islice(plots.line_styles(), 7)]
+    counted = colours_of(names)
+    assert [palette[count % 7] for count in counted] == [
+        style["color"] for style in plots.named_styles(names)
+    ]
+    assert len(set(counted)) == len(names)
+    assert colours_of([f"f{i}" for i in range(24)]) == list(range(24))

@@ -12,7 +12,7 @@
   // --- colours --------------------------------------------------------------------------------
   // Okabe and Ito's; black becomes white on dark paper, yellow is left out on white.
   const HUES = ["#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9"];
-  const DARK_HUES = ["#56B4E9", "#E69F00", "#009E73", "#CC79A7", "#D55E00", "#F0E442"];
+  const DARK_HUES = ["#56B4E9", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#F0E442"];
   const DASHES = ["solid", "dash", "dashdot", "dot"];
   const media = matchMedia("(prefers-color-scheme: dark)");
   const chosen = document.getElementById("theme");
