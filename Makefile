@@ -157,7 +157,7 @@ kernels: build ## run waterfilld on Debian's kernels under QEMU and on the runni
 new-protocol: .venv/.run ## write the first version of a protocol, with a failing equation test: make new-protocol NAME=foo
 	@$(VENV)/python tools/new_protocol.py "$(NAME)"
 
-docs: build ## write the reference pages made from the code: protocols, keys of a scenario, commands
+docs: build ## write the pages made from the code: protocols, keys of a scenario, commands, claims
 	@$(VENV)/python -m tools.docs
 
 site: .venv/.dev ## build the documentation site into out/site, readable without a network

@@ -1,7 +1,7 @@
-"""Write the reference pages that are made from the code: protocols, keys of a scenario, commands.
+"""Write the reference pages that are made from the code: protocols, keys, commands, claims.
 
 docs/reference/protocols/<name>.md, one page per protocol, is made here from the Rust module docs;
-tools/reference.py makes the other two.
+tools/reference.py makes the others.
 
 A page is the module doc of a protocol's file, its headings one level down, with the parameters and
 the wire sizes that the core reports. It ends in *Validation*, so that the reader last sees how far

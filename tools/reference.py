@@ -1,13 +1,15 @@
-"""Make docs/reference/scenario-keys.md and docs/reference/commands.md from the code.
+"""Make the pages of keys, commands and claims from what they describe.
 
-The keys come from the scenario's JSON Schema, the commands from the typer app. Run by `make docs`,
-with the protocols' pages (tools/docs.py); a test keeps them current.
+Keys come from the scenario's JSON Schema, commands from the typer app, claims from the papers'
+claims.toml. Run by `make docs`, with the protocols' pages (tools/docs.py); a test keeps them
+current.
 """
 
 from __future__ import annotations
 
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -16,9 +18,13 @@ from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 from typer.main import get_command
 
 from waterfill.cli import commands
+from waterfill.papers.claims import loading
+from waterfill.papers.claims.experiment import Experiment
+from waterfill.papers.claims.schema import VERDICTS
 from waterfill.scenario.schema import json_schema
 
 REFERENCE = Path("docs/reference")
+VALIDATION = Path("docs/validation")
 _MADE = "<!-- Made from {source} by tools/reference.py (make docs). Change it there. -->"
 
 # The units' patterns in the schema end in what the quantity is, as units.rs and units.py name it.
@@ -239,11 +245,47 @@ def _set_to(param: TyperArgument | TyperOption) -> str:
     return f"`{param.default}`"
 
 
+def claims_page(experiments: Iterable[Experiment]) -> str:
+    """Return the page of all claims, from the experiments."""
+    known = list(experiments)
+    counts: dict[str, Counter[str]] = {}
+    for experiment in known:
+        counts.setdefault(experiment.paper, Counter()).update(c.expect for c in experiment.claims)
+    total = sum(counts.values(), Counter())
+    rows = [
+        [name, *(str(count[verdict]) for verdict in VERDICTS), str(count.total())]
+        for name, count in {
+            **{f"`{paper}`": n for paper, n in counts.items()},
+            "all": total,
+        }.items()
+    ]
+    out = [
+        _MADE.format(source="papers/*/*/claims.toml"),
+        "# Claims of the papers",
+        "Every statement of the five papers that is checked, with the verdict on record. `make "
+        "test` measures short versions of all of them, `waterfill reproduce PAPER/EXPERIMENT` the "
+        "whole. Both fail when a verdict is not the one here.",
+        "[Verdicts](verdicts.md) has the rules, [readings](readings.md) what was tried where a "
+        "paper leaves something open, [errata](errata.md) what the papers get wrong.",
+        table(("paper", *VERDICTS, "claims"), rows),
+    ]
+    for experiment in known:
+        link = f"[{experiment.path}](../../papers/{experiment.path}/README.md)"
+        claims = [
+            (f"`{c.id}`", c.source, c.statement, c.expect + (f": {c.why}" if c.why else ""))
+            for c in experiment.claims
+        ]
+        out += [f"## {experiment.title}", link]
+        out.append(table(("claim", "place", "statement", "verdict, and why"), claims))
+    return "\n\n".join(filled(part) for part in out) + "\n"
+
+
 def pages() -> dict[Path, str]:
-    """Return both pages, by their paths below the root."""
+    """Return the pages, by their paths below the root."""
     app = get_command(commands.app)
     assert isinstance(app, TyperGroup)
     return {
         REFERENCE / "scenario-keys.md": keys_page(json_schema()),
         REFERENCE / "commands.md": commands_page(app),
+        VALIDATION / "claims.md": claims_page(loading.experiments()),
     }

@@ -10,13 +10,13 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"
-# The protocols' pages are made from module docs, and errata quote the papers.
+# The protocols' pages are made from module docs; errata and claims quote the papers.
 PAGES = [
     README,
     *(
         page
         for page in sorted((ROOT / "docs").rglob("*.md"))
-        if page.parent.name != "protocols" and page.name != "errata.md"
+        if page.parent.name != "protocols" and page.name not in ("claims.md", "errata.md")
     ),
 ]
 MAX_COLUMNS = 130

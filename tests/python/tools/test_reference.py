@@ -11,6 +11,7 @@ from typer.main import get_command
 
 from tools import reference
 from waterfill.cli import commands
+from waterfill.papers.claims import loading
 from waterfill.scenario.schema import json_schema
 
 SCHEMA = json_schema()
@@ -46,6 +47,17 @@ def test_no_value_is_left_to_guess():
 )
 def test_values_in_words(schema, words):
     assert reference.expected(schema) == words
+
+
+def test_every_claim_has_a_row_with_its_verdict():
+    known = loading.experiments()
+    page = reference.claims_page(known)
+    claims = [claim for experiment in known for claim in experiment.claims]
+    assert f" | {len(claims)} |\n\n" in page
+    for experiment in known:
+        section = page.split(f"\n## {experiment.title}\n")[1].split("\n## ")[0]
+        rows = re.findall(r"^\| `([\w.-]+)` \|.*\| (\w[\w ]+)(?::.*)? \|$", section, re.MULTILINE)
+        assert rows == [(claim.id, claim.expect) for claim in experiment.claims]
 
 
 def test_every_command_has_its_options_and_examples():
