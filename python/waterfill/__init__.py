@@ -3,7 +3,7 @@
     import waterfill
     result = waterfill.run("papers/maxnet-2007/two-hop/scenario.toml")
     result.summary["flows"][0]["rate_bps"]
-    result.flows.to_pandas()
+    result.flows  # a pyarrow table; its to_pandas() needs pandas, polars.from_arrow() polars
 
 `load(path)` reads a scenario, or the directory of an earlier run as its `Result`; `run(scenario)`
 runs it, `sweep(path)` runs it at many points; `plot(result)` draws it. `Scenario` builds one in
