@@ -68,6 +68,9 @@ scone: ## give a million packets to the SCONE element by test-run, and measure w
 scone-advice: build ## compare a router's SCONE advice with the max-min shares of 1 to 8 MaxNet flows; as root; 4 minutes
 	@$(VENV)/python -m validation.testbed.scone --json out/scone-advice.json
 
+studio-check: .venv/.dev build ## walk the studio's tours by keyboard and measure how soon its sliders answer; 5 minutes
+	@STUDIO_CHECK=1 $(VENV)/python -m pytest -q tests/python/studio/test_browser.py
+
 response: build ## compare Reno's and CUBIC's windows under loss with theory, 140 cases
 	@$(VENV)/waterfill response
 

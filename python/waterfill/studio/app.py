@@ -20,9 +20,10 @@ with app.setup:
 def head():
     session, wrong = Session.begin(mo.query_params().to_dict())
     # A change of `values` needs new results, of `shape` new sliders, of `rows` a new form.
+    # Widgets of a cell may ask for their own cell again: other sliders for another link.
     values, set_values = mo.state(0)
-    shape, set_shape = mo.state(0)
-    rows, set_rows = mo.state(0)
+    shape, set_shape = mo.state(0, allow_self_loops=True)
+    rows, set_rows = mo.state(0, allow_self_loops=True)
 
     def changed(reshape=False, redraw=False):
         set_values(lambda n: n + 1)

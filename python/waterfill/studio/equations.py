@@ -21,6 +21,7 @@ from waterfill.theory.params import number
 
 # A term below this share of capacity, or of its partner, does not move anything.
 _STILL = 0.005
+_STILL_NOTE = '<p class="wf-note">At rest: no term moves the law at this moment.</p>'
 
 
 @dataclass(frozen=True)
@@ -145,10 +146,11 @@ def html(law: Law, terms: Sequence[Term]) -> str:
                 plain = f'class="wf-term" data-term="{term.key}"'
                 row = row.replace(plain, plain.replace("wf-term", "wf-term wf-now"))
         rows.append(f'<div><math displaystyle="true">{row}</math></div>')
+    still = "" if any(term.matters for term in terms) else _STILL_NOTE
     items = "".join(
         f"<li{' class=wf-now' if term.matters else ''}>{escape(term.text)}</li>" for term in terms
     )
-    return f'<div class="wf-equation">{"".join(rows)}</div><ul class="wf-terms">{items}</ul>'
+    return f'<div class="wf-equation">{"".join(rows)}</div>{still}<ul class="wf-terms">{items}</ul>'
 
 
 # --- XCP ----------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -90,8 +91,16 @@ def curves(protocol: str, values: Values, rtt_s: float) -> list[Curve]:
     """
     if protocol not in _LOOPS:
         return []
+    return list(_curves(protocol, tuple(values.items()), rtt_s))
+
+
+@lru_cache(maxsize=64)
+def _curves(
+    protocol: str, values: tuple[tuple[str, ParamValue | None], ...], rtt_s: float
+) -> tuple[Curve, ...]:
+    """Compute the curves: most sliders leave them as they are."""
     found = []
-    for name, loop in _LOOPS[protocol](values, rtt_s).items():
+    for name, loop in _LOOPS[protocol](dict(values), rtt_s).items():
         try:
             margins = loops.margins(loop, 1e-4 / rtt_s, 1e3 / rtt_s)
         except ValueError:  # a gain that never crosses 1: as stable as can be
@@ -99,7 +108,7 @@ def curves(protocol: str, values: Values, rtt_s: float) -> list[Curve]:
         middle = math.log10(margins.crossover_rad_s)
         omega = np.logspace(middle - _DECADES, middle + _DECADES, _POINTS)
         found.append(Curve(name, omega, loop(omega), margins))
-    return found
+    return tuple(found)
 
 
 def chart(found: list[Curve], rtt_s: float) -> Chart:

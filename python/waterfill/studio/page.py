@@ -160,7 +160,7 @@ def _pair(beside: Answer, now: Answer) -> str:
             top = 1.06 * max(pair[0][0].y_top(), pair[1][0].y_top())
             pair = _scaled(pair[0], top), _scaled(pair[1], top)
         parts += [card("".join(chart.render(one) for one in side)) for side in pair]
-    parts += [card(panels.table(beside.result)), card(panels.table(now.result))]
+    parts += [card(margins(one) + panels.table(one.result)) for one in (beside, now)]
     return grid(parts)
 
 

@@ -180,7 +180,11 @@ class Session:
     # --- the drawn network
 
     def fields(self) -> dict[str, tuple[str, str]]:
-        """Return label and text of each field of the form; none for a built-in scenario."""
+        """Return label and text of each field of a new form; none for a built-in scenario.
+
+        The form's buttons are new, too, and count from zero.
+        """
+        self._clicks.update(dict.fromkeys(drawn.CHANGES, 0))
         return {} if self.settings.drawing is None else drawn.fields(self.settings.drawing)
 
     def draw(self, texts: Mapping[str, str]) -> bool:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from html import escape
 
 import numpy as np
@@ -18,6 +18,7 @@ WIDTH, HEIGHT = 520, 280
 _MARGIN_X, _MARGIN_Y = 60.0, 46.0
 _MAX_FLOWS = 12
 _KEY_COLUMNS, _KEY_WIDTH = 3, 165
+_LETTER = 6.6
 
 Places = Mapping[str, tuple[float, float]]
 
@@ -27,8 +28,13 @@ def ends(scenario: Scenario) -> list[tuple[str, str]]:
     return [(link.from_, link.to) for link in scenario.link]
 
 
-def layout(edges: list[tuple[str, str]]) -> dict[str, tuple[float, float]]:
+def layout(edges: Sequence[tuple[str, str]]) -> Places:
     """Return a place in pixels for each node: a chain lies flat, first node on the left."""
+    return _layout(tuple(edges))
+
+
+@lru_cache(maxsize=64)
+def _layout(edges: tuple[tuple[str, str], ...]) -> Places:
     import networkx as nx
 
     graph = nx.Graph(edges)
@@ -85,16 +91,16 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
         ax, ay = places[link.from_]
         bx, by = places[link.to]
         load = (utilization or {}).get(link.name)
-        shown = f"{link.name} · {_rate(link.rate)} · {1e3 * link.delay:.3g} ms"
+        words = [link.name, f"{_rate(link.rate)} · {1e3 * link.delay:.3g} ms"]
         if load is not None:
-            shown += f" · {100 * load:.0f} %"
-        steep = abs(by - ay) > abs(bx - ax)
+            words.append(f"{100 * load:.0f} %")
         middle, height = (ax + bx) / 2, (ay + by) / 2
-        flat_px = math.hypot(bx - ax, by - ay)
         parts.insert(0, f'<path class="wf-link" d="M{ax:.1f} {ay:.1f}L{bx:.1f} {by:.1f}"/>')
-        lines = [shown] if len(shown) * 6.6 < flat_px and not steep else shown.split(" · ", 1)
+        steep = abs(by - ay) > abs(bx - ax)
+        one = " · ".join(words)
+        lines = [one] if not steep and len(one) * _LETTER < abs(bx - ax) - 40 else words
         for i, text in enumerate(lines):
-            y = height - 12 - 14 * (len(lines) - 1 - i)
+            y = height - 28 - 14 * (len(lines) - 1 - i)
             parts.append(
                 f'<text class="wf-small" text-anchor="middle" x="{middle:.1f}" y="{y:.1f}">'
                 f"{escape(text)}</text>"
@@ -105,7 +111,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
             f'<text class="wf-small" text-anchor="middle" x="{x:.1f}" y="{y - 14:.1f}">'
             f"{escape(node)}</text>"
         )
-    top = min(y for _, y in places.values()) - _MARGIN_Y
+    top = min(y for _, y in places.values()) - _MARGIN_Y - 26
     listed = scenario.flow[:_MAX_FLOWS]
     bottom = max(y for _, y in places.values()) + 26 + 8 * len(listed)
     for i, flow in enumerate(listed):

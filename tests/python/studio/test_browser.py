@@ -1,0 +1,139 @@
+"""The studio in a headless Chromium: it loads, sliders answer, tours complete by keyboard alone.
+
+STUDIO_CHECK=1 (`make studio-check`) walks all tours and measures every built-in scenario.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import statistics
+import urllib.error
+import urllib.request
+
+import pytest
+
+import browser
+import studio_page
+from waterfill.studio import shipped, tours
+
+pytest.importorskip("marimo", reason="the studio needs marimo: pip install waterfill[studio]")
+
+ALL = os.environ.get("STUDIO_CHECK") == "1"
+PAGES = {
+    "charts": "scenario=parking-lot",
+    "animation": "show=animation&scenario=two-hops",
+    "tours": "show=tours&tour=water-filling&step=1",
+    "pinned": "scenario=dumbbell&protocol=xcp&pin=scenario%3Ddumbbell",
+    "drawn": "scenario=drawn",
+}
+# Every page in both sizes and schemes takes a minute: a few show what the others share.
+SHOWN = (
+    [(name, width, scheme) for name in PAGES for width in browser.SIZES
+     for scheme in browser.SCHEMES]
+    if ALL
+    else [("charts", browser.NARROW, "dark")]
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def studio(chromium, tmp_path_factory):
+    with studio_page.served(tmp_path_factory.mktemp("home")) as server:
+        yield server
+
+
+@pytest.mark.parametrize(("name", "width", "scheme"), SHOWN)
+def test_a_page_has_no_error_no_violation_and_fits(chromium, studio, name, width, scheme):
+    url = studio.at(PAGES[name])
+    with browser.shown(chromium, url, width=width, scheme=scheme) as shown:
+        studio_page.ready(shown.page)
+        shown.page.wait_for_selector("#wf-results svg, #wf-results iframe")
+        assert studio_page.problems(shown) == []
+        assert shown.violations() == []
+        assert shown.overflow_px() == 0
+        assert shown.page.evaluate("document.body.dataset.theme") == scheme
+
+
+def walk(page, name):
+    """Complete a tour by keyboard alone, from the head of the page; return its steps' titles."""
+    tour = tours.load()[name]
+    page.keyboard.type("Guided")
+    page.wait_for_selector('#wf-results[data-show="tours"]')
+    studio_page.tab_to(page, "Tour")
+    page.keyboard.type(tour.title)
+    page.wait_for_selector(f"text={tour.title} · step 1 of {len(tour.steps)}")
+    studio_page.tab_to(page, "Next")
+    titles = []
+    for place in range(len(tour.steps)):
+        page.wait_for_selector(f"text=step {place + 1} of {len(tour.steps)}")
+        titles.append(page.inner_text("#wf-results h2"))
+        page.keyboard.press("Enter")
+    page.wait_for_selector("#wf-complete")
+    return titles
+
+
+def test_a_slider_changes_the_curve_and_a_tour_completes_by_keyboard(chromium, studio, capsys):
+    with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
+        page = shown.page
+        page.wait_for_selector("#wf-results polyline", state="attached")
+        before = page.get_attribute("#wf-results polyline >> nth=0", "points")
+        studio_page.tab_to(page, "Rate (Mbit/s)")
+        took = [studio_page.answer_ms(page) for _ in range(5)]
+        assert page.get_attribute("#wf-results polyline >> nth=0", "points") != before
+        page.wait_for_selector('#wf-state[href*="set=link.bottleneck.rate"]')
+        studio_page.tab_to(page, "Show", key="Shift+Tab")
+        tour = next(iter(tours.load().values()))
+        assert walk(page, tour.name) == [step.title for step in tour.steps]
+        assert studio_page.problems(shown) == []
+        assert shown.violations() == []
+    with capsys.disabled():
+        print(f"\nslider to curve, median of 5: {statistics.median(took):.0f} ms", end=" ")
+
+
+def test_only_this_host_with_the_token_is_answered(studio):
+    host = studio.url.partition("/?")[0]
+    with urllib.request.urlopen(host) as found:
+        page = found.read().decode()
+        assert found.headers["content-security-policy"].startswith("default-src 'self'")
+    assert "/auth/login" in found.url
+    assert "Waterfill studio" not in page
+    other = urllib.request.Request(host, headers={"Host": "studio.example.org"})
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(other)
+    assert refused.value.code == 400
+    refused.value.close()
+    assert host.startswith("http://127.0.0.1:")
+
+
+if ALL:
+
+    @pytest.mark.parametrize("name", list(tours.load()))
+    def test_every_tour_completes_by_keyboard(chromium, studio, name):
+        with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
+            studio_page.ready(shown.page)
+            studio_page.tab_to(shown.page, "Show")
+            assert walk(shown.page, name) == [step.title for step in tours.load()[name].steps]
+            assert studio_page.problems(shown) == []
+
+    @pytest.mark.parametrize("protocol", ["maxnet", "xcp", "rcp", "aecp", "cubic"])
+    @pytest.mark.parametrize("name", shipped.names())
+    def test_how_long_an_answer_takes(chromium, studio, capsys, name, protocol):
+        query = f"scenario={name}&protocol={protocol}"
+        with browser.shown(chromium, studio.at(query)) as shown:
+            shown.page.wait_for_selector("#wf-results svg")
+            studio_page.tab_to(shown.page, "Rate (Mbit/s)")
+            took = [studio_page.answer_ms(shown.page) for _ in range(7)]
+            note = shown.page.inner_text("#wf-results .wf-note >> nth=0")
+            assert studio_page.problems(shown) == []
+        middle = statistics.median(took)
+        with capsys.disabled():
+            spread = f"({min(took):.0f} to {max(took):.0f})"
+            print(f"\n{name:16} {protocol:7} {middle:5.0f} ms {spread:14} {note}", end=" ")
+
+
+def test_ctrl_c_ends_it_with_a_page_open(chromium, studio):
+    # The last test: nothing answers after it.
+    with browser.shown(chromium, studio.at("show=tours")) as shown:
+        studio_page.ready(shown.page)
+        studio.process.send_signal(signal.SIGINT)
+        assert studio.process.wait(20) == 130
