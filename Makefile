@@ -77,13 +77,16 @@ response: build ## compare Reno's and CUBIC's windows under loss with theory, 14
 cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 624 cases; 1 to 2 hours, resumes
 	@$(VENV)/python -m validation.cohabit -o out/cohabit
 
-link-events: build ## run every law on a link whose rate steps and that fails: table and figure; half a minute
+link-events: build ## run every law on a link whose rate steps and that fails, in packets and as a fluid: table, figure; half a minute
 	@$(VENV)/python -m validation.link_events -o out/link-events
 
-topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; 40 minutes of one CPU, resumes
+linux-link-events: build ## the same on the kernel, for the same table and figure; as root, 35 minutes, resumes
+	@$(VENV)/python -m validation.link_events -o out/link-events --on sim --on fluid --on linux
+
+topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
 	@$(VENV)/python -m validation.topologies -o out/topologies
 
-linux-trace: build ## run a link that follows a trace on the simulator and the kernel, and compare the rates; as root, 2 minutes
+linux-trace: build ## run a link that follows a trace on the simulator and the kernel, and compare the rates; as root, 5 minutes
 	@$(VENV)/python -m validation.trace_link
 
 seeds: build ## run every experiment of the papers with seeds 1 to 5, to see which verdicts depend on chance; 75 minutes, resumes

@@ -2,24 +2,30 @@
 
 Two flows share one link of 20 Mbit/s with an RTT of 40 ms and a buffer of one bandwidth-delay
 product. At 30 s the rate falls to 10 Mbit/s, at 60 s it is 20 again, at 90 s it rises to 40, and
-from 120 to 122 s the link is down. Run: python -m validation.link_events [-o DIR]
+from 120 to 122 s the link is down. Every backend runs the same scenario: each run on linux takes
+its 150 s, so finished ones are kept in DIR/linux and read again.
+Run: python -m validation.link_events [--on BACKEND] [-o DIR] [LAW ...]
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import math
+import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import waterfill
 from waterfill.network.maxmin import intervals, lives_of
 from waterfill.network.protocols import load, targets
+from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
+BACKENDS = ("sim", "fluid", "linux")
 TCPS = ("newreno", "cubic", "vegas", "bbr")
 SAMPLE_S = 0.1
 MEAN_S = 0.5
@@ -88,13 +94,26 @@ class Response:
     drops: int
 
 
+@dataclass(frozen=True)
+class Run:
+    """One law on one backend: its samples, its response to each change, checks that failed.
+
+    `left_s` is when the first flow on linux left its law for the kernel's; None if none did.
+    """
+
+    course: Course
+    responses: list[Response]
+    failed: list[str]
+    left_s: float | None = None
+
+
 def course(result: Result) -> Course:
     """Return the samples of a run, one per SAMPLE_S from the first on."""
     count = round(END_S / SAMPLE_S)
     rate, queue, drops = ([0.0] * count for _ in range(3))
     flows, links = result.flows.to_pydict(), result.links.to_pydict()
     for time_s, bps in zip(flows["time_s"], flows["rate_bps"], strict=True):
-        rate[round(time_s / SAMPLE_S) - 1] += bps
+        rate[round(time_s / SAMPLE_S) - 1] += bps or 0.0
     rows = zip(*(links[k] for k in ("time_s", "link", "queue_max_bytes", "drops")), strict=True)
     for time_s, name, most, dropped in rows:
         if name == "l":
@@ -126,80 +145,132 @@ def shares(result: Result) -> list[tuple[float, float]]:
     return [(i.from_s, 2 * share.rate_bps) for i in found if (share := i.shares[0]) is not None]
 
 
-def measure(protocol: str) -> tuple[Course, list[Response]]:
-    """Run one protocol; return its course and its response to each change."""
+def left_s(result: Result) -> float | None:
+    """Return when the first flow left its law for the kernel's (s); None if none did."""
+    checks = [check for check in result.summary.get("checks", []) if check["name"] == "law"]
+    times = [flow["left_s"] for check in checks for flow in check["found"]]
+    return min((time_s for time_s in times if time_s is not None), default=None)
+
+
+def measure(protocol: str, on: str) -> Run:
+    """Run one protocol on one backend."""
     scenario = from_toml(f'protocol = "{protocol}"{SCENARIO}', "link-events")
-    result = waterfill.run(scenario, on="sim")
+    result = waterfill.run(scenario, on=on)
     samples, share_at = course(result), dict(shares(result))
     rate_at = {30.0: 10e6, 60.0: 20e6, 90.0: 40e6, DOWN_S[1]: 40e6}
-    return samples, [
+    responses = [
         response(samples.between(from_s, to_s), share_at[from_s], rate_at[from_s])
         for _, from_s, to_s in (*PHASES, OUTAGE)
     ]
+    failed = [check["name"] for check in result.summary.get("checks", []) if not check["ok"]]
+    return Run(samples, responses, failed, left_s(result))
 
 
-def row(protocol: str, found: Sequence[Response]) -> str:
+def kept(protocol: str, folder: Path) -> Run | None:
+    """Return a run on linux that has been kept."""
+    path = folder / f"{protocol}.json"
+    if not path.exists():
+        return None
+    found = json.loads(path.read_text())
+    responses = [Response(**one) for one in found["responses"]]
+    return Run(Course(**found["course"]), responses, found["failed"], found["left_s"])
+
+
+def keep(protocol: str, run: Run, folder: Path) -> None:
+    """Keep a run on linux."""
+    folder.mkdir(parents=True, exist_ok=True)
+    partial = folder / f"{protocol}.partial"
+    partial.write_text(json.dumps(asdict(run)))
+    os.replace(partial, folder / f"{protocol}.json")
+
+
+def row(protocol: str, on: str, run: Run) -> str:
     """Return a line of the table."""
 
     def seconds(value: float | None) -> str:
         return "—" if value is None else f"{value:.1f}"
 
-    down, *others = found
+    down, *others = run.responses
     cells = [f"{down.queue_ms:.0f}", f"{down.drops}", f"{down.lost_s:.2f}"]
     for one in others:
         cells += [seconds(one.recovered_s), f"{one.lost_s:.2f}"]
-    return f"| `{protocol}` | " + " | ".join(cells) + " |"
+    left = "" if run.left_s is None else f" (left at {run.left_s:.0f} s)"
+    return f"| `{protocol}` | {on}{left} | " + " | ".join(cells) + " |"
 
 
 COLUMNS = (
-    *("law", "20 → 10: queue ms", "drops", "lost s", "10 → 20: s", "lost s", "20 → 40: s"),
+    *("law", "on", "20 → 10: queue ms", "drops", "lost s", "10 → 20: s", "lost s", "20 → 40: s"),
     *("lost s", "up: s", "lost s"),
 )
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
-def draw(courses: dict[str, Course], stem: Path) -> None:
-    """Draw the rate of each law over time, one panel per law."""
+COLOURS = {"sim": "#0072B2", "fluid": "#D55E00", "linux": "#009E73"}
+
+
+def draw(runs: dict[str, dict[str, Run]], stem: Path) -> None:
+    """Draw the rate of each law over time, one panel per law, a line per backend."""
     from matplotlib.figure import Figure
+    from matplotlib.lines import Line2D
 
     from waterfill.analysis.plots import save
 
     columns = 4
-    rows = math.ceil(len(courses) / columns)
-    figure = Figure(figsize=(11, 1.7 * rows), layout="constrained")
+    rows = math.ceil(len(runs) / columns)
+    figure = Figure(figsize=(11, 1.8 * rows + 0.4), layout="constrained")
     axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
     steps = [(0, 20), (30, 20), (30, 10), (60, 10), (60, 20), (90, 20), (90, 40), (120, 40),
              (120, 0), (122, 0), (122, 40), (150, 40)]  # fmt: skip
-    for axis, (name, samples) in zip(axes.flat, courses.items(), strict=False):
-        times = [(i + 0.5) * SAMPLE_S for i in range(len(samples.rate))]
-        axis.plot(*zip(*steps, strict=True), color="0.7", linewidth=2.5)
-        axis.plot(times, [bps / 1e6 for bps in samples.rate], linewidth=0.7)
+    for axis, (name, of_law) in zip(axes.flat, runs.items(), strict=False):
+        axis.plot(*zip(*steps, strict=True), color="0.8", linewidth=3)
+        for on in ("linux", "sim", "fluid"):
+            if on in of_law:
+                rate = of_law[on].course.rate
+                times = [(i + 0.5) * SAMPLE_S for i in range(len(rate))]
+                values = [bps / 1e6 for bps in rate]
+                axis.plot(times, values, linewidth=0.7, color=COLOURS[on])
         axis.set_title(name, fontsize=9)
         axis.set_xticks([0, 30, 60, 90, 120, 150])
         axis.set_ylim(0, 44)
-    for axis in list(axes.flat)[len(courses) :]:
+    for axis in list(axes.flat)[len(runs) :]:
         axis.set_visible(False)
+    shown = [on for on in BACKENDS if any(on in of_law for of_law in runs.values())]
+    lines = [Line2D([], [], color=COLOURS[on], label=on) for on in shown]
+    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines), fontsize=9)
     figure.supxlabel("time (s)", fontsize=9)
     figure.supylabel("rate of both flows (Mbit/s); grey: the link's", fontsize=9)
     save(figure, stem)
 
 
 def main() -> int:
-    """Print the table; with -o write it and the figure."""
+    """Run the laws on the backends; print the table, write it and the figure."""
     parser = argparse.ArgumentParser(description="how laws follow a link that changes")
     parser.add_argument("-o", "--output", type=Path, default=Path("out/link-events"))
+    parser.add_argument("--on", action="append", choices=BACKENDS, help="default: sim and fluid")
     parser.add_argument("protocols", nargs="*", help="default: every explicit law, and four TCPs")
     given = parser.parse_args()
+    folder = given.output / "linux"
     known = load()
     explicit = [p.name for p in known.values() if p.kind == "explicit" and "sim" in p.backends]
-    courses, lines = {}, [HEAD]
-    for protocol in given.protocols or [*explicit, *TCPS]:
-        courses[protocol], found = measure(protocol)
-        lines.append(row(protocol, found))
-        print(lines[-1], file=sys.stderr, flush=True)
+    chosen = given.protocols or [*explicit, *TCPS]
+    runs: dict[str, dict[str, Run]] = {protocol: {} for protocol in chosen}
+    for on in BACKENDS:
+        able = backends.known(on) if on in (given.on or ("sim", "fluid")) else {}
+        for protocol in chosen:
+            run = kept(protocol, folder) if on == "linux" else None
+            if run is None and protocol in able and on in able[protocol].backends:
+                run = measure(protocol, on)
+                if on == "linux":
+                    keep(protocol, run, folder)
+                wrong = f"; failed: {', '.join(run.failed)}" if run.failed else ""
+                print(row(protocol, on, run) + wrong, file=sys.stderr, flush=True)
+            if run is not None:
+                runs[protocol][on] = run
+    lines = [HEAD]
+    lines += [row(name, on, run) for name, of_law in runs.items() for on, run in of_law.items()]
     given.output.mkdir(parents=True, exist_ok=True)
     (given.output / "table.md").write_text("\n".join(lines) + "\n")
-    draw(courses, given.output / "link-events")
+    draw(runs, given.output / "link-events")
     print("\n".join(lines))
     return 0
 

@@ -1,7 +1,7 @@
 """A link that follows a trace, on the simulator and on the running kernel: rates side by side.
 
-Two flows of one TCP cross the shipped trace for a minute on each backend. Prints the ratio of the
-mean rates and the correlation of the rates over 1 s, and fails if a TCP with SACK misses the goals.
+Two flows of one law cross the shipped trace for a minute on each backend. Prints the ratio of the
+mean rates and the correlation of the rates over 1 s, and fails if a law misses the goals.
 As root. Run: python -m validation.trace_link [PROTOCOL …]
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 import waterfill
 from waterfill.scenario.loading import from_toml
 
-PROTOCOLS = ("cubic", "sack")
+PROTOCOLS = ("cubic", "sack", "newreno", "xcp", "maxnet")
 FROM_S, TO_S = 5, 60
 RATIO, CORRELATION = 0.05, 0.96
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"

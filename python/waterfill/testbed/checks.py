@@ -429,7 +429,9 @@ def _law(raw: Document, resolved: Network) -> Check | None:
     for index, stream in enumerate(raw["plan"]["streams"]):
         if not stream["loaded"]:
             continue
-        states = [s["flows"][str(index)] for s in samples if str(index) in s["flows"]]
+        mine = [s for s in samples if str(index) in s["flows"]]
+        states = [s["flows"][str(index)] for s in mine]
+        left = (s["time_s"] for s in mine if s["flows"][str(index)]["fallback_reason"])
         whole = all((stream["protocol"], i) in priced for i in paths[stream["group"]])
         reasons = dict.fromkeys(s["fallback_reason"] for s in states if s["fallback_reason"])
         # A transfer may end before the first sample.
@@ -438,7 +440,7 @@ def _law(raw: Document, resolved: Network) -> Check | None:
         ok &= controlled or not whole
         found.append({"flow": stream["name"], "samples": len(states), "routers": whole,
                       "mode": states[-1]["mode"] if states else None,
-                      "without_price": list(reasons)})  # fmt: skip
+                      "without_price": list(reasons), "left_s": next(left, None)})  # fmt: skip
     wanted = "every flow with its law's router on all its links had a price at all times"
     return _check("law", ok, found, wanted)
 

@@ -1,0 +1,37 @@
+"""How laws follow a link that changes: what is measured after a change, and what is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from validation import link_events
+from validation.link_events import Course, Response, Run
+
+SHARE_BPS = 10e6
+
+
+def test_a_response_is_measured_from_the_change_on():
+    # 1 s at half of the share, then all of it: the mean over 0.5 s has 95 % in the fifth sample.
+    rates = [SHARE_BPS / 2] * 10 + [SHARE_BPS] * 20
+    samples = Course(rates, [25_000.0] * 30, [1.0] * 30)
+    found = link_events.response(samples, SHARE_BPS, 20e6)
+    assert found.recovered_s == pytest.approx(1.5)
+    assert found.lost_s == pytest.approx(0.5)
+    assert (found.queue_ms, found.drops) == (10.0, 30)
+    never = link_events.response(Course([1e6] * 30, [0.0] * 30, [0.0] * 30), SHARE_BPS, 20e6)
+    assert never.recovered_s is None
+
+
+def test_a_run_is_kept_whole(tmp_path):
+    run = Run(Course([1.0], [2.0], [3.0]), [Response(None, 0.5, 12.0, 7)], ["law"], 31.5)
+    assert link_events.kept("xcp", tmp_path / "linux") is None
+    link_events.keep("xcp", run, tmp_path / "linux")
+    assert link_events.kept("xcp", tmp_path / "linux") == run
+    assert [path.name for path in (tmp_path / "linux").iterdir()] == ["xcp.json"]
+
+
+def test_a_line_says_when_a_flow_left_its_law():
+    run = Run(Course([], [], []), [Response(1.5, 0.5, 12.0, 7)] * 4, [], 31.5)
+    line = link_events.row("rcp", "linux", run)
+    assert line.startswith("| `rcp` | linux (left at 32 s) | 12 | 7 | 0.50 | 1.5 | 0.50 |")
+    assert line.count("|") == link_events.HEAD.splitlines()[0].count("|")
