@@ -36,6 +36,8 @@ def claims(title: str, judged: Sequence[Judged]) -> list[Table | Text]:
     table.add_column("verdict", max_width=12)
     for claim in judged:
         verdict = Text(claim.verdict, style=_VERDICT_STYLES[claim.verdict])
+        if claim.short is not None:
+            verdict.append(" (short)")
         if claim.verdict != claim.expect:
             verdict.append(f" (expected: {claim.expect})")
         table.add_row(claim.statement, paper_value(claim), measured_value(claim), verdict)

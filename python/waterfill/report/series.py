@@ -234,6 +234,8 @@ class RunCharts:
         return "; line: median of the flows' means, bands: the middle 80 % of them, and all"
 
     def _shares(self, unit: float) -> list[Line]:
+        if any(flow.get("count", 1) > 1 for flow in self.result.summary["flows"]):
+            return []  # entries of a large fluid run: the allocation is of single flows
         classes = self.allocation.classes
         if len(classes) > _MAX_SHARES:
             return []

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import json
 import re
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
+from waterfill.cli import claim_tables
 from waterfill.errors import InputError
 from waterfill.papers import output
 from waterfill.papers.claims import loading
@@ -64,6 +67,10 @@ def test_short_verdicts_are_counted_apart_and_labelled(root):
     assert "1 verdict is of a short version: shorter runs" in found
     assert 'reproduced <span class="short">short</span>' in found
     assert "Short version: duration=15 s." in found
+    printed = io.StringIO()
+    for part in claim_tables.claims("paper/one", short):
+        Console(file=printed, width=80).print(part)
+    assert re.search(r"reproduced\s+(?:.*\n.*)?\(short\)", printed.getvalue())
     text = reproduction.markdown(root / "out", [replace(entry, claims=short)])
     assert "| reproduced (short) |" in text
 

@@ -13,6 +13,8 @@ import pytest
 from waterfill.analysis import plots
 from waterfill.report import write
 from waterfill.report.charts import colours_of
+from waterfill.runs import backends
+from waterfill.scenario.loading import from_dict
 
 
 class Structure(HTMLParser):
@@ -110,6 +112,17 @@ def test_many_flows_are_bands_with_names(made_many):
     assert list(last.values()) == sorted(last.values())
     assert band["names"][band["most"][-1]].startswith("f[")
     assert len(rates["picks"]) == 200
+
+
+def test_entries_of_a_large_fluid_run_have_a_page(tmp_path):
+    link = {"name": "l", "from": "a", "to": "b", "rate": "200 Mbit/s", "delay": "5 ms"}
+    flow = {"name": "f", "path": ["l"], "count": 10_001}
+    scenario = {"duration": "200 ms", "protocol": "rcp", "link": [link], "flow": [flow]}
+    backends.run(from_dict(scenario), on="fluid").write(tmp_path)
+    (path,) = write.write(tmp_path)
+    page = path.read_text(encoding="utf-8")
+    assert "f ×10001" in page
+    assert [line["kind"] for line in charts(page)["rates"]["lines"]] == ["line"]
 
 
 def test_flows_named_after_colours_have_them():
