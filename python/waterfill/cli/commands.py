@@ -105,7 +105,7 @@ app.command(
 )(papers.reproduce)
 app.command(
     epilog=examples(
-        "waterfill report out              # of run -o, compare -o, sweep -o or reproduce",
+        "waterfill report out    # what run, compare, sweep or reproduce wrote",
     ),
 )(report.report)
 

@@ -224,11 +224,16 @@ def _wrong_table(value: Any, shape: Any, key: str) -> tuple[str, str, str] | Non
 
 
 def _wrong_of_several(value: Any, shapes: tuple[Any, ...], key: str) -> tuple[str, str, str] | None:
-    found = [_wrong(value, shape, key) for shape in shapes]
-    if any(wrong is None for wrong in found):
+    if value is None and type(None) in shapes:
         return None
-    real = [wrong for wrong, shape in zip(found, shapes, strict=True) if shape is not type(None)]
-    return real[0]
+    first = None
+    for shape in shapes:
+        if shape is not type(None):
+            wrong = _wrong(value, shape, key)
+            if wrong is None:
+                return None
+            first = first or wrong
+    return first
 
 
 def _as_float(value: float) -> float:

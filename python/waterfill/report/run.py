@@ -147,14 +147,13 @@ def _transfers(result: Result, prefix: str) -> Table:
 def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     """Return the scenario as run, and every value that was in force, with the command."""
     summary = result.summary
-    found = effective.document(scenario)
+    found = effective.in_force(scenario)
     rows = [
         [text(protocol), text(name), text(_plain(value))]
         for protocol, values in summary["params"].items()
         for name, value in values.items()
     ]
     found["params"] = summary["params"]
-    found.pop("backends")  # what could run it here, not what did
     found["file"] = "scenario.toml"
     backend = "" if summary["backend"] == "sim" else f" --on {summary['backend']}"
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from waterfill.contract.network import Network, plain
@@ -20,9 +21,14 @@ def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
 
     Raises InputError for what the backend `on` cannot run.
     """
-    known = protocols.load()
     prepare(scenario, on)
     refusals = {backend: _refusal(scenario, backend) for backend in BACKENDS}
+    return in_force(scenario, {"backends": refusals})
+
+
+def in_force(scenario: Scenario, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Return the values of `document` with `more` ones, not asking what could run them here."""
+    known = protocols.load()
     # Every backend runs a subset of the simulator's scenarios and resolves them alike.
     network = resolve.to_core(scenario, known)
     used = [flow.protocol for flow in [*network.flows, *network.arriving]]
@@ -33,7 +39,7 @@ def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
         "duration_s": scenario.duration,
         "measure_s": list(scenario.measure_s),
         "packet_bytes": network.packet_bytes,
-        "backends": refusals,
+        **(more or {}),
         "links": _links(network),
         "flows": _flows(network),
         "traffic": [_with_names(network, plain(source)) for source in network.traffic],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import os
@@ -231,7 +232,8 @@ def test_a_short_version_says_so_everywhere(waterfill):
     assert waterfill("report", "out/short").code == 0
     for page in ("report.html", "report.md"):
         text = Path("out/short", page).read_text(encoding="utf-8")
-        assert "tcp-maxnet-2006/encoding: short version" in text
+        assert "verdicts are of a short version: shorter runs of fewer cases" in text
+        assert "experiment: tcp-maxnet-2006/encoding." in html.unescape(text)
     assert not Path("out/tcp-maxnet-2006").exists()
 
 
