@@ -284,8 +284,15 @@ def sections(text: str) -> list[Section]:
             for title in _TITLE.finditer(match["rest"].partition(": ")[0]):
                 path = target(title["link"], INDEX)
                 if path is not None and PurePosixPath(path).suffix not in _PLAIN:
-                    current.pages.append((title["title"].replace("`", ""), path))
+                    current.pages.append((_heading(title["title"]), path))
     return found
+
+
+def _heading(text: str) -> str:
+    """Return a link's text as a title: with a capital, unless it names code or a file."""
+    if "`" in text or "." in text:
+        return text.replace("`", "")
+    return text[0].upper() + text[1:]
 
 
 def nav(

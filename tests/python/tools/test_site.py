@@ -71,8 +71,8 @@ def test_items_groups_and_several_pages_of_one_item_are_read():
     text = """# Pages
 - [before](scenario.toml): not in a section
 ## One
-- [A `b`](reference/links.md): [c](reference/queues.md)
-- [d](reference/fluid.md), [e](reference/traffic.md): two
+- [A b](reference/links.md): [c](reference/queues.md)
+- [`d`](reference/fluid.md), [e](reference/traffic.md): two
 Group, of two:
 - [f](../bench/README.md)
 - [file](scenario.schema.json): not a page
@@ -82,10 +82,10 @@ Group, of two:
     assert one.pages == [
         ("A b", "docs/reference/links.md"),
         ("d", "docs/reference/fluid.md"),
-        ("e", "docs/reference/traffic.md"),
+        ("E", "docs/reference/traffic.md"),
     ]
     assert [(group.title, group.pages) for group in one.groups] == [
-        ("Group", [("f", "bench/README.md")])
+        ("Group", [("F", "bench/README.md")])
     ]
     assert two.pages == []
 
