@@ -28,7 +28,7 @@ from waterfill.scenario.document import Scenario
 from waterfill.studio.settings import Settings, document_of, known
 
 # Each takes about 0.15 s of one core.
-PACKET_BUDGET = 800_000.0
+PACKET_BUDGET = 600_000.0
 STEP_BUDGET = 400_000.0
 # A shorter run shows nothing of any law.
 MIN_S = 1.0
@@ -117,13 +117,21 @@ def steps_per_s(network: Network) -> float:
 
 
 def cut(scenario: Scenario, duration_s: float) -> Scenario:
-    """Return the first part of a scenario: without what starts later, stops cut to its end."""
+    """Return the first part of a scenario: without what starts later, stops cut to its end.
+
+    Raises InputError when no flow starts in it.
+    """
     document = document_of(scenario)
     document["duration"] = f"{duration_s:g} s"
     document["sample"] = f"{duration_s / _SAMPLES:g} s"
     document.pop("measure", None)
     groups = resolve.to_core(scenario, known()).flows
     counts = [_started(group, duration_s) for group in groups]
+    if not any(counts):
+        message = (
+            f"expected one that starts in the first {duration_s:g} s, which can be shown at once"
+        )
+        raise scenario.error("flow", message)
     document["flow"] = [
         {**_ending(entry, flow.stop, duration_s), "count": count}
         for entry, flow, count in zip(document.get("flow", []), scenario.flow, counts, strict=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.studio import answer, shipped
 from waterfill.studio.settings import Settings, known
@@ -40,6 +41,14 @@ def test_a_part_of_a_run_has_what_started_in_it():
     assert [flow.count for flow in answer.cut(staggered, 10.3).flow] == [5, 2]
     assert answer.cut(staggered, 10.3).traffic == []
     assert answer.cut(scenario, 40.0).flow[2].stop is None
+
+
+def test_a_part_without_a_flow_is_one_sentence():
+    late = Settings(
+        "one-link", "cubic", (("link.link.rate", "10 Gbit/s"), ("flow.first.start", "9 s"))
+    )
+    with pytest.raises(InputError, match="expected one that starts in the first 1 s"):
+        answer.answer(late)
 
 
 def test_the_whole_run_is_there_when_asked_for():
