@@ -68,7 +68,8 @@ class LinkSpec:
 class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may be 10⁵ of them
     """A group of `count` flows that differ only in their start times and access delays.
 
-    `start_jitter_s` and `pad_jitter_s` have one time per flow, or none at all.
+    The fields have the order of the core's struct. `start_jitter_s` and `pad_jitter_s` have one
+    time per flow, or none at all.
     """
 
     name: str
@@ -78,9 +79,11 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     reverse: tuple[int, ...]
     start_s: float
     stagger_s: float
+    start_jitter_s: tuple[float, ...]
     stop_s: float
     size_bytes: int | None
     pad_s: float
+    pad_jitter_s: tuple[float, ...]
     access_bps: float | None
     base_rtt_s: float
     weight: float
@@ -90,8 +93,6 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     delayed_ack: bool
     ecn: bool | None
     claimed_rtt_s: float | None
-    start_jitter_s: tuple[float, ...] = ()
-    pad_jitter_s: tuple[float, ...] = ()
 
     @property
     def limit_bps(self) -> float:

@@ -588,9 +588,11 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
         reverse,
         flow.start,
         flow.stagger,
+        _jitter(flow, "start", start_jitter, seed) if start_jitter else (),
         scenario.duration if stop is None else _stop_s(flow, scenario.duration),
         None if size is None else int(size),
         pad_s,
+        _jitter(flow, "rtt", rtt_jitter / 2, seed) if rtt_jitter else (),
         flow.access_rate,
         base_rtt_s,
         flow.weight,
@@ -600,8 +602,6 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
         flow.delayed_ack,
         flow.ecn,
         flow.claimed_rtt,
-        _jitter(flow, "start", start_jitter, seed) if start_jitter else (),
-        _jitter(flow, "rtt", rtt_jitter / 2, seed) if rtt_jitter else (),
     )
 
 
