@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
     from waterfill.runs.backends import run as run
+    from waterfill.runs.laws import Law as Law
     from waterfill.runs.result import Result as Result
     from waterfill.runs.stored import load as load
     from waterfill.sweeps.api import sweep as sweep
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 # Loaded when first asked for, so that `waterfill --help` does not wait for Arrow.
 _HOMES = {
     "InputError": "errors",
+    "Law": "runs.laws",
     "Result": "runs.result",
     "Scenario": "builder",
     "load": "runs.stored",
@@ -38,7 +40,7 @@ _HOMES = {
     "sweep": "sweeps.api",
 }
 
-__all__ = ["InputError", "Result", "Scenario", "__version__", "load", "plot", "run", "sweep"]
+__all__ = ["InputError", "Law", "Result", "Scenario", "__version__", "load", "plot", "run", "sweep"]
 
 
 def __getattr__(name: str) -> Any:

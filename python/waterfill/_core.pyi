@@ -33,10 +33,10 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
 class Simulation:
     """One run of the packet-level simulator."""
 
-    def __new__(cls, network: Network) -> Simulation:
-        """Builds the network.
+    def __new__(cls, network: Network, law: object = None) -> Simulation:
+        """Builds the network; flows of `own` run a law, a `waterfill.Law`.
 
-        Raises ValueError with one sentence when it cannot run.
+        Raises ValueError with one sentence when it cannot run, and what the law raises.
         """
 
     def set_threads(self, threads: int | None = None) -> int:

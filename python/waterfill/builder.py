@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from waterfill.analysis.compare import Comparison
+    from waterfill.runs.laws import Law
     from waterfill.runs.result import Result
     from waterfill.scenario import document
 
@@ -286,11 +287,17 @@ class Scenario:
 
         return effective.document(self.checked(), on)
 
-    def run(self, on: str = "sim", seed: int | None = None, threads: int | None = 1) -> Result:
+    def run(
+        self,
+        on: str = "sim",
+        seed: int | None = None,
+        threads: int | None = 1,
+        laws: Mapping[str, Law] | None = None,
+    ) -> Result:
         """Run it on a backend ("sim", "fluid", "linux"); arguments as in `waterfill.run`."""
         from waterfill.runs import backends
 
-        return backends.run(self.checked(), on, seed, threads=threads)
+        return backends.run(self.checked(), on, seed, threads=threads, laws=laws)
 
     def compare(self, protocols: Sequence[str] | None = None, on: str = "sim") -> Comparison:
         """Run it under several protocols, by default all explicit ones, one after the other.

@@ -358,4 +358,5 @@ registry! {
     Bbr: tcp::bbr::Bbr,
     Scone: scone::Scone,
     Window: window::Window,
+    Own: own::Own,
 }

@@ -1,5 +1,6 @@
 //! Networks in code: unit types, names and defaults, for tests and benchmarks.
 
+use waterfill_laws::protocols::own;
 use waterfill_laws::units::{Duration, Rate, Volume};
 
 use crate::flow::FlowSpec;
@@ -34,6 +35,7 @@ impl Network {
             links: Vec::new(),
             flows: Vec::new(),
             traffic: Vec::new(),
+            own: own::Params::default(),
         };
         NetworkBuilder { network, error: None }
     }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use waterfill_laws::params::Value;
+use waterfill_laws::protocols::own;
 use waterfill_laws::registry::{AnyParams, ProtocolId};
 
 use crate::flow::FlowSpec;
@@ -41,6 +42,9 @@ pub struct Network {
     pub flows: Vec<FlowSpec>,
     /// Load beside the flows.
     pub traffic: Vec<TrafficSpec>,
+    /// What `own` runs, the law of a program; it does not cross as data.
+    #[serde(skip)]
+    pub own: own::Params,
 }
 
 /// Values of parameters in SI units, by protocol and name.
@@ -79,6 +83,9 @@ impl Network {
     /// # Errors
     /// One sentence that names the parameter.
     pub fn params_of(&self, id: ProtocolId) -> Result<AnyParams, String> {
+        if id == ProtocolId::Own {
+            return Ok(AnyParams::Own(self.own.clone()));
+        }
         params_from(id, self.params.get(id.info().name))
     }
 

@@ -1,6 +1,7 @@
 //! `waterfill._core`: laws, simulator and fluid model for Python. Conversions only.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::{Duration as WallDuration, Instant as WallInstant};
 
 use pyo3::exceptions::PyValueError;
@@ -17,6 +18,7 @@ use waterfill_sim::CaptureOptions;
 use convert::{from_python, to_python};
 
 mod convert;
+mod own;
 
 /// Laws, simulator and fluid model of Waterfill.
 #[pymodule(name = "_core")]
@@ -30,16 +32,26 @@ mod core {
 struct PySimulation {
     inner: waterfill_sim::Simulation,
     wall: WallDuration,
+    /// What a law in Python raised, where the run has one.
+    failure: Option<Arc<own::Failure>>,
 }
 
 #[pymethods]
 impl PySimulation {
     /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
+    ///
+    /// `law`, a `waterfill.Law`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`.
     #[new]
-    fn new(py: Python<'_>, network: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let network = read_network(network)?;
+    #[pyo3(signature = (network, law=None))]
+    fn new(py: Python<'_>, network: &Bound<'_, PyAny>, law: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+        let mut network = from_python::<Network>(network)?;
+        let law = law.map(own::Law::new).transpose()?;
+        let failure = law.as_ref().map(own::Law::failure);
+        network.own = law.map(own::Law::params).unwrap_or_default();
+        let network = network.checked().map_err(PyValueError::new_err)?;
         let inner = py.detach(|| waterfill_sim::Simulation::new(network)).map_err(PyValueError::new_err)?;
-        Ok(Self { inner, wall: WallDuration::ZERO })
+        failure.as_ref().map_or(Ok(()), |failure| failure.check())?;
+        Ok(Self { inner, wall: WallDuration::ZERO, failure })
     }
 
     /// Divides a run that has not begun among up to this number of threads, `None` as is predicted to be the fastest;
@@ -62,11 +74,12 @@ impl PySimulation {
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
     }
 
-    /// Simulates up to `until_s` seconds; releases the GIL.
-    fn advance(&mut self, py: Python<'_>, until_s: f64) {
+    /// Simulates up to `until_s` seconds; releases the GIL. Raises what a law in Python raised.
+    fn advance(&mut self, py: Python<'_>, until_s: f64) -> PyResult<()> {
         let started = WallInstant::now();
         py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
         self.wall += started.elapsed();
+        self.failure.as_ref().map_or(Ok(()), |failure| failure.check())
     }
 
     /// Returns the simulated time and the work done so far.
@@ -187,7 +200,9 @@ fn buffer<'py, const N: usize>(
 /// Returns a description of every protocol with its parameters and signals.
 #[pyfunction]
 fn protocols(py: Python<'_>) -> PyResult<Bound<'_, PyAny>> {
-    let list: Vec<Json> = ProtocolId::ALL.iter().map(|&id| protocol(id)).collect();
+    // One that no backend runs is a program's law, which has its own name.
+    let listed = ProtocolId::ALL.iter().filter(|id| !id.info().backends.is_empty());
+    let list: Vec<Json> = listed.map(|&id| protocol(id)).collect();
     to_python(py, &list)
 }
 

@@ -72,6 +72,14 @@ def run(
             help="Use up to N threads (sim); same results. Default: the predicted fastest.",
         ),
     ] = None,
+    law: Annotated[
+        Path | None,
+        typer.Option(
+            "--law",
+            metavar="FILE.py",
+            help='Run a law of your own (sim): FILE has LAWS = {"name": …}.',
+        ),
+    ] = None,
 ) -> None:
     """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
@@ -82,13 +90,20 @@ def run(
 
     backends.check(on)
     loaded = load(scenario, overrides(protocol, sets, seed))
+    own = None
+    if law is not None:
+        from waterfill.runs import laws
+
+        own = laws.read(law)
     if output is not None:
         make_directory(output)  # before the run, so that a typo fails at once
     capture = None
     if pcap or pcap_links:
         capture = _capture(output, pcap_links or [], pcap_limit, pcap_snaplen)
     with Bar(one_line(loaded.name)) as bar:
-        result = backends.run(loaded, on=on, progress=bar, capture=capture, threads=threads)
+        result = backends.run(
+            loaded, on=on, progress=bar, capture=capture, threads=threads, laws=own
+        )
     if output is not None:
         from waterfill.analysis import plots
 

@@ -13,6 +13,7 @@ from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
 from waterfill.runs.engine import Sim
+from waterfill.runs.laws import Law
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -74,6 +75,7 @@ def run(
     progress: Report | None = None,
     capture: Capture | None = None,
     threads: int | None = 1,
+    laws: Mapping[str, Law] | None = None,
 ) -> Result:
     """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
 
@@ -95,12 +97,21 @@ def run(
     `threads` is the largest number of threads of a run on sim, None what is predicted to be the
     fastest on this host. Results do not depend on it. Recorded runs have one thread.
 
+    `laws` is a law of your own by its name, written in Python: {"name": waterfill.Law(…)}.
+
     Raises InputError when the scenario is wrong or the backend cannot run it.
     """
     checked = _scenario(scenario, seed)
     if capture is not None and on != "sim":
         why = f"expected --on sim, whose packets it records; got {on}"
         raise InputError("command line", "pcap", why)
+    if laws:
+        from waterfill.runs import laws as own
+
+        own.check(laws, known(on), on)
+        if capture is not None:
+            raise InputError("run", "capture", "expected none with a law in Python")
+        return Sim().run(checked, progress, own=laws)
     if threads is not None:
         _check_threads(threads, on, capture)
     if on == "sim":

@@ -11,9 +11,12 @@ from typing import ClassVar, TypeAlias
 from waterfill import _core
 from waterfill.contract.network import Network
 from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
+from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
+from waterfill.runs import laws
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
+from waterfill.runs.laws import Law
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
@@ -52,13 +55,17 @@ class Sim(Backend):
         progress: Report | None = None,
         capture: Capture | None = None,
         threads: int | None = 1,
+        own: Mapping[str, Law] | None = None,
     ) -> Result:
         """Run a scenario; see `Backend.run`.
 
         The packet simulator can record its packets, and run on several threads: None takes what
-        is predicted to be the fastest.
+        is predicted to be the fastest. `own` is a law in Python, by its name; it has one thread.
         """
         known = self.known()
+        if own:
+            name, law = laws.check(own, known, self.name)
+            return self._run_own(scenario, name, law, progress)
         resolved = resolve.to_core(scenario, known, self.name)
         try:
             targets = protocols.targets(resolved.params)
@@ -95,6 +102,44 @@ class Sim(Backend):
             scenario_toml=scenario.to_toml(),
             series=simulation.series,
             arrivals=simulation.arrivals if isinstance(simulation, _core.Simulation) else None,
+        )
+
+    def _run_own(self, scenario: Scenario, name: str, law: Law, progress: Report | None) -> Result:
+        """Run a scenario with a law in Python."""
+        known = {**self.known(), name: laws.info(name)}
+        resolved = resolve.to_core(scenario, known, self.name)
+        core_network = laws.for_core(resolved, name)
+        started = False
+        try:
+            targets = {**protocols.targets(core_network.params), name: law.target}
+            simulation = _core.Simulation(core_network, law)
+            started = True
+            interrupted_at_s = _advance(simulation, scenario.duration, progress)
+        except Exception as error:
+            found = laws.raised(name, error)
+            if found is None and not started and isinstance(error, ValueError):
+                raise scenario.core_error(error) from None
+            if found is None:
+                why = f"{type(error).__name__}: {error}"
+                found = InputError("run", f"{laws.KEY}.{name}", why)
+            raise found from error
+        core: CoreSummary = simulation.summary()
+        laws.from_core(core, name)
+        used = [flow.protocol for flow in [*resolved.flows, *resolved.arriving]]
+        summary = summarise(
+            core,
+            network=resolved,
+            backend=self.name,
+            params=protocols.with_defaults(used, resolved.params, known),
+            max_min_bps=_max_min(resolved, targets, core["flows"]),
+            interrupted_at_s=interrupted_at_s,
+        )
+        return Result(
+            summary,
+            network=resolved,
+            scenario_toml=scenario.to_toml(),
+            series=simulation.series,
+            arrivals=simulation.arrivals,
         )
 
     def start(self, resolved: Network, scenario: Scenario) -> Simulation:

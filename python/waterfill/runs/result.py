@@ -178,7 +178,10 @@ class Result:
         }
         end_s = self.summary.get("interrupted_at_s", self.summary["duration_s"])
         found = transfers.collect(self.network, self.summary["flows"], arrived, end_s)
-        headers = {p.name: p.header_bytes for p in protocols.load().values()}
+        from waterfill.runs.laws import HEADER_BYTES
+
+        headers = {flow.protocol: HEADER_BYTES for flow in self.network.flows}  # laws in Python
+        headers |= {p.name: p.header_bytes for p in protocols.load().values()}
         return transfers.to_table(found, transfers.ideal_s(found, self.network, headers))
 
     def _table(self, which: Which) -> pa.Table:

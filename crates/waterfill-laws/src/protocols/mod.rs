@@ -6,6 +6,7 @@ pub mod ixcp;
 pub mod jetmax;
 pub mod maxnet;
 pub mod maxnet2006;
+pub mod own;
 pub mod pxcp;
 pub mod rcp;
 pub mod scone;

@@ -1,0 +1,430 @@
+//! Laws written in Python: the simulator calls them as it calls the laws in Rust.
+//!
+//! A run releases the interpreter's lock, and each call takes it again. What a law raises is kept; no law is called after
+//! that, and `advance` raises it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
+use pyo3::prelude::*;
+use pyo3::types::{PyDict, PyString};
+use waterfill_laws::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Received, Sending};
+use waterfill_laws::protocols::own::{self, FIELDS, Fields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
+use waterfill_laws::units::{Instant, Rate, Volume};
+
+/// What a law raised.
+#[derive(Default)]
+pub(crate) struct Failure {
+    raised: AtomicBool,
+    error: Mutex<Option<PyErr>>,
+}
+
+impl Failure {
+    /// Raises what a law raised, once.
+    pub(crate) fn check(&self) -> PyResult<()> {
+        if !self.raised.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        self.error.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+
+    /// Calls Python with the lock; `None` if that raises, or something has before.
+    fn call<T>(&self, f: impl FnOnce(Python<'_>) -> PyResult<T>) -> Option<T> {
+        if self.raised.load(Ordering::Acquire) {
+            return None;
+        }
+        Python::attach(f)
+            .map_err(|error| {
+                *self.error.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
+                self.raised.store(true, Ordering::Release);
+            })
+            .ok()
+    }
+}
+
+/// The names of a header's fields, by place.
+type Names = Arc<[String]>;
+
+/// A header or an echo: numbers under the law's own names, of single precision on the wire.
+#[pyclass(name = "Header")]
+struct Header {
+    names: Names,
+    values: [f32; FIELDS],
+}
+
+impl Header {
+    fn place(&self, name: &str) -> Option<usize> {
+        self.names.iter().position(|own| own == name)
+    }
+
+    fn set(&mut self, name: &str, value: f64) -> PyResult<()> {
+        let place = self.place(name).ok_or_else(|| {
+            let own = if self.names.is_empty() { "none".to_string() } else { self.names.join(", ") };
+            PyAttributeError::new_err(format!("the header has no field {name:?}, expected one of {own}"))
+        })?;
+        if value.is_nan() {
+            return Err(PyValueError::new_err(format!("the header's field {name:?} is not a number")));
+        }
+        self.values[place] = value as f32;
+        Ok(())
+    }
+}
+
+#[pymethods]
+impl Header {
+    fn __getattr__(&self, name: &str) -> PyResult<f64> {
+        let missing = || PyAttributeError::new_err(format!("the header has no field {name:?}"));
+        self.place(name).map(|place| f64::from(self.values[place])).ok_or_else(missing)
+    }
+
+    fn __setattr__(&mut self, name: &str, value: f64) -> PyResult<()> {
+        self.set(name, value)
+    }
+
+    fn __repr__(&self) -> String {
+        let fields: Vec<_> =
+            self.names.iter().zip(self.values).map(|(name, value)| format!("{name}={value}")).collect();
+        format!("Header({})", fields.join(", "))
+    }
+}
+
+/// What a router law knows about its link direction.
+#[pyclass(frozen, get_all, name = "Link")]
+struct Link {
+    id: u32,
+    capacity_bps: f64,
+    target: Option<f64>,
+    queue_bytes: f64,
+}
+
+impl Link {
+    fn of(view: &LinkView) -> Self {
+        Self {
+            id: view.id,
+            capacity_bps: view.capacity.as_bps(),
+            target: view.target,
+            queue_bytes: view.queue.as_bytes(),
+        }
+    }
+}
+
+/// A packet that passes a router; `header` is None for a packet of another protocol.
+#[pyclass(frozen, get_all, name = "Passing")]
+struct Packet {
+    now_s: f64,
+    bytes: f64,
+    packets: f64,
+    kind: &'static str,
+    header: Option<Py<Header>>,
+}
+
+/// A packet at its receiver.
+#[pyclass(frozen, get_all, name = "Received")]
+struct Arrived {
+    now_s: f64,
+    kind: &'static str,
+    header: Py<Header>,
+    rtt_s: Option<f64>,
+}
+
+/// A packet about to be sent.
+#[pyclass(frozen, get_all, name = "Sending")]
+struct Leaving {
+    now_s: f64,
+    kind: &'static str,
+    bytes: f64,
+    in_flight_bytes: f64,
+    app_limited: bool,
+}
+
+/// An acknowledgement at its source.
+#[pyclass(frozen, get_all, name = "Ack")]
+struct Acknowledged {
+    now_s: f64,
+    echo: Py<Header>,
+    kind: &'static str,
+    acked_bytes: f64,
+    marked_bytes: f64,
+    rtt_s: Option<f64>,
+    smoothed_rtt_s: f64,
+    base_rtt_s: f64,
+    in_flight_bytes: f64,
+    recovering: bool,
+    window_limited: bool,
+}
+
+/// What a source law knows about its connection.
+#[pyclass(frozen, get_all, name = "Connection")]
+struct Opened {
+    weight: f64,
+    packet_bytes: f64,
+    initial_window_bytes: f64,
+    claimed_rtt_s: Option<f64>,
+    seed: u64,
+}
+
+const fn kind(kind: PacketKind) -> &'static str {
+    match kind {
+        PacketKind::Syn => "syn",
+        PacketKind::Data => "data",
+        PacketKind::Ack => "ack",
+        PacketKind::Other => "other",
+    }
+}
+
+const fn event(event: Event) -> &'static str {
+    match event {
+        Event::Loss => "loss",
+        Event::Timeout => "timeout",
+        Event::Marked => "marked",
+        Event::Recovered => "recovered",
+    }
+}
+
+/// A law's classes.
+pub(crate) struct Law {
+    router: Option<Py<PyAny>>,
+    receiver: Option<Py<PyAny>>,
+    source: Py<PyAny>,
+    target: f64,
+    paced: bool,
+    shared: Shared,
+}
+
+/// What all ends of a law share.
+#[derive(Clone)]
+struct Shared {
+    names: Names,
+    failure: Arc<Failure>,
+}
+
+impl Law {
+    /// Reads an object with the attributes of `waterfill.Law`.
+    pub(crate) fn new(law: &Bound<'_, PyAny>) -> PyResult<Self> {
+        let class = |name: &str| -> PyResult<Option<Py<PyAny>>> {
+            let found = law.getattr(name)?;
+            Ok(if found.is_none() { None } else { Some(found.unbind()) })
+        };
+        let names: Vec<String> = law.getattr("header")?.extract()?;
+        if names.len() > FIELDS {
+            return Err(PyValueError::new_err(format!(
+                "expected a header of up to {FIELDS} fields, got {}",
+                names.len()
+            )));
+        }
+        Ok(Self {
+            router: class("router")?,
+            receiver: class("receiver")?,
+            source: class("source")?.ok_or_else(|| PyValueError::new_err("expected a source class, got None"))?,
+            target: law.getattr("target")?.extract()?,
+            paced: law.getattr("paced")?.extract()?,
+            shared: Shared { names: names.into(), failure: Arc::default() },
+        })
+    }
+
+    /// What its classes raise.
+    pub(crate) fn failure(&self) -> Arc<Failure> {
+        Arc::clone(&self.shared.failure)
+    }
+
+    /// The parameters through which the simulator calls it.
+    pub(crate) fn params(self) -> own::Params {
+        own::Params::of(Arc::new(self))
+    }
+}
+
+impl Shared {
+    fn header(&self, py: Python<'_>, fields: Fields) -> PyResult<Py<Header>> {
+        Py::new(py, Header { names: Arc::clone(&self.names), values: fields.0 })
+    }
+
+    /// Reads a header that a law returns: a dictionary by name, a header, or None for zeros.
+    fn fields(&self, returned: &Bound<'_, PyAny>) -> PyResult<Fields> {
+        if returned.is_none() {
+            return Ok(Fields::default());
+        }
+        if let Ok(header) = returned.cast::<Header>() {
+            return Ok(Fields(header.borrow().values));
+        }
+        let given = returned
+            .cast::<PyDict>()
+            .map_err(|_| PyTypeError::new_err("expected a dictionary of the header's fields"))?;
+        let mut header = Header { names: Arc::clone(&self.names), values: [0.0; FIELDS] };
+        for (name, value) in given {
+            header.set(name.cast::<PyString>()?.to_str()?, value.extract()?)?;
+        }
+        Ok(Fields(header.values))
+    }
+
+    /// Creates an end with its class; `None` if that raises.
+    fn end(&self, class: &Py<PyAny>, argument: impl FnOnce(Python<'_>) -> PyResult<Option<Py<PyAny>>>) -> End {
+        let object = self.failure.call(|py| match argument(py)? {
+            Some(argument) => class.call1(py, (argument,)),
+            None => class.call0(py),
+        });
+        let has = |name| self.failure.call(|py| object.as_ref().map_or(Ok(false), |o| o.bind(py).hasattr(name)));
+        End {
+            timed: has("poll_at").unwrap_or(false),
+            events: has("on_event").unwrap_or(false),
+            object,
+            shared: self.clone(),
+        }
+    }
+}
+
+/// One end of a law: an object of a Python class, or nothing where its creation raised.
+struct End {
+    object: Option<Py<PyAny>>,
+    timed: bool,
+    events: bool,
+    shared: Shared,
+}
+
+impl End {
+    fn call<T>(&self, f: impl FnOnce(Python<'_>, &Bound<'_, PyAny>) -> PyResult<T>) -> Option<T> {
+        let object = self.object.as_ref()?;
+        self.shared.failure.call(|py| f(py, object.bind(py)))
+    }
+
+    /// A copy with its own state.
+    fn copy(&self) -> Self {
+        let copy = |py: Python<'_>, object: &Bound<'_, PyAny>| {
+            Ok(py.import("copy")?.call_method1("deepcopy", (object,))?.unbind())
+        };
+        Self { object: self.call(copy), timed: self.timed, events: self.events, shared: self.shared.clone() }
+    }
+}
+
+impl Provider for Law {
+    fn target(&self) -> f64 {
+        self.target
+    }
+    fn paced(&self) -> bool {
+        self.paced
+    }
+    fn router(&self, link: &LinkView) -> Option<Box<dyn RouterLaw>> {
+        let link = Link::of(link);
+        let class = self.router.as_ref()?;
+        Some(Box::new(self.shared.end(class, |py| Ok(Some(Py::new(py, link)?.into_any())))))
+    }
+    fn receiver(&self) -> Option<Box<dyn ReceiverLaw>> {
+        Some(Box::new(self.shared.end(self.receiver.as_ref()?, |_| Ok(None))))
+    }
+    fn source(&self, connection: &Connection) -> Box<dyn SourceLaw> {
+        let opened = Opened {
+            weight: connection.weight,
+            packet_bytes: connection.packet.as_bytes(),
+            initial_window_bytes: connection.initial_window.as_bytes(),
+            claimed_rtt_s: connection.claimed_rtt.map(waterfill_laws::units::Duration::as_secs),
+            seed: connection.seed,
+        };
+        Box::new(self.shared.end(&self.source, |py| Ok(Some(Py::new(py, opened)?.into_any()))))
+    }
+}
+
+impl RouterLaw for End {
+    fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Fields>) {
+        let written = self.call(|py, law| {
+            let header = passing.header.as_deref().map(|fields| self.shared.header(py, *fields)).transpose()?;
+            let packet = Packet {
+                now_s: passing.now.as_secs(),
+                bytes: passing.volume.as_bytes(),
+                packets: passing.packets,
+                kind: kind(passing.kind),
+                header: header.as_ref().map(|header| header.clone_ref(py)),
+            };
+            law.call_method1("on_arrival", (Link::of(link), packet))?;
+            Ok(header.map(|header| Fields(header.borrow(py).values)))
+        });
+        if let (Some(Some(written)), Some(header)) = (written, passing.header.as_deref_mut()) {
+            *header = written;
+        }
+    }
+    fn poll_at(&self) -> Instant {
+        if !self.timed {
+            return Instant::NEVER;
+        }
+        let at_s = self.call(|_, law| law.call_method0("poll_at")?.extract::<Option<f64>>());
+        at_s.flatten().filter(|at_s| at_s.is_finite()).map_or(Instant::NEVER, Instant::from_secs)
+    }
+    fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        self.call(|_, law| law.call_method1("on_timer", (Link::of(link), now.as_secs())).map(drop));
+    }
+    fn boxed(&self) -> Box<dyn RouterLaw> {
+        Box::new(self.copy())
+    }
+}
+
+impl ReceiverLaw for End {
+    fn on_data(&mut self, received: &Received<Fields>) {
+        self.call(|py, law| {
+            let arrived = Arrived {
+                now_s: received.now.as_secs(),
+                kind: kind(received.kind),
+                header: self.shared.header(py, received.header)?,
+                rtt_s: received.rtt.map(waterfill_laws::units::Duration::as_secs),
+            };
+            law.call_method1("on_data", (arrived,)).map(drop)
+        });
+    }
+    fn echo(&mut self, now: Instant) -> Fields {
+        let echo = self.call(|_, law| self.shared.fields(&law.call_method1("echo", (now.as_secs(),))?));
+        echo.unwrap_or_default()
+    }
+    fn boxed(&self) -> Box<dyn ReceiverLaw> {
+        Box::new(self.copy())
+    }
+}
+
+impl SourceLaw for End {
+    fn stamp(&mut self, sending: &Sending) -> Fields {
+        let leaving = Leaving {
+            now_s: sending.now.as_secs(),
+            kind: kind(sending.kind),
+            bytes: sending.volume.as_bytes(),
+            in_flight_bytes: sending.in_flight.as_bytes(),
+            app_limited: sending.app_limited,
+        };
+        self.call(|_, law| self.shared.fields(&law.call_method1("stamp", (leaving,))?)).unwrap_or_default()
+    }
+    fn on_ack(&mut self, ack: &Ack<Fields>) {
+        self.call(|py, law| {
+            let acknowledged = Acknowledged {
+                now_s: ack.now.as_secs(),
+                echo: self.shared.header(py, ack.echo)?,
+                kind: kind(ack.kind),
+                acked_bytes: ack.acked.as_bytes(),
+                marked_bytes: ack.marked.as_bytes(),
+                rtt_s: ack.rtt.map(waterfill_laws::units::Duration::as_secs),
+                smoothed_rtt_s: ack.smoothed_rtt.as_secs(),
+                base_rtt_s: ack.base_rtt.as_secs(),
+                in_flight_bytes: ack.in_flight.as_bytes(),
+                recovering: ack.recovering,
+                window_limited: ack.window_limited,
+            };
+            law.call_method1("on_ack", (acknowledged,)).map(drop)
+        });
+    }
+    fn on_event(&mut self, now: Instant, what: Event) {
+        if self.events {
+            self.call(|_, law| law.call_method1("on_event", (now.as_secs(), event(what))).map(drop));
+        }
+    }
+    fn limit(&self) -> Limit {
+        let limit = self.call(|_, law| {
+            let (window, pacing) = law.call_method0("limit")?.extract::<(Option<f64>, Option<f64>)>()?;
+            let valid = |number: Option<f64>| number.is_none_or(|number| number >= 0.0 && number.is_finite());
+            if !valid(window) || !valid(pacing) {
+                let expected = "expected a limit of finite numbers not below zero (bytes, bit/s), or None";
+                return Err(PyValueError::new_err(format!("{expected}, got {window:?} and {pacing:?}")));
+            }
+            Ok(Limit { window: window.map(Volume::from_bytes), pacing: pacing.map(Rate::from_bps) })
+        });
+        // A law that raised sends no more; the run ends at its next slice.
+        limit.unwrap_or(Limit { window: Some(Volume::ZERO), pacing: None })
+    }
+    fn boxed(&self) -> Box<dyn SourceLaw> {
+        Box::new(self.copy())
+    }
+}

@@ -1,0 +1,179 @@
+"""A law of the user's own, written in Python: what a run needs to know of it."""
+
+from __future__ import annotations
+
+import runpy
+import traceback
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from waterfill.contract.network import FlowSpec, Network
+from waterfill.contract.summary import CoreSummary
+from waterfill.errors import InputError, shown
+from waterfill.network.protocols import ProtocolInfo
+
+# The core's name of a law that a program provides, the numbers in its header, and their bytes.
+CORE_NAME = "own"
+MAX_FIELDS = 4
+HEADER_BYTES = 16
+KEY = "laws"
+
+
+class RouterLaw(Protocol):
+    """The law of one link direction; created with the link. A run creates one per direction."""
+
+    def on_arrival(self, link: Any, passing: Any) -> None:
+        """Count a packet as load, and write into `passing.header`, None for other protocols."""
+        ...
+
+
+class SourceLaw(Protocol):
+    """The law of one sender; created with the connection."""
+
+    def stamp(self, sending: Any) -> Mapping[str, float] | None:
+        """Return the fields of a packet about to be sent; those left out are zero."""
+        ...
+
+    def on_ack(self, ack: Any) -> None:
+        """Read an acknowledgement, with `ack.echo` as the receiver wrote it."""
+        ...
+
+    def limit(self) -> tuple[float | None, float | None]:
+        """Return the window (bytes) and the pacing rate (bit/s); None is no limit."""
+        ...
+
+
+@dataclass(frozen=True)
+class Law:
+    """A law of your own, for `waterfill.run(…, laws={"name": law})`, on sim only.
+
+    `source` and `router` are classes with the calls of the traits in
+    crates/waterfill-laws/src/protocol.rs, `receiver` too; without one the last header is echoed.
+    `header` names up to four numbers of single precision that packets carry. `target` is the
+    utilisation, in (0, 1], of which max-min shares are computed. See docs/howto/
+    write-a-law-in-python.md.
+
+    >>> import waterfill
+    >>> class Fixed:
+    ...     def __init__(self, connection):
+    ...         self.window_bytes = 5 * connection.packet_bytes
+    ...     def stamp(self, sending):
+    ...         return None
+    ...     def on_ack(self, ack):
+    ...         pass
+    ...     def limit(self):
+    ...         return self.window_bytes, None
+    >>> one = waterfill.Scenario("one", duration="2 s", protocol="fixed")
+    >>> one = one.link("l", "a", "b", "10 Mbit/s", "50 ms").flow("f", "a", "b")
+    >>> result = one.run(laws={"fixed": waterfill.Law(source=Fixed)})
+    >>> round(result.summary["flows"][0]["rate_bps"] / 1e6, 1)
+    0.6
+    """
+
+    source: type[SourceLaw]
+    router: type[RouterLaw] | None = None
+    receiver: type[Any] | None = None
+    header: tuple[str, ...] = ()
+    target: float = 1.0
+    paced: bool = True
+
+
+def check(laws: Mapping[str, Law], known: Mapping[str, ProtocolInfo], on: str) -> tuple[str, Law]:
+    """Return the law of a run and its name; raise InputError where it cannot be run."""
+    if on != "sim":
+        raise InputError(
+            "run", KEY, f'expected on="sim", which runs laws in Python, got {shown(on)}'
+        )
+    if len(laws) != 1:
+        raise InputError("run", KEY, f"expected one law for a run, got {len(laws)}")
+    ((name, law),) = laws.items()
+    key = f"{KEY}.{name}"
+    if name in known:
+        raise InputError("run", key, "expected a name of its own, got that of a protocol")
+    if not isinstance(law, Law):
+        raise InputError("run", key, f"expected a waterfill.Law, got {shown(type(law).__name__)}")
+    if type(law.header) is not tuple or len(law.header) > MAX_FIELDS:
+        expected = f"expected a tuple of up to {MAX_FIELDS} names"
+        raise InputError("run", f"{key}.header", f"{expected}, got {shown(law.header)}")
+    if not 0 < law.target <= 1:
+        got = shown(law.target)
+        raise InputError("run", f"{key}.target", f"expected above 0 and at most 1, got {got}")
+    return name, law
+
+
+def read(path: Path) -> dict[str, Law]:
+    """Run a Python file and return its LAWS; raise InputError where it fails or has none."""
+    try:
+        found = runpy.run_path(str(path)).get("LAWS")
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise InputError(str(path), "", f"expected a readable Python file, got: {reason}") from None
+    except SyntaxError as error:
+        raise InputError(
+            f"{path}:{error.lineno}", "", f"expected Python, got: {error.msg}"
+        ) from None
+    except Exception as error:
+        raise raised(path.stem, error) or InputError(str(path), "", str(error)) from error
+    if not isinstance(found, dict):
+        raise InputError(str(path), "LAWS", 'expected a dictionary {"name": waterfill.Law(…)}')
+    return found
+
+
+def info(name: str) -> ProtocolInfo:
+    """Return the description of a law, as of the protocols of the registry."""
+    return ProtocolInfo(name, "explicit", ("sim",), HEADER_BYTES, echo_bytes=HEADER_BYTES)
+
+
+def for_core(network: Network, name: str) -> Network:
+    """Return the network with the core's name of the law."""
+
+    def flow(spec: FlowSpec) -> FlowSpec:
+        return spec._replace(protocol=CORE_NAME) if spec.protocol == name else spec
+
+    traffic = [
+        source
+        if source.flows is None
+        else replace(source, flows=replace(source.flows, flow=flow(source.flows.flow)))
+        for source in network.traffic
+    ]
+    links = [
+        link
+        if link.routers is None
+        else replace(link, routers=tuple(CORE_NAME if r == name else r for r in link.routers))
+        for link in network.links
+    ]
+    params = {protocol: values for protocol, values in network.params.items() if protocol != name}
+    return replace(
+        network,
+        params=params,
+        links=tuple(links),
+        flows=tuple(map(flow, network.flows)),
+        traffic=tuple(traffic),
+    )
+
+
+def from_core(summary: CoreSummary, name: str) -> None:
+    """Write the law's own name into a summary of the core."""
+    for flow in summary["flows"]:
+        if flow["protocol"] == CORE_NAME:
+            flow["protocol"] = name
+    for source in summary["traffic"]:
+        if source.get("protocol") == CORE_NAME:
+            source["protocol"] = name
+
+
+def raised(name: str, error: Exception) -> InputError | None:
+    """Return what to say of an error in a law's code; None if it was not raised there."""
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not frame.filename.startswith(__file__.removesuffix("laws.py"))
+    ]
+    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    if not frames:
+        return None
+    place = frames[-1]
+    at = f"{place.filename}:{place.lineno}"
+    return InputError(at, place.name, f"the law {name} raised {what}")

@@ -1,0 +1,169 @@
+"""A law written in Python gives the rates of the law in Rust, and its mistakes one sentence."""
+
+from __future__ import annotations
+
+import runpy
+import sys
+from typing import Any, ClassVar
+
+import pytest
+
+import waterfill
+from known import ROOT
+from waterfill import cli
+
+OWN = ROOT / "examples" / "own_law.py"
+
+
+class Window:
+    """A source of five packets; the tests below break one call of it."""
+
+    def __init__(self, connection: Any) -> None:
+        self.window_bytes = 5 * connection.packet_bytes
+
+    def stamp(self, sending: Any) -> Any:
+        return {"mark": 3.5}
+
+    def on_ack(self, ack: Any) -> None:
+        assert ack.echo.mark == 3.5
+
+    def limit(self) -> Any:
+        return self.window_bytes, None
+
+
+class Counter:
+    """A router that counts what it is shown."""
+
+    seen: ClassVar[list[tuple[str, float | None]]] = []
+
+    def __init__(self, link: Any) -> None:
+        assert link.capacity_bps == 10e6
+
+    def on_arrival(self, link: Any, passing: Any) -> None:
+        header = None if passing.header is None else passing.header.mark
+        self.seen.append((passing.kind, header))
+
+
+def scenario(**more: Any) -> waterfill.Scenario:
+    found = waterfill.Scenario("own", duration="1 s", protocol="mine", **more)
+    return found.link("l", "a", "b", "10 Mbit/s", "50 ms").flow("f", "a", "b")
+
+
+def law(**more: Any) -> waterfill.Law:
+    return waterfill.Law(source=Window, header=("mark",), paced=False, **more)
+
+
+def test_the_example_has_the_rates_of_the_law_in_rust():
+    example = runpy.run_path(str(OWN))
+    mine = example["dumbbell"]("mine").run(laws=example["LAWS"])
+    rust = example["dumbbell"]("rcp").run()
+    assert {flow["protocol"] for flow in mine.summary["flows"]} == {"mine"}
+    for own, theirs in zip(mine.summary["flows"], rust.summary["flows"], strict=True):
+        assert own["rate_bps"] == pytest.approx(theirs["rate_bps"], rel=0.01)
+        assert own["max_min_bps"] == pytest.approx(theirs["max_min_bps"])
+
+
+def test_the_calls_of_a_law(monkeypatch):
+    monkeypatch.setattr(Counter, "seen", [])
+    found = scenario().set(duration="10 s").traffic("cbr", path=["l"], rate="100 kbit/s")
+    result = found.run(laws={"mine": law(router=Counter)}, seed=3)
+    assert result.summary["flows"][0]["rate_bps"] == pytest.approx(5 * 1500 * 8 / 0.1, rel=0.05)
+    kinds = dict.fromkeys(Counter.seen)
+    assert {("syn", 3.5), ("data", 3.5), ("other", None)} == set(kinds)
+    again = found.run(laws={"mine": law(router=Counter)}, seed=3)
+    assert again.flows.equals(result.flows)
+
+
+def test_flows_with_a_size_have_completion_times():
+    found = scenario().flow("short", "a", "b", size="15 kB")
+    transfers = found.run(laws={"mine": law()}).transfers
+    assert transfers["protocol"].to_pylist() == ["mine"]
+    assert transfers["slowdown"].to_pylist()[0] >= 1
+
+
+def broken(**calls: Any) -> waterfill.Law:
+    return waterfill.Law(source=type("Broken", (Window,), calls), header=("mark",))
+
+
+def divide(_self: Any, _ack: Any) -> None:
+    raise ZeroDivisionError("by a test")
+
+
+def unknown(_self: Any, ack: Any) -> None:
+    ack.echo.colour = 1.0
+
+
+@pytest.mark.parametrize(
+    ("calls", "sentence"),
+    [
+        ({"on_ack": divide}, "divide: the law mine raised ZeroDivisionError: by a test"),
+        ({"on_ack": unknown}, "unknown: the law mine raised AttributeError: the header has no "
+         'field "colour", expected one of mark'),
+    ],
+)  # fmt: skip
+def test_what_a_law_raises_names_its_line(calls, sentence):
+    with pytest.raises(waterfill.InputError) as error:
+        scenario().run(laws={"mine": broken(**calls)})
+    assert error.value.file.startswith(f"{__file__}:")
+    line = int(error.value.file.rpartition(":")[2])
+    code = next(iter(calls.values())).__code__
+    assert line == code.co_firstlineno + 1
+    assert f"{error.value.key}: {error.value.message}" == sentence
+
+
+@pytest.mark.parametrize(
+    ("found", "sentence"),
+    [
+        (broken(limit=lambda _: (float("nan"), None)), "run: laws.mine: ValueError: expected a "
+         "limit of finite numbers not below zero (bytes, bit/s), or None, got Some(NaN) and None"),
+        (broken(limit=None), "run: laws.mine: TypeError: 'NoneType' object is not callable"),
+        (waterfill.Law(source=Window, header=tuple("abcde")), "run: laws.mine.header: expected a "
+         'tuple of up to 4 names, got ["a", "b", "c", "d", "e"]'),
+        (waterfill.Law(source=Window, target=2.0), "run: laws.mine.target: expected above 0 and "
+         "at most 1, got 2.0"),
+    ],
+)  # fmt: skip
+def test_a_wrong_law_is_refused(found, sentence):
+    with pytest.raises(waterfill.InputError) as error:
+        scenario().run(laws={"mine": found})
+    assert str(error.value) == sentence
+
+
+def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, capsys):
+    path = tmp_path / "S.toml"
+    path.write_text(scenario().set(protocol="maxnet").to_toml().replace("maxnet", "mine"))
+    words = ["waterfill", "run", str(path), "--json", "--law"]
+    monkeypatch.setattr(sys, "argv", [*words, str(OWN)])
+    with pytest.raises(SystemExit) as ended:
+        cli.main()
+    assert not ended.value.code
+    assert '"protocol": "mine"' in capsys.readouterr().out
+    text = OWN.read_text().replace("self.rtt_s = ack.rtt_s or", "self.rtt_s = ack.rtt or")
+    for code, wrong in (
+        (text, ": on_ack: the law mine raised AttributeError: "),
+        ("LAWS = [", ": expected Python, got: "),
+        ("1 / 0", ": <module>: the law own raised ZeroDivisionError: division by zero"),
+        ("", "own.py: LAWS: expected a dictionary"),
+    ):
+        (tmp_path / "own.py").write_text(code)
+        monkeypatch.setattr(sys, "argv", [*words, str(tmp_path / "own.py")])
+        with pytest.raises(SystemExit) as ended:
+            cli.main()
+        said = capsys.readouterr().err.strip().splitlines()
+        assert ended.value.code == 2
+        assert said[-1].startswith(f"{tmp_path}/own.py")
+        assert wrong in said[-1]
+
+
+def test_where_laws_run():
+    for wrong, on, expected in (
+        ({"rcp": law()}, "sim", "expected a name of its own"),
+        ({"mine": law(), "other": law()}, "sim", "expected one law for a run, got 2"),
+        ({"mine": law()}, "fluid", 'expected on="sim"'),
+    ):
+        with pytest.raises(waterfill.InputError, match=expected):
+            scenario().run(on, laws=wrong)
+    with pytest.raises(waterfill.InputError, match='unknown protocol "mine"'):
+        scenario().run()
+    with pytest.raises(waterfill.InputError, match='unknown protocol "own"'):
+        waterfill.run(scenario().set(protocol="own"))
