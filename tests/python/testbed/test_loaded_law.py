@@ -70,6 +70,11 @@ links = [
     for i, word in enumerate(arguments) if word == "--dev"
 ]
 for line in sys.stdin:
+    if line.startswith("rate "):
+        rate = line[5:-1]
+        wrong = None if rate.endswith("bit") else "expected a rate"
+        print(json.dumps({{"rate": rate, "at_s": 100.25, "error": wrong}}), flush=True)
+        continue
     host = arguments[0] == "host"
     state = {{"flows": flows if host else [], "links": [] if host else links}}
     print(json.dumps(state), flush=True)
@@ -302,6 +307,28 @@ def test_hosts_come_before_routers_and_samples_are_by_stream_and_direction(fake,
         assert sample["flows"]["0"]["price_s"] == 6.4  # iperf3's talk beside its data is left out
         assert set(sample["links"]) == {"0", "2"}
         assert sample["links"]["2"]["maxnet"]["price_s"] == 6.5
+
+
+def test_a_routers_rate_changes_between_samples_and_is_judged_by_its_time(fake, monkeypatch):
+    monkeypatch.setattr(daemon, "cookie", lambda space: 99)
+    built = planned(run="7")
+    laws = Laws(built, {"maxnet": arguments_of("maxnet")[2]}, [Here()] * len(built.namespaces))
+    laws.attach_routers()
+    try:
+        laws.take(0.0)
+        laws.set_rate(2, 8e6, 0.1)
+        laws.take(0.2)
+        laws.set_rate(2, 9e6, 0.2)
+        laws.set_rate(1, 9e6, 0.2)  # the way back, which has no router
+        found = laws.finish(1.0)
+        rates = [answer["rate"] for process, _ in laws.routers for answer in process.rates]
+        assert [rate.split(" ", 1)[1] for rate in rates] == ["8000000bit", "9000000bit"]
+        changes = laws.changes(100.0)
+    finally:
+        laws.close()
+    assert found[-1]["links"]["2"]["maxnet"]["price_s"] == 6.5
+    assert [change["late_s"] for change in changes] == pytest.approx([0.15, 0.05])
+    assert [change["error"] for change in changes] == [None, None]
 
 
 def test_samples_come_no_more_often_than_a_tenth_of_a_second(fake, monkeypatch):
