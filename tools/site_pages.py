@@ -59,6 +59,8 @@ _GROUP = re.compile(r"^(?P<title>[A-Z][^:\[\]]*?)(?:, [^:]*)?:$")
 _ITEM = re.compile(r"^- (?P<rest>\[.*)$")
 _TITLE = re.compile(r"(?:^|, )\[(?P<title>[^\]]+)\]\((?P<link>[^()\s]+)\)")
 
+# A search for a term finds the pages that explain it, not each line of code that has it.
+_NOT_SEARCHED = "---\nsearch:\n  exclude: true\n---\n"
 # Browsers let no page from a disk start the worker that searches.
 _WITHOUT_SEARCH = (
     '<script>if (location.protocol === "file:") document.querySelectorAll('
@@ -205,7 +207,8 @@ def markdown_of(path: str) -> str:
     if path.endswith(".md"):
         return text
     language = _LANGUAGES.get(PurePosixPath(path).suffix, "text")
-    return f"# {PurePosixPath(path).name}\n\n`{path}`\n\n``````{language}\n{text}``````\n"
+    title = f"# {PurePosixPath(path).name}\n\n`{path}`"
+    return f"{_NOT_SEARCHED}{title}\n\n``````{language}\n{text}``````\n"
 
 
 def _listing(folder: str) -> str:

@@ -123,6 +123,8 @@ def test_a_link_to_nothing_names_its_page():
 
 def test_a_file_becomes_a_page_with_its_text():
     text = site_pages.markdown_of("crates/waterfill-laws/src/protocols/window.rs")
+    head, _, text = text.partition("\n---\n")
+    assert head == "---\nsearch:\n  exclude: true"
     assert text.startswith("# window.rs\n\n`crates/waterfill-laws/src/protocols/window.rs`\n")
     assert "\n``````rust\n//! " in text
     assert site_pages.markdown_of("papers").count("\n- [") == len(
