@@ -27,13 +27,6 @@ PAGES = {
     "pinned": "scenario=dumbbell&protocol=xcp&pin=scenario%3Ddumbbell",
     "drawn": "scenario=drawn",
 }
-# Every page in both sizes and schemes takes a minute: a few show what the others share.
-SHOWN = (
-    [(name, width, scheme) for name in PAGES for width in browser.SIZES
-     for scheme in browser.SCHEMES]
-    if ALL
-    else [("charts", browser.NARROW, "dark")]
-)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -42,23 +35,16 @@ def studio(chromium, tmp_path_factory):
         yield server
 
 
-@pytest.mark.parametrize(("name", "width", "scheme"), SHOWN)
-def test_a_page_has_no_error_no_violation_and_fits(chromium, studio, name, width, scheme):
-    url = studio.at(PAGES[name])
-    with browser.shown(chromium, url, width=width, scheme=scheme) as shown:
-        studio_page.ready(shown.page)
-        shown.page.wait_for_selector("#wf-results svg, #wf-results iframe")
-        assert studio_page.problems(shown) == []
-        assert shown.violations() == []
-        assert shown.overflow_px() == 0
-        assert shown.page.evaluate("document.body.dataset.theme") == scheme
+def to_tours(page):
+    """Show the tours by keyboard, from anywhere on the page."""
+    studio_page.tab_to(page, "Show", key="Shift+Tab")
+    page.keyboard.type("Guided")
+    page.wait_for_selector('#wf-results[data-show="tours"]')
 
 
 def walk(page, name):
-    """Complete a tour by keyboard alone, from the head of the page; return its steps' titles."""
+    """Complete a tour by keyboard alone, from the list before; return its steps' titles."""
     tour = tours.load()[name]
-    page.keyboard.type("Guided")
-    page.wait_for_selector('#wf-results[data-show="tours"]')
     studio_page.tab_to(page, "Tour")
     page.keyboard.type(tour.title)
     page.wait_for_selector(f"text={tour.title} · step 1 of {len(tour.steps)}")
@@ -70,24 +56,6 @@ def walk(page, name):
         page.keyboard.press("Enter")
     page.wait_for_selector("#wf-complete")
     return titles
-
-
-def test_a_slider_changes_the_curve_and_a_tour_completes_by_keyboard(chromium, studio, capsys):
-    with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
-        page = shown.page
-        page.wait_for_selector("#wf-results polyline", state="attached")
-        before = page.get_attribute("#wf-results polyline >> nth=0", "points")
-        studio_page.tab_to(page, "Rate (Mbit/s)")
-        took = [studio_page.answer_ms(page) for _ in range(5)]
-        assert page.get_attribute("#wf-results polyline >> nth=0", "points") != before
-        page.wait_for_selector('#wf-state[href*="set=link.bottleneck.rate"]')
-        studio_page.tab_to(page, "Show", key="Shift+Tab")
-        tour = next(iter(tours.load().values()))
-        assert walk(page, tour.name) == [step.title for step in tour.steps]
-        assert studio_page.problems(shown) == []
-        assert shown.violations() == []
-    with capsys.disabled():
-        print(f"\nslider to curve, median of 5: {statistics.median(took):.0f} ms", end=" ")
 
 
 def test_only_this_host_with_the_token_is_answered(studio):
@@ -105,35 +73,76 @@ def test_only_this_host_with_the_token_is_answered(studio):
     assert host.startswith("http://127.0.0.1:")
 
 
+def check(shown, scheme):
+    assert studio_page.problems(shown) == []
+    assert shown.violations() == []
+    assert shown.overflow_px() == 0
+    assert shown.page.evaluate("document.body.dataset.theme") == scheme
+
+
 if ALL:
 
-    @pytest.mark.parametrize("name", list(tours.load()))
-    def test_every_tour_completes_by_keyboard(chromium, studio, name):
+    @pytest.mark.parametrize("scheme", browser.SCHEMES)
+    @pytest.mark.parametrize("width", browser.SIZES)
+    @pytest.mark.parametrize("name", list(PAGES))
+    def test_a_page_has_no_error_no_violation_and_fits(chromium, studio, name, width, scheme):
+        url = studio.at(PAGES[name])
+        with browser.shown(chromium, url, width=width, scheme=scheme) as shown:
+            shown.page.wait_for_selector("#wf-results svg, #wf-results iframe")
+            check(shown, scheme)
+
+    def test_every_tour_completes_by_keyboard(chromium, studio):
         with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
             studio_page.ready(shown.page)
-            studio_page.tab_to(shown.page, "Show")
-            assert walk(shown.page, name) == [step.title for step in tours.load()[name].steps]
+            for name, tour in tours.load().items():
+                to_tours(shown.page)
+                assert walk(shown.page, name) == [step.title for step in tour.steps]
+                assert studio_page.problems(shown) == []
+
+    def test_how_long_an_answer_takes(chromium, studio, capsys):
+        with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
+            page = shown.page
+            studio_page.ready(page)
+            for name in shipped.names():
+                page.get_by_label("Scenario", exact=True).select_option(name)
+                for protocol in ("maxnet", "xcp", "rcp", "aecp", "cubic"):
+                    page.get_by_label("Protocol", exact=True).select_option(protocol)
+                    query = f"scenario={name}&protocol={protocol}"
+                    page.wait_for_selector(f'#wf-results[data-query^="{query}"]')
+                    # The sliders follow; the one for the number of flows is there in all.
+                    page.wait_for_timeout(500)
+                    studio_page.tab_to(page, "Flows of the group")
+                    took = [studio_page.answer_ms(page) for _ in range(7)]
+                    note = page.inner_text("#wf-results .wf-note >> nth=0")
+                    with capsys.disabled():
+                        print(_row(name, protocol, took, note))
             assert studio_page.problems(shown) == []
 
-    @pytest.mark.parametrize("protocol", ["maxnet", "xcp", "rcp", "aecp", "cubic"])
-    @pytest.mark.parametrize("name", shipped.names())
-    def test_how_long_an_answer_takes(chromium, studio, capsys, name, protocol):
-        query = f"scenario={name}&protocol={protocol}"
-        with browser.shown(chromium, studio.at(query)) as shown:
-            shown.page.wait_for_selector("#wf-results svg")
-            studio_page.tab_to(shown.page, "Rate (Mbit/s)")
-            took = [studio_page.answer_ms(shown.page) for _ in range(7)]
-            note = shown.page.inner_text("#wf-results .wf-note >> nth=0")
-            assert studio_page.problems(shown) == []
-        middle = statistics.median(took)
-        with capsys.disabled():
-            spread = f"({min(took):.0f} to {max(took):.0f})"
-            print(f"\n{name:16} {protocol:7} {middle:5.0f} ms {spread:14} {note}", end=" ")
+
+def _row(name, protocol, took, note):
+    spread = f"({min(took):.0f} to {max(took):.0f})"
+    return f"{name:16} {protocol:7} {statistics.median(took):5.0f} ms {spread:14} {note}"
 
 
-def test_ctrl_c_ends_it_with_a_page_open(chromium, studio):
-    # The last test: nothing answers after it.
-    with browser.shown(chromium, studio.at("show=tours")) as shown:
-        studio_page.ready(shown.page)
+def test_a_visit_with_sliders_and_a_tour_by_keyboard_until_ctrl_c(chromium, studio, capsys):
+    # One page for all of it: loading it takes seconds. The last test, since it ends the studio.
+    with browser.shown(chromium, studio.at("scenario=dumbbell")) as shown:
+        page = shown.page
+        page.wait_for_selector("#wf-results polyline", state="attached")
+        before = page.get_attribute("#wf-results polyline >> nth=0", "points")
+        studio_page.tab_to(page, "Rate (Mbit/s)")
+        took = [studio_page.answer_ms(page) for _ in range(5)]
+        assert page.get_attribute("#wf-results polyline >> nth=0", "points") != before
+        page.wait_for_selector('#wf-state[href*="set=link.bottleneck.rate"]')
+        check(shown, "light")
+        to_tours(page)
+        tour = next(iter(tours.load().values()))
+        assert walk(page, tour.name) == [step.title for step in tour.steps]
+        page.set_viewport_size({"width": browser.NARROW, "height": 900})
+        page.emulate_media(color_scheme="dark")
+        page.wait_for_selector("body.dark")
+        check(shown, "dark")
         studio.process.send_signal(signal.SIGINT)
         assert studio.process.wait(20) == 130
+    with capsys.disabled():
+        print(f"\nslider to curve, median of 5: {statistics.median(took):.0f} ms", end=" ")
