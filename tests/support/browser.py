@@ -37,6 +37,8 @@ _SWITCHES = [
 ]
 # Only these requests pass through Python: a page of the studio makes hundreds of others.
 _ELSEWHERE = re.compile(r"^(?:https?|wss?)://(?!(?:127\.0\.0\.1|localhost|\[::1\])(?:[:/]|$))")
+# A host with other work may take this long to draw a page.
+_PATIENCE_MS = 180_000
 _SEVERE = ("serious", "critical")
 
 
@@ -56,7 +58,11 @@ def launched(home: Path) -> Iterator[Any]:
     environment = {"HOME": str(home), "LANG": "C.UTF-8", "PATH": "/usr/bin:/bin"}
     with sync_playwright() as driver:
         browser = driver.chromium.launch(
-            executable_path=installed(), headless=True, args=_SWITCHES, env=environment
+            executable_path=installed(),
+            headless=True,
+            args=_SWITCHES,
+            env=environment,
+            timeout=_PATIENCE_MS,
         )
         try:
             yield browser
@@ -116,7 +122,7 @@ def shown(
         reduced_motion="reduce",
     )
     try:
-        context.set_default_timeout(60_000)  # on a loaded host
+        context.set_default_timeout(_PATIENCE_MS)
         page = context.new_page()
         found = Shown(page)
         page.on("console", lambda message: _keep(found, message))

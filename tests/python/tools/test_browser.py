@@ -32,11 +32,11 @@ def test_a_good_page_has_no_problem(chromium, page, width):
 
 def test_errors_warnings_and_requests_are_kept(chromium, page):
     script = (
-        "console.warn('w'); console.error('e'); fetch('https://example.org/').catch(() => 0);"
-        "throw new Error('thrown')"
+        "console.warn('w'); console.error('e'); setTimeout(() => { throw new Error('thrown') });"
+        "var asked = fetch('https://example.org/').catch(() => 0);"
     )
     with browser.shown(chromium, page(f"{GOOD}<script>{script}</script>")) as shown:
-        shown.page.wait_for_timeout(100)
+        shown.page.evaluate("asked")
         found = " ".join(shown.problems)
     for part in ("warning: w", "error: e", "request: https://example.org/", "uncaught: thrown"):
         assert part in found
