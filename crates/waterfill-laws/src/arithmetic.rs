@@ -60,12 +60,14 @@ where
     fn new(params: &P::Params, link: &LinkView) -> Self {
         selected!(params, R::new(params, link), F::new(params, link))
     }
+    #[inline]
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>) {
         either!(self, law => law.on_arrival(link, passing));
     }
     fn sees_departures(&self) -> bool {
         either!(self, law => law.sees_departures())
     }
+    #[inline]
     fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, P::Header>) {
         either!(self, law => law.on_departure(link, passing));
     }
@@ -90,9 +92,11 @@ where
     fn new(params: &P::Params) -> Self {
         selected!(params, R::new(params), F::new(params))
     }
+    #[inline]
     fn on_data(&mut self, received: &Received<P::Header>) {
         either!(self, law => law.on_data(received));
     }
+    #[inline]
     fn echo(&mut self, now: Instant) -> P::Echo {
         either!(self, law => law.echo(now))
     }
@@ -105,15 +109,18 @@ where
     fn new(params: &P::Params, connection: &Connection) -> Self {
         selected!(params, R::new(params, connection), F::new(params, connection))
     }
+    #[inline]
     fn stamp(&mut self, sending: &Sending) -> P::Header {
         either!(self, law => law.stamp(sending))
     }
+    #[inline]
     fn on_ack(&mut self, ack: &Ack<P::Echo>) {
         either!(self, law => law.on_ack(ack));
     }
     fn on_event(&mut self, now: Instant, event: Event) {
         either!(self, law => law.on_event(now, event));
     }
+    #[inline]
     fn limit(&self) -> Limit {
         either!(self, law => law.limit())
     }

@@ -217,6 +217,7 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* }
             }
             /// See [`Router::on_departure`].
+            #[inline(always)]
             pub fn on_departure(&mut self, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
                 match self { $(Self::$variant(r) => {
                     let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };

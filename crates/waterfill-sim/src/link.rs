@@ -292,14 +292,14 @@ impl Link {
         }
         let started = self.started();
         let queued = self.ring.get(started).expect("a waiting packet is in the ring");
-        let &Queued { bytes, starts, .. } = queued;
+        let &Queued { bytes, role, starts, .. } = queued;
         if !self.plain {
             self.queue.on_dequeue(&queued.packet(self.cargo.as_ref().and_then(|cargo| cargo.get(started))));
         }
         let Backlog { bytes: waiting, packets } = self.backlog;
         self.change_backlog(starts, Backlog { bytes: waiting - u64::from(bytes), packets: packets - 1 });
         let transmission = self.transmission_time(bytes);
-        self.start(starts, bytes, starts + transmission);
+        self.start(starts, bytes, role, starts + transmission);
     }
 
     /// Changes the backlog of a FIFO, and the queue that router laws see.
@@ -321,22 +321,23 @@ impl Link {
 
     /// Starts the transmission, until `ends`, of the last packet in the ring that does not wait.
     #[inline]
-    fn start(&mut self, now: Instant, bytes: u16, ends: Instant) {
+    fn start(&mut self, now: Instant, bytes: u16, role: Role, ends: Instant) {
         self.meter.start_transmission(bytes, ends);
         if self.departures {
-            self.show_departure(now);
+            self.show_departure(now, bytes, role);
         }
     }
 
     /// Shows router laws the packet that starts its transmission.
     #[inline(never)] // keeps the path of laws that do not ask for it short
-    fn show_departure(&mut self, now: Instant) {
+    fn show_departure(&mut self, now: Instant, bytes: u16, role: Role) {
         let index = self.started() - 1;
-        let (Some(queued), Some(cargo)) = (self.ring.get(index), &mut self.cargo) else { return };
-        let Some(cargo) = cargo.get_mut(index) else { return };
-        if self.queue.is_visible(&queued.packet(Some(cargo))) {
+        let Some(cargo) = self.cargo.as_mut().and_then(|cargo| cargo.get_mut(index)) else { return };
+        let ring = &self.ring;
+        let visible = || ring.get(index).is_some_and(|queued| self.queue.is_visible(&queued.packet(Some(cargo))));
+        if self.plain || visible() {
             for (_, router) in &mut self.routers {
-                router.on_departure(&self.view, &mut passing(now, queued.bytes, queued.role, cargo));
+                router.on_departure(&self.view, &mut passing(now, bytes, role, cargo));
             }
         }
     }
@@ -374,7 +375,7 @@ impl Link {
         if !self.routers.is_empty() {
             self.show_arrival(now, packet.bytes, packet.role);
         }
-        self.wait_or_start(now, starts, packet.bytes);
+        self.wait_or_start(now, starts, packet.bytes, packet.role);
         if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
@@ -407,9 +408,9 @@ impl Link {
     /// Starts the transmission of the packet that was put on the wire last, or counts it as waiting.
     #[expect(clippy::inline_always, reason = "as for `enqueue`")]
     #[inline(always)]
-    fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16) {
+    fn wait_or_start(&mut self, now: Instant, starts: Instant, bytes: u16, role: Role) {
         if starts <= now {
-            self.start(now, bytes, self.free_at);
+            self.start(now, bytes, role, self.free_at);
         } else {
             self.wait(now, starts, bytes);
         }
@@ -458,7 +459,7 @@ impl Link {
         if starts > now {
             self.queue.on_enqueue(&packet);
         }
-        self.wait_or_start(now, starts, packet.bytes);
+        self.wait_or_start(now, starts, packet.bytes, packet.role);
         if first && !self.exported { Enqueued::Head(arrives) } else { Enqueued::Behind }
     }
 
@@ -598,7 +599,7 @@ impl Link {
         self.update_from_scheduler(now);
         if let Some(Waiting { packet, order, .. }) = next {
             self.put_on_wire(&packet, now, order);
-            self.start(now, packet.bytes, self.free_at);
+            self.start(now, packet.bytes, packet.role, self.free_at);
         }
     }
 

@@ -69,7 +69,8 @@ pub(crate) struct Span {
 pub(crate) struct Meter {
     /// Rate of the transmitter.
     line: Rate,
-    now: Reading,
+    /// Totals at the last reading; apart, since packets change little of it.
+    now: Box<Reading>,
     /// When the transmission that started last ends.
     service_ends: Instant,
     started_bytes: u64,
@@ -84,7 +85,7 @@ pub(crate) struct Meter {
     abandoned_bits: f64,
     sample_max_bytes: u64,
     window: Option<Box<Window>>,
-    result: Option<LinkResult>,
+    result: Option<Box<LinkResult>>,
 }
 
 /// The summary's window.
@@ -117,7 +118,10 @@ impl Meter {
     pub(crate) fn new(capacity: Rate, line: Rate) -> Self {
         Self {
             line,
-            now: Reading { capacity: Capacity { rate: capacity, ..Capacity::default() }, ..Reading::default() },
+            now: Box::new(Reading {
+                capacity: Capacity { rate: capacity, ..Capacity::default() },
+                ..Reading::default()
+            }),
             service_ends: Instant::ZERO,
             started_bytes: 0,
             moments: (0, 0),
@@ -228,7 +232,7 @@ impl Meter {
     pub(crate) fn read(&mut self) -> Reading {
         let remaining = self.line * self.service_ends.since(self.now.at);
         self.now.serialised_bits = self.started_bytes as f64 * 8.0 - remaining.as_bits() - self.abandoned_bits;
-        self.now
+        *self.now
     }
 
     /// Returns the difference between two readings.
@@ -268,14 +272,14 @@ impl Meter {
 
     /// Closes the summary's window.
     pub(crate) fn close_window(&mut self) {
-        self.result = Some(self.window_so_far());
+        self.result = Some(Box::new(self.window_so_far()));
         self.window = None;
         self.bucket = (ANY, ANY);
     }
 
     /// Returns the statistics of the closed window, or of the open one up to now, or zeros.
     pub(crate) fn result(&mut self) -> LinkResult {
-        self.result.unwrap_or_else(|| self.window_so_far())
+        self.result.as_deref().copied().unwrap_or_else(|| self.window_so_far())
     }
 
     fn window_so_far(&mut self) -> LinkResult {

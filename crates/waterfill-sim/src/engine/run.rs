@@ -43,6 +43,7 @@ impl Simulation {
 
     /// Handles the events of a window in their order.
     pub(super) fn run(&mut self, window: &mut impl Window) {
+        let large = self.links.len() > CACHED || self.flows.len() > CACHED;
         while let Some(Timed { time, order, event }) = self.agenda.peek() {
             if !window.contains(time, order) {
                 break;
@@ -74,7 +75,9 @@ impl Simulation {
                     if link.has_discarded() {
                         self.count_drops(l);
                     }
-                    self.look_ahead(l);
+                    if large {
+                        self.look_ahead(l);
+                    }
                     if packet.flags.has(Flags::OF_A_WIRE) {
                         self.apply_faults(l, packet);
                     } else {
@@ -116,19 +119,17 @@ impl Simulation {
         }
     }
 
-    /// Starts to load what the next events need, if the network is larger than the cache: the next event's link, or the
-    /// flow of the packet that link `l` delivers next.
-    #[inline]
+    /// Starts to load what the next events of a large network need: the next event's link, or the flow of the packet
+    /// that link `l` delivers next.
+    #[inline(never)] // keeps the path of smaller networks short
     fn look_ahead(&self, l: u32) {
         if self.links.len() > CACHED {
             if let Some(next) = self.agenda.next_link().and_then(|next| self.links.get(next)) {
                 prefetch(next);
             }
-        } else if self.flows.len() > CACHED {
-            if let Some((flow, role)) = self.links[l as usize].next_flow() {
-                let flow = &self.flows[flow as usize];
-                if role == Role::Ack { prefetch(&flow.sender) } else { prefetch(&flow.receiver) }
-            }
+        } else if let Some((flow, role)) = self.links[l as usize].next_flow() {
+            let flow = &self.flows[flow as usize];
+            if role == Role::Ack { prefetch(&flow.sender) } else { prefetch(&flow.receiver) }
         }
     }
 

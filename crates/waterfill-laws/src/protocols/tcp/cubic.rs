@@ -166,6 +166,8 @@ struct Stage {
 #[derive(Clone, Debug)]
 pub struct Cubic {
     params: Params,
+    /// α_cubic, below Reno's growth.
+    alpha: f64,
     hystart: HyStart,
     stage: Option<Stage>,
     /// The plateau; zero before the first loss, where there is none.
@@ -208,6 +210,7 @@ impl Law for Cubic {
     fn new(params: &Params, connection: &Connection) -> Self {
         Self {
             params: params.clone(),
+            alpha: alpha(params.beta),
             hystart: HyStart::new(params.hystart, connection.packet),
             stage: None,
             w_max: 0.0,
@@ -234,10 +237,10 @@ impl Law for Cubic {
 
     fn avoid(&mut self, window: &mut Window, ack: &Ack<()>, acked: f64) {
         let mut stage = self.stage.unwrap_or_else(|| self.begin(window.cwnd, ack.now));
-        let Params { aggressiveness, beta, reno_friendly, catch_up, first_growth, .. } = self.params;
+        let Params { aggressiveness, reno_friendly, catch_up, first_growth, .. } = self.params;
         let minimum = if self.unbounded { window.cwnd + first_growth * acked } else { 0.0 };
         let t = ack.now.since(stage.epoch).as_secs();
-        let alpha = if catch_up && stage.w_est >= self.cwnd_prior { 1.0 } else { alpha(beta) };
+        let alpha = if catch_up && stage.w_est >= self.cwnd_prior { 1.0 } else { self.alpha };
         stage.w_est = w_est(stage.w_est, alpha, acked, window.cwnd);
         self.stage = Some(stage);
         window.cwnd = if reno_friendly && w_cubic(aggressiveness, t, stage.k, self.w_max) < stage.w_est {
