@@ -29,7 +29,8 @@ _FOCUSED = """() => {
 
 # From the press of a key to the frame in which results of another query are painted.
 _WATCH = """(old) => {
-  window.answered = new Promise((resolve) => {
+  window.answered = new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error('no answer within 30 s')), 30000);
     let pressed = 0;
     const press = () => { pressed = performance.now(); };
     addEventListener('keydown', press, {capture: true, once: true});
