@@ -13,6 +13,7 @@ from validation.topologies import cases, reasons, report, running
 from validation.topologies.reasons import Reason
 from validation.topologies.running import Record
 from waterfill.scenario.units import RATE
+from waterfill.theory import equilibrium
 
 pytest.importorskip("topohub", reason="topohub is not installed")
 
@@ -95,7 +96,7 @@ def test_xcp_rests_at_its_own_fixed_point_on_airtel():
     assert max(x.evidence for x in found) < 0.01
     # Without what idle flows state it is elsewhere.
     case = cases.build(done.network, done.law, 30.0)
-    plain = reasons.equilibrium.of_network(case.network, reasons.equilibrium.Gains(0.4, 0.1), "xcp")
+    plain = equilibrium.of_network(case.network, equilibrium.Gains(0.4, 0.1), "xcp")
     assert abs(np.array(done.rates_bps) / np.array(plain.rates_bps) - 1).max() > 0.1
 
 
@@ -164,8 +165,15 @@ def test_what_more_runs_and_other_flows_explain():
 
 
 def test_a_saw_tooth_is_no_reason():
-    done = record([9.0], [10.0], "vcp", swings=[0.2], before_bps=[8 * MBPS])
-    assert [x.reason for x in reasons.classify(done, [0], {})] == ["unexplained"]
+    for before, reason in ((8.5, "unexplained"), (11.0, "not settled")):
+        done = record([9.0], [10.0], "vcp", swings=[0.2], before_bps=[before * MBPS])
+        assert [x.reason for x in reasons.classify(done, [0], {})] == [reason]
+
+
+def test_flows_of_one_bottleneck_are_compared_together():
+    point = equilibrium.FixedPoint([10.0, 10.0, 5.0, 3.0], [0, 0, 1, None], [], [], [], 0.0)
+    distances = reasons.together(np.array([9.0, 11.2, 6.0, 3.0]), point)
+    assert distances.tolist() == pytest.approx([0.01, 0.01, math.inf, math.inf])
 
 
 def test_overloads_predict_rates_up_to_the_demand():

@@ -6,9 +6,10 @@ The first of these that holds, for a flow that is off by more than `WITHIN`:
   demand D of the price, times base RTT over RTT.
 - `fixed point` (XCP, iXCP, P-XCP): the rate is that of `waterfill.theory.equilibrium`, which is not
   max-min. It takes from the run by how much flows that their demand limits overstate their rate.
-- `residues` (XCP, P-XCP): the same, within what the residue step makes of the fixed point. A router
-  that has spent the losses of an interval before its end takes nothing from the packets that come
-  last. The fixed point has the mean over flows, not their order.
+- `residues` (XCP, P-XCP): the same, within what the residue step makes of the fixed point, or for
+  all flows of the same bottleneck together. A router that has spent the losses of an interval
+  before its end takes nothing from the packets that come last. The fixed point has the mean over
+  flows, not their order.
 - `overload` (VCP): the rate is what additive increase regains between two overloads, on whichever
   of the path's links. It is the same constant for all flows over the share of overloaded intervals.
 - `not settled`: the rate still drifts, or flows still send what was written at the start, or, where
@@ -32,6 +33,7 @@ from validation.topologies.cases import Case
 from validation.topologies.running import Reals, Record
 from waterfill import _core
 from waterfill.theory import equilibrium, params
+from waterfill.theory.equilibrium import FixedPoint
 
 WITHIN = 0.02
 MAXNETS = ("maxnet", "maxnet2006")
@@ -47,6 +49,8 @@ PART = 1 / 3
 NEAR_RTT = 0.005
 # Beyond the error of counting overloads.
 NEAR_OVERLOAD = 0.1
+# Means over a number of sawteeth drift by less, unless they are not settled.
+SAW_DRIFT = 0.1
 # A settled rate drifts by less than a fifth of this.
 MOVED = 0.01
 # In which flows start one after the other, in the scenario's order and in reverse.
@@ -116,6 +120,7 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
     rates, demands = np.array(record.rates_bps), np.array(record.demands_bps)
     draining = running.exceeds(rates, demands)
     rests = record.law not in running.SAWTEETH
+    most_drift = running.MAX_DRIFT if rests else SAW_DRIFT
     found = []
     for i in off:
         reason, evidence = UNEXPLAINED, float(record.drifts[i])
@@ -127,7 +132,7 @@ def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) ->
         else:
             if rests and record.swings[i] > running.MAX_SWING:
                 reason, evidence = "swings", record.swings[i]
-            elif rests and (draining or record.drifts[i] > running.MAX_DRIFT):
+            elif record.drifts[i] > most_drift or (rests and draining):
                 reason = "not settled"
         found.append(Reason(record.names[i], float(record.errors[i]), reason, evidence))
     return found
@@ -140,10 +145,11 @@ def models(record: Record, case: Case) -> dict[str, Reals]:
         return {"rtt": np.abs(rates / by_rtt(record) - 1)}
     if record.law in equilibrium.PROTOCOLS:
         point, without = fixed_points(record, case)
-        distance = np.abs(rates / point - 1)
-        effect = np.abs(without / point - 1)
-        beyond = np.where(effect > 0, np.maximum(distance - effect, 0.0), math.inf)
-        return {"fixed point": distance, "residues": beyond}
+        fixed = np.array(point.rates_bps)
+        distance = np.abs(rates / fixed - 1)
+        effect = np.abs(np.array(without.rates_bps) / fixed - 1)
+        beyond = np.minimum(np.maximum(distance - effect, 0.0), together(rates, point))
+        return {"fixed point": distance, "residues": np.where(effect > 0, beyond, math.inf)}
     if record.law == "vcp":
         rates = np.array(record.signals["half_bps"])
         distance = np.abs(rates / by_overload(record) - 1)
@@ -160,17 +166,32 @@ def by_rtt(record: Record) -> Reals:
     return np.asarray(np.minimum(rate, np.array(record.demands_bps)))
 
 
-def fixed_points(record: Record, case: Case) -> tuple[Reals, Reals]:
-    """Return the rates of the fixed point, and of the one without the draft's residue step."""
+def fixed_points(record: Record, case: Case) -> tuple[FixedPoint, FixedPoint]:
+    """Return the law's fixed point, and the one without the draft's residue step."""
     gains = equilibrium.Gains.of(running.law_params(record.law))
     signal = {name: np.array(values) for name, values in record.signals.items()}
     stated = signal["window_bits"] / np.maximum(signal["rtt_s"] * np.array(record.rates_bps), 1.0)
     most = np.maximum(stated, equilibrium.IDLE_STATES).tolist()
     with_step, without = (
-        equilibrium.of_network(case.network, gains, record.law, residue, most).rates_bps
+        equilibrium.of_network(case.network, gains, record.law, residue, most)
         for residue in (True, False)
     )
-    return np.array(with_step), np.array(without)
+    return with_step, without
+
+
+def together(rates: Reals, point: FixedPoint) -> Reals:
+    """Return how far the flows of a flow's bottleneck together are from the fixed point.
+
+    The order of packets in an interval moves rate from one of them to another. It is infinite for
+    a flow that is alone, or that its demand limits.
+    """
+    fixed = np.array(point.rates_bps)
+    distances = np.full(len(rates), math.inf)
+    for link in {at for at in point.bottleneck if at is not None}:
+        mine = [i for i, at in enumerate(point.bottleneck) if at == link]
+        if len(mine) > 1:
+            distances[mine] = abs(float(rates[mine].sum() / fixed[mine].sum()) - 1)
+    return distances
 
 
 def overload_constant_bps(record: Record) -> float:
