@@ -13,7 +13,7 @@ The first of these that holds, for a flow that is off by more than `WITHIN`:
 - `overload` (VCP): the rate is what additive increase regains between two overloads, on whichever
   of the path's links. It is the same constant for all flows over the share of overloaded intervals.
 - `not settled`: the rate still drifts, or flows still send what was written at the start, or, where
-  nothing else holds, a flow that shares a link drifts.
+  nothing else holds, another flow of the network drifts.
 - `swings`: the rate swings without end.
 - `start`: with other times of start the same flow rests elsewhere.
 """
@@ -85,33 +85,23 @@ def compute(record: Record) -> list[Reason]:
         return []
     case = cases.build(record.network, record.law, record.ended_s)
     found = classify(record, off, models(record, case))
-    left = [i for i, reason in zip(off, found, strict=True) if reason.reason == UNEXPLAINED]
+    left = any(reason.reason == UNEXPLAINED for reason in found)
     if not left or record.law in running.SAWTEETH:
         return found
-    moves = moved(record, case)
-    drifts = beside(record, case, left)
-    return [
-        second(reason, float(moves[i]), drifts.get(i, 0.0))
-        for i, reason in zip(off, found, strict=True)
-    ]
+    moves, drift = moved(record, case), float(record.drifts.max())
+    return [second(reason, float(moves[i]), drift) for i, reason in zip(off, found, strict=True)]
 
 
-def second(reason: Reason, move: float, drift_beside: float) -> Reason:
-    """Return the reason of an exception that has none yet, from more runs and from other flows."""
+def second(reason: Reason, move: float, drift: float) -> Reason:
+    """Return the reason of an exception that has none yet.
+
+    `move` is how far its rate moves with other starts, `drift` the network's largest drift.
+    """
     if reason.reason == UNEXPLAINED and move > MOVED:
         return replace(reason, reason="start", evidence=move)
-    if reason.reason == UNEXPLAINED and drift_beside > running.MAX_DRIFT:
-        return replace(reason, reason="not settled", evidence=drift_beside)
+    if reason.reason == UNEXPLAINED and drift > running.MAX_DRIFT:
+        return replace(reason, reason="not settled", evidence=drift)
     return reason
-
-
-def beside(record: Record, case: Case, indexes: Sequence[int]) -> dict[int, float]:
-    """Return for each of these flows the largest drift of a flow that shares a link with it."""
-    paths = [set(flow.forward) for flow in case.network.flows]
-    drifts = record.drifts
-    return {
-        i: max(float(drifts[j]) for j, path in enumerate(paths) if path & paths[i]) for i in indexes
-    }
 
 
 def classify(record: Record, off: Sequence[int], predicted: dict[str, Reals]) -> list[Reason]:

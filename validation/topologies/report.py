@@ -16,7 +16,7 @@ EVIDENCE = {
     "fixed point": "distance from the fixed point",
     "residues": "distance from the fixed point beyond the residues' effect",
     "overload": "distance from the prediction, less the counting error",
-    "not settled": "drift, its own or beside it",
+    "not settled": "drift, its own or the network's",
     "swings": "standard deviation over mean",
     "start": "change with other starts",
     "unexplained": "drift",
