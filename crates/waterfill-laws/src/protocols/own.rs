@@ -188,6 +188,8 @@ impl Protocol for Own {
     }
 }
 
+// Calls per packet are cold: the paths of the other laws stay as they are without this one.
+
 /// The router of a provider that has one.
 pub struct Router(Option<Box<dyn RouterLaw>>);
 
@@ -195,6 +197,7 @@ impl protocol::Router<Own> for Router {
     fn new(params: &Params, link: &LinkView) -> Self {
         Self(params.provider.as_ref().and_then(|provider| provider.router(link)))
     }
+    #[cold]
     fn on_arrival(&mut self, link: &LinkView, passing: &mut Passing<'_, Fields>) {
         if let Some(law) = &mut self.0 {
             law.on_arrival(link, passing);
@@ -220,12 +223,14 @@ impl protocol::Receiver<Own> for Receiver {
     fn new(params: &Params) -> Self {
         Self { law: params.provider.as_ref().and_then(|provider| provider.receiver()), last: Fields::default() }
     }
+    #[cold]
     fn on_data(&mut self, received: &Received<Fields>) {
         match &mut self.law {
             Some(law) => law.on_data(received),
             None => self.last = received.header,
         }
     }
+    #[cold]
     fn echo(&mut self, now: Instant) -> Fields {
         self.law.as_mut().map_or(self.last, |law| law.echo(now))
     }
@@ -242,9 +247,11 @@ impl protocol::Source<Own> for Source {
         let law = params.provider.as_ref().map(|provider| provider.source(connection));
         Self { law, window: connection.initial_window }
     }
+    #[cold]
     fn stamp(&mut self, sending: &Sending) -> Fields {
         self.law.as_mut().map_or_else(Fields::default, |law| law.stamp(sending))
     }
+    #[cold]
     fn on_ack(&mut self, ack: &Ack<Fields>) {
         if let Some(law) = &mut self.law {
             law.on_ack(ack);
@@ -255,6 +262,7 @@ impl protocol::Source<Own> for Source {
             law.on_event(now, event);
         }
     }
+    #[cold]
     fn limit(&self) -> Limit {
         self.law.as_ref().map_or(Limit { window: Some(self.window), pacing: None }, |law| law.limit())
     }
