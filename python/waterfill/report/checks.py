@@ -157,7 +157,11 @@ def document(path: Path, shape: Any) -> Document:
     """Read a JSON document of this shape, a TypedDict; raise InputError for any other."""
     regular(path)
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text)
+        if "\\ud" in text.lower():
+            # An escape may be half of a character, which no page can hold: raises ValueError.
+            json.dumps(found, ensure_ascii=False).encode("utf-8")
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise InputError(str(path), "", f"expected a JSON document, got: {reason}") from None

@@ -54,6 +54,7 @@ SUMMARIES = {
     "three times": lambda d: d.update(measure_s=[1, 2, 3]),
     "another link": lambda d: d["links"][0].update(name="<img>"),
     "a queue of text": lambda d: d["links"][0]["queue_bytes"].update(mean="x"),
+    "half a character": lambda d: d.update(scenario="\ud800"),
     "a name of numbers": lambda d: d["flows"][0].update(name=7),
 }
 
@@ -117,6 +118,7 @@ SWEEPS = {
     "an unknown column": lambda d: d["columns"].append(["other", "double"]),
     "an unknown type": lambda d: d["columns"][0].__setitem__(1, "blob"),
     "an axis without a column": lambda d: d["axes"].update(other="s"),
+    "half a character": lambda d: d["meanings"].update(drops="\udfff"),
     "a meaning of null": lambda d: d["meanings"].update(drops=None),
 }
 

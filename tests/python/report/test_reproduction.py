@@ -164,6 +164,7 @@ HOSTILE = {
     "a short of text": lambda d: _with(d, short="duration"),
     "a short of numbers": lambda d: _with(d, short=[1]),
     "a statement of null": lambda d: _with(d, statement=None),
+    "half a character": lambda d: _with(d, statement="\ud800"),
     "an unknown key": lambda d: _with(d, other=1),
     "an id twice": lambda d: {"claims": d["claims"] + d["claims"][:1]},
     "another paper": lambda d: _with(d, paper="other"),
