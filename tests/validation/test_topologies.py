@@ -89,6 +89,16 @@ def test_maxnet_is_max_min_on_abilene():
     assert abs(np.array(done.rates_bps) / predicted - 1).max() < 0.001
 
 
+@pytest.mark.parametrize(("rtt_s", "holds"), [(0.06, True), (0.0501, False)])
+def test_an_rtt_explains_no_more_than_its_excess(rtt_s, holds):
+    price = -0.4 * math.log(10 * MBPS / 1e15)
+    signals = {"rtt_s": [rtt_s], "base_rtt_s": [0.05], "price": [price]}
+    rate = 10 * 0.05 / rtt_s
+    done = record([rate], [rate / 0.9], "maxnet", signals=signals)
+    distances = reasons.models(done, None)["rtt"]
+    assert (distances[0] < 1e-9) == holds
+
+
 def test_xcp_rests_at_its_own_fixed_point_on_airtel():
     done, found = ran("topozoo/Airtel", "xcp", 30.0)
     assert abs(done.errors).max() > 0.04

@@ -132,7 +132,11 @@ def models(record: Record, case: Case) -> dict[str, Reals]:
     """Return each flow's relative distance from what its law's models predict, by reason."""
     rates = np.array(record.rates_bps)
     if record.law in MAXNETS:
-        return {"rtt": np.abs(rates / by_rtt(record) - 1)}
+        # Only if some flow's RTT exceeds what it knows by as much as the flow is off.
+        excess = np.array(record.signals["rtt_s"]) / np.array(record.signals["base_rtt_s"]) - 1
+        most = float(np.max(excess[rates > 0], initial=0.0))
+        distance = np.abs(rates / by_rtt(record) - 1)
+        return {"rtt": np.where(np.abs(record.errors) <= most, distance, math.inf)}
     if record.law in equilibrium.PROTOCOLS:
         point, without = fixed_points(record, case)
         fixed = np.array(point.rates_bps)
@@ -210,7 +214,7 @@ def by_overload(record: Record) -> Reals:
 
 def moved(record: Record, case: Case) -> Reals:
     """Return the largest change of each flow's rate at rest with two other orders of starts."""
-    rates = np.array(record.rates_bps)
+    rates = np.maximum(np.array(record.rates_bps), 1.0)
     number = len(rates)
     changes = np.zeros(number)
     for order in (range(number), range(number - 1, -1, -1)):
