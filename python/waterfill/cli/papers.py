@@ -57,6 +57,7 @@ def reproduce(
     from waterfill.cli.live import LiveList
     from waterfill.papers import output as written
     from waterfill.papers.claims import loading
+    from waterfill.papers.claims.text import is_short
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.report import reproduction
     from waterfill.runs.result import make_directory
@@ -108,7 +109,7 @@ def reproduce(
     elif judged:
         counts = document["counts"].items()
         tally = ", ".join(f"{name}: {count}" for name, count in counts)
-        print_text(f"{tally} (short version)" if short else tally)
+        print_text(f"{tally} (short version)" if is_short(judged) else tally)
     if every and not found.interrupted:
         for page in reproduction.write(base, reproduction.collect(base, chosen)):
             print(f"written to {page}", file=sys.stderr)

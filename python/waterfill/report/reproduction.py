@@ -275,9 +275,10 @@ def markdown(root: Path, entries: Sequence[Entry]) -> str:
         text += [f"## {paper}", ""]
         for entry in group:
             experiment = entry.experiment
+            option = " --short" if is_short(entry.claims) else ""
             text += [
                 *(f"### {experiment.title}", ""),
-                *(f"    waterfill reproduce {experiment.path}", ""),
+                *(f"    waterfill reproduce {experiment.path}{option}", ""),
             ]
             for figure in entry.figures:
                 path = figure.with_suffix(".png").relative_to(root)

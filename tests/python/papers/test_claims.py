@@ -313,6 +313,36 @@ def test_equal_runs_are_run_once(tmp_path):
     assert (len(done.claims), len(ran)) == (2, 3)
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "changed"),
+    [
+        ("", "", ["duration=1 s", "start_s=0.5", "stop_s=1.0"]),
+        ("start_s = 0.5, ", "", ["duration=1 s", "stop_s=1.0"]),
+        ("short_args = { start_s = 0.5, stop_s = 1.0 }\n", "", ["duration=1 s"]),
+        # Only the grid is shortened, not the run that the claim reads.
+        (
+            'set = ["duration=1 s"]\ngrid = { protocol = ["xcp"] }',
+            'grid = { protocol = ["xcp"] }',
+            ["start_s=0.5", "stop_s=1.0"],
+        ),
+    ],
+)
+def test_a_short_claim_lists_only_what_changed(tmp_path, old, new, changed):
+    found = several(tmp_path, GRID.replace(old, new))
+    done = reproduce.reproduce([found], None, short=True)
+    (claim,) = done.claims[found.path]
+    assert claim.short == changed
+
+
+def test_a_run_that_has_no_shorter_version_is_not_labelled_short(tmp_path):
+    text = GRID.replace('[short]\nset = ["duration=1 s"]\ngrid = { protocol = ["xcp"] }\n', "")
+    text = text.replace("short_args = { start_s = 0.5, stop_s = 1.0 }\n", "")
+    found = several(tmp_path, text)
+    done = [reproduce.reproduce([found], None, short=short) for short in (False, True)]
+    assert done[0].claims == done[1].claims
+    assert done[1].claims[found.path][0].short is None
+
+
 def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     found = several(tmp_path)
 

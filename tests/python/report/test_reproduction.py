@@ -73,6 +73,7 @@ def test_short_verdicts_are_counted_apart_and_labelled(root):
     assert re.search(r"reproduced\s+(?:.*\n.*)?\(short\)", printed.getvalue())
     text = reproduction.markdown(root / "out", [replace(entry, claims=short)])
     assert "| reproduced (short) |" in text
+    assert f"    waterfill reproduce {entry.experiment.path} --short\n" in text
 
 
 def test_the_markdown_page_links_to_the_figures_beside_it(root):

@@ -69,7 +69,7 @@ class Judged(Statement):
 
     `measured` is the mean of `values`, which has one value per seed. None is not measured, or never
     reached if the verdict is *differs*. `short` lists what a short version changed, as
-    "duration=15 s"; None if it changed nothing, and for the full experiment.
+    "duration=15 s" or "3 of 6 runs"; None if it changed nothing, and for the full experiment.
     """
 
     measured: float | None
@@ -107,21 +107,38 @@ def _judge_one(
         message = f"expected a name of its run, got {shown(error.args[0])}"
         raise InputError(file, key, message) from None
     value = mean(values)
+    changed = _shortened(experiment, claim) if short else []
     return Judged(
         **vars(state(experiment, claim)),
         measured=_finite(value),
         values=[_finite(each) for each in values],
-        verdict=verdict(claim, value, recorded=not short),
-        short=(_shortened(experiment, claim) or None) if short else None,
+        verdict=verdict(claim, value, recorded=not changed),
+        short=changed or None,
     )
 
 
 def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
-    """Return the keys and arguments that the short version replaces, as "key=value"."""
+    """Return what the short version changes of a claim: "key=value" pairs, runs left out, seeds.
+
+    Only the runs that the claim's measure reads count; without a measure nothing does.
+    """
+    if claim.measure is None:
+        return []
+    of = MEASURES[claim.measure].of
     full = {run.name: run.set for run in experiment.runs}
-    chosen = [run for run in experiment.short_runs if claim.run in (None, run.name)]
-    keys = [key for run in chosen for key in run.set if key not in full.get(run.name, ())]
-    return [*dict.fromkeys(keys), *(f"{name}={value}" for name, value in claim.short_args.items())]
+    there = experiment.short_runs if of != "nothing" else ()
+    if of == "run":
+        there = [run for run in there if run.name == (claim.run or there[0].name)]
+    keys = [key for run in there for key in run.set if key not in full.get(run.name, ())]
+    args = [
+        f"{name}={value}"
+        for name, value in claim.short_args.items()
+        if name not in claim.args or claim.args[name] != value
+    ]
+    fewer = of == "runs" and len(there) < len(full)
+    cases = [f"{len(there)} of {len(full)} runs"] if fewer else []
+    seeds = [f"1 of {experiment.seeds} seeds"] if there and experiment.seeds > 1 else []
+    return [*dict.fromkeys(keys), *args, *cases, *seeds]
 
 
 def state(experiment: Experiment, claim: Claim) -> Statement:
