@@ -1,15 +1,17 @@
 """Topologies as graphs: GML and GraphML files (the Topology Zoo's), and the package topohub.
 
 A Topology Zoo node has Longitude and Latitude, an edge LinkSpeedRaw in bit/s; both may be missing.
-topohub has the lengths of the links of 203 Topology Zoo and 26 SNDlib networks, and the demands
-that SNDlib gives.
+Edges of other files may have a length in km and a rate as text with a unit. topohub has the lengths
+of the links of 203 Topology Zoo and 26 SNDlib networks, and the demands that SNDlib gives.
 """
 
 from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -17,11 +19,20 @@ from typing import Any
 
 import networkx as nx
 
-from waterfill.errors import InputError, shown
+from waterfill.errors import InputError, one_line, shown
 from waterfill.formats.layout import Layout, LinkPlan, delay_s, names_of
 from waterfill.formats.source import Source
+from waterfill.scenario.units import RATE
 
 _EARTH_KM = 6371.0
+# Attributes of an edge, the first that has a value: lengths in km, rates as "1 Gbit/s".
+_LENGTHS = ("dist", "length", "distance")
+_RATES = ("capacity", "bandwidth", "rate")
+_GREAT_CIRCLE = "the great circle between the ends"
+# Unused attributes that a note names.
+_MAX_NAMED = 12
+# Names of an edge, which say nothing of its rate or delay.
+_NAMES = frozenset({"id", "key", "label", "LinkLabel", "name"})
 
 
 @dataclass(frozen=True)
@@ -91,15 +102,16 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
     labels = [str(data.get(label) or node) for node, data in graph.nodes(data=True)]
     names = dict(zip(graph.nodes, names_of(labels), strict=True))
     links: list[LinkPlan] = []
-    without_rate = without_length = 0
     wanted = []
+    used: Counter[str] = Counter()
+    unused: set[str] = set()
     for a, b, data in graph.edges(data=True):
         if a == b:
             continue
-        rate_bps = _rate_bps(data)
-        length_km = _length_km(graph.nodes[a], graph.nodes[b], data)
-        without_rate += rate_bps is None
-        without_length += length_km is None
+        rate_bps, rate_key = _rate_bps(data)
+        length_km, length_key = _length_km(graph.nodes[a], graph.nodes[b], data)
+        used.update((rate_key or "no rate", length_key or "no length"))
+        unused.update({key for key in data if key not in _NAMES} - {rate_key, length_key})
         wanted.append(f"{names[a]}-{names[b]}")
         late_s = defaults.delay_s if length_km is None else round(delay_s(length_km), 7)
         links.append(LinkPlan("", names[a], names[b], rate_bps or defaults.rate_bps, late_s))
@@ -107,14 +119,28 @@ def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
         LinkPlan(found, link.start, link.end, link.rate_bps, link.delay_s)
         for found, link in zip(names_of(wanted), links, strict=True)
     ]
-    notes = ["Delays: length of the link, or of the great circle between its ends, in fibre "
-             "(200,000 km/s)."]  # fmt: skip
-    if without_rate:
-        notes.append(f"{without_rate} of {len(links)} links name no rate: they have the default.")
-    if without_length:
-        notes.append(f"{without_length} of {len(links)} links have ends without a place: "
-                     "they have the default delay.")  # fmt: skip
-    return Layout(name, links, list(names.values()), notes=notes)
+    return Layout(name, links, list(names.values()), notes=_notes(len(links), used, unused))
+
+
+def _notes(links: int, used: Mapping[str, int], unused: Iterable[str]) -> list[str]:
+    """Return where rates and delays come from; `used` counts the links by attribute."""
+    rates = [key for key in ("LinkSpeedRaw", *_RATES) if key in used]
+    lengths = [f"attribute {key} (km)" for key in _LENGTHS if key in used]
+    lengths += [_GREAT_CIRCLE] if _GREAT_CIRCLE in used else []
+    notes = []
+    if rates:
+        notes.append(f"Rates: attribute {' or '.join(rates)}.")
+    if lengths:
+        notes.append(f"Delays: light in fibre (200,000 km/s) over {', or '.join(lengths)}.")
+    if used.get("no rate"):
+        notes.append(f"{used['no rate']} of {links} links name no rate: they have the default.")
+    if used.get("no length"):
+        notes.append(f"{used['no length']} of {links} links have neither a length nor places of "
+                     "both ends: they have the default delay.")  # fmt: skip
+    if rest := sorted(one_line(str(key)) for key in unused):
+        more = f" and {len(rest) - _MAX_NAMED} more" if len(rest) > _MAX_NAMED else ""
+        notes.append(f"Not used of the links' attributes: {', '.join(rest[:_MAX_NAMED])}{more}.")
+    return notes
 
 
 def _number(value: object) -> float | None:
@@ -125,16 +151,31 @@ def _number(value: object) -> float | None:
     return number if math.isfinite(number) and number > 0 else None
 
 
-def _rate_bps(edge: Mapping[str, Any]) -> float | None:
-    return _number(edge.get("LinkSpeedRaw"))
+def _rate_bps(edge: Mapping[str, Any]) -> tuple[float | None, str | None]:
+    """Return an edge's rate and its attribute: LinkSpeedRaw in bit/s, or text with a unit."""
+    raw_bps = _number(edge.get("LinkSpeedRaw"))
+    if raw_bps is not None:
+        return raw_bps, "LinkSpeedRaw"
+    for key in _RATES:
+        # A number without a unit may be of any unit.
+        if isinstance(text := edge.get(key), str):
+            with suppress(ValueError):
+                return RATE.parse(text), key
+    return None, None
 
 
-def _length_km(a: Mapping[str, Any], b: Mapping[str, Any], edge: Mapping[str, Any]) -> float | None:
-    length_km = _number(edge.get("dist"))
-    if length_km is not None:
-        return length_km
-    places = [_place(node) for node in (a, b)]
-    return None if None in places else great_circle_km(*places)  # type: ignore[arg-type]
+def _length_km(
+    a: Mapping[str, Any], b: Mapping[str, Any], edge: Mapping[str, Any]
+) -> tuple[float | None, str | None]:
+    """Return an edge's length and its attribute, or that of the great circle."""
+    for key in _LENGTHS:
+        length_km = _number(edge.get(key))
+        if length_km is not None:
+            return length_km, key
+    start, end = _place(a), _place(b)
+    if start is None or end is None:
+        return None, None
+    return great_circle_km(start, end), _GREAT_CIRCLE
 
 
 def _place(node: Mapping[str, Any]) -> tuple[float, float] | None:

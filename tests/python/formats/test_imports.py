@@ -100,6 +100,44 @@ def test_gml_has_the_zoos_rates_and_places(tmp_path):
     assert [flow.name for flow in network(layout).flows][:2] == ["North>South", "North>South-2"]
 
 
+LENGTHS = """
+graph [
+  node [ id 0 label "a" Longitude 0.0 Latitude 60.0 ]
+  node [ id 1 label "b" Longitude 0.0 Latitude 51.0067 ]
+  node [ id 2 label "c" ]
+  edge [ source 0 target 1 length 100 capacity "2.5 Gbit/s" cost 7 ]
+  edge [ source 1 target 2 distance 400 bandwidth "10 Mbit/s" capacity 40 ]
+  edge [ source 0 target 2 label "third" ]
+]
+"""
+
+
+def test_gml_has_lengths_and_rates_with_a_unit_and_names_what_it_does_not_use(tmp_path):
+    path = written(tmp_path, "own.gml", LENGTHS)
+    layout = imported("gml", str(path), Options(rate_bps=1e9, delay_s=7e-3))
+    assert [(link.rate_bps, link.delay_s) for link in layout.links] == [
+        (2.5e9, 0.5e-3), (1e9, 7e-3), (10e6, 2e-3)
+    ]  # fmt: skip
+    assert layout.notes[1:6] == [
+        "Rates: attribute capacity or bandwidth.",
+        "Delays: light in fibre (200,000 km/s) over attribute length (km), attribute distance "
+        "(km).",
+        "1 of 3 links name no rate: they have the default.",
+        "1 of 3 links have neither a length nor places of both ends: they have the default delay.",
+        "Not used of the links' attributes: capacity, cost.",
+    ]
+    assert "# Not used of the links' attributes: capacity, cost." in text(layout, "maxnet", 1)
+
+
+def test_gml_says_of_great_circles_that_they_were_used(tmp_path):
+    layout = imported("gml", str(written(tmp_path, "zoo.gml", GML)), Options())
+    assert layout.notes[1:3] == [
+        "Rates: attribute LinkSpeedRaw.",
+        "Delays: light in fibre (200,000 km/s) over the great circle between the ends.",
+    ]
+    assert not any("Not used" in note for note in layout.notes)
+
+
 def test_graphml_keeps_parallel_links_and_makes_names_usable(tmp_path):
     layout = imported("graphml", str(written(tmp_path, "zoo.graphml", GRAPHML)), Options())
     assert layout.hosts == ["A-b", "C-d"]
