@@ -460,8 +460,9 @@ def over_seeds(
 
     `others` are the figures of each further seed, by protocol; seeds that lack one are left out.
     `seeds` are the rest with the first, `over_seeds` {protocol: {quantity: estimate}}, and
-    `differences_over_seeds` all pairs of protocols: see `analysis.seeds`. The bottleneck is that
-    of the first seed's runs.
+    `differences_over_seeds` all pairs of protocols: see `analysis.seeds`. It is empty where all
+    seeds of each protocol have the same figures: then nothing is drawn at random, and there is
+    nothing to test. The bottleneck is that of the first seed's runs.
     """
     names = list(comparison.results)
     whole = {seed: found for seed, found in others.items() if set(found) == set(names)}
@@ -471,10 +472,11 @@ def over_seeds(
         for name in names
     }  # fmt: skip
     found = seeds.estimates(mine)
+    random = any(each != of_seeds[0] for of_seeds in mine.values() for each in of_seeds)
     return {
         "seeds": [first_seed, *whole],
         "over_seeds": found,
-        "differences_over_seeds": seeds.differences(found),
+        "differences_over_seeds": seeds.differences(found) if random else [],
     }
 
 

@@ -85,8 +85,11 @@ def tables(sweep: Sweep, columns: Sequence[str]) -> list[Table | Text]:
     parts.append(grid)
     if len(found) > MAX_ROWS:
         parts.append(Text(f"and {len(found) - MAX_ROWS} more combinations, in the dataset"))
-    if any(e.half is not None for group in found for e in group.estimates.values()):
+    several = [e for group in found for e in group.estimates.values() if e.half is not None]
+    if any(_varies(e) for e in several):
         parts.append(Text("±: half of the 95 % interval of the mean over seeds (Student's t)."))
+    elif several:
+        parts.append(Text("All seeds of a combination give the same figures: nothing is random."))
     return parts
 
 
@@ -136,9 +139,13 @@ def _count(group: Group) -> str:
     return str(done) if not group.failed else f"{done} of {group.count}"
 
 
+def _varies(found: Estimate) -> bool:
+    return found.half is not None and found.half > _SAME * abs(found.mean)
+
+
 def _estimate(found: Estimate | None) -> str:
     if found is None:
         return "–"
-    if found.half is None or found.half <= _SAME * abs(found.mean):
+    if found.half is None or not _varies(found):
         return number(found.mean)
     return f"{number(found.mean)}\n±{number(float(f'{found.half:.2g}'))}"

@@ -61,6 +61,8 @@ def run(summary: Summary) -> list[Table | Text]:
         if entries:
             parts.append(_completion(title, entries))
     parts.append(Text(f"Jain's index {_number(summary['jain_index'], '.4f')}"))
+    if any(flow["retransmissions"] for flow in flows):
+        parts.append(Text("retransmissions: of the whole run; drops: of the window."))
     if "check_step" in summary:
         parts.append(_step_check(summary["check_step"]))
     return parts
@@ -289,10 +291,11 @@ def compare(runs: Mapping[str, Document]) -> list[Table | Text]:
         )
     parts.append(table)
     parts += _compared_transfers(runs)
-    average_s = first["compare"]["average_s"]
+    mine = first["compare"]
+    average_s = mine["average_s"]
     notes = (
-        "util. (utilization) and queue (mean, p99, max): of the busiest bottleneck, "
-        f"{one_line(first['compare']['bottleneck'])}; drops: on all links.",
+        f"util. (utilization) and queue (mean, p99, max): of {one_line(mine['bottleneck'])}, the "
+        "bottleneck of most flow-seconds over all runs; drops: on all links.",
         "min share: smallest rate ÷ max-min share of a flow.",
         f"settle: settling time, from a flow's start or a change of its share until its rate (mean "
         f"over {average_s:g} s) stays within 5 % of the share; slowest flow.",
@@ -320,6 +323,11 @@ _OVER_SEEDS = (
 def over_seeds(document: Document) -> list[Table | Text]:
     """Return means and intervals over the seeds, one row per protocol, and what differs."""
     runs, rows = document["over_seeds"], document["differences_over_seeds"]
+    count = len(document["seeds"])
+    values = [found["values"] for mine in runs.values() for found in mine.values()]
+    if count > 1 and not rows and all(len(set(mine)) == 1 for mine in values):
+        same = f"All {count} seeds give the same result: nothing in this scenario is random, so"
+        return [Text(), Text(f"{same} there are no intervals and no tests.")]
     there = set(next(iter(runs.values())))
     columns = [column for column in _OVER_SEEDS if column[0] in there]
     table = _table()
@@ -335,7 +343,6 @@ def over_seeds(document: Document) -> list[Table | Text]:
             mean, half = _scaled(found["mean"], unit), _scaled(half, unit)
             cells.append(_number(mean, form) + ("" if half is None else f"\n±{half:{form}}"))
         table.add_row(name, *cells)
-    count = len(document["seeds"])
     lines = [
         f"{count} seeds, from {document['seeds'][0]}: mean ± half the 95 % interval (Student's t).",
     ]

@@ -106,7 +106,8 @@ def overview(comparison: Comparison) -> Table:
         rows.append(row)
     note = (
         f"Queues and utilisation are those of {comparison.bottleneck}, the bottleneck of most "
-        "flows over all runs; drops are of all links. Rates are compared with exact max-min shares."
+        "flow-seconds over all runs; drops are of all links. Rates are compared with exact max-min "
+        "shares."
     )
     return tables.table("runs", "All runs", columns, rows, note)
 
@@ -131,6 +132,10 @@ def _over_seeds(document: Document) -> Table | None:
             row.append(_interval(found.get(key), unit))
         rows.append(row)
     note = f"Means over {len(document['seeds'])} seeds, with 95 % intervals."
+    if not document.get("differences_over_seeds") and all(
+        len(set(found["values"])) == 1 for mine in runs.values() for found in mine.values()
+    ):
+        note = f"All {len(document['seeds'])} seeds give the same result: nothing is random here."
     return tables.table("over-seeds", "Over all seeds", columns, rows, note)
 
 

@@ -304,7 +304,9 @@ def test_compare_prints_one_table(waterfill, scenario):
     lines = ran.out.splitlines()
     assert lines[0] == "small on sim, seed 1: 8 s to 12 s of 12 s"
     assert sum(line.startswith(("maxnet ", "window ")) for line in lines) == 2
-    assert "of the busiest bottleneck, l; drops" in " ".join(ran.out.split())
+    assert "of l, the bottleneck of most flow-seconds over all runs; drops" in " ".join(
+        ran.out.split()
+    )
     assert max(map(len, lines)) <= 80
     assert "…" not in ran.out
     assert [line.split(":")[0] for line in ran.err.splitlines()] == ["maxnet", "window"]

@@ -120,6 +120,19 @@ def test_the_table_over_seeds_fits(waterfill, scenario):
     assert max(map(len, ran.out.splitlines())) <= 80
 
 
+def test_seeds_that_change_nothing_are_one_sentence_without_tests(waterfill, scenario, tmp_path):
+    (tmp_path / "s.toml").write_text(SCENARIO[: SCENARIO.index("[[traffic]]")])
+    words = ("compare", scenario, "--protocols", "maxnet,rcp", "--seeds", "3")
+    printed = " ".join(waterfill(*words, "-o", "out").out.split())
+    assert "All 3 seeds give the same result: nothing in this scenario is random" in printed
+    assert "pairs of protocols" not in printed
+    assert "±" not in printed
+    assert json.loads((tmp_path / "out/compare.json").read_text())["differences_over_seeds"] == []
+    assert waterfill("report", "out").code == 0
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "All 3 seeds give the same result: nothing is random here." in page
+
+
 def test_one_seed_is_as_before(waterfill, scenario):
     ran = waterfill("compare", scenario, "--protocols", "maxnet,rcp", "--json")
     assert set(ran.document) == {"runs"}

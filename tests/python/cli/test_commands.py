@@ -68,6 +68,13 @@ def test_run_prints_tables(waterfill, scenario):
     assert ran.err.startswith("small: simulated 3 s in ")
 
 
+def test_run_says_over_what_time_retransmissions_count(waterfill, scenario):
+    note = "retransmissions: of the whole run; drops: of the window."
+    assert note not in waterfill("run", scenario).out
+    lossy = waterfill("run", scenario, "--protocol", "cubic", "--set", "link.l.loss=0.01")
+    assert note in lossy.out
+
+
 def test_run_json_is_one_document(waterfill, scenario):
     ran = waterfill("run", scenario, "--json")
     flow, link = ran.document["flows"][0], ran.document["links"][0]

@@ -120,8 +120,8 @@ def test_gml_has_lengths_and_rates_with_a_unit_and_names_what_it_does_not_use(tm
     ]  # fmt: skip
     assert layout.notes[1:6] == [
         "Rates: attribute capacity or bandwidth.",
-        "Delays: light in fibre (200,000 km/s) over attribute length (km), attribute distance "
-        "(km).",
+        "Delays: light in fibre (200,000 km/s) over attribute length (km), or attribute "
+        "distance (km).",
         "1 of 3 links name no rate: they have the default.",
         "1 of 3 links have neither a length nor places of both ends: they have the default delay.",
         "Not used of the links' attributes: capacity, cost.",
