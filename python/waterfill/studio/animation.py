@@ -117,8 +117,10 @@ def _signal(given: Answer, link: str, frame_s: float) -> dict[str, Any]:
         column = f"{protocol}.{signal['name']}"
         if column not in given.result.links.column_names:
             continue
-        values = _frames(given.result, "links", link, column, frame_s)
-        if np.isfinite(values).any():
+        recorded = series.samples(given.result, "links", link, column)[1]
+        # A TCP's signals are of its senders: the column is there, without a value for a link.
+        if np.isfinite(recorded).any():
+            values = _frames(given.result, "links", link, column, frame_s)
             unit = panels.unit_of(signal["unit"])
             return {
                 "signal": signal["name"],

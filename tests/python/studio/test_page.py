@@ -147,6 +147,7 @@ def test_the_replay_is_bounded_and_of_the_run():
     # At most 24 dots a second leave the sources at the run's busiest moment.
     most = max(sum(flow["packets_per_s"][i] for flow in data["flows"]) for i in range(160))
     assert most / data["per_dot"] <= 24
+    assert "value" not in animation.replay(answer(Settings("two-hops", "cubic")))["links"][0]
     many = answer(Settings("one-link", sets=(("flow.others.count", "60"),)))
     assert "up to 12 links and 24 flows; this one has 1 and 61" in animation.fits(many)
 
