@@ -1,7 +1,8 @@
 """Each law's equation as MathML, and which of its terms matter at a moment of a run.
 
-Numbers come from the run's series: the busiest link's load and queue, the first flow's state. A
-term matters if it is what moves the law then; each comes with a sentence that has its value.
+Numbers come from the run's series: the load and queue of one link, by default the busiest, and the
+first flow's state. A term matters if it is what moves the law then; each comes with a sentence that
+has its value.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from html import escape
 import numpy as np
 
 from waterfill.contract.network import ParamValue
+from waterfill.errors import InputError
 from waterfill.network import protocols
 from waterfill.runs.result import Result
 from waterfill.studio.settings import known
@@ -35,30 +37,38 @@ class Term:
 
 @dataclass(frozen=True)
 class Law:
-    """A law: its equations as MathML rows, the parameters in them, and what its terms are worth."""
+    """A law: its equations as MathML rows, the parameters in them, and what its terms are worth.
+
+    `at_router` is False where all of it is at the sender, so that its values are of no link.
+    """
 
     rows: Sequence[str]
     params: Sequence[str]
     terms: Callable[[Moment], list[Term]]
+    at_router: bool = True
 
 
 class Moment:
-    """A run at a time: values of its busiest link and of its first flow of one protocol."""
+    """A run at a time: values of a link (empty: the busiest) and of a protocol's first flow there.
 
-    def __init__(self, result: Result, protocol: str, time_s: float) -> None:
+    Raises InputError if no flow of the protocol crosses the link.
+    """
+
+    def __init__(self, result: Result, protocol: str, time_s: float, link: str = "") -> None:
         self.result, self.protocol, self.time_s = result, protocol, time_s
         self.params: Mapping[str, ParamValue | None] = protocols.with_defaults(
             [protocol], result.network.params, known()
         )[protocol]
-        flows = [i for i, f in enumerate(result.network.flows) if f.protocol == protocol]
-        paths = {link for i in flows for link in result.network.flows[i].forward}
-        busiest = max(
-            (link for link in paths),
-            key=lambda index: result.summary["links"][index]["utilization"] or 0.0,
-        )
-        self.link = result.network.links[busiest]
-        self.flow = next(f["name"] for f in result.summary["flows"] if f["protocol"] == protocol)
-        spec = result.network.flows[flows[0]]
+        links = result.network.links
+        specs = [f for f in result.network.flows if f.protocol == protocol]
+        crossed = {index for spec in specs for index in spec.forward}
+        chosen = [index for index in crossed if link in ("", links[index].name)]
+        if not chosen:
+            raise InputError("equation", "link", f"no {protocol} flow crosses {link}")
+        index = max(chosen, key=lambda i: result.summary["links"][i]["utilization"] or 0.0)
+        self.link = links[index]
+        spec = next(f for f in specs if index in f.forward)
+        self.flow = next(f["name"] for f in result.summary["flows"] if f["group"] == spec.name)
         self.rtt_s = spec.base_rtt_s
 
     def param(self, name: str) -> float:
@@ -66,7 +76,7 @@ class Moment:
         return number(self.params, name)
 
     def of_link(self, column: str, before_s: float = 0.0) -> float:
-        """Return a value of the busiest link, `before_s` earlier; NaN without a sample."""
+        """Return a value of the link, `before_s` earlier; NaN without a sample."""
         return self._at("links", self.link.name, column, before_s)
 
     def of_flow(self, column: str, before_s: float = 0.0) -> float:
@@ -84,17 +94,17 @@ class Moment:
 
     @property
     def capacity_bps(self) -> float:
-        """The busiest link's rate (bit/s)."""
+        """The link's rate (bit/s)."""
         return self.link.rate_bps
 
     @property
     def load_bps(self) -> float:
-        """What the busiest link transmitted in the last sample (bit/s)."""
+        """What the link transmitted in the last sample (bit/s)."""
         return self.of_link("utilization") * self.capacity_bps
 
     @property
     def queue_bits(self) -> float:
-        """The busiest link's queue (bits)."""
+        """The link's queue (bits)."""
         return 8 * self.of_link("queue_bytes")
 
 
@@ -162,7 +172,8 @@ def _xcp_terms(now: Moment) -> list[Term]:
     wait_s = interval_s if interval_s > 0 else now.rtt_s
     queue_bps = now.param("beta") * now.queue_bits / wait_s
     phi_bps = spare_bps - queue_bps
-    shuffled_bps = max(0.0, now.param("gamma") * now.load_bps - abs(phi_bps))
+    # Of iXCP the router knows y₀, the load of the flows that name another bottleneck.
+    shuffled_bps = now.of_link(f"{now.protocol}.shuffled")
     big = _STILL * now.capacity_bps
     return [
         Term("spare", abs(spare_bps) > max(big, queue_bps),
@@ -333,6 +344,7 @@ def _reno(params: Sequence[str], cut: str) -> Law:
         ),
         params=params,
         terms=_reno_terms,
+        at_router=False,
     )  # fmt: skip
 
 
@@ -359,6 +371,7 @@ _CUBIC = Law(
     ),
     params=("aggressiveness", "beta"),
     terms=_cubic_terms,
+    at_router=False,
 )  # fmt: skip
 
 _HALF = _frac(_i("w"), _n("2"))
@@ -385,12 +398,19 @@ def main_params(protocol: str) -> Sequence[str]:
     return () if law is None else law.params
 
 
-def at(result: Result, protocol: str, time_s: float) -> str:
-    """Return a protocol's equation at a time of a run as HTML, or what the protocol is."""
+def at(result: Result, protocol: str, time_s: float, link: str = "") -> str:
+    """Return a protocol's equation at a time of a run as HTML, or what the protocol is.
+
+    Its values are of `link`, by default the busiest one, which the text names.
+    """
     law = LAWS.get(protocol)
     if law is None:
         return f'<p class="wf-note">{escape(known()[protocol].summary)}.</p>'
-    return html(law, law.terms(Moment(result, protocol, time_s)))
+    now = Moment(result, protocol, time_s, link)
+    chosen = "" if link else ", the busiest"
+    where = f"link {now.link.name}{chosen}, and flow {now.flow}" if law.at_router else now.flow
+    note = f'<p class="wf-note">Values of {escape(where)}.</p>'
+    return note + html(law, law.terms(now))
 
 
 def _mbit(rate_bps: float) -> str:

@@ -10,9 +10,12 @@ import numpy as np
 
 from waterfill.analysis import series
 from waterfill.errors import InputError, nearest
+from waterfill.network import protocols
+from waterfill.scenario.units import TIME
 from waterfill.studio import nyquist
 from waterfill.studio.answer import Answer
 from waterfill.studio.chart import Series
+from waterfill.studio.settings import known
 
 
 @dataclass(frozen=True)
@@ -102,6 +105,51 @@ def _queue(given: Answer, link: str, window: Window) -> float:
     return float(inside.max()) / given.result.network.packet_bytes
 
 
+def _drops(given: Answer, link: str, window: Window) -> float:
+    """Return the packets that a link's queue dropped."""
+    _, inside = series.between(*_of_link(given, link, "drops"), *window)
+    return float(inside.sum())
+
+
+def _emptiest(given: Answer, link: str, window: Window) -> float:
+    """Return the shortest queue of a link at a sample (packets)."""
+    _, inside = series.between(*_of_link(given, link, "queue_bytes"), *window)
+    return float(inside.min()) / given.result.network.packet_bytes
+
+
+def _smallest_window(given: Answer, group: str, window: Window) -> float:
+    """Return the smallest congestion window of the group's first flow (packets)."""
+    return float(_windows(given, group, window).min())
+
+
+def _largest_window(given: Answer, group: str, window: Window) -> float:
+    """Return the largest congestion window of the group's first flow (packets)."""
+    return float(_windows(given, group, window).max())
+
+
+def _windows(given: Answer, group: str, window: Window) -> Series:
+    name = _members(given, group)[0]
+    entry = next(f for f in given.result.summary["flows"] if f["name"] == name)
+    found = series.samples(given.result, "flows", name, f"{entry['protocol']}.cwnd")
+    return series.between(*found, *window)[1]
+
+
+def _spare(given: Answer, link: str, window: Window) -> float:
+    """Return XCP's φ/d of a link at the end of the window (Mbit/s)."""
+    return _announced(given, link, "spare", window)
+
+
+def _shuffled(given: Answer, link: str, window: Window) -> float:
+    """Return XCP's h/d of a link at the end of the window (Mbit/s)."""
+    return _announced(given, link, "shuffled", window)
+
+
+def _announced(given: Answer, link: str, signal: str, window: Window) -> float:
+    protocol = given.result.network.flows[0].protocol
+    _, inside = series.between(*_of_link(given, link, f"{protocol}.{signal}"), *window)
+    return float(inside[-1]) / 1e6
+
+
 def _price(given: Answer, link: str, window: Window) -> float:
     """Return a link's MaxNet price at the end of the window (s)."""
     _, inside = series.between(*_of_link(given, link, "maxnet.price"), *window)
@@ -109,7 +157,10 @@ def _price(given: Answer, link: str, window: Window) -> float:
 
 
 def _margin(given: Answer, which: str, window: Window) -> float:
-    """Return the phase margin (degrees) of the loop of this name, of the run's protocol."""
+    """Return the phase margin (degrees) of the loop of this name, of the run's protocol.
+
+    "NAME at RTT" is that of another RTT than the run's longest.
+    """
     return _loop(given, which).margins.phase_margin_deg
 
 
@@ -119,12 +170,17 @@ def _delay_margin(given: Answer, which: str, window: Window) -> float:
 
 
 def _loop(given: Answer, which: str) -> nyquist.Curve:
-    _, found, _ = nyquist.of_result(given.result)
+    name, _, rtt = which.partition(" at ")
+    protocol, found, _ = nyquist.of_result(given.result)
+    if rtt:
+        network = given.result.network
+        values = protocols.with_defaults([protocol], network.params, known())[protocol]
+        found = nyquist.curves(protocol, values, TIME.parse(rtt))
     for curve in found:
-        if curve.name == which:
+        if curve.name == name:
             return curve
-    known = ", ".join(curve.name for curve in found)
-    raise InputError("tour", "which", f"expected one of {known}, got {which}")
+    names = ", ".join(curve.name for curve in found)
+    raise InputError("tour", "which", f"expected one of {names}, got {which}")
 
 
 def _window_of_path(given: Answer, group: str, window: Window) -> float:
@@ -156,7 +212,13 @@ MEASURES: Mapping[str, Callable[[Answer, str, Window], float]] = {
     "rtt": _rtt,
     "utilization": _utilization,
     "queue": _queue,
+    "shortest-queue": _emptiest,
+    "drops": _drops,
+    "smallest-window": _smallest_window,
+    "largest-window": _largest_window,
     "price": _price,
+    "spare": _spare,
+    "shuffled": _shuffled,
     "phase-margin": _margin,
     "delay-margin": _delay_margin,
     "path-window": _window_of_path,

@@ -91,7 +91,7 @@ def _charts(step: Step, given: Answer) -> str:
             protocol = result.network.flows[0].protocol
             parts.append(
                 f"<h3>{escape(protocol)} at {given.ran_s:.3g} s</h3>"
-                + equations.at(result, protocol, given.ran_s)
+                + equations.at(result, protocol, given.ran_s, step.link)
             )
         else:
             parts.append(panels.table(result))

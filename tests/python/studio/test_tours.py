@@ -10,7 +10,7 @@ import pytest
 
 from waterfill.errors import InputError
 from waterfill.scenario.loading import read_toml
-from waterfill.studio import numbers, tour_page, tours
+from waterfill.studio import equations, numbers, tour_page, tours
 from waterfill.studio.answer import Answer, answer
 from waterfill.studio.numbers import Number
 from waterfill.studio.session import Session
@@ -103,3 +103,25 @@ def test_next_and_back_walk_through_a_tour_and_complete_it():
     session.turn({"back": 1, "next": 2})
     assert session.step == 2
     assert "Tour complete" in tour_page.complete(session.current_tour())
+
+
+def test_an_equation_is_of_the_link_that_its_step_names():
+    tour = tours.load()["xcp-ixcp"]
+    for place in (0, 1, 2):
+        step = tour.steps[place]
+        assert step.link == "first"
+        given = ran_once(step)
+        assert "Values of link first, and flow short." in tour_page.render(tour, place, given)
+        protocol = given.result.network.flows[0].protocol
+        # The busiest link is the other one, where h/d is 10 % of a full load.
+        assert "link second, the busiest" in equations.at(given.result, protocol, given.ran_s)
+    with pytest.raises(InputError, match="no ixcp flow crosses third"):
+        equations.at(given.result, "ixcp", given.ran_s, "third")
+
+
+def test_ixcp_shuffles_what_names_the_link():
+    given = ran_once(tours.load()["xcp-ixcp"].steps[2])
+    terms = equations.LAWS["ixcp"].terms(equations.Moment(given.result, "ixcp", 40.0, "first"))
+    shuffle = next(term.text for term in terms if term.key == "shuffle")
+    # γ (y − y₀): of 155 Mbit/s the 55 of the short flow.
+    assert shuffle.endswith("+5.48 Mbit/s")

@@ -27,7 +27,10 @@ SHOWN = ("network", "filling", "rates", "queues", "signal", "nyquist", "equation
 
 @dataclass(frozen=True)
 class Step:
-    """One step of a tour; texts have their numbers in place, `numbers` are by name."""
+    """One step of a tour; texts have their numbers in place, `numbers` are by name.
+
+    `link` is the one that the equation's values are of, the busiest if empty.
+    """
 
     title: str
     text: str
@@ -38,6 +41,7 @@ class Step:
     show: tuple[str, ...]
     numbers: Mapping[str, Number]
     level: int = 0
+    link: str = ""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ def _step(entry: Mapping[str, object]) -> Step:
         show=tuple(map(str, show)),
         numbers=numbers,
         level=int(str(entry.get("level", 0))),
+        link=str(entry.get("link", "")),
     )
 
 
