@@ -269,7 +269,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
 
     let late = "[[router]]\ndevice = \"late0\"\nrate = \"1 Gbit/s\"\n";
     service.write(&(tables(&namespaces, 0.9, "") + late));
-    let mut servers = ['r', 'b'].map(|end| listening(&namespaces, end));
+    let servers = ['r', 'b'].map(|end| listening(&namespaces, end));
     service.start(&format!("setpriv --bounding-set=-all{} --inh-caps=-all --no-new-privs", capabilities()));
     until("READY=1");
     // They listened before. The unit may not enter other namespaces, and before Linux 6.12 the kernel refuses in its own, too.
@@ -280,10 +280,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     };
     assert_eq!((silent('r'), silent('b')), (usize::from(kernel() < (6, 12)), 1), "{}", service.log());
     assert!(service.log().contains("network namespaces without CAP_SYS_ADMIN: servers there"), "{}", service.log());
-    for server in &mut servers {
-        server.kill().unwrap();
-        server.wait().unwrap();
-    }
+    drop(servers);
     assert_eq!((silent('r'), silent('b')), (0, 0));
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode(&service.socket()), mode(service.socket().parent().unwrap())), (0o600, 0o700));
@@ -397,16 +394,26 @@ fn a_start_that_fails_half_way_leaves_what_ran(namespaces: &Namespaces, service:
 }
 
 /// Starts a server of the control group, and waits until it listens.
-fn listening(namespaces: &Namespaces, end: char) -> Child {
+fn listening(namespaces: &Namespaces, end: char) -> Server {
     let (procs, enter) = (namespaces.cgroup.join("cgroup.procs"), namespaces.enter(end));
     let script = format!("echo $$ > {}; exec {enter} {WATERFILLD} check-path --serve", procs.display());
-    let server = Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap();
+    let server = Server(Command::new("sh").args(["-c", &script]).stderr(Stdio::null()).spawn().unwrap());
     let start = Instant::now();
     while !namespaces.run_in(end, "cat /proc/net/tcp6 /proc/net/tcp").unwrap().contains(":1D29 ") {
         assert!(start.elapsed() < Duration::from_secs(10), "a server listens");
         sleep(Duration::from_millis(20));
     }
     server
+}
+
+/// A process that ends with its test, also where that fails: it holds the output open, for which others wait.
+struct Server(Child);
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        drop(self.0.kill());
+        drop(self.0.wait());
+    }
 }
 
 /// The capabilities of the unit, as setpriv takes them.
