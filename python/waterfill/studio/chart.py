@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from importlib import resources
 from typing import TypeAlias
@@ -77,11 +77,29 @@ class Chart:
     zero: bool = True
     same_scale: bool = False
 
-    def y_top(self) -> float:
-        """Return the largest finite y of lines and guides, for a common axis of two charts."""
-        tops = [float(np.nanmax(line.y)) for line in self.lines if np.isfinite(line.y).any()]
-        tops += [float(np.nanmax(line.high)) for line in self.lines if line.high is not None]
-        return max([*tops, *(max(guide.y) for guide in self.guides)], default=1.0)
+    @property
+    def kind(self) -> str:
+        """The title without its unit, which names the interval of means: what is drawn."""
+        return self.title.partition(" (")[0]
+
+
+def on_common_axes(one: Chart, other: Chart) -> tuple[Chart, Chart]:
+    """Return two charts over the same quantity with one x range, of the same kind with one y range.
+
+    Charts that keep a scale between x and y stay as they are.
+    """
+    if one.x_label != other.x_label or one.same_scale or other.same_scale:
+        return one, other
+    first, second = _Axes(one), _Axes(other)
+    x = _union(first.x, second.x)
+    if one.kind != other.kind:
+        return replace(one, x_range=x), replace(other, x_range=x)
+    y = _union(first.y, second.y)
+    return replace(one, x_range=x, y_range=y), replace(other, x_range=x, y_range=y)
+
+
+def _union(one: tuple[float, float], other: tuple[float, float]) -> tuple[float, float]:
+    return min(one[0], other[0]), max(one[1], other[1])
 
 
 class _Axes:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from html import escape
 
 from waterfill.errors import InputError
@@ -156,16 +155,12 @@ def _pair(beside: Answer, now: Answer) -> str:
     ]
     for i in range(max(len(a), len(b))):
         pair = (a[i : i + 1], b[i : i + 1])
-        if pair[0] and pair[1] and pair[0][0].title == pair[1][0].title and pair[0][0].zero:
-            top = 1.06 * max(pair[0][0].y_top(), pair[1][0].y_top())
-            pair = _scaled(pair[0], top), _scaled(pair[1], top)
+        if pair[0] and pair[1]:
+            left, right = chart.on_common_axes(pair[0][0], pair[1][0])
+            pair = [left], [right]
         parts += [card("".join(chart.render(one) for one in side)) for side in pair]
     parts += [card(margins(one) + panels.table(one.result)) for one in (beside, now)]
     return grid(parts)
-
-
-def _scaled(charts: list[Chart], top: float) -> list[Chart]:
-    return [replace(one, y_range=(0.0, top)) for one in charts]
 
 
 def title(given: Answer) -> str:

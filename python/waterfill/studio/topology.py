@@ -10,7 +10,7 @@ import numpy as np
 
 from waterfill.contract.network import Network
 from waterfill.network import resolve
-from waterfill.scenario.document import Scenario
+from waterfill.scenario.document import Scenario, Traffic
 from waterfill.studio.chart import COLOURS, Series
 from waterfill.studio.settings import known
 
@@ -19,6 +19,7 @@ _MARGIN_X, _MARGIN_Y = 60.0, 46.0
 _MAX_FLOWS = 12
 _KEY_COLUMNS, _KEY_WIDTH = 3, 165
 _LETTER = 6.6
+_KINDS = {"cbr": "CBR", "poisson": "Poisson traffic", "onoff": "on-off traffic", "web": "web flows"}
 
 Places = Mapping[str, tuple[float, float]]
 
@@ -121,11 +122,30 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
         name = f"{escape(flow.name)}{many}"
         parts.append(f'<text class="wf-small" x="{x + 26}" y="{y:.1f}">{name}</text>')
     bottom += 18 * (len(listed) // _KEY_COLUMNS)
+    for text in map(_unresponsive, scenario.traffic[:_MAX_FLOWS]):
+        bottom += 18
+        parts.append(f'<text class="wf-small" x="20" y="{bottom:.1f}">{escape(text)}</text>')
     spoken = f"Network of {len(places)} nodes and {len(scenario.link)} links"
     return (
         f'<svg class="wf-chart" viewBox="0 {top:.0f} {WIDTH} {bottom - top + 8:.0f}" role="img" '
         f'aria-label="{spoken}">{"".join(parts)}</svg>'
     )
+
+
+def _unresponsive(traffic: Traffic) -> str:
+    """Return what a source of `[[traffic]]` sends, where and when."""
+    words = [] if traffic.rate is None else [_rate(traffic.rate)]
+    words.append(_KINDS[traffic.kind])
+    if traffic.count is not None and traffic.count > 1:
+        words.append(f"×{traffic.count}")
+    if traffic.path:
+        words.append(f"on {', '.join(traffic.path)}")
+    elif traffic.from_ is not None:
+        words.append(f"from {traffic.from_} to {traffic.to}")
+    words.append(f"from {traffic.start:g} s")
+    if traffic.stop is not None:
+        words.append(f"to {traffic.stop:g} s")
+    return " ".join(words)
 
 
 def _routes(scenario: Scenario, network: Network, places: Places) -> list[str]:

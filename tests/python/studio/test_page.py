@@ -8,7 +8,18 @@ import re
 import pytest
 import tomllib
 
-from waterfill.studio import animation, controls, drawn, equations, filling, page, shipped
+from waterfill.studio import (
+    animation,
+    chart,
+    controls,
+    drawn,
+    equations,
+    filling,
+    page,
+    panels,
+    shipped,
+    topology,
+)
 from waterfill.studio.answer import answer
 from waterfill.studio.controls import Choice, Slider
 from waterfill.studio.session import ACTIONS, SHOW, Session
@@ -90,6 +101,25 @@ def test_a_run_is_pinned_beside_the_next_and_reset():
     assert session.pinned is None
     session.act(NONE | {"pin": 2, "reset": 1, "whole": 1})
     assert session.answer().ran_s == session.answer().whole_s
+
+
+def test_two_runs_have_common_axes():
+    longer = answer(Settings("dumbbell", sets=(("duration", "60 s"),)), whole=True)
+    shorter = answer(Settings("dumbbell", sets=(("link.bottleneck.rate", "300 Mbit/s"),)))
+    a, b = (panels.rates(given.result) for given in (longer, shorter))
+    assert a.title != b.title  # means of other intervals, and the same quantity
+    one, other = chart.on_common_axes(a, b)
+    assert one.x_range == other.x_range == (0.0, 60.0)
+    assert one.y_range == other.y_range
+    assert one.y_range[1] >= max(line.y.max() for line in [*a.lines, *b.lines])
+    price = panels.signals(shorter.result)[0]
+    left, right = chart.on_common_axes(a, price)
+    assert left.x_range == right.x_range
+    assert (left.y_range, right.y_range) == (a.y_range, price.y_range)
+
+
+def test_the_drawing_names_traffic_without_congestion_control():
+    assert "20 Mbit/s CBR on bottleneck from 20 s<" in topology.draw(Settings("dumbbell").load())
 
 
 def test_a_wrong_setting_is_one_sentence_on_the_page():
