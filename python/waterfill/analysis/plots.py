@@ -46,6 +46,8 @@ FORMATS = ("png", "svg", "pdf")
 _SIZES = (1.0, 40.0)
 # An average is no longer than this share of the run, whatever the RTTs are.
 _MAX_AVERAGE_SHARE = 0.05
+# Signals in seconds.
+_PRICES = ("maxnet.price", "maxnet2006.price", "scone.price")
 # Bins of sizes in a figure of slowdowns.
 _SIZE_BINS = 10
 # Max-min shares that change more often are not drawn: they would hide the rates.
@@ -103,7 +105,7 @@ def overview(result: Result) -> Figure:
         for name in _links_with(result, signal):
             rows = result.samples("links", name)
             draw_line(axis, rows, signal, average_s, name, 1.0, next(styles))
-        axis.set_ylabel(signal)
+        axis.set_ylabel(signal_label(signal))
     axes[-1].set_xlabel("time (s)")
     return _finish(figure, result, free=axes[3:])
 
@@ -129,11 +131,28 @@ def _router_signals(result: Result) -> list[str]:
 
 
 def _links_with(result: Result, column: str) -> list[str]:
-    """Return the links of a run that have values in a column, up to the number of lines."""
+    """Return the links that have values in a column, the busiest if they are too many to draw."""
     values = _numbers(result.links, column)
-    there = result.links["link"].filter(np.isfinite(values))
-    known = set(there.unique().to_pylist())
-    return [link["name"] for link in result.summary["links"] if link["name"] in known][:_MAX_LINES]
+    found = result.links["link"].filter(np.isfinite(values))
+    known = set(found.unique().to_pylist())
+    there = [link["name"] for link in result.summary["links"] if link["name"] in known]
+    return most_used(result, there, _MAX_LINES)
+
+
+def most_used(result: Result, links: Sequence[str], most: int) -> list[str]:
+    """Return up to `most` of these links: all in order, or those of the highest utilisation first.
+
+    The utilisation is that of the summary's window, where bottlenecks are at their target.
+    """
+    if len(links) <= most:
+        return list(links)
+    used = {link["name"]: link["utilization"] or 0.0 for link in result.summary["links"]}
+    return sorted(links, key=lambda name: -used[name])[:most]
+
+
+def signal_label(column: str) -> str:
+    """Return the label of a signal's axis: its column, and the unit of a price."""
+    return f"{column} (s)" if column in _PRICES else column
 
 
 def comparison(

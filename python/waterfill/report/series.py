@@ -11,6 +11,7 @@ import numpy as np
 
 from waterfill.analysis import transfers
 from waterfill.analysis.compare import Allocation, allocation
+from waterfill.analysis.plots import most_used, signal_label
 from waterfill.analysis.series import Series, numbers
 from waterfill.report import charts
 from waterfill.report.binning import Binned, Grid, Matrix, grid_of
@@ -138,16 +139,18 @@ class RunCharts:
                 key, title, column, lines, bands, picks, note=note, from_zero=False
             )
         there = [row for row in range(len(high)) if np.isfinite(high[row]).any()]
-        rows = there[:MAX_LINKS]
+        rows = self._most_used(there)
         between = np.empty((len(rows), 2 * self.grid.count))
         between[:, 0::2], between[:, 1::2] = low[rows], high[rows]
         lines = [Line(binned.names[row], between[i], i) for i, row in enumerate(rows)]
-        left_out = f", of {len(rows)} of {len(there)} links" if len(there) > len(rows) else ""
+        fewer = len(there) > len(rows)
+        left_out = f", of the {len(rows)} busiest of {len(there)} link directions" if fewer else ""
         note = f"Smallest and largest value of each {self.span}{left_out}."
         x = np.repeat(self.grid.middles_s, 2)
         x[0::2] -= self.grid.width_s / 4
         x[1::2] += self.grid.width_s / 4
-        return Chart(self.prefix + key, title, _TIME, column, x, lines, note=note, from_zero=False)
+        label = signal_label(column)
+        return Chart(self.prefix + key, title, _TIME, label, x, lines, note=note, from_zero=False)
 
     def rtts(self) -> Chart:
         """Return the flows' RTTs."""
@@ -260,11 +263,18 @@ class RunCharts:
         kept = sorted(worth, key=lambda row: -peaks[row])[:MAX_LINKS]
         return [row for row in worth if row in kept]
 
+    def _most_used(self, rows: Sequence[int]) -> list[int]:
+        """Return up to as many of these links as a chart has, the busiest if it has fewer."""
+        names = [self.links.names[row] for row in rows]
+        kept = most_used(self.result, names, MAX_LINKS)
+        return [rows[names.index(name)] for name in kept]
+
     def _left_out(self, rows: Sequence[int]) -> str:
         total = len(self.links.names)
         if len(rows) == total:
             return ""
-        return f", of the {len(rows)} busiest of {total} link directions"
+        many = f"{len(rows)} busiest" if len(rows) > 1 else "busiest"
+        return f", of the {many} of {total} link directions"
 
 
 def distributions(results: dict[str, Result], prefix: str = "") -> list[Chart]:

@@ -11,6 +11,7 @@ import pytest
 import waterfill
 from waterfill.analysis import plots
 from waterfill.errors import InputError
+from waterfill.report.series import RunCharts
 
 SCENARIO = {
     "name": "two groups",
@@ -76,7 +77,29 @@ def test_axes_say_what_they_show(result):
     labels = [axis.get_ylabel() for axis in plots.overview(result).axes]
     assert labels[0] == "rate (Mbit/s)\nmeans of 0.04 s"
     assert labels[1:3] == ["peak queue (MB)\nof each 0.04 s", "utilisation (%)"]
-    assert labels[3] == "maxnet.price"
+    assert labels[3] == "maxnet.price (s)"
+
+
+def test_the_price_of_many_links_is_that_of_the_busiest():
+    links = [
+        {"name": f"l{i}", "from": f"n{i}", "to": f"n{i + 1}", "rate": "20 Mbit/s", "delay": "1 ms"}
+        for i in range(10)
+    ]
+    free = [{"name": f"f{i}", "path": [f"l{i}"]} for i in range(10)]
+    limits = [{} if i in (6, 9) else {"demand": f"{i + 1} Mbit/s"} for i in range(10)]
+    flows = [flow | limit for flow, limit in zip(free, limits, strict=True)]
+    run = waterfill.run({**SCENARIO, "duration": "1 s", "link": links, "flow": flows})
+    lines = [line.get_label() for line in plots.overview(run).axes[3].lines]
+    assert sorted(lines[:2]) == ["l6", "l9"]
+    assert lines[2:] == ["l8", "l7", "l5", "l4", "l3", "l2"]
+    charts = {chart.key: chart for chart in RunCharts(run).all()}
+    prices = charts["links-maxnet-price"]
+    assert [line.name for line in prices.lines] == lines
+    assert prices.y_label == "maxnet.price (s)"
+    assert "of the 8 busiest of 10 link directions" in prices.note
+    for few, words in ((free[:1], "busiest"), (free[:2], "2 busiest")):
+        run = waterfill.run({**SCENARIO, "duration": "1 s", "link": links, "flow": few})
+        assert f"of the {words} of 20 link directions" in RunCharts(run).utilization().note
 
 
 def test_a_signal_may_be_negative():

@@ -93,6 +93,18 @@ def test_the_legend_hides_series(opened):
         assert lines.count() == count
 
 
+def test_the_max_min_shares_have_one_entry_of_the_legend(opened):
+    page = opened.page
+    entry = page.locator("#chart-rates .legend button", has_text="max-min share")
+    assert entry.all_inner_texts() == ["max-min shares"]
+    lines = page.locator("#chart-rates .plot .scatterlayer .trace")
+    before = lines.count()
+    entry.click()
+    assert lines.count() <= before - 2
+    entry.click()
+    assert lines.count() == before
+
+
 def test_the_switch_changes_colours(opened):
     page = opened.page
     theme = page.locator("#theme")

@@ -22,7 +22,15 @@ from typing import Any
 
 from waterfill.errors import InputError, shown
 from waterfill.papers.claims.experiment import Experiment
-from waterfill.papers.claims.schema import UNITS, Claim, OverSeeds, Relation, Verdict, boundaries
+from waterfill.papers.claims.schema import (
+    UNITS,
+    Claim,
+    OverSeeds,
+    Relation,
+    Run,
+    Verdict,
+    boundaries,
+)
 from waterfill.papers.measures.registry import MEASURES
 from waterfill.runs.result import Document, Result
 
@@ -126,7 +134,7 @@ def _shortened(experiment: Experiment, claim: Claim) -> list[str]:
         return []
     of = MEASURES[claim.measure].of
     full = {run.name: run.set for run in experiment.runs}
-    there = experiment.short_runs if of != "nothing" else ()
+    there: Sequence[Run] = experiment.short_runs if of != "nothing" else ()
     if of == "run":
         there = [run for run in there if run.name == (claim.run or there[0].name)]
     keys = [key for run in there for key in run.set if key not in full.get(run.name, ())]

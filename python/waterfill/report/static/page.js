@@ -161,7 +161,7 @@
       add(owner, { x: time, y: at(band.median), line: { color, width: 1.8 }, name: text(band.name), text: words, hovertemplate: `%{text}<extra>${text(band.name)}</extra>` });
     });
     spec.lines.forEach((line, place) => {
-      const { color, dash } = style(line.colour), owner = `line${place}`;
+      const { color, dash } = style(line.colour), owner = ownerOf(spec, line, place);
       const time = line.x || x, name = text(line.name);
       const hover = { name, hovertemplate: `${number}<extra>${name}</extra>` };
       if (line.half && line.kind !== "points") {
@@ -215,12 +215,18 @@
     return svg;
   };
 
+  // Several shares look alike: one entry of the legend shows or hides them all.
+  const ownerOf = (spec, line, place) =>
+    line.kind === "share" && spec.lines.filter((one) => one.kind === "share").length > 1 ? "shares" : `line${place}`;
+
   const legendOf = (entry) => {
     const { spec, figure } = entry, holder = figure.querySelector(".legend");
     const items = [];
     spec.lines.forEach((line, place) => {
+      const owner = ownerOf(spec, line, place);
+      if (items.some((item) => item.owner === owner)) return;
       const own = line.kind === "share" ? { color: isDark() ? "#8a8f95" : "#b4b4b4", width: 5 } : line.kind === "thin" ? { ...style(line.colour), dash: "dot", width: 1.2 } : style(line.colour);
-      items.push({ owner: `line${place}`, name: line.name, ...own });
+      items.push({ owner, name: owner === "shares" ? "max-min shares" : line.name, ...own });
     });
     (spec.bands || []).forEach((band, place) => items.push({ owner: `band${place}`, name: band.name, color: style(band.colour).color, width: 8 }));
     entry.picked.forEach((name, place) => items.push({ owner: `pick:${name}`, name, ...style(place + 1) }));
