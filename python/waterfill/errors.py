@@ -24,6 +24,10 @@ class InputError(ValueError):
         self.message = one_line(message)
         super().__init__(": ".join(part for part in (self.file, self.key, self.message) if part))
 
+    def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
+        # Pools of processes pickle what a job raises; the default passes the one line alone.
+        return type(self), (self.file, self.key, self.message)
+
 
 class RunError(RuntimeError):
     """A run that failed although its input is valid: one line, exit 1."""

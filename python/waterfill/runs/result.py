@@ -40,6 +40,9 @@ Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
 """The tables of a run, and the column of each that holds names."""
 
+# Files that only some runs write: those of an earlier run in the same directory are stale.
+_OPTIONAL_FILES = ("traffic.parquet", "transfers.parquet", "transfers.png", "transfers.svg")
+
 _DTYPES = {"f64": "<f8", "u64": "<u8", "u32": "<u4"}
 
 # The order of keys in the summary, most wanted first.
@@ -197,10 +200,14 @@ class Result:
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
         links), the scenario, the version and the seed. Without traffic there is no
-        traffic.parquet, without flows that have a size no transfers.parquet. Returns the paths.
-        Raises InputError when the directory cannot be written.
+        traffic.parquet, without flows that have a size no transfers.parquet; those of an earlier
+        run are removed, with its figures of transfers. Returns the paths. Raises InputError when
+        the directory cannot be written.
         """
         folder = make_directory(directory)
+        for stale in _OPTIONAL_FILES:
+            with suppress(FileNotFoundError):
+                (folder / stale).unlink()
         written = [
             write_text(folder / "summary.json", self.to_json() + "\n"),
             write_text(folder / "scenario.toml", self.scenario_toml),

@@ -146,6 +146,10 @@ def _check(found: StoredResult, folder: Path) -> None:
     for which in NAME_COLUMN:
         if which != "traffic" or summary["traffic"]:
             _check_series(folder / f"{which}.parquet", summary)
+    # Written only by runs that have such rows; that of another run must not be read as this one's.
+    for optional in ("traffic.parquet", TRANSFERS):
+        if (folder / optional).exists():
+            _check_series(folder / optional, summary)
 
 
 def _check_series(path: Path, summary: Summary) -> None:

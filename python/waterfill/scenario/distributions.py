@@ -40,6 +40,9 @@ class PartError(ValueError):
         self.part = part
         super().__init__(message)
 
+    def __reduce__(self) -> tuple[type[PartError], tuple[str, str]]:
+        return type(self), (self.part, str(self))
+
 
 @dataclass(frozen=True)
 class Distribution:

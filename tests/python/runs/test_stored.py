@@ -12,10 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import waterfill
-from waterfill.errors import InputError
+from waterfill.errors import InputError, RunError
 from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.runs.stored import load, load_run
+from waterfill.scenario.distributions import PartError
+from waterfill.testbed.daemon import DaemonRefusal
+from waterfill.testbed.delayline import DelayLineError
+from waterfill.testbed.front import Refusal
 
 SCENARIO = {
     "name": "small", "duration": "1 s", "protocol": "maxnet",
@@ -197,3 +201,38 @@ def test_wrong_input_of_plot(waterfill, folder, tmp_path, arguments, message):
     assert ran.code == 2
     assert message in ran.err
     assert ran.err.count("\n") == 1
+
+
+def test_a_second_run_in_a_directory_leaves_no_rows_of_the_first(run, folder):
+    (folder / "transfers.png").write_bytes(b"a figure of the first run")
+    (folder / "notes.txt").write_text("the user's own")
+    quiet = backends.run(SCENARIO)
+    quiet.write(folder)
+    assert same(load(folder), quiet)
+    assert load(folder).transfers.num_rows == 0
+    names = {path.name for path in folder.iterdir()}
+    assert names == {
+        "summary.json", "scenario.toml", "flows.parquet", "links.parquet", "notes.txt"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["traffic.parquet", "transfers.parquet"])
+def test_rows_of_another_run_are_refused(run, folder, tmp_path, name):
+    other = tmp_path / "other"
+    backends.run(SCENARIO).write(other)
+    (other / name).write_bytes((folder / name).read_bytes())
+    with pytest.raises(InputError, match="got another run's series"):
+        load(other)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [InputError("s.toml", "seed", "is wrong"), RunError("no kernel"), PartError("mean", "is wrong"),
+     DaemonRefusal("no kernel"), DelayLineError("ended"), Refusal("wrong")],
+    ids=lambda error: type(error).__name__,
+)  # fmt: skip
+def test_errors_leave_their_process(error):
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is type(error)
+    assert str(copy) == str(error)
+    assert copy.__dict__ == error.__dict__
