@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from functools import cache
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
 from waterfill.errors import InputError
@@ -299,10 +300,11 @@ class Scenario:
 
         return backends.run(self.checked(), on, seed, threads=threads, laws=laws)
 
-    def compare(self, protocols: Sequence[str] | None = None, on: str = "sim") -> Comparison:
+    def compare(self, protocols: str | Sequence[str] | None = None, on: str = "sim") -> Comparison:
         """Run it under several protocols, by default all explicit ones, one after the other.
 
-        The flows that name no protocol use each in turn. Raises InputError before any run.
+        `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol
+        use each in turn. Raises InputError before any run.
 
         >>> import waterfill
         >>> one = waterfill.Scenario("one", duration="2 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
@@ -314,7 +316,9 @@ class Scenario:
         from waterfill.runs import backends
         from waterfill.scenario.loading import from_dict
 
-        names = compare.select(None if protocols is None else ",".join(protocols), on)
+        if protocols is not None and not isinstance(protocols, str):
+            protocols = ",".join(protocols)
+        names = compare.select(protocols, on)
         scenarios = compare.each(
             lambda name: from_dict({**self._document, "protocol": name}, self._source), names, on
         )
@@ -340,6 +344,8 @@ def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> di
                 value = text(number(value, least=0))
             except ValueError as error:
                 raise InputError(source, f"{at}{name}", str(error)) from None
+        if isinstance(value, Integral) and not isinstance(value, bool):
+            value = int(value)  # NumPy's integers: TOML has no word for them
         if key in written:
             raise InputError(source, f"{at}{key}", f"expected either {key} or {name}, got both")
         written[key] = list(value) if isinstance(value, tuple) else value

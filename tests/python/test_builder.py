@@ -8,6 +8,7 @@ import re
 from html.parser import HTMLParser
 from typing import Any
 
+import numpy as np
 import pytest
 
 import waterfill
@@ -197,3 +198,19 @@ def test_public_names_have_an_example(name):
     finder = doctest.DocTestFinder(recurse=True)
     found = finder.find(getattr(waterfill, name), name, globs={})
     assert any(test.examples for test in found)
+
+
+def test_numpy_integers_are_whole_numbers():
+    plain, numpy = (
+        waterfill.Scenario("s", duration="1 s", protocol="maxnet", seed=kind(3))
+        .link("l", "a", "b", "10 Mbit/s", "5 ms")
+        .flow("f", "a", "b", count=kind(2))
+        for kind in (int, np.int64)
+    )
+    assert numpy.to_toml() == plain.to_toml()
+    assert numpy.checked() == plain.checked()
+
+
+def test_protocols_to_compare_may_be_one_text():
+    one = waterfill.Scenario("s", duration="1 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
+    assert list(one.flow("f", "a", "b").compare("maxnet, rcp").results) == ["maxnet", "rcp"]

@@ -152,8 +152,8 @@ class Allocation:
     """The exact max-min allocation over a run, for the flows active at each time.
 
     `classes` are the shares of each class of flows; `of_flow` and `lives` the class and the life
-    [start, end) (s) of every flow; `bound_s` per link the flow-seconds in the summary's window
-    during which it was a bottleneck.
+    [start, end) (s) of every entry of the summary's flows; `bound_s` per link the flow-seconds in
+    the summary's window during which it was a bottleneck.
     """
 
     classes: list[Spans]
@@ -171,10 +171,15 @@ def allocation(result: Result) -> Allocation:
     end_s = _end_s(result)
     lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary["flows"])]
     targets = protocols.targets(result.network.params)
-    classes, of_flow = maxmin.classes_of(result.network)
+    classes, of_single = maxmin.classes_of(result.network)
+    # An entry may stand for several flows: see `CoreFlow`.
+    counts = [flow.get("count", 1) for flow in result.summary["flows"]]
+    firsts = itertools.accumulate(counts[:-1], initial=0)
+    of_flow = [of_single[first] for first in firsts] if counts else []
+    single = [life for life, count in zip(lives, counts, strict=True) for _ in range(count)]
     arrivals: list[list[float]] = [[] for _ in classes]
     departures: list[list[float]] = [[] for _ in classes]
-    for c, (start_s, stop_s) in zip(of_flow, lives, strict=True):
+    for c, (start_s, stop_s) in zip(of_single, single, strict=True):
         if start_s < stop_s:
             arrivals[c].append(start_s)
             departures[c].append(stop_s)
@@ -183,7 +188,7 @@ def allocation(result: Result) -> Allocation:
     rows: list[list[tuple[float, float, float]]] = [[] for _ in classes]
     bound_s = [0.0] * len(result.network.links)
     window = result.summary["measure_s"]
-    for from_s, to_s, shares in maxmin.intervals(result.network, targets, lives, (0.0, end_s)):
+    for from_s, to_s, shares in maxmin.intervals(result.network, targets, single, (0.0, end_s)):
         counted_s = max(0.0, min(to_s, window[1]) - max(from_s, window[0]))
         for c, share in enumerate(shares):
             rate_bps = 0.0 if share is None else share.rate_bps
@@ -308,7 +313,13 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
     least, most = _extremes(flows, "share_ratio")
     _, slowest = _extremes(flows, "settling_s")
     _, latest = _extremes(flows, "start_up_s")
-    started_s = [f["start_up_s"] for f in flows if f["start_up_s"] is not None]
+    counts = [flow.get("count", 1) for flow in result.summary["flows"]]
+    started_s = [
+        time_s
+        for flow, count in zip(flows, counts, strict=True)
+        for time_s in itertools.repeat(flow["start_up_s"], count)
+        if time_s is not None
+    ]
     return {
         "bottleneck": link,
         "average_s": average_s(result),
@@ -320,13 +331,13 @@ def figures(result: Result, allocated: Allocation, link: str) -> Document:
         "settling_s": {
             "worst": slowest[0],
             "worst_flow": slowest[1],
-            "never": _never(flows, "settling_s"),
+            "never": _never(flows, counts, "settling_s"),
         },
         "start_up_s": {
             "median": statistics.median(started_s) if started_s else None,
             "worst": latest[0],
             "worst_flow": latest[1],
-            "never": _never(flows, "start_up_s"),
+            "never": _never(flows, counts, "start_up_s"),
         },
         "transfers": transfers.overall(result.transfers) if result.network.has_transfers else None,
         "flows": flows,
@@ -374,8 +385,9 @@ def _extremes(
     return min(there, key=lambda pair: pair[0]), max(there, key=lambda pair: pair[0])
 
 
-def _never(flows: Sequence[Document], key: str) -> int:
-    return sum(flow[key] == math.inf for flow in flows)
+def _never(flows: Sequence[Document], counts: Sequence[int], key: str) -> int:
+    pairs = zip(flows, counts, strict=True)
+    return sum(count for flow, count in pairs if flow[key] == math.inf)
 
 
 def _end_s(result: Result) -> float:

@@ -107,6 +107,10 @@ def _arrivals(value: object) -> float:
     return number(value, above=0, most=most)
 
 
+# A load written as a number above this is a percentage without its sign.
+_MAX_BARE_LOAD = 10
+
+
 def _load(value: object) -> float:
     percent = value.strip() if isinstance(value, str) else ""
     if percent.endswith("%"):
@@ -116,7 +120,15 @@ def _load(value: object) -> float:
             raise ValueError(f'expected a load such as "60 %", got {shown(value)}') from None
     if isinstance(value, str):
         raise ValueError(f'expected a load such as "60 %", got {shown(value)}')
-    return number(value, above=0, most=100)
+    share = number(value, above=0, most=100)
+    if not percent and share > _MAX_BARE_LOAD:
+        message = f"expected a load such as 0.6, got {shown(value)}, which is {100 * share:g} %"
+        raise ValueError(f'{message}: did you mean "{share:g} %"?')
+    return share
+
+
+def _written_load(share: float) -> float | str:
+    return share if share <= _MAX_BARE_LOAD else f"{100 * share!r} %"
 
 
 def _sizes(value: object, info: ValidationInfo) -> Distribution:
@@ -388,7 +400,10 @@ class Traffic(_Routed):
     """Flows that each arrival of an incast starts, from as many hosts; default: all others."""
     arrival_rate: Annotated[float, BeforeValidator(_arrivals), _ARRIVALS_SCHEMA] | None = None
     """Mean number of arrivals per second: of flows, or of an incast's groups of flows."""
-    load: Annotated[float, BeforeValidator(_load), _LOAD_SCHEMA] | None = None
+    load: (
+        Annotated[float, BeforeValidator(_load), PlainSerializer(_written_load), _LOAD_SCHEMA]
+        | None
+    ) = None
     """Mean payload as a share of what the path carries, or the hosts of the pattern can send;
     instead of arrival_rate."""
     sizes: (

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal, DecimalException
 from functools import cached_property
+from numbers import Integral
 from typing import Any, Literal
 
 from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler, WithJsonSchema
@@ -278,7 +279,7 @@ def number(
     value: object, *, above: float | None = None, least: float | None = None, most: float = math.inf
 ) -> float:
     """Return a plain finite number within bounds (a ratio, a weight); else raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
+    if isinstance(value, bool) or not isinstance(value, (int, float, Integral)):
         raise ValueError(f"expected a number, got {shown(value)}")
     try:
         result = float(value)
@@ -299,6 +300,8 @@ def number(
 
 def whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int:
     """Return a plain whole number within bounds (a count, a seed); else raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+    # Integral: NumPy's integers too.
+    good = isinstance(value, Integral) and not isinstance(value, bool)
+    if not good or not least <= int(value) <= most:
         raise ValueError(f"expected a whole number from {least} to {most}, got {shown(value)}")
-    return value
+    return int(value)

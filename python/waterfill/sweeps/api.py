@@ -6,10 +6,11 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from waterfill.errors import InputError
+from waterfill.errors import InputError, shown
 from waterfill.runs import html
 from waterfill.sweeps import axes, engine, measure, points
 from waterfill.sweeps.axes import Axis, Even, Range, Value
@@ -115,6 +116,7 @@ def plan(
     lost_s: float = 60.0,
 ) -> Plan:
     """Check a sweep and return its plan; arguments as in `sweep`. Raises InputError."""
+    _check_types(scenario, seeds, sets, random=random, latin=latin)
     need("distributed", "sweep")
     base = Base.read(scenario, sets, on)
     if random and latin:
@@ -166,6 +168,20 @@ def plan(
     if span is not None:
         Refinement("", design, span, Verdict("", "<", 0.0), tolerance)  # checks the tolerance
     return found
+
+
+def _check_types(scenario: object, seeds: object, sets: object, **numbers: object) -> None:
+    """Raise InputError for what Python's callers give in another type than the command line."""
+    if not isinstance(scenario, (str, os.PathLike)):
+        message = "expected the path of a scenario file (Scenario.to_toml() gives a file's text)"
+        raise InputError("sweep", "scenario", f"{message}, got a {type(scenario).__name__}")
+    for name, value in {"seeds": seeds, **numbers}.items():
+        if isinstance(value, bool) or not isinstance(value, Integral):
+            message = f"expected a whole number, got {shown(value)}"
+            raise InputError("sweep", name, message)
+    if isinstance(sets, (str, Mapping)):
+        message = f'expected a list of texts such as ["seed=3"], got {shown(sets)}'
+        raise InputError("sweep", "sets", message)
 
 
 def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
@@ -300,7 +316,30 @@ def run(checked: Plan, *, retry: bool = False, quiet: bool = False) -> Sweep:
 
 
 def sweep(
-    scenario: str | os.PathLike[str], *, retry: bool = False, quiet: bool = True, **design: Any
+    scenario: str | os.PathLike[str],
+    *,
+    retry: bool = False,
+    quiet: bool = True,
+    grid: Mapping[str, Sequence[Value] | str] | Sequence[str] = (),
+    ranges: Mapping[str, tuple[float, float] | str] | Sequence[str] = (),
+    random: int = 0,
+    latin: int = 0,
+    draw_seed: int = 1,
+    protocols: str | Sequence[str] | None = None,
+    seeds: int = 0,
+    sets: Iterable[str] = (),
+    on: str = "sim",
+    columns: Iterable[str] = (),
+    refine: str | None = None,
+    verdict: str | None = None,
+    tolerance: float = 0.01,
+    output: str | os.PathLike[str] | None = None,
+    keep: bool = False,
+    max_time_s: float = 0.0,
+    max_memory_bytes: int = 0,
+    workers: int | None = None,
+    cluster: str | None = None,
+    lost_s: float = 60.0,
 ) -> Sweep:
     """Run a scenario file at many points, in parallel; return the dataset of their figures.
 
@@ -316,4 +355,27 @@ def sweep(
     anything has run, and RunError when the scheduler is lost. A point that fails is a row with
     its `status` and `error`. Ctrl-C ends the sweep; `interrupted` says so.
     """
-    return run(plan(scenario, **design), retry=retry, quiet=quiet)
+    checked = plan(
+        scenario,
+        grid=grid,
+        ranges=ranges,
+        random=random,
+        latin=latin,
+        draw_seed=draw_seed,
+        protocols=protocols,
+        seeds=seeds,
+        sets=sets,
+        on=on,
+        columns=columns,
+        refine=refine,
+        verdict=verdict,
+        tolerance=tolerance,
+        output=output,
+        keep=keep,
+        max_time_s=max_time_s,
+        max_memory_bytes=max_memory_bytes,
+        workers=workers,
+        cluster=cluster,
+        lost_s=lost_s,
+    )
+    return run(checked, retry=retry, quiet=quiet)

@@ -414,3 +414,19 @@ def test_interrupt_leaves_what_there_is(tmp_path):
     assert 0 < document["runs"]["maxnet"]["interrupted_at_s"] < 100_000
     assert json.loads((tmp_path / "out" / "compare.json").read_text()) == document
     assert not [name for name in os.listdir(tmp_path / "out") if name.endswith(".tmp")]
+
+
+def test_entries_that_stand_for_many_flows():
+    link = {"name": "l", "from": "a", "to": "b", "rate": "100 Gbit/s", "delay": "5 ms"}
+    flows = [{"name": name, "path": ["l"], "count": 6000, "rtt": rtt}
+             for name, rtt in (("f", "10 ms"), ("g", "20 ms"))]  # fmt: skip
+    document = {"duration": "1 s", "protocol": "rcp", "link": [link], "flow": flows}
+    result = backends.run(document, "fluid")
+    assert [flow["count"] for flow in result.summary["flows"]] == [6000, 6000]
+    found = compare.of({"rcp": result})
+    for entry in (0, 1):
+        assert found.allocations["rcp"].of(entry).share_bps == pytest.approx([1e11 / 12000])
+    assert found.allocations["rcp"].bound_s[0] == pytest.approx(
+        12000 * np.diff(result.summary["measure_s"])[0]
+    )
+    assert compare._never([{"x": math.inf}, {"x": 1.0}], [6000, 6000], "x") == 6000

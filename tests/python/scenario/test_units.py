@@ -5,7 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from waterfill.errors import InputError
 from waterfill.scenario import units
+from waterfill.scenario.loading import from_dict
 from waterfill.scenario.units import PACKETS, RATE, SPAN, TIME, VOLUME, Buffer, number, whole
 
 
@@ -214,3 +216,17 @@ def test_other_ways_to_write_a_time_are_the_same_time(text):
 def test_what_is_no_number_is_none_the_short_way_either(text):
     with pytest.raises(ValueError, match="expected a time"):
         units.TIME.parse(text)
+
+
+def test_a_number_above_ten_is_no_share_of_a_link():
+    link = {"name": "l", "from": "a", "to": "b", "rate": "10 Mbit/s", "delay": "5 ms"}
+
+    def load(given):
+        web = {"kind": "web", "name": "w", "path": ["l"], "protocol": "maxnet", "load": given}
+        return from_dict({"duration": "1 s", "link": [link], "traffic": [web]}).traffic[0]
+
+    with pytest.raises(InputError, match=r'load: .*got 60, .*did you mean "60 %"\?'):
+        load(60)
+    assert load("60 %").load == load(0.6).load == 0.6
+    large = load("2000 %")
+    assert load(large.model_dump()["load"]).load == large.load == 20

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import threading
 
@@ -315,3 +316,23 @@ def test_lost_points_are_tried_again_and_then_fail(small, monkeypatch):
     assert "killed 5 times" in done.table["error"][0].as_py()
     assert len(calls) == 5
     assert engine.Listed([]).after(None, {}) == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"scenario": waterfill.Scenario("s")}, "sweep: scenario: expected the path of a scenario"),
+        ({"scenario": {"duration": "1 s"}}, "got a dict"),
+        ({"seeds": "two"}, 'sweep: seeds: expected a whole number, got "two"'),
+        ({"sets": {"seed": 3}}, "sweep: sets: expected a list of texts"),
+        ({"sets": "seed=3"}, "sweep: sets: expected a list of texts"),
+    ],
+)
+def test_wrong_types_from_python_are_one_line(small, given, said):
+    with pytest.raises(InputError, match=re.escape(said)):
+        waterfill.sweep(**{"scenario": small, **given})
+
+
+def test_an_unknown_argument_names_sweep(small):
+    with pytest.raises(TypeError, match=r"sweep\(\) got an unexpected keyword argument 'seed'"):
+        waterfill.sweep(small, seed=3)
