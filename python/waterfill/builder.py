@@ -344,7 +344,7 @@ def _written(section: str, at: str, given: Mapping[str, Any], source: str) -> di
                 value = text(number(value, least=0))
             except ValueError as error:
                 raise InputError(source, f"{at}{name}", str(error)) from None
-        if isinstance(value, Integral) and not isinstance(value, bool):
+        if not isinstance(value, bool) and isinstance(value, Integral):
             value = int(value)  # NumPy's integers: TOML has no word for them
         if key in written:
             raise InputError(source, f"{at}{key}", f"expected either {key} or {name}, got both")

@@ -214,3 +214,20 @@ def test_numpy_integers_are_whole_numbers():
 def test_protocols_to_compare_may_be_one_text():
     one = waterfill.Scenario("s", duration="1 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
     assert list(one.flow("f", "a", "b").compare("maxnet, rcp").results) == ["maxnet", "rcp"]
+
+
+def test_notebooks_show_traffic_and_what_covers_the_whole_run():
+    web = waterfill.Scenario("w", duration="1 s", protocol="maxnet")
+    web.link("l", "a", "b", "10 Mbit/s", "5 ms").traffic("web", "a", "b", arrival_rate=20)
+    shown = Tags(web.run()._repr_html_())
+    assert shown.names.count("table") == 2
+    assert {"traffic", "web", "flows started (all)"} <= set(shown.texts)
+    assert any("(all): whole run" in text for text in shown.texts)
+    assert "flow" not in shown.texts
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(125000.0, "125000"), (2e-5, "0.00002"), (0.0, "0"), (9.876543, "9.877")]
+)
+def test_notebooks_show_numbers_without_exponents(value, text):
+    assert html.shown(value) == text

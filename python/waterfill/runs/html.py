@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from html import escape
 from typing import TypeAlias
@@ -18,7 +19,11 @@ _TABLE = "border-collapse:collapse;background:transparent;color:inherit;font-siz
 
 
 def result(summary: Summary) -> str:
-    """Return a run's flows and links as two tables of up to `MAX_ROWS` rows each."""
+    """Return a run's flows, traffic and links as tables of up to `MAX_ROWS` rows each.
+
+    Columns with "(all)" count over the whole run, the others cover the summary's window. A table
+    without rows is left out.
+    """
     flows: list[Sequence[Cell]] = [
         (
             flow["name"], flow["protocol"], _scaled(flow["rate_bps"], 1e-6),
@@ -34,18 +39,27 @@ def result(summary: Summary) -> str:
         )
         for link in summary["links"][:MAX_ROWS]
     ]  # fmt: skip
+    sources: list[Sequence[Cell]] = [
+        (
+            source["name"], source["kind"], _scaled(source["rate_bps"], 1e-6),
+            source["packets_sent"], source.get("flows_started"), source.get("flows_completed"),
+            source.get("flow_completion_ms", {}).get("mean"),
+        )
+        for source in summary["traffic"][:MAX_ROWS]
+    ]  # fmt: skip
     start_s, end_s = summary["measure_s"]
-    window = f"{start_s:g} s to {end_s:g} s"
-    titles = f"{summary['scenario']} on {summary['backend']}, {window}"
-    return table(
-        titles,
-        ("flow", "protocol", "rate (Mbit/s)", "max-min (Mbit/s)", "RTT (ms)", "base RTT (ms)",
-         "packets", "retransmissions"),
-        flows, len(summary["flows"]),
-    ) + table(
-        "", ("link", "utilisation (%)", "mean queue (B)", "largest queue (B)", "drops"),
-        links, len(summary["links"]),
-    )  # fmt: skip
+    window = f"{start_s:g} s to {end_s:g} s; (all): whole run"
+    tables = [
+        (("flow", "protocol", "rate (Mbit/s)", "max-min (Mbit/s)", "RTT (ms)", "base RTT (ms)",
+          "packets (all)", "retransmissions (all)"), flows, len(summary["flows"])),
+        (("traffic", "kind", "rate (Mbit/s)", "packets (all)", "flows started (all)",
+          "flows completed (all)", "mean completion (ms)"), sources, len(summary["traffic"])),
+        (("link", "utilisation (%)", "mean queue (B)", "largest queue (B)", "drops"),
+         links, len(summary["links"])),
+    ]  # fmt: skip
+    titles = [f"{summary['scenario']} on {summary['backend']}, {window}", "", ""]
+    there = [entry for entry in tables if entry[1]]
+    return "".join(table(title, *entry) for title, entry in zip(titles, there, strict=False))
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], total: int) -> str:
@@ -63,10 +77,14 @@ def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[Cell]], to
 
 
 def shown(value: Cell) -> str:
-    """Return a number with four digits, a text as it is, and a dash for nothing."""
+    """Return a number without exponent, a text as it is, and a dash for nothing."""
     if value is None:
         return "–"
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float) or not math.isfinite(value):
+        return str(value)
+    if abs(value) >= 1000:
+        return f"{value:.0f}"
+    return f"{value:.4g}" if abs(value) >= 1e-4 or value == 0 else f"{value:.7f}".rstrip("0")
 
 
 def _cell(kind: str, text: str, *, left: bool) -> str:

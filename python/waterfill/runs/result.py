@@ -110,7 +110,7 @@ class Result:
         return f"<Result of {self.summary['scenario']!r} on {self.summary['backend']}>"
 
     def _repr_html_(self) -> str:
-        """Show flows and links in a notebook: two tables, escaped, without scripts."""
+        """Show flows, traffic and links in a notebook: tables, escaped, without scripts."""
         from waterfill.runs import html
 
         return html.result(self.summary)

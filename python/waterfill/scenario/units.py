@@ -301,7 +301,7 @@ def number(
 def whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int:
     """Return a plain whole number within bounds (a count, a seed); else raise ValueError."""
     # Integral: NumPy's integers too.
-    good = isinstance(value, Integral) and not isinstance(value, bool)
-    if not good or not least <= int(value) <= most:
+    plain = None if isinstance(value, bool) or not isinstance(value, Integral) else int(value)
+    if plain is None or not least <= plain <= most:
         raise ValueError(f"expected a whole number from {least} to {most}, got {shown(value)}")
-    return int(value)
+    return plain
