@@ -76,21 +76,48 @@ mod daemon {
                 builder(&source).obj(&object).build().unwrap_or_else(|e| panic!("{source}: {e:#}"));
             }
         }
-        // A test replays recorded calls of every law: the variable has "law=path" for each, with semicolons between.
-        let replays = LAWS.map(|law| {
-            let source = "bpf/test/replay_law.bpf.c";
-            let object = out.join(format!("replay_{law}.bpf.o"));
-            let header = if law.starts_with("maxnet") { format!("{law}_law.h") } else { format!("{law}.h") };
-            let arguments: Vec<_> = arguments.iter().cloned().chain([format!("-DLAW_HEADER=\"{header}\"")]).collect();
-            let built = builder(source).clang_args(arguments).obj(&object).build();
-            built.unwrap_or_else(|e| panic!("{source} for {law}: {e:#}"));
-            format!("{law}={}", object.display())
-        });
-        println!("cargo::rustc-env=REPLAY_OBJECTS={}", replays.join(";"));
+        // A test replays recorded calls of every law, another one gives frames to its decoders: the variables have
+        // "law=path" for each law, with semicolons between.
+        for (source, variable) in [("replay_law", "REPLAY_OBJECTS"), ("decode", "DECODE_OBJECTS")] {
+            let objects = LAWS.map(|law| {
+                let path = format!("bpf/test/{source}.bpf.c");
+                let object = out.join(format!("{source}_{law}.bpf.o"));
+                let arguments: Vec<_> = arguments.iter().cloned().chain([law_header(law)]).collect();
+                let built = builder(&path).clang_args(arguments).obj(&object).build();
+                built.unwrap_or_else(|e| panic!("{path} for {law}: {e:#}"));
+                format!("{law}={}", object.display())
+            });
+            println!("cargo::rustc-env={variable}={}", objects.join(";"));
+        }
+        build_decoders();
         for name in SKELETONS {
             let source = format!("bpf/{name}.bpf.c");
             let skeleton = out.join(format!("{name}.skel.rs"));
             builder(&source).build_and_generate(skeleton).unwrap_or_else(|e| panic!("{source}: {e:#}"));
+        }
+    }
+    /// Defines the header of a law for the sources that are compiled for each.
+    fn law_header(law: &str) -> String {
+        let header = if law.starts_with("maxnet") { format!("{law}_law.h") } else { format!("{law}.h") };
+        format!("-DLAW_HEADER=\"{header}\"")
+    }
+
+    /// Compiles the decoders for the host, which tests compare with those in the kernel, and links tests with them.
+    fn build_decoders() {
+        let out = PathBuf::from(var("OUT_DIR").expect("cargo sets it"));
+        for law in LAWS {
+            let library = format!("decode_{law}");
+            cc::Build::new()
+                .cargo_metadata(false)
+                .file("bpf/test/decode_host.c")
+                .include("../waterfill-laws/kernel")
+                .std("gnu11")
+                .extra_warnings(true)
+                .flag("-Wno-unused-function")
+                .flag(law_header(law))
+                .define("DECODE(name)", format!("decode_{law}_##name").as_str())
+                .compile(&library);
+            println!("cargo::rustc-link-arg-tests={}", out.join(format!("lib{library}.a")).display());
         }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 
 use waterfill_laws::protocol::{Ack, Connection, Event, PacketKind, Probe, Received, Sending};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyParams, AnyReceiver, AnySource, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 
@@ -63,6 +64,9 @@ struct Feedback {
     /// Whether the source's law has received it.
     processed: bool,
 }
+
+/// Bytes of a step's feedback and of the echo of its data, on their way back.
+pub(crate) const FEEDBACK_BYTES: usize = size_of::<Feedback>() + size_of::<(u64, Instant)>();
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -186,6 +190,15 @@ impl Class {
             rtt: RttSamples::default(),
             spec,
             places,
+        }
+    }
+
+    /// Logs the steps of its laws, if they have fields that routers write or read.
+    pub(crate) fn log_steps(&mut self, c: u32, now: Instant, log: &StepLog) {
+        let id = self.spec.protocol;
+        if id.has_fields() {
+            log.source(id, c, now, &mut self.source);
+            log.receiver(id, c, now, &mut self.receiver);
         }
     }
 

@@ -2,9 +2,10 @@
 
 use waterfill_laws::protocol::{Connection, Kind, LinkView};
 use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyRouter, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::series::{CAPACITY_COLUMN, FLOW_COLUMNS, LINK_COLUMNS, Series, TRAFFIC_COLUMNS};
-use waterfill_network::{FlowSpec, LinkSpec, Network, QueueSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec};
+use waterfill_network::{FlowSpec, LinkSpec, Network, QueueSpec, TCP_IP_BYTES, TrafficKind, TrafficSpec, Watch};
 
 use crate::class::{Class, ClassSpec};
 use crate::course::Course;
@@ -16,6 +17,9 @@ use crate::wiring::{Destinations, Wiring};
 
 /// The backend's name in [`waterfill_laws::protocol::Info::backends`].
 pub const BACKEND: &str = "fluid";
+
+/// Parcels between two polls of the watch: about a millisecond's work.
+const EVENTS_PER_POLL: u64 = 1 << 12;
 
 /// One task of a step.
 #[derive(Clone, Copy, Debug)]
@@ -95,6 +99,10 @@ pub struct Fluid {
     traffic_series: Series,
     events: u64,
     events_per_step: u64,
+    /// Logs the steps of laws, if that was asked for.
+    steps: Option<StepLog>,
+    /// Asks the caller whether to stop.
+    watch: Watch,
 }
 
 /// Where every byte of data went: `sent` is the sum of the others at all times.
@@ -116,6 +124,14 @@ impl Fluid {
     /// # Errors
     /// One sentence: what is out of range, or what the fluid model does not have.
     pub fn new(network: Network, step_s: Option<f64>) -> Result<Self, String> {
+        Self::watched(network, step_s, Watch::default())
+    }
+
+    /// Builds the model; `watch` can stop the run, which then stays where it is.
+    ///
+    /// # Errors
+    /// As for [`Fluid::new`].
+    pub fn watched(network: Network, step_s: Option<f64>, watch: Watch) -> Result<Self, String> {
         check(&network)?;
         let step = plan::step(&network, step_s)?;
         let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
@@ -145,6 +161,8 @@ impl Fluid {
             traffic_series: Series::default(),
             events: 0,
             events_per_step: 0,
+            steps: None,
+            watch,
             network,
         };
         fluid.build()?;
@@ -176,6 +194,9 @@ impl Fluid {
         self.inbox.data.resize(wired.data, Parcel::default());
         self.inbox.plain.resize(wired.plain, Plain::default());
         for (plan, places) in plans.iter().zip(wired.classes) {
+            if self.watch.poll() {
+                return Err("run: stopped while it was built".into());
+            }
             let flow = &network.flows[plan.group as usize];
             let id = Network::protocol_of(&flow.name, flow)?;
             let params = network.params_of(id)?;
@@ -240,6 +261,7 @@ impl Fluid {
             routers,
             meter: Meter::new(capacity, course.is_some(), self.measure),
             course,
+            watch: self.watch.clone(),
         }
     }
 
@@ -320,27 +342,62 @@ impl Fluid {
         self.events_per_step = (streams.sum::<usize>() + 2 * self.classes.len()) as u64;
     }
 
+    /// Logs the steps of one law, or of all, from now on, up to this number.
+    pub fn log_steps(&mut self, limit: usize, only: Option<ProtocolId>) {
+        let log = StepLog::new(limit, only);
+        let now = self.now();
+        for (l, link) in (0u32..).zip(&mut self.links) {
+            link.log_steps(l, &log);
+        }
+        for (c, class) in (0u32..).zip(&mut self.classes) {
+            class.log_steps(c, now, &log);
+        }
+        self.steps = Some(log);
+    }
+
+    /// Returns the log of steps, if there is one.
+    #[must_use]
+    pub const fn step_log(&self) -> Option<&StepLog> {
+        self.steps.as_ref()
+    }
+
     // ------------------------------------------------------------------ time
 
     /// Advances to `until`, or to the end of the run if that is earlier.
     pub fn advance(&mut self, until: Instant) {
+        let _ = self.advance_slice(until, u64::MAX);
+    }
+
+    /// Advances as [`Fluid::advance`] does, but only up to this number of events, a step undivided. Returns whether
+    /// more is due up to `until`. Slices change no result.
+    pub fn advance_slice(&mut self, until: Instant, events: u64) -> bool {
+        self.watch.ask_here();
         let until = until.min(self.end);
-        loop {
+        let (last, mut polled) = (self.events.saturating_add(events), self.events);
+        while self.events < last {
             let step = Step::at(self.next, self.step);
             // The last step may end after the run.
             if step.from >= self.end || (step.to > until && until < self.end) {
-                return;
+                return false;
+            }
+            if self.watch.is_stopped() {
+                return true;
             }
             self.run_step(&step);
             self.next += 1;
+            if self.events - polled >= EVENTS_PER_POLL {
+                polled = self.events;
+                let _ = self.watch.poll(); // the next turn sees the answer
+            }
             let over = step.to >= self.end;
             if step.to >= self.next_sample || over {
                 self.take_sample(step.to.min(self.end));
-                while self.next_sample <= step.to {
-                    self.next_sample += self.sample;
-                }
+                // The first multiple of the interval after the step.
+                let passed = step.to.since(self.next_sample).as_ps() / self.sample.as_ps();
+                self.next_sample += self.sample * (passed + 1);
             }
         }
+        true
     }
 
     fn run_step(&mut self, step: &Step) {
@@ -650,7 +707,7 @@ fn add_routers(
 }
 
 /// Refuses what the fluid model does not have.
-fn check(network: &Network) -> Result<(), String> {
+pub(crate) fn check(network: &Network) -> Result<(), String> {
     for flow in &network.flows {
         let id = Network::protocol_of(&flow.name, flow)?;
         if !id.info().backends.contains(&BACKEND) {

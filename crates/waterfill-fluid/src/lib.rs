@@ -16,6 +16,7 @@
 mod class;
 mod course;
 pub mod engine;
+mod estimate;
 mod link;
 mod meter;
 mod pipe;
@@ -24,3 +25,4 @@ pub mod report;
 mod wiring;
 
 pub use engine::Fluid;
+pub use estimate::estimate;

@@ -8,11 +8,16 @@ use std::ops::Range;
 
 use waterfill_laws::protocol::{LinkView, PacketKind, Passing};
 use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
+use waterfill_network::Watch;
 
 use crate::course::Course;
 use crate::meter::{Meter, StepRecord};
 use crate::pipe::{Inbox, Parcel, Pipe, Plain, Step};
+
+/// Timers of router laws within a step between two polls of the watch.
+const TIMERS_PER_POLL: u32 = 1024;
 
 /// Data of a class that was dropped at a full buffer.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +59,7 @@ pub(crate) struct Link {
     /// The volume that arrived and was not dropped, in packets.
     pub(crate) packets_passed: f64,
     pub(crate) meter: Meter,
+    watch: Watch,
 }
 
 /// A link that changes: its course, and its present state.
@@ -89,11 +95,12 @@ pub(crate) struct LinkParts {
     pub(crate) routers: Vec<(ProtocolId, AnyRouter)>,
     pub(crate) meter: Meter,
     pub(crate) course: Option<Course>,
+    pub(crate) watch: Watch,
 }
 
 impl Link {
     pub(crate) fn new(parts: LinkParts) -> Self {
-        let LinkParts { view, delay, buffer_bytes, packet_bytes, streams, pipe, routers, meter, course } = parts;
+        let LinkParts { view, delay, buffer_bytes, packet_bytes, streams, pipe, routers, meter, course, watch } = parts;
         Self {
             departures: routers.iter().any(|(_, router)| router.sees_departures()),
             next_timer: next_timer(&routers),
@@ -107,11 +114,19 @@ impl Link {
             packets_passed: 0.0,
             meter,
             changing: course.map(Changing::new),
+            watch,
         }
     }
 
     pub(crate) fn routers(&self) -> &[(ProtocolId, AnyRouter)] {
         &self.routers
+    }
+
+    /// Logs the steps of its router laws.
+    pub(crate) fn log_steps(&mut self, l: u32, log: &StepLog) {
+        for (id, router) in &mut self.routers {
+            log.router(*id, l, &self.view, router);
+        }
     }
 
     /// Returns whether any stream crosses the link.
@@ -248,7 +263,7 @@ impl Link {
     fn fill(&mut self, step: &Step, arrived: f64, data: &mut [Parcel], others: &Others) -> f64 {
         let is_up = self.changing.as_ref().is_none_or(|changing| changing.up);
         let mut served = self.served(step);
-        let (mut at, mut overflow, mut written) = (step.from, 0.0, false);
+        let (mut at, mut overflow, mut written, mut timers) = (step.from, 0.0, false, 0u32);
         loop {
             let change = self.changing.as_ref().map_or(Instant::NEVER, |changing| changing.next);
             let until = self.next_timer.min(change).min(step.to);
@@ -283,6 +298,10 @@ impl Link {
                 return overflow;
             }
             self.run_timers();
+            timers += 1;
+            if timers % TIMERS_PER_POLL == 0 && self.watch.poll() {
+                self.next_timer = Instant::NEVER; // the run ends: its laws stand still
+            }
         }
     }
 

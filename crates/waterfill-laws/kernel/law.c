@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The structures of law.h and of the shim, field by field, for the tests of their mirrors in src/kernel. */
 #include "shim.h"
+#include "float.h"
 
 const struct waterfill_field *waterfill_law_packet_fields(void)
 {
@@ -101,4 +102,14 @@ __u64 waterfill_fixed_log_one_plus(__u64 f)
 __u64 waterfill_fixed_power(__u64 f, __u32 n)
 {
 	return fixed_power(f, n);
+}
+
+__u32 waterfill_float_code(__u64 v)
+{
+	return float_code(v);
+}
+
+__u64 waterfill_float_number(__u32 code)
+{
+	return (__u64)float_mantissa(code) << float_exponent(code);
 }

@@ -186,6 +186,8 @@ FIXED_INLINE void law_reduce(struct law_source *s, __u32 shift)
 	law->rate -= law->rate >> shift;
 	if (law->start_rate > law->rate)
 		law->start_rate = law->rate; /* MaxStart continues from here */
+	if (law->start_initial > law->start_rate)
+		law->start_initial = law->start_rate; /* and Delta is not negative */
 	law->window = maxnet_window(law->rate, law->base_rtt);
 }
 

@@ -211,6 +211,11 @@ FIXED_INLINE void law_link_set(struct law_link *link, const struct law_params *p
 		link->volume = 1;
 	if (!link->load)
 		link->load = VCP_LOW;
+	if (link->ticks >= link->samples) { /* t_rho has become shorter than what is measured: start anew */
+		link->ticks = 0;
+		link->arrived = 0;
+		link->waited = 0;
+	}
 }
 
 FIXED_INLINE __u32 law_interval(const struct law_link *link)

@@ -6,6 +6,7 @@ use crate::params::Params;
 use crate::protocol::{
     Ack, Connection, Event, Limit, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, Sending, Source,
 };
+use crate::steps::Fields;
 use crate::units::{Duration, Instant};
 
 crate::choice! {
@@ -83,6 +84,9 @@ where
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));
     }
+    fn state(&self, fields: &mut Fields) {
+        either!(self, law => law.state(fields));
+    }
 }
 
 impl<P: Protocol, R: Receiver<P>, F: Receiver<P>> Receiver<P> for RealOrFixed<R, F>
@@ -99,6 +103,9 @@ where
     #[inline]
     fn echo(&mut self, now: Instant) -> P::Echo {
         either!(self, law => law.echo(now))
+    }
+    fn state(&self, fields: &mut Fields) {
+        either!(self, law => law.state(fields));
     }
 }
 
@@ -126,5 +133,8 @@ where
     }
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));
+    }
+    fn state(&self, fields: &mut Fields) {
+        either!(self, law => law.state(fields));
     }
 }

@@ -16,6 +16,7 @@ pub mod protocol;
 pub mod protocols;
 pub mod registry;
 pub mod scone;
+pub mod steps;
 #[cfg(test)]
 mod testing;
 pub mod units;

@@ -18,8 +18,10 @@ pub(crate) unsafe fn fields_of(mut field: *const CField) -> Vec<(String, usize, 
     let mut fields = Vec::new();
     // SAFETY: by this function's contract, every element up to the one without a name is valid.
     while let Some(CField { name, offset, size }) = unsafe { field.as_ref() }.filter(|f| !f.name.is_null()) {
+        // SAFETY: likewise, its name is a string of C.
         let name = unsafe { std::ffi::CStr::from_ptr(*name) }.to_string_lossy().into_owned();
         fields.push((name, *offset as usize, *size as usize));
+        // SAFETY: the element had a name, so it is not the last.
         field = unsafe { field.add(1) };
     }
     fields

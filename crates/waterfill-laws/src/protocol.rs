@@ -4,6 +4,7 @@
 //! backend runs it. One protocol is one file, or one folder, under [`crate::protocols`].
 
 use crate::params::{ParamError, Params};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// A protocol's name, how it is run and what it shows.
@@ -264,6 +265,8 @@ pub trait Router<P: Protocol> {
     }
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
+    /// Lists all that it keeps between calls, for logs of its steps.
+    fn state(&self, _fields: &mut Fields) {}
 }
 
 /// No router law: links only carry the packets.
@@ -301,6 +304,8 @@ pub trait Receiver<P: Protocol> {
     fn on_data(&mut self, received: &Received<P::Header>);
     /// Returns what the next acknowledgement carries.
     fn echo(&mut self, now: Instant) -> P::Echo;
+    /// Lists all that it keeps between calls, for logs of its steps.
+    fn state(&self, _fields: &mut Fields) {}
 }
 
 /// The default receiver: copies the last header into the echo.
@@ -321,6 +326,9 @@ where
     }
     fn echo(&mut self, _now: Instant) -> P::Echo {
         self.last
+    }
+    fn state(&self, fields: &mut Fields) {
+        fields.put_field("last", &self.last);
     }
 }
 
@@ -467,6 +475,8 @@ pub trait Source<P: Protocol> {
     fn limit(&self) -> Limit;
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
+    /// Lists all that it keeps between calls, for logs of its steps.
+    fn state(&self, _fields: &mut Fields) {}
 }
 
 /// Takes a law's state; called at samples only, never per packet.

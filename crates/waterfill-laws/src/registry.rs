@@ -11,6 +11,7 @@ use crate::protocol::{
 };
 #[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
 use crate::protocols::*;
+use crate::steps::{Fields, Logged};
 use crate::units::{Duration, Instant};
 
 macro_rules! registry {
@@ -177,6 +178,10 @@ macro_rules! registry {
             pub fn encode(&self) -> Vec<u8> {
                 match self { Self::None => Vec::new(), $(Self::$variant(h) => bytes_of(h),)* }
             }
+            /// Encodes it into the first bytes of `out`, which has at least as many as its protocol's header.
+            pub fn encode_into(&self, out: &mut [u8]) {
+                match self { Self::None => {}, $(Self::$variant(h) => h.encode(out),)* }
+            }
         }
 
         /// Any protocol's echo; none also stands for the echo of a protocol that has no fields in it.
@@ -195,12 +200,20 @@ macro_rules! registry {
             pub fn encode(&self) -> Vec<u8> {
                 match self { Self::None => Vec::new(), $(Self::$variant(e) => bytes_of(e),)* }
             }
+            /// Encodes it into the first bytes of `out`, which has at least as many as its protocol's echo.
+            pub fn encode_into(&self, out: &mut [u8]) {
+                match self { Self::None => {}, $(Self::$variant(e) => e.encode(out),)* }
+            }
         }
 
         /// Any protocol's router law.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnyRouter { $($variant(<$protocol as Protocol>::Router),)* }
+        pub enum AnyRouter {
+            $($variant(<$protocol as Protocol>::Router),)*
+            /// One whose calls are logged; last, so that no other variant's place changes.
+            Logged(Box<Logged<Self>>),
+        }
 
         impl AnyRouter {
             /// See [`Router::on_arrival`]. A packet of another protocol counts as load; its header is not changed.
@@ -209,12 +222,12 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => {
                     let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
                     Router::<$protocol>::on_arrival(r, link, &mut passing.with_header(own));
-                })* }
+                })* Self::Logged(r) => r.on_arrival(link, passing) }
             }
             /// See [`Router::sees_departures`].
             #[must_use]
             pub fn sees_departures(&self) -> bool {
-                match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::sees_departures(r),)* Self::Logged(r) => r.law().sees_departures() }
             }
             /// See [`Router::on_departure`].
             #[inline(always)]
@@ -222,32 +235,44 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => {
                     let own = |header| match header { &mut AnyHeader::$variant(ref mut h) => Some(h), _ => None };
                     Router::<$protocol>::on_departure(r, link, &mut passing.with_header(own));
-                })* }
+                })* Self::Logged(r) => r.on_departure(link, passing) }
             }
             /// See [`Router::poll_at`].
             #[must_use]
             pub fn poll_at(&self) -> Instant {
-                match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::poll_at(r),)* Self::Logged(r) => r.law().poll_at() }
             }
             /// See [`Router::on_timer`].
             pub fn on_timer(&mut self, link: &LinkView, now: Instant) {
-                match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::on_timer(r, link, now),)* Self::Logged(r) => r.on_timer(link, now) }
             }
             /// See [`Router::interval`].
             #[must_use]
             pub fn interval(&self) -> Option<Duration> {
-                match self { $(Self::$variant(r) => Router::<$protocol>::interval(r),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::interval(r),)* Self::Logged(r) => r.law().interval() }
             }
             /// See [`Router::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
-                match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* }
+                match self { $(Self::$variant(r) => Router::<$protocol>::observe(r, probe),)* Self::Logged(r) => r.law().observe(probe) }
+            }
+            /// Replaces it by a new one, as after a reboot; a log of its calls goes on.
+            pub fn restart(&mut self, link: &LinkView, law: Self) {
+                match self { Self::Logged(r) => r.restart(link, law), _ => *self = law }
+            }
+            /// See [`Router::state`].
+            pub fn state(&self, fields: &mut Fields) {
+                match self { $(Self::$variant(r) => Router::<$protocol>::state(r, fields),)* Self::Logged(_) => {} }
             }
         }
 
         /// Any protocol's receiver law.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnyReceiver { $($variant(<$protocol as Protocol>::Receiver),)* }
+        pub enum AnyReceiver {
+            $($variant(<$protocol as Protocol>::Receiver),)*
+            /// One whose calls are logged; last, so that no other variant's place changes.
+            Logged(Box<Logged<Self>>),
+        }
 
         impl AnyReceiver {
             /// See [`Receiver::on_data`]. A header of another protocol is ignored.
@@ -260,7 +285,7 @@ macro_rules! registry {
                         _ => return,
                     };
                     Receiver::<$protocol>::on_data(r, &received.with_header(header));
-                })* }
+                })* Self::Logged(r) => r.on_data(received) }
             }
             /// See [`Receiver::echo`].
             #[inline(always)]
@@ -268,14 +293,22 @@ macro_rules! registry {
                 match self { $(Self::$variant(r) => {
                     let echo = Receiver::<$protocol>::echo(r, now);
                     if size_of::<<$protocol as Protocol>::Echo>() == 0 { AnyEcho::None } else { AnyEcho::$variant(echo) }
-                })* }
+                })* Self::Logged(r) => r.echo(now) }
+            }
+            /// See [`Receiver::state`].
+            pub fn state(&self, fields: &mut Fields) {
+                match self { $(Self::$variant(r) => Receiver::<$protocol>::state(r, fields),)* Self::Logged(_) => {} }
             }
         }
 
         /// Any protocol's source law.
         #[derive(Clone, Debug)]
         #[expect(missing_docs, reason = "one variant per protocol")]
-        pub enum AnySource { $($variant(<$protocol as Protocol>::Source),)* }
+        pub enum AnySource {
+            $($variant(<$protocol as Protocol>::Source),)*
+            /// One whose calls are logged; last, so that no other variant's place changes.
+            Logged(Box<Logged<Self>>),
+        }
 
         impl AnySource {
             /// See [`Source::stamp`].
@@ -284,7 +317,7 @@ macro_rules! registry {
                 match self { $(Self::$variant(s) => {
                     let header = Source::<$protocol>::stamp(s, sending);
                     if size_of::<<$protocol as Protocol>::Header>() == 0 { AnyHeader::None } else { AnyHeader::$variant(header) }
-                })* }
+                })* Self::Logged(s) => s.stamp(sending) }
             }
             /// See [`Source::on_ack`]; returns the [`Source::limit`] after it. An echo of another protocol is ignored.
             #[inline(always)]
@@ -299,21 +332,25 @@ macro_rules! registry {
                         Source::<$protocol>::on_ack(s, &ack.with_echo(echo));
                     }
                     Source::<$protocol>::limit(s)
-                })* }
+                })* Self::Logged(s) => s.on_ack(ack) }
             }
             /// See [`Source::on_event`].
             pub fn on_event(&mut self, now: Instant, event: Event) {
-                match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* }
+                match self { $(Self::$variant(s) => Source::<$protocol>::on_event(s, now, event),)* Self::Logged(s) => s.on_event(now, event) }
             }
             /// See [`Source::limit`].
             #[must_use]
             #[inline(always)]
             pub fn limit(&self) -> Limit {
-                match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* }
+                match self { $(Self::$variant(s) => Source::<$protocol>::limit(s),)* Self::Logged(s) => s.limit() }
             }
             /// See [`Source::observe`].
             pub fn observe(&self, probe: &mut dyn Probe) {
-                match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* }
+                match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* Self::Logged(s) => s.observe(probe) }
+            }
+            /// See [`Source::state`].
+            pub fn state(&self, fields: &mut Fields) {
+                match self { $(Self::$variant(s) => Source::<$protocol>::state(s, fields),)* Self::Logged(_) => {} }
             }
         }
     };

@@ -5,6 +5,7 @@
 
 #include "maps.h"
 #include "guard.h"
+#include "steps.h"
 
 /* Returns the packets in flight, as tcp_packets_in_flight() does. */
 static __always_inline __u32 host_in_flight(const struct tcp_sock *tp)
@@ -61,7 +62,7 @@ static __always_inline void host_init_source(const struct host_params *p, const 
 	if (c->flags & HOST_ECHO_PENDING) {
 		c->flags &= ~HOST_ECHO_PENDING;
 		host_read_tcp(tp, c, false, &tcp);
-		law_ack(host_law_params(p), &c->source, &tcp, 1, c->echo);
+		step_ack(host_law_params(p), &c->source, &tcp, 1, c->echo);
 		law_limit(&c->source, &tcp, &c->limit);
 	}
 }
@@ -117,7 +118,7 @@ static __always_inline void host_call_law(const struct host_params *p, struct ho
 		c->flags |= HOST_RECOVERING;
 		law_loss(host_law_params(p), &c->source);
 	}
-	law_ack(host_law_params(p), &c->source, tcp, has_echo, c->echo);
+	step_ack(host_law_params(p), &c->source, tcp, has_echo, c->echo);
 	law_limit(&c->source, tcp, &c->limit);
 	if (c->limit.heard && !(c->flags & HOST_WAS_PRICED)) {
 		c->flags |= HOST_WAS_PRICED;

@@ -33,6 +33,7 @@
 #include "router.h"
 #include "packet.h"
 #include "meter.h"
+#define WATERFILL_NO_STEPS
 #include "link.h"
 #include "csig_state.h"
 

@@ -15,6 +15,8 @@
 #ifndef WATERFILL_LINK_H
 #define WATERFILL_LINK_H
 
+#include "steps.h"
+
 /* Attempts to take the lock for a SYN. */
 #define LOCK_ATTEMPTS 64
 /* Shorter intervals have no timer: it would interrupt more often than packets come. */
@@ -124,8 +126,8 @@ static __always_inline void end_idle_intervals(struct waterfill_link *link, __u6
 	if (waiting > n)
 		waiting = n;
 	if (waiting)
-		law_idle(&link->law, waiting, (queue - drain * (waiting + 1) / 2) >> 16);
-	law_idle(&link->law, n - waiting, 0);
+		step_idle(link->ifindex, &link->law, waiting, (queue - drain * (waiting + 1) / 2) >> 16);
+	step_idle(link->ifindex, &link->law, n - waiting, 0);
 	link->meter.queue = drain_queue(queue, drain, n);
 }
 
@@ -167,7 +169,7 @@ static __always_inline void end_intervals(struct waterfill_link *link, __u32 slo
 	/* The queue at the end of the first interval is the measured one only if that end is now. */
 	if (seen != NO_QUEUE && late < link->interval * 1000ull)
 		meter->queue = seen << 16;
-	law_tick(&link->law, &sums, meter->queue >> 16);
+	step_tick(ifindex, &link->law, &sums, meter->queue >> 16);
 	/* The law may have changed its interval. */
 	link->interval = law_interval_us(link);
 	idle = late / (link->interval * 1000ull);
@@ -209,12 +211,12 @@ static __always_inline int mark_value(struct waterfill_link *link, struct router
 	int i;
 
 	if (!packet->syn)
-		return law_mark(&link->law, &cpu->law, packet, value);
+		return step_mark(link->ifindex, &link->law, &cpu->law, packet, value);
 	cpu->counts[WATERFILL_COUNT_START_RATE]++;
 	/* Without the lock, the next SYN may be given the same capacity. */
 	for (i = 0; i < LOCK_ATTEMPTS && law_syn_needs_lock(&link->law) && !locked; i++)
 		locked = try_lock(link);
-	changed = law_mark(&link->law, &cpu->law, packet, value);
+	changed = step_mark(link->ifindex, &link->law, &cpu->law, packet, value);
 	if (locked)
 		unlock(link);
 	return changed;

@@ -8,6 +8,7 @@
 #include "maps.h"
 #include "guard.h"
 #include "control.inc.h"
+#include "host_option.h"
 
 #define TCP_SYNCNT 7
 #define ENOSPC 28
@@ -16,22 +17,8 @@
 #define TCP_FLAG_RST 0x04
 #define TCP_FLAG_ACK 0x10
 
-/* The option of a packet. */
-struct host_option {
-	__u32 type; /* enum waterfill_option_type; 0: none, malformed or another law's */
-	__u8 forward[LAW_VALUE_MAX + 1];
-	__u8 echo[LAW_VALUE_MAX + 1];
-};
-
-/* Kind, length, ExID and type come before the values. Two values end on a multiple of four bytes. */
-#define OPTION_HEADER_BYTES 5
-#define OPTION_FORWARD_BYTES (OPTION_HEADER_BYTES + LAW_FORWARD_BYTES)
-#define OPTION_ECHO_BYTES (OPTION_HEADER_BYTES + LAW_ECHO_BYTES)
-#define OPTION_BOTH_BYTES ((OPTION_HEADER_BYTES + LAW_FORWARD_BYTES + LAW_ECHO_BYTES + 3) / 4 * 4)
 /* Bytes that the kernel's own options leave in a SYN and a SYN-ACK. */
 #define OPTION_SYN_BYTES 20
-/* The papers' form is MaxNet's alone. */
-#define OPTION_HAS_PAPER_FORM (LAW == WATERFILL_MAXNET)
 
 /* A connection is bidirectional after this many data packets in each direction. */
 #define BIDIRECTIONAL_PACKETS 16
@@ -59,7 +46,6 @@ static __always_inline void host_read_option(struct bpf_sock_ops *ops, const str
 	__u8 b[OPTION_BOTH_BYTES] = {};
 	int length;
 
-	__builtin_memset(option, 0, sizeof(*option));
 	b[0] = p->kind;
 	if (p->kind == WATERFILL_KIND_EXPERIMENT) {
 		b[1] = 4; /* search for kind, length and ExID */
@@ -67,25 +53,7 @@ static __always_inline void host_read_option(struct bpf_sock_ops *ops, const str
 		b[3] = WATERFILL_EXID & 0xff;
 	}
 	length = bpf_load_hdr_opt(ops, b, sizeof(b), flags);
-	if (OPTION_HAS_PAPER_FORM && p->kind == WATERFILL_KIND_PAPER) {
-		if (length != WATERFILL_OPTION_BYTES)
-			return;
-		option->type = WATERFILL_BOTH;
-		__builtin_memcpy(option->echo, b + 2, LAW_ECHO_BYTES);
-		__builtin_memcpy(option->forward, b + 5, LAW_FORWARD_BYTES);
-		return;
-	}
-	if (length == OPTION_FORWARD_BYTES && b[4] == WATERFILL_TYPE(LAW, WATERFILL_FORWARD)) {
-		option->type = WATERFILL_FORWARD;
-		__builtin_memcpy(option->forward, b + OPTION_HEADER_BYTES, LAW_FORWARD_BYTES);
-	} else if (length == OPTION_ECHO_BYTES && b[4] == WATERFILL_TYPE(LAW, WATERFILL_ECHO)) {
-		option->type = WATERFILL_ECHO;
-		__builtin_memcpy(option->echo, b + OPTION_HEADER_BYTES, LAW_ECHO_BYTES);
-	} else if (length == OPTION_BOTH_BYTES && b[4] == WATERFILL_TYPE(LAW, WATERFILL_BOTH)) {
-		option->type = WATERFILL_BOTH;
-		__builtin_memcpy(option->forward, b + OPTION_HEADER_BYTES, LAW_FORWARD_BYTES);
-		__builtin_memcpy(option->echo, b + OPTION_HEADER_BYTES + LAW_FORWARD_BYTES, LAW_ECHO_BYTES);
-	}
+	host_parse_option(p->kind, b, length, option);
 }
 
 static __always_inline int host_write_option(struct bpf_sock_ops *ops, const struct host_params *p,
@@ -428,7 +396,7 @@ static __always_inline void host_receive_option(const struct host_params *p, con
 		if (!rtt)
 			rtt = tp->rcv_rtt_est.rtt_us >> 3;
 		c->requested_us = tp->tcp_mstamp;
-		law_receive(host_law_params(p), &c->receiver, tp->tcp_mstamp, rtt, option->forward, segments);
+		step_receive(host_law_params(p), &c->receiver, tp->tcp_mstamp, rtt, option->forward, segments);
 	}
 	if (option->type & WATERFILL_ECHO) {
 		__builtin_memcpy(c->echo, option->echo, LAW_ECHO_BYTES);

@@ -121,7 +121,8 @@ static __noinline __u32 walk(struct __sk_buff *skb, struct segment *segment, __u
 	struct {
 		__be32 ports, sequence, acknowledgement;
 		__u8 offset, flags;
-	} tcp;
+		__be16 window, checksum, urgent;
+	} tcp; /* all of it: a header that is cut off is malformed */
 	struct tcp_position position = {};
 	struct options options = {};
 	__u32 bytes, found;

@@ -83,8 +83,8 @@ mod daemon {
         }
 
         fn program(&self, name: &str) -> ProgramMut<'_> {
-            // SAFETY: a shared view of a loaded program, which test runs do not change.
             let program = self.object.progs().find(|program| program.name() == name).unwrap();
+            // SAFETY: a shared view of a loaded program, which test runs do not change.
             unsafe { ProgramMut::new_mut(&mut *program.as_libbpf_object().as_ptr()) }
         }
 

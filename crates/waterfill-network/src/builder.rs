@@ -115,6 +115,7 @@ impl LinkSpec {
             loss_model: None,
             reorder: None,
             duplicate: 0.0,
+            faults: Vec::new(),
             target: None,
             routers: None,
         }
@@ -153,6 +154,7 @@ impl FlowSpec {
             delayed_ack: false,
             ecn: None,
             claimed_rtt_s: None,
+            faults: Vec::new(),
         }
     }
 }

@@ -1,8 +1,9 @@
-//! Changes of a link direction during the run: its rate, its delay, and whether it is up.
+//! Changes of a link direction during the run: its rate, its delay, whether it is up, and what befalls its router.
 
 use serde::Deserialize;
 
 use crate::check::time;
+use crate::fault::clock_step;
 
 /// Sets what it names at a time; everything else stays.
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq)]
@@ -16,6 +17,12 @@ pub struct ChangeSpec {
     pub delay_s: Option<f64>,
     /// Whether the link is up; one that goes down drops its queue, and what arrives until it is up.
     pub up: Option<bool>,
+    /// The router at its head restarts: its laws begin anew, what they knew is lost. Packets pass on.
+    #[serde(default)]
+    pub restart: bool,
+    /// The clock of the router at its head jumps by this time, forward or back.
+    #[serde(default)]
+    pub clock_step_s: Option<f64>,
 }
 
 /// Checks a link's changes: values in their ranges, times in order and within the run.
@@ -25,14 +32,15 @@ pub(crate) fn check(changes: &[ChangeSpec], duration_s: f64) -> Result<(), Strin
         if change.at_s >= duration_s {
             return Err(format!("at: expected a time before the end at {duration_s} s, got {}", change.at_s));
         }
-        if i > 0 && change.at_s <= changes[i - 1].at_s {
-            let before = changes[i - 1].at_s;
+        let before = i.checked_sub(1).and_then(|before| changes.get(before)).map(|before| before.at_s);
+        if let Some(before) = before.filter(|&before| change.at_s <= before) {
             return Err(format!("at: expected more than the {before} s of the event before, got {}", change.at_s));
         }
         if let Some(rate) = change.rate_bps.filter(|rate| !(rate.is_finite() && *rate >= 0.0)) {
             return Err(format!("rate: expected zero or more, got {rate}"));
         }
         change.delay_s.map_or(Ok(()), |delay| time("delay", delay))?;
+        change.clock_step_s.map_or(Ok(()), |step| clock_step(step, change.at_s))?;
     }
     Ok(())
 }

@@ -1,5 +1,8 @@
 //! Range checks. Every error is one sentence, `KEY: expected …`.
 
+/// The shortest time that the simulated clock distinguishes from none, in seconds.
+pub(crate) const MIN_TIME_S: f64 = 1e-12;
+
 /// A time that the simulated clock can hold.
 pub(crate) fn time(key: &str, s: f64) -> Result<(), String> {
     // 10⁶ s are 10¹⁸ ps: far from where the clock saturates.

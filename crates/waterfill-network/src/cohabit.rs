@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::check::MIN_TIME_S;
+
 /// The module's parameters.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields)]
@@ -168,7 +170,7 @@ impl CohabitSpec {
         let at = |name: &str, good: bool, expected: &str, got: f64| {
             good.then_some(()).ok_or_else(|| format!("queue_params.{name}: expected {expected}, got {got}"))
         };
-        let time = |name: &str, s: f64| at(name, s > 0.0 && s <= 1e6, "a time above zero", s);
+        let time = |name: &str, s: f64| at(name, (MIN_TIME_S..=1e6).contains(&s), "a time of at least 1 ps", s);
         let above = |name: &str, x: f64| at(name, x > 0.0 && x.is_finite(), "a number above zero", x);
         let share = |name: &str, x: f64| at(name, x > 0.0 && x <= 1.0, "a number in (0, 1]", x);
         share("inspect", self.inspect)?;

@@ -87,7 +87,8 @@ impl Distribution {
             Self::Constant { mean } | Self::Exponential { mean } | Self::Pareto { mean, .. } => *mean,
             Self::Empirical { points } => {
                 let first = points.first().map_or(0.0, |[value, share]| value * share);
-                first + points.windows(2).map(|w| f64::midpoint(w[0][0], w[1][0]) * (w[1][1] - w[0][1])).sum::<f64>()
+                let pieces = points.iter().zip(points.iter().skip(1));
+                first + pieces.map(|([a, from], [b, to])| f64::midpoint(*a, *b) * (to - from)).sum::<f64>()
             }
         }
     }
@@ -113,7 +114,7 @@ fn check_points(points: &[[f64; 2]]) -> Result<(), String> {
     if !(least > 0.0 && points.iter().all(|[value, share]| value.is_finite() && (0.0..=1.0).contains(share))) {
         return Err("expected values above zero with shares from 0 to 1".into());
     }
-    if points.windows(2).any(|w| w[1][0] < w[0][0] || w[1][1] < w[0][1]) {
+    if points.iter().zip(points.iter().skip(1)).any(|([a, from], [b, to])| b < a || to < from) {
         return Err("expected values and shares that do not fall from point to point".into());
     }
     match points.last() {
@@ -174,9 +175,9 @@ fn bounded_pareto_mean(least: f64, shape: f64, max: f64) -> f64 {
 /// Interpolates linearly between the two points around the probability `u`.
 fn interpolated(points: &[[f64; 2]], u: f64) -> f64 {
     let above = points.partition_point(|&[_, share]| share <= u);
-    let [value, share] = points[above.min(points.len() - 1)];
-    match above.checked_sub(1).map(|i| points[i]) {
-        Some([before, from]) if share > from => before + (value - before) * (u - from) / (share - from),
+    let Some(&[value, share]) = points.get(above).or(points.last()) else { return 0.0 };
+    match above.checked_sub(1).and_then(|i| points.get(i)) {
+        Some(&[before, from]) if share > from => before + (value - before) * (u - from) / (share - from),
         _ => value,
     }
 }

@@ -2,6 +2,8 @@
 
 use serde::Deserialize;
 
+use crate::fault::HostFaultSpec;
+
 /// A group of `count` flows that differ only in their start times and access delays.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -48,6 +50,9 @@ pub struct FlowSpec {
     pub ecn: Option<bool>,
     /// RTT that packets state to routers instead of the measured one; none means the measured one.
     pub claimed_rtt_s: Option<f64>,
+    /// Faults of its hosts.
+    #[serde(default)]
+    pub faults: Vec<HostFaultSpec>,
 }
 
 impl FlowSpec {

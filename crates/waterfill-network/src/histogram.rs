@@ -42,6 +42,7 @@ impl Weight for u64 {
 
 impl<W: Weight> Histogram<W> {
     /// Adds `weight` at `value`.
+    #[allow(clippy::indexing_slicing, reason = "the bucket is there: `grow` has added it")]
     #[inline]
     pub fn add(&mut self, value: u64, weight: W) {
         let bucket = bucket(value);

@@ -1,14 +1,22 @@
 //! The contract between the front end and the engines, typed once.
 //!
-//! In: the resolved [`Network`] (units in SI, names as indexes) with its [`link`]s, their [`change`]s, [`queue`]s, [`loss`] models, [`flow`]s and
+//! In: the resolved [`Network`] (units in SI, names as indexes) with its [`link`]s, their [`change`]s, [`queue`]s, [`loss`] models, [`fault`]s, [`flow`]s and
 //! [`traffic`]. Out: time [`series`] and the [`summary`] document. The packet simulator, the fluid model and the Linux delay
 //! line share these types; none of them depends on another.
+
+// What arrives here is a user's: nothing in this crate may panic on it. Exceptions state why they cannot.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::unreachable)
+)]
 
 mod builder;
 pub mod change;
 mod check;
 pub mod cohabit;
 pub mod distribution;
+pub mod estimate;
+pub mod fault;
 pub mod flow;
 pub mod histogram;
 pub mod link;
@@ -20,11 +28,14 @@ pub mod series;
 pub mod summary;
 pub mod traffic;
 mod validate;
+pub mod watch;
 
 pub use builder::NetworkBuilder;
 pub use change::ChangeSpec;
 pub use cohabit::{CohabitSpec, ControllerSpec, CountDrops, EstimatorSpec, HashKey, PacketClass, Trials, UpdateSpec};
 pub use distribution::Distribution;
+pub use estimate::Estimate;
+pub use fault::{Effect, FaultSpec, HostEffect, HostFaultSpec, Lie};
 pub use flow::FlowSpec;
 pub use link::{LinkSpec, ReorderSpec, ShaperSpec};
 pub use loss::LossSpec;
@@ -33,3 +44,4 @@ pub use queue::{CodelSpec, FqCodelSpec, Level, QueueSpec, RedSpec};
 pub use series::Series;
 pub use summary::Summary;
 pub use traffic::{ArrivalSpec, PeriodSpec, RouteSpec, TrafficKind, TrafficSpec};
+pub use watch::Watch;

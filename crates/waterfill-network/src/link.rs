@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use crate::change::ChangeSpec;
 use crate::check::{positive, probability, time};
+use crate::fault::FaultSpec;
 use crate::loss::LossSpec;
 use crate::queue::QueueSpec;
 
@@ -36,6 +37,9 @@ pub struct LinkSpec {
     pub reorder: Option<ReorderSpec>,
     /// Probability that a packet arrives twice.
     pub duplicate: f64,
+    /// Faults of what packets carry, and of the wire, in the order in which they act on a packet.
+    #[serde(default)]
+    pub faults: Vec<FaultSpec>,
     /// Target utilization; none means the protocols' own.
     pub target: Option<f64>,
     /// Protocols whose router law runs here; none means every protocol whose data crosses the link.

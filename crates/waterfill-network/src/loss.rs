@@ -80,6 +80,7 @@ impl Loss {
     }
 
     /// Decides on the next packet; returns whether it is lost. `is_data` is asked only by the model that needs it.
+    #[allow(clippy::indexing_slicing, reason = "two states, by a flag")]
     #[inline]
     pub fn is_lost(&mut self, is_data: impl FnOnce() -> bool, rng: &mut Pcg64) -> bool {
         match &mut self.0 {

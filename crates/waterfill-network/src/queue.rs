@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 
+use crate::check::MIN_TIME_S;
 use crate::cohabit::{CohabitSpec, ControllerSpec};
 
 /// A queue length, in the unit that the scenario gives it in.
@@ -157,8 +158,8 @@ impl RedSpec {
 impl CodelSpec {
     fn check(&self) -> Result<(), String> {
         for (name, s) in [("target", self.target_s), ("interval", self.interval_s)] {
-            if !(s > 0.0 && s <= 1e6) {
-                return Err(format!("queue_params.{name}: expected a time above zero, got {s} s"));
+            if !(MIN_TIME_S..=1e6).contains(&s) {
+                return Err(format!("queue_params.{name}: expected a time of at least 1 ps, got {s} s"));
             }
         }
         if self.target_s >= self.interval_s {

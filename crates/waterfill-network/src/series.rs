@@ -83,6 +83,7 @@ pub struct Newest<'a> {
 }
 
 impl Probe for Newest<'_> {
+    #[allow(clippy::indexing_slicing, reason = "the column of a signal was counted by `Series::new`")]
     fn record(&mut self, signal: &'static str, value: f64) {
         let Newest { series, id } = self;
         let found = series.signals.iter().find(|(p, s, _)| p == id && *s == signal);

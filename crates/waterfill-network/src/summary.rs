@@ -34,7 +34,7 @@ pub struct FlowSummary {
     pub active_s: Option<[f64; 2]>,
     /// Bytes received in `active_s` (full packets, duplicates included), as a rate.
     pub rate_bps: Option<f64>,
-    /// New in-order payload in `active_s`, as a rate.
+    /// Payload that arrived for the first time in `active_s`, in order or not, as a rate: never above `rate_bps`.
     pub goodput_bps: Option<f64>,
     /// RTT samples of the sender in the window.
     pub rtt_ms: RttSummary,
@@ -106,7 +106,7 @@ pub struct TrafficSummary {
 pub struct WebSummary {
     /// Protocol's name.
     pub protocol: &'static str,
-    /// New in-order payload in the window while the source is active, as a rate.
+    /// Payload that arrived for the first time in the window while the source is active, as a rate.
     pub goodput_bps: Option<f64>,
     /// Flows started during the whole run.
     pub flows_started: u64,

@@ -1,9 +1,12 @@
 //! Checks of a whole network. Every error is one sentence, `KEY: expected …`.
 
+use waterfill_laws::params::Value;
 use waterfill_laws::protocol::Ecn;
+use waterfill_laws::registry::ProtocolId;
 
 use crate::change;
-use crate::check::{positive, time};
+use crate::check::{MIN_TIME_S, positive, time};
+use crate::fault::{Effect, HostEffect};
 use crate::flow::FlowSpec;
 use crate::link::LinkSpec;
 use crate::network::{MAX_FLOWS, Network, TCP_IP_BYTES};
@@ -20,6 +23,9 @@ impl Network {
         time("duration", self.duration_s)?;
         positive("duration", self.duration_s)?;
         positive("sample", self.sample_s)?;
+        if self.sample_s < MIN_TIME_S {
+            return Err(format!("sample: expected at least 1 ps, got {:e} s", self.sample_s));
+        }
         time("rto_min", self.rto_min_s)?;
         let [from, to] = self.measure_s;
         if !(0.0 <= from && from < to && to <= self.duration_s) {
@@ -31,6 +37,9 @@ impl Network {
         for link in &self.links {
             link.check()?;
             change::check(&link.changes, self.duration_s).map_err(|e| format!("link.{}.event.{e}", link.name))?;
+            (link.faults.iter())
+                .try_for_each(|fault| fault.check(self.duration_s))
+                .map_err(|e| format!("link.{}.fault.{e}", link.name))?;
             self.check_depth(link)?;
         }
         let mut flows = 0;
@@ -119,7 +128,28 @@ impl Network {
                 return Err(format!("{at}.claimed_rtt: expected none, as packets of {} state no RTT", flow.protocol));
             }
         }
-        self.params_of(id).map(drop)
+        (flow.faults.iter())
+            .try_for_each(|fault| fault.check(self.duration_s))
+            .map_err(|e| format!("{at}.fault.{e}"))?;
+        self.check_lies(flow, id)
+    }
+
+    /// Checks a flow's parameters, and that those who lie know where the signal is: a kernel's value has it elsewhere.
+    fn check_lies(&self, flow: &FlowSpec, id: ProtocolId) -> Result<(), String> {
+        let params = self.params_of(id)?;
+        let signal_moves =
+            matches!(id, ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp | ProtocolId::Rcp | ProtocolId::JetMax);
+        let in_kernel = || params.values().contains(&("arithmetic", Value::Word("kernel".into())));
+        let lies = |link: &LinkSpec| link.faults.iter().any(|f| matches!(f.effect, Effect::Lie { .. }));
+        let router = |l: &u32| self.links.get(*l as usize).is_some_and(lies);
+        let lies = flow.faults.iter().any(|f| f.effect == HostEffect::Lie {}) || flow.forward.iter().any(router);
+        if signal_moves && lies && in_kernel() {
+            let name = id.info().name;
+            return Err(format!(
+                "params.{name}.arithmetic: expected real where a router or a receiver lies, got kernel"
+            ));
+        }
+        Ok(())
     }
 
     /// Checks a traffic source; `at` names it in the error.

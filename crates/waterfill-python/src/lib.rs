@@ -1,24 +1,35 @@
 //! `waterfill._core`: laws, simulator and fluid model for Python. Conversions only.
 
+// Objects of any shape come from Python: nothing here may panic on one. Exceptions state why they cannot.
+#![cfg_attr(
+    not(test),
+    deny(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::indexing_slicing, clippy::unreachable)
+)]
+
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration as WallDuration, Instant as WallInstant};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::{PyBytes, PyDict, PyList};
+use serde::Serialize;
 use serde_json::{Value as Json, json};
 use waterfill_laws::params::{ParamInfo, Unit, Value};
 use waterfill_laws::protocol::Kind;
 use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::units::Instant;
-use waterfill_network::{Network, Params, Series, Summary, params_from};
+use waterfill_network::{Estimate, Network, Params, Series, Summary, params_from};
 use waterfill_sim::CaptureOptions;
 
 use convert::{from_python, to_python};
+use watch::Interruption;
 
 mod convert;
+mod memory;
 mod own;
+mod steps;
+mod watch;
 
 /// Laws, simulator and fluid model of Waterfill.
 #[pymodule(name = "_core")]
@@ -34,24 +45,38 @@ struct PySimulation {
     wall: WallDuration,
     /// What a law in Python raised, where the run has one.
     failure: Option<Arc<own::Failure>>,
+    interruption: Arc<Interruption>,
+    estimate: Estimate,
 }
 
 #[pymethods]
 impl PySimulation {
     /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
     ///
-    /// `law`, a `waterfill.Law`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`.
+    /// `law`, a `waterfill.Law`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`,
+    /// and so is what `check` raises, which is called some twenty times a second. After that the run stays stopped.
     #[new]
-    #[pyo3(signature = (network, law=None))]
-    fn new(py: Python<'_>, network: &Bound<'_, PyAny>, law: Option<&Bound<'_, PyAny>>) -> PyResult<Self> {
+    #[pyo3(signature = (network, law=None, check=None))]
+    fn new(
+        py: Python<'_>,
+        network: &Bound<'_, PyAny>,
+        law: Option<&Bound<'_, PyAny>>,
+        check: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
         let mut network = from_python::<Network>(network)?;
         let law = law.map(own::Law::new).transpose()?;
         let failure = law.as_ref().map(own::Law::failure);
         network.own = law.map(own::Law::params).unwrap_or_default();
         let network = network.checked().map_err(PyValueError::new_err)?;
-        let inner = py.detach(|| waterfill_sim::Simulation::new(network)).map_err(PyValueError::new_err)?;
+        let estimate = waterfill_sim::estimate(&network);
+        memory::fits(&estimate).map_err(PyValueError::new_err)?;
+        let (interruption, watch) = Interruption::watch(check);
+        watch.ask_here();
+        let built = py.detach(|| waterfill_sim::Simulation::watched(network, watch));
+        interruption.check()?;
+        let inner = built.map_err(PyValueError::new_err)?;
         failure.as_ref().map_or(Ok(()), |failure| failure.check())?;
-        Ok(Self { inner, wall: WallDuration::ZERO, failure })
+        Ok(Self { inner, wall: WallDuration::ZERO, failure, interruption, estimate })
     }
 
     /// Divides a run that has not begun among up to this number of threads, `None` as is predicted to be the fastest;
@@ -74,12 +99,33 @@ impl PySimulation {
         Ok(report.map(|report| (report.packets, report.bytes, report.full_at_s)))
     }
 
-    /// Simulates up to `until_s` seconds; releases the GIL. Raises what a law in Python raised.
-    fn advance(&mut self, py: Python<'_>, until_s: f64) -> PyResult<()> {
+    /// Logs up to `limit` steps of laws from now on, of one law or of all; the run stays on one thread.
+    #[pyo3(signature = (limit, law=None))]
+    fn log_steps(&mut self, limit: usize, law: Option<&str>) -> PyResult<()> {
+        self.inner.log_steps(limit, steps::law(law)?);
+        Ok(())
+    }
+
+    /// Returns the log of steps; None without one.
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.inner.step_log().map(|log| steps::log(py, log)).transpose()
+    }
+
+    /// Simulates up to `until_s` seconds, or up to this number of events; releases the GIL. Raises what a law in
+    /// Python raised, or `check`, or a signal's handler. Returns whether more is due up to `until_s`.
+    #[pyo3(signature = (until_s, events=u64::MAX))]
+    fn advance(&mut self, py: Python<'_>, until_s: f64, events: u64) -> PyResult<bool> {
         let started = WallInstant::now();
-        py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
+        let more = py.detach(|| self.inner.advance_slice(Instant::from_secs(until_s), events));
         self.wall += started.elapsed();
-        self.failure.as_ref().map_or(Ok(()), |failure| failure.check())
+        self.interruption.check()?;
+        self.failure.as_ref().map_or(Ok(()), |failure| failure.check())?;
+        Ok(more)
+    }
+
+    /// Returns what the whole run was expected to need: memory, events, seconds of one CPU, and the largest parts' keys.
+    fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        needs(py, &self.estimate)
     }
 
     /// Returns the simulated time and the work done so far.
@@ -112,24 +158,58 @@ impl PySimulation {
 struct PyFluid {
     inner: waterfill_fluid::Fluid,
     wall: WallDuration,
+    interruption: Arc<Interruption>,
+    estimate: Estimate,
 }
 
 #[pymethods]
 impl PyFluid {
-    /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
+    /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run. For `check` see
+    /// `Simulation`.
     #[new]
-    #[pyo3(signature = (network, step_s=None))]
-    fn new(py: Python<'_>, network: &Bound<'_, PyAny>, step_s: Option<f64>) -> PyResult<Self> {
+    #[pyo3(signature = (network, step_s=None, check=None))]
+    fn new(
+        py: Python<'_>,
+        network: &Bound<'_, PyAny>,
+        step_s: Option<f64>,
+        check: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
         let network = read_network(network)?;
-        let inner = py.detach(|| waterfill_fluid::Fluid::new(network, step_s)).map_err(PyValueError::new_err)?;
-        Ok(Self { inner, wall: WallDuration::ZERO })
+        let estimate = waterfill_fluid::estimate(&network, step_s).map_err(PyValueError::new_err)?;
+        memory::fits(&estimate).map_err(PyValueError::new_err)?;
+        let (interruption, watch) = Interruption::watch(check);
+        watch.ask_here();
+        let built = py.detach(|| waterfill_fluid::Fluid::watched(network, step_s, watch));
+        interruption.check()?;
+        Ok(Self { inner: built.map_err(PyValueError::new_err)?, wall: WallDuration::ZERO, interruption, estimate })
     }
 
-    /// Advances to `until_s` seconds; releases the GIL.
-    fn advance(&mut self, py: Python<'_>, until_s: f64) {
+    /// Logs up to `limit` steps of laws from now on, of one law or of all.
+    #[pyo3(signature = (limit, law=None))]
+    fn log_steps(&mut self, limit: usize, law: Option<&str>) -> PyResult<()> {
+        self.inner.log_steps(limit, steps::law(law)?);
+        Ok(())
+    }
+
+    /// Returns the log of steps; None without one.
+    fn steps<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        self.inner.step_log().map(|log| steps::log(py, log)).transpose()
+    }
+
+    /// Advances to `until_s` seconds, or up to this number of events; releases the GIL. Raises what `check` raised, or a
+    /// signal's handler. Returns whether more is due up to `until_s`.
+    #[pyo3(signature = (until_s, events=u64::MAX))]
+    fn advance(&mut self, py: Python<'_>, until_s: f64, events: u64) -> PyResult<bool> {
         let started = WallInstant::now();
-        py.detach(|| self.inner.advance(Instant::from_secs(until_s)));
+        let more = py.detach(|| self.inner.advance_slice(Instant::from_secs(until_s), events));
         self.wall += started.elapsed();
+        self.interruption.check()?;
+        Ok(more)
+    }
+
+    /// Returns what the whole run was expected to need: memory, events, seconds of one CPU, and the largest parts' keys.
+    fn estimate<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        needs(py, &self.estimate)
     }
 
     /// Returns the simulated time and the work done so far.
@@ -156,15 +236,36 @@ fn read_network(object: &Bound<'_, PyAny>) -> PyResult<Network> {
     from_python::<Network>(object)?.checked().map_err(PyValueError::new_err)
 }
 
+/// Returns a summary as dictionaries and lists: one flow after another, since a document of a million takes gigabytes.
 fn summary(py: Python<'_>, mut summary: Summary, wall: WallDuration) -> PyResult<Bound<'_, PyAny>> {
     summary.engine.wall_s = Some(wall.as_secs_f64());
-    to_python(py, &summary)
+    let dict = PyDict::new(py);
+    dict.set_item("engine", to_python(py, &summary.engine)?)?;
+    dict.set_item("flows", list(py, summary.flows)?)?;
+    dict.set_item("links", list(py, summary.links)?)?;
+    dict.set_item("traffic", list(py, summary.traffic)?)?;
+    Ok(dict.into_any())
+}
+
+/// Returns the entries of a summary as a list; signals are heard meanwhile.
+fn list<T: Serialize>(py: Python<'_>, entries: Vec<T>) -> PyResult<Bound<'_, PyList>> {
+    let list = PyList::empty(py);
+    for (i, entry) in entries.into_iter().enumerate() {
+        list.append(to_python(py, &entry)?)?;
+        if i % 1024 == 0 {
+            py.check_signals()?;
+        }
+    }
+    Ok(list)
 }
 
 /// Returns the series of flows, links or traffic.
 fn one_of<'a>(series: [&'a Series; 3], which: &str) -> PyResult<&'a Series> {
     let place = ["flows", "links", "traffic"].iter().position(|&name| name == which);
-    place.map(|place| series[place]).ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))
+    place
+        .and_then(|place| series.get(place))
+        .copied()
+        .ok_or_else(|| PyValueError::new_err("expected flows, links or traffic"))
 }
 
 /// Returns a table as column → (dtype, little-endian bytes).
@@ -243,6 +344,17 @@ fn targets<'py>(py: Python<'py>, params: &Bound<'py, PyAny>) -> PyResult<Bound<'
         targets.set_item(name, params_from(id, set.get(name)).map_err(PyValueError::new_err)?.target())?;
     }
     Ok(targets)
+}
+
+/// Returns an estimate as a dictionary.
+fn needs<'py>(py: Python<'py>, estimate: &Estimate) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("bytes", estimate.bytes.total)?;
+    dict.set_item("bytes_key", &estimate.bytes.key)?;
+    dict.set_item("events", estimate.events.total)?;
+    dict.set_item("events_key", &estimate.events.key)?;
+    dict.set_item("cpu_s", estimate.cpu_s)?;
+    Ok(dict)
 }
 
 /// Returns the version of the core.

@@ -66,7 +66,9 @@ impl Header {
         if value.is_nan() {
             return Err(PyValueError::new_err(format!("the header's field {name:?} is not a number")));
         }
-        self.values[place] = value as f32;
+        if let Some(field) = self.values.get_mut(place) {
+            *field = value as f32;
+        }
         Ok(())
     }
 }
@@ -75,7 +77,7 @@ impl Header {
 impl Header {
     fn __getattr__(&self, name: &str) -> PyResult<f64> {
         let missing = || PyAttributeError::new_err(format!("the header has no field {name:?}"));
-        self.place(name).map(|place| f64::from(self.values[place])).ok_or_else(missing)
+        self.place(name).and_then(|place| self.values.get(place)).map(|&value| f64::from(value)).ok_or_else(missing)
     }
 
     fn __setattr__(&mut self, name: &str, value: f64) -> PyResult<()> {

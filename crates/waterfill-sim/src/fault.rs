@@ -1,15 +1,49 @@
-//! Faults of a wire: packets are lost, arrive late, or arrive twice. Each fault has its own random stream.
+//! Faults of a wire: packets are lost, arrive late or twice, wait for others, or arrive with other contents. Each fault
+//! has its own random stream.
+//!
+//! Loss, lateness and copies are drawn when a packet is put on the wire. What it carries changes when it arrives, behind
+//! every law that writes into it. So only links that have faults pay for them: no other packet meets a test of its own.
 
 use std::collections::VecDeque;
 
 use rand_pcg::Pcg64;
 use waterfill_laws::units::{Duration, Instant};
-use waterfill_network::link::ReorderSpec;
+use waterfill_network::LinkSpec;
+use waterfill_network::fault::{Effect, FaultSpec};
 use waterfill_network::loss::{Loss, LossSpec};
 use waterfill_network::random::uniform;
 
 use crate::packet::{Flags, Packet, Role};
 use crate::random::{Part, stream};
+
+mod header;
+mod host;
+
+pub(crate) use host::{ReceiverFaults, SourceFaults, picoseconds, stepped};
+
+/// From when to when a fault acts.
+#[derive(Clone, Copy, Debug)]
+struct Period {
+    from: Instant,
+    until: Instant,
+}
+
+impl Period {
+    fn new(from_s: f64, until_s: f64) -> Self {
+        Self { from: Instant::from_secs(from_s), until: Instant::from_secs(until_s) }
+    }
+
+    fn contains(self, now: Instant) -> bool {
+        self.from <= now && now < self.until
+    }
+}
+
+/// Faults that change the contents of packets, and their random stream.
+#[derive(Debug)]
+struct Altering {
+    faults: Box<[(Period, FaultSpec)]>,
+    rng: Pcg64,
+}
 
 /// The faults of one link direction.
 #[derive(Debug)]
@@ -22,25 +56,38 @@ pub(crate) struct Faults {
     lateness: Duration,
     /// Packets that arrive out of the order of the wire, by arrival time.
     reordered: VecDeque<(Instant, Packet)>,
+    /// What changes the contents of packets, and its stream.
+    altering: Option<Altering>,
+    /// When packets are held, and the time between two releases.
+    holds: Box<[(Period, Duration)]>,
 }
 
 impl Faults {
     /// Builds the faults of a link direction; `None` if it has none.
-    pub(crate) fn new(
-        seed: u64,
-        link: u32,
-        loss: Option<LossSpec>,
-        reorder: Option<ReorderSpec>,
-        duplicate: f64,
-    ) -> Option<Box<Self>> {
+    pub(crate) fn new(seed: u64, link: u32, spec: &LinkSpec) -> Option<Box<Self>> {
+        let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
+        let (reorder, duplicate) = (spec.reorder, spec.duplicate);
+        let timed = spec.faults.iter().map(|&fault| (Period::new(fault.from_s, fault.until_s), fault));
+        let holds: Box<[_]> = timed
+            .clone()
+            .filter_map(|(period, fault)| match fault.effect {
+                Effect::Hold { every_s } => Some((period, Duration::from_secs(every_s))),
+                Effect::Strip {} | Effect::Corrupt {} | Effect::Lie { .. } => None,
+            })
+            .collect();
+        let altering: Box<[_]> = timed.filter(|(_, fault)| !matches!(fault.effect, Effect::Hold { .. })).collect();
         let faults = Self {
             loss: loss.map(|spec| (Loss::new(spec), stream(seed, link, Part::Loss))),
             late: reorder.map(|spec| (spec.share, stream(seed, link, Part::Reorder))),
             twice: (duplicate > 0.0).then(|| (duplicate, stream(seed, link, Part::Duplicate))),
             lateness: reorder.map_or(Duration::ZERO, |spec| Duration::from_secs(spec.delay_s)),
             reordered: VecDeque::new(),
+            altering: (!altering.is_empty())
+                .then(|| Altering { faults: altering, rng: stream(seed, link, Part::Contents) }),
+            holds,
         };
-        let any = faults.loss.is_some() || faults.late.is_some() || faults.twice.is_some();
+        let drawn = faults.loss.is_some() || faults.late.is_some() || faults.twice.is_some();
+        let any = drawn || faults.altering.is_some() || !faults.holds.is_empty();
         any.then(|| Box::new(faults))
     }
 
@@ -52,6 +99,9 @@ impl Faults {
                 return true;
             }
         }
+        if self.altering.is_some() {
+            flags.set(Flags::ALTERED);
+        }
         for (fault, flag) in [(&mut self.late, Flags::LATE), (&mut self.twice, Flags::TWICE)] {
             if let Some((share, rng)) = fault {
                 if uniform(rng) < *share {
@@ -60,6 +110,31 @@ impl Faults {
             }
         }
         false
+    }
+
+    /// Changes the contents of a packet that arrives.
+    pub(crate) fn alter(&mut self, now: Instant, packet: &mut Packet) {
+        let Some(Altering { faults, rng }) = &mut self.altering else { return };
+        for (_, fault) in faults.iter().filter(|(period, _)| period.contains(now)) {
+            if uniform(rng) >= fault.share {
+                continue;
+            }
+            match fault.effect {
+                Effect::Strip {} => header::strip(packet),
+                Effect::Corrupt {} => header::corrupt(packet, rng),
+                Effect::Lie { value } => header::lie(packet, value, rng),
+                Effect::Hold { .. } => {}
+            }
+        }
+    }
+
+    /// Returns when a packet is released that reaches the end of the wire at this time; later ones not before it.
+    pub(crate) fn released(&self, arrives: Instant) -> Instant {
+        self.holds.iter().filter(|(period, _)| period.contains(arrives)).fold(arrives, |last, &(period, every)| {
+            let waits = arrives.since(period.from).as_ps();
+            let releases = waits.div_ceil(every.as_ps().max(1));
+            last.max((period.from + every * releases).min(period.until))
+        })
     }
 
     /// How much later than in order a late packet arrives.
@@ -92,10 +167,19 @@ impl Faults {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use waterfill_laws::units::{Rate, Volume};
+    use waterfill_network::ReorderSpec;
+
+    /// The faults of a link with these properties.
+    fn with(change: impl FnOnce(&mut LinkSpec)) -> Option<Box<Faults>> {
+        let mut spec = LinkSpec::new("l", Rate::from_bps(1e6), Duration::ZERO, Volume::ZERO);
+        change(&mut spec);
+        Faults::new(1, 0, &spec)
+    }
 
     #[test]
     fn periodic_losses_are_of_data_only() {
-        let mut faults = Faults::new(1, 0, Some(LossSpec::Periodic { every: 1 }), None, 0.0).unwrap();
+        let mut faults = with(|spec| spec.loss_model = Some(LossSpec::Periodic { every: 1 })).unwrap();
         for role in [Role::Syn, Role::SynAck, Role::Ack] {
             assert!(!faults.impair(role, &mut Flags::default()), "{role:?}");
         }
@@ -107,7 +191,10 @@ mod tests {
     fn each_fault_has_its_own_probability() {
         let late = ReorderSpec { share: 0.2, delay_s: 0.001 };
         let count = |loss| {
-            let mut faults = Faults::new(1, 0, loss, Some(late), 0.1).unwrap();
+            let mut faults = with(|spec| {
+                (spec.loss_model, spec.reorder, spec.duplicate) = (loss, Some(late), 0.1);
+            })
+            .unwrap();
             let mut count = [0u32; 3];
             for _ in 0..100_000 {
                 let mut flags = Flags::default();
@@ -124,6 +211,6 @@ mod tests {
         assert!((f64::from(twice) - 10_000.0).abs() < 5.0 * 94.9, "{twice}"); // √(n · 0.09)
         let half = count(Some(LossSpec::Independent { p: 0.5 }));
         assert!((f64::from(half[1]) - 10_000.0).abs() < 5.0 * 94.9, "a lost packet has no other fault: {half:?}");
-        assert!(Faults::new(1, 0, None, None, 0.0).is_none());
+        assert!(with(|_| {}).is_none());
     }
 }

@@ -3,9 +3,11 @@
 use std::sync::Arc;
 
 use waterfill_laws::registry::{AnyParams, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::Instant;
 use waterfill_network::{FlowSpec, Network};
 
+use crate::fault::ReceiverFaults;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
 
@@ -102,12 +104,20 @@ impl Flow {
             owner,
             protocol: law.protocol,
             sender: Sender::new(sender, &law.params, spec, network.seed),
-            receiver: Receiver::new(receiver, law),
+            receiver: Receiver::new(receiver, law, ReceiverFaults::new(network, spec, &route.forward, law.protocol)),
             route: Arc::clone(route),
             access,
             sender_due: Instant::NEVER,
             receiver_due: Instant::NEVER,
             sampled_bytes: 0,
+        }
+    }
+
+    /// Logs the steps of its laws, if it has fields that routers write or read.
+    pub(crate) fn log_steps(&mut self, f: u32, now: Instant, log: &StepLog) {
+        if self.protocol.has_fields() {
+            self.sender.log_steps(self.protocol, f, now, log);
+            self.receiver.log_steps(self.protocol, f, now, log);
         }
     }
 }

@@ -2,15 +2,17 @@
 //!
 //! It runs a [`waterfill_network::Network`]. Reading order: `packet`; `ring`, `link` (a transmitter and a wire), `shaper` (its
 //! token bucket), `queue` (its queue disciplines), `fault` (loss, reordering, duplication), `delay_line`, `access`;
-//! `recovery`, `sender`, `receiver` and `flow` (hosts); `traffic` (load without congestion control, and finite flows);
+//! `recovery`, `sender`, `receiver`, `flow` and `hosts` (hosts); `traffic` (load without congestion control, and finite flows);
 //! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
 
 mod access;
 mod capture;
 mod delay_line;
 mod engine;
+mod estimate;
 mod fault;
 mod flow;
+mod hosts;
 mod link;
 mod meter;
 mod packet;
@@ -31,4 +33,6 @@ mod window;
 
 pub use capture::{CaptureOptions, CaptureReport};
 pub use engine::{Ledger, Simulation};
+pub use estimate::estimate;
+pub use hosts::{Acknowledgement, HostPair};
 pub use queue::ModuleBench;

@@ -12,10 +12,11 @@
 
 use waterfill_laws::protocol::{LinkView, Passing, Probe};
 use waterfill_laws::registry::{AnyHeader, AnyRouter, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
-use waterfill_network::{LinkSpec, LossSpec, Network};
+use waterfill_network::{LinkSpec, Network, Watch};
 
-use crate::fault::Faults;
+use crate::fault::{Faults, stepped};
 use crate::meter::{LinkResult, Meter, Reading, Span};
 use crate::packet::{Cargo, Flags, Packet, Role, SackId};
 use crate::queue::{
@@ -28,6 +29,9 @@ use crate::shaper::Shaper;
 mod variation;
 
 use variation::Variation;
+
+/// Timers of router laws that are caught up between two polls of the watch.
+const TIMERS_PER_POLL: u32 = 4096;
 
 /// A packet in the link's ring: in a FIFO queue, in transmission, or on the wire. It fills one cache line, so what it
 /// carries for its protocol is in a ring of its own.
@@ -52,7 +56,9 @@ struct Queued {
     order: u64,
 }
 
-const _: () = assert!(size_of::<Queued>() == 64);
+/// Bytes of a packet in a link's ring.
+pub(crate) const QUEUED_BYTES: usize = size_of::<Queued>();
+const _: () = assert!(QUEUED_BYTES == 64);
 
 impl Queued {
     #[inline]
@@ -111,6 +117,7 @@ pub(crate) struct Link {
     meter: Meter,
     /// How the link follows time, if it does.
     variation: Option<Box<Variation>>,
+    watch: Watch,
 }
 
 /// The result of enqueueing a packet.
@@ -125,14 +132,13 @@ pub(crate) enum Enqueued {
 }
 
 impl Link {
-    pub(crate) fn new(id: u32, spec: &LinkSpec, network: &Network) -> Self {
+    pub(crate) fn new(id: u32, spec: &LinkSpec, network: &Network, watch: &Watch) -> Self {
         let view = LinkView { id, capacity: Rate::from_bps(spec.rate_bps), target: spec.target, queue: Volume::ZERO };
         let rng = stream(network.seed, id, Part::Queue);
         let context = QueueContext { capacity: view.capacity, packet_bytes: network.packet_bytes, rng };
         let line = spec.shaper.as_ref().map_or(view.capacity, |shaper| Rate::from_bps(shaper.line_bps));
         let queue = Queue::new(&spec.queue, context);
-        let loss = spec.loss_model.or_else(|| (spec.loss > 0.0).then_some(LossSpec::Independent { p: spec.loss }));
-        let faults = Faults::new(network.seed, id, loss, spec.reorder, spec.duplicate);
+        let faults = Faults::new(network.seed, id, spec);
         let variation = Variation::new(spec);
         let varies = variation.as_ref().is_some_and(|variation| variation.affects_packets());
         Self {
@@ -162,6 +168,7 @@ impl Link {
             transmission: (0, Duration::ZERO),
             meter: Meter::new(view.capacity, line),
             variation,
+            watch: watch.clone(),
         }
     }
 
@@ -177,6 +184,13 @@ impl Link {
         self.next_change = self.next_change.min(self.next_timer);
         self.departures |= router.sees_departures();
         self.routers.push((id, router));
+    }
+
+    /// Logs the steps of its router laws.
+    pub(crate) fn log_steps(&mut self, l: u32, log: &StepLog) {
+        for (id, router) in &mut self.routers {
+            log.router(*id, l, &self.view, router);
+        }
     }
 
     /// Prepares the link, before its first packet, for packets of protocols with a header or an echo.
@@ -206,6 +220,13 @@ impl Link {
     pub(crate) fn packets(&self) -> usize {
         let reordered = self.faults.as_ref().map_or(0, |faults| faults.reordered_packets());
         self.queue.stored_packets() as usize + self.ring.len() + reordered
+    }
+
+    /// Changes the contents of a packet that arrives at the end of the wire.
+    pub(crate) fn alter(&mut self, now: Instant, packet: &mut Packet) {
+        if let Some(faults) = &mut self.faults {
+            faults.alter(now, packet);
+        }
     }
 
     /// How much later than in order a late packet arrives.
@@ -254,11 +275,16 @@ impl Link {
 
     #[inline(never)] // keeps the path of a packet that finds an idle link short
     fn catch_up(&mut self, now: Instant) {
+        let mut timers = 0u32;
         while self.next_change <= now {
             if self.next_change < self.next_timer {
                 self.start_waiting();
             } else {
                 self.run_timers();
+                timers += 1;
+                if timers % TIMERS_PER_POLL == 0 && self.watch.poll() {
+                    self.next_timer = Instant::NEVER; // the run ends: transmissions are caught up, laws are not
+                }
             }
             self.next_change = self.next_timer.min(self.next_start());
         }
@@ -336,6 +362,7 @@ impl Link {
         let ring = &self.ring;
         let visible = || ring.get(index).is_some_and(|queued| self.queue.is_visible(&queued.packet(Some(cargo))));
         if self.plain || visible() {
+            let now = stepped(now, self.variation.as_ref().map_or(0, |variation| variation.clock_ahead_ps()));
             for (_, router) in &mut self.routers {
                 router.on_departure(&self.view, &mut passing(now, bytes, role, cargo));
             }
@@ -343,7 +370,7 @@ impl Link {
     }
 
     fn run_timers(&mut self) {
-        let due = self.next_timer;
+        let due = stepped(self.next_timer, self.clock_ahead_ps());
         for (_, router) in &mut self.routers {
             if router.poll_at() <= due {
                 router.on_timer(&self.view, due);
@@ -352,7 +379,18 @@ impl Link {
                 }
             }
         }
-        self.next_timer = self.routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER);
+        self.next_timer = self.polled_at();
+    }
+
+    /// Returns how far the routers' clock is ahead, in picoseconds.
+    fn clock_ahead_ps(&self) -> i64 {
+        self.variation.as_ref().map_or(0, |variation| variation.clock_ahead_ps())
+    }
+
+    /// Returns when the earliest of the routers' timers is due.
+    fn polled_at(&self) -> Instant {
+        let due = self.routers.iter().map(|(_, router)| router.poll_at()).min().unwrap_or(Instant::NEVER);
+        stepped(due, -self.clock_ahead_ps())
     }
 
     /// Enqueues a packet that arrives at the link.
@@ -437,15 +475,21 @@ impl Link {
             visible = shown;
         }
         if visible {
-            for (_, router) in &mut self.routers {
-                router.on_arrival(&self.view, &mut passing(now, packet.bytes, packet.role, &mut packet.cargo));
-            }
+            self.show_screened(now, &mut packet);
         }
         if let Some(settled) = self.decide(now, &mut packet, order) {
             return settled;
         }
         let starts = self.free_at.max(now);
         self.admit(now, packet, starts, order)
+    }
+
+    /// Shows router laws a packet before the queue decides on it.
+    fn show_screened(&mut self, now: Instant, packet: &mut Packet) {
+        let now = stepped(now, self.clock_ahead_ps());
+        for (_, router) in &mut self.routers {
+            router.on_arrival(&self.view, &mut passing(now, packet.bytes, packet.role, &mut packet.cargo));
+        }
     }
 
     /// Enqueues a packet whose transmission could start at `starts`, unless the buffer is full.
@@ -471,9 +515,7 @@ impl Link {
                 None
             }
             Screening::DropVisible => {
-                for (_, router) in &mut self.routers {
-                    router.on_arrival(&self.view, &mut passing(now, packet.bytes, packet.role, &mut packet.cargo));
-                }
+                self.show_screened(now, packet);
                 self.meter.count_drops(1);
                 None
             }
@@ -512,10 +554,16 @@ impl Link {
 
     /// Returns when the packet whose transmission has just been planned arrives: behind all before it.
     fn keep_order(&mut self, arrives: Instant) -> Instant {
-        match &mut self.variation {
+        let arrives = match &mut self.variation {
             Some(variation) => variation.keep_order(arrives, self.transmission.1),
             None => arrives,
-        }
+        };
+        self.released(arrives)
+    }
+
+    /// Returns when the wire releases a packet that reaches its end at this time.
+    fn released(&self, arrives: Instant) -> Instant {
+        self.faults.as_ref().map_or(arrives, |faults| faults.released(arrives))
     }
 
     /// Draws the faults of the packet that was put into the ring last.

@@ -70,8 +70,10 @@ impl Flags {
     pub(crate) const REPORTS_MARK: Self = Self(1 << 5);
     /// Data: the sender has reduced its window (CWR).
     pub(crate) const REDUCED: Self = Self(1 << 6);
+    /// Arrives with other contents at the end of its current wire.
+    pub(crate) const ALTERED: Self = Self(1 << 7);
     /// The faults of the current wire.
-    pub(crate) const OF_A_WIRE: Self = Self(0b111);
+    pub(crate) const OF_A_WIRE: Self = Self(0b1000_0111);
 
     /// Whether any of these flags is set.
     pub(crate) const fn has(self, flag: Self) -> bool {
@@ -82,7 +84,11 @@ impl Flags {
         self.0 |= flag.0;
     }
 
-    /// Clears LOST, LATE and TWICE: the next wire draws its own.
+    pub(crate) const fn clear(&mut self, flag: Self) {
+        self.0 &= !flag.0;
+    }
+
+    /// Clears the faults of a wire: the next one draws its own.
     pub(crate) const fn leave_wire(&mut self) {
         self.0 &= !Self::OF_A_WIRE.0;
     }

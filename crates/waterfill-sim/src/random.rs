@@ -9,6 +9,7 @@ pub(crate) enum Part {
     Queue,
     Reorder,
     Duplicate,
+    Contents,
 }
 
 /// Keeps the parts' states far apart; an odd number, ⌊2¹²⁸/φ⌋.
@@ -39,14 +40,14 @@ mod tests {
         let mut seen = Vec::new();
         for seed in 0..3 {
             for link in 0..3 {
-                for part in [Part::Loss, Part::Queue, Part::Reorder, Part::Duplicate] {
+                for part in [Part::Loss, Part::Queue, Part::Reorder, Part::Duplicate, Part::Contents] {
                     seen.push(first(stream(seed, link, part)));
                 }
             }
         }
         seen.sort_unstable();
         seen.dedup();
-        assert_eq!(seen.len(), 36);
+        assert_eq!(seen.len(), 45);
     }
 
     /// The draws of two parts of one link are uncorrelated.

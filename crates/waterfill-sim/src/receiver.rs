@@ -1,9 +1,11 @@
 //! The receiving host: reorders packets, counts them, sends acknowledgements.
 
 use waterfill_laws::protocol::{Ecn, PacketKind, Received, Retransmission};
-use waterfill_laws::registry::{AnyEcho, AnyReceiver};
+use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyReceiver, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant};
 
+use crate::fault::ReceiverFaults;
 use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
@@ -33,24 +35,43 @@ pub(crate) struct Receiver {
     pub(crate) spec: ReceiverSpec,
     /// The law, unless its packets carry nothing: then there is nothing to read or write here.
     law: Option<AnyReceiver>,
+    /// Its faults and its path's, if any.
+    faults: Option<Box<ReceiverFaults>>,
     /// The next packet expected.
     next: u64,
     /// Packets received above a gap.
     above: Ranges,
     /// The newest packet of each of the three latest ranges, newest first (RFC 2018).
     latest: [u64; 3],
-    /// Timestamp of the packet whose acknowledgement is delayed, and when to send that at the latest.
-    delayed: Option<(Instant, Instant)>,
+    delayed: Delayed,
     /// Acknowledgements report a mark (ECE).
     reports_mark: bool,
     /// Bytes received.
     pub(crate) bytes_total: u64,
     /// Bytes received in the window.
     pub(crate) bytes_counted: u64,
-    /// In-order payload received in the window.
+    /// Payload that arrived in the window for the first time, in order or not: never more than the bytes above.
     pub(crate) payload_counted: u64,
     /// When the last packet was received.
     pub(crate) completed: Option<Instant>,
+}
+
+/// An acknowledgement that is delayed; one that is never due is none, and needs no flag.
+#[derive(Clone, Copy, Debug)]
+struct Delayed {
+    /// Timestamp of the packet that it acknowledges.
+    sent: Instant,
+    /// When it is sent at the latest.
+    due: Instant,
+}
+
+impl Delayed {
+    const NONE: Self = Self { sent: Instant::ZERO, due: Instant::NEVER };
+
+    /// Returns the timestamp that it echoes; `None` if none is delayed.
+    fn sent(&self) -> Option<Instant> {
+        (self.due != Instant::NEVER).then_some(self.sent)
+    }
 }
 
 /// When a data packet is acknowledged.
@@ -64,19 +85,27 @@ enum Answer {
 }
 
 impl Receiver {
-    pub(crate) fn new(spec: ReceiverSpec, law: &Law) -> Self {
+    pub(crate) fn new(spec: ReceiverSpec, law: &Law, faults: Option<Box<ReceiverFaults>>) -> Self {
         Self {
+            faults,
             law: law.protocol.has_fields().then(|| law.params.receiver()),
             next: 0,
             above: Ranges::default(),
             latest: [0; 3],
-            delayed: None,
+            delayed: Delayed::NONE,
             reports_mark: false,
             bytes_total: 0,
             bytes_counted: 0,
             payload_counted: 0,
             completed: None,
             spec,
+        }
+    }
+
+    /// Logs the steps of its law.
+    pub(crate) fn log_steps(&mut self, id: ProtocolId, f: u32, now: Instant, log: &StepLog) {
+        if let Some(law) = &mut self.law {
+            log.receiver(id, f, now, law);
         }
     }
 
@@ -94,6 +123,9 @@ impl Receiver {
         sacks: &mut Sacks,
     ) -> Option<Packet> {
         let kind = packet.role.kind();
+        if self.faults.is_some() {
+            self.meet_faults(now, packet);
+        }
         if let (Some(law), Cargo::Header(header)) = (&mut self.law, &packet.cargo) {
             // Data echoes the timestamp of an acknowledgement: an RTT sample of the receiver.
             let rtt = (packet.echoed > Instant::ZERO).then(|| now.since(packet.echoed));
@@ -111,6 +143,24 @@ impl Receiver {
         Some(self.ack(now, role, sent, sack))
     }
 
+    /// Notes what arrives for the faults of the next acknowledgement; skips a gap in the data that is hidden.
+    #[cold]
+    fn meet_faults(&mut self, now: Instant, packet: &Packet) {
+        let Some(faults) = &mut self.faults else { return };
+        faults.on_packet(packet.cargo != Cargo::Header(AnyHeader::None));
+        if packet.role == Role::Data && packet.number > self.next && faults.hides_loss(now) {
+            self.next = packet.number;
+            self.above = Ranges::default();
+        }
+    }
+
+    /// Returns an acknowledgement's echo with the faults applied, and whether it reports a mark.
+    #[cold]
+    fn falsified(&self, now: Instant, echo: AnyEcho) -> (AnyEcho, bool) {
+        let Some(faults) = &self.faults else { return (echo, self.reports_mark) };
+        (faults.echo(now, echo), self.reports_mark && !faults.lies(now))
+    }
+
     /// Orders and counts a data packet.
     #[inline]
     fn on_data(&mut self, now: Instant, packet: &Packet, payload: impl Fn(u64) -> u32, sacks: &mut Sacks) -> Answer {
@@ -121,25 +171,25 @@ impl Receiver {
             self.bytes_counted += u64::from(packet.bytes);
         }
         let in_order = packet.number == self.next && self.above.is_empty();
-        let before = self.next;
+        if counts && (in_order || (packet.number >= self.next && !self.above.contains(packet.number))) {
+            self.payload_counted += u64::from(payload(packet.number));
+        }
         if in_order {
             self.next += 1;
         } else if packet.number >= self.next {
             self.store(packet.number);
         }
-        if counts {
-            self.payload_counted += (before..self.next).map(|n| u64::from(payload(n))).sum::<u64>();
-        }
         if self.completed.is_none() && self.spec.packets == self.next {
             self.completed = Some(now);
         }
         let delay = self.spec.delayed_ack && in_order && self.completed.is_none();
-        if delay && (changed || self.delayed.is_none()) {
-            let before = self.delayed.replace((packet.sent, now + DELAYED_ACK));
-            return before.map_or(Answer::Later, |(sent, _)| Answer::BeforeChange(sent));
+        if delay && (changed || self.delayed.sent().is_none()) {
+            let next = Delayed { sent: packet.sent, due: now + DELAYED_ACK };
+            let before = std::mem::replace(&mut self.delayed, next);
+            return before.sent().map_or(Answer::Later, Answer::BeforeChange);
         }
         // RFC 7323: echo the timestamp of the oldest packet not yet acknowledged.
-        let sent = self.delayed.take().map_or(packet.sent, |(sent, _)| sent);
+        let sent = std::mem::replace(&mut self.delayed, Delayed::NONE).sent().unwrap_or(packet.sent);
         let selective = self.spec.retransmission == Retransmission::Sack && !self.above.is_empty();
         let sack = if selective { sacks.store(self.blocks()) } else { SackId::NONE };
         Answer::Now(sent, sack)
@@ -204,14 +254,15 @@ impl Receiver {
 
     /// When [`Receiver::on_timer`] has something to do.
     pub(crate) fn poll_timer(&self) -> Instant {
-        self.delayed.map_or(Instant::NEVER, |(_, at)| at)
+        self.delayed.due
     }
 
     /// Returns the delayed acknowledgement if it is due.
     pub(crate) fn on_timer(&mut self, now: Instant) -> Option<Packet> {
-        let (sent, at) = self.delayed?;
-        (at <= now).then(|| {
-            self.delayed = None;
+        let Delayed { due, .. } = self.delayed;
+        let sent = self.delayed.sent()?;
+        (due <= now).then(|| {
+            self.delayed = Delayed::NONE;
             self.ack(now, Role::Ack, sent, SackId::NONE)
         })
     }
@@ -224,13 +275,15 @@ impl Receiver {
             Some(law) => law.echo(now),
             None => AnyEcho::None,
         };
+        let (echo, reports_mark) =
+            if self.faults.is_some() { self.falsified(now, echo) } else { (echo, self.reports_mark) };
         Packet {
             flow: self.spec.flow,
             bytes: self.spec.ack_bytes,
             incarnation: self.spec.incarnation,
             hop: 0,
             role,
-            flags: Flags::default().with(Flags::REPORTS_MARK, self.reports_mark),
+            flags: Flags::default().with(Flags::REPORTS_MARK, reports_mark),
             sack,
             number: self.next,
             sent,
@@ -243,7 +296,7 @@ impl Receiver {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use waterfill_laws::registry::{AnyHeader, ProtocolId};
+    use waterfill_laws::registry::ProtocolId;
 
     fn receiver(delayed_ack: bool) -> Receiver {
         let spec = ReceiverSpec {
@@ -256,7 +309,7 @@ mod tests {
             packets: 10,
             counted: (Instant::ZERO, Instant::NEVER),
         };
-        Receiver::new(spec, &Law { protocol: ProtocolId::Window, params: ProtocolId::Window.params() })
+        Receiver::new(spec, &Law { protocol: ProtocolId::Window, params: ProtocolId::Window.params() }, None)
     }
 
     fn data(number: u64) -> Packet {

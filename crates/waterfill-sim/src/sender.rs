@@ -3,12 +3,16 @@
 //! Sans-I/O like the laws: the engine passes in acknowledgements and times, and takes packets out with
 //! [`Sender::poll_transmit`].
 
+use std::num::NonZeroU16;
+
 use waterfill_laws::protocol::{Ack, Connection, Ecn, Event, Host, Limit, PacketKind, Probe, Reduction, Sending};
-use waterfill_laws::registry::{AnyParams, AnySource};
+use waterfill_laws::registry::{AnyParams, AnySource, ProtocolId};
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
+use crate::fault::SourceFaults;
 use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
@@ -25,6 +29,10 @@ const MAX_IN_FLIGHT: u64 = 1 << 24;
 /// Pacing of a window-based law that gives no rate: window / RTT × this, so the window stays the bound (Linux's
 /// tcp_pacing_ca_ratio).
 const PACING_GAIN: f64 = 1.2;
+
+/// Longest time between two packets of a paced source. A rate of zero must not stop it: without packets no feedback comes
+/// that raises the rate. Linux's fq takes 1 s; JetMax's slowest source sends 1500 B every 1.2 s.
+const MAX_SPACING: Duration = Duration::from_millis(2000);
 
 /// A tick of the histogram of RTTs is 2¹⁶ ps.
 const RTT_TICK_BITS: u32 = 16;
@@ -49,7 +57,7 @@ pub(crate) struct SenderSpec {
     syn_bytes: u16,
     payload_bytes: u16,
     /// Packets to send, and the size of the last; `None` is unlimited.
-    pub(crate) packets: Option<(u64, u16)>,
+    pub(crate) packets: Option<(u64, NonZeroU16)>,
     pub(crate) start: Instant,
     pub(crate) stop: Instant,
     demand: Option<Rate>,
@@ -73,7 +81,7 @@ impl SenderSpec {
         let packets = flow.size_bytes.map(|size| {
             let count = size.div_ceil(u64::from(payload_bytes));
             let last = size - (count - 1) * u64::from(payload_bytes);
-            (count, last as u16 + headers)
+            (count, NonZeroU16::MIN.saturating_add(last as u16 + headers - 1))
         });
         Self {
             flow: flow_id,
@@ -108,7 +116,7 @@ impl SenderSpec {
     pub(crate) fn payload_before(&self, number: u64) -> u64 {
         let payload = u64::from(self.payload_bytes);
         match self.packets {
-            Some((count, last)) if number >= count => (count - 1) * payload + u64::from(self.payload(last)),
+            Some((count, last)) if number >= count => (count - 1) * payload + u64::from(self.payload(last.get())),
             _ => number * payload,
         }
     }
@@ -117,7 +125,7 @@ impl SenderSpec {
     #[inline]
     pub(crate) const fn bytes_of(&self, number: u64) -> u16 {
         match self.packets {
-            Some((count, last)) if number + 1 == count => last,
+            Some((count, last)) if number + 1 == count => last.get(),
             _ => self.packet_bytes,
         }
     }
@@ -150,6 +158,8 @@ pub(crate) struct RttSamples {
 pub(crate) struct Sender {
     pub(crate) spec: SenderSpec,
     law: AnySource,
+    /// Its host's faults, if any.
+    faults: Option<Box<SourceFaults>>,
     /// The law's window in whole packets, read whenever it may have changed.
     window_packets: u64,
     whole_packets: WholePackets,
@@ -190,6 +200,7 @@ impl Sender {
         };
         Self {
             law: params.source(&connection),
+            faults: SourceFaults::new(flow),
             window_packets: 0,
             whole_packets: WholePackets::default(),
             recovery: Recovery::new(spec.host.retransmission),
@@ -210,6 +221,11 @@ impl Sender {
             timeouts: 0,
             spec,
         }
+    }
+
+    /// Logs the steps of its law.
+    pub(crate) fn log_steps(&mut self, id: ProtocolId, f: u32, now: Instant, log: &StepLog) {
+        log.source(id, f, now, &mut self.law);
     }
 
     /// Whether it has started and has data outstanding or data left to send.
@@ -287,7 +303,10 @@ impl Sender {
 
     /// Notifies the law of a loss, a mark or the end of a recovery, then starts the reduction if there is one.
     fn on_event(&mut self, now: Instant, event: Event) {
-        self.law.on_event(now, event);
+        if self.faults.is_some() && self.ignores(now, PacketKind::Ack) {
+            return;
+        }
+        self.law.on_event(self.clock(now), event);
         let reduces = matches!(event, Event::Loss | Event::Marked);
         self.reduction = (reduces && self.spec.host.reduction == Reduction::Proportional)
             .then(|| ProportionalReduction::new(self.law_window(), self.recovery.unacknowledged()));
@@ -298,14 +317,53 @@ impl Sender {
     #[inline(always)]
     fn sample_rtt(&mut self, now: Instant, packet: &Packet) {
         let rtt = now.since(packet.sent).max(Duration::from_ps(1)); // laws divide by it
-        self.latest_rtt = rtt;
-        self.base_rtt = self.base_rtt.min(rtt);
-        self.smoothed = Some(smoothed(self.smoothed, rtt));
         self.echoed = packet.echoed;
+        if self.faults.is_none() {
+            self.update_rtt(rtt);
+        } else {
+            self.measure_rtt(now, packet.sent);
+        }
         if self.spec.measure.0 <= now && now <= self.spec.measure.1 {
             self.rtt.sum_ps += u128::from(rtt.as_ps());
             self.rtt.above_base.add((rtt - self.spec.base_rtt).as_ps() >> RTT_TICK_BITS, 1);
         }
+    }
+
+    #[inline]
+    fn update_rtt(&mut self, rtt: Duration) {
+        self.latest_rtt = rtt;
+        self.base_rtt = self.base_rtt.min(rtt);
+        self.smoothed = Some(smoothed(self.smoothed, rtt));
+    }
+
+    /// Takes an RTT sample by the host's clock. One that is not above zero is none, as in Linux, except the first.
+    #[cold]
+    fn measure_rtt(&mut self, now: Instant, sent: Instant) {
+        let measured = self.faults.as_ref().and_then(|faults| faults.rtt(sent, now));
+        let first = self.smoothed.is_none().then_some(Duration::from_ps(1));
+        if let Some(rtt) = measured.or(first) {
+            self.update_rtt(rtt);
+        }
+    }
+
+    /// The time by the host's clock, which its law sees.
+    #[inline]
+    fn clock(&self, now: Instant) -> Instant {
+        match &self.faults {
+            None => now,
+            Some(faults) => faults.clock(now),
+        }
+    }
+
+    /// Whether the host ignores what acknowledgements and losses say; the answer to its SYN counts. A window that a
+    /// timeout has changed is the law's again.
+    #[cold]
+    fn ignores(&mut self, now: Instant, kind: PacketKind) -> bool {
+        let ignores = kind != PacketKind::Syn && self.faults.as_ref().is_some_and(|faults| faults.ignores(now));
+        if ignores {
+            self.window_packets = self.law_window();
+        }
+        ignores
     }
 
     /// Passes an acknowledgement to the law, and reads its window.
@@ -313,9 +371,12 @@ impl Sender {
     #[inline(always)]
     fn notify_law(&mut self, now: Instant, packet: &Packet, kind: PacketKind, newly_arrived: u64) {
         let Cargo::Echo(echo) = &packet.cargo else { return };
+        if self.faults.is_some() && self.ignores(now, kind) {
+            return;
+        }
         let acked = self.volume(newly_arrived);
         let limit = self.law.on_ack(&Ack {
-            now,
+            now: self.clock(now),
             echo,
             kind,
             acked,
@@ -472,7 +533,7 @@ impl Sender {
             (Role::Syn, 0, self.spec.syn_bytes, Flags::default())
         };
         let sending = Sending {
-            now,
+            now: self.clock(now),
             kind: role.kind(),
             volume: Volume::from_bytes(f64::from(bytes)),
             in_flight: self.volume(in_flight),
@@ -523,7 +584,7 @@ impl Sender {
         }
         if self.is_paced() {
             let spacing = self.pacing_rate().map_or(Duration::ZERO, |rate| rate.time_for(u32::from(bytes)));
-            self.next_send = self.next_send.max(now) + spacing;
+            self.next_send = self.next_send.max(now) + spacing.min(MAX_SPACING);
         }
         if self.rto_deadline == Instant::NEVER {
             self.rto_deadline = now + self.rto();

@@ -126,6 +126,30 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// What has arrived for the first time is a part of what has arrived. In-order delivery is not: a retransmission in
+    /// the window releases what arrived before it.
+    #[test]
+    fn goodput_is_at_most_the_rate(
+        (rate, delay, buffer) in (1e6..1e7, 0.001..0.03, 3_000u64..60_000),
+        (loss, duplicate, late) in (0.0..0.1, 0.0..0.05, 0.0..0.05),
+        (protocol, count, from, seed) in (0..ProtocolId::ALL.len(), 1u32..4, 0.2..1.4, 0u64..1000),
+        delayed_ack: bool,
+    ) {
+        let name = ProtocolId::ALL[protocol].info().name;
+        let mut n = network(1.5, link("l", rate, delay, buffer).to_vec(), vec![flow("f", name, &[0], 1.5)]);
+        (n.seed, n.measure_s) = (seed, [from, 1.5]);
+        (n.flows[0].count, n.flows[0].delayed_ack) = (count, delayed_ack);
+        (n.links[0].loss, n.links[0].duplicate) = (loss, duplicate);
+        n.links[0].reorder = Some(waterfill_network::ReorderSpec { share: late, delay_s: 0.02 });
+        for f in run(&n).1.flows {
+            prop_assert!(f.goodput_bps.unwrap() <= f.rate_bps.unwrap(), "{f:?}");
+        }
+    }
+}
+
 /// Different seeds give different losses.
 #[test]
 fn the_seed_changes_the_result() {

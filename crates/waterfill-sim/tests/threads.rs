@@ -118,12 +118,13 @@ fn queues_faults_traffic_and_padding_give_the_same_bytes() {
 #[test]
 fn arriving_flows_give_the_same_bytes() {
     let mut n = fabric("reno", 3, 2, 2, 0.3);
-    for (name, of) in [("web", 0), ("web2", 3)] {
+    // The last sources state paths of other flows, whose first hosts are on other threads.
+    for (name, of, stated) in [("web", 0, 0), ("web2", 3, 3), ("web3", 0, 7), ("web4", 0, 9), ("web5", 0, 11)] {
         let FlowSpec { forward, reverse, .. } = n.flows[of].clone();
         let flow = FlowSpec { reverse, ..flow("web", "cubic", &forward, 0.3) };
         let sizes_bytes = Distribution::Exponential { mean: 9_000.0 };
         let flows = Some(ArrivalSpec { arrivals_per_s: 400.0, sizes_bytes, flow, routes: vec![], fan_in: 1 });
-        let source = cbr(name, &forward, 0.0, [0.0, 0.25], 1500);
+        let source = cbr(name, &n.flows[stated].forward, 0.0, [0.0, 0.25], 1500);
         n.traffic.push(TrafficSpec { kind: TrafficKind::Web, rate_bps: None, flows, ..source });
     }
     assert!(assert_same(&n) > 1);

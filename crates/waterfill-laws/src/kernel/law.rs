@@ -164,6 +164,15 @@ pub struct Law {
     replay_step: unsafe extern "C" fn(*mut u64, &Record) -> u64,
 }
 
+/// Calls a function of a law.
+macro_rules! call {
+    ($law:ident.$function:ident($($argument:expr),*)) => {
+        // SAFETY: `of` and `of_mut` have checked that each structure has the length that C states for this law, and
+        // references are valid. C keeps none of them, and reads and writes no more than they point to.
+        unsafe { ($law.$function)($($argument),*) }
+    };
+}
+
 impl Law {
     /// Its number on the wire.
     #[must_use]
@@ -241,106 +250,105 @@ impl Law {
 
     /// `law_link_set`: bit/s and 10⁻⁶, or 0 for the law's own target.
     pub fn link_set(&self, link: &mut Words, params: &Words, capacity_bps: u64, target: u32) {
-        // SAFETY: see the module's reason; likewise below.
-        unsafe { (self.link_set)(link.of_mut(self.link), params.of(self.params), capacity_bps, target) }
+        call!(self.link_set(link.of_mut(self.link), params.of(self.params), capacity_bps, target));
     }
     /// `law_interval`, µs.
     #[must_use]
     pub fn interval(&self, link: &Words) -> u32 {
-        unsafe { (self.interval)(link.of(self.link)) }
+        call!(self.interval(link.of(self.link)))
     }
     /// `law_tick`, with the queue in bytes.
     pub fn tick(&self, link: &mut Words, sums: &Words, queue: u64) {
-        unsafe { (self.tick)(link.of_mut(self.link), sums.of(self.sums), queue) }
+        call!(self.tick(link.of_mut(self.link), sums.of(self.sums), queue));
     }
     /// `law_idle`.
     pub fn idle(&self, link: &mut Words, intervals: u64, queue: u64) {
-        unsafe { (self.idle)(link.of_mut(self.link), intervals, queue) }
+        call!(self.idle(link.of_mut(self.link), intervals, queue));
     }
     /// `law_mark`; whether the value changed.
     #[inline]
     pub fn mark(&self, link: &mut Words, cpu: &mut Words, packet: &Packet, value: &mut Value) -> bool {
-        unsafe { (self.mark)(link.of_mut(self.link), cpu.of_mut(self.cpu), packet, value) != 0 }
+        call!(self.mark(link.of_mut(self.link), cpu.of_mut(self.cpu), packet, value)) != 0
     }
     /// `law_syn_needs_lock`.
     #[must_use]
     pub fn syn_needs_lock(&self, link: &Words) -> bool {
-        unsafe { (self.syn_needs_lock)(link.of(self.link)) != 0 }
+        call!(self.syn_needs_lock(link.of(self.link))) != 0
     }
     /// `law_link_read`.
     #[must_use]
     pub fn link_signals(&self, link: &Words) -> [u64; SIGNALS] {
         let mut signals = [0; SIGNALS];
-        unsafe { (self.link_read)(link.of(self.link), &mut signals) }
+        call!(self.link_read(link.of(self.link), &mut signals));
         signals
     }
     /// `law_link_restore`.
     pub fn link_restore(&self, link: &mut Words, signal: u64) {
-        unsafe { (self.link_restore)(link.of_mut(self.link), signal) }
+        call!(self.link_restore(link.of_mut(self.link), signal));
     }
 
     /// `law_source_init`, in bytes.
     pub fn source_init(&self, params: &Words, source: &mut Words, packet: u32, window: u64) {
-        unsafe { (self.source_init)(params.of(self.params), source.of_mut(self.source), packet, window) }
+        call!(self.source_init(params.of(self.params), source.of_mut(self.source), packet, window));
     }
     /// `law_request`: the value of a SYN.
     #[must_use]
     pub fn request(&self, params: &Words) -> Value {
         let mut value = [0; VALUE_MAX];
-        unsafe { (self.request)(params.of(self.params), &mut value) }
+        call!(self.request(params.of(self.params), &mut value));
         value
     }
     /// `law_forward`: the value of a data packet.
     #[must_use]
     pub fn forward(&self, params: &Words, source: &mut Words) -> Value {
         let mut value = [0; VALUE_MAX];
-        unsafe { (self.forward)(params.of(self.params), source.of_mut(self.source), &mut value) }
+        call!(self.forward(params.of(self.params), source.of_mut(self.source), &mut value));
         value
     }
     /// `law_heard`: whether a router wrote this echo.
     #[must_use]
     pub fn heard(&self, echo: &Value) -> bool {
-        unsafe { (self.heard)(echo) != 0 }
+        call!(self.heard(echo)) != 0
     }
     /// `law_ack`; no echo with `None`.
     pub fn ack(&self, params: &Words, source: &mut Words, tcp: &Tcp, echo: Option<&Value>) {
         let (has_echo, echo) = (u32::from(echo.is_some()), echo.unwrap_or(&[0; VALUE_MAX]));
-        unsafe { (self.ack)(params.of(self.params), source.of_mut(self.source), tcp, has_echo, echo) }
+        call!(self.ack(params.of(self.params), source.of_mut(self.source), tcp, has_echo, echo));
     }
     /// `law_loss`.
     pub fn loss(&self, params: &Words, source: &mut Words) {
-        unsafe { (self.loss)(params.of(self.params), source.of_mut(self.source)) }
+        call!(self.loss(params.of(self.params), source.of_mut(self.source)));
     }
     /// `law_timeout`.
     pub fn timeout(&self, params: &Words, source: &mut Words) {
-        unsafe { (self.timeout)(params.of(self.params), source.of_mut(self.source)) }
+        call!(self.timeout(params.of(self.params), source.of_mut(self.source)));
     }
     /// `law_limit`.
     #[must_use]
     pub fn limit(&self, source: &mut Words, tcp: &Tcp) -> Limit {
         let mut limit = Limit::default();
-        unsafe { (self.limit)(source.of_mut(self.source), tcp, &mut limit) }
+        call!(self.limit(source.of_mut(self.source), tcp, &mut limit));
         limit
     }
     /// `law_reduce`: by 2^-shift of rate and window.
     pub fn reduce(&self, source: &mut Words, shift: u32) {
-        unsafe { (self.reduce)(source.of_mut(self.source), shift) }
+        call!(self.reduce(source.of_mut(self.source), shift));
     }
     /// `law_evidence`.
     #[must_use]
     pub fn evidence(&self, source: &Words) -> u64 {
-        unsafe { (self.evidence)(source.of(self.source)) }
+        call!(self.evidence(source.of(self.source)))
     }
     /// `law_tightens`.
     #[must_use]
     pub fn tightens(&self, source: &Words, evidence: u64, us: u64) -> bool {
-        unsafe { (self.tightens)(source.of(self.source), evidence, us) != 0 }
+        call!(self.tightens(source.of(self.source), evidence, us)) != 0
     }
     /// `law_source_read`.
     #[must_use]
     pub fn source_signals(&self, source: &Words) -> [u64; SIGNALS] {
         let mut signals = [0; SIGNALS];
-        unsafe { (self.source_read)(source.of(self.source), &mut signals) }
+        call!(self.source_read(source.of(self.source), &mut signals));
         signals
     }
 
@@ -355,13 +363,13 @@ impl Law {
         segments: u32,
     ) {
         let (params, receiver) = (params.of(self.params), receiver.of_mut(self.receiver));
-        unsafe { (self.receive)(params, receiver, now_us, rtt_us, value, segments) }
+        call!(self.receive(params, receiver, now_us, rtt_us, value, segments));
     }
     /// `law_echo`: the value to send back.
     #[must_use]
     pub fn echo(&self, receiver: &mut Words) -> Value {
         let mut value = [0; VALUE_MAX];
-        unsafe { (self.echo)(receiver.of_mut(self.receiver), &mut value) }
+        call!(self.echo(receiver.of_mut(self.receiver), &mut value));
         value
     }
     /// Creates a zeroed `struct replay_state` of `kernel/replay.h`.
@@ -372,12 +380,12 @@ impl Law {
     /// Makes the call of a record and returns the hash of all state after it. The state's last six words are the call's
     /// results: four numbers, then the value that it wrote.
     pub fn replay_step(&self, state: &mut Words, record: &Record) -> u64 {
-        unsafe { (self.replay_step)(state.of_mut(self.replay), record) }
+        call!(self.replay_step(state.of_mut(self.replay), record))
     }
     /// `law_receiver_read`.
     #[must_use]
     pub fn receiver_signal(&self, receiver: &Words) -> u64 {
-        unsafe { (self.receiver_read)(receiver.of(self.receiver)) }
+        call!(self.receiver_read(receiver.of(self.receiver)))
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{KernelLaw, Law, Packet, Words, scaled, whole_bytes};
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Volume};
 
 /// The router of a law, with one CPU. It writes at arrival, as a kernel does.
@@ -99,5 +100,13 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
 
     fn observe(&self, probe: &mut dyn Probe) {
         P::observe_link(&self.law.link_signals(&self.link), probe);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        fields.put_words("params", self.params.words());
+        fields.put_words("link", self.link.words());
+        fields.put_words("cpu", self.cpu.words());
+        fields.put_words("counted", self.counted.words());
+        crate::state_of!(fields, self: capacity_bps, target, bytes, packets, next_tick);
     }
 }

@@ -63,6 +63,8 @@ fn a_target_of_0_is_the_laws_own() {
 mod fixed {
     unsafe extern "C" {
         pub(super) safe fn waterfill_fixed_log2(n: u64) -> u64;
+        pub(super) safe fn waterfill_float_code(v: u64) -> u32;
+        pub(super) safe fn waterfill_float_number(code: u32) -> u64;
         pub(super) safe fn waterfill_fixed_exp2_up(e: u64, bits: u32) -> u64;
         pub(super) safe fn waterfill_fixed_one_less_exp(u: u64) -> u64;
         pub(super) safe fn waterfill_fixed_exp_less_one(u: u64) -> u64;
@@ -117,4 +119,23 @@ fn small_exponents_keep_their_digits() {
         assert!((power - f.powi(n as i32)).abs() < 3.0 * f64::from(n + 32) / two_to(32), "{f}^{n} is {power}");
     }
     assert_eq!(fixed::waterfill_fixed_power(1 << 32, u32::MAX), 1 << 32);
+}
+
+/// All 2²⁴ codes: each stands for more than the one before and comes back, and a number gets the nearest code.
+#[test]
+fn every_code_of_a_number_comes_back() {
+    let mut before = 0;
+    for code in 0..1_u32 << 24 {
+        let number = fixed::waterfill_float_number(code);
+        assert!(code == 0 || number > before, "{code}");
+        assert_eq!(fixed::waterfill_float_code(number), code);
+        // Half-way from the code before, rounded down and up: a tie takes the larger code.
+        let middle = before + (number - before) / 2;
+        if number - before > 1 {
+            assert_eq!(fixed::waterfill_float_code(middle), code, "{middle}");
+            assert_eq!(fixed::waterfill_float_code(middle - 1), code - 1, "{middle}");
+        }
+        before = number;
+    }
+    assert_eq!(fixed::waterfill_float_code(u64::MAX), (1 << 24) - 1);
 }

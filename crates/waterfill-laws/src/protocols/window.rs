@@ -47,7 +47,7 @@ crate::params! {
 
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
-        require(self.packets >= 1.0, "packets", "at least 1")
+        require((1.0..=1e9).contains(&self.packets), "packets", "a number from 1 to 1e9")
     }
 }
 

@@ -5,10 +5,10 @@
 //! `waterfill-delay probe` reads a measurement instead (`waterfill_linux::delay::probe`) and prints its report. Exit 2: wrong
 //! input; 1: an interface failed.
 
-use std::io::{self, BufRead as _, Write as _};
+use std::io::{self, BufRead as _, Read as _, Write as _};
 use std::process::ExitCode;
 
-use waterfill_linux::delay::config::Config;
+use waterfill_linux::delay::config::{Config, MAX_DOCUMENT_BYTES};
 use waterfill_linux::delay::probe::Probe;
 use waterfill_linux::delay::run::DelayLine;
 use waterfill_linux::delay::sys;
@@ -16,8 +16,11 @@ use waterfill_linux::delay::sys;
 fn main() -> ExitCode {
     let mut input = io::stdin().lock();
     let mut text = String::new();
-    if let Err(e) = input.read_line(&mut text) {
+    if let Err(e) = input.by_ref().take(MAX_DOCUMENT_BYTES + 1).read_line(&mut text) {
         return failed(2, &format!("expected a configuration on standard input: {e}"));
+    }
+    if text.len() as u64 > MAX_DOCUMENT_BYTES {
+        return failed(2, &format!("expected a configuration of up to {MAX_DOCUMENT_BYTES} bytes in the first line"));
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
@@ -25,9 +28,9 @@ fn main() -> ExitCode {
             Ok(config) => serve(&config, &mut input),
             Err(why) => return failed(2, &why),
         },
-        ["probe"] => match serde_json::from_str::<Probe>(&text) {
+        ["probe"] => match Probe::parse(&text) {
             Ok(probe) => measure(&probe),
-            Err(why) => return failed(2, &format!("expected a probe: {why}")),
+            Err(why) => return failed(2, &why),
         },
         _ => return failed(2, "expected no argument, or the argument probe"),
     };
@@ -35,7 +38,8 @@ fn main() -> ExitCode {
 }
 
 fn failed(code: u8, why: &str) -> ExitCode {
-    eprintln!("waterfill-delay: {why}");
+    let line = why.split_whitespace().collect::<Vec<_>>().join(" "); // names may have anything in them
+    eprintln!("waterfill-delay: {line}");
     ExitCode::from(code)
 }
 

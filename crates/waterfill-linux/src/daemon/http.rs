@@ -124,7 +124,7 @@ fn serve_client(stream: &TcpStream, respond: &impl Fn(&Request) -> Response) -> 
 }
 
 /// Reads up to the empty line that ends the header fields.
-fn read_request(stream: &mut impl Read) -> io::Result<Request> {
+pub(super) fn read_request(stream: &mut impl Read) -> io::Result<Request> {
     let (mut bytes, mut chunk) = (Vec::new(), [0; 1024]);
     while !bytes.windows(4).any(|end| end == b"\r\n\r\n") {
         let n = stream.read(&mut chunk)?;

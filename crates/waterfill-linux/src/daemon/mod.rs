@@ -31,7 +31,10 @@ mod settings;
 mod skeleton;
 mod snapshot;
 mod status;
+mod steps;
 mod table;
+#[doc(hidden)]
+pub mod testing;
 mod unload;
 
 use std::process::ExitCode;

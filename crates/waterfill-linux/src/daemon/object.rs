@@ -22,9 +22,28 @@ macro_rules! embedded {
 }
 pub(super) use embedded;
 
-/// Opens an object, which can then be changed before it is loaded.
+/// Maps of the log of steps, which exist only where it is on, and its switch (`bpf/steps.h`).
+pub(super) const STEPS: [&str; 2] = ["steps", "steps_lost"];
+const STEPS_SWITCH: &str = ".rodata.steps";
+/// Bytes of the ring buffer: 20,000 steps and more.
+const STEPS_BYTES: u32 = 1 << 24;
+
+/// Opens an object, which can then be changed before it is loaded. Its log of steps is off.
 pub(super) fn open(bytes: &[u8]) -> Result<OpenObject> {
-    ObjectBuilder::default().open_memory(bytes).context("cannot read the kernel programs")
+    let mut object = ObjectBuilder::default().open_memory(bytes).context("cannot read the kernel programs")?;
+    for mut map in object.maps_mut().filter(|map| STEPS.iter().any(|name| map.name() == OsStr::new(name))) {
+        map.set_autocreate(false)?;
+    }
+    Ok(object)
+}
+
+/// Turns on the log of steps of an object that is not loaded yet.
+pub(super) fn log_steps(object: &mut OpenObject) -> Result<()> {
+    for name in STEPS {
+        open_map(object, name)?.set_autocreate(true)?;
+    }
+    open_map(object, STEPS[0])?.set_max_entries(STEPS_BYTES)?;
+    open_map(object, STEPS_SWITCH)?.set_initial_value(&1u32.to_ne_bytes()).context("cannot turn the log of steps on")
 }
 
 /// Returns a map of an object that is not loaded yet.

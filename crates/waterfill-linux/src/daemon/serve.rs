@@ -73,7 +73,9 @@ pub(super) fn host(command: &HostCommand) -> Result<()> {
     let options = command.options(|| system.cgroup())?;
     system.check(Role::Host)?;
     system.check_host(&options, Names::Options)?;
-    serve(&command.common, Role::Host, options.law, None, |pins| Ok(Loaded::Host(Host::load(pins, &options)?)))
+    serve(&command.common, Role::Host, options.law, None, |pins| {
+        Ok(Loaded::Host(Host::load_with(pins, &options, command.common.steps().as_ref())?))
+    })
 }
 
 /// Runs `waterfilld router`.
@@ -86,7 +88,7 @@ pub(super) fn router(command: &RouterCommand) -> Result<()> {
     let claims = options.iter().map(|one| claim::device(command.law(), &one.device));
     let _claims = claims.collect::<Result<Vec<_>>>()?;
     serve(&command.common, Role::Router, command.law(), Some(command), |pins| {
-        let mut router = Router::load(command.law(), pins)?;
+        let mut router = Router::load_with(command.law(), pins, command.common.steps().as_ref())?;
         for one in &options {
             router.attach(one).with_context(|| format!("device {}", one.device))?;
         }

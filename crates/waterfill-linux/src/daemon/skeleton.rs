@@ -5,6 +5,7 @@
     clippy::all,
     clippy::allow_attributes_without_reason,
     clippy::pedantic,
+    clippy::undocumented_unsafe_blocks,
     unreachable_pub,
     unused_imports,
     unused_qualifications,

@@ -1,7 +1,7 @@
 //! The configuration of the delay line, one JSON document.
 
 use serde::Deserialize;
-use waterfill_network::LossSpec;
+use waterfill_network::{FaultSpec, LossSpec};
 
 /// All lines of a run.
 #[derive(Clone, Debug, Deserialize)]
@@ -59,6 +59,9 @@ pub struct LineConfig {
     /// Probability that a frame is delivered twice.
     #[serde(default)]
     pub duplicate: f64,
+    /// Faults of what frames carry, and of the wire; their times count from the run's start.
+    #[serde(default)]
+    pub faults: Vec<FaultSpec>,
     /// Space for waiting frames. A frame that finds it full is an overflow, which makes the run invalid.
     pub hold_bytes: usize,
 }
@@ -91,6 +94,13 @@ pub enum PortKind {
     /// AF_XDP on queue 0 of the interface, in copy mode.
     Xdp,
 }
+
+/// Longest document.
+pub const MAX_DOCUMENT_BYTES: u64 = 256 << 20;
+/// Most bytes that a line holds: 5 s of 100 Gbit/s.
+const MAX_HOLD_BYTES: usize = 1 << 36;
+/// Longest frame.
+pub(super) const MAX_FRAME_BYTES: usize = 1 << 17;
 
 const fn default_tick_ns() -> u64 {
     50_000
@@ -141,8 +151,8 @@ impl Config {
         if config.tick_ns == 0 || config.tick_ns > 10_000_000 {
             return Err(format!("tick_ns: expected 1 to 10000000, got {}", config.tick_ns));
         }
-        if !(256..=1 << 17).contains(&config.frame_bytes) {
-            return Err(format!("frame_bytes: expected 256 to 131072, got {}", config.frame_bytes));
+        if !(256..=MAX_FRAME_BYTES).contains(&config.frame_bytes) {
+            return Err(format!("frame_bytes: expected 256 to {MAX_FRAME_BYTES}, got {}", config.frame_bytes));
         }
         if !(64..=1 << 20).contains(&config.ring_frames) {
             return Err(format!("ring_frames: expected 64 to 1048576, got {}", config.ring_frames));
@@ -159,9 +169,12 @@ impl Config {
             if line.loss_model.is_some() && line.loss > 0.0 {
                 return Err(format!("{}.loss_model: expected either this or loss, got both", line.name));
             }
-            if line.hold_bytes < config.frame_bytes {
+            for fault in &line.faults {
+                fault.check(f64::INFINITY).map_err(|e| format!("{}.faults.{e}", line.name))?;
+            }
+            if !(config.frame_bytes..=MAX_HOLD_BYTES).contains(&line.hold_bytes) {
                 return Err(format!(
-                    "{}.hold_bytes: expected at least frame_bytes, got {}",
+                    "{}.hold_bytes: expected frame_bytes to {MAX_HOLD_BYTES}, got {}",
                     line.name, line.hold_bytes
                 ));
             }
@@ -211,7 +224,12 @@ mod tests {
         assert_eq!(with(back).unwrap_err(), "l.changes: expected times in order");
         let held = r#","changes":[{"at_ns":2,"delay_ns":1,"rate_bps":0}]"#;
         assert_eq!(with(held).unwrap_err(), "l.changes.rate_bps: expected more than zero, got 0");
+        let never = r#","faults":[{"from_s":2,"until_s":2,"share":1,"effect":{"kind":"strip"}}]"#;
+        assert_eq!(with(never).unwrap_err(), "l.faults.until: expected more than the 2 s of at, got 2");
         assert!(with(r#","losss":0.5"#).unwrap_err().contains("unknown field `losss`"));
+        let huge = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":18446744073709551615}]}"#;
+        let why = Config::parse(huge).unwrap_err();
+        assert_eq!(why, "l.hold_bytes: expected frame_bytes to 68719476736, got 18446744073709551615");
         let twice = r#"{"lines":[{"name":"l","from":"a","to":"b","delay_ns":1,"hold_bytes":4096},
             {"name":"m","from":"a","to":"c","delay_ns":1,"hold_bytes":4096}]}"#;
         assert_eq!(Config::parse(twice).unwrap_err(), "m.from: expected an interface of its own, got a twice");

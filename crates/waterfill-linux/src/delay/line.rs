@@ -5,10 +5,12 @@ use std::collections::BinaryHeap;
 
 use rand_pcg::Pcg64;
 use serde::Serialize;
+use waterfill_network::FaultSpec;
 use waterfill_network::loss::Loss;
 use waterfill_network::random::uniform;
 
 use super::config::{DelayChange, LineConfig};
+use super::damage;
 use super::frame::carries_data;
 use super::lateness::Lateness;
 use super::store::Store;
@@ -23,6 +25,11 @@ pub struct Line {
     reorder: f64,
     duplicate: f64,
     rng: Pcg64,
+    /// Faults of what frames carry, and of the wire, with a random stream of their own.
+    faults: Box<[FaultSpec]>,
+    faults_rng: Pcg64,
+    /// A frame while its contents change.
+    altered: Vec<u8>,
     /// Frames held for the delay, due in the order of their arrival.
     waiting: Store,
     /// Frames held longer, the next due first; ties in the order of arrival.
@@ -62,6 +69,9 @@ impl Line {
             reorder: config.reorder,
             duplicate: config.duplicate,
             rng: Pcg64::new(u128::from(seed), index as u128),
+            faults: config.faults.clone().into(),
+            faults_rng: Pcg64::new(!u128::from(seed), index as u128),
+            altered: Vec::new(),
             waiting: Store::new(config.hold_bytes),
             late: BinaryHeap::new(),
             late_bytes_free: config.hold_bytes,
@@ -97,6 +107,26 @@ impl Line {
 
     fn hold(&mut self, arrived: Nanos, frame: &[u8]) {
         let due = self.schedule.due(arrived, frame.len());
+        if let (Some(start), false) = (self.schedule.start, self.faults.is_empty()) {
+            self.hold_faulty(start, due, frame);
+            return;
+        }
+        self.hold_until(due, frame);
+    }
+
+    /// Holds a frame on a line with faults, which act when it is due.
+    fn hold_faulty(&mut self, start: Nanos, due: Nanos, frame: &[u8]) {
+        let mut altered = std::mem::take(&mut self.altered);
+        altered.clear();
+        altered.extend_from_slice(frame);
+        let since_ns = due.since(start).max(0) as u64;
+        damage::alter(&self.faults, since_ns as f64 * 1e-9, &mut altered, &mut self.faults_rng);
+        let late_ns = damage::released_ns(&self.faults, since_ns) - since_ns;
+        self.hold_until(due.after(late_ns), &altered);
+        self.altered = altered;
+    }
+
+    fn hold_until(&mut self, due: Nanos, frame: &[u8]) {
         let held = if happens(self.reorder, &mut self.rng) {
             self.counts.reordered += 1;
             self.hold_longer(due.after(self.reorder_extra_ns), frame)
@@ -238,6 +268,7 @@ mod tests {
             reorder,
             reorder_extra_ns: 350,
             duplicate,
+            faults: Vec::new(),
             hold_bytes: 1 << 20,
         };
         Line::new(&config, 7, 0)

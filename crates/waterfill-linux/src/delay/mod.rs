@@ -5,10 +5,12 @@
 //! interfaces that its configuration names.
 //!
 //! Reading order: [`config`], [`mod@line`] (what happens to a frame; no I/O), [`frame`] (which frames carry data),
+//! `damage` (faults of what they carry),
 //! [`store`] (waiting frames), [`packet`] (interfaces), [`run`] (the loop), [`lateness`] (its accuracy), [`probe`] (an
 //! independent measurement), [`sys`] (system calls).
 
 pub mod config;
+mod damage;
 pub mod frame;
 pub mod lateness;
 pub mod line;

@@ -7,7 +7,7 @@ use std::io;
 
 use serde::{Deserialize, Serialize};
 
-use super::config::Config;
+use super::config::{Config, MAX_FRAME_BYTES};
 use super::lateness::{Lateness, Spread};
 use super::packet::Port;
 use super::sys::{self, Nanos};
@@ -15,6 +15,8 @@ use super::sys::{self, Nanos};
 /// Destination, source (both locally administered), and the EtherType for local experiments (IEEE 802).
 const HEAD: [u8; 14] = [0x02, 0, 0, 0, 0xff, 2, 0x02, 0, 0, 0, 0xff, 1, 0x88, 0xb5];
 const MAGIC: &[u8; 8] = b"wf-probe";
+/// A frame with the head, the number and the time.
+const MIN_FRAME_BYTES: usize = HEAD.len() + MAGIC.len() + 16;
 const TICK_NS: u64 = 50_000;
 const BATCH: u64 = 64;
 
@@ -68,14 +70,24 @@ struct Seen {
 }
 
 impl Probe {
+    /// Parses and checks a document; the error is one line that names the key.
+    ///
+    /// # Errors
+    /// When it is not JSON of this shape, or frames are too short for number and time, or too long.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let probe: Self = serde_json::from_str(text).map_err(|e| format!("expected a probe: {e}"))?;
+        if !(MIN_FRAME_BYTES..=MAX_FRAME_BYTES).contains(&probe.frame_bytes) {
+            let got = probe.frame_bytes;
+            return Err(format!("frame_bytes: expected {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}, got {got}"));
+        }
+        Ok(probe)
+    }
+
     /// Sends, waits for frames on the way, and reports.
     ///
     /// # Errors
-    /// When an interface cannot be opened or fails, or frames are too short for number and time.
+    /// When an interface cannot be opened or fails.
     pub fn run(&self) -> io::Result<Report> {
-        if self.frame_bytes < HEAD.len() + MAGIC.len() + 16 {
-            return Err(io::Error::new(io::ErrorKind::InvalidInput, "expected frames of at least 38 bytes"));
-        }
         let config = Config::for_ports(self.frame_bytes.max(256));
         let mut out = Port::open(&self.from, &config)?;
         let mut into = Port::open(&self.to, &config)?;
@@ -107,7 +119,7 @@ impl Probe {
         }
         let sending_ns = now.since(start);
         // Frames on the way have twice the delay, in case the path is slow.
-        let end = now.after(2 * self.delay_ns + 200_000_000);
+        let end = now.after(self.delay_ns.saturating_mul(2)).after(200_000_000);
         while Nanos::now() < end {
             into.receive(|at, frame| seen.note(at, frame))?;
             Nanos::now().after(TICK_NS * 10).sleep_until();

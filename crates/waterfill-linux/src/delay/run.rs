@@ -73,6 +73,7 @@ impl DelayLine {
         let mut interfaces: Vec<&str> = config.lines.iter().flat_map(|l| [l.from.as_str(), l.to.as_str()]).collect();
         interfaces.sort_unstable();
         interfaces.dedup();
+        reserve(&config.lines)?;
         let place = |name: &str| interfaces.iter().position(|i| *i == name).unwrap_or_default();
         let from_to = config.lines.iter().map(|l| (place(&l.from), place(&l.to))).collect();
         let open = |name: &&str| {
@@ -168,6 +169,15 @@ impl DelayLine {
         output.write_all(b"\n")?;
         output.flush()
     }
+}
+
+/// Checks that there is memory for what the lines may hold, which they allocate at once.
+fn reserve(lines: &[LineConfig]) -> io::Result<()> {
+    let bytes = lines.iter().fold(0_usize, |sum, line| sum.saturating_add(line.hold_bytes));
+    let mut memory = Vec::<u8>::new();
+    let reserved = std::hint::black_box(&mut memory).try_reserve_exact(bytes); // or the compiler leaves it out
+    reserved
+        .map_err(|_| io::Error::new(io::ErrorKind::OutOfMemory, format!("no memory for hold_bytes, {bytes} in all")))
 }
 
 fn send_due(line: &mut Line, port: &mut Port, by: Nanos) -> io::Result<()> {

@@ -8,6 +8,7 @@ macro_rules! generated {
             unsafe_code,
             clippy::all,
             clippy::pedantic,
+            clippy::undocumented_unsafe_blocks,
             clippy::allow_attributes_without_reason,
             unreachable_pub,
             dead_code,

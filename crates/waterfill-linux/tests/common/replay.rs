@@ -7,6 +7,12 @@ pub(crate) const RECORDS: usize = 100_000;
 
 /// Plays the records, each of so many bytes; returns how many it played, how many were wrong, and the first of them.
 pub(crate) fn play(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
+    assert_eq!(recorded.len(), RECORDS * record_bytes);
+    play_some(object, recorded, record_bytes)
+}
+
+/// As [`play`], of fewer records as well.
+pub(crate) fn play_some(object: &Object, recorded: &[u8], record_bytes: usize) -> [u64; 3] {
     let map = |name| object.maps().find(|map| map.name() == name).expect("a map of the program");
     let records = map("records");
     for (index, record) in recorded.chunks(record_bytes).enumerate() {
@@ -16,7 +22,11 @@ pub(crate) fn play(object: &Object, recorded: &[u8], record_bytes: usize) -> [u6
     let zero = vec![0; replays.value_size() as usize];
     replays.update(&0_u32.to_ne_bytes(), &zero, MapFlags::ANY).unwrap();
     let program = object.progs_mut().find(|program| program.name() == "waterfill_replay").expect("the program");
-    let input = ProgramInput { data_in: Some(&[0; 64]), repeat: RECORDS as u32, ..ProgramInput::default() };
+    let input = ProgramInput {
+        data_in: Some(&[0; 64]),
+        repeat: (recorded.len() / record_bytes) as u32,
+        ..ProgramInput::default()
+    };
     program.test_run(input).unwrap();
     let state = replays.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY).unwrap().unwrap();
     [0, 1, 2].map(|n: usize| u64::from_ne_bytes(state[n * 8..n * 8 + 8].try_into().unwrap()))

@@ -131,8 +131,35 @@ pub(crate) enum Found {
     NotTcp,
 }
 
-/// Parses a frame as of RFC 791, 8200, 9293 and wire.h.
+/// A law's option: its number, and the bytes of its two values.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Layout {
+    pub(crate) law: u8,
+    pub(crate) forward: usize,
+    pub(crate) echo: usize,
+}
+
+/// MaxNet's, which has the papers' form as well.
+pub(crate) const MAXNET: Layout = Layout { law: 0, forward: 3, echo: 3 };
+
+impl Layout {
+    /// Returns the length of an option with these values.
+    pub(crate) fn option_bytes(&self, values: u8) -> usize {
+        match values {
+            2 => 5 + self.echo,
+            3 => (5 + self.forward + self.echo).next_multiple_of(4),
+            _ => 5 + self.forward,
+        }
+    }
+}
+
+/// Parses a frame for MaxNet's option as of RFC 791, 8200, 9293 and wire.h.
 pub(crate) fn find(frame: &[u8]) -> Found {
+    find_option(frame, &MAXNET)
+}
+
+/// Parses a frame for a law's option.
+pub(crate) fn find_option(frame: &[u8], layout: &Layout) -> Found {
     let word = |at: usize| frame.get(at..at + 2).map(|w| u16::from_be_bytes([w[0], w[1]]));
     let mut at = 14;
     let Some(mut protocol) = word(12) else { return Found::NotTcp };
@@ -144,13 +171,13 @@ pub(crate) fn find(frame: &[u8]) -> Found {
         }
     }
     match protocol {
-        0x0800 => find_ipv4(frame, at),
-        0x86dd => find_ipv6(frame, at),
+        0x0800 => find_ipv4(frame, at, layout),
+        0x86dd => find_ipv6(frame, at, layout),
         _ => Found::NotTcp,
     }
 }
 
-fn find_ipv4(frame: &[u8], at: usize) -> Found {
+fn find_ipv4(frame: &[u8], at: usize, layout: &Layout) -> Found {
     let Some(ip) = frame.get(at..at + 10) else { return Found::Malformed };
     let header = usize::from(ip[0] & 15) * 4;
     if ip[9] != 6 {
@@ -163,10 +190,10 @@ fn find_ipv4(frame: &[u8], at: usize) -> Found {
         return Found::Fragment;
     }
     let length = usize::from(u16::from_be_bytes([ip[2], ip[3]]));
-    find_tcp(frame, at + header, if length == 0 { usize::MAX } else { at + length })
+    find_tcp(frame, at + header, if length == 0 { usize::MAX } else { at + length }, layout)
 }
 
-fn find_ipv6(frame: &[u8], mut at: usize) -> Found {
+fn find_ipv6(frame: &[u8], mut at: usize, layout: &Layout) -> Found {
     let Some(ip) = frame.get(at..at + 8) else {
         return Found::Malformed;
     };
@@ -192,16 +219,16 @@ fn find_ipv6(frame: &[u8], mut at: usize) -> Found {
         }
         next = header[0];
     }
-    if next == 6 { find_tcp(frame, at, end) } else { Found::NotTcp }
+    if next == 6 { find_tcp(frame, at, end, layout) } else { Found::NotTcp }
 }
 
-fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
-    let Some(header) = frame.get(tcp..tcp + 14) else { return Found::Malformed };
+fn find_tcp(frame: &[u8], tcp: usize, end: usize, layout: &Layout) -> Found {
+    let Some(header) = frame.get(tcp..tcp + 20) else { return Found::Malformed };
     let Some(length) = (usize::from(header[12] >> 4) * 4).checked_sub(20) else { return Found::Malformed };
     if tcp + 20 + length > end {
         return Found::Malformed;
     }
-    if length < 8 {
+    if length < layout.option_bytes(1).min(layout.option_bytes(2)) {
         return Found::NoOption;
     }
     let Some(mut options) = frame.get(tcp + 20..tcp + 20 + length) else { return Found::Malformed };
@@ -218,11 +245,13 @@ fn find_tcp(frame: &[u8], tcp: usize, end: usize) -> Found {
                         signed = true;
                         None
                     }
-                    (253, [_, _, 0x57, 0x46, 4..=255, ..]) => None, // another law's
-                    (253, [_, _, 0x57, 0x46, 3, ..]) if *size == 12 => Some(true),
-                    (253, [_, _, 0x57, 0x46, t, ..]) if *size == 8 && *t != 3 => Some(*t == 1),
-                    (253, [_, _, 0x57, 0x46, ..]) if *size > 4 => return Found::Malformed,
-                    (42, _) if *size == 8 => Some(true),
+                    (253, [_, _, 0x57, 0x46, types, ..]) if types / 4 == layout.law => {
+                        if option.len() != layout.option_bytes(types % 4) {
+                            return Found::Malformed;
+                        }
+                        Some(types % 2 == 1)
+                    }
+                    (42, _) if option.len() == 8 && layout.law == 0 => Some(true),
                     _ => None,
                 };
                 seen |= forward.is_some();

@@ -25,6 +25,9 @@ impl Simulation {
             for number in 0..count {
                 let route = self.traffic[t as usize].draw_route(&group, number);
                 self.start_flow(t, route);
+                if number % 256 == 255 && self.watch.poll() {
+                    break;
+                }
             }
         } else {
             self.send_traffic_packet(t);

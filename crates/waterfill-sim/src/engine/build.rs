@@ -15,6 +15,9 @@ use crate::link::Link;
 use crate::sender::{Place, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
 
+/// Flows that are built between two polls of the watch: some tens of microseconds' work.
+const FLOWS_PER_POLL: u32 = 256;
+
 /// The direction of a delay line, seen from the source.
 #[derive(Clone, Copy, Debug)]
 enum Side {
@@ -58,6 +61,9 @@ impl Simulation {
                 let setup = FlowSetup { owner, law: &law, spec, sender, counted, route: &route, access };
                 self.flows.push(Flow::new(&network, setup));
                 self.schedule_sender(flow);
+                if flow % FLOWS_PER_POLL == 0 && self.watch.poll() {
+                    return Err("run: stopped while it was built".into());
+                }
             }
         }
         Ok(())

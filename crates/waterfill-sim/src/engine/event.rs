@@ -8,7 +8,8 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-use waterfill_laws::units::Instant;
+use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::Watch;
 
 /// What happens next; the numbers are indexes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +106,50 @@ pub(super) trait Window {
     fn record(&mut self, time: Instant, order: u64, given_out: u64);
 }
 
-/// All events up to a time, inclusive; records nothing.
+/// All events up to a time, inclusive, but only up to a number of them.
 #[derive(Debug)]
-pub(super) struct UpTo(pub(super) Instant);
+pub(super) struct UpTo<'a> {
+    /// The first time beyond.
+    limit: Instant,
+    /// Events up to the next poll of the watch, and beyond that.
+    left: u64,
+    beyond: u64,
+    watch: &'a Watch,
+}
 
-impl Window for UpTo {
-    fn contains(&self, time: Instant, _order: u64) -> bool {
-        time <= self.0
+/// Events between two polls of the watch: about a millisecond's work.
+pub(super) const EVENTS_PER_POLL: u64 = 1 << 13;
+
+impl<'a> UpTo<'a> {
+    pub(super) fn new(until: Instant, events: u64, watch: &'a Watch) -> Self {
+        let left = events.min(EVENTS_PER_POLL);
+        let limit = if events == 0 { Instant::ZERO } else { until + Duration::from_ps(1) };
+        Self { limit, left, beyond: events - left, watch }
     }
 
-    fn record(&mut self, _time: Instant, _order: u64, _given_out: u64) {}
+    #[cold]
+    fn refill(&mut self) {
+        if self.beyond == 0 || self.watch.poll() {
+            self.limit = Instant::ZERO; // no event is before it
+        }
+        self.left = self.beyond.min(EVENTS_PER_POLL);
+        self.beyond -= self.left;
+    }
+}
+
+impl Window for UpTo<'_> {
+    #[inline]
+    fn contains(&self, time: Instant, _order: u64) -> bool {
+        time < self.limit
+    }
+
+    #[inline]
+    fn record(&mut self, _time: Instant, _order: u64, _given_out: u64) {
+        self.left -= 1;
+        if self.left == 0 {
+            self.refill();
+        }
+    }
 }
 
 /// The events to come.
@@ -232,6 +267,13 @@ impl Events {
     pub(super) fn iter(&self) -> impl Iterator<Item = Timed> {
         let stations = self.tree[self.tree.len() / 2 + 1..].iter().filter(|entry| !entry.is_none());
         self.timers.iter().map(|timer| timer.timed()).chain(stations.map(|entry| self.timed(entry)))
+    }
+
+    /// Forgets all events: the run is over.
+    #[cold]
+    pub(super) fn clear(&mut self) {
+        self.tree.fill(Entry::NONE);
+        self.timers.clear();
     }
 
     /// Keeps some of the timers.

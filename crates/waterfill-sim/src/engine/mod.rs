@@ -8,9 +8,11 @@
 
 use std::path::Path;
 
+use waterfill_laws::registry::ProtocolId;
+use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant};
 use waterfill_network::series::ARRIVAL_COLUMNS;
-use waterfill_network::{Network, Series};
+use waterfill_network::{Network, Series, Watch};
 
 use crate::access::AccessLink;
 use crate::capture::{Capture, CaptureOptions, CaptureReport};
@@ -68,10 +70,14 @@ pub struct Simulation {
     ledger: Ledger,
     /// Records packets, if one was asked for.
     capture: Option<Box<Capture>>,
+    /// Logs the steps of laws, if that was asked for.
+    steps: Option<StepLog>,
     /// The other threads' parts of the network, if the run has several threads.
     parallel: Option<Box<Parallel>>,
     /// What the current window has numbered, if the run has several threads.
     journal: Option<Box<Journal>>,
+    /// Asks the caller whether to stop.
+    watch: Watch,
 }
 
 /// Counts of packets: `sent` + `duplicated` is the sum of the others at all times.
@@ -110,8 +116,17 @@ impl Simulation {
     /// # Errors
     /// One sentence: what of the network is missing or out of range.
     pub fn new(network: Network) -> Result<Self, String> {
+        Self::watched(network, Watch::default())
+    }
+
+    /// Builds the network; `watch` can stop that and the run. A run that was stopped stays where it is.
+    ///
+    /// # Errors
+    /// One sentence: what of the network is missing or out of range, or that building was stopped.
+    pub fn watched(network: Network, watch: Watch) -> Result<Self, String> {
         let measure = (Instant::from_secs(network.measure_s[0]), Instant::from_secs(network.measure_s[1]));
-        let links: Vec<Link> = (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, &network)).collect();
+        let links: Vec<Link> =
+            (0u32..).zip(&network.links).map(|(i, spec)| Link::new(i, spec, &network, &watch)).collect();
         let mut sim = Self {
             now: Instant::ZERO,
             end: Instant::from_secs(network.duration_s),
@@ -136,8 +151,10 @@ impl Simulation {
             packet_hops: 0,
             ledger: Ledger::default(),
             capture: None,
+            steps: None,
             parallel: None,
             journal: None,
+            watch,
             network,
         };
         sim.build()?;
@@ -162,6 +179,25 @@ impl Simulation {
     pub fn finish_capture(&mut self) -> Result<Option<CaptureReport>, String> {
         let Some(capture) = self.capture.take() else { return Ok(None) };
         capture.finish(self.now).map(Some).map_err(|e| format!("the capture could not be written: {e}"))
+    }
+
+    /// Logs the steps of one law, or of all, from now on, up to this number; the run stays on one thread. Of flows that
+    /// traffic sources start later, none is logged.
+    pub fn log_steps(&mut self, limit: usize, only: Option<ProtocolId>) {
+        let log = StepLog::new(limit, only);
+        for (l, link) in (0u32..).zip(&mut self.links) {
+            link.log_steps(l, &log);
+        }
+        for (f, flow) in (0u32..).zip(&mut self.flows) {
+            flow.log_steps(f, self.now, &log);
+        }
+        self.steps = Some(log);
+    }
+
+    /// Returns the log of steps, if there is one.
+    #[must_use]
+    pub const fn step_log(&self) -> Option<&StepLog> {
+        self.steps.as_ref()
     }
 
     /// Returns the simulated time.

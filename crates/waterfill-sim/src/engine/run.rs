@@ -13,6 +13,9 @@ use crate::prefetch::prefetch;
 /// More links or flows than these do not fit into a cache of second level.
 const CACHED: usize = 1000;
 
+/// Packets that hosts send between two polls of the watch, also within one burst.
+const PACKETS_PER_POLL: u64 = 1 << 14;
+
 impl Simulation {
     fn next_order(&mut self) -> u64 {
         self.order += 1;
@@ -27,18 +30,38 @@ impl Simulation {
 
     /// Simulates up to and including `until`, or to the end of the run if that is earlier.
     pub fn advance(&mut self, until: Instant) {
+        let _ = self.advance_slice(until, u64::MAX);
+    }
+
+    /// Simulates as [`Simulation::advance`] does, but on one thread up to this number of events. Returns whether more is
+    /// due up to `until`. Slices change no result.
+    pub fn advance_slice(&mut self, until: Instant, events: u64) -> bool {
+        if self.watch.is_stopped() {
+            return true;
+        }
+        self.watch.ask_here();
         let until = until.min(self.end);
         match self.parallel.take() {
-            None => self.run(&mut UpTo(until)),
+            None => {
+                let watch = self.watch.clone();
+                self.run(&mut UpTo::new(until, events, &watch));
+                if self.agenda.peek().is_some_and(|next| next.time <= until) {
+                    return true;
+                }
+            }
             Some(mut parallel) => {
                 parallel.advance(self, until);
                 self.parallel = Some(parallel);
             }
         }
+        if self.watch.is_stopped() {
+            return true;
+        }
         self.now = self.now.max(until);
         if self.now == self.end && self.sampled < self.end {
             self.take_sample(); // the rest of the last interval
         }
+        false
     }
 
     /// Handles the events of a window in their order.
@@ -151,7 +174,18 @@ impl Simulation {
     /// Applies the change of a link that is due; returns when the next one is.
     fn change_link(&mut self, l: u32) -> Option<Instant> {
         let link = &mut self.links[l as usize];
-        link.vary(self.now);
+        let change = link.vary(self.now);
+        if change.restart {
+            let network = &self.network;
+            // Parameters that passed the network's checks pass again.
+            link.restart_routers(self.now, |id| network.params_of(id).ok());
+            if let Some(log) = &self.steps {
+                link.log_steps(l, log); // the new laws' steps too
+            }
+        }
+        if let Some(step_s) = change.clock_step_s {
+            link.step_clock(self.now, step_s);
+        }
         if !link.is_exported() {
             self.agenda.replace_next(Event::Link(l), link.head());
         }
@@ -195,6 +229,13 @@ impl Simulation {
             self.ledger.lost += 1;
             self.sacks.take(packet.sack);
             return;
+        }
+        if flags.has(Flags::ALTERED) {
+            self.links[l as usize].alter(self.now, &mut packet);
+            if !flags.has(Flags::LATE) && !flags.has(Flags::TWICE) {
+                self.forward(packet);
+                return;
+            }
         }
         let lateness = if flags.has(Flags::LATE) { self.links[l as usize].lateness() } else { Duration::ZERO };
         self.schedule_reordered(l, lateness, packet);
@@ -408,6 +449,10 @@ impl Simulation {
                     let access = flow.access;
                     self.enqueue_access(access, *packet);
                 }
+            }
+            if self.ledger.sent % PACKETS_PER_POLL == 0 && self.watch.poll() {
+                self.agenda.clear(); // or each event until the next poll would send a burst of its own
+                return;
             }
         }
         self.schedule_sender(f);

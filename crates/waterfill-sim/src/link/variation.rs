@@ -1,4 +1,4 @@
-//! A link that follows time: its rate, its delay and whether it is up change at given times.
+//! A link that follows time: its rate, its delay and whether it is up change at given times, and its router restarts.
 //!
 //! The rules, in the order in which [`Link::vary`] applies them:
 //!
@@ -13,10 +13,12 @@
 //! A change is one event. Between changes the packet path is that of any other link; only one whose delay or state
 //! changes leaves the path of plain links.
 
+use waterfill_laws::registry::{AnyParams, ProtocolId};
 use waterfill_laws::units::{Duration, Instant, Rate};
 use waterfill_network::{ChangeSpec, LinkSpec};
 
 use super::{Link, Queued};
+use crate::fault::picoseconds;
 use crate::packet::Flags;
 use crate::queue::{Backlog, Queue};
 
@@ -35,6 +37,8 @@ pub(super) struct Variation {
     rate: Rate,
     /// When the packet that was put on the wire last arrives.
     last_arrives: Instant,
+    /// How far the routers' clock is ahead, in picoseconds.
+    clock_ahead_ps: i64,
 }
 
 impl Variation {
@@ -47,13 +51,22 @@ impl Variation {
                 up: true,
                 rate: Rate::from_bps(spec.rate_bps),
                 last_arrives: Instant::ZERO,
+                clock_ahead_ps: 0,
             })
         })
     }
 
     /// Whether more than the rate changes.
     pub(super) fn affects_packets(&self) -> bool {
-        self.changes.iter().any(|change| change.delay_s.is_some() || change.up.is_some())
+        let affects = |change: &ChangeSpec| {
+            change.delay_s.is_some() || change.up.is_some() || change.restart || change.clock_step_s.is_some()
+        };
+        self.changes.iter().any(affects)
+    }
+
+    /// How far the routers' clock is ahead, in picoseconds.
+    pub(super) const fn clock_ahead_ps(&self) -> i64 {
+        self.clock_ahead_ps
     }
 
     /// Whether packets that arrive now are dropped.
@@ -82,11 +95,13 @@ impl Link {
 
     /// Applies the change that is due now. The head of the link may have another arrival time afterwards, and the caller
     /// takes what was dropped with [`Link::take_discarded`].
-    pub(crate) fn vary(&mut self, now: Instant) {
+    /// Returns the change: what it says of the router is the caller's to apply.
+    pub(crate) fn vary(&mut self, now: Instant) -> ChangeSpec {
         self.advance(now);
         self.meter.integrate_queue(now, self.backlog);
-        let Some(variation) = &mut self.variation else { return };
-        let Some(&change) = variation.changes.get(variation.next) else { return };
+        let none = ChangeSpec::default();
+        let Some(variation) = &mut self.variation else { return none };
+        let Some(&change) = variation.changes.get(variation.next) else { return none };
         variation.next += 1;
         variation.rate = change.rate_bps.map_or(variation.rate, Rate::from_bps);
         variation.up = change.up.unwrap_or(variation.up);
@@ -112,6 +127,31 @@ impl Link {
             self.meter.abandon(unsent);
         }
         self.update_from_scheduler(now);
+        self.next_change = self.next_timer.min(self.next_start());
+        change
+    }
+
+    /// Starts the router laws anew, as after a reboot: their clock begins at zero, what they knew is lost.
+    pub(crate) fn restart_routers(&mut self, now: Instant, params: impl Fn(ProtocolId) -> Option<AnyParams>) {
+        for (id, router) in &mut self.routers {
+            if let Some(params) = params(*id) {
+                router.restart(&self.view, params.router(&self.view));
+            }
+        }
+        self.set_clock(now, -(now.as_ps() as i64));
+    }
+
+    /// Moves the routers' clock forward or back.
+    pub(crate) fn step_clock(&mut self, now: Instant, step_s: f64) {
+        self.set_clock(now, self.clock_ahead_ps() + picoseconds(step_s));
+    }
+
+    /// Sets how far the routers' clock is ahead. A timer that it has jumped over is due at once, and only once.
+    fn set_clock(&mut self, now: Instant, ahead_ps: i64) {
+        if let Some(variation) = &mut self.variation {
+            variation.clock_ahead_ps = ahead_ps;
+        }
+        self.next_timer = self.polled_at().max(now);
         self.next_change = self.next_timer.min(self.next_start());
     }
 
@@ -141,8 +181,9 @@ impl Link {
                 ends = starts + apart;
             }
             last_arrives = (ends + self.delay).max(last_arrives + apart);
+            let released = self.released(last_arrives);
             let Some(queued) = self.ring.get_mut(index) else { break };
-            queued.arrives = last_arrives;
+            queued.arrives = released;
             if index > first {
                 queued.starts = starts;
             }

@@ -2,6 +2,7 @@
 
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Ceiling, First, Params, Rounding};
@@ -127,6 +128,12 @@ impl crate::protocol::Router<Aecp> for Router {
 
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("r", self.r);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: capacity, q_0, r, place, residue, packet, arrived, next_update);
+        fields.put("data_volume", &self.data.0);
+        fields.put("data_packets", &self.data.1);
     }
 }
 

@@ -1,6 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Form, Params, SourceKind, SourceStep, WindowRtt};
@@ -82,6 +83,10 @@ impl crate::protocol::Source<Aecp> for Source {
             probe.record("r", r);
             probe.record("x", self.x);
         }
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: weight, packet, x, tau, r, updated);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use crate::protocol::Received;
 use crate::protocols::xcp;
+use crate::steps::Fields;
 use crate::units::Instant;
 
 use super::header::ACCESS;
@@ -26,5 +27,10 @@ impl crate::protocol::Receiver<IXcp> for Receiver {
 
     fn echo(&mut self, now: Instant) -> Echo {
         Echo { congestion: self.inner.echo(now), next_bottleneck: self.next_bottleneck }
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        fields.put("next_bottleneck", &self.next_bottleneck);
+        self.inner.list_state(fields);
     }
 }

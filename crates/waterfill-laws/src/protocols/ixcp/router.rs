@@ -2,6 +2,7 @@
 
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::protocols::xcp;
+use crate::steps::Fields;
 use crate::units::{Duration, Instant};
 
 use super::header::{ACCESS, identifier};
@@ -66,5 +67,10 @@ impl crate::protocol::Router<IXcp> for Router {
 
     fn observe(&self, probe: &mut dyn Probe) {
         self.inner.record_signals(probe);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        fields.put("id", &self.id);
+        self.inner.list_state(fields);
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::protocol::{Ack, Connection, Event, Limit, Sending};
 use crate::protocols::xcp;
+use crate::steps::Fields;
 use crate::units::Instant;
 
 use super::header::ACCESS;
@@ -36,5 +37,10 @@ impl crate::protocol::Source<IXcp> for Source {
 
     fn limit(&self) -> Limit {
         self.inner.limit()
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        fields.put("bottleneck", &self.bottleneck);
+        self.inner.list_state(fields);
     }
 }

@@ -38,7 +38,7 @@ impl Params {
         require(!self.interval.is_zero(), "interval", "a time above zero")?;
         require((0.0..1.0).contains(&self.epsilon), "epsilon", "a number in [0, 1)")?;
         require(self.epsilon <= self.urgent && self.urgent < 1.0, "urgent", "a number in [epsilon, 1)")?;
-        require(self.x_min.as_bps() >= 1.0, "x_min", "a rate of at least 1 bit/s")?;
+        require((1.0..=1e18).contains(&self.x_min.as_bps()), "x_min", "a rate from 1 bit/s to 1e18 bit/s")?;
         fixed_point::check(self)
     }
 }

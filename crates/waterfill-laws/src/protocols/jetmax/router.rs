@@ -1,6 +1,7 @@
 //! The router law.
 
 use crate::protocol::{LinkView, Passing, Probe};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -97,6 +98,10 @@ impl crate::protocol::Router<JetMax> for Router {
         }
         probe.record("flows", self.flows);
         probe.record("unresponsive", self.unresponsive.as_bps());
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: gamma, goal, membership, others, flows, unresponsive, target, next_update);
     }
 }
 

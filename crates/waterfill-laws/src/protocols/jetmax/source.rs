@@ -1,6 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -126,6 +127,11 @@ impl crate::protocol::Source<JetMax> for Source {
             probe.record("target", target.as_bps());
         }
         probe.record("bottleneck", f64::from(self.bottleneck));
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: weight, packet, initial_window, rate, target, doubted_since, joined, counted_after, rtt);
+        fields.put("bottleneck", &u32::from(self.bottleneck));
     }
 }
 

@@ -120,14 +120,18 @@ impl ChoosesArithmetic for Params {
 
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
-        require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
+        require(
+            self.x_max.as_bps() > 0.0 && self.x_max.as_bps() <= 1e18,
+            "x_max",
+            "a rate above zero, up to 1e18 bit/s",
+        )?;
         require(!self.t.is_zero(), "t", "a time above zero")?;
         require(
             self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,
             "alpha",
             "a number in (0, π/2), by eq. 4",
         )?;
-        require(self.eta > 0.0, "eta", "a number above zero")?;
+        require(self.eta > 0.0 && self.eta <= 1e6, "eta", "a number above zero, up to 1e6")?;
         require(self.mu > 0.0 && self.mu <= 1.0, "mu", "a number in (0, 1]")?;
         require(self.dt_p >= Duration::from_micros(1), "dt_p", "a time of at least 1 µs")?;
         require(self.t_0 > self.dt_p, "t_0", "a time longer than dt_p")?;

@@ -2,6 +2,7 @@
 
 use super::{Average, Echo, Field, Header, MaxNet, Params, quantise, real};
 use crate::protocol::Received;
+use crate::steps::Fields;
 use crate::units::{Duration, Instant};
 
 /// The receiver: averages prices over one RTT and echoes the average (§VI).
@@ -55,6 +56,10 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
     fn echo(&mut self, _now: Instant) -> Echo {
         let price = || Field::Price(quantise(self.average.unwrap_or(0.0)));
         Echo { echo: self.start_rate.map_or_else(price, Field::StartRate) }
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: rtt, average, last, start_rate);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
 use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The source: window from price, fair by ξ.
@@ -51,6 +52,17 @@ pub(super) enum Start {
     Rising { initial: Rate, rate: Rate, raised: Option<Instant> },
     /// It has reached the price's rate, or no router answered.
     Over,
+}
+
+impl Start {
+    /// Returns 0, 1 or 2 for asking, rising and over, and the fields while it rises.
+    const fn parts(self) -> (u32, Option<Rate>, Option<Rate>, Option<Instant>) {
+        match self {
+            Self::Asking => (0, None, None, None),
+            Self::Rising { initial, rate, raised } => (1, Some(initial), Some(rate), raised),
+            Self::Over => (2, None, None, None),
+        }
+    }
 }
 
 impl Source {
@@ -180,6 +192,16 @@ impl crate::protocol::Source<MaxNet> for Source {
             probe.record("price", self.price);
             probe.record("xi", self.xi);
         }
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        let (path, (mode, initial, rate, raised)) = (&self.path, self.start.parts());
+        crate::state_of!(fields, path: base_rtt, gain, zero, rate_min);
+        crate::state_of!(fields, self: weight, packet, price, xi, updated, price_rate, window, pacing);
+        fields.put("start", &mode);
+        fields.put("start_initial", &initial);
+        fields.put("start_rate", &rate);
+        fields.put("start_raised", &raised);
     }
 }
 

@@ -81,14 +81,18 @@ impl ChoosesArithmetic for Params {
 
 impl Params {
     fn check(&self) -> Result<(), ParamError> {
-        require(self.x_max.as_bps() > 0.0, "x_max", "a rate above zero")?;
+        require(
+            self.x_max.as_bps() > 0.0 && self.x_max.as_bps() <= 1e18,
+            "x_max",
+            "a rate above zero, up to 1e18 bit/s",
+        )?;
         require(!self.t.is_zero(), "t", "a time above zero")?;
         require(
             self.alpha > 0.0 && self.alpha < std::f64::consts::FRAC_PI_2,
             "alpha",
             "a number in (0, π/2), by maxnet-2007 eq. 4",
         )?;
-        require(self.eta > 0.0, "eta", "a number above zero")?;
+        require(self.eta > 0.0 && self.eta <= 1e6, "eta", "a number above zero, up to 1e6")?;
         require(self.wnd_update_freq > 0, "wnd_update_freq", "at least 1")?;
         require(self.max_wnd > 0, "max_wnd", "at least 1")?;
         // One that does not grow never ends QuickStart; sixteenfold is past any use and keeps integers in range.

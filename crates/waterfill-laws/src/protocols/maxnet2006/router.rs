@@ -5,6 +5,7 @@ use super::{Field, Header, MaxNet2006, Params};
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::protocols::maxnet::{coded_price, demand_inverse, highest, price_next, quantise, start_rate_code};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The router of one link direction.
@@ -111,6 +112,11 @@ impl crate::protocol::Router<MaxNet2006> for Router {
 
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("price", self.price);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: capacity, mu, start_share, price_min, price, price_code, arrived, arrival_rate, next_update);
+        fields.put("since_mark", &self.marking.since());
     }
 }
 

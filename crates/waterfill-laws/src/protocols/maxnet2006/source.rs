@@ -3,6 +3,7 @@
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
 use crate::protocols::maxnet::{averaged, clipped, rate, real, start_rate, window, xi_equilibrium};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The source: QuickStart, then the window from the averaged price, fair by ξ.
@@ -176,6 +177,26 @@ impl crate::protocol::Source<MaxNet2006> for Source {
             probe.record("price", average);
             probe.record("xi", xi);
         }
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        let (mode, start_rate) = match self.mode {
+            Mode::Asking => (0u32, None),
+            Mode::QuickStart(rate) => (1, Some(rate)),
+            Mode::Priced => (2, None),
+        };
+        let prices = self.price_state.as_ref();
+        crate::state_of!(fields, self: weight, packet, window, pacing);
+        fields.put("mode", &mode);
+        fields.put("start_rate", &start_rate);
+        fields.put("average", &prices.map(|p| p.average));
+        fields.put("xi", &prices.map(|p| p.xi));
+        fields.put("base_rtt", &prices.map(|p| p.base_rtt));
+        fields.put("last_price_at", &prices.map(|p| p.last_price_at));
+        fields.put("updated", &prices.map(|p| p.updated));
+        fields.put("acks", &prices.map(|p| p.acks));
+        fields.put("raised", &prices.map(|p| p.raised));
+        fields.put("last_price", &prices.map(|p| p.last_price));
     }
 }
 

@@ -26,6 +26,11 @@ impl Marking {
         (self.every == 1 || matches!(field, Field::StartRate(_)) || self.is_due(packets)).then_some(field)
     }
 
+    /// Returns the packets since the last mark.
+    pub(super) const fn since(&self) -> f64 {
+        self.since
+    }
+
     fn is_due(&mut self, packets: f64) -> bool {
         self.since += packets;
         let due = self.since >= f64::from(self.every);

@@ -2,6 +2,7 @@
 
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Average, Params, Writes};
@@ -141,6 +142,13 @@ impl crate::protocol::Router<Rcp> for Router {
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("rate", self.rate.as_bps());
         probe.record("mean_rtt", self.mean_rtt);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: capacity, rate_min, rate, mean_rtt, measured, arrived, interval, next_update);
+        fields.put("written", &self.written.rate());
+        fields.put("timed", &self.timed.0);
+        fields.put("rtt_bytes", &self.timed.1);
     }
 }
 

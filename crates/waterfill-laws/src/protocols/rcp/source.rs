@@ -1,6 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
+use crate::steps::Fields;
 use crate::units::{Duration, Rate, Volume};
 
 use super::params::Params;
@@ -51,5 +52,9 @@ impl crate::protocol::Source<Rcp> for Source {
         if let Some(rate) = self.rate {
             probe.record("rate", rate.as_bps());
         }
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: weight, initial_window, rate, rtt_us, claimed_rtt);
     }
 }

@@ -56,11 +56,11 @@ impl Params {
     pub(super) fn check(&self) -> Result<(), ParamError> {
         require(!self.t_rho.is_zero(), "t_rho", "a time above zero")?;
         require(!self.t_q.is_zero() && self.t_q <= self.t_rho, "t_q", "a time above zero, at most t_rho")?;
-        require(self.kappa_q >= 0.0, "kappa_q", "a number of at least 0")?;
-        require(self.gamma > 0.0 && self.gamma <= 1.0, "gamma", "a number in (0, 1]")?;
+        require((0.0..=1e6).contains(&self.kappa_q), "kappa_q", "a number from 0 to 1e6")?;
+        require((1e-6..=1.0).contains(&self.gamma), "gamma", "a number from 1e-6 to 1")?;
         require(self.queue_weight > 0.0 && self.queue_weight <= 1.0, "queue_weight", "a number in (0, 1]")?;
         require(self.xi > 0.0 && self.xi <= 1.0, "xi", "a number in (0, 1]: doubling in t_rho is slow start's pace")?;
-        require(self.alpha > 0.0, "alpha", "a number above 0")?;
+        require(self.alpha > 0.0 && self.alpha <= 1e6, "alpha", "a number above 0, up to 1e6")?;
         require(self.beta > 0.0 && self.beta < 1.0, "beta", "a number in (0, 1)")?;
         require(!self.t_d.is_zero(), "t_d", "a time above zero")?;
         fixed_point::check(self)

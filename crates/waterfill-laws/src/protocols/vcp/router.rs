@@ -1,6 +1,7 @@
 //! The router law.
 
 use crate::protocol::{LinkView, Passing, Probe};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -95,6 +96,13 @@ impl crate::protocol::Router<Vcp> for Router {
 
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("load_factor", self.load_factor);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: capacity, gamma, arrived, queue, load_factor, next_sample, next_measurement);
+        fields.put("samples", &self.samples.0);
+        fields.put("sample_count", &self.samples.1);
+        fields.put("load", &u32::from(self.load as u8));
     }
 }
 

@@ -1,6 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Volume};
 
 use super::params::{Freeze, Params};
@@ -113,6 +114,13 @@ impl crate::protocol::Source<Vcp> for Source {
 
     fn observe(&self, probe: &mut dyn Probe) {
         probe.record("load", f64::from(self.load as u8));
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: weight, packet, window, rtt);
+        fields.put("load", &u32::from(self.load as u8));
+        fields.put("frozen_until", &self.decreased.map(|(frozen, _)| frozen));
+        fields.put("adding_until", &self.decreased.map(|(_, adding)| adding));
     }
 }
 

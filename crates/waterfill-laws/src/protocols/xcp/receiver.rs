@@ -3,6 +3,7 @@
 use super::header::{FEEDBACK_MAX, quantise};
 use super::{Echo, Family, FeedbackAt, Form, Header, Params};
 use crate::protocol::Received;
+use crate::steps::Fields;
 use crate::units::Instant;
 
 /// The receiver: returns the feedback, summed over the packets of one acknowledgement.
@@ -36,6 +37,10 @@ impl Receiver {
         self.total = (self.total + bytes).clamp(-FEEDBACK_MAX, FEEDBACK_MAX);
     }
 
+    pub(in crate::protocols) fn list_state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: fresh, total);
+    }
+
     pub(in crate::protocols) fn echo(&mut self, _now: Instant) -> Echo {
         let fresh = std::mem::take(&mut self.fresh);
         match (self.apply, self.form) {
@@ -57,5 +62,9 @@ impl<P: Family> crate::protocol::Receiver<P> for Receiver {
 
     fn echo(&mut self, now: Instant) -> Echo {
         self.echo(now)
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        self.list_state(fields);
     }
 }

@@ -2,6 +2,7 @@
 
 use super::{Counts, Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// How the routers of XCP, iXCP and P-XCP allocate bandwidth.
@@ -245,6 +246,19 @@ impl Router {
         self.interval
     }
 
+    pub(in crate::protocols) fn list_state(&self, fields: &mut Fields) {
+        let (arrived, arrived_local, gain, loss) = (&self.arrived, &self.arrived_local, &self.gain, &self.loss);
+        crate::state_of!(fields, self: capacity, interval, sum_rtt_x, left_x, lowered_x, spare, shuffled);
+        crate::state_of!(fields, self: residue_gain, residue_loss, queue, queue_min, next_control, next_queue);
+        crate::state_of!(fields, arrived: volume, x);
+        fields.put("local_volume", &arrived_local.volume);
+        fields.put("local_x", &arrived_local.x);
+        fields.put("gain_all", &gain.all);
+        fields.put("gain_local", &gain.local);
+        fields.put("loss_all", &loss.all);
+        fields.put("loss_local", &loss.local);
+    }
+
     pub(in crate::protocols) fn record_signals(&self, probe: &mut dyn Probe) {
         probe.record("spare", self.spare.as_bps());
         probe.record("shuffled", self.shuffled.as_bps());
@@ -288,6 +302,10 @@ impl<P: Family> crate::protocol::Router<P> for Router {
 
     fn observe(&self, probe: &mut dyn Probe) {
         self.record_signals(probe);
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        self.list_state(fields);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{Echo, Family, Form, Header, Params};
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Sending};
+use crate::steps::Fields;
 use crate::units::{Duration, Instant, Volume};
 
 /// The source: adds the feedback to its window.
@@ -89,6 +90,10 @@ impl Source {
         }
     }
 
+    pub(in crate::protocols) fn list_state(&self, fields: &mut Fields) {
+        crate::state_of!(fields, self: weight, packet, cwnd, srtt, claimed_rtt, total);
+    }
+
     pub(in crate::protocols) const fn limit(&self) -> Limit {
         Limit { window: Some(self.cwnd), pacing: None }
     }
@@ -113,6 +118,10 @@ impl<P: Family> crate::protocol::Source<P> for Source {
 
     fn limit(&self) -> Limit {
         self.limit()
+    }
+
+    fn state(&self, fields: &mut Fields) {
+        self.list_state(fields);
     }
 }
 

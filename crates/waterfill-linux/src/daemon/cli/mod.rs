@@ -27,6 +27,8 @@ use clap::{Args, Parser, Subcommand};
 use law::LawChoice;
 use values::address;
 
+use super::steps::Target;
+
 pub(super) use check::CheckCommand;
 pub(super) use check_path::CheckPathCommand;
 pub(super) use completions::CompletionsCommand;
@@ -105,9 +107,22 @@ pub(super) struct Common {
     /// Exit after loading; the kernel programs keep running
     #[arg(long, conflicts_with_all = ["no_pin", "metrics", "line"])]
     pub(super) once: bool,
+    /// Log the law's steps to this file, for `waterfill verify`; needs --no-pin
+    #[arg(long, value_name = "FILE", requires = "no_pin")]
+    pub(super) log_steps: Option<PathBuf>,
+    /// Most steps that --log-steps writes; later ones are counted
+    #[arg(long, value_name = "STEPS", default_value = "1000000", requires = "log_steps")]
+    pub(super) log_limit: u64,
     /// Print {"ready":true}, then one JSON line of status per line of standard input; exit when that closes
     #[arg(long)]
     pub(super) line: bool,
+}
+
+impl Common {
+    /// Returns where the law's steps are logged.
+    pub(super) fn steps(&self) -> Option<Target> {
+        self.log_steps.clone().map(|file| Target { file, limit: self.log_limit })
+    }
 }
 
 /// Parses the arguments of this process. Prints help, version or the error and returns the exit code in these cases.
@@ -121,6 +136,19 @@ pub(super) fn parse() -> Result<Command, ExitCode> {
             ExitCode::SUCCESS
         }
     })
+}
+
+/// Parses and checks a command line as far as that goes without the kernel; the error has the exit code and the text.
+pub(super) fn check_words(words: &[&str]) -> Result<(), (u8, String)> {
+    let refused = |e: anyhow::Error| (super::error::exit_code_number(&e), super::error::one_line(&format!("{e:#}")));
+    match parse_from(words) {
+        Ok(Command::Host(host)) => host.options(|| Ok("/".into())).map(drop).map_err(refused),
+        Ok(Command::Router(router)) => router.options().map(drop).map_err(refused),
+        Ok(Command::Csig(csig)) => csig.options().map(drop).map_err(refused),
+        Ok(_) => Ok(()),
+        Err(error) if error.use_stderr() => Err((2, one_line(&error))),
+        Err(error) => Err((0, error.to_string())),
+    }
 }
 
 fn parse_from<I: IntoIterator<Item: Into<std::ffi::OsString> + Clone>>(arguments: I) -> Result<Command, clap::Error> {

@@ -12,9 +12,10 @@ mod values;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs;
-use std::io::Write as _;
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read as _, Write as _};
 use std::net::SocketAddr;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -104,17 +105,27 @@ impl Config {
     /// Reads a file. An error is one sentence with file, line, key and what was expected.
     pub(super) fn read(file: &Path) -> Result<Self> {
         let refused = |why: String| user_error(format!("{}: {why}", file.display()));
-        let about = fs::metadata(file).map_err(|e| refused(format!("expected a readable file: {e}")))?;
-        if about.len() > MAX_FILE_BYTES {
-            return Err(refused(format!("expected up to {MAX_FILE_BYTES} bytes, got {}", about.len())));
+        let unreadable = |e: io::Error| refused(format!("expected a readable file: {e}"));
+        // A pipe without a writer would keep the daemon waiting, and a device may never end.
+        let about = fs::metadata(file).map_err(unreadable)?;
+        if !about.is_file() {
+            return Err(refused("expected a regular file".into()));
         }
-        let bytes = fs::read(file).map_err(|e| refused(format!("expected a readable file: {e}")))?;
+        let mut bytes = Vec::new();
+        let opened = OpenOptions::new().read(true).custom_flags(libc::O_NONBLOCK).open(file).map_err(unreadable)?;
+        opened.take(MAX_FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unreadable)?;
+        if bytes.len() as u64 > MAX_FILE_BYTES {
+            return Err(refused(format!(
+                "expected up to {MAX_FILE_BYTES} bytes, got {}",
+                about.len().max(bytes.len() as u64)
+            )));
+        }
         let text = String::from_utf8(bytes).map_err(|_| refused("expected text in UTF-8".into()))?;
         Self::parse(file, &text).map_err(user_error)
     }
 
     /// Parses the text of a file.
-    fn parse(file: &Path, text: &str) -> Result<Self, String> {
+    pub(super) fn parse(file: &Path, text: &str) -> Result<Self, String> {
         let document = Document { name: file.display().to_string(), text };
         document.check_dates()?;
         let parsed: File = toml::from_str(text).map_err(|e| document.explain(&e))?;
@@ -186,7 +197,7 @@ impl Config {
     }
 
     /// Describes what the file sets up, in lines.
-    fn summary(&self) -> String {
+    pub(super) fn summary(&self) -> String {
         let mut out = String::new();
         for host in &self.hosts {
             let _ = writeln!(out, "host: {} as {}, else {}", host.law.name, host.name(), host.fallback);
@@ -219,6 +230,6 @@ impl Config {
 pub(super) fn check(command: &CheckCommand) -> Result<()> {
     let config = Config::read(&command.file)?;
     let text = format!("{}: valid\n{}", command.file.display(), config.summary());
-    let _ = std::io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
+    let _ = io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
     Ok(())
 }

@@ -102,7 +102,7 @@ impl Signal {
         }
     }
 
-    fn of(code: u32) -> Self {
+    pub(crate) fn of(code: u32) -> Self {
         match CsigType(code) {
             CsigType::CSIG_ABW => Self::Abw,
             CsigType::CSIG_ABWC => Self::Abwc,

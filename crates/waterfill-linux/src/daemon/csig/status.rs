@@ -58,7 +58,7 @@ pub(super) fn tags(devices: &impl MapCore, counters: &impl MapCore, reader: &Pro
         let ifindex = u32::from_ne_bytes(key.as_slice().try_into().unwrap_or_default());
         let found = counters.lookup_percpu(&key, MapFlags::ANY)?;
         let cpus: Vec<_> = found.iter().flatten().filter_map(|bytes| CsigCounts::from_prefix(bytes)).collect();
-        let sum = |of: fn(&CsigCounts) -> u64| cpus.iter().map(of).sum();
+        let sum = |of: fn(&CsigCounts) -> u64| cpus.iter().map(of).fold(0, u64::saturating_add);
         let (role, format, signal) = read(&config);
         let reading = Some(reading(reader, ifindex)?).filter(|reading| reading.found != 0 && role != Role::Edge);
         tags.push(TagStatus {

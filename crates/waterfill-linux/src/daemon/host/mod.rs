@@ -31,11 +31,12 @@ use super::interface::{Bytes as _, HostCounters, HostParams, OptionKind, write_n
 use super::law::Law;
 use super::object;
 use super::pins::Pins;
+use super::steps::{StepLog, Target};
 
 pub(super) use listeners::describe as describe_silent;
 pub(super) use network::Network;
 pub(super) use stale::remove_stale;
-pub(super) use status::{CounterStatus, FlowStatus, NONE, PRICED};
+pub(super) use status::{CounterStatus, FlowStatus, NONE, PRICED, parse_records};
 #[cfg(test)]
 pub(super) use summary::Quantiles;
 pub(super) use summary::Summary;
@@ -105,6 +106,8 @@ const SCOPE_MAP: &str = ".rodata.scope";
 
 /// The loaded programs.
 pub(super) struct Host {
+    /// The log of the law's steps, which ends with the host.
+    _steps: Option<StepLog>,
     law: &'static Law,
     #[cfg_attr(not(test), expect(dead_code, reason = "holds the law registered"))]
     registered: Link,
@@ -125,18 +128,26 @@ impl fmt::Debug for Host {
 impl Host {
     /// Loads the programs, or replaces pinned ones. Connections continue with the state in the maps.
     pub(super) fn load(pins: &Pins, options: &Options) -> Result<Self> {
+        Self::load_with(pins, options, None)
+    }
+
+    /// The same, with a log of the law's steps.
+    pub(super) fn load_with(pins: &Pins, options: &Options, steps: Option<&Target>) -> Result<Self> {
         let linked = has_struct_ops_links()?;
         if !linked && pins.path(LAW).is_none_or(|pin| !pin.exists()) {
             for name in remove_stale(Some(&options.name))? {
                 tracing::info!("removed the congestion control {name}, which a daemon left that was killed");
             }
         }
-        Self::load_as(pins, options, linked)
+        Self::load_as(pins, options, linked, steps)
     }
 
     /// The same, with a link of the law or without.
-    fn load_as(pins: &Pins, options: &Options, linked: bool) -> Result<Self> {
+    fn load_as(pins: &Pins, options: &Options, linked: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(options.law.host)?;
+        if steps.is_some() {
+            object::log_steps(&mut open)?;
+        }
         let mut law = object::open_map(&mut open, LAW_MAP)?;
         let value =
             law.initial_value_mut().filter(|value| value.len() >= LAW_FLAGS.end).context("no name in the law")?;
@@ -171,8 +182,17 @@ impl Host {
         let flows = attach_list(pins, &object, "waterfill_flows", FLOWS)?;
         let summary = attach_list(pins, &object, "waterfill_summary", SUMMARY)?;
         let listeners = attach_list(pins, &object, "waterfill_listeners", LISTENERS)?;
-        let host =
-            Self { object, law: options.law, registered: law, _options: options_link, flows, summary, listeners };
+        let steps = steps.map(|target| StepLog::start(target, options.law, "host", &object)).transpose()?;
+        let host = Self {
+            _steps: steps,
+            object,
+            law: options.law,
+            registered: law,
+            _options: options_link,
+            flows,
+            summary,
+            listeners,
+        };
         host.enable_listeners();
         Ok(host)
     }
@@ -200,7 +220,7 @@ impl Host {
     /// Lists the connections that use the law.
     pub(super) fn flows(&self) -> Result<Vec<FlowStatus>> {
         let bytes = read(Iter::new(&self.flows)?).context("cannot list connections")?;
-        status::parse_records(self.law, &bytes)
+        parse_records(self.law, &bytes)
     }
 
     /// Lists servers of this network namespace that do not answer the option, as they listened before it was loaded.
@@ -235,7 +255,7 @@ fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
 
 /// Lists the connections of a pinned host, whether or not its daemon runs; `None` if nothing is pinned.
 pub(super) fn pinned_flows(law: &'static Law, pins: &Pins) -> Result<Option<Vec<FlowStatus>>> {
-    read_pinned(pins, FLOWS)?.map(|bytes| status::parse_records(law, &bytes)).transpose()
+    read_pinned(pins, FLOWS)?.map(|bytes| parse_records(law, &bytes)).transpose()
 }
 
 /// Lists the servers of this network namespace that do not answer a pinned host's option.

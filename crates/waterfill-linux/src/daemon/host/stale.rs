@@ -119,7 +119,7 @@ mod tests {
             law: law::default(),
             parameters: law::default().parameters(&[], None).unwrap(),
         };
-        Some(Host::load_as(&Pins::none(), &options, false).unwrap())
+        Some(Host::load_as(&Pins::none(), &options, false, None).unwrap())
     }
 
     #[test]

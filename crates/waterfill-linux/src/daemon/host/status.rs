@@ -73,7 +73,7 @@ pub(crate) struct CounterStatus {
 }
 
 impl CounterStatus {
-    pub(super) fn new(law: &Law, counters: &HostCounters) -> Self {
+    pub(crate) fn new(law: &Law, counters: &HostCounters) -> Self {
         let named = |(n, count): (usize, &u64)| Some((reason(law, HostReason(n as u32))?, *count));
         Self {
             started: counters.started,
@@ -91,15 +91,17 @@ impl CounterStatus {
 impl CounterStatus {
     /// Adds another law's counts.
     pub(crate) fn add(&mut self, other: &Self) {
-        self.started += other.started;
-        self.priced += other.priced;
-        self.control_without_init += other.control_without_init;
-        self.init_unrecorded += other.init_unrecorded;
-        self.without_state += other.without_state;
-        self.no_memory += other.no_memory;
-        self.fallback_refused += other.fallback_refused;
+        // Maps may hold any numbers.
+        let add = |sum: &mut u64, n: u64| *sum = sum.saturating_add(n);
+        add(&mut self.started, other.started);
+        add(&mut self.priced, other.priced);
+        add(&mut self.control_without_init, other.control_without_init);
+        add(&mut self.init_unrecorded, other.init_unrecorded);
+        add(&mut self.without_state, other.without_state);
+        add(&mut self.no_memory, other.no_memory);
+        add(&mut self.fallback_refused, other.fallback_refused);
         for (reason, count) in &other.fallbacks {
-            *self.fallbacks.entry(reason.clone()).or_default() += count;
+            add(self.fallbacks.entry(reason.clone()).or_default(), *count);
         }
     }
 }
@@ -159,7 +161,7 @@ pub(crate) const PRICED: &str = "priced";
 pub(crate) const NONE: &str = "\u{2013}";
 
 /// Reads the records of the iterator program (`struct host_record`), one after the other.
-pub(super) fn parse_records(law: &'static Law, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
+pub(crate) fn parse_records(law: &'static Law, bytes: &[u8]) -> Result<Vec<FlowStatus>> {
     let size = size_of::<HostRecord>();
     ensure!(bytes.len() % size == 0, "the list of connections is from another version of waterfilld");
     bytes.chunks_exact(size).filter_map(HostRecord::from_prefix).map(|record| status(law, &record)).collect()

@@ -34,7 +34,7 @@ pub(crate) struct Quantiles {
 
 impl Summary {
     /// Reads the record of the program `waterfill_summary`.
-    pub(super) fn parse(law: &'static Law, bytes: &[u8], counters: CounterStatus) -> Result<Self> {
+    pub(crate) fn parse(law: &'static Law, bytes: &[u8], counters: CounterStatus) -> Result<Self> {
         ensure!(bytes.len() == size_of::<HostSummary>(), "the sums over connections are not from this waterfilld");
         let sums = HostSummary::from_prefix(bytes).context("no sums over connections")?;
         Ok(Self::of(law, &sums, counters))

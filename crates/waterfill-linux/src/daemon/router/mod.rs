@@ -36,6 +36,7 @@ use super::interface::{
 use super::law::Law;
 use super::object;
 use super::pins::Pins;
+use super::steps::{StepLog, Target};
 use device::header_bytes;
 use hook::Chain;
 use shaper::Shaping;
@@ -112,6 +113,8 @@ pub(super) struct Shape {
 
 /// The loaded programs.
 pub(super) struct Router {
+    /// The log of the law's steps, which ends with the router.
+    _steps: Option<StepLog>,
     object: Object,
     law: &'static Law,
     pins: Pins,
@@ -136,7 +139,12 @@ impl fmt::Debug for Router {
 impl Router {
     /// Loads the programs. Pinned maps keep their state, and attached devices get the new program.
     pub(super) fn load(law: &'static Law, pins: &Pins) -> Result<Self> {
-        let mut router = Self::open(law, pins, true)?;
+        Self::load_with(law, pins, None)
+    }
+
+    /// The same, with a log of the law's steps.
+    pub(super) fn load_with(law: &'static Law, pins: &Pins, steps: Option<&Target>) -> Result<Self> {
+        let mut router = Self::open(law, pins, true, steps)?;
         for key in router.map()?.keys().collect::<Vec<_>>() {
             let ifindex = ifindex(&key);
             // A layout of 0 is an older version's, whose program runs until the device is attached again.
@@ -161,8 +169,11 @@ impl Router {
 
     /// Loads the programs with the pinned map, or with a new one. Without `mark`, for reading only, it neither loads the
     /// packet program nor pins or removes a map.
-    fn open(law: &'static Law, pins: &Pins, mark: bool) -> Result<Self> {
+    fn open(law: &'static Law, pins: &Pins, mark: bool, steps: Option<&Target>) -> Result<Self> {
         let mut open = object::open(law.router)?;
+        if steps.is_some() {
+            object::log_steps(&mut open)?;
+        }
         for mut program in open.progs_mut().filter(|program| program.name() == PROGRAM) {
             program.set_autoload(mark);
         }
@@ -205,7 +216,9 @@ impl Router {
                     .with_context(|| format!("cannot pin {}", path.display()))?;
             }
         }
+        let steps = steps.map(|target| StepLog::start(target, law, "router", &object)).transpose()?;
         Ok(Self {
+            _steps: steps,
             object,
             law,
             pins: pins.clone(),
@@ -592,7 +605,7 @@ pub(super) fn pinned_links(law: &'static Law, pins: &Pins) -> Result<Option<Vec<
     if !paths::links(pins).is_some_and(|path| path.exists()) {
         return Ok(None);
     }
-    Router::open(law, pins, false)?.list(true).map(Some)
+    Router::open(law, pins, false, None)?.list(true).map(Some)
 }
 
 /// Whether a pinned map has this version's layout.

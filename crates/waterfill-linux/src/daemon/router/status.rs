@@ -68,7 +68,7 @@ pub(crate) struct LinkStatus {
 
 impl LinkStatus {
     /// Reads the answers to a request.
-    pub(super) fn of(law: &'static Law, answer: &Request, chain: Chain) -> Self {
+    pub(crate) fn of(law: &'static Law, answer: &Request, chain: Chain) -> Self {
         let values: Vec<(&Signal, f64)> =
             law.link.iter().zip(answer.signals).map(|(signal, raw)| (signal, signal.value(raw))).collect();
         let (arrival, shown): (Vec<_>, Vec<_>) = values.into_iter().partition(|(signal, _)| signal.is_arrival());
@@ -76,7 +76,7 @@ impl LinkStatus {
         let seen = count(Count::WATERFILL_COUNT_OPTION);
         let mut left_untouched: BTreeMap<String, u64> =
             UNTOUCHED.iter().map(|(which, why)| ((*why).to_owned(), count(*which))).collect();
-        let tcp = seen + left_untouched.values().sum::<u64>();
+        let tcp = left_untouched.values().fold(seen, |sum, n| sum.saturating_add(*n)); // a map may hold any numbers
         left_untouched.insert("not TCP".into(), answer.packets.saturating_sub(tcp));
         let queue = |measured: bool| ((answer.queue_measured != 0) == measured).then_some(answer.queue);
         Self {

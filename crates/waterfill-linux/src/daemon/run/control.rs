@@ -6,7 +6,7 @@
 //! daemon's own user are answered.
 
 use std::fs;
-use std::io::{self, ErrorKind, Read, Write as _};
+use std::io::{self, BufRead as _, BufReader, ErrorKind, Read, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -36,7 +36,7 @@ const MAX_CLIENTS: usize = 8;
 
 /// What a client asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(in crate::daemon) enum Command {
     /// Read the file again.
     Reload,
     /// Describe what is loaded.
@@ -45,28 +45,36 @@ pub(super) enum Command {
 
 /// What a client gets: the exit code, and a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Reply {
+pub(in crate::daemon) struct Reply {
     code: u8,
     text: String,
 }
 
 impl Reply {
-    pub(super) fn ok(text: String) -> Self {
+    pub(in crate::daemon) fn ok(text: String) -> Self {
         Self { code: 0, text }
     }
 
+    /// Returns the line that a client gets.
     fn line(&self) -> String {
         let text = one_line(&self.text);
         if self.code == 0 { format!("ok {text}\n") } else { format!("error {} {text}\n", self.code) }
     }
 
-    fn parse(line: &str) -> Option<Self> {
+    pub(in crate::daemon) fn parse(line: &str) -> Option<Self> {
         let line = line.strip_suffix('\n')?;
         if let Some(text) = line.strip_prefix("ok ") {
             return Some(Self::ok(text.into()));
         }
         let (code, text) = line.strip_prefix("error ")?.split_once(' ')?;
         Some(Self { code: code.parse().ok().filter(|code| *code != 0)?, text: text.into() })
+    }
+}
+
+impl Reply {
+    /// Returns the exit code and the sentence.
+    pub(in crate::daemon) fn into_parts(self) -> (u8, String) {
+        (self.code, self.text)
     }
 }
 
@@ -127,14 +135,16 @@ impl Listener {
         let socket = self.socket;
         thread::spawn(move || {
             loop {
-                let Ok((stream, _)) = socket.accept() else {
+                let Ok((mut stream, _)) = socket.accept() else {
                     thread::sleep(Duration::from_millis(100)); // such as no free descriptors
                     continue;
                 };
                 let shared = Arc::clone(&shared);
                 if shared.1.fetch_add(1, Ordering::Relaxed) >= MAX_CLIENTS {
                     shared.1.fetch_sub(1, Ordering::Relaxed);
-                    continue; // closes it
+                    let text = format!("expected up to {MAX_CLIENTS} clients at a time: try again");
+                    let _ = stream.write_all(Reply { code: 1, text }.line().as_bytes()); // it fits the socket's memory
+                    continue;
                 }
                 thread::spawn(move || {
                     if let Err(e) = serve_client(&stream, &shared.0) {
@@ -148,7 +158,10 @@ impl Listener {
     }
 }
 
-fn serve_client(mut stream: &UnixStream, ask: &impl Fn(Command) -> Option<Reply>) -> io::Result<()> {
+pub(in crate::daemon) fn serve_client(
+    mut stream: &UnixStream,
+    ask: &impl Fn(Command) -> Option<Reply>,
+) -> io::Result<()> {
     let peer = getsockopt(&stream, sockopt::PeerCredentials)?;
     stream.set_write_timeout(Some(REQUEST_TIME))?;
     let reply = if peer.uid() != 0 && peer.uid() != geteuid().as_raw() {
@@ -195,9 +208,14 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
     };
     let mut stream = UnixStream::connect(path).map_err(missing)?;
     stream.set_read_timeout(Some(ANSWER_TIME))?;
-    stream.write_all(b"reload\n").map_err(missing)?;
+    match stream.write_all(b"reload\n") {
+        Err(e) if e.kind() != ErrorKind::BrokenPipe => return Err(missing(e)),
+        _ => {} // a daemon that is busy says so and closes at once
+    }
     let mut answer = String::new();
-    stream.take(MAX_ANSWER_BYTES).read_to_string(&mut answer).context("the daemon did not answer")?;
+    // Up to the line's end: what follows may be a reset, where the daemon has not read the request.
+    let mut answers = BufReader::new(stream.take(MAX_ANSWER_BYTES));
+    answers.read_line(&mut answer).context("the daemon did not answer")?;
     match Reply::parse(&answer) {
         Some(Reply { code: 0, text }) => {
             let _ = writeln!(io::stdout(), "{text}"); // a reader may have closed the pipe
@@ -206,5 +224,55 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
         Some(Reply { code: UserError::CODE, text }) => Err(user_error(text)),
         Some(Reply { text, .. }) => bail!("{text}"),
         None => bail!("the daemon closed the connection without an answer"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Sends bytes; returns what comes back until the socket closes.
+    fn ask(path: &Path, bytes: &[u8]) -> String {
+        let mut client = UnixStream::connect(path).unwrap();
+        let _ = client.write_all(bytes); // may close before it has read all
+        let mut answer = Vec::new();
+        let _ = client.read_to_end(&mut answer); // as above
+        String::from_utf8(answer).unwrap()
+    }
+
+    #[test]
+    fn hostile_clients_get_a_line_or_nothing_and_keep_nobody_waiting() {
+        let folder = std::env::temp_dir().join(format!("waterfill-control-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o700)).unwrap();
+        let path = folder.join("control.sock");
+        let served = Listener::bind(&path).unwrap().serve(|command| Some(Reply::ok(format!("{command:?}"))));
+        assert_eq!(ask(&path, b"status\n"), "ok Status\n");
+        for refused in [&b"no command\n"[..], b"\n", b"\xff\xfe\n", b"reload now\n"] {
+            assert_eq!(ask(&path, refused), "error 2 expected reload or status\n");
+        }
+        // A line without an end is not kept: nothing is answered.
+        assert_eq!(ask(&path, &vec![b'x'; 1 << 20]), "");
+        // Half a line each, until no more clients are served. Threads of those before may not have ended yet.
+        let busy = "error 1 expected up to 8 clients at a time: try again\n";
+        let mut slow = Vec::new();
+        while ask(&path, b"status\n") != busy {
+            assert!(slow.len() < 64, "{} slow clients are served", slow.len());
+            let mut client = UnixStream::connect(&path).unwrap();
+            let _ = client.write_all(b"relo"); // may be refused already
+            slow.push(client);
+        }
+        for client in &mut slow {
+            let mut answer = Vec::new();
+            let _ = client.read_to_end(&mut answer); // until the daemon closes
+            assert!(answer.is_empty() || answer == busy.as_bytes(), "{answer:?}");
+        }
+        let served_again = (0..100).any(|_| {
+            thread::sleep(Duration::from_millis(10));
+            ask(&path, b"status\n") == "ok Status\n"
+        });
+        assert!(served_again, "the slow clients are still served");
+        drop(served);
+        fs::remove_dir(&folder).unwrap();
     }
 }

@@ -14,7 +14,7 @@ use super::cli::StatusCommand;
 use super::pins::Pins;
 use super::privileges;
 use super::snapshot::Snapshot;
-use tables::tables;
+pub(super) use tables::tables;
 
 /// Time over which the tables measure a link's load.
 const LOAD_WINDOW: Duration = Duration::from_millis(200);

@@ -13,7 +13,7 @@ use crate::daemon::snapshot::Snapshot;
 use crate::daemon::table::{Column, fitted, wrapped};
 
 /// Formats the state in lines of at most `width` characters; `None`: with every column.
-pub(super) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> String {
+pub(in crate::daemon) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> String {
     if snapshot.roles.is_empty() {
         return format!("nothing is loaded; {}\n", pins.describe());
     }
@@ -64,7 +64,7 @@ pub(super) fn link_signal(law: &Law, link: &LinkStatus) -> String {
 
 fn link_table(law: &Law, links: &[&LinkStatus], width: Option<usize>) -> String {
     let row = |link: &&LinkStatus| {
-        let untouched: u64 = link.left_untouched.values().sum();
+        let untouched = link.left_untouched.values().fold(0, |sum: u64, n| sum.saturating_add(*n));
         let count = |n: u64| if width.is_some() { show_count(n) } else { n.to_string() };
         vec![
             link.device.clone(),
@@ -152,7 +152,7 @@ fn tag_table(tags: &[TagStatus], width: Option<usize>) -> String {
     let mut out = fitted(&columns, &tags.iter().map(row).collect::<Vec<_>>(), width);
     for tags in tags {
         let mut line = |text: String| out.push_str(&wrapped(&format!("{}: {text}", tags.device), width));
-        if tags.too_long + tags.other > 0 {
+        if tags.too_long > 0 || tags.other > 0 {
             line(format!("left without a tag: {} too long, {} neither IPv4 nor IPv6", tags.too_long, tags.other));
         }
         if tags.failed > 0 {

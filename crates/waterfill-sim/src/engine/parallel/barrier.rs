@@ -2,9 +2,13 @@
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::Duration;
 
 /// How often a thread looks before it sleeps: some 50 µs, longer than most waits on a host with a CPU for each thread.
 const SPINS: u32 = 1_500;
+
+/// How long a thread sleeps at a time.
+const NAP: Duration = Duration::from_millis(50);
 
 /// Makes threads wait for each other. It spins first, since a wake-up by the kernel can take longer than a window.
 #[derive(Debug)]
@@ -31,11 +35,11 @@ impl Barrier {
         }
     }
 
-    /// Waits until every thread has called it.
+    /// Waits until every thread has called it; calls `idle` now and then meanwhile.
     ///
     /// # Panics
     /// When another thread has panicked.
-    pub(super) fn wait(&self) {
+    pub(super) fn wait(&self, idle: impl Fn()) {
         let generation = self.generation.load(Ordering::Acquire);
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
@@ -49,13 +53,16 @@ impl Barrier {
             spins += 1;
             std::hint::spin_loop();
         }
-        if waits() {
+        while waits() {
             let mut sleepers = self.sleepers.lock().unwrap_or_else(PoisonError::into_inner);
             *sleepers += 1;
-            while waits() {
-                sleepers = self.wake.wait(sleepers).unwrap_or_else(PoisonError::into_inner);
-            }
+            let woken = self.wake.wait_timeout_while(sleepers, NAP, |_| waits());
+            let (mut sleepers, nap) = woken.unwrap_or_else(PoisonError::into_inner);
             *sleepers -= 1;
+            drop(sleepers); // whoever ends the wait needs it
+            if nap.timed_out() {
+                idle();
+            }
         }
         assert!(!self.broken.load(Ordering::Relaxed), "another thread of this run has panicked");
     }
@@ -100,9 +107,9 @@ mod tests {
                 scope.spawn(|| {
                     for step in 0..200 {
                         assert_eq!(steps.load(Ordering::SeqCst) / 3, step);
-                        barrier.wait();
+                        barrier.wait(|| ());
                         steps.fetch_add(1, Ordering::SeqCst);
-                        barrier.wait();
+                        barrier.wait(|| ());
                     }
                 });
             }
@@ -114,7 +121,7 @@ mod tests {
     fn a_panic_frees_the_others() {
         let barrier = Barrier::new(2);
         std::thread::scope(|scope| {
-            let waits = scope.spawn(|| barrier.wait());
+            let waits = scope.spawn(|| barrier.wait(|| ()));
             let panics = scope.spawn(|| {
                 let _guard = barrier.guard();
                 panic!("as the test asks");

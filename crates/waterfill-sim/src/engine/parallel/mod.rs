@@ -14,10 +14,11 @@
 //! takes all parts together and calls what a run on one thread calls. A window also ends where a cut link's rate, delay
 //! or state changes, so that no packet is handed over that the change concerns.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
 use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::Watch;
 
 use super::Simulation;
 use super::event::{Event, Timed};
@@ -36,6 +37,9 @@ use plan::Plan;
 
 /// The least time between two different times.
 const PICOSECOND: Duration = Duration::from_ps(1);
+
+/// Windows between two polls of the watch; a long one polls within.
+const WINDOWS_PER_POLL: u32 = 64;
 
 /// A run's division among threads, and the parts of the network that other threads simulate.
 #[derive(Debug)]
@@ -85,6 +89,9 @@ struct Shared<'a> {
     started: RwLock<Vec<Flow>>,
     observations: Mutex<Vec<Timed>>,
     settled: AtomicU64,
+    watch: Watch,
+    /// The run is stopped after this window; thread 0 decides, so that all agree.
+    over: AtomicBool,
 }
 
 impl Simulation {
@@ -94,7 +101,7 @@ impl Simulation {
     /// The results do not depend on it. A network that cannot be divided runs on one thread, and so does a run that has
     /// begun or records packets.
     pub fn set_threads(&mut self, threads: Option<usize>) -> usize {
-        if self.events > 0 || self.capture.is_some() || self.parallel.is_some() {
+        if self.events > 0 || self.capture.is_some() || self.steps.is_some() || self.parallel.is_some() {
             return self.threads();
         }
         let plan = match threads {
@@ -141,7 +148,7 @@ impl Simulation {
 impl Parallel {
     /// Divides a simulation that has not begun.
     fn new(plan: Plan, sim: &mut Simulation) -> Option<Self> {
-        let build = |_| Simulation::new(sim.network.clone()).ok();
+        let build = |_| Simulation::watched(sim.network.clone(), sim.watch.clone()).ok();
         let mut others: Vec<Simulation> = (1..plan.parts).map(build).collect::<Option<_>>()?;
         let observations = sim.agenda.iter().filter(|entry| owner(&plan, sim, entry.event).is_none()).collect();
         let keep_own = |part: usize, sim: &mut Simulation| {
@@ -172,6 +179,7 @@ impl Parallel {
         exchange(&self.plan, sim, &mut self.others.iter_mut().collect::<Vec<_>>(), self.initial_flows);
         let parts = self.plan.parts;
         let started = sim.flows[self.initial_flows..].to_vec();
+        let watch = sim.watch.clone();
         let shared = Shared {
             plan: &self.plan,
             until,
@@ -184,6 +192,8 @@ impl Parallel {
             started: RwLock::new(started),
             observations: Mutex::new(std::mem::take(&mut self.observations)),
             settled: AtomicU64::new(self.settled),
+            watch,
+            over: AtomicBool::new(false),
         };
         std::thread::scope(|scope| {
             for part in 1..parts {
@@ -203,15 +213,21 @@ impl Shared<'_> {
     /// Simulates one part up to the end, window by window.
     fn simulate(&self, part: usize) {
         let _guard = self.barrier.guard();
+        // Thread 0 is its caller's, where signals arrive.
+        let idle = || {
+            if part == 0 {
+                let _ = self.watch.poll(); // the end of the window looks at the answer
+            }
+        };
         let exported = self.plan.cut_links_of(part);
-        let (mut settled, mut shifts) = (self.settled.load(Ordering::Relaxed), Vec::new());
+        let (mut settled, mut shifts, mut windows) = (self.settled.load(Ordering::Relaxed), Vec::new(), 0u32);
         self.with(part, |sim| self.publish(part, sim.next_event(&exported)));
-        self.barrier.wait();
+        self.barrier.wait(idle);
         loop {
             let next = self.next.iter().map(|next| next.load(Ordering::Relaxed)).min().unwrap_or(0);
             let observation = lock(&self.observations).iter().map(|entry| (entry.time, entry.order)).min();
             let (next, due) = (Instant::from_ps(next), observation.unwrap_or((Instant::NEVER, 0)));
-            if next.min(due.0) > self.until {
+            if next.min(due.0) > self.until || self.over.load(Ordering::Relaxed) {
                 break;
             }
             let horizon = next + self.plan.lookahead;
@@ -221,22 +237,27 @@ impl Shared<'_> {
                 let horizon = horizon.min(limit.0 + PICOSECOND);
                 self.with(part, |sim| self.hand_over(part, sim, &exported, next, horizon));
             }
-            self.barrier.wait();
+            self.barrier.wait(idle);
             self.with(part, |sim| {
                 self.take_in(part, sim);
                 let mut log = self.logs[part].write().unwrap_or_else(PoisonError::into_inner);
                 sim.order = settled;
-                sim.run(&mut LoggedWindow::new(limit, settled, &mut log));
+                sim.run(&mut LoggedWindow::new(limit, settled, &mut log, &self.watch));
                 self.publish(part, sim.next_event(&exported));
             });
-            self.barrier.wait();
+            if part == 0 {
+                windows += 1;
+                let over = self.watch.is_stopped() || (windows % WINDOWS_PER_POLL == 0 && self.watch.poll());
+                self.over.store(over, Ordering::Relaxed);
+            }
+            self.barrier.wait(idle);
             settled = self.with(part, |sim| self.renumber(part, sim, settled, &mut shifts));
             if limit == due {
-                self.barrier.wait();
+                self.barrier.wait(idle);
                 if part == 0 {
                     self.observe(limit.0, settled);
                 }
-                self.barrier.wait();
+                self.barrier.wait(idle);
                 settled = self.settled.load(Ordering::Relaxed);
             }
         }

@@ -9,9 +9,10 @@
 //! back to the start of the window at most.
 
 use waterfill_laws::units::Instant;
+use waterfill_network::Watch;
 
 use crate::engine::Simulation;
-use crate::engine::event::Window;
+use crate::engine::event::{EVENTS_PER_POLL, Window};
 
 /// An event that gave out sequence numbers.
 #[derive(Clone, Copy, Debug)]
@@ -30,12 +31,15 @@ pub(super) struct LoggedWindow<'a> {
     limit: (Instant, u64),
     log: &'a mut Vec<Handled>,
     given_out: u64,
+    /// Events since the last poll of the watch.
+    handled: u64,
+    watch: &'a Watch,
 }
 
 impl<'a> LoggedWindow<'a> {
-    pub(super) fn new(limit: (Instant, u64), settled: u64, log: &'a mut Vec<Handled>) -> Self {
+    pub(super) fn new(limit: (Instant, u64), settled: u64, log: &'a mut Vec<Handled>, watch: &'a Watch) -> Self {
         log.clear();
-        Self { limit, log, given_out: settled }
+        Self { limit, log, given_out: settled, handled: 0, watch }
     }
 }
 
@@ -45,6 +49,13 @@ impl Window for LoggedWindow<'_> {
     }
 
     fn record(&mut self, time: Instant, order: u64, given_out: u64) {
+        self.handled += 1;
+        if self.handled == EVENTS_PER_POLL {
+            self.handled = 0;
+            if self.watch.poll() {
+                self.limit = (Instant::ZERO, 0); // the run ends
+            }
+        }
         if given_out > self.given_out {
             self.given_out = given_out;
             self.log.push(Handled { time, order, given_out });

@@ -120,7 +120,10 @@ impl Layout {
             links: (0..network.links.len() as u32).map(|l| at(&mut nodes, (begins(l), ends(l)))).collect(),
             groups: network.flows.iter().map(|f| at(&mut nodes, hosts((&f.forward, &f.reverse)))).collect(),
             traffic: (network.traffic.iter())
-                .map(|t| at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1]))))
+                .map(|t| match t.flows.as_ref().and_then(|flows| flows.ways().next()) {
+                    Some(way) => at(&mut nodes, hosts(way)), // whatever path the source states
+                    None => at(&mut nodes, (begins(t.path[0]), ends(t.path[t.path.len() - 1]))),
+                })
                 .collect(),
             delays: network.links.iter().map(delay).collect(),
             rates: vec![0.0; network.links.len()],

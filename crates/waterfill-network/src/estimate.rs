@@ -1,0 +1,213 @@
+//! What a run is expected to need, computed before it is built.
+//!
+//! Flows are taken as greedy: an entry sends at the slowest link of its path, from its start to its stop or until its
+//! size is sent, and links that are offered more than they carry carry what they can. What depends on a law (its window,
+//! its queue) is not known here, so a run may need a few times as much, or as little.
+
+use waterfill_laws::protocol::LinkView;
+use waterfill_laws::registry::ProtocolId;
+use waterfill_laws::units::{Instant, Rate, Volume};
+
+use crate::flow::FlowSpec;
+use crate::link::LinkSpec;
+use crate::network::{Network, TCP_IP_BYTES};
+use crate::series::{FLOW_COLUMNS, LINK_COLUMNS};
+use crate::traffic::{TrafficKind, TrafficSpec};
+
+/// Bytes per cell of a time series: in the engine, grown by doubling, and in Python beside it.
+const CELL_BYTES: f64 = 24.0;
+/// Maximum packets of one flow in flight.
+const MAX_IN_FLIGHT: f64 = (1 << 24) as f64;
+
+/// An amount with the key of a scenario that the largest part of it comes from.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Need {
+    /// The sum of all parts.
+    pub total: f64,
+    /// The largest part's key.
+    pub key: String,
+    largest: f64,
+}
+
+impl Need {
+    /// Adds a part.
+    pub fn add(&mut self, amount: f64, key: impl FnOnce() -> String) {
+        self.total += amount;
+        if amount > self.largest {
+            (self.largest, self.key) = (amount, key());
+        }
+    }
+}
+
+/// What a run is expected to need.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Estimate {
+    /// Memory, in bytes.
+    pub bytes: Need,
+    /// Events, as the engine counts them, and other work in units of an event.
+    pub events: Need,
+    /// Computing time, in seconds of one CPU of 2020.
+    pub cpu_s: f64,
+}
+
+/// The traffic of one entry: a group of flows, or a source.
+#[derive(Clone, Debug)]
+pub struct Entry<'a> {
+    /// Its key, such as `flow.long`.
+    pub key: String,
+    /// Links that its data, and its acknowledgements, cross.
+    pub ways: (&'a [u32], &'a [u32]),
+    /// Packets per second while it sends, and for how long.
+    pub packets_per_s: f64,
+    /// Seconds for which it sends.
+    pub lasts_s: f64,
+    /// Packets that it offers in the whole run, and the share of them that its links carry.
+    pub packets: f64,
+    /// The share of them that its links carry.
+    pub carried: f64,
+    /// Acknowledgements per packet.
+    pub acks: f64,
+}
+
+/// Returns every entry's traffic.
+#[must_use]
+pub fn entries(network: &Network) -> Vec<Entry<'_>> {
+    let mut entries: Vec<Entry<'_>> = network.flows.iter().map(|flow| of_flows(network, flow)).collect();
+    entries.extend(network.traffic.iter().map(|source| of_source(network, source)));
+    // Bits offered to each link in the run.
+    let mut offered = vec![0.0; network.links.len()];
+    let bits = f64::from(network.packet_bytes) * 8.0;
+    for entry in &entries {
+        for &l in entry.ways.0 {
+            if let Some(offered) = offered.get_mut(l as usize) {
+                *offered += entry.packets * bits;
+            }
+        }
+    }
+    let carried = |(link, offered): (&LinkSpec, f64)| link.rate_range_bps().1 * network.duration_s / offered.max(1.0);
+    let carried: Vec<f64> = network.links.iter().zip(offered).map(carried).collect();
+    for entry in &mut entries {
+        let shares = entry.ways.0.iter().filter_map(|&l| carried.get(l as usize).copied());
+        entry.carried = shares.fold(1.0, f64::min);
+    }
+    entries
+}
+
+fn slowest_bps(network: &Network, path: &[u32]) -> f64 {
+    let links = path.iter().filter_map(|&l| network.links.get(l as usize));
+    links.map(|link| link.rate_range_bps().1).fold(f64::INFINITY, f64::min)
+}
+
+fn of_flows<'a>(network: &'a Network, flow: &'a FlowSpec) -> Entry<'a> {
+    let count = f64::from(flow.count);
+    let limits = [flow.access_bps, flow.demand_bps].into_iter().flatten().map(|bps| bps * count);
+    let rate_bps = limits.fold(slowest_bps(network, &flow.forward), f64::min);
+    let bits = f64::from(network.packet_bytes) * 8.0;
+    let lives_s = (flow.stop_s.min(network.duration_s) - flow.start_s).max(0.0);
+    let mut packets = rate_bps * lives_s / bits;
+    if let Some(size) = flow.size_bytes {
+        let payload = f64::from(network.packet_bytes.saturating_sub(TCP_IP_BYTES).max(1));
+        packets = packets.min((size as f64 / payload).ceil() * count);
+    }
+    let lasts_s = (packets * bits / rate_bps).max(flow.base_rtt_s).min(lives_s);
+    Entry {
+        key: format!("flow.{}", flow.name),
+        ways: (&flow.forward, &flow.reverse),
+        packets_per_s: rate_bps / bits,
+        lasts_s,
+        packets,
+        carried: 1.0,
+        acks: if flow.delayed_ack { 0.5 } else { 1.0 },
+    }
+}
+
+fn of_source<'a>(network: &'a Network, source: &'a TrafficSpec) -> Entry<'a> {
+    let lasts_s = (source.stop_s.min(network.duration_s) - source.start_s).max(0.0);
+    let key = format!("traffic.{}", source.name);
+    if let Some(flows) = &source.flows {
+        let payload = f64::from(network.packet_bytes.saturating_sub(TCP_IP_BYTES).max(1));
+        let packets_per_s =
+            flows.arrivals_per_s * f64::from(flows.fan_in) * (flows.sizes_bytes.mean() / payload).max(1.0);
+        let ways = flows.ways().max_by_key(|(out, _)| out.len()).unwrap_or((&[], &[]));
+        return Entry { key, ways, packets_per_s, lasts_s, packets: packets_per_s * lasts_s, carried: 1.0, acks: 1.0 };
+    }
+    let on = source.periods.as_ref().filter(|_| source.kind == TrafficKind::OnOff).map_or(1.0, |periods| {
+        let (on_s, off_s) = (periods.on_s.mean(), periods.off_s.mean());
+        on_s / (on_s + off_s)
+    });
+    let packets_per_s = source.rate_bps.unwrap_or(0.0) * on / (f64::from(source.packet_bytes) * 8.0);
+    Entry {
+        key,
+        ways: (&source.path, &[]),
+        packets_per_s,
+        lasts_s,
+        packets: packets_per_s * lasts_s,
+        carried: 1.0,
+        acks: 0.0,
+    }
+}
+
+/// Returns how many packets a group of flows sends at once when it starts.
+#[must_use]
+pub fn first_burst(flow: &FlowSpec) -> f64 {
+    let most = flow.size_bytes.map_or(MAX_IN_FLIGHT, |size| MAX_IN_FLIGHT.min((size as f64 / 1000.0).ceil()));
+    f64::from(flow.count) * flow.initial_window_packets.min(most)
+}
+
+impl Estimate {
+    /// Adds the time series; `rows` gives how many rows a group of flows has per sample.
+    pub fn add_series(&mut self, network: &Network, entries: &[Entry<'_>], rows: impl Fn(&FlowSpec) -> f64) {
+        let samples = network.duration_s / network.sample_s;
+        let signals = |names: &mut dyn Iterator<Item = &str>| -> f64 {
+            let mut ids: Vec<ProtocolId> = names.filter_map(ProtocolId::by_name).collect();
+            ids.sort_unstable_by_key(|id| id.info().name);
+            ids.dedup();
+            ids.iter().map(|id| id.info().signals.len() as f64).sum()
+        };
+        let laws = signals(&mut network.flows.iter().map(|flow| flow.protocol.as_str()));
+        let of_flows = FLOW_COLUMNS.len() as f64 + laws;
+        for (flow, entry) in network.flows.iter().zip(entries) {
+            let share = (entry.lasts_s / network.duration_s).min(1.0);
+            let cells = rows(flow) * (samples * share + 1.0) * of_flows;
+            self.bytes.add(cells * CELL_BYTES, || "sample".into());
+            self.events.add(rows(flow) * samples * share, || "sample".into());
+        }
+        let links = network.links.len() as f64;
+        self.bytes.add(samples * links * (LINK_COLUMNS.len() as f64 + laws) * CELL_BYTES, || "sample".into());
+        self.events.add(samples * (1.0 + links), || "sample".into());
+    }
+
+    /// Adds the timers of router laws, as often as the first one comes.
+    pub fn add_timers(&mut self, network: &Network) {
+        let mut known: Vec<(u32, ProtocolId)> = Vec::new();
+        let web = network.traffic.iter().filter_map(|source| source.flows.as_ref()).map(|flows| &flows.flow);
+        let mut laws: Vec<(ProtocolId, &FlowSpec)> = Vec::new();
+        for flow in network.flows.iter().chain(web) {
+            if let Ok(id) = Network::protocol_of(&flow.name, flow) {
+                laws.push((id, flow));
+            }
+        }
+        for (id, flow) in laws {
+            known.extend(flow.forward.iter().map(|&l| (l, id)));
+        }
+        known.sort_unstable();
+        known.dedup();
+        for (l, id) in known {
+            // A program's law runs in Python when it is built: not here.
+            if id.header_bytes() == 0 || id == ProtocolId::Own {
+                continue;
+            }
+            let (Some(spec), Ok(params)) = (network.links.get(l as usize), network.params_of(id)) else { continue };
+            let capacity = Rate::from_bps(spec.rate_bps);
+            let view = LinkView { id: l, capacity, target: spec.target, queue: Volume::ZERO };
+            if params.check_link(&view).is_err() {
+                continue; // the run says so
+            }
+            let first = params.router(&view).poll_at();
+            if first < Instant::from_secs(network.duration_s) {
+                let timers = network.duration_s / first.as_secs().max(1e-12);
+                self.events.add(timers, || format!("params.{}", id.info().name));
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Faults of routers and hosts: what happens to the values that a protocol's packets carry, and to clocks.
+//!
+//! A fault acts from one time to another. Faults of a wire (loss, reordering, duplication) are fields of
+//! [`LinkSpec`](crate::LinkSpec); a restart and a step of a router's clock happen at one time, so they are
+//! [`ChangeSpec`](crate::ChangeSpec)s.
+
+use serde::Deserialize;
+
+use crate::check::{positive, probability, time};
+
+/// The largest step of a clock, in seconds: an hour.
+const MAX_STEP_S: f64 = 3600.0;
+
+/// A fault of one link direction.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct FaultSpec {
+    /// When it begins: the first arrival at the end of the link that it may concern.
+    pub from_s: f64,
+    /// When it ends.
+    pub until_s: f64,
+    /// Probability that it befalls a packet.
+    pub share: f64,
+    /// What it does.
+    pub effect: Effect,
+}
+
+/// What a fault does to a packet that arrives at the end of its link.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Effect {
+    /// Removes what the packet carries for its protocol, and its ECN bits.
+    Strip {},
+    /// Inverts one random bit of it, or the mark of an ECN-capable packet. A value that is not valid then is lost.
+    Corrupt {},
+    /// Replaces the congestion signal.
+    Lie {
+        /// By what.
+        value: Lie,
+    },
+    /// Holds packets on the wire, and releases them together at every multiple of this time from `from_s` on.
+    Hold {
+        /// Time between two releases.
+        every_s: f64,
+    },
+}
+
+/// The signal of a router that lies.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "kebab-case")]
+pub enum Lie {
+    /// Grants nothing: rate zero, the highest price, full load.
+    Zero,
+    /// Grants the most that the field can express.
+    Max,
+    /// Any code of the field, drawn for each packet.
+    Random,
+}
+
+/// A fault of one of a flow's hosts.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields)]
+pub struct HostFaultSpec {
+    /// When it begins.
+    pub from_s: f64,
+    /// When it ends.
+    pub until_s: f64,
+    /// What it does.
+    pub effect: HostEffect,
+}
+
+/// What a fault of a host does.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq)]
+#[serde(tag = "kind", rename_all = "kebab-case", deny_unknown_fields)]
+pub enum HostEffect {
+    /// The receiver reports the best that its protocol can express: no congestion, no mark, no loss.
+    Lie {},
+    /// The source keeps its rate and window, whatever acknowledgements and losses say.
+    Ignore {},
+    /// The source's clock jumps by this time, forward or back, once.
+    Clock {
+        /// By how much, in seconds.
+        step_s: f64,
+    },
+}
+
+impl FaultSpec {
+    /// Checks every value's range, in a run of this length.
+    ///
+    /// # Errors
+    /// `KEY: expected …`.
+    pub fn check(&self, duration_s: f64) -> Result<(), String> {
+        period(self.from_s, self.until_s, duration_s)?;
+        probability("share", self.share)?;
+        match self.effect {
+            Effect::Hold { every_s } => positive("every", every_s).and_then(|()| time("every", every_s)),
+            Effect::Strip {} | Effect::Corrupt {} | Effect::Lie { .. } => Ok(()),
+        }
+    }
+}
+
+impl HostFaultSpec {
+    /// Checks every value's range; the error begins with the key.
+    pub(crate) fn check(&self, duration_s: f64) -> Result<(), String> {
+        period(self.from_s, self.until_s, duration_s)?;
+        match self.effect {
+            HostEffect::Clock { step_s } => clock_step(step_s, self.from_s),
+            HostEffect::Lie {} | HostEffect::Ignore {} => Ok(()),
+        }
+    }
+}
+
+/// Checks when a fault begins and ends.
+fn period(from_s: f64, until_s: f64, duration_s: f64) -> Result<(), String> {
+    time("at", from_s)?;
+    time("until", until_s)?;
+    if from_s >= duration_s {
+        return Err(format!("at: expected a time before the end at {duration_s} s, got {from_s}"));
+    }
+    if until_s <= from_s {
+        return Err(format!("until: expected more than the {from_s} s of at, got {until_s}"));
+    }
+    Ok(())
+}
+
+/// Checks a step of a clock that has run since time zero, and never shows a time before it.
+pub(crate) fn clock_step(step_s: f64, at_s: f64) -> Result<(), String> {
+    if !(-MAX_STEP_S..=MAX_STEP_S).contains(&step_s) {
+        return Err(format!("step: expected -{MAX_STEP_S} to {MAX_STEP_S} s, got {step_s}"));
+    }
+    if at_s + step_s < 0.0 {
+        return Err(format!("step: expected at most the {at_s} s that the clock has run, got {step_s}"));
+    }
+    Ok(())
+}

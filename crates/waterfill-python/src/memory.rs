@@ -1,0 +1,102 @@
+//! How much memory is free, and what does not fit it.
+
+use std::fs::read_to_string;
+use std::path::Path;
+
+use waterfill_network::Estimate;
+
+/// A process below this size does not stop when memory becomes scarce: something else takes it.
+const LARGE_BYTES: f64 = 1e9;
+/// The part of all memory that a large run leaves free.
+const RESERVE: f64 = 0.02;
+
+/// Returns the bytes that this process can still take, of the host's memory and of its control group's; `None` where
+/// the system does not say.
+fn free_bytes() -> Option<f64> {
+    let host = field("/proc/meminfo", "MemAvailable:")? * 1024.0;
+    Some(group_bytes().map_or(host, |group| host.min(group)))
+}
+
+/// Returns a number of a file of lines `NAME NUMBER …`.
+fn field(file: &str, name: &str) -> Option<f64> {
+    let text = read_to_string(file).ok()?;
+    text.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
+}
+
+/// Returns what the limit of this process's control group (version 2), or of one above it, leaves.
+fn group_bytes() -> Option<f64> {
+    let groups = read_to_string("/proc/self/cgroup").ok()?;
+    let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
+    let root = Path::new("/sys/fs/cgroup");
+    let above = root.join(own);
+    let number = |path: &Path| read_to_string(path).ok()?.trim().parse::<f64>().ok();
+    above
+        .ancestors()
+        .take_while(|group| group.starts_with(root))
+        .filter_map(|group| {
+            let (most, used) = (number(&group.join("memory.max"))?, number(&group.join("memory.current"))?);
+            // What files have cached can be taken back.
+            let cached = field(group.join("memory.stat").to_str()?, "inactive_file ").unwrap_or(0.0);
+            Some((most - used + cached).max(0.0))
+        })
+        .reduce(f64::min)
+}
+
+/// Refuses a run that is expected to need more memory than is free.
+pub(crate) fn fits(estimate: &Estimate) -> Result<(), String> {
+    let need = &estimate.bytes;
+    match free_bytes() {
+        Some(free) if need.total > free => Err(format!(
+            "{}: expected a run that fits the free memory, {}; it would need about {}, most of it for this",
+            need.key,
+            size(free),
+            size(need.total)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Refuses to go on where a large run has taken nearly all memory.
+pub(crate) fn leaves_reserve() -> Result<(), String> {
+    let free = || Some((field("/proc/self/status", "VmRSS:")? * 1024.0, free_bytes()?, all_bytes()?));
+    match free() {
+        Some((own, free, all)) if own > LARGE_BYTES && free < RESERVE * all => {
+            Err(format!("run: expected one that fits the memory; it holds {}, and {} are free", size(own), size(free)))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn all_bytes() -> Option<f64> {
+    Some(field("/proc/meminfo", "MemTotal:")? * 1024.0)
+}
+
+/// Returns a size in words: `22.4 GB`.
+fn size(bytes: f64) -> String {
+    let units = ["B", "kB", "MB", "GB", "TB", "PB"];
+    let place = ((bytes.max(1.0).log10() / 3.0) as usize).min(units.len() - 1);
+    let unit = units.get(place).copied().unwrap_or("B");
+    format!("{:.1} {unit}", bytes / 1000f64.powi(place as i32))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_have_units() {
+        let sizes = [0.0, 999.0, 2.24e10, 4e12, 1e30].map(size);
+        assert_eq!(sizes, ["0.0 B", "999.0 B", "22.4 GB", "4.0 TB", "1000000000000000.0 PB"]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_named() {
+        let mut estimate = Estimate::default();
+        estimate.bytes.add(1.0, || "small".into());
+        assert_eq!(fits(&estimate), Ok(()));
+        estimate.bytes.add(1e30, || "flow.f.count".into());
+        if free_bytes().is_some() {
+            assert!(fits(&estimate).unwrap_err().starts_with("flow.f.count: expected a run that fits"));
+        }
+    }
+}

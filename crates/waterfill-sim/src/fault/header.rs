@@ -1,0 +1,207 @@
+//! Faults of what a packet carries for its protocol: it is removed, damaged, or replaced by a lie.
+//!
+//! They work on the bytes of the wire format, as a router or an attacker does, and know no law: only where a protocol's
+//! congestion signal is among these bytes, and which codes of it grant the least and the most. Bytes that are no valid
+//! value afterwards count as none.
+
+use rand_core::Rng as _;
+use rand_pcg::Pcg64;
+use waterfill_laws::registry::{AnyEcho, AnyHeader, ProtocolId};
+use waterfill_network::fault::Lie;
+use waterfill_network::random::{below, uniform};
+
+use crate::packet::{Cargo, Flags, Packet};
+
+/// The longest header or echo of a protocol.
+const MAX_BYTES: usize = {
+    let (mut longest, mut i) = (0, 0);
+    while i < ProtocolId::ALL.len() {
+        let (header, echo) = (ProtocolId::ALL[i].header_bytes(), ProtocolId::ALL[i].echo_bytes());
+        longest = if header > longest { header } else { longest };
+        longest = if echo > longest { echo } else { longest };
+        i += 1;
+    }
+    longest
+};
+
+/// Removes what a packet carries, and its ECN bits.
+pub(super) fn strip(packet: &mut Packet) {
+    packet.cargo = match packet.cargo {
+        Cargo::Header(header) if on_wire(header.protocol()) => Cargo::Header(AnyHeader::None),
+        Cargo::Echo(echo) if on_wire(echo.protocol()) => Cargo::Echo(AnyEcho::None),
+        other => other,
+    };
+    packet.flags.clear(Flags::MARKABLE);
+    packet.flags.clear(Flags::MARKED);
+}
+
+/// Whether a protocol's fields travel with the packet, and not beside it.
+fn on_wire(protocol: Option<ProtocolId>) -> bool {
+    protocol.is_some_and(|id| id.header_bytes() > 0)
+}
+
+/// Inverts one bit of what a packet carries; of one that carries nothing but ECN bits, the mark.
+pub(super) fn corrupt(packet: &mut Packet, rng: &mut Pcg64) {
+    let rewritten = rewrite(&mut packet.cargo, |_, bytes| {
+        let bit = below(rng, bytes.len() * 8);
+        bytes[bit / 8] ^= 1 << (bit % 8);
+    });
+    if !rewritten && packet.flags.has(Flags::MARKABLE) {
+        let marked = packet.flags.has(Flags::MARKED);
+        set_mark(&mut packet.flags, !marked);
+    }
+}
+
+/// Replaces a packet's congestion signal; of one that carries nothing but ECN bits, the mark.
+pub(super) fn lie(packet: &mut Packet, value: Lie, rng: &mut Pcg64) {
+    let rewritten = rewrite(&mut packet.cargo, |signal, bytes| {
+        if let Some(signal) = signal {
+            signal.write(value, bytes, rng);
+        }
+    });
+    if !rewritten && packet.flags.has(Flags::MARKABLE) {
+        let marked = match value {
+            Lie::Zero => true,
+            Lie::Max => false,
+            Lie::Random => uniform(rng) < 0.5,
+        };
+        set_mark(&mut packet.flags, marked);
+    }
+}
+
+/// Returns the echo that grants the most; the same one where the protocol has no such signal.
+pub(super) fn best(echo: AnyEcho) -> AnyEcho {
+    let mut cargo = Cargo::Echo(echo);
+    rewrite(&mut cargo, |signal, bytes| {
+        if let Some(signal) = signal {
+            signal.set(bytes, signal.max);
+        }
+    });
+    match cargo {
+        Cargo::Echo(echo) => echo,
+        Cargo::Header(_) => AnyEcho::None,
+    }
+}
+
+const fn set_mark(flags: &mut Flags, on: bool) {
+    if on { flags.set(Flags::MARKED) } else { flags.clear(Flags::MARKED) }
+}
+
+/// Changes the bytes of what a packet carries; returns whether it carries any.
+fn rewrite(cargo: &mut Cargo, change: impl FnOnce(Option<Signal>, &mut [u8])) -> bool {
+    let mut bytes = [0; MAX_BYTES];
+    let protocol = match cargo {
+        Cargo::Header(header) => header.protocol(),
+        Cargo::Echo(echo) => echo.protocol(),
+    };
+    let Some(id) = protocol.filter(|&id| on_wire(Some(id))) else { return false };
+    match cargo {
+        Cargo::Header(header) => {
+            let bytes = &mut bytes[..id.header_bytes()];
+            header.encode_into(bytes);
+            change(Signal::of_header(id, bytes), bytes);
+            *header = id.decode_header(bytes).unwrap_or(AnyHeader::None);
+        }
+        Cargo::Echo(echo) => {
+            let bytes = &mut bytes[..id.echo_bytes()];
+            echo.encode_into(bytes);
+            change(Signal::of_echo(id, bytes), bytes);
+            *echo = id.decode_echo(bytes).unwrap_or(AnyEcho::None);
+        }
+    }
+    true
+}
+
+/// Where a congestion signal is among the bytes of a header or an echo: a big-endian number.
+#[derive(Clone, Copy, Debug)]
+struct Signal {
+    at: usize,
+    bytes: usize,
+    /// Bits that are the signal's.
+    mask: u32,
+    /// The code that grants nothing, and the one that grants the most.
+    zero: u32,
+    max: u32,
+}
+
+/// The largest change of a window that XCP's feedback is given here, in bytes: no window reaches it.
+const FEEDBACK_MAX: f32 = 1e30;
+
+impl Signal {
+    fn of_header(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
+        match id {
+            ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(5)),
+            ProtocolId::Rcp => Self::rate(0, bytes),
+            ProtocolId::JetMax => Some(Self::target(12)),
+            ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp => Self::feedback(12, bytes),
+            _ => Self::of_both(id),
+        }
+    }
+
+    fn of_echo(id: ProtocolId, bytes: &[u8]) -> Option<Self> {
+        match id {
+            ProtocolId::MaxNet | ProtocolId::MaxNet2006 => Some(Self::price(2)),
+            ProtocolId::Rcp => Self::rate(4, bytes),
+            ProtocolId::JetMax => Some(Self::target(8)),
+            ProtocolId::Xcp | ProtocolId::IXcp | ProtocolId::PXcp => Self::feedback(16, bytes),
+            _ => Self::of_both(id),
+        }
+    }
+
+    /// The signal of a protocol whose header and echo have it in the same place.
+    fn of_both(id: ProtocolId) -> Option<Self> {
+        match id {
+            ProtocolId::Aecp => Some(Self { at: 1, bytes: 2, mask: 0xffff, zero: 0, max: 0xfffe }),
+            // 01 low, 11 overload.
+            ProtocolId::Vcp => Some(Self { at: 0, bytes: 1, mask: 3, zero: 3, max: 1 }),
+            // 01 accelerate, 10 brake.
+            ProtocolId::Abc => Some(Self { at: 0, bytes: 1, mask: 3, zero: 2, max: 1 }),
+            _ => None,
+        }
+    }
+
+    /// MaxNet's field of 24 bits: 23 of a price or of a start rate, both the higher the less they grant. 0 is "not
+    /// written".
+    const fn price(at: usize) -> Self {
+        let code = (1 << 23) - 1;
+        Self { at, bytes: 3, mask: code, zero: code, max: 1 }
+    }
+
+    /// XCP's feedback, in real arithmetic: as katabi-2002 or draft-falk has it, by the format in the frame's third byte.
+    fn feedback(at: usize, bytes: &[u8]) -> Option<Self> {
+        let field = |zero, max| Some(Self { at, bytes: 4, mask: u32::MAX, zero, max });
+        match bytes[2] & 0x0f {
+            1 => field(i32::MIN as u32, (i32::MAX - 1) as u32),
+            14 | 15 => field((-FEEDBACK_MAX).to_bits(), FEEDBACK_MAX.to_bits()),
+            _ => None,
+        }
+    }
+
+    /// RCP's rate, in real arithmetic: its sign says that a code of the kernel follows.
+    fn rate(at: usize, bytes: &[u8]) -> Option<Self> {
+        (bytes[at] & 0x80 == 0).then_some(Self { at, bytes: 4, mask: u32::MAX, zero: 0, max: f32::MAX.to_bits() })
+    }
+
+    /// JetMax's fair rate: 0 is none, so the least is 1 bit/s.
+    const fn target(at: usize) -> Self {
+        Self { at, bytes: 4, mask: u32::MAX, zero: 1.0_f32.to_bits(), max: f32::MAX.to_bits() }
+    }
+
+    fn write(&self, value: Lie, bytes: &mut [u8], rng: &mut Pcg64) {
+        let code = match value {
+            Lie::Zero => self.zero,
+            Lie::Max => self.max,
+            Lie::Random => rng.next_u64() as u32,
+        };
+        self.set(bytes, code);
+    }
+
+    fn set(&self, bytes: &mut [u8], code: u32) {
+        let field = &mut bytes[self.at..self.at + self.bytes];
+        let mut word = [0; 4];
+        let low = &mut word[4 - self.bytes..];
+        low.copy_from_slice(field);
+        let kept = u32::from_be_bytes(word) & !self.mask;
+        field.copy_from_slice(&(kept | (code & self.mask)).to_be_bytes()[4 - self.bytes..]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Faults of a flow's hosts: a receiver that lies, a source that ignores feedback, a clock that jumps.
+
+use waterfill_laws::protocol::Kind;
+use waterfill_laws::registry::{AnyEcho, ProtocolId};
+use waterfill_laws::units::{Duration, Instant};
+use waterfill_network::fault::{Effect, HostEffect, HostFaultSpec};
+use waterfill_network::{FlowSpec, Network};
+
+use super::Period;
+use super::header::best;
+
+/// Faults of a sending host.
+#[derive(Clone, Debug)]
+pub(crate) struct SourceFaults {
+    ignores: Box<[Period]>,
+    /// Steps of its clock, in picoseconds, in order of time.
+    steps: Box<[(Instant, i64)]>,
+}
+
+impl SourceFaults {
+    /// Returns the faults of a flow's source; `None` if it has none.
+    pub(crate) fn new(flow: &FlowSpec) -> Option<Box<Self>> {
+        let mut steps: Vec<_> = (flow.faults.iter())
+            .filter_map(|fault| match fault.effect {
+                HostEffect::Clock { step_s } => Some((Instant::from_secs(fault.from_s), picoseconds(step_s))),
+                HostEffect::Lie {} | HostEffect::Ignore {} => None,
+            })
+            .collect();
+        steps.sort_by_key(|&(at, _)| at);
+        let ignores = periods(flow, HostEffect::Ignore {});
+        let any = !steps.is_empty() || !ignores.is_empty();
+        any.then(|| Box::new(Self { ignores, steps: steps.into() }))
+    }
+
+    /// Whether the source ignores what it receives at this time.
+    pub(crate) fn ignores(&self, now: Instant) -> bool {
+        self.ignores.iter().any(|period| period.contains(now))
+    }
+
+    /// What the host's clock shows at this time.
+    #[cold]
+    pub(crate) fn clock(&self, now: Instant) -> Instant {
+        let steps = self.steps.iter().take_while(|(at, _)| *at <= now).map(|(_, step)| step);
+        stepped(now, steps.sum())
+    }
+
+    /// Returns the RTT between two times by the host's clock; `None` if that is not above zero.
+    pub(crate) fn rtt(&self, sent: Instant, now: Instant) -> Option<Duration> {
+        let rtt = self.clock(now).since(self.clock(sent));
+        (!rtt.is_zero()).then_some(rtt)
+    }
+}
+
+/// Faults of a receiving host, and of the path to it.
+#[derive(Clone, Debug)]
+pub(crate) struct ReceiverFaults {
+    lies: Box<[Period]>,
+    /// Whether the protocol infers congestion from losses, so that a lie hides them too.
+    hides_losses: bool,
+    /// The packet that is acknowledged next carries nothing, so its acknowledgement has nothing to echo.
+    empty: bool,
+}
+
+impl ReceiverFaults {
+    /// Returns the faults that concern a flow's receiver; `None` if there are none.
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, forward: &[u32], id: ProtocolId) -> Option<Box<Self>> {
+        let damages = |l: &u32| {
+            let faults = network.links.get(*l as usize).map_or(&[][..], |link| &link.faults);
+            faults.iter().any(|fault| !matches!(fault.effect, Effect::Hold { .. }))
+        };
+        let lies = periods(flow, HostEffect::Lie {});
+        let any = !lies.is_empty() || forward.iter().any(damages);
+        let hides_losses = id.info().kind == Kind::EndToEnd;
+        any.then(|| Box::new(Self { lies, hides_losses, empty: false }))
+    }
+
+    /// Notes whether the packet that arrives carries something.
+    pub(crate) const fn on_packet(&mut self, carries: bool) {
+        self.empty = !carries;
+    }
+
+    /// Whether a gap in the data is reported as received.
+    pub(crate) fn hides_loss(&self, now: Instant) -> bool {
+        self.hides_losses && self.lies(now)
+    }
+
+    /// Whether the receiver lies at this time.
+    pub(crate) fn lies(&self, now: Instant) -> bool {
+        self.lies.iter().any(|period| period.contains(now))
+    }
+
+    /// Returns what the next acknowledgement carries instead of this echo.
+    pub(crate) fn echo(&self, now: Instant, echo: AnyEcho) -> AnyEcho {
+        if self.lies(now) {
+            best(echo)
+        } else if self.empty {
+            AnyEcho::None
+        } else {
+            echo
+        }
+    }
+}
+
+/// Returns the times of a flow's faults of one kind.
+fn periods(flow: &FlowSpec, effect: HostEffect) -> Box<[Period]> {
+    let of_kind = |fault: &&HostFaultSpec| fault.effect == effect;
+    flow.faults.iter().filter(of_kind).map(|fault| Period::new(fault.from_s, fault.until_s)).collect()
+}
+
+/// Returns a step in picoseconds; an hour fits.
+pub(crate) fn picoseconds(step_s: f64) -> i64 {
+    (step_s * 1e12).round() as i64
+}
+
+/// Returns a time of a clock that is ahead by so many picoseconds; not before its zero.
+pub(crate) fn stepped(time: Instant, ahead_ps: i64) -> Instant {
+    if time == Instant::NEVER { time } else { Instant::from_ps(time.as_ps().saturating_add_signed(ahead_ps)) }
+}

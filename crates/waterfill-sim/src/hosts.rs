@@ -1,0 +1,160 @@
+//! The two ends of a connection without a network between them, for tests of loss recovery in any order of arrivals.
+
+use waterfill_laws::protocol::{Ecn, Retransmission};
+use waterfill_laws::registry::{AnyHeader, ProtocolId};
+use waterfill_laws::units::Instant;
+
+use crate::flow::Law;
+use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
+use crate::receiver::{Receiver, ReceiverSpec};
+use crate::recovery::Recovery;
+
+/// Payload of every packet, in bytes.
+const PAYLOAD: u64 = 1;
+
+/// A sender's scoreboard and a receiver. The caller is the network: it loses, repeats and reorders what they send.
+#[derive(Debug)]
+pub struct HostPair {
+    recovery: Recovery,
+    receiver: Receiver,
+    sacks: Sacks,
+    now: Instant,
+}
+
+/// An acknowledgement under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Acknowledgement {
+    /// The next packet that the receiver expects.
+    pub next: u64,
+    /// Up to three ranges above it that have arrived; empty ranges fill the rest.
+    pub blocks: Option<[(u64, u64); 3]>,
+}
+
+impl HostPair {
+    /// Creates both ends before the first data packet.
+    #[must_use]
+    pub fn new(retransmission: Retransmission, delayed_ack: bool) -> Self {
+        let spec = ReceiverSpec {
+            flow: 0,
+            incarnation: 0,
+            ack_bytes: 40,
+            delayed_ack,
+            retransmission,
+            ecn: Ecn::Off,
+            packets: u64::MAX,
+            counted: (Instant::ZERO, Instant::NEVER),
+        };
+        let law = Law { protocol: ProtocolId::Window, params: ProtocolId::Window.params() };
+        Self {
+            recovery: Recovery::new(retransmission),
+            receiver: Receiver::new(spec, &law, None),
+            sacks: Sacks::default(),
+            now: Instant::ZERO,
+        }
+    }
+
+    /// Sends a lost packet again, if there is one; returns its number.
+    pub fn resend(&mut self) -> Option<u64> {
+        let number = self.recovery.to_resend()?;
+        self.recovery.on_resent(number);
+        Some(number)
+    }
+
+    /// Sends a new packet; returns its number.
+    pub fn send(&mut self) -> u64 {
+        self.recovery.on_sent();
+        self.recovery.next() - 1
+    }
+
+    /// A packet arrives at the receiver; returns its acknowledgement unless that is delayed.
+    pub fn arrive(&mut self, number: u64) -> Option<Acknowledgement> {
+        let packet = Packet {
+            flow: 0,
+            bytes: PAYLOAD as u16,
+            incarnation: 0,
+            hop: 0,
+            role: Role::Data,
+            flags: Flags::default(),
+            sack: SackId::NONE,
+            number,
+            sent: self.now,
+            echoed: Instant::ZERO,
+            cargo: Cargo::Header(AnyHeader::None),
+        };
+        let ack = self.receiver.on_packet(self.now, &packet, |_| PAYLOAD as u32, &mut self.sacks)?;
+        Some(self.acknowledgement(&ack))
+    }
+
+    /// The receiver's timer fires; returns the delayed acknowledgement, if there is one.
+    pub fn receiver_timer(&mut self) -> Option<Acknowledgement> {
+        let due = self.receiver.poll_timer();
+        if due == Instant::NEVER {
+            return None;
+        }
+        self.now = due;
+        let ack = self.receiver.on_timer(due)?;
+        Some(self.acknowledgement(&ack))
+    }
+
+    fn acknowledgement(&mut self, ack: &Packet) -> Acknowledgement {
+        Acknowledgement { next: ack.number, blocks: self.sacks.take(ack.sack) }
+    }
+
+    /// An acknowledgement arrives at the sender; returns how many packets it reports for the first time.
+    pub fn acknowledge(&mut self, ack: &Acknowledgement) -> u64 {
+        let blocks: Option<&Blocks> = ack.blocks.as_ref();
+        self.recovery.on_ack(ack.next, blocks).newly_arrived
+    }
+
+    /// The retransmission timer fires: everything that is not acknowledged is lost.
+    pub fn time_out(&mut self) {
+        self.recovery.on_timeout();
+    }
+
+    /// A mark is reported.
+    pub fn mark(&mut self) {
+        self.recovery.on_mark();
+    }
+
+    /// Returns the next packet to send again.
+    #[must_use]
+    pub fn to_resend(&self) -> Option<u64> {
+        self.recovery.to_resend()
+    }
+
+    /// Returns the packets that have been sent, each counted once.
+    #[must_use]
+    pub fn sent(&self) -> u64 {
+        self.recovery.next()
+    }
+
+    /// Returns the packets that are neither known to have arrived nor known to be lost.
+    #[must_use]
+    pub fn in_flight(&self) -> u64 {
+        self.recovery.in_flight()
+    }
+
+    /// Returns the packets that are not known to have arrived.
+    #[must_use]
+    pub fn outstanding(&self) -> u64 {
+        self.recovery.outstanding()
+    }
+
+    /// Returns the packets above the highest cumulative acknowledgement.
+    #[must_use]
+    pub fn unacknowledged(&self) -> u64 {
+        self.recovery.unacknowledged()
+    }
+
+    /// Returns the packets that the receiver has, each counted once.
+    #[must_use]
+    pub fn arrived(&self) -> u64 {
+        self.receiver.payload_counted / PAYLOAD
+    }
+
+    /// Returns the slots of selective acknowledgements that are not free: none between two calls.
+    #[must_use]
+    pub fn sacks_in_use(&self) -> usize {
+        self.sacks.in_use()
+    }
+}

@@ -1,0 +1,253 @@
+//! Routers that restart, damage headers or lie; hosts that lie or ignore feedback; clocks that jump.
+
+mod common;
+
+use common::{assert_within, column, flow, link, mean, network, refusal, run, run_on};
+use waterfill_network::fault::{Effect, FaultSpec, HostEffect, HostFaultSpec, Lie};
+use waterfill_network::{ChangeSpec, FlowSpec, Network};
+use waterfill_sim::Simulation;
+
+/// Two flows over a link of 10 Mbit/s, RTT 40 ms; the host of each writes up to twice that rate.
+fn shared(protocol: &str, duration_s: f64) -> Network {
+    let host = |name| FlowSpec { demand_bps: Some(20e6), base_rtt_s: 0.04, ..flow(name, protocol, &[0], duration_s) };
+    network(duration_s, link("l", 10e6, 0.02, 50_000).to_vec(), vec![host("a"), host("b")])
+}
+
+fn fault(from_s: f64, until_s: f64, share: f64, effect: Effect) -> FaultSpec {
+    FaultSpec { from_s, until_s, share, effect }
+}
+
+fn host_fault(from_s: f64, until_s: f64, effect: HostEffect) -> HostFaultSpec {
+    HostFaultSpec { from_s, until_s, effect }
+}
+
+/// The mean rate of a flow between two times, in bit/s.
+fn rate(sim: &Simulation, group: usize, span_s: [f64; 2]) -> f64 {
+    let flows = sim.series()[0];
+    let rows = column(flows, "time_s").iter().zip(column(flows, "flow")).zip(column(flows, "rate_bps"));
+    let own = rows.filter(|((time, flow), _)| **flow == group as f64 && span_s[0] < **time && **time <= span_s[1]);
+    mean(&own.map(|(_, rate)| *rate).collect::<Vec<_>>())
+}
+
+/// Laws whose routers write into a header.
+const EXPLICIT: [&str; 10] = ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp", "abc"];
+
+#[test]
+fn a_fault_that_never_acts_changes_no_byte() {
+    for protocol in EXPLICIT.into_iter().chain(["cubic", "bbr"]) {
+        let plain = shared(protocol, 4.0);
+        let mut other = plain.clone();
+        let effects = [Effect::Strip {}, Effect::Corrupt {}, Effect::Lie { value: Lie::Random }];
+        other.links[0].faults = effects.map(|effect| fault(1.0, 4.0, 0.0, effect)).to_vec();
+        other.links[1].faults = vec![fault(1.0, 1.0 + 1e-12, 1.0, Effect::Hold { every_s: 1e-12 })];
+        let effects = [HostEffect::Lie {}, HostEffect::Ignore {}, HostEffect::Clock { step_s: 0.0 }];
+        other.flows[0].faults = effects.map(|effect| host_fault(3.999_999_999, 4.0, effect)).to_vec();
+        other.links[0].changes = vec![ChangeSpec { at_s: 2.0, clock_step_s: Some(0.0), ..ChangeSpec::default() }];
+        let (one, two) = (run(&plain), run(&other));
+        assert_eq!((one.1.flows, one.1.links), (two.1.flows, two.1.links), "{protocol}");
+        assert_eq!(one.0.ledger(), two.0.ledger(), "{protocol}");
+        assert_eq!(one.1.engine.events + 1, two.1.engine.events, "{protocol}: the clock's step");
+    }
+}
+
+/// The price of a restarted router begins at its first value, and so does its clock: it does not run timers for the
+/// time before its start.
+#[test]
+fn a_restarted_router_has_lost_its_price() {
+    let mut n = shared("maxnet", 12.0);
+    n.sample_s = 0.001;
+    n.links[0].changes = vec![ChangeSpec { at_s: 10.0, restart: true, ..ChangeSpec::default() }];
+    let (sim, _) = run(&n);
+    let links = sim.series()[1];
+    let price = |at_s: f64| {
+        let rows = column(links, "time_s").iter().zip(column(links, "link")).zip(column(links, "maxnet.price"));
+        rows.filter(|((time, link), _)| **link == 0.0 && (**time - at_s).abs() < 1e-6).map(|(_, p)| *p).next().unwrap()
+    };
+    let first = price(0.001);
+    assert!(price(9.999) > first + 0.2, "{} {first}", price(9.999));
+    assert_within(price(10.001), first, 0.01, "price after the restart");
+    let recovered = rate(&sim, 0, [11.0, 12.0]) + rate(&sim, 1, [11.0, 12.0]);
+    assert!(recovered > 0.9 * rate(&sim, 0, [9.0, 10.0]) + 0.9 * rate(&sim, 1, [9.0, 10.0]), "{recovered}");
+}
+
+#[test]
+fn every_law_recovers_from_a_restart_and_from_steps_of_clocks() {
+    for protocol in EXPLICIT {
+        let mut n = shared(protocol, 24.0);
+        n.links[0].changes = vec![
+            ChangeSpec { at_s: 4.0, restart: true, ..ChangeSpec::default() },
+            ChangeSpec { at_s: 7.0, clock_step_s: Some(0.5), ..ChangeSpec::default() },
+            ChangeSpec { at_s: 11.0, clock_step_s: Some(-0.2), ..ChangeSpec::default() },
+        ];
+        n.flows[0].faults = vec![
+            host_fault(9.0, 10.0, HostEffect::Clock { step_s: 0.5 }),
+            host_fault(13.0, 14.0, HostEffect::Clock { step_s: -0.2 }),
+        ];
+        let (sim, _) = run(&n);
+        let all = rate(&sim, 0, [20.0, 24.0]) + rate(&sim, 1, [20.0, 24.0]);
+        assert!(all > 8e6, "{protocol}: {all}");
+    }
+}
+
+/// A packet without its header is acknowledged without an echo, so a source that never gets one stays at its first
+/// window: 10 packets in an RTT of 40 ms.
+#[test]
+fn without_headers_a_source_stays_at_its_first_window() {
+    for protocol in ["xcp", "vcp", "aecp"] {
+        let mut n = shared(protocol, 10.0);
+        n.links[0].faults = vec![fault(0.0, 10.0, 1.0, Effect::Strip {})];
+        let (sim, s) = run(&n);
+        let most = 10.0 * 1500.0 * 8.0 / 0.04 * 1.01;
+        assert!(s.flows[0].rate_bps.unwrap() < most, "{protocol}: {:?}", s.flows[0].rate_bps);
+        assert!(rate(&sim, 0, [5.0, 10.0]) > 0.0, "{protocol}");
+    }
+}
+
+/// A rate of zero for a second does not stop a paced source for ever.
+#[test]
+fn a_rate_of_zero_is_left_again() {
+    for protocol in ["rcp", "jetmax"] {
+        let mut n = shared(protocol, 20.0);
+        n.links[0].faults = vec![fault(5.0, 6.0, 1.0, Effect::Lie { value: Lie::Zero })];
+        let (sim, _) = run(&n);
+        let [during, after] = [[5.5, 6.0], [15.0, 20.0]].map(|span| rate(&sim, 0, span) + rate(&sim, 1, span));
+        assert!(during < 1e6 && after > 8e6, "{protocol}: {during} {after}");
+    }
+}
+
+/// Also with a header of which any bit may be wrong, every law runs on with finite numbers.
+#[test]
+fn laws_survive_damaged_headers_and_random_signals() {
+    for protocol in EXPLICIT {
+        for effect in [Effect::Corrupt {}, Effect::Lie { value: Lie::Random }] {
+            for kernel in [false, true] {
+                let mut n = shared(protocol, 6.0);
+                if kernel {
+                    let lies = effect != Effect::Corrupt {};
+                    if protocol == "abc" || lies {
+                        continue;
+                    }
+                    n.set_param(protocol, "arithmetic", "kernel");
+                }
+                n.links[0].faults = vec![fault(2.0, 3.0, 0.1, effect)];
+                n.links[1].faults = vec![fault(2.0, 3.0, 0.1, effect)];
+                let (sim, _) = run(&n);
+                let (during, all) = (rate(&sim, 0, [2.0, 3.0]), sim.ledger());
+                assert!(during.is_finite() && during >= 0.0, "{protocol} {effect:?}: {during}");
+                assert_eq!(all.sent, all.delivered + all.dropped + all.lost + all.in_transit, "{protocol} {effect:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_lying_receiver_takes_from_the_honest_one() {
+    for protocol in ["maxnet", "xcp", "rcp", "vcp", "abc", "newreno"] {
+        let mut n = shared(protocol, 12.0);
+        n.flows[0].faults = vec![host_fault(6.0, 12.0, HostEffect::Lie {})];
+        let (sim, _) = run(&n);
+        let [liar, honest] = [0, 1].map(|group| rate(&sim, group, [9.0, 12.0]));
+        assert!(liar > 1.3 * honest, "{protocol}: {liar} {honest}");
+    }
+}
+
+#[test]
+fn a_source_that_ignores_feedback_keeps_its_window() {
+    let mut n = shared("newreno", 30.0);
+    n.flows[0].faults = vec![host_fault(10.0, 20.0, HostEffect::Ignore {})];
+    let (sim, _) = run(&n);
+    let flows = sim.series()[0];
+    let rows = column(flows, "time_s").iter().zip(column(flows, "flow")).zip(column(flows, "window_bytes"));
+    let windows: Vec<f64> =
+        rows.filter(|((time, flow), _)| **flow == 0.0 && 10.1 < **time && **time < 19.9).map(|(_, w)| *w).collect();
+    assert!(windows.len() > 90 && windows.iter().all(|w| *w == windows[0]), "{windows:?}");
+}
+
+/// Acknowledgements that are held for 20 ms come together, and the RTT grows by up to as much.
+#[test]
+fn held_acknowledgements_are_released_together() {
+    let mut n = shared("newreno", 10.0);
+    n.flows.truncate(1);
+    n.links[1].faults = vec![fault(0.0, 10.0, 1.0, Effect::Hold { every_s: 0.02 })];
+    let (sim, s) = run(&n);
+    n.links[1].faults.clear();
+    let plain = run(&n).1;
+    assert!(s.flows[0].rate_bps.unwrap() > 0.8 * plain.flows[0].rate_bps.unwrap());
+    let rtts = column(sim.series()[0], "rtt_s");
+    assert!(rtts.iter().filter(|rtt| rtt.is_finite()).all(|rtt| *rtt > 0.04), "{rtts:?}");
+    let l = sim.ledger();
+    assert_eq!(l.sent, l.delivered + l.dropped + l.lost + l.in_transit);
+}
+
+#[test]
+fn threads_give_the_same_bytes() {
+    let mut links = Vec::new();
+    (0..3).for_each(|i| links.extend(link(&format!("l{i}"), 10e6, 0.01, 50_000)));
+    for protocol in EXPLICIT.into_iter().chain(["dctcp"]) {
+        let host = |name: &str, path: &[u32]| FlowSpec { demand_bps: Some(20e6), ..flow(name, protocol, path, 6.0) };
+        let mut n = network(6.0, links.clone(), vec![host("a", &[0, 2, 4]), host("b", &[2]), host("c", &[4])]);
+        for (i, l) in n.links.iter_mut().enumerate() {
+            let from_s = 1.0 + 0.1 * i as f64;
+            l.faults = vec![
+                fault(from_s, 3.0, 0.1, Effect::Strip {}),
+                fault(from_s, 4.0, 0.1, Effect::Corrupt {}),
+                fault(from_s, 5.0, 0.3, Effect::Lie { value: Lie::Random }),
+                fault(from_s, 5.0, 1.0, Effect::Hold { every_s: 0.003 }),
+            ];
+            l.loss = 0.001;
+            l.duplicate = 0.01;
+            l.changes = vec![
+                ChangeSpec { at_s: from_s, restart: true, ..ChangeSpec::default() },
+                ChangeSpec { at_s: from_s + 1.0, clock_step_s: Some(0.1), ..ChangeSpec::default() },
+                ChangeSpec { at_s: from_s + 2.0, clock_step_s: Some(-0.1), ..ChangeSpec::default() },
+            ];
+        }
+        n.flows[0].faults = vec![host_fault(2.0, 4.0, HostEffect::Lie {})];
+        n.flows[1].faults = vec![host_fault(2.0, 4.0, HostEffect::Ignore {})];
+        n.flows[2].faults = vec![host_fault(2.0, 4.0, HostEffect::Clock { step_s: 0.3 })];
+        let bytes = |threads| {
+            let (sim, summary) = run_on(&n, threads);
+            let series: Vec<u64> =
+                sim.series().iter().flat_map(|s| s.columns()).flatten().map(|x| x.to_bits()).collect();
+            (serde_json::to_string(&summary).unwrap(), series, sim.ledger(), sim.threads())
+        };
+        let one = bytes(1);
+        for threads in [2, 3] {
+            let several = bytes(threads);
+            assert_eq!(several.3, threads, "{protocol}");
+            assert!(one.0 == several.0 && one.1 == several.1 && one.2 == several.2, "{protocol} on {threads}");
+        }
+    }
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let with = |change: &dyn Fn(&mut Network)| {
+        let mut n = shared("xcp", 10.0);
+        change(&mut n);
+        refusal(n)
+    };
+    let strip = |from_s, until_s, share| fault(from_s, until_s, share, Effect::Strip {});
+    for (faults, expected) in [
+        (strip(10.0, 11.0, 1.0), "link.l.fault.at: expected a time before the end at 10 s, got 10"),
+        (strip(2.0, 2.0, 1.0), "link.l.fault.until: expected more than the 2 s of at, got 2"),
+        (strip(2.0, 3.0, 1.5), "link.l.fault.share: expected 0 to 1, got 1.5"),
+        (
+            fault(2.0, 3.0, 1.0, Effect::Hold { every_s: 0.0 }),
+            "link.l.fault.every: expected a number above zero, got 0",
+        ),
+    ] {
+        assert_eq!(with(&|n| n.links[0].faults = vec![faults]), expected);
+    }
+    let back = host_fault(2.0, 3.0, HostEffect::Clock { step_s: -3.0 });
+    let expected = "flow.a.fault.step: expected at most the 2 s that the clock has run, got -3";
+    assert_eq!(with(&|n| n.flows[0].faults = vec![back]), expected);
+    let far = ChangeSpec { at_s: 1.0, clock_step_s: Some(1e4), ..ChangeSpec::default() };
+    let expected = "link.l.event.step: expected -3600 to 3600 s, got 10000";
+    assert_eq!(with(&|n| n.links[0].changes = vec![far]), expected);
+    let refused = with(&|n| {
+        n.set_param("xcp", "arithmetic", "kernel");
+        n.links[0].faults = vec![fault(1.0, 2.0, 1.0, Effect::Lie { value: Lie::Max })];
+    });
+    assert_eq!(refused, "params.xcp.arithmetic: expected real where a router or a receiver lies, got kernel");
+}
