@@ -13,10 +13,10 @@ key and what was expected.
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
+TYPE_CHECKING = False  # as typing's, which takes 50 ms to import: Ctrl-C would be a traceback
 if TYPE_CHECKING:
+    from typing import Any
+
     from waterfill.analysis.plots import plot as plot
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
@@ -49,6 +49,8 @@ def __getattr__(name: str) -> Any:
 
         return version()
     if name in _HOMES:
+        from importlib import import_module
+
         return getattr(import_module(f"waterfill.{_HOMES[name]}"), name)
     raise AttributeError(f"module 'waterfill' has no attribute {name!r}")
 

@@ -1,8 +1,8 @@
 """The Rust core: laws, simulator and fluid model. Plain data and columns cross, in SI units."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, TypedDict, final, type_check_only
+from typing import Any, Literal, TypedDict, final, type_check_only
 
 from waterfill.contract.network import Network, ParamValue
 from waterfill.contract.summary import CoreSummary, ProtocolEntry
@@ -16,6 +16,20 @@ class Progress(TypedDict):
     now_s: float
     events: int
     packet_hops: int
+
+@type_check_only
+class Estimate(TypedDict):
+    """What a run is expected to need, and the scenario's keys that the largest parts come from.
+
+    `events` counts other work too, such as routers' timers, in units of an event; `cpu_s` is
+    seconds of one CPU.
+    """
+
+    bytes: float
+    bytes_key: str
+    events: float
+    events_key: str
+    cpu_s: float
 
 def version() -> str:
     """The core's version, the same as the package's."""
@@ -33,8 +47,13 @@ def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:
 class Simulation:
     """One run of the packet-level simulator."""
 
-    def __new__(cls, network: Network, law: object = None) -> Simulation:
+    def __new__(
+        cls, network: Network, law: object = None, check: Callable[[], object] | None = None
+    ) -> Simulation:
         """Builds the network; flows of `own` run a law, a `waterfill.Law`.
+
+        `check` is called some twenty times a second while the run is built and advances; what it
+        or a signal's handler raises is raised here or by `advance`, and the run stays stopped.
 
         Raises ValueError with one sentence when it cannot run, and what the law raises.
         """
@@ -60,8 +79,21 @@ class Simulation:
         Raises ValueError with one sentence when the file could not be written.
         """
 
-    def advance(self, until_s: float) -> None:
-        """Runs up to that simulated time, the GIL released; may be called in slices."""
+    def log_steps(self, limit: int, law: str | None = None) -> None:
+        """Logs up to `limit` steps of laws from now on, of one law or of all; on one thread."""
+
+    def steps(self) -> dict[str, Any] | None:
+        """The log of steps, None without one; `waterfill.runs.steps.to_table` reads it."""
+
+    def advance(self, until_s: float, events: int = ...) -> bool:
+        """Runs up to that simulated time, the GIL released; may be called in slices.
+
+        On one thread also only up to `events` events. Returns whether more is due up to that time.
+        Slices change no result.
+        """
+
+    def estimate(self) -> Estimate:
+        """What the whole run was expected to need when it was built."""
 
     def progress(self) -> Progress:
         """How far the run is."""
@@ -84,14 +116,32 @@ class Simulation:
 class Fluid:
     """One run of the fluid model; everything but its building as in `Simulation`."""
 
-    def __new__(cls, network: Network, step_s: float | None = None) -> Fluid:
+    def __new__(
+        cls,
+        network: Network,
+        step_s: float | None = None,
+        check: Callable[[], object] | None = None,
+    ) -> Fluid:
         """Builds the network; without `step_s` the step fits it.
 
         Raises ValueError with one sentence when it cannot run.
         """
 
-    def advance(self, until_s: float) -> None:
-        """Steps up to that simulated time, the GIL released; may be called in slices."""
+    def log_steps(self, limit: int, law: str | None = None) -> None:
+        """Logs up to `limit` steps of laws from now on, of one law or of all."""
+
+    def steps(self) -> dict[str, Any] | None:
+        """The log of steps, None without one; `waterfill.runs.steps.to_table` reads it."""
+
+    def advance(self, until_s: float, events: int = ...) -> bool:
+        """Steps up to that simulated time, the GIL released; may be called in slices.
+
+        Also only up to `events` events, a step undivided. Returns whether more is due up to that
+        time.
+        """
+
+    def estimate(self) -> Estimate:
+        """What the whole run was expected to need when it was built."""
 
     def progress(self) -> Progress:
         """How far the run is; `packet_hops` as if the fluid were packets."""

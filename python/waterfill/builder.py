@@ -50,6 +50,7 @@ class LinkKeys(TypedDict, total=False):
     duplicate: Number
     shaper: Mapping[str, Any]
     event: Sequence[Mapping[str, Any]]
+    fault: Sequence[Mapping[str, Any]]
     rate_trace: Any
     rate_trace_reverse: Any
 
@@ -88,6 +89,7 @@ class FlowKeys(_RoutedKeys, total=False):
     demand_bps: Number
     claimed_rtt: str
     claimed_rtt_s: Number
+    fault: Sequence[Mapping[str, Any]]
 
 
 class TrafficKeys(_RoutedKeys, total=False):

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from typing import Any
 
 _MAX_VALUE_CHARS = 60
+_MAX_KEY_CHARS = 200
+_MAX_MESSAGE_CHARS = 1000
 
 
 class InputError(ValueError):
@@ -22,7 +24,10 @@ class InputError(ValueError):
         self.file = one_line(file)
         self.key = one_line(key)
         self.message = one_line(message)
-        super().__init__(": ".join(part for part in (self.file, self.key, self.message) if part))
+        # A key of 3,000 steps, or a word quoted from a file, would hide what is wrong with it.
+        parts = [self.file, shortened(self.key, _MAX_KEY_CHARS)]
+        parts.append(shortened(self.message, _MAX_MESSAGE_CHARS))
+        super().__init__(": ".join(filter(None, parts)))
 
     def __reduce__(self) -> tuple[type[InputError], tuple[str, str, str]]:
         # Pools of processes pickle what a job raises; the default passes the one line alone.
@@ -48,7 +53,12 @@ def shown(value: Any) -> str:
         text = json.dumps(value, ensure_ascii=False, default=str)
     except (TypeError, ValueError, RecursionError):
         text = type(value).__name__
-    return text if len(text) <= _MAX_VALUE_CHARS else text[: _MAX_VALUE_CHARS - 1] + "…"
+    return shortened(text, _MAX_VALUE_CHARS)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return at most `most` characters of a text; `…` stands for what is left out."""
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 def nearest(word: str, known: Iterable[str]) -> str:

@@ -16,13 +16,14 @@ from waterfill.runs.backend import Backend
 
 # Each may import from itself and from those before it.
 ORDER = (
+    "errors",
     "contract",
     "_core",
-    "errors",
     "scenario",
     "network",
     "formats",
     "runs",
+    "verify",
     "analysis",
     "builder",
     "theory",

@@ -73,6 +73,11 @@ def test_a_first_scenario_runs_and_is_compared(installed: Path, tmp_path: Path) 
     done = waterfill(installed, tmp_path, "run", "S.toml", "-o", "out")
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "out" / "figure.svg").exists()
+    done = waterfill(installed, tmp_path, "report", "out")
+    assert done.returncode == 0, done.stderr
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "Rates of the flows" in page  # templates, style and script are inside
+    assert "plotly" in page
     done = waterfill(
         installed,
         tmp_path,

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 WIDE, NARROW = 1280, 390
 SIZES = [WIDE, NARROW]
@@ -40,6 +41,13 @@ _ELSEWHERE = re.compile(r"^(?:https?|wss?)://(?!(?:127\.0\.0\.1|localhost|\[::1\
 # A host with other work may take this long to draw a page.
 _PATIENCE_MS = 180_000
 _SEVERE = ("serious", "critical")
+# Of DejaVu Sans, which Debian's Chromium takes where nothing else is installed.
+_GOLDEN_TEXT_WIDTH_PX = 414.2
+_TEXT_WIDTH = """() => {
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = "100px system-ui";
+    return context.measureText("Waterfill").width;
+}"""
 
 
 def installed() -> str | None:
@@ -143,6 +151,25 @@ def _refuse(found: Shown, route: Any) -> None:
     """Refuse a request that leaves this host, and remember it."""
     found.problems.append(f"request: {route.request.url}")
     route.abort()
+
+
+def assert_looks_like(shown: Shown, golden: Path, folder: Path, part: str | None = None) -> None:
+    """Compare a screenshot with a golden image, if this host has the fonts of those.
+
+    Args:
+        shown: An open window.
+        golden: The image to compare with.
+        folder: Where the screenshot is kept.
+        part: Selector of the element to compare; the window without one.
+
+    """
+    if abs(shown.page.evaluate(_TEXT_WIDTH) - _GOLDEN_TEXT_WIDTH_PX) > 1:
+        pytest.skip("this host's fonts are not those of the golden images")
+    png = shown.page.locator(part).screenshot() if part else shown.page.screenshot()
+    new = folder / golden.name
+    new.write_bytes(png)
+    share = difference(png, golden) if golden.exists() else 1.0
+    assert share < 0.02, f"{share:.1%} of the pixels differ from {golden}: {new}"
 
 
 def difference(png: bytes, golden: Path) -> float:

@@ -21,6 +21,7 @@ import statistics
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -31,7 +32,8 @@ from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends, html
-from waterfill.runs.result import Document, Result, make_directory, to_json, why, write_text
+from waterfill.runs.files import Stage, WriteError, recover, why, write_text
+from waterfill.runs.result import Document, Result, to_json
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import load
@@ -434,22 +436,47 @@ class Comparison:
         """Write DIR/<protocol>/ as for a single run, compare.json, compare.png and .svg.
 
         Where flows have a size, also transfers.png and .svg; of several seeds seeds.png and .svg.
+        Raises InputError for the first that cannot be written; the others are written.
+        """
+        with Stage(folder) as stage:
+            for refused in [*self.write_into(stage.folder, document), *stage.publish()]:
+                raise refused
 
-        Raises InputError when one of them cannot be written.
+    def write_into(
+        self, folder: Path, document: Document, figures: bool = True
+    ) -> list[WriteError]:
+        """Write what `write` does into a Stage's folder; return why some of it cannot be written.
+
+        A run is written whole or not at all; a figure of it may be missing.
         """
         from waterfill.analysis import plots
 
+        errors: list[WriteError] = []
+
+        def attempt(*writes: Callable[[], object]) -> None:
+            try:
+                for write in writes:
+                    write()
+            except WriteError as error:
+                errors.append(error)
+
+        def draw(make: Callable[[], Figure], stem: Path) -> Callable[[], object]:
+            return lambda: plots.save(make(), stem) if figures else None
+
         for name, result in self.results.items():
-            mine = make_directory(folder / name)
-            result.write(mine)
-            plots.save(plots.overview(result), mine / "figure")
-        write_text(folder / DOCUMENT, to_json(document) + "\n")
-        plots.save(self.figure(), folder / "compare")
+            mine = folder / name
+            attempt(
+                partial(result.write_into, mine),
+                draw(partial(plots.overview, result), mine / "figure"),
+            )
+        attempt(lambda: write_text(folder / DOCUMENT, to_json(document) + "\n"))
+        attempt(draw(self.figure, folder / "compare"))
         if "over_seeds" in document:
-            plots.save(plots.over_seeds(document), folder / "seeds")
+            attempt(draw(partial(plots.over_seeds, document), folder / "seeds"))
         sized = {n: r.transfers for n, r in self.results.items() if r.network.has_transfers}
         if sized:
-            plots.save(plots.slowdowns(sized), folder / "transfers")
+            attempt(draw(partial(plots.slowdowns, sized), folder / "transfers"))
+        return errors
 
     def figure(self) -> Figure:
         """Return the figure of rates and the bottleneck's queue, a panel per run."""
@@ -494,6 +521,7 @@ def over_seeds(
 
 def is_comparison(directory: str | os.PathLike[str]) -> bool:
     """Return whether `Comparison.write` wrote this directory."""
+    recover(Path(directory))
     return (Path(directory) / DOCUMENT).exists()
 
 
@@ -503,12 +531,23 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
     Raises InputError when a file of it is missing, damaged or of an older version.
     """
     path = Path(directory) / DOCUMENT
+    recover(Path(directory))
     try:
-        names = list(json.loads(path.read_text(encoding="utf-8"))["runs"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
+        runs = {
+            str(name): dict(run)
+            for name, run in json.loads(path.read_text(encoding="utf-8"))["runs"].items()
+        }
+        if not runs or any(name != Path(name).name for name in runs):
+            raise ValueError("no names of folders beside it")
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         message = f"expected a whole file as `compare -o` writes it, got: {why(error)}"
         raise InputError(str(path), "", message) from None
-    return of({name: load_run(Path(directory) / name) for name in names})
+    results = {name: load_run(Path(directory) / name) for name in runs}
+    for name, result in results.items():
+        if {**result.summary, "compare": runs[name].get("compare")} != runs[name]:
+            message = f"expected the run of {DOCUMENT}, got another run: compare again"
+            raise InputError(str(Path(directory) / name), "", message)
+    return of(results)
 
 
 # --- backends side by side ---------------------------------------------------------------------

@@ -18,7 +18,7 @@ import numpy as np
 from waterfill.analysis import transfers
 from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
-from waterfill.runs.result import write_atomically
+from waterfill.runs.files import write_atomically
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from waterfill.cli import completion
-
-INTERRUPTED = 130
+from waterfill.cli.process import INTERRUPTED as INTERRUPTED
 
 
 def examples(*lines: str) -> str:
@@ -18,7 +17,19 @@ def examples(*lines: str) -> str:
     return "\b\nExamples:\n" + "\n".join(f"  {line}" for line in lines)
 
 
-ScenarioFile = Annotated[Path, typer.Argument(metavar="S.toml", help="Scenario file.")]
+def place(text: str) -> Path:
+    """Return the path that a word of the command line names.
+
+    An empty one, of a variable that is not set, is no name of the current directory.
+    """
+    if not text:
+        raise typer.BadParameter("expected a name, got an empty text")
+    return Path(text)
+
+
+ScenarioFile = Annotated[
+    Path, typer.Argument(metavar="S.toml", help="Scenario file.", parser=place)
+]
 Protocol = Annotated[
     str | None,
     typer.Option(
@@ -39,7 +50,8 @@ Sets = Annotated[
 Seed = Annotated[int | None, typer.Option(metavar="N", help="Seed of the random streams.")]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 Output = Annotated[
-    Path | None, typer.Option("-o", "--output", metavar="DIR", help="Output directory.")
+    Path | None,
+    typer.Option("-o", "--output", metavar="DIR", help="Output directory.", parser=place),
 ]
 
 

@@ -1,9 +1,9 @@
 """The command `waterfill`.
 
 The answer goes to standard output, as tables or with `--json` as one document; progress and errors
-go to standard error. Exit codes: 0 done, 1 a verdict differs from the expected one or a check of a
-run failed, 2 wrong input (one line), 130 interrupted (partial results are written), 141 the reader
-of standard output has gone.
+go to standard error. Exit codes: 0 done, 1 a verdict differs from the expected one, a check of a
+run failed or the answer or a file could not be written, 2 wrong input (one line), 130 interrupted
+(partial results are written; by SIGTERM 143), 141 the reader of standard output has gone.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typer.models import CommandInfo
 
 from waterfill.cli import formats, laws, papers, report, running, scenarios, studio, sweep
 from waterfill.cli.arguments import examples
-from waterfill.cli.console import print_text
+from waterfill.cli.console import print_text, settle, unwritable
 from waterfill.cli.theory import app as theory_app
 from waterfill.errors import InputError, RunError
 
@@ -105,6 +105,12 @@ app.command(
 )(papers.reproduce)
 app.command(
     epilog=examples(
+        "waterfill run S.toml -o out --log-steps 100000",
+        "waterfill verify out    # every step again, from the papers' equations",
+    ),
+)(laws.verify)
+app.command(
+    epilog=examples(
         "waterfill report out    # what run, compare, sweep or reproduce wrote",
     ),
 )(report.report)
@@ -116,6 +122,7 @@ def main() -> None:
         if isinstance(stream, TextIOWrapper):
             # Where the encoding lacks →, write \u2192, which JSON readers understand.
             stream.reconfigure(errors="backslashreplace")
+    settle()
     try:
         narrowed(sys.argv[1:])(
             prog_name="waterfill"
@@ -125,6 +132,13 @@ def main() -> None:
         sys.exit(2)
     except RunError as error:
         print(error, file=sys.stderr)
+        sys.exit(1)
+    except OSError as error:
+        # The library that parses the command line writes help and completion itself.
+        if error.filename is not None:
+            print(f"{error.filename}: cannot be opened: {error.strerror}", file=sys.stderr)
+            sys.exit(2)
+        print(unwritable(error), file=sys.stderr)
         sys.exit(1)
 
 

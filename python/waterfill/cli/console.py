@@ -1,7 +1,12 @@
-"""Writes text, tables and JSON to standard output; a closed pipe ends the command quietly."""
+"""Writes text, tables and JSON to standard output; a closed pipe ends the command quietly.
+
+`settle` corrects what libraries would take from the environment.
+"""
 
 from __future__ import annotations
 
+import errno
+import logging
 import os
 import sys
 from collections.abc import Iterator
@@ -10,12 +15,35 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from waterfill.errors import InputError
+from waterfill.errors import RunError
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
+    from waterfill.runs.files import WriteError
+
 READER_GONE = 141
+
+# Narrower, a table's columns have no characters; wider, its lines take memory without an end.
+_MIN_COLUMNS, _MAX_COLUMNS = 40, 1000
+
+
+def settle() -> None:
+    """Correct the variables that libraries read, before they are imported.
+
+    A size of the terminal that is none is left to be asked of the terminal. Figures are written to
+    files, so no backend for windows is loaded; where settings cannot be kept is no news to a user.
+    """
+    for name in ("COLUMNS", "LINES"):
+        text = os.environ.get(name, "")
+        if not (text.isascii() and text.isdecimal() and text.strip("0")):
+            os.environ.pop(name, None)
+    if "COLUMNS" in os.environ:
+        # A number of a thousand digits is refused by int().
+        columns = int(os.environ["COLUMNS"].lstrip("0")[:9])
+        os.environ["COLUMNS"] = str(min(max(columns, _MIN_COLUMNS), _MAX_COLUMNS))
+    os.environ.pop("MPLBACKEND", None)
+    logging.getLogger("matplotlib").setLevel(logging.ERROR)
 
 
 def print_json(document: Any) -> None:
@@ -46,14 +74,48 @@ def print_text(text: str) -> None:
         print(text, flush=True)
 
 
+def discard_output() -> None:
+    """Discard what the interpreter would still write to standard output when it exits."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 @contextmanager
 def _output() -> Iterator[None]:
     """Exit quietly when the reader of standard output has gone (`… | head`)."""
     try:
         yield
     except OSError as error:
-        # The interpreter flushes once more when it exits: discard that.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        said = unwritable(error)
         if isinstance(error, BrokenPipeError):
             raise typer.Exit(READER_GONE) from None
-        raise InputError("standard output", "", f"cannot be written: {error.strerror}") from None
+        raise said from None
+
+
+def unwritable(error: OSError) -> RunError:
+    """Return why standard output cannot be written; discard what is left of it."""
+    discard_output()
+    reason = "it is closed" if error.errno == errno.EBADF else error.strerror
+    return RunError(f"standard output: cannot be written: {reason}")
+
+
+class Unwritten:
+    """The failed writes of a command, which are reported when its answer has been printed."""
+
+    def __init__(self) -> None:
+        self.errors: list[WriteError] = []
+
+    @contextmanager
+    def collected(self) -> Iterator[None]:
+        """Keep a WriteError that is raised inside, and go on after it."""
+        from waterfill.runs.files import WriteError
+
+        try:
+            yield
+        except WriteError as error:
+            self.errors.append(error)
+
+    def report(self) -> bool:
+        """Print one sentence for each on standard error; return whether there are any."""
+        for error in self.errors:
+            print(error, file=sys.stderr)
+        return bool(self.errors)

@@ -9,12 +9,19 @@ from typing import Annotated, Any
 import typer
 
 from waterfill.cli import completion
+from waterfill.cli.arguments import place
 from waterfill.cli.console import print_text
 from waterfill.errors import InputError
 
 Output = Annotated[
     Path | None,
-    typer.Option("-o", "--output", metavar="S.toml", help="File; default: standard output."),
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="S.toml",
+        help="File; default: standard output.",
+        parser=place,
+    ),
 ]
 Rate = Annotated[
     str, typer.Option(metavar="RATE", help="Rate of links without one; of all links of a rule.")
@@ -29,7 +36,11 @@ Traffic = Annotated[
 ]
 Flows = Annotated[
     Path | None,
-    typer.Option(metavar="FILE", help="Flows instead: CSV with source, sink, start, size, demand."),
+    typer.Option(
+        metavar="FILE",
+        help="Flows instead: CSV with source, sink, start, size, demand.",
+        parser=place,
+    ),
 ]
 Pairs = Annotated[
     int | None,
@@ -167,8 +178,8 @@ def _listed(titles: Mapping[str, str]) -> None:
 
 
 def _write(layout: Any, protocol: str, seed: int, output: Path | None) -> None:
-    from waterfill.cli.scenarios import write_new
     from waterfill.formats.writing import text
+    from waterfill.runs.files import write_new
 
     written = text(layout, protocol, seed)
     if output is None:

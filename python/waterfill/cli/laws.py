@@ -1,9 +1,10 @@
-"""Commands about the protocols themselves: `protocols` and `response`."""
+"""Commands about the protocols themselves: `protocols`, `response` and `verify`."""
 
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,11 @@ from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json
 from waterfill.cli.console import print_json, show
 from waterfill.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+
+    from waterfill.verify import Verdict
 
 
 def protocols(
@@ -70,3 +76,53 @@ def response(
     planned = len(response.TABLES) * len(chosen) * len(response.RTTS_S)
     if len(found) < planned:
         raise typer.Exit(INTERRUPTED)
+
+
+def verify(
+    log: Annotated[
+        Path, typer.Argument(metavar="LOG", help="A log of steps, or a run's directory with one.")
+    ],
+    json: Json = False,
+) -> None:
+    """Check a log of laws' steps against the papers' equations, computed again."""
+    from waterfill.verify import verify as check
+
+    verdict = check(log)
+    if json:
+        print_json(_steps_document(verdict))
+    elif verdict.wrong is None:
+        show(*_steps_table(verdict))
+    if verdict.wrong is not None:
+        print(verdict.wrong, file=sys.stderr)
+        raise typer.Exit(1)
+
+
+def _steps_document(verdict: Verdict) -> dict[str, Any]:
+    counts = sorted(verdict.counts.items())
+    return {
+        "accepted": verdict.wrong is None,
+        "rows": verdict.rows,
+        "not_logged": verdict.dropped,
+        "steps": [
+            {"law": law, "part": part, "call": call, "rows": rows}
+            for (law, part, call), rows in counts
+        ],
+        "wrong": None if verdict.wrong is None else str(verdict.wrong),
+    }
+
+
+def _steps_table(verdict: Verdict) -> list[RenderableType]:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for name in ("law", "part", "call"):
+        table.add_column(name)
+    table.add_column("steps", justify="right")
+    for (law, part, call), rows in sorted(verdict.counts.items()):
+        table.add_row(law, part, call, str(rows))
+    text = f"accepted: {verdict.rows} steps agree with the papers' equations"
+    if verdict.dropped:
+        text += f"; {verdict.dropped} steps were not logged"
+    return [table, Text(text)]

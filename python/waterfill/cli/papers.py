@@ -10,7 +10,7 @@ import typer
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json, Output, Seed
-from waterfill.cli.console import print_json, print_text, show
+from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def reproduce(
     from waterfill.papers.claims.text import is_short
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.report import reproduction
-    from waterfill.runs.result import make_directory
+    from waterfill.runs.files import make_directory
 
     names = experiments or []
     known = loading.experiments()
@@ -110,14 +110,18 @@ def reproduce(
         counts = document["counts"].items()
         tally = ", ".join(f"{name}: {count}" for name, count in counts)
         print_text(f"{tally} (short version)" if is_short(judged) else tally)
-    if every and not found.interrupted:
-        for page in reproduction.write(base, reproduction.collect(base, chosen)):
-            print(f"written to {page}", file=sys.stderr)
+    unwritten = Unwritten()
+    if every and not found.interrupted and not found.unwritten:
+        with unwritten.collected():
+            for page in reproduction.write(base, reproduction.collect(base, chosen)):
+                print(f"written to {page}", file=sys.stderr)
+    unwritten.errors += found.unwritten
+    failed = unwritten.report()
     if found.interrupted:
         done = f"{len(found.claims)} of {len(chosen)} experiments finished"
         print(f"interrupted: {done}; their results are in {base}", file=sys.stderr)
         raise typer.Exit(INTERRUPTED)
-    if _unexpected(judged):
+    if _unexpected(judged) or failed:
         raise typer.Exit(1)
 
 

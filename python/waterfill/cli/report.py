@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from waterfill.cli.arguments import place
 from waterfill.cli.console import print_text
 
 
@@ -14,7 +15,9 @@ def report(
     directory: Annotated[
         Path,
         typer.Argument(
-            metavar="DIR", help="Directory of run -o, compare -o, sweep -o or reproduce."
+            metavar="DIR",
+            help="Directory of run -o, compare -o, sweep -o or reproduce.",
+            parser=place,
         ),
     ],
 ) -> None:

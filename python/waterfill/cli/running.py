@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,8 +19,9 @@ from waterfill.cli.arguments import (
     Seed,
     Sets,
     overrides,
+    place,
 )
-from waterfill.cli.console import print_json, print_text, show
+from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError, one_line
 
 if TYPE_CHECKING:
@@ -28,7 +30,9 @@ if TYPE_CHECKING:
     from waterfill.analysis.compare import Comparison
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
+    from waterfill.runs.files import Stage
     from waterfill.runs.result import Document, Result
+    from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
 
 
@@ -72,20 +76,38 @@ def run(
             help="Use up to N threads (sim); same results. Default: the predicted fastest.",
         ),
     ] = None,
+    log_steps: Annotated[
+        int | None,
+        typer.Option(
+            "--log-steps",
+            metavar="ROWS",
+            help="Log the laws' first ROWS steps to DIR/steps.parquet for verify (not on linux).",
+        ),
+    ] = None,
+    log_law: Annotated[
+        str | None,
+        typer.Option(
+            "--log-law",
+            metavar="LAW",
+            help="Log this law's steps only.",
+            autocompletion=completion.protocols,
+        ),
+    ] = None,
     law: Annotated[
         Path | None,
         typer.Option(
             "--law",
             metavar="FILE.py",
             help='Run a law of your own (sim): FILE has LAWS = {"name": …}.',
+            parser=place,
         ),
     ] = None,
 ) -> None:
     """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
     from waterfill.runs import backends
+    from waterfill.runs.files import Stage
     from waterfill.runs.progress import Bar
-    from waterfill.runs.result import make_directory
     from waterfill.scenario.loading import load
 
     backends.check(on)
@@ -95,23 +117,26 @@ def run(
         from waterfill.runs import laws
 
         own = laws.read(law)
-    if output is not None:
-        make_directory(output)  # before the run, so that a typo fails at once
-    capture = None
-    if pcap or pcap_links:
-        capture = _capture(output, pcap_links or [], pcap_limit, pcap_snaplen)
-    with Bar(one_line(loaded.name)) as bar:
-        result = backends.run(
-            loaded, on=on, progress=bar, capture=capture, threads=threads, laws=own
-        )
-    if output is not None:
-        from waterfill.analysis import plots
-
-        result.write(output)
-        plots.save(plots.overview(result), output / "figure")
-        if result.network.has_transfers:
-            name = result.summary["scenario"]
-            plots.save(plots.slowdowns({name: result.transfers}), output / "transfers")
+    unwritten = Unwritten()
+    with ExitStack() as stack:
+        # Before the run, so that a typo or another run there fails at once.
+        stage = None if output is None else stack.enter_context(Stage(output))
+        capture = None
+        if pcap or pcap_links:
+            capture = _capture(stage, pcap_links or [], pcap_limit, pcap_snaplen)
+        steps = _steps(stage, log_steps, log_law)
+        try:
+            with Bar(one_line(loaded.name)) as bar:
+                result = backends.run(
+                    loaded, on=on, progress=bar, capture=capture, threads=threads, laws=own,
+                    steps=steps,
+                )  # fmt: skip
+        except KeyboardInterrupt:  # before the run had anything
+            raise typer.Exit(INTERRUPTED) from None
+        if capture is not None and capture.failed is not None:
+            capture.file.unlink(missing_ok=True)
+        if stage is not None:
+            _write(result, stage, unwritten)
     if json:
         print_text(result.to_json())
     else:
@@ -120,16 +145,48 @@ def run(
             from waterfill.analysis.transfers import by_size
 
             show(*tables.transfers(by_size(result.transfers)))
-        if output is not None:
+        if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
-    recorded = None if capture is None else capture.recorded
-    if capture is not None and recorded is not None and recorded.full_at_s is not None:
-        full = f"reached its limit of {pcap_limit} at {recorded.full_at_s:.6g} s"
-        print(f"{capture.file}: {full}; later packets are missing", file=sys.stderr)
+    failed = unwritten.report()
+    if output is not None:
+        failed |= _report(capture, steps, output, pcap_limit)
     if "interrupted_at_s" in result.summary:
         raise typer.Exit(INTERRUPTED)
-    if _failed(result.summary):
+    if _failed(result.summary) or failed:
         raise typer.Exit(1)
+
+
+def _write(result: Result, stage: Stage, unwritten: Unwritten) -> None:
+    """Write a run's files and figures; the files without a figure that cannot be written."""
+    from waterfill.analysis import plots
+
+    with unwritten.collected():
+        result.write_into(stage.folder)
+        with unwritten.collected():
+            drawn = "interrupted_at_s" not in result.summary  # who interrupts does not wait
+            if drawn:
+                plots.save(plots.overview(result), stage.folder / "figure")
+            if drawn and result.network.has_transfers:
+                name = result.summary["scenario"]
+                plots.save(plots.slowdowns({name: result.transfers}), stage.folder / "transfers")
+        unwritten.errors += stage.publish()
+
+
+def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit: str) -> bool:
+    """Print on standard error what the records of a run lack; return whether one has failed."""
+    said = {}
+    if capture is not None and capture.failed is not None:
+        said[capture.file] = capture.failed
+    elif capture is not None and capture.recorded and capture.recorded.full_at_s is not None:
+        at = f"{capture.recorded.full_at_s:.6g} s"
+        said[capture.file] = f"reached its limit of {limit} at {at}; later packets are missing"
+    if steps is not None and steps.failed is not None:
+        said[steps.file] = steps.failed
+    elif steps is not None and steps.dropped:
+        said[steps.file] = f"{steps.written} steps; {steps.dropped} later ones are missing"
+    for file, text in said.items():
+        print(f"{output / file.name}: {text}", file=sys.stderr)
+    return any(record is not None and record.failed is not None for record in (capture, steps))
 
 
 def compare(
@@ -163,8 +220,8 @@ def compare(
     from waterfill.analysis import compare, seeds
     from waterfill.cli import tables
     from waterfill.runs import backends, pool
+    from waterfill.runs.files import Stage, make_directory
     from waterfill.runs.progress import Bars
-    from waterfill.runs.result import make_directory
 
     places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
     for backend in places:
@@ -180,27 +237,35 @@ def compare(
             label = f"{name}@{backend}" if len(places) > 1 else name
             scenarios[label], where[label] = loaded[backend][name], backend
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
-    if output is not None:
-        make_directory(output)  # before the runs, as in `run`
-        for name in scenarios:
-            make_directory(output / name)
-    with Bars(scenarios) as bars:
-        results = pool.run_each(scenarios, on=where, progress=bars.show)
-    if not results:
-        raise typer.Exit(INTERRUPTED)
-    comparison = compare.of(results)
-    document = comparison.document()
-    complete = len(results) == len(scenarios) and not any(
-        "interrupted_at_s" in r.summary for r in results.values()
-    )
-    if further and complete:
-        others = _further_seeds(comparison, scenarios, where, further, output)
-        document |= compare.over_seeds(comparison, first, others)
-        complete = len(document["seeds"]) == count
-    if len(places) > 1:
-        document["differences"] = compare.differences(document["runs"])
-    if output is not None:
-        comparison.write(document, output)
+    unwritten = Unwritten()
+    with ExitStack() as stack:
+        stage = None
+        if output is not None:
+            stage = stack.enter_context(Stage(output))  # before the runs, as in `run`
+            for name in scenarios:
+                make_directory(output / name)
+        with Bars(scenarios) as bars:
+            results = pool.run_each(scenarios, on=where, progress=bars.show)
+        if not results:
+            raise typer.Exit(INTERRUPTED)
+        comparison = compare.of(results)
+        document = comparison.document()
+        complete = len(results) == len(scenarios) and not any(
+            "interrupted_at_s" in r.summary for r in results.values()
+        )
+        if further and complete:
+            with unwritten.collected():
+                folder = None if stage is None else stage.folder
+            others = _further_seeds(comparison, scenarios, where, further, folder, unwritten)
+            document |= compare.over_seeds(comparison, first, others)
+            complete = len(document["seeds"]) == count
+        if len(places) > 1:
+            document["differences"] = compare.differences(document["runs"])
+        if stage is not None:
+            with unwritten.collected():
+                # Who interrupts does not wait for figures, which `plot` and `report` can draw.
+                unwritten.errors += comparison.write_into(stage.folder, document, complete)
+                unwritten.errors += stage.publish()
     if json:
         print_json(document)
     else:
@@ -209,11 +274,12 @@ def compare(
             show(*tables.over_seeds(document))
         if len(places) > 1:
             show(*tables.differences(document["differences"]))
-        if output is not None:
+        if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
+    failed = unwritten.report()
     if not complete:
         raise typer.Exit(INTERRUPTED)
-    if _failed(*(result.summary for result in results.values())):
+    if _failed(*(result.summary for result in results.values())) or failed:
         raise typer.Exit(1)
 
 
@@ -222,11 +288,12 @@ def _further_seeds(
     scenarios: Mapping[str, Scenario],
     where: Mapping[str, str],
     further: Sequence[int],
-    output: Path | None,
+    folder: Path | None,
+    unwritten: Unwritten,
 ) -> dict[int, dict[str, Document]]:
     """Run all scenarios with these seeds; return the figures of each run that ended, by seed.
 
-    With an output directory each run is written to DIR/<protocol>/seed-<seed>.
+    With a folder each run is written to FOLDER/<protocol>/seed-<seed>.
     """
     from waterfill.analysis import compare
     from waterfill.runs import pool
@@ -247,8 +314,9 @@ def _further_seeds(
                 return
             allocated = compare.allocation(result)
             found[seed][name] = compare.figures(result, allocated, comparison.bottleneck)
-            if output is not None:
-                result.write(output / name / f"seed-{seed}")
+            if folder is not None:
+                with unwritten.collected():
+                    result.write_into(folder / name / f"seed-{seed}")
 
         on = {label: where[name] for label, (name, _) in of_label.items()}
         pool.run_each(seeded, on=on, progress=bars.show, done=keep)
@@ -257,7 +325,10 @@ def _further_seeds(
 
 def plot(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="Directory that run -o or compare -o wrote.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="Directory that run -o or compare -o wrote.", parser=place
+        ),
     ],
     kind: Annotated[
         str, typer.Option(metavar="KIND", help="Figure of a run: overview, rates or queues.")
@@ -273,7 +344,7 @@ def plot(
 ) -> None:
     """Draw the figure of earlier runs again; nothing is simulated."""
     from waterfill.analysis import compare, plots
-    from waterfill.runs.result import make_directory
+    from waterfill.runs.files import make_directory
     from waterfill.runs.stored import load_run
 
     if compare.is_comparison(directory):
@@ -291,12 +362,12 @@ def plot(
         print_text(f"written to {path}")
 
 
-def _capture(output: Path | None, links: list[str], limit: str, snaplen: int) -> Capture:
+def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) -> Capture:
     """Check the options of a capture; raise InputError for the first that is wrong."""
     from waterfill.runs.capture import FILE_NAME, MAX_SNAPLEN, MIN_SNAPLEN, Capture
     from waterfill.scenario.units import VOLUME
 
-    if output is None:
+    if stage is None:
         raise InputError("command line", "pcap", "expected -o DIR, where packets.pcapng is written")
     if not MIN_SNAPLEN <= snaplen <= MAX_SNAPLEN:
         why = f"expected {MIN_SNAPLEN} to {MAX_SNAPLEN} bytes, got {snaplen}"
@@ -305,7 +376,24 @@ def _capture(output: Path | None, links: list[str], limit: str, snaplen: int) ->
         limit_bytes = int(VOLUME.parse(limit))
     except ValueError as error:
         raise InputError("command line", "pcap-limit", str(error)) from None
-    return Capture(output / FILE_NAME, snaplen, limit_bytes, links)
+    return Capture(stage.folder / FILE_NAME, snaplen, limit_bytes, links)
+
+
+def _steps(stage: Stage | None, rows: int | None, law: str | None) -> StepLog | None:
+    """Check the options of a log of steps; raise InputError for the first that is wrong."""
+    if rows is None:
+        if law is not None:
+            why = "expected --log-steps ROWS, of which it selects one law's"
+            raise InputError("command line", "log-law", why)
+        return None
+    from waterfill.runs.steps import FILE_NAME, MAX_ROWS, StepLog
+
+    if stage is None:
+        why = f"expected -o DIR, where {FILE_NAME} is written"
+        raise InputError("command line", "log-steps", why)
+    if not 1 <= rows <= MAX_ROWS:
+        raise InputError("command line", "log-steps", f"expected 1 to {MAX_ROWS} rows, got {rows}")
+    return StepLog(stage.folder / FILE_NAME, rows, law)
 
 
 def _failed(*summaries: Summary) -> bool:

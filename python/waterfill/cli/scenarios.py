@@ -15,6 +15,7 @@ from waterfill.cli.arguments import (
     Seed,
     Sets,
     overrides,
+    place,
 )
 from waterfill.cli.console import print_json, print_text, show
 from waterfill.errors import InputError
@@ -31,10 +32,17 @@ def new(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="S.toml", help="File; default: standard output."),
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="S.toml",
+            help="File; default: standard output.",
+            parser=place,
+        ),
     ] = None,
 ) -> None:
     """Write a commented scenario to start from."""
+    from waterfill.runs import files
     from waterfill.scenario import templates
 
     if template is None:
@@ -49,21 +57,8 @@ def new(
     if output is None:
         print_text(text.rstrip("\n"))
         return
-    write_new(output, text)
+    files.write_new(output, text)
     print_text(f"written to {output}; run it: waterfill run {output}")
-
-
-def write_new(output: Path, text: str) -> None:
-    """Write a file that must not exist yet. Raises InputError."""
-    try:
-        with output.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except FileExistsError:
-        message = "expected a new file, got one that exists"
-        raise InputError(str(output), "", message) from None
-    except OSError as error:
-        reason = (error.strerror or str(error)).lower()
-        raise InputError(str(output), "", f"cannot be written: {reason}") from None
 
 
 def check(

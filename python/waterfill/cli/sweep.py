@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import INTERRUPTED, Json, ScenarioFile, Seed, Sets, overrides
-from waterfill.cli.console import print_json, print_text, show
+from waterfill.cli.arguments import INTERRUPTED, Json, ScenarioFile, Seed, Sets, overrides, place
+from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
@@ -70,7 +70,9 @@ def sweep(
     ] = "1%",
     output: Annotated[
         Path | None,
-        typer.Option("-o", "--output", metavar="DIR", help="Directory; default: S.sweep."),
+        typer.Option(
+            "-o", "--output", metavar="DIR", help="Directory; default: S.sweep.", parser=place
+        ),
     ] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Expect a sweep in DIR. Sweeps go on in any case.")
@@ -116,29 +118,35 @@ def sweep(
     if resume and not (plan.folder / "sweep.json").exists():
         raise InputError(str(plan.folder), "", "expected a sweep to go on with, found none")
     done = api.run(plan, retry=retry)
-    _answer(done, chosen, json)
+    unwritten = Unwritten()
+    if done.unwritten is not None:
+        unwritten.errors.append(done.unwritten)
+    _answer(done, chosen, json, unwritten)
+    failed = unwritten.report()
     if done.interrupted:
         raise typer.Exit(INTERRUPTED)
-    if done.failed:
+    if done.failed or failed:
         raise typer.Exit(1)
 
 
-def _answer(done: Sweep, chosen: list[str], json: bool) -> None:
+def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) -> None:
     """Print the table and write the figure."""
     from waterfill.cli import sweep_table
 
-    if len(done):
+    if len(done) and not unwritten.errors and not done.interrupted:
         from waterfill.analysis import plots
         from waterfill.sweeps import figure
 
         drawn = figure.draw(done, chosen[0])
         if drawn is not None:
-            plots.save(drawn, done.plan.folder / "figure")
+            with unwritten.collected():
+                plots.save(drawn, done.plan.folder / "figure")
     if json:
         print_json(sweep_table.document(done, chosen))
         return
     show(*sweep_table.tables(done, chosen))
-    print_text(f"written to {done.plan.folder}")
+    if not unwritten.errors:
+        print_text(f"written to {done.plan.folder}")
 
 
 def _shown(text: str | None, plan: Any) -> list[str]:

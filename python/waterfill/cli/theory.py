@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from waterfill.cli import completion
-from waterfill.cli.arguments import Json, Protocol, ScenarioFile, examples
-from waterfill.cli.console import print_json, print_text, show
+from waterfill.cli.arguments import Json, Protocol, ScenarioFile, examples, place
+from waterfill.cli.console import Unwritten, print_json, print_text, show
 from waterfill.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +42,11 @@ Sets = Annotated[
 Output = Annotated[
     Path | None,
     typer.Option(
-        "-o", "--output", metavar="DIR", help="Output directory for document and figures."
+        "-o",
+        "--output",
+        metavar="DIR",
+        help="Output directory for document and figures.",
+        parser=place,
     ),
 ]
 Rtt = Annotated[str | None, typer.Option(metavar="TIME", help='RTT, such as "80 ms".')]
@@ -287,17 +291,23 @@ def _answer(
     document: dict[str, Any], parts: list[Any], json: bool, output: Path | None, figures: Any
 ) -> None:
     """Print a document or its tables; with DIR also write theory.json and the figures."""
+    unwritten = Unwritten()
     if output is not None:
         from waterfill.analysis import plots
-        from waterfill.runs.result import make_directory, to_json, write_text
+        from waterfill.runs.files import make_directory, write_text
+        from waterfill.runs.result import to_json
+        from waterfill.theory import subject
 
         make_directory(output)
-        write_text(output / "theory.json", to_json(document) + "\n")
-        for name, figure in figures().items():
-            plots.save(figure, output / name)
+        with unwritten.collected():
+            write_text(output / "theory.json", to_json(document) + "\n")
+            for name, figure in subject.computed(figures)().items():
+                plots.save(figure, output / name)
     if json:
         print_json(document)
     else:
         show(*parts)
-        if output is not None:
+        if output is not None and not unwritten.errors:
             print_text(f"written to {output}")
+    if unwritten.report():
+        raise typer.Exit(1)

@@ -249,6 +249,77 @@ class ReorderSpec:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Strip:
+    """What a packet carries for its protocol is removed."""
+
+    kind: Literal["strip"] = "strip"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corrupt:
+    """One random bit of what a packet carries is inverted."""
+
+    kind: Literal["corrupt"] = "corrupt"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lie:
+    """A router replaces the congestion signal."""
+
+    kind: Literal["lie"] = "lie"
+    value: Literal["zero", "max", "random"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hold:
+    """Packets are held and released every `every_s`."""
+
+    kind: Literal["hold"] = "hold"
+    every_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FaultSpec:
+    """A fault of a link direction, which befalls a share of its packets."""
+
+    from_s: float
+    until_s: float
+    share: float
+    effect: Strip | Corrupt | Lie | Hold
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReceiverLie:
+    """The receiver reports the best that its protocol can express."""
+
+    kind: Literal["lie"] = "lie"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ignore:
+    """The source keeps its rate and window."""
+
+    kind: Literal["ignore"] = "ignore"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClockStep:
+    """The source's clock jumps."""
+
+    kind: Literal["clock"] = "clock"
+    step_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostFaultSpec:
+    """A fault of one of a flow's hosts."""
+
+    from_s: float
+    until_s: float
+    effect: ReceiverLie | Ignore | ClockStep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ShaperSpec:
     """A token bucket in front of a transmitter of `line_bps`; a zero timer adds continuously."""
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
         Constant,
         DistributionSpec,
         Exponential,
+        FaultSpec,
+        HostFaultSpec,
         LossSpec,
         Pareto,
         QueueSpec,
@@ -33,12 +35,17 @@ ParamValue: TypeAlias = float | str | bool
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LinkChange:
-    """What changes on a link direction at a time; None stays as it is. Zero holds the queue."""
+    """What changes on a link direction at a time; None stays as it is. Zero holds the queue.
+
+    `restart` starts the laws of its router anew; `clock_step_s` moves the clock that they see.
+    """
 
     at_s: float
     rate_bps: float | None = None
     delay_s: float | None = None
     up: bool | None = None
+    restart: bool = False
+    clock_step_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +70,7 @@ class LinkSpec:
     target: float | None
     routers: tuple[str, ...] | None
     changes: tuple[LinkChange, ...] = ()
+    faults: tuple[FaultSpec, ...] = ()
 
 
 class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may be 10⁵ of them
@@ -93,6 +101,7 @@ class FlowSpec(NamedTuple):  # built in a fifth of a dataclass's time; there may
     delayed_ack: bool
     ecn: bool | None
     claimed_rtt_s: float | None
+    faults: tuple[HostFaultSpec, ...] = ()
 
     @property
     def limit_bps(self) -> float:

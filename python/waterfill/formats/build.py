@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -143,6 +144,7 @@ def imported(name: str, source: str, options: Options) -> Layout:
     if name not in FORMATS:
         raise InputError("import", name, f"unknown format{nearest(name, FORMATS)}")
     layout, demands = FORMATS[name].read(source, options)
+    _check_numbers(source, layout, demands)
     layout.notes.insert(0, f"Imported: {name} {Path(source).name if '/' in source else source}")
     own = "demands" if demands else "gravity"
     if not layout.flows:
@@ -171,6 +173,18 @@ def generated(name: str, sizes: Sequence[int], options: Options) -> Layout:
 
 # Rules whose usual traffic is not a permutation.
 _USUAL = {"wan": "gravity", "parking-lot": "all-to-all"}
+
+
+def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
+    """Raise InputError for a number of the source that is too large in the scenario's units."""
+    for link in layout.links:
+        if not (math.isfinite(link.rate_bps) and math.isfinite(link.delay_s)):
+            got = f"{link.rate_bps:g} bit/s and {link.delay_s:g} s"
+            raise InputError(source, link.name, f"expected a finite rate and delay, got {got}")
+    for (start, end), demand_bps in demands.items():
+        if not math.isfinite(demand_bps):
+            message = f"expected a finite demand, got {demand_bps:g} bit/s"
+            raise InputError(source, f"{start} to {end}", message)
 
 
 def _defaults(options: Options) -> graph.Defaults:

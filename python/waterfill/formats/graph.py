@@ -51,6 +51,9 @@ def gml(path: Path, defaults: Defaults) -> Layout:
         graph = nx.parse_gml(source.text, label=None)
     except (nx.NetworkXError, ValueError, RecursionError) as error:
         raise source.wrong(None, f"expected GML: {error}") from None
+    except Exception:  # networkx takes it that nodes and edges are lists of attributes
+        message = "expected GML: a graph of nodes and edges, each in brackets"
+        raise source.wrong(None, message) from None
     return _layout(graph, path.stem, "label", defaults)
 
 

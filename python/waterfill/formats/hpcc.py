@@ -20,6 +20,8 @@ _HPCC = ("nodes", "switches", "links")
 _ALIBABA = ("nodes", "GPUs per server", "NVSwitches", "switches", "links")
 _RATE = re.compile(r"([0-9.]+)\s*([kMGT]?)(bps|b/s|Bps|B/s)")
 _DELAY = re.compile(r"\+?([0-9.eE+-]+)(ns|us|ms|s)")
+# Beyond any network that these simulators run; every node gets a name.
+_MAX_NODES = 1_000_000
 _PREFIX = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12}
 _SECONDS = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -36,6 +38,8 @@ def topology(path: Path) -> Layout:
         nodes, switches, links = _counts(source, number, _HPCC, head)
     else:
         raise source.wrong(number, "expected `nodes switches links`, or the six of Alibaba's form")
+    if nodes > _MAX_NODES:
+        raise source.wrong(number, f"expected at most {_MAX_NODES} nodes, got {nodes}")
     numbers: list[int] = []
     while len(numbers) < switches:
         number, words = next(lines, (number, []))

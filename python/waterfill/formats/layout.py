@@ -90,6 +90,8 @@ class Routes:
 
     def between(self, start: str, end: str, chance: random.Random) -> tuple[str, ...] | None:
         """Return the links of a route; None if there is none."""
+        if start not in self._graph:
+            return None  # a node without links
         if start not in self._before:
             before, _ = nx.dijkstra_predecessor_and_distance(
                 self._graph, start, weight=lambda _u, _v, edges: _least(edges)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from waterfill.errors import shown
 from waterfill.formats.graph import Defaults, great_circle_km
 from waterfill.formats.layout import Layout, LinkPlan, delay_s, names_of
 from waterfill.formats.source import Source
@@ -145,5 +146,5 @@ def _checked(source: Source, network: _Network) -> _Network:
     ends += [end for a, b, _ in network.demands for end in (a, b)]
     for end in ends:
         if end not in network.nodes:
-            raise source.wrong(None, f'expected ends among the nodes, got "{end}"')
+            raise source.wrong(None, f"expected ends among the nodes, got {shown(end)}")
     return network

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from waterfill.errors import InputError, shown
+from waterfill.scenario.units import digits
 
 # Larger than any file of these formats; a mistaken path must not fill the memory.
 _MAX_BYTES = 1 << 28
@@ -36,9 +37,10 @@ class Source:
 
     def whole(self, line: int, what: str, text: str, least: int = 0) -> int:
         """Return a whole number of at least `least`. Raises InputError."""
-        if not text.isascii() or not text.isdigit() or int(text) < least:
+        value = digits(text)
+        if value is None or value < least:
             raise self.wrong(line, f"expected {what} as a whole number, got {shown(text)}")
-        return int(text)
+        return value
 
     def number(self, line: int, what: str, text: str, least: float = 0.0) -> float:
         """Return a finite number of at least `least`. Raises InputError."""

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from waterfill.errors import nearest
+from waterfill.errors import nearest, shown
 from waterfill.formats.layout import Layout
 from waterfill.formats.source import Source
 from waterfill.scenario.units import RATE, TIME, VOLUME, Quantity
@@ -41,7 +41,7 @@ def read(path: Path, layout: Layout) -> list[Row]:
     reader.fieldnames = columns
     for name in columns:
         if name not in _ALL:
-            raise source.wrong(1, f'unknown column "{name}"{nearest(name, _ALL)}')
+            raise source.wrong(1, f"unknown column {shown(name)}{nearest(name, _ALL)}")
     for name in ("source", "sink"):
         if name not in columns:
             raise source.wrong(1, f"expected columns source and sink, got {', '.join(columns)}")
@@ -54,7 +54,7 @@ def read(path: Path, layout: Layout) -> list[Row]:
         ends = cells["source"].strip(), cells["sink"].strip()
         for end in ends:
             if end not in hosts:
-                raise source.wrong(line, f'unknown host "{end}"{nearest(end, hosts)}')
+                raise source.wrong(line, f"unknown host {shown(end)}{nearest(end, hosts)}")
         values = {name: _value(source, line, name, cells) for name in _COLUMNS}
         count = (cells.get("count") or "").strip()
         size = values["size"]

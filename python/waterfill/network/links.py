@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from waterfill.contract.droptail import Bytes, Droptail, Level, Packets
 from waterfill.contract.network import LinkChange
 from waterfill.scenario import links
-from waterfill.scenario.document import Link
+from waterfill.scenario.document import Flow, FlowFault, Link, LinkFault
 from waterfill.scenario.units import Buffer
 
 if TYPE_CHECKING:
@@ -53,12 +53,19 @@ def shaper(link: Link) -> elements.ShaperSpec | None:
 
 def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[LinkChange, ...]]:
     """Return a direction's rate at the start (bit/s), and its changes in order of time."""
-    if link.event is None and link.rate_trace is None and link.rate_trace_reverse is None:
+    if all(x is None for x in (link.event, link.fault, link.rate_trace, link.rate_trace_reverse)):
         return link.capacity, ()
     found: dict[float, LinkChange] = {}
     for event in link.event or ():
         at_s = round(event.at, 12)
         found[at_s] = LinkChange(at_s=at_s, rate_bps=event.rate, delay_s=event.delay, up=event.up)
+    for fault in of_direction(link, forward):
+        at_s = round(fault.at, 12)
+        known = found.get(at_s, LinkChange(at_s=at_s))
+        if fault.kind == "restart":
+            found[at_s] = replace(known, restart=True)
+        elif fault.kind == "clock" and fault.step is not None:
+            found[at_s] = replace(known, clock_step_s=(known.clock_step_s or 0.0) + fault.step)
     start_bps = link.capacity
     trace = link.rate_trace if forward else link.rate_trace_reverse
     for time_s, rate in trace.until(duration_s) if trace is not None else ():
@@ -68,6 +75,60 @@ def changes(link: Link, forward: bool, duration_s: float) -> tuple[float, tuple[
         else:
             found[at_s] = replace(found.get(at_s, LinkChange(at_s=at_s)), rate_bps=rate)
     return start_bps, tuple(found[at_s] for at_s in sorted(found))
+
+
+def of_direction(link: Link, forward: bool) -> list[LinkFault]:
+    """Return the faults of one direction of a link."""
+    directions = ("forward" if forward else "reverse", "both")
+    return [fault for fault in link.fault or () if fault.direction in directions]
+
+
+def faults(link: Link, forward: bool, duration_s: float) -> tuple[elements.FaultSpec, ...]:
+    """Resolve the faults of a direction's packets; a restart and a clock's step are changes."""
+    mine = [one for one in of_direction(link, forward) if one.kind not in ("restart", "clock")]
+    if not mine:
+        return ()
+    from waterfill.contract import elements
+
+    def effect(
+        fault: LinkFault,
+    ) -> elements.Strip | elements.Corrupt | elements.Lie | elements.Hold:
+        if fault.kind == "lie" and fault.value is not None:
+            return elements.Lie(value=fault.value)
+        if fault.kind == "hold" and fault.every is not None:
+            return elements.Hold(every_s=fault.every)
+        return elements.Strip() if fault.kind == "strip" else elements.Corrupt()
+
+    return tuple(
+        elements.FaultSpec(
+            from_s=fault.at,
+            until_s=duration_s if fault.until is None else fault.until,
+            share=1.0 if fault.share is None else fault.share,
+            effect=effect(fault),
+        )
+        for fault in mine
+    )
+
+
+def host_faults(flow: Flow, duration_s: float) -> tuple[elements.HostFaultSpec, ...]:
+    """Resolve the faults of a flow's hosts."""
+    if flow.fault is None:
+        return ()
+    from waterfill.contract import elements
+
+    def effect(fault: FlowFault) -> elements.ReceiverLie | elements.Ignore | elements.ClockStep:
+        if fault.step is not None:
+            return elements.ClockStep(step_s=fault.step)
+        return elements.ReceiverLie() if fault.kind == "lie" else elements.Ignore()
+
+    return tuple(
+        elements.HostFaultSpec(
+            from_s=fault.at,
+            until_s=duration_s if fault.until is None else fault.until,
+            effect=effect(fault),
+        )
+        for fault in flow.fault
+    )
 
 
 def reorder(link: Link, packet_bytes: int) -> elements.ReorderSpec | None:

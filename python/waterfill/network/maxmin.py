@@ -190,6 +190,8 @@ def rate_steps(link: LinkSpec) -> list[tuple[float, float]]:
     rate_bps, up = link.rate_bps, True
     steps = [(0.0, rate_bps)]
     for change in link.changes:
+        if change.rate_bps is None and change.up is None:
+            continue
         rate_bps = rate_bps if change.rate_bps is None else change.rate_bps
         up = up if change.up is None else change.up
         steps.append((change.at_s, rate_bps if up else 0.0))

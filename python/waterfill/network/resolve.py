@@ -32,7 +32,7 @@ from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.distributions import Distribution
 from waterfill.scenario.document import Flow, Link, Scenario, Traffic, unsupported
 from waterfill.scenario.links import NOMINAL_RTT_S
-from waterfill.scenario.units import TIME, VOLUME
+from waterfill.scenario.units import MAX_COUNT, RATE, TIME, VOLUME
 
 if TYPE_CHECKING:
     from waterfill.contract.elements import (
@@ -508,19 +508,33 @@ def _links(graph: Graph, routes: Iterable[Route]) -> tuple[LinkSpec, ...]:
             continue
         # Both directions of a link share one largest RTT: the reverse is identical.
         rtt_s = largest_s[i] if back is None else max(largest_s[i], largest_s[back])
-        found.append(_link(link, packet_bytes, rtt_s or NOMINAL_RTT_S, duration_s))
+        rtt_s = rtt_s or NOMINAL_RTT_S
+        amount = _buffer(graph.scenario, link, packet_bytes, rtt_s)
+        found.append(_link(link, amount, packet_bytes, rtt_s, duration_s))
     return tuple(found)
 
 
-def _link(link: Link, packet_bytes: int, largest_rtt_s: float, duration_s: float) -> LinkSpec:
-    """Return the forward direction of a link."""
+def _buffer(scenario: Scenario, link: Link, packet_bytes: int, largest_rtt_s: float) -> float:
+    """Return a link's buffer in packets where it is given in packets, else in bytes."""
     buffer = link.buffer
     amount = buffer.amount
     if buffer.unit == "bdp" and amount > 0:
         amount *= link.capacity / 8 * largest_rtt_s
         # Below one packet a buffer would be none at all, which nobody means by "1 bdp".
         amount = max(amount, packet_bytes)
-    in_packets = buffer.unit == "packets"
+    if amount > MAX_COUNT:
+        most, rate, rtt = VOLUME.format(MAX_COUNT), RATE.format(link.capacity), largest_rtt_s
+        got = f"{shown(buffer.format())} of {rate} × {TIME.format(rtt)}"
+        key = scenario.key("link", scenario.link.index(link))
+        raise scenario.error(f"{key}.buffer", f"expected a buffer of at most {most}, got {got}")
+    return amount
+
+
+def _link(
+    link: Link, amount: float, packet_bytes: int, largest_rtt_s: float, duration_s: float
+) -> LinkSpec:
+    """Return the forward direction of a link; its buffer is of this many packets or bytes."""
+    in_packets = link.buffer.unit == "packets"
     rate_bps, changes = links.changes(link, True, duration_s)
     return LinkSpec(
         name=link.name,
@@ -537,6 +551,7 @@ def _link(link: Link, packet_bytes: int, largest_rtt_s: float, duration_s: float
         target=link.target,
         routers=None if link.routers is None else tuple(link.routers),
         changes=changes,
+        faults=links.faults(link, True, duration_s),
     )
 
 
@@ -549,7 +564,7 @@ def _queue(link: Link, largest_rtt_s: float) -> QueueSpec:
 
 
 def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> LinkSpec:
-    """Return the reverse direction: queue and shaper act both ways, the faults forward only."""
+    """Return the reverse direction: queue and shaper act both ways, a bad wire forward only."""
     rate_bps, changes = links.changes(link, False, duration_s)
     return LinkSpec(
         name=name,
@@ -566,6 +581,7 @@ def _backwards(forward: LinkSpec, link: Link, name: str, duration_s: float) -> L
         target=forward.target,
         routers=forward.routers,
         changes=changes,
+        faults=links.faults(link, False, duration_s),
     )
 
 
@@ -602,6 +618,7 @@ def _flow(flow: Flow, protocol: str, route: Route, scenario: Scenario) -> FlowSp
         flow.delayed_ack,
         flow.ecn,
         flow.claimed_rtt,
+        links.host_faults(flow, scenario.duration),
     )
 
 

@@ -13,7 +13,8 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import VERDICTS, Claim, Figure
 from waterfill.papers.claims.verdict import Judged, state
 from waterfill.papers.figures import PLOTS
-from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.runs.files import Stage, WriteError, write_text
+from waterfill.runs.result import Document, Result, to_json
 
 
 def document(judged: Iterable[Judged]) -> Document:
@@ -60,23 +61,31 @@ def write(
     samples: Sequence[Mapping[str, Result]],
     judged: Iterable[Judged],
     folder: Path,
-) -> list[Path]:
-    """Write an experiment's runs, claims.json and figures; return the figures' paths.
+) -> tuple[list[Path], list[WriteError]]:
+    """Write an experiment's runs, claims.json and figures, all at once.
 
     A single run is written into `folder` itself, several into folders of their names, with the seed
-    after those of the first sample. Figures show the first sample.
+    after those of the first sample. Figures show the first sample. Returns the figures' paths, and
+    why files were not written: all of them, or those with a directory in the way of one.
     """
     runs = samples[0]
-    for place, sample in enumerate(samples):
-        for name, result in sample.items():
-            label = f"{name} seed {result.summary['seed']}" if place else name
-            alone = len(runs) == len(samples) == 1
-            result.write(folder if alone else folder / label.replace("/", "-"))
-    write_text(make_directory(folder) / "claims.json", to_json(document(judged)) + "\n")
-    figures = []
-    for figure in experiment.figures:
-        figures += plots.save(_draw(figure, runs), folder / figure.name)
-    return figures
+    try:
+        with Stage(folder) as stage:
+            for place, sample in enumerate(samples):
+                for name, result in sample.items():
+                    label = f"{name} seed {result.summary['seed']}" if place else name
+                    alone = len(runs) == len(samples) == 1
+                    result.write_into(
+                        stage.folder if alone else stage.folder / label.replace("/", "-")
+                    )
+            write_text(stage.folder / "claims.json", to_json(document(judged)) + "\n")
+            figures: list[Path] = []
+            for figure in experiment.figures:
+                figures += plots.save(_draw(figure, runs), stage.folder / figure.name)
+            refused = stage.publish()
+    except WriteError as error:
+        return [], [error]
+    return [path for path in (folder / figure.name for figure in figures) if path.exists()], refused
 
 
 def _draw(figure: Figure, runs: Mapping[str, Result]) -> Any:

@@ -14,7 +14,8 @@ from typing import TypeAlias
 from waterfill.papers import output
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged, judge
-from waterfill.runs import cache
+from waterfill.runs import cache, interrupt
+from waterfill.runs.files import WriteError
 from waterfill.runs.pool import run_each
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
@@ -26,10 +27,14 @@ _Key: TypeAlias = tuple[str, int, str]
 
 @dataclass
 class Reproduction:
-    """The finished experiments by path: their judged claims and the paths of their figures."""
+    """The finished experiments by path: their judged claims and the paths of their figures.
+
+    `unwritten` says why files of some of them could not be written.
+    """
 
     claims: dict[str, list[Judged]] = field(default_factory=dict)
     figures: dict[str, list[Path]] = field(default_factory=dict)
+    unwritten: list[WriteError] = field(default_factory=list)
     interrupted: bool = False
 
 
@@ -98,7 +103,8 @@ def reproduce(
             judged = judge(experiment, runs, short)
             figures: list[Path] = []
             if folder_of is not None:
-                figures = output.write(experiment, runs, judged, folder_of(experiment))
+                figures, refused = output.write(experiment, runs, judged, folder_of(experiment))
+                found.unwritten += refused
             found.claims[experiment.path] = judged
             found.figures[experiment.path] = figures
             if done is not None:
@@ -111,7 +117,9 @@ def reproduce(
             cache.store(missing[label], "sim", result)
         same = first[titles[label]]
         results.update(dict.fromkeys(same, result))
-        finish([by_path[path] for path in dict.fromkeys(key[0] for key in same)])
+        # Judging and drawing do not look for Ctrl-C, which may end them at once.
+        with interrupt.listening(False):
+            finish([by_path[path] for path in dict.fromkeys(key[0] for key in same)])
 
     finish(chosen)
     run_each(_longest_first(missing), progress=progress, done=keep)

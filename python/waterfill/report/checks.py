@@ -7,29 +7,19 @@ says or not at all: each failure is one sentence that names the file, the key an
 from __future__ import annotations
 
 import json
-import math
-import types
-from collections.abc import Mapping
-from functools import cache
 from pathlib import Path
 from typing import (
     Any,
-    Literal,
     TypedDict,
-    Union,
-    get_args,
-    get_origin,
-    get_type_hints,
-    is_typeddict,
 )
 
+from waterfill.contract import shapes
 from waterfill.contract.summary import Summary
 from waterfill.errors import InputError, shown
 from waterfill.papers.claims.schema import Relation, Verdict
 from waterfill.runs.result import Document
 from waterfill.runs.stored import SUMMARY, StoredResult, load_run
 
-_WORDS = {str: "text", int: "a whole number", float: "a number", bool: "true or false"}
 _MAX_BYTES = 2_000_000_000
 
 
@@ -122,7 +112,7 @@ def sweep(path: Path) -> Document:
 def claims(path: Path) -> list[dict[str, Any]]:
     """Read the claims of a claims.json; raise InputError unless `reproduce` writes such ones."""
     found: list[dict[str, Any]] = document(path, _Claims)["claims"]
-    extra = {name for claim in found for name in claim} - set(_hints(_Claim))
+    extra = {name for claim in found for name in claim} - set(shapes.hints(_Claim))
     if extra:
         message = f"expected keys that reproduce writes, got {shown(min(extra))}"
         raise InputError(str(path), "claims", message)
@@ -165,7 +155,7 @@ def document(path: Path, shape: Any) -> Document:
     except (OSError, ValueError, RecursionError) as error:
         reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise InputError(str(path), "", f"expected a JSON document, got: {reason}") from None
-    wrong = _wrong(found, shape, "")
+    wrong = shapes.wrong(found, shape)
     if wrong is not None:
         key, expected, got = wrong
         raise InputError(str(path), key, f"expected {expected}, got {got}")
@@ -180,77 +170,3 @@ def regular(path: Path) -> None:
         raise InputError(str(path), "", f"expected a file, found {found}")
     if path.stat().st_size > _MAX_BYTES:
         raise InputError(str(path), "", f"expected a file below {_MAX_BYTES / 1e9:g} GB")
-
-
-def _wrong(value: Any, shape: Any, key: str) -> tuple[str, str, str] | None:
-    """Return the first key whose value does not fit, what was expected, and what is there."""
-    if shape is Any:
-        return None
-    if is_typeddict(shape):
-        return _wrong_table(value, shape, key)
-    origin, arguments = get_origin(shape), get_args(shape)
-    if origin in (Union, types.UnionType):
-        return _wrong_of_several(value, arguments, key)
-    if origin is Literal:
-        known = f"one of {', '.join(arguments)}"
-        return None if value in arguments else (key, known, shown(value))
-    if origin is list:
-        if not isinstance(value, list):
-            return key, "a list", shown(value)
-        items = (_wrong(item, arguments[0], f"{key}[{i}]") for i, item in enumerate(value))
-        return next((wrong for wrong in items if wrong is not None), None)
-    if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(value, dict):
-            return key, "an object", shown(value)
-        entries = (_wrong(item, arguments[1], _join(key, name)) for name, item in value.items())
-        return next((wrong for wrong in entries if wrong is not None), None)
-    if shape is type(None):
-        return None if value is None else (key, "null", shown(value))
-    fits = isinstance(value, (int, float) if shape is float else shape)
-    if not fits or (isinstance(value, bool) and shape is not bool):
-        return key, _WORDS[shape], shown(value)
-    if shape is float and not math.isfinite(_as_float(value)):
-        return key, "a finite number", shown(value)
-    return None
-
-
-def _wrong_table(value: Any, shape: Any, key: str) -> tuple[str, str, str] | None:
-    if not isinstance(value, dict):
-        return key, "an object", shown(value)
-    for name, hint in _hints(shape).items():
-        if name in value:
-            wrong = _wrong(value[name], hint, _join(key, name))
-            if wrong is not None:
-                return wrong
-        elif name in shape.__required_keys__:
-            return _join(key, name), "a value", "none"
-    return None
-
-
-def _wrong_of_several(value: Any, shapes: tuple[Any, ...], key: str) -> tuple[str, str, str] | None:
-    if value is None and type(None) in shapes:
-        return None
-    first = None
-    for shape in shapes:
-        if shape is not type(None):
-            wrong = _wrong(value, shape, key)
-            if wrong is None:
-                return None
-            first = first or wrong
-    return first
-
-
-def _as_float(value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError:  # a whole number of JSON has any length
-        return math.inf
-
-
-def _join(key: str, name: str) -> str:
-    return f"{key}.{name}" if key else name
-
-
-@cache
-def _hints(shape: Any) -> dict[str, Any]:
-    return get_type_hints(shape)

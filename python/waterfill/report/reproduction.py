@@ -23,7 +23,7 @@ from waterfill.papers.claims.text import SHORT_TITLE, claim_cells, is_short, rem
 from waterfill.papers.claims.verdict import Judged
 from waterfill.report import checks, page
 from waterfill.report.detect import CLAIMS
-from waterfill.runs.result import write_text
+from waterfill.runs.files import write_text
 
 if TYPE_CHECKING:
     from waterfill.papers.claims.schema import Claim, Figure

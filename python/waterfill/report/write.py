@@ -8,7 +8,8 @@ from pathlib import Path
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
 from waterfill.report import comparison, detect, page, reproduction, run, sweep
-from waterfill.runs.result import Document, write_text
+from waterfill.runs.files import write_text
+from waterfill.runs.result import Document
 
 PAGE = "report.html"
 

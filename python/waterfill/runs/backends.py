@@ -6,19 +6,22 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from waterfill.errors import InputError, nearest
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
-from waterfill.runs.engine import Sim
+from waterfill.runs.engine import Fluid, Sim
 from waterfill.runs.laws import Law
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import whole
+
+if TYPE_CHECKING:
+    from waterfill.runs.steps import StepLog
 
 # Module and class of each backend, as text, imported on first use: a simulation does not load the
 # testbed, and this package does not depend on it.
@@ -76,6 +79,7 @@ def run(
     capture: Capture | None = None,
     threads: int | None = 1,
     laws: Mapping[str, Law] | None = None,
+    steps: StepLog | None = None,
 ) -> Result:
     """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
 
@@ -99,12 +103,17 @@ def run(
 
     `laws` is a law of your own by its name, written in Python: {"name": waterfill.Law(…)}.
 
+    `steps` logs the steps of laws, on sim and fluid, for `waterfill verify`; on one thread.
+
     Raises InputError when the scenario is wrong or the backend cannot run it.
     """
     checked = _scenario(scenario, seed)
     if capture is not None and on != "sim":
         why = f"expected --on sim, whose packets it records; got {on}"
         raise InputError("command line", "pcap", why)
+    if steps is not None and (on == "linux" or laws):
+        why = f"expected --on sim or fluid without --law; got {'a law in Python' if laws else on}"
+        raise InputError("command line", "log-steps", why)
     if laws:
         from waterfill.runs import laws as own
 
@@ -113,13 +122,15 @@ def run(
             raise InputError("run", "capture", "expected none with a law in Python")
         return Sim().run(checked, progress, own=laws)
     if threads is not None:
-        _check_threads(threads, on, capture)
+        _check_threads(threads, on, capture, steps)
     if on == "sim":
-        return Sim().run(checked, progress, capture, threads)
+        return Sim().run(checked, progress, capture, threads, steps=steps)
+    if steps is not None:
+        return Fluid().run(checked, progress, steps=steps)
     return backend(on).run(checked, progress)
 
 
-def _check_threads(threads: int, on: str, capture: Capture | None) -> None:
+def _check_threads(threads: int, on: str, capture: Capture | None, steps: StepLog | None) -> None:
     """Raise InputError unless a run can have this number of threads."""
     why = None
     if not 1 <= threads <= MAX_THREADS:
@@ -128,6 +139,8 @@ def _check_threads(threads: int, on: str, capture: Capture | None) -> None:
         why = f"expected --on sim, which can use several; got {on}"
     elif threads > 1 and capture is not None:
         why = f"expected 1 with --pcap, since packets are recorded on one thread; got {threads}"
+    elif threads > 1 and steps is not None:
+        why = f"expected 1 with --log-steps, since steps are logged on one thread; got {threads}"
     if why is not None:
         raise InputError("command line", "threads", why)
 

@@ -5,22 +5,30 @@ all three, so an entry is never stale, only unused. Entries are folders in the u
 folder (on Linux `$XDG_CACHE_HOME/waterfill`, else `~/.cache/waterfill`), grouped by version of the
 code; the two versions used last are kept. Entries appear atomically; leftovers of killed processes
 are removed.
+
+An entry lists its files with their SHA-256. It is read whole and checked before any of it counts:
+whatever is wrong with an entry, it is as if it was not there, and the next run replaces it.
 """
 
 from __future__ import annotations
 
 import hashlib
-import shutil
-import tempfile
+import json
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 
 from waterfill import _core
+from waterfill.errors import InputError
+from waterfill.runs import files
 from waterfill.runs.result import Result, to_json
-from waterfill.runs.stored import StoredResult
+from waterfill.runs.stored import NETWORK, StoredResult
 
 if TYPE_CHECKING:
     from waterfill.scenario.document import Scenario
@@ -28,7 +36,17 @@ if TYPE_CHECKING:
 # The code that resolves a scenario and runs it on sim or fluid. Runs on Linux are not kept.
 PACKAGES = ("contract", "scenario", "network", "runs")
 
+MANIFEST = "entry.json"
+_FORMAT = 2
 _VERSIONS_KEPT = 2
+# Larger runs are not kept, and nobody is made to read more than that.
+_MAX_BYTES = 1 << 30
+_MAX_MANIFEST_BYTES = 1 << 16
+
+# What reading an entry raises that is not there, damaged, hostile, or just being removed.
+_NOT_THERE = (
+    OSError, ValueError, LookupError, TypeError, AttributeError, MemoryError, RecursionError,
+)  # fmt: skip
 
 
 def root() -> Path:
@@ -61,34 +79,79 @@ def entry(scenario: Scenario, backend: str) -> Path:
 
 
 def lookup(scenario: Scenario, backend: str) -> Result | None:
-    """Return the run if it is kept, else None."""
+    """Return the run if it is kept and whole, else None."""
     folder = entry(scenario, backend)
-    if not (folder / "summary.json").exists():
-        return None
     try:
-        return StoredResult(folder)
-    except (OSError, ValueError):
-        return None  # another process is removing it
+        found = StoredResult(folder, _read(folder))
+        found.check()
+    except (
+        OSError,
+        ValueError,
+        LookupError,
+        TypeError,
+        AttributeError,
+        MemoryError,
+        RecursionError,
+    ):
+        return None
+    if found.scenario_toml != scenario.to_toml() or found.summary["backend"] != backend:
+        return None
+    return found
+
+
+def _read(folder: Path) -> dict[str, bytes]:
+    """Return the files of an entry; raise one of several exceptions unless they are as written."""
+    text = _bytes(folder / MANIFEST, _MAX_MANIFEST_BYTES)
+    manifest = json.loads(text)
+    if manifest["format"] != _FORMAT or manifest["key"] != folder.name:
+        raise ValueError("another entry's manifest")
+    if to_json(manifest, indent=None).encode() != text:
+        raise ValueError("a damaged manifest")
+    found = {}
+    for name, size, digest in manifest["files"]:
+        if name != os.path.basename(name):
+            raise ValueError("a file of another folder")
+        found[name] = _bytes(folder / name, min(size, _MAX_BYTES))
+        if len(found[name]) != size or hashlib.sha256(found[name]).hexdigest() != digest:
+            raise ValueError("a damaged file")
+    return found
+
+
+def _bytes(path: Path, most: int) -> bytes:
+    """Read a regular file of at most `most` bytes; never wait for one of another kind."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise ValueError("no regular file")
+        text = file.read(most + 1)
+    if len(text) > most:
+        raise ValueError("too long")
+    return text
 
 
 def store(scenario: Scenario, backend: str, result: Result) -> None:
     """Keep a completed run; do nothing where the cache cannot be written."""
     folder = entry(scenario, backend)
-    try:
+    # The disk is full or read-only, or another process was first.
+    with suppress(OSError, InputError):
         folder.parent.mkdir(parents=True, exist_ok=True)
         _forget_old_versions()
-        part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
-    except OSError:
-        return
-    try:
-        result.write(part)
-        network = to_json(result.network.to_dict(), indent=None)
-        (part / "network.json").write_text(network, encoding="utf-8")
-        part.rename(folder)
-    except OSError:
-        pass  # the disk is full or read-only, or another process was first
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
+        with files.new_folder(folder, replace=True) as part:
+            result.write_into(part)
+            network = to_json(result.network.to_dict(), indent=None)
+            files.write_text(part / NETWORK, network)
+            manifest = _manifest(folder.name, part)
+            if sum(size for _, size, _ in manifest["files"]) <= _MAX_BYTES:
+                files.write_text(part / MANIFEST, to_json(manifest, indent=None))
+
+
+def _manifest(key: str, folder: Path) -> Mapping[str, Any]:
+    """Return what an entry says of its files: name, bytes and SHA-256 of each."""
+    listed = []
+    for path in sorted(folder.iterdir()):
+        content = path.read_bytes()
+        listed.append((path.name, len(content), hashlib.sha256(content).hexdigest()))
+    return {"format": _FORMAT, "key": key, "files": listed}
 
 
 @cache
@@ -96,6 +159,5 @@ def _forget_old_versions() -> None:
     versions = [path for path in root().iterdir() if path.is_dir() and path.name != version()]
     versions.sort(key=lambda path: path.stat().st_mtime, reverse=True)
     for old in versions[_VERSIONS_KEPT - 1 :]:
-        shutil.rmtree(old, ignore_errors=True)
-    for part in (root() / version()).glob(".part-*"):
-        shutil.rmtree(part, ignore_errors=True)
+        files.remove(old)
+    files.remove_leftovers(root() / version())

@@ -31,7 +31,8 @@ class Capture:
     """What a capture records, and after the run what it has recorded.
 
     file: where it is written. snaplen: bytes kept of each packet. limit_bytes: the file grows no
-    longer than this. links: names of links, both directions of each; empty for all.
+    longer than this. links: names of links, both directions of each; empty for all. failed: why
+    the file could not be written; the run is not affected.
     """
 
     file: Path
@@ -39,6 +40,7 @@ class Capture:
     limit_bytes: int = DEFAULT_LIMIT_BYTES
     links: Sequence[str] = ()
     recorded: Recorded | None = None
+    failed: str | None = None
 
     def start(self, simulation: _core.Simulation, network: Network) -> None:
         """Start recording; raise InputError for a link that is not there, RunError for the file."""
@@ -59,10 +61,11 @@ class Capture:
             raise RunError(str(error)) from None
 
     def finish(self, simulation: _core.Simulation) -> None:
-        """End recording; raise RunError when the file could not be written."""
+        """End recording: set `recorded`, or `failed`."""
         try:
             report = simulation.finish_capture()
         except ValueError as error:
-            raise RunError(str(error)) from None
+            self.failed = str(error)
+            return
         if report is not None:
             self.recorded = Recorded(*report)

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from math import isinf
-from typing import ClassVar, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 from waterfill import _core
 from waterfill.contract.network import Network
 from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
-from waterfill.runs import laws
+from waterfill.runs import interrupt, laws
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
 from waterfill.runs.laws import Law
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
+
+if TYPE_CHECKING:
+    from waterfill.runs.steps import StepLog
 
 Simulation: TypeAlias = "_core.Simulation | _core.Fluid"
 
@@ -28,8 +32,17 @@ _SLICE_WALL_S = 0.1
 # A fluid run's step is halved until no rate changes by more, up to `_MAX_HALVINGS` times.
 _MAX_CHANGE = 0.01
 _MAX_HALVINGS = 5
-# Simulated time of the first slice, small for any network; slices then double.
+# Simulated time of the first slice; slices then double, up to a number of events.
 _FIRST_SLICE_S = 1e-3
+_SLICE_EVENTS = 1 << 20
+
+
+LONG_RUN_S = 86_400.0
+"""Computing time beyond which a run is warned of before it starts: a day of one CPU."""
+
+
+class LongRun(UserWarning):
+    """A run is expected to take longer than `LONG_RUN_S`."""
 
 
 class Sim(Backend):
@@ -56,11 +69,13 @@ class Sim(Backend):
         capture: Capture | None = None,
         threads: int | None = 1,
         own: Mapping[str, Law] | None = None,
+        steps: StepLog | None = None,
     ) -> Result:
         """Run a scenario; see `Backend.run`.
 
         The packet simulator can record its packets, and run on several threads: None takes what
         is predicted to be the fastest. `own` is a law in Python, by its name; it has one thread.
+        `steps` logs the steps of its laws, on one thread as well.
         """
         known = self.known()
         if own:
@@ -69,28 +84,38 @@ class Sim(Backend):
         resolved = resolve.to_core(scenario, known, self.name)
         try:
             targets = protocols.targets(resolved.params)
-            simulation = self.start(resolved, scenario)
+            pace = _Pace(scenario.duration, progress)
+            simulation = self.start(resolved, scenario, pace)
         except ValueError as error:
             raise scenario.core_error(error) from None
         if capture is not None and isinstance(simulation, _core.Simulation):
             capture.start(simulation, resolved)
-        elif threads != 1 and isinstance(simulation, _core.Simulation):
+        elif threads != 1 and steps is None and isinstance(simulation, _core.Simulation):
             simulation.set_threads(threads)
-        interrupted_at_s = _advance(simulation, scenario.duration, progress)
+        if steps is not None:
+            steps.start(simulation, resolved)
+        _warn(simulation, scenario)
+        try:
+            interrupted_at_s = _advance(simulation, scenario.duration, pace)
+        except ValueError as error:  # it outgrows the memory
+            raise scenario.core_error(error) from None
         if capture is not None and isinstance(simulation, _core.Simulation):
             capture.finish(simulation)
+        used = [flow.protocol for flow in [*resolved.flows, *resolved.arriving]]
+        params = protocols.with_defaults(used, resolved.params, known)
+        if steps is not None:
+            steps.finish(simulation, self.name, resolved, params)
         core: CoreSummary = simulation.summary()
         step_check: StepCheck | None = None
         if interrupted_at_s is None:
             simulation, core, step_check = self.refine(
                 resolved, scenario, simulation, core, progress
             )
-        used = [flow.protocol for flow in [*resolved.flows, *resolved.arriving]]
         summary = summarise(
             core,
             network=resolved,
             backend=self.name,
-            params=protocols.with_defaults(used, resolved.params, known),
+            params=params,
             max_min_bps=_max_min(resolved, targets, core["flows"]),
             interrupted_at_s=interrupted_at_s,
         )
@@ -112,9 +137,10 @@ class Sim(Backend):
         started = False
         try:
             targets = {**protocols.targets(core_network.params), name: law.target}
-            simulation = _core.Simulation(core_network, law)
+            pace = _Pace(scenario.duration, progress)
+            simulation = _core.Simulation(core_network, law, pace)
             started = True
-            interrupted_at_s = _advance(simulation, scenario.duration, progress)
+            interrupted_at_s = _advance(simulation, scenario.duration, pace)
         except Exception as error:
             found = laws.raised(name, error)
             if found is None and not started and isinstance(error, ValueError):
@@ -142,9 +168,11 @@ class Sim(Backend):
             arrivals=simulation.arrivals,
         )
 
-    def start(self, resolved: Network, scenario: Scenario) -> Simulation:
-        """Build the run in the core; raise ValueError when it cannot run."""
-        return _core.Simulation(resolved)
+    def start(
+        self, resolved: Network, scenario: Scenario, check: Callable[[], object]
+    ) -> Simulation:
+        """Build the run in the core; raise ValueError when it cannot run, and what `check` does."""
+        return _core.Simulation(resolved, check=check)
 
     def refine(
         self,
@@ -163,9 +191,11 @@ class Fluid(Sim):
 
     name: ClassVar[str] = "fluid"
 
-    def start(self, resolved: Network, scenario: Scenario) -> Simulation:
-        """Build the run in the core; raise ValueError when it cannot run."""
-        return _core.Fluid(resolved, scenario.step)
+    def start(
+        self, resolved: Network, scenario: Scenario, check: Callable[[], object]
+    ) -> Simulation:
+        """Build the run in the core; raise ValueError when it cannot run, and what `check` does."""
+        return _core.Fluid(resolved, scenario.step, check)
 
     def refine(
         self,
@@ -181,21 +211,69 @@ class Fluid(Sim):
         return _halve(resolved, simulation, core, progress)
 
 
-def _advance(simulation: Simulation, duration_s: float, progress: Report | None) -> float | None:
+def _warn(simulation: Simulation, scenario: Scenario) -> None:
+    """Warn of a run that is expected to take longer than `LONG_RUN_S` of one CPU."""
+    needs = simulation.estimate()
+    if needs["cpu_s"] > LONG_RUN_S:
+        warnings.warn(
+            f"{scenario.source}: {needs['events_key']}: expected to take about "
+            f"{needs['events']:.1e} events, {_long(needs['cpu_s'])} of one CPU; Ctrl-C ends the "
+            "run with the results so far",
+            LongRun,
+            stacklevel=3,
+        )
+
+
+def _long(seconds: float) -> str:
+    """Return a long time in words."""
+    days = seconds / 86_400
+    return f"{days:.0f} days" if days < 1000 else f"{days / 365.25:.2g} years"
+
+
+class _Pace:
+    """Reports a run's progress: after each slice, and from within one that takes long.
+
+    What the report raises stops the run.
+    """
+
+    def __init__(self, duration_s: float, progress: Report | None) -> None:
+        self._duration_s, self._progress = duration_s, progress
+        self._started = self._reported = time.perf_counter()
+        self._now_s, self._hops = 0.0, 0
+
+    def __call__(self) -> None:
+        """Report once more how far the last slice came, if that was some time ago."""
+        interrupt.check()
+        if time.perf_counter() - self._reported >= _SLICE_WALL_S:
+            self._report()
+
+    def sliced(self, now_s: float, packet_hops: int) -> None:
+        """Report the end of a slice."""
+        self._now_s, self._hops = now_s, packet_hops
+        self._report()
+
+    def _report(self) -> None:
+        self._reported = time.perf_counter()
+        if self._progress is not None:
+            wall_s = self._reported - self._started
+            self._progress(Tick(self._now_s, self._duration_s, self._hops, wall_s))
+
+
+def _advance(simulation: Simulation, duration_s: float, pace: _Pace) -> float | None:
     """Run to the end in slices of about `_SLICE_WALL_S`; return the time reached if interrupted."""
-    started = time.perf_counter()
-    now_s, step_s = 0.0, _FIRST_SLICE_S
+    now_s, step_s, more = 0.0, _FIRST_SLICE_S, False
     try:
-        while now_s < duration_s:
-            slice_started = time.perf_counter()
-            now_s = min(duration_s, now_s + step_s)
-            simulation.advance(now_s)
-            ended = time.perf_counter()
-            took_s = max(ended - slice_started, 1e-6)
-            step_s *= min(2.0, max(0.5, _SLICE_WALL_S / took_s))
-            if progress is not None:
-                hops = simulation.progress()["packet_hops"]
-                progress(Tick(now_s, duration_s, hops, ended - started))
+        with interrupt.listening():
+            while more or now_s < duration_s:
+                interrupt.check()
+                started = time.perf_counter()
+                until_s = min(duration_s, now_s + step_s)
+                more = simulation.advance(until_s, _SLICE_EVENTS)
+                took_s = max(time.perf_counter() - started, 1e-6)
+                step_s *= min(2.0, max(0.5, _SLICE_WALL_S / took_s))
+                done = simulation.progress()
+                now_s = min(until_s, done["now_s"]) if more else until_s
+                pace.sliced(now_s, done["packet_hops"])
     except KeyboardInterrupt:
         return simulation.progress()["now_s"]
     return None
@@ -212,8 +290,9 @@ def _halve(
     duration_s = resolved.duration_s
     for attempt in range(1, _MAX_HALVINGS + 1):
         step_s = core["engine"]["step_s"]
-        fine = _core.Fluid(resolved, step_s / 2)
-        if _advance(fine, duration_s, progress) is not None:
+        pace = _Pace(duration_s, progress)
+        fine = _core.Fluid(resolved, step_s / 2, pace)
+        if _advance(fine, duration_s, pace) is not None:
             return (
                 coarse,
                 core,

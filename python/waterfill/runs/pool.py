@@ -11,10 +11,13 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
-from waterfill.runs import backends
+from waterfill.runs import backends, interrupt
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
+
+# How often the runs' end is waited for, in between looks at whether they are to end early.
+_LOOK_S = 0.1
 
 
 def run_each(
@@ -52,10 +55,12 @@ def run_each(
     with ThreadPoolExecutor(max_workers=max(1, count)) as pool:
         started: dict[Future[Result], str] = {pool.submit(one, name): name for name in scenarios}
         try:
-            while started:
-                ended, _ = wait(started, return_when=FIRST_COMPLETED)
-                for future in ended:
-                    keep(started.pop(future), future.result())
+            with interrupt.listening():
+                while started:
+                    interrupt.check()
+                    ended, _ = wait(started, _LOOK_S, FIRST_COMPLETED)
+                    for future in ended:
+                        keep(started.pop(future), future.result())
         except KeyboardInterrupt:
             pass
         finally:
@@ -64,7 +69,8 @@ def run_each(
             for future in started:
                 future.cancel()
     for future, name in started.items():
-        if not future.cancelled():
+        # A run that was interrupted before it had anything raises KeyboardInterrupt.
+        if not future.cancelled() and not isinstance(future.exception(), KeyboardInterrupt):
             keep(name, future.result())
     return {name: results[name] for name in scenarios if name in results}
 

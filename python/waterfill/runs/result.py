@@ -7,7 +7,6 @@ import json
 import math
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -25,7 +24,13 @@ from waterfill.contract.summary import (
     Times,
     TrafficSummary,
 )
-from waterfill.errors import InputError
+from waterfill.runs.files import (
+    Stage,
+    WriteError,
+    make_directory,
+    write_atomically,
+    write_text,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -39,9 +44,6 @@ Columns: TypeAlias = Mapping[str, tuple[str, bytes]]
 
 NAME_COLUMN: dict[Which, str] = {"flows": "flow", "links": "link", "traffic": "traffic"}
 """The tables of a run, and the column of each that holds names."""
-
-# Files that only some runs write: those of an earlier run in the same directory are stale.
-_OPTIONAL_FILES = ("traffic.parquet", "transfers.parquet", "transfers.png", "transfers.svg")
 
 _DTYPES = {"f64": "<f8", "u64": "<u8", "u32": "<u4"}
 
@@ -196,28 +198,40 @@ class Result:
         return to_json(self.summary, indent=indent)
 
     def write(self, directory: str | os.PathLike[str]) -> list[Path]:
-        """Write summary.json, scenario.toml and the series as Parquet, each file atomically.
+        """Write summary.json, scenario.toml and the series as Parquet, all of them or none.
 
         The metadata of the Parquet files holds the run's summary (without its lists of flows and
         links), the scenario, the version and the seed. Without traffic there is no
-        traffic.parquet, without flows that have a size no transfers.parquet; those of an earlier
-        run are removed, with its figures of transfers. Returns the paths. Raises InputError when
-        the directory cannot be written.
+        traffic.parquet, without flows that have a size no transfers.parquet; files of an earlier
+        run are replaced, or removed with all that was made from it. Returns the paths. Raises
+        InputError when the directory cannot be written, or another process is writing it.
         """
-        folder = make_directory(directory)
-        for stale in _OPTIONAL_FILES:
-            with suppress(FileNotFoundError):
-                (folder / stale).unlink()
-        written = [
-            write_text(folder / "summary.json", self.to_json() + "\n"),
-            write_text(folder / "scenario.toml", self.scenario_toml),
-        ]
-        tables = {"flows": self.flows, "links": self.links, "traffic": self.traffic}
-        for name, table in tables.items():
-            if name != "traffic" or self.summary.get("traffic"):
-                written.append(self._write_parquet(folder / f"{name}.parquet", table))
-        if self.network.has_transfers:
-            written.append(self._write_parquet(folder / "transfers.parquet", self.transfers))
+        with Stage(directory) as stage:
+            names = [path.name for path in self.write_into(stage.folder)]
+            for refused in stage.publish():
+                raise refused
+        return [stage.directory / name for name in names]
+
+    def write_into(self, folder: Path) -> list[Path]:
+        """Write what `write` does into a folder without files of an earlier run, as a Stage's is.
+
+        Raises WriteError, after it has removed what it wrote.
+        """
+        make_directory(folder)
+        written: list[Path] = []
+        try:
+            written.append(write_text(folder / "summary.json", self.to_json() + "\n"))
+            written.append(write_text(folder / "scenario.toml", self.scenario_toml))
+            tables = {"flows": self.flows, "links": self.links, "traffic": self.traffic}
+            for name, table in tables.items():
+                if name != "traffic" or self.summary.get("traffic"):
+                    written.append(self._write_parquet(folder / f"{name}.parquet", table))
+            if self.network.has_transfers:
+                written.append(self._write_parquet(folder / "transfers.parquet", self.transfers))
+        except WriteError:
+            for path in written:
+                path.unlink()
+            raise
         return written
 
     def _write_parquet(self, path: Path, table: pa.Table) -> Path:
@@ -416,45 +430,3 @@ def finite(value: Any) -> Any:
 def to_json(document: Any, *, indent: int | None = 2) -> str:
     """Return plain data as strict JSON text, without NaN and Infinity."""
     return json.dumps(finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
-
-
-def make_directory(directory: str | os.PathLike[str]) -> Path:
-    """Create the directory if missing; raise InputError if it is not writable."""
-    folder = Path(directory)
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        probe = folder / f".waterfill-{os.getpid()}.tmp"
-        probe.touch()
-        probe.unlink()
-    except (FileExistsError, NotADirectoryError):
-        raise InputError(str(folder), "", "expected a directory, found a file") from None
-    except (OSError, ValueError) as error:  # ValueError: a null byte in the name
-        raise InputError(str(folder), "", f"expected a writable directory: {why(error)}") from None
-    return folder
-
-
-def write_text(path: Path, text: str) -> Path:
-    """Write a text file (UTF-8) atomically; raise InputError if that fails."""
-    return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
-
-
-def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
-    """Call `write` with a temporary path in the same folder, then rename it to `path`.
-
-    Raises InputError when that fails (a directory of that name, a full disk).
-    """
-    part = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        write(part)
-        os.replace(part, path)
-    except OSError as error:
-        raise InputError(str(path), "", f"cannot be written: {why(error)}") from None
-    finally:
-        with suppress(OSError):
-            part.unlink()
-    return path
-
-
-def why(error: Exception) -> str:
-    """Return the operating system's reason without error number and path."""
-    return (getattr(error, "strerror", None) or str(error)).lower()

@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from waterfill.contract.network import Network
 from waterfill.contract.summary import CLOCKED, REQUIRED, Summary
-from waterfill.errors import InputError
-from waterfill.runs.result import NAME_COLUMN, Result, Which, to_table, why
+from waterfill.errors import InputError, shown
+from waterfill.runs.files import recover, why
+from waterfill.runs.result import NAME_COLUMN, Result, Which, to_table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -24,26 +25,28 @@ if TYPE_CHECKING:
 SUMMARY = "summary.json"
 SCENARIO = "scenario.toml"
 TRANSFERS = "transfers.parquet"
+NETWORK = "network.json"
 
 
 class StoredResult(Result):
     """A run in a directory; its tables are read when first asked for.
 
-    Raises OSError or ValueError when the summary or the scenario cannot be read.
+    `files` are the contents of the directory's files where they have been read already. Raises
+    OSError or ValueError when the summary or the scenario cannot be read.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self.summary = json.loads(_text(folder / SUMMARY))
-        self.scenario_toml = _text(folder / SCENARIO)
+    def __init__(self, folder: Path, files: Mapping[str, bytes] | None = None) -> None:
         self._folder = folder
+        self._files = files
+        self.summary = json.loads(self._text(SUMMARY))
+        self.scenario_toml = self._text(SCENARIO)
         self._arrivals = None
 
     @cached_property
     def network(self) -> Network:
         """The network that the engine ran: from network.json if kept, else resolved again."""
-        kept = self._folder / "network.json"
-        if kept.exists():
-            return Network.from_dict(json.loads(_text(kept)))
+        if self.has(NETWORK):
+            return Network.from_dict(json.loads(self._text(NETWORK)))
         from waterfill.network import protocols, resolve
         from waterfill.scenario.loading import from_toml
 
@@ -51,33 +54,66 @@ class StoredResult(Result):
         # Every backend runs a subset of the simulator's scenarios and resolves them alike.
         return resolve.to_core(scenario, protocols.load())
 
+    def check(self) -> None:
+        """Raise InputError unless the files are whole, of one run, and of this version.
+
+        Also raises what `network` does if network.json is there.
+        """
+        _check(self, self._folder)
+        if self.has(NETWORK) and self.network.name != self.summary["scenario"]:
+            raise InputError(str(self._folder / NETWORK), "", "expected the network of this run")
+
+    @property
+    def is_from_a_user(self) -> bool:
+        """Whether the files are as anybody left them, not checked by their hashes."""
+        return self._files is None
+
+    def has(self, name: str) -> bool:
+        """Return whether the run has a file of this name."""
+        return (self._folder / name).exists() if self._files is None else name in self._files
+
+    def source(self, name: str) -> Any:
+        """Return what pyarrow reads a file of the run from."""
+        if self._files is None:
+            return self._folder / name
+        import pyarrow as pa
+
+        if name not in self._files:
+            raise FileNotFoundError(name)
+        return pa.BufferReader(self._files[name])
+
+    def _text(self, name: str) -> str:
+        if self._files is None:
+            return (self._folder / name).read_text(encoding="utf-8")
+        return self._files[name].decode()
+
     def _table(self, which: Which) -> pa.Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
-        path = self._folder / f"{which}.parquet"
-        if not path.exists():
+        name = f"{which}.parquet"
+        if not self.has(name):
             # A run without traffic has no such file, but the table's columns.
             columns = ("time_s", NAME_COLUMN[which], "rate_bps", "flows")
             none = {c: ("u32" if c == NAME_COLUMN[which] else "f64", b"") for c in columns}
             return to_table(none, NAME_COLUMN[which], [])
         try:
-            return pq.read_table(path).replace_schema_metadata(None)
+            return pq.read_table(self.source(name)).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:
-            raise _damaged(path, error) from None
+            raise _damaged(self._folder / name, error) from None
 
     def _transfers(self) -> pa.Table:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
         path = self._folder / TRANSFERS
-        if not path.exists():
+        if not self.has(TRANSFERS):
             if self.network.arriving:
                 message = f"expected the run's transfers, found no file: run {SCENARIO} again"
                 raise InputError(str(path), "", message)
             return super()._transfers()  # of [[flow]] only: the summary has them
         try:
-            return pq.read_table(path).replace_schema_metadata(None)
+            return pq.read_table(self.source(TRANSFERS)).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:
             raise _damaged(path, error) from None
 
@@ -117,6 +153,7 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
     folder = Path(directory)
     if not folder.is_dir():
         raise InputError(str(folder), "", "expected the directory of a run, found none")
+    recover(folder)
     if not (folder / SUMMARY).exists():
         runs = sorted(path.parent.name for path in folder.glob(f"*/{SUMMARY}"))
         message = f"expected the directory of a run, got one without {SUMMARY}"
@@ -129,9 +166,9 @@ def load_run(directory: str | os.PathLike[str]) -> StoredResult:
     except OSError as error:
         file = error.filename or folder
         raise InputError(str(file), "", f"expected a readable file: {why(error)}") from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise _damaged(folder / SUMMARY, error) from None
-    _check(found, folder)
+    found.check()
     return found
 
 
@@ -143,32 +180,75 @@ def _check(found: StoredResult, folder: Path) -> None:
     if missing:
         again = f"an older version wrote it: run {SCENARIO} again"
         raise InputError(str(path), missing[0], f"expected a value, got none; {again}")
+    if found.is_from_a_user:
+        from waterfill.contract import shapes
+
+        wrong = shapes.wrong(summary, Summary)
+        if wrong is not None:
+            key, expected, got = wrong
+            raise InputError(str(path), key, f"expected {expected}, got {got}")
     for which in NAME_COLUMN:
         if which != "traffic" or summary["traffic"]:
-            _check_series(folder / f"{which}.parquet", summary)
+            _check_series(found, f"{which}.parquet", folder)
     # Written only by runs that have such rows; that of another run must not be read as this one's.
     for optional in ("traffic.parquet", TRANSFERS):
-        if (folder / optional).exists():
-            _check_series(folder / optional, summary)
+        if found.has(optional):
+            _check_series(found, optional, folder)
 
 
-def _check_series(path: Path, summary: Summary) -> None:
+def _check_series(found: StoredResult, name: str, folder: Path) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    path = folder / name
     try:
-        metadata = pq.read_schema(path).metadata or {}
-        theirs = json.loads(metadata[b"waterfill.summary"])
+        schema = pq.read_schema(found.source(name))
+        theirs = json.loads((schema.metadata or {})[b"waterfill.summary"])
+        _check_columns(path.stem, schema)
     except FileNotFoundError:
         raise InputError(str(path), "", "expected the run's series, found no file") from None
-    except (OSError, pa.ArrowException, ValueError, KeyError) as error:
+    except (OSError, pa.ArrowException, ValueError, KeyError, RecursionError) as error:
         raise _damaged(path, error) from None
-    if _identity(theirs) != _identity(summary):
+    if _identity(theirs) != _identity(found.summary):
         raise InputError(str(path), "", f"expected the run of {SUMMARY}, got another run's series")
+
+
+# What figures, reports and comparisons read; laws add columns of numbers.
+_NUMBERS = {
+    "flows": ("time_s", "rate_bps"),
+    "links": ("time_s", "utilization", "queue_bytes", "queue_max_bytes"),
+    "traffic": ("time_s", "rate_bps"),
+    "transfers": (
+        *("index", "start_s", "size_bytes", "completed_s", "completion_s", "ideal_s", "slowdown"),
+    ),
+}
+_NAMES: dict[str, tuple[str, ...]] = {which: (name,) for which, name in NAME_COLUMN.items()}
+_NAMES |= {"transfers": ("source", "protocol")}
+
+
+def _check_columns(which: str, schema: pa.Schema) -> None:
+    """Raise ValueError unless a table has its columns: names in a dictionary, others numbers."""
+    import pyarrow as pa
+
+    if len(set(schema.names)) < len(schema.names):
+        raise ValueError("two columns of one name")
+    for name in (*_NAMES[which], *_NUMBERS[which]):
+        if name not in schema.names:
+            raise ValueError(f"no column {name}")
+    for field in schema:
+        kind = field.type
+        if field.name in _NAMES[which]:
+            good = pa.types.is_dictionary(kind) and pa.types.is_string(kind.value_type)
+        else:
+            good = pa.types.is_integer(kind) or pa.types.is_floating(kind)
+        if not good:
+            raise ValueError(f"a column {shown(field.name)} of type {kind}")
 
 
 def _identity(summary: Any) -> Any:
     """Return what a summary and the metadata of its run's Parquet files have in common."""
+    if not isinstance(summary, dict) or not isinstance(summary.get("engine"), dict):
+        return None
     run = {k: v for k, v in summary.items() if not isinstance(v, list) or k == "measure_s"}
     engine = {k: v for k, v in summary["engine"].items() if k not in CLOCKED}
     return {**run, "engine": engine}
@@ -177,7 +257,3 @@ def _identity(summary: Any) -> Any:
 def _damaged(path: Path, error: Exception) -> InputError:
     reason = "a key is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
     return InputError(str(path), "", f"expected a whole file as `run -o` writes it, got: {reason}")
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")

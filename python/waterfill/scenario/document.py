@@ -34,6 +34,7 @@ from waterfill.scenario.units import (
     PACKETS,
     RATE,
     SPAN,
+    STEP,
     TIME,
     VOLUME,
     Buffer,
@@ -58,6 +59,8 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "link.reorder": (),
         "link.duplicate": (0.0,),
         "link.shaper": (),
+        "link.fault": (),
+        "flow.fault": (),
         "flow.ecn": (False,),
         "flow.access_rate": (),
         "traffic.access_rate": (),
@@ -74,6 +77,7 @@ UNSUPPORTED: Mapping[str, Mapping[str, tuple[object, ...]]] = {
         "traffic.access_rate": (),
         "traffic.count": (1,),
         "link.shaper": (),
+        "flow.fault": (),
         "flow.claimed_rtt": (),
         "traffic.kind": ("cbr",),
         "traffic.arrival_rate": (),
@@ -222,6 +226,43 @@ class LinkEvent(Table):
     """Whether the link is up; one that goes down drops its queue and what arrives."""
 
 
+class LinkFault(Table):
+    """One [[link.fault]]: what goes wrong at a link's router or on its wire."""
+
+    at: Annotated[float, replace(TIME, example="10 s")] = 0.0
+    """When it begins (s)."""
+    until: Annotated[float, replace(SPAN, example="20 s")] | None = None
+    """When it ends (s); default: the end of the run."""
+    kind: Literal["restart", "clock", "strip", "corrupt", "lie", "hold"]
+    """restart: the router's laws begin anew; clock: their clock jumps; strip: packets lose what
+    they carry for their protocol; corrupt: a bit of it is inverted; lie: its signal is replaced;
+    hold: packets are held and released together."""
+    direction: Literal["forward", "reverse", "both"] = "forward"
+    """Direction of the packets, or of the router that sends them."""
+    share: Probability | None = None
+    """Fraction of the packets, of strip, corrupt and lie; default: all."""
+    value: Literal["zero", "max", "random"] | None = None
+    """Of lie: a signal that grants nothing, the most that its field can express, or any code."""
+    every: Annotated[float, replace(SPAN, example="20 ms")] | None = None
+    """Of hold: time between two releases (s)."""
+    step: Annotated[float, STEP] | None = None
+    """Of clock: by how much it jumps (s), forward or back."""
+
+
+class FlowFault(Table):
+    """One [[flow.fault]]: what goes wrong at a flow's hosts."""
+
+    at: Annotated[float, replace(TIME, example="10 s")] = 0.0
+    """When it begins (s)."""
+    until: Annotated[float, replace(SPAN, example="20 s")] | None = None
+    """When it ends (s); default: the end of the run."""
+    kind: Literal["lie", "ignore", "clock"]
+    """lie: the receiver reports no congestion; ignore: the source keeps its rate and window; clock:
+    the source's clock jumps."""
+    step: Annotated[float, STEP] | None = None
+    """Of clock: by how much it jumps (s), forward or back."""
+
+
 class Link(Table):
     """One [[link]]: a queue and a delay between two nodes."""
 
@@ -284,6 +325,8 @@ class Link(Table):
     """Token bucket in front of the transmitter, both directions; default: none."""
     event: list[LinkEvent] | None = None
     """Changes of rate, delay and state at given times, both directions; default: none."""
+    fault: list[LinkFault] | None = None
+    """What goes wrong at its router or on its wire; default: nothing."""
     rate_trace: _Trace | None = None
     """Rates over time, forward direction: a file, or points; default: the rate stays."""
     rate_trace_reverse: _Trace | None = None
@@ -358,6 +401,8 @@ class Flow(_Routed):
     """Initial window (packets); explicit laws start on their own terms."""
     delayed_ack: bool = False
     """Whether the receiver acknowledges every second packet."""
+    fault: list[FlowFault] | None = None
+    """What goes wrong at its hosts; default: nothing."""
 
 
 class Traffic(_Routed):
@@ -528,6 +573,12 @@ class Scenario(Table):
 
 
 SECTIONS: dict[str, type[Table]] = {"link": Link, "flow": Flow, "traffic": Traffic}
+ENTRIES: dict[tuple[str, str], type[Table]] = {
+    ("link", "event"): LinkEvent,
+    ("link", "fault"): LinkFault,
+    ("flow", "fault"): FlowFault,
+}
+"""The tables inside of a section's entries: `[[link.event]]`."""
 
 
 def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
@@ -540,6 +591,9 @@ def unsupported(scenario: Scenario, backend: str) -> Iterator[tuple[str, str]]:
             if value is None or value in runs:
                 continue
             key = f"{scenario.key(section, index)}.{name}" if section else name
+            if isinstance(value, list):
+                yield key, f"expected none on the {backend} backend, got {len(value)}"
+                continue
             wanted = f", expected {' or '.join(map(shown, runs))}" if runs else ""
             yield (
                 key,

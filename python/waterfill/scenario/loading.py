@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shortened
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
 from waterfill.scenario.validation import contradictions, first_error
@@ -24,6 +24,8 @@ else:
 _MAX_FILE_BYTES = 1 << 28
 # Larger texts are parsed by rtoml, in a sixth of the time; importing it costs what this many take.
 _SMALL_CHARS = 1 << 18
+# A parser quotes keys of any length.
+_MAX_ERROR_CHARS = 300
 
 
 def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
@@ -58,7 +60,8 @@ def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Sc
     try:
         document = read_toml(text)
     except (ValueError, RecursionError) as error:
-        raise InputError(source, "", f"expected TOML, got: {error}{_hint(text)}") from None
+        got = shortened(str(error), _MAX_ERROR_CHARS)
+        raise InputError(source, "", f"expected TOML, got: {got}{_hint(text)}") from None
     return _scenario(document, source, sets)
 
 
@@ -89,7 +92,11 @@ def from_dict(
     document: Mapping[str, Any], source: str = "<dict>", sets: Iterable[str] = ()
 ) -> Scenario:
     """Read the scenario of a dictionary shaped as the TOML file is; it is not changed."""
-    return _scenario(_copy(dict(document)), source, sets)
+    try:
+        own = _copy(dict(document))
+    except RecursionError:
+        raise InputError(source, "", "expected tables and lists in fewer levels") from None
+    return _scenario(own, source, sets)
 
 
 def _scenario(raw: dict[str, Any], source: str, sets: Iterable[str]) -> Scenario:

@@ -19,7 +19,7 @@ def json_schema() -> dict[str, Any]:
     """Return the JSON Schema of a scenario file, for editors (docs/scenario.schema.json)."""
     schema = Scenario.model_json_schema(by_alias=True, schema_generator=_TomlSchema)
     docs = dict(_field_docs())
-    tables: list[type[Table]] = [Scenario, *document.SECTIONS.values(), document.LinkEvent]
+    tables: list[type[Table]] = [Scenario, *document.SECTIONS.values(), *document.ENTRIES.values()]
     models = {model.__name__: model for model in tables}
     for name, described in {"Scenario": schema, **schema["$defs"]}.items():
         properties = described["properties"]

@@ -21,7 +21,7 @@ from typing import Any, TypeAlias
 
 from waterfill.errors import nearest, shown
 from waterfill.scenario.distributions import PartError
-from waterfill.scenario.units import RATE, SPAN, TIME
+from waterfill.scenario.units import MAX_TIME_S, RATE, SPAN, TIME, digits
 
 Points: TypeAlias = tuple[tuple[float, float], ...]
 
@@ -137,8 +137,12 @@ def opportunities(times_ms: list[int], bin_s: float) -> Points:
     """Return the rates of delivery opportunities (ms, in order) over bins of `bin_s`.
 
     An opportunity at t ms stands for the millisecond before t. The last one's time is the length.
+    Raises PartError for more than `MAX_POINTS` bins.
     """
     length_s = times_ms[-1] / 1e3
+    if length_s / bin_s >= MAX_POINTS:
+        got = f"got {TIME.format(length_s)} in bins of {TIME.format(bin_s)}"
+        raise PartError("bin", f"expected at most {MAX_POINTS} points, {got}")
     bins = max(1, math.ceil(length_s / bin_s - 1e-9))
     counts = Counter(min(bins - 1, int((max(t, 1) - 1) / 1e3 / bin_s + 1e-9)) for t in times_ms)
     points = []
@@ -151,13 +155,17 @@ def opportunities(times_ms: list[int], bin_s: float) -> Points:
 def _milliseconds(lines: list[tuple[int, str]], path: Path) -> list[int]:
     times: list[int] = []
     for index, written in lines:
-        if not (written.isascii() and written.isdigit()):
+        time_ms = digits(written)
+        if time_ms is None:
             expected = "expected TIME, RATE or a whole number of milliseconds"
             raise PartError("file", f"{expected}, got {shown(written)} in line {index} of {path}")
-        times.append(int(written))
+        times.append(time_ms)
         if len(times) > 1 and times[-1] < times[-2]:
             got = f"got {times[-1]} ms after {times[-2]} ms in line {index} of {path}"
             raise PartError("file", f"expected times that do not decrease, {got}")
+    if times[-1] > 1e3 * MAX_TIME_S:
+        most, got = TIME.format(MAX_TIME_S), f"got {times[-1]} ms in {path}"
+        raise PartError("file", f"expected a last time of at most {most}, {got}")
     if times[-1] == 0:
         raise PartError("file", f"expected a last time above 0 ms, got 0 in {path}")
     return times

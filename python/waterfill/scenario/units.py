@@ -131,8 +131,10 @@ class Quantity:
 
     def hint(self, value: object) -> str | None:
         """Return the text that was probably meant: "60 Mbit/s" for "60 Mbps"; None if unknown."""
-        match = re.fullmatch(rf"\s*({_NUMBER})\s*([a-zA-Zµμ/]*)\s*", str(value))
-        if match is None or isinstance(value, bool):
+        if not isinstance(value, str):
+            return None
+        match = re.fullmatch(rf"\s*({_NUMBER})\s*([a-zA-Zµμ/]*)\s*", value)
+        if match is None:
             return None
         if match[4] in self.units:
             return None  # the number is wrong, not the unit
@@ -209,15 +211,34 @@ class Quantity:
         return replace(self, zero=True)
 
 
+@dataclass(frozen=True)
+class Signed(Quantity):
+    """A quantity that may be negative, but not zero; `at_most` bounds its size."""
+
+    def parse(self, value: object) -> float:
+        """Parse a text of number and unit with or without a sign, as `Quantity.parse`."""
+        number = self._number(value)
+        if number == 0:
+            raise ValueError(f"expected {self.name} other than zero, got {shown(value)}")
+        if number is None or number > 0:
+            return super().parse(value)
+        return -replace(self).parse(str(value).strip().removeprefix("-"))
+
+
 # Times become integer picoseconds in 63 bits; eleven days leave headroom for sums of times.
 MAX_TIME_S = 1e6
+# Volumes and numbers of packets become integers of 64 bits.
+MAX_COUNT = 1e19
 
 RATE = Quantity("a rate", "622 Mbit/s", _RATE_UNITS)
 TIME = Quantity("a time", "80 ms", _TIME_UNITS, zero=True, at_most=MAX_TIME_S)
 SPAN = replace(TIME, zero=False)
-VOLUME = Quantity("a volume", "10 MB", _VOLUME_UNITS, zero=True)
+VOLUME = Quantity("a volume", "10 MB", _VOLUME_UNITS, zero=True, at_most=MAX_COUNT)
 FREQUENCY = Quantity("a number per second", "50 /s", {"/s": Decimal(1)})
-PACKETS = Quantity("a number of packets", "10 packets", _PACKET_UNITS, zero=True, whole=True)
+PACKETS = Quantity(
+    "a number of packets", "10 packets", _PACKET_UNITS, zero=True, whole=True, at_most=MAX_COUNT
+)
+STEP = Signed("a time", "-200 ms", _TIME_UNITS, at_most=3600.0)
 _BDP = Quantity("a buffer", "1 bdp", _BDP_UNITS, zero=True)
 
 
@@ -296,6 +317,18 @@ def number(
     if not good:
         raise ValueError(f"expected a finite number{low}{high}, got {shown(value)}")
     return result
+
+
+# Longer numbers are beyond 64 bits, and Python refuses to read those of some thousand digits.
+_MAX_DIGITS = 18
+
+
+def digits(text: str) -> int | None:
+    """Return the whole number that a text of ASCII digits stands for; None for any other text."""
+    if not (text.isascii() and text.isdecimal()):
+        return None
+    text = text.lstrip("0") or "0"
+    return int(text) if len(text) <= _MAX_DIGITS else None
 
 
 def whole(value: object, *, least: int = 0, most: int = 2**63 - 1) -> int:

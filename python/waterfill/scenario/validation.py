@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal, get_args, get_origin
 
 from pydantic import ValidationError
 
 from waterfill.errors import nearest, shown
 from waterfill.scenario.distributions import PartError
 from waterfill.scenario.document import (
+    ENTRIES,
     MAX_FLOWS,
     MAX_SAMPLES,
     SECTIONS,
     Flow,
+    FlowFault,
     Link,
-    LinkEvent,
+    LinkFault,
     Scenario,
     Table,
     Traffic,
     labels,
 )
 from waterfill.scenario.links import read_shaper
-from waterfill.scenario.units import FREQUENCY, RATE, SPAN, TIME, VOLUME, Quantity
+from waterfill.scenario.units import FREQUENCY, RATE, SPAN, STEP, TIME, VOLUME, Quantity
+
+# Of a trace that repeats: four times the points of the longest one. Each becomes an object.
+_MAX_CHANGES = 4_000_000
 
 # Keys that the file had once, and the key to use instead.
 _MOVED = {
@@ -45,8 +50,8 @@ def first_error(raw: dict[str, Any], error: ValidationError) -> tuple[str, str]:
             key += f".{labels(raw[str(section)])[step]}"
         else:
             key += f"[{step}]" if isinstance(step, int) else f".{step}"
-            if depth == 2 and isinstance(step, str) and step == "event" and section == "link":
-                model = LinkEvent
+            if depth == 2:
+                model = ENTRIES.get((str(section), str(step)), model)
     cause = found.get("ctx", {}).get("error")
     if isinstance(cause, PartError) and cause.part:
         key += f".{cause.part}"
@@ -62,6 +67,9 @@ def _message(found: Any, key: str, last: str, fields: Mapping[str, Any]) -> str:
     if kind == "missing":
         if last == "link":
             return "expected at least one [[link]], got none"
+        choices = get_args(fields[last].annotation)
+        if choices and get_origin(fields[last].annotation) is Literal:
+            return f"expected one of {', '.join(map(shown, choices))}, got nothing"
         quantity = next((m for m in fields[last].metadata if isinstance(m, Quantity)), None)
         return f"expected {quantity.expectation if quantity else 'a text'}, got nothing"
     if kind == "value_error":
@@ -104,6 +112,8 @@ def contradictions(scenario: Scenario) -> Iterator[tuple[str, str]]:
         # Most flows of a long list pass here, before their key is made.
         if flow.stop is not None or flow.start + last_start >= duration:
             yield from _times(scenario, scenario.key("flow", index), flow, last_start)
+        if flow.fault is not None:
+            yield from _faults(scenario, scenario.key("flow", index), flow)
         if flow.protocol is None and protocol is None:
             key = scenario.key("flow", index)
             yield "protocol", f"expected a protocol, as {key} names none, got nothing"
@@ -156,6 +166,7 @@ def _plain_link(scenario: Scenario, link: Link) -> bool:
         and link.mark_at is None
         and link.loss_model is None
         and link.event is None
+        and link.fault is None
         and link.rate_trace is None
         and link.rate_trace_reverse is None
     )
@@ -170,6 +181,7 @@ def _link(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, str]]
     if link.shaper is not None:
         yield from _shaper(scenario, f"{key}.shaper", link)
     yield from _variation(scenario, key, link)
+    yield from _faults(scenario, key, link)
     if link.mark_at is not None and link.queue != "droptail":
         expected = f'expected none with queue = "{link.queue}"'
         yield f"{key}.mark_at", f"{expected}, got {link.mark_at.format()}"
@@ -185,6 +197,16 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
     if link.shaper is not None and (link.event or traced):
         name = "event" if link.event else "rate_trace"
         yield f"{key}.{name}", "expected none on a link with a shaper"
+    for name, trace in (
+        ("rate_trace", link.rate_trace),
+        ("rate_trace_reverse", link.rate_trace_reverse),
+    ):
+        if trace is not None and trace.repeat:
+            changes = len(trace.points) * (scenario.duration / trace.length_s)
+            if changes > _MAX_CHANGES:
+                expected = f"expected at most {_MAX_CHANGES} changes of the rate in the run"
+                length = TIME.format(trace.length_s)
+                yield f"{key}.{name}", f"{expected}, got {changes:.3g}: it repeats every {length}"
     before_s = 0.0
     for index, event in enumerate(link.event or ()):
         at = f"{key}.event[{index}]"
@@ -202,6 +224,59 @@ def _variation(scenario: Scenario, key: str, link: Link) -> Iterator[tuple[str, 
             most, got = TIME.format(SPAN.at_most), RATE.format(event.rate)
             yield f"{at}.rate", f"expected a rate that sends a packet within {most}, got {got}"
         before_s = event.at
+
+
+# The keys that each kind of fault may have, and the one that it needs.
+_FAULT_KEYS: Mapping[str, tuple[tuple[str, ...], str | None]] = {
+    "restart": ((), None),
+    "clock": (("step",), "step"),
+    "strip": (("until", "share"), None),
+    "corrupt": (("until", "share"), None),
+    "lie": (("until", "share", "value"), "value"),
+    "hold": (("until", "every"), "every"),
+    "ignore": (("until",), None),
+}
+
+
+def _faults(scenario: Scenario, key: str, entry: Link | Flow) -> Iterator[tuple[str, str]]:
+    """Check the faults of a link or a flow: their times, and the keys that their kind has."""
+    faults: Sequence[LinkFault | FlowFault] = entry.fault or ()
+    for index, fault in enumerate(faults):
+        at = f"{key}.fault[{index}]"
+        allowed, needed = _FAULT_KEYS[fault.kind]
+        for name in ("until", "share", "value", "every", "step"):
+            given = getattr(fault, name, None)
+            if given is not None and name not in allowed:
+                yield f"{at}.{name}", f'expected none with kind = "{fault.kind}"'
+            elif given is None and name == needed and name in type(fault).model_fields:
+                yield f"{at}.{name}", f"expected {_FAULT_VALUES[name]}, got nothing"
+        if fault.at >= scenario.duration:
+            within, got = TIME.format(scenario.duration), TIME.format(fault.at)
+            yield f"{at}.at", f"expected a time before the end of the run at {within}, got {got}"
+        if fault.until is not None and fault.until <= fault.at:
+            after, got = TIME.format(fault.at), TIME.format(fault.until)
+            yield f"{at}.until", f"expected a time after {after}, got {got}"
+        if fault.at == 0 and fault.kind in ("restart", "clock"):
+            yield f"{at}.at", "expected a time above zero, got 0 s"
+        if fault.step is not None and fault.step < -fault.at:
+            most, got = TIME.format(fault.at), STEP.format(fault.step)
+            yield f"{at}.step", f"expected a step back of at most {most}, got {got}"
+        if isinstance(entry, Link) and isinstance(fault, LinkFault):
+            yield from _link_fault(at, entry, fault)
+
+
+_FAULT_VALUES = {
+    "step": f'a time such as "{STEP.example}"',
+    "value": 'one of "zero", "max", "random"',
+    "every": 'a time such as "20 ms"',
+}
+
+
+def _link_fault(at: str, link: Link, fault: LinkFault) -> Iterator[tuple[str, str]]:
+    if fault.direction != "forward" and not link.duplex:
+        yield f"{at}.direction", "expected forward with duplex = false"
+    if link.shaper is not None and fault.kind in ("restart", "clock"):
+        yield f"{at}.kind", f'expected none of kind "{fault.kind}" on a link with a shaper'
 
 
 # The keys of [[traffic]] that only some kinds have.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -82,16 +83,20 @@ _PER_DECADE = 20
 def of_protocol(scenario: Scenario, protocol: str) -> list[Slider | Choice]:
     """Return a slider for each number and a choice for each word among the parameters.
 
-    Numbers go from a tenth to ten times the default, as far as the core accepts them.
+    Numbers go from a tenth to ten times the default, as far as the core accepts them. What a link
+    sets to no value of the parameter is shown as the default: the answer says what is wrong.
     """
-    info = known()[protocol]
+    info = known().get(protocol)
+    if info is None:
+        return []
     set_params = scenario.params.get(protocol, {})
     found: list[Slider | Choice] = []
     for param in info.params:
         key = f"params.{protocol}.{param.name}"
         now = param.default
         if param.name in set_params:
-            now = param.parse(set_params[param.name])
+            with suppress(ValueError):
+                now = param.parse(set_params[param.name])
         if param.unit in ("flag", "choice"):
             found.append(_choice(key, param, now))
         elif isinstance(param.default, (int, float)) and isinstance(now, (int, float)):

@@ -12,6 +12,7 @@ from string import ascii_lowercase
 from typing import Any, NamedTuple
 
 from waterfill.errors import InputError, shown
+from waterfill.scenario.units import digits
 
 MAX_ROWS = 12
 """Links, and flows, that a drawing may have: more are a scenario file's business."""
@@ -91,12 +92,13 @@ def document(drawing: Drawing) -> dict[str, Any]:
     flows = []
     for row in drawing.flows:
         name = _name(seen, row.source, row.target)
-        if not row.number.isdecimal():
+        number = digits(row.number)
+        if number is None:
             where = f"flow.{name}.count"
             message = f"expected a whole number, got {shown(row.number)}"
             raise InputError("studio", where, message)
         entry: dict[str, Any] = {"name": name, "from": row.source, "to": row.target}
-        flows.append({**entry, "count": int(row.number), "start": row.start})
+        flows.append({**entry, "count": number, "start": row.start})
     return {"name": "drawn", "duration": "20 s", "protocol": "maxnet", "link": links, "flow": flows}
 
 

@@ -10,6 +10,7 @@ from urllib.parse import urlencode
 
 from waterfill.errors import InputError
 from waterfill.scenario.document import Scenario
+from waterfill.scenario.units import digits
 from waterfill.studio import drawn, shipped, tours
 from waterfill.studio.answer import Answer, answer
 from waterfill.studio.controls import Choice, Slider, of_flow, of_link, of_protocol
@@ -55,8 +56,7 @@ class Session:
             return cls(), str(problem)
         show, tour, step = (str(query.get(key, "")) for key in ("show", "tour", "step"))
         session = cls(settings, pinned, show if show in SHOW else "charts", tour)
-        if step.isdecimal():
-            session.step = min(int(step), len(session.current_tour().steps))
+        session.step = min(digits(step) or 0, len(session.current_tour().steps))
         return session, ""
 
     def choose(self, settings: Settings) -> None:
@@ -79,11 +79,13 @@ class Session:
         """Return what is chosen from lists: the page, a tour, a run's scenario and protocol."""
         titles = [tour.title for tour in tours.load().values()]
         scenarios = [*shipped.names(), DRAWN]
+        chosen = self.settings.protocol
+        protocol = chosen if chosen is not None and chosen in known() else OWN
         return [
             Choice("show", "Show", list(SHOW.values()), SHOW[self.show]),
             Choice("tour", "Tour", titles, self.current_tour().title),
             Choice("scenario", "Scenario", scenarios, self.settings.scenario),
-            Choice("protocol", "Protocol", [OWN, *known()], self.settings.protocol or OWN),
+            Choice("protocol", "Protocol", [OWN, *known()], protocol),
             Choice("on", "Answered by", list(BACKENDS), self.settings.on),
         ]
 

@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import tomli_w
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.scenario import loading
@@ -108,12 +108,26 @@ def from_query(query: str | Mapping[str, str | Sequence[str]]) -> tuple[Settings
     Raises InputError for an unknown scenario or backend, or a value that cannot be read. Keys that
     are not the studio's are left out.
     """
+    found = _values(query)
+    pin = _one(found, "pin")
+    return _settings(found), None if pin is None else _settings(_values(pin))
+
+
+def _values(query: str | Mapping[str, str | Sequence[str]]) -> dict[str, list[str]]:
+    """Return a query's values by key."""
+    if not isinstance(query, str):
+        return {k: [v] if isinstance(v, str) else list(v) for k, v in query.items()}
     found: dict[str, list[str]] = {}
-    if isinstance(query, str):
-        for key, value in parse_qsl(query):
-            found.setdefault(key, []).append(value)
-    else:
-        found = {k: [v] if isinstance(v, str) else list(v) for k, v in query.items()}
+    try:
+        pairs = parse_qsl(query)
+    except ValueError as error:
+        raise InputError("studio", "link", f"expected a query: {error}") from None
+    for key, value in pairs:
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def _settings(found: Mapping[str, list[str]]) -> Settings:
     name, on = _one(found, "scenario") or Settings.scenario, _one(found, "on") or "auto"
     drawing: Drawing | None = None
     if name == DRAWN:
@@ -125,9 +139,7 @@ def from_query(query: str | Mapping[str, str | Sequence[str]]) -> tuple[Settings
     if on not in BACKENDS:
         raise InputError("studio", "on", f"unknown backend{nearest(on, BACKENDS)}")
     sets = tuple(_pair(text) for text in found.get("set", []))
-    settings = Settings(name, _one(found, "protocol"), sets, on, drawing)
-    pin = _one(found, "pin")
-    return settings, None if pin is None else from_query(pin)[0]
+    return Settings(name, _one(found, "protocol"), sets, on, drawing)
 
 
 def _one(found: Mapping[str, Sequence[str]], key: str) -> str | None:
@@ -138,7 +150,7 @@ def _one(found: Mapping[str, Sequence[str]], key: str) -> str | None:
 def _pair(text: str) -> tuple[str, str]:
     key, equals, value = text.partition("=")
     if not equals:
-        raise InputError("studio", "set", f"expected KEY=VALUE, got {text}")
+        raise InputError("studio", "set", f"expected KEY=VALUE, got {shown(text)}")
     return key, value
 
 

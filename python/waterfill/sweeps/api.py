@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from waterfill.errors import InputError, shown
 from waterfill.runs import html
+from waterfill.runs.files import WriteError
 from waterfill.sweeps import axes, engine, measure, points
 from waterfill.sweeps.axes import Axis, Even, Range, Value
 from waterfill.sweeps.cluster import Cluster, Place, need, place
@@ -231,6 +232,7 @@ class Sweep:
     `table` is a pyarrow Table with one row per point, in the design's order; pandas, polars and
     DuckDB take it as it is (`polars.DataFrame(sweep)`, `sweep.to_pandas()`). `points` are the
     Parquet files' pattern, for readers of files. `boundaries` are the answers of a search.
+    `unwritten` says why the sweep ended early if its rows could not be written any more.
     """
 
     plan: Plan
@@ -238,6 +240,7 @@ class Sweep:
     expected: int
     boundaries: tuple[Boundary, ...] = ()
     interrupted: bool = False
+    unwritten: WriteError | None = None
 
     def __repr__(self) -> str:
         done = f"{self.table.num_rows} of {self.expected} points"
@@ -309,10 +312,15 @@ def run(checked: Plan, *, retry: bool = False, quiet: bool = False) -> Sweep:
                 outcome = engine.run(
                     source, checked.base, dataset, lambda: Cluster(checked.place), options, display
                 )
+        if outcome.unwritten is None:
+            try:
+                dataset.flush()
+            except WriteError as error:  # the journal has the rows
+                outcome.unwritten = error
         table = dataset.table([point.key for point in outcome.points])
     boundaries = () if search is None else tuple(search.boundaries())
     wanted = expected if search is None else len(outcome.points)
-    return Sweep(checked, table, wanted, boundaries, outcome.interrupted)
+    return Sweep(checked, table, wanted, boundaries, outcome.interrupted, outcome.unwritten)
 
 
 def sweep(

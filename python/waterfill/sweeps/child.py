@@ -10,15 +10,15 @@ from __future__ import annotations
 import json
 import os
 import resource
-import shutil
+import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
 
 from waterfill.errors import InputError, one_line
 from waterfill.runs import backends, cache
+from waterfill.runs.files import new_folder
 from waterfill.runs.progress import Tick
 from waterfill.scenario.loading import from_dict
 from waterfill.sweeps import measure
@@ -33,6 +33,7 @@ DONE, FAILED, MEMORY = "done", "failed", "memory"
 
 def main() -> int:
     """Answer points until standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # end quietly: the point is run again
     limit = int(sys.argv[1])
     if limit:
         resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
@@ -94,15 +95,9 @@ def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any
 
 def _keep(result: Any, folder: Path) -> None:
     """Write the run's files; the folder appears complete or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    part = Path(tempfile.mkdtemp(prefix=".part-", dir=folder.parent))
-    try:
-        result.write(part)
+    with new_folder(folder) as part:
+        result.write_into(part)
         part.chmod(0o755)
-        if not folder.exists():
-            part.rename(folder)
-    finally:
-        shutil.rmtree(part, ignore_errors=True)
 
 
 def _reset_peak() -> None:

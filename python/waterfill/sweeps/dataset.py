@@ -17,12 +17,14 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from waterfill.errors import InputError
-from waterfill.runs.result import make_directory, to_json, why, write_atomically, write_text
+from waterfill.runs.files import WriteError, make_directory, why, write_atomically, write_text
+from waterfill.runs.result import to_json
+from waterfill.scenario.units import digits
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +66,7 @@ class Dataset:
         self._lock: int | None = None
         self._journal: int | None = None
         self._next_part = 1
+        self._failed = False
 
     # --- life ------------------------------------------------------------------------------
 
@@ -75,7 +78,7 @@ class Dataset:
             for leftover in parts.glob(".*.tmp"):
                 leftover.unlink(missing_ok=True)
             for path in self.parts():
-                self._next_part = int(path.stem.partition("-")[2]) + 1
+                self._next_part = max(self._next_part, (digits(path.stem[5:]) or 0) + 1)
                 self._status.update(_statuses(path))
             self._replay()
         except BaseException:
@@ -86,7 +89,8 @@ class Dataset:
 
     def __exit__(self, *_: object) -> None:
         try:
-            self.flush()
+            if not self._failed:
+                self.flush()
         finally:
             self._leave()
 
@@ -116,8 +120,10 @@ class Dataset:
         if path.exists():
             try:
                 before = json.loads(path.read_text(encoding="utf-8"))
-            except ValueError:
-                raise InputError(str(path), "", "expected a sweep's JSON document") from None
+            except (OSError, ValueError, RecursionError):
+                before = None
+            if not isinstance(before, dict):
+                raise InputError(str(path), "", "expected a sweep's JSON document")
             for key, what in (
                 ("identity", "another scenario or version of Waterfill"),
                 ("columns", "other axes or columns"),
@@ -131,15 +137,22 @@ class Dataset:
         write_text(self.folder / "scenario.toml", self._scenario_toml)
 
     def _replay(self) -> None:
-        """Take the journal's rows that no file has; a torn last line is left out."""
+        """Take the journal's rows that no file has; a torn last line is left out, and no row."""
         path = self.folder / "journal.jsonl"
         rows = list(_lines(path)) if path.exists() else []
         self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
         for row in rows:
-            if row["key"] not in self._status:
+            if self._fits(row) and row["key"] not in self._status:
                 self._status[row["key"]] = row["status"]
                 self._pending.append(row)
         self.flush()
+
+    def _fits(self, row: object) -> bool:
+        """Return whether a line of the journal is a row of these columns."""
+        if not isinstance(row, dict) or row.get("key") is None or row.get("status") is None:
+            return False
+        values = ((row.get(name), kind) for name, kind in self._columns)
+        return all(value is None or _is_of(value, kind) for value, kind in values)
 
     # --- rows ------------------------------------------------------------------------------
 
@@ -178,26 +191,34 @@ class Dataset:
             while data:
                 data = data[os.write(journal, data) :]
         except OSError as error:
+            self._failed = True
             path = str(self.folder / "journal.jsonl")
-            raise InputError(path, "", f"cannot be written: {why(error)}") from None
+            raise WriteError(path, "", f"cannot be written: {why(error)}") from None
 
     def flush(self) -> None:
         """Write the pending rows to a file of their own, then empty the journal."""
         if self._pending:
-            self._write(self._pending)
+            try:
+                self._write(self._pending)
+            except WriteError:
+                self._failed = True
+                raise
             self._pending = []
         if self._journal is not None:
             os.ftruncate(self._journal, 0)
         self._flushed = time.monotonic()
 
     def _write(self, rows: Sequence[Row]) -> None:
+        path = self.folder / "points" / f"part-{self._next_part:05d}.parquet"
+        self._store(path, self._table(rows))
+        self._next_part += 1
+
+    def _table(self, rows: Sequence[Row]) -> pa.Table:
         import pyarrow as pa
 
         schema = self.schema()
         columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
-        table = pa.table(columns, schema=schema)
-        self._store(self.folder / "points" / f"part-{self._next_part:05d}.parquet", table)
-        self._next_part += 1
+        return pa.table(columns, schema=schema)
 
     @staticmethod
     def _store(path: Path, table: pa.Table) -> None:
@@ -250,8 +271,11 @@ class Dataset:
         """Return the rows of these points that are recorded, in this order; by default of all."""
         import pyarrow as pa
 
-        self.flush()
+        if not self._failed:
+            self.flush()
         found = read(self.folder, self.schema())
+        if self._pending:  # what could not be written
+            found = pa.concat_tables([found, self._table(self._pending)])
         if keys is None:
             return found
         place = {key: i for i, key in enumerate(found["key"].to_pylist())}
@@ -264,21 +288,51 @@ def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
     import pyarrow.parquet as pq
 
     paths = sorted((folder / "points").glob("part-*.parquet"))
-    tables = [pq.read_table(path, partitioning=None) for path in paths]
-    if not tables:
-        return (schema or pa.schema([])).empty_table()
-    return pa.concat_tables(tables).combine_chunks()
+    with _whole(folder / "points"):
+        tables = [pq.read_table(path, partitioning=None) for path in paths]
+        if not tables:
+            return (schema or pa.schema([])).empty_table()
+        return pa.concat_tables(tables).combine_chunks()
 
 
 def _statuses(path: Path) -> dict[str, str]:
+    import pyarrow as pa
     import pyarrow.parquet as pq
 
-    table = pq.read_table(path, columns=["key", "status"], partitioning=None)
-    return dict(zip(table["key"].to_pylist(), table["status"].to_pylist(), strict=True))
+    with _whole(path):
+        table = pq.read_table(path, columns=["key", "status"], partitioning=None)
+        keys, statuses = (table[name].cast(pa.string()) for name in ("key", "status"))
+        if keys.null_count or statuses.null_count:
+            raise ValueError("a row has no key or no status")
+        return dict(zip(keys.to_pylist(), statuses.to_pylist(), strict=True))
+
+
+@contextmanager
+def _whole(path: Path) -> Iterator[None]:
+    """Raise InputError for what reading damaged files of rows raises."""
+    import pyarrow as pa
+
+    try:
+        yield
+    except (OSError, ValueError, LookupError, TypeError, pa.ArrowException) as error:
+        expected = (
+            "expected rows as `sweep -o` writes them; delete the file to run its points again"
+        )
+        reason = str(error).partition("\n")[0]
+        raise InputError(str(path), "", f"{expected}, got: {reason}") from None
+
+
+def _is_of(value: object, kind: Type) -> bool:
+    if kind == "int64" and isinstance(value, int):
+        return not isinstance(value, bool) and -(2**63) <= value < 2**63
+    if kind == "double" and isinstance(value, int):
+        return not isinstance(value, bool) and abs(value) < 2**53
+    types = {"string": str, "double": float, "bool": bool, "int64": int}
+    return isinstance(value, types[kind])
 
 
 def _lines(path: Path) -> Iterator[Row]:
     for line in path.read_bytes().splitlines(keepends=True):
         if line.endswith(b"\n"):
-            with suppress(ValueError):
+            with suppress(ValueError, RecursionError):
                 yield json.loads(line)

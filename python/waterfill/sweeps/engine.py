@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from waterfill.errors import RunError, one_line
-from waterfill.runs import cache
+from waterfill.runs import cache, interrupt
+from waterfill.runs.files import WriteError
 from waterfill.sweeps.cluster import Cluster
 from waterfill.sweeps.dataset import Dataset
 from waterfill.sweeps.points import Base, Point
@@ -86,10 +87,14 @@ class Watcher(Protocol):
 
 @dataclass
 class Outcome:
-    """How a sweep ended: its points in the order they were asked for, and whether by Ctrl-C."""
+    """How a sweep ended: its points in the order they were asked for, and whether by Ctrl-C.
+
+    `unwritten` is why it ended early if its rows could not be recorded any more.
+    """
 
     points: list[Point] = field(default_factory=list)
     interrupted: bool = False
+    unwritten: WriteError | None = None
 
 
 @dataclass(frozen=True)
@@ -144,7 +149,7 @@ class _Sweep:
             return self._outcome
         CHILDREN.open()
         try:
-            with cluster() as there:
+            with interrupt.listening(), cluster() as there:
                 try:
                     self._loop(there)
                 finally:
@@ -152,6 +157,8 @@ class _Sweep:
                     CHILDREN.close()
         except KeyboardInterrupt:
             self._outcome.interrupted = True
+        except WriteError as error:
+            self._outcome.unwritten = error
         return self._outcome
 
     def _add(self, points: Iterable[Point]) -> int:
@@ -176,6 +183,7 @@ class _Sweep:
         counted = -_COUNT_WORKERS_S
         threads = 0
         while self._queue or self._batches:
+            interrupt.check()
             if not cluster.connected():
                 self._reconnect(cluster)
             if time.monotonic() - counted >= _COUNT_WORKERS_S:
@@ -266,6 +274,7 @@ class _Sweep:
         self._watcher.waiting(f"lost the scheduler: {title}")
         until = time.monotonic() + self._options.lost_s
         while not cluster.reconnect():
+            interrupt.check()
             self._watcher.tick()
             if time.monotonic() > until:
                 raise RunError(

@@ -29,6 +29,7 @@ TIMEOUT, LOST, FAILED, MEMORY = "timeout", "lost", "failed", "memory"
 # A point whose process was killed from outside is run again; the time between two looks at whether
 # the point is still wanted.
 _LOOK_S = 0.2
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _OUT_OF_MEMORY = "memory allocation of"
 
 
@@ -125,7 +126,7 @@ class Child:
         ):
             why = f"exceeded its memory of {limits.memory_bytes / 1e6:g} MB"
             return {"status": MEMORY, "error": why, "wall_s": wall_s}
-        if code == -signal.SIGKILL:
+        if -code in _FROM_OUTSIDE:
             return {"status": LOST, "error": "its process was killed", "wall_s": wall_s}
         name = signal.Signals(-code).name if code < 0 else f"code {code}"
         why = f"its process ended by {name}" + (f": {last}" if last else "")

@@ -31,6 +31,8 @@ _CAP_NET_ADMIN, _CAP_NET_RAW, _CAP_SYS_ADMIN = 12, 13, 21
 
 # Limits, decided before the first run.
 MAX_STREAMS = 64
+# Less does not hold a handshake and a round of acknowledgements.
+MIN_DURATION_S = 0.1
 MIN_SAMPLE_S = 0.01
 RTT_ERROR_S = 1e-3
 LATE_P99_NS = 200_000
@@ -62,6 +64,12 @@ def refuse(plan: Plan, scenario: Any, congestion: Mapping[str, Congestion]) -> N
     if len(plan.streams) > MAX_STREAMS:
         raise scenario.error(
             "flow", f"expected at most {MAX_STREAMS} flows on linux, got {len(plan.streams)}"
+        )
+    if scenario.duration < MIN_DURATION_S:
+        raise scenario.error(
+            "duration",
+            f"expected at least {MIN_DURATION_S * 1e3:g} ms on linux, which runs in real time; "
+            f"got {scenario.duration:g} s",
         )
     if scenario.sample < MIN_SAMPLE_S:
         raise scenario.error(

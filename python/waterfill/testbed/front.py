@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
 from waterfill.errors import RunError
+from waterfill.runs import interrupt
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Document
 
 # How long after `stop` the tree may take to return its results so far.
 _STOP_S = 10.0
+# How often it is looked whether the run is to end early.
+_LOOK_S = 0.1
 
 
 class Refusal(RunError):
@@ -36,13 +41,24 @@ def run(job: Document, duration_s: float, progress: Report | None) -> Document:
         start_new_session=True, cwd="/",
         env=_environment(Path(__file__).parents[2]),
     ) as process:  # fmt: skip
+        running = False
+
+        def ticked(tick: Tick) -> None:
+            nonlocal running
+            running = True
+            if progress is not None:
+                progress(tick)
+
         try:
             _send(process, json.dumps(job))
             try:
-                return _follow(process, began, duration_s, progress)
+                with interrupt.listening():
+                    return _follow(process, began, duration_s, ticked)
             except KeyboardInterrupt:
+                if not running:
+                    raise  # while the network was being built: there is nothing yet
                 _send(process, "stop")
-                return _follow(process, began, duration_s, None)
+                return _follow(process, began, duration_s, None, time.monotonic() + _STOP_S)
         finally:
             # The init is killed with its parent, and the tree with its init.
             process.kill()
@@ -54,9 +70,14 @@ def _environment(package_root: Path) -> dict[str, str]:
 
 
 def _follow(
-    process: subprocess.Popen[str], began: float, duration_s: float, progress: Report | None
+    process: subprocess.Popen[str],
+    began: float,
+    duration_s: float,
+    progress: Report | None,
+    until: float | None = None,
 ) -> Document:
-    for line in _pipe(process.stdout):
+    """Return the tree's answer; without `until`, end when the run is interrupted."""
+    for line in _lines(_pipe(process.stdout).fileno(), until):
         message: dict[str, Any] = json.loads(line)
         if "result" in message:
             return dict(message["result"])
@@ -72,6 +93,27 @@ def _follow(
     said = _pipe(process.stderr).read().strip()
     why = said.splitlines()[-1] if said else f"exit code {process.returncode}"
     raise RunError(f"linux: the testbed ended early: {why}")
+
+
+def _lines(descriptor: int, until: float | None) -> Iterator[bytes]:
+    """Yield the lines of a pipe; a line may be interrupted only before its first byte."""
+    text = bytearray()
+    while True:
+        if until is None:
+            if not text:
+                interrupt.check()
+        elif time.monotonic() > until:
+            raise RunError(f"linux: the testbed did not stop within {_STOP_S:g} s")
+        if not select.select([descriptor], [], [], _LOOK_S)[0]:
+            continue
+        some = os.read(descriptor, 1 << 16)
+        if not some:
+            return
+        *ended, rest = some.split(b"\n")
+        for piece in ended:
+            yield bytes(text + piece)
+            text.clear()
+        text += rest
 
 
 def _send(process: subprocess.Popen[str], line: str) -> None:

@@ -14,7 +14,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from waterfill.contract.elements import LossSpec
+from waterfill.contract import elements
+from waterfill.contract.elements import FaultSpec, LossSpec
 from waterfill.contract.network import FlowSpec, LinkSpec, Network, TrafficSpec
 from waterfill.network.resolve import Graph
 from waterfill.scenario.document import Scenario
@@ -66,6 +67,8 @@ class Faults:
     reorder: float = 0.0
     reorder_extra_ns: int = 0
     duplicate: float = 0.0
+    faults: tuple[FaultSpec, ...] = ()
+    """Of what frames carry, and of the wire."""
 
     @property
     def causes_retransmissions(self) -> bool:
@@ -308,6 +311,7 @@ class _Planner:
             reorder=0.0 if late is None else late.share,
             reorder_extra_ns=0 if late is None else round(late.delay_s * 1e9),
             duplicate=link.duplicate,
+            faults=link.faults,
         )
         changes = _delay_changes(link)
         if link.delay_s == 0 and not changes and faults == Faults():
@@ -317,7 +321,8 @@ class _Planner:
     def _room(self, i: int) -> int:
         link = self.resolved.links[i]
         # Small packets need more memory than their bytes: slot alignment and the Ethernet header.
-        held_s = max(_delays_s(link)) + _SLACK_S
+        releases_s = [f.effect.every_s for f in link.faults if isinstance(f.effect, elements.Hold)]
+        held_s = max(_delays_s(link)) + max(releases_s, default=0.0) + _SLACK_S
         return round(1.25 * _most_bps(link) / 8 * held_s) + _SLACK_BYTES
 
     def _shaper(self, i: int) -> Shaper:

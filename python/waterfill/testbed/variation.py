@@ -23,11 +23,20 @@ if TYPE_CHECKING:
 # Changing a queue and its routers takes some tenths of a millisecond of the sampler's time.
 MIN_BETWEEN_S = 0.01
 
+_NOT_IN_KERNEL = {
+    "restart": "where the daemon carries a router's signal over a restart",
+    "clock": "whose laws read CLOCK_MONOTONIC, which never jumps",
+}
+
 
 def refuse(scenario: Any, resolved: Network) -> None:
     """Raise InputError for a change that the testbed cannot make."""
     for index, link in enumerate(scenario.link):
         key = scenario.key("link", index)
+        for number, fault in enumerate(link.fault or ()):
+            if fault.kind in _NOT_IN_KERNEL:
+                at = f"{key}.fault[{number}].kind"
+                raise scenario.error(at, f"expected another on linux, {_NOT_IN_KERNEL[fault.kind]}")
         trace = f"{key}.{'rate_trace' if link.rate_trace else 'rate_trace_reverse'}"
         mine = [one for one in resolved.links if one.name.removesuffix(":rev") == link.name]
         for one in mine:

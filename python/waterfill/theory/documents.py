@@ -27,7 +27,7 @@ from waterfill.theory import (
 )
 from waterfill.theory.loops import Margins
 from waterfill.theory.params import number
-from waterfill.theory.subject import Subject
+from waterfill.theory.subject import Subject, computed
 
 Document: TypeAlias = dict[str, Any]
 
@@ -80,6 +80,7 @@ def sampled_rows(limits: Mapping[str, float]) -> list[Row]:
 # --- theory margin ------------------------------------------------------------------------------
 
 
+@computed
 def margin(about: Subject, rtt_s: float | None) -> Document:
     """Return `theory margin`: crossover, phase margin and delay margin of the loop of one RTT."""
     makers = {
@@ -171,6 +172,7 @@ def _rcp_margin(values: params.Values, rtt_s: float | None) -> _Margin:
 # --- theory equilibrium -------------------------------------------------------------------------
 
 
+@computed
 def equilibrium_of(about: Subject) -> Document:
     """Return `theory equilibrium`: XCP's and P-XCP's fixed point, max-min for all others."""
     network, scenario = about.network, about.scenario
@@ -227,6 +229,7 @@ def equilibrium_of(about: Subject) -> Document:
 # --- theory convergence -------------------------------------------------------------------------
 
 
+@computed
 def convergence(about: Subject, rtt_s: float) -> Document:
     """Return `theory convergence`: how long a law takes, by its formulas and by its equations."""
     makers = {
@@ -337,6 +340,7 @@ def _vcp_times(values: params.Values, rtt_s: float) -> Document:
 # --- theory encoding ----------------------------------------------------------------------------
 
 
+@computed
 def encoding_of(about: Subject) -> Document:
     """Return `theory encoding`: range and precision of the header's field."""
     head = {"command": "encoding", "protocol": about.protocol}

@@ -32,6 +32,10 @@ SOURCES = ("continuous", *WEIGHTS)
 
 # RTTs are rounded to this fraction of T₂: 1 ms of 100 ms.
 _RESOLUTION = 100
+# The state holds the factors in transit, one for each T₂ of an RTT.
+_MAX_IN_TRANSIT = 400
+# A margin takes a spectral radius for each tenth of T₂.
+_MIN_T_2_S = 0.01
 
 
 class Growth(NamedTuple):
@@ -47,6 +51,8 @@ def growth(g: Gains, t_2_s: float, tau_s: float, source: str, offset: float = 0.
     `offset` is the phase of the source's updates in units of T₂/100. It is between 0 and 1, so
     that they never coincide with the router's.
     """
+    if tau_s > _MAX_IN_TRANSIT * t_2_s:
+        raise ValueError(f"an RTT of {tau_s:g} s is above {_MAX_IN_TRANSIT} t_2")
     if source == "continuous":
         return Growth(tau_s, _continuous(g, t_2_s, tau_s))
     ticks = max(1, round(Fraction(tau_s / t_2_s) * _RESOLUTION))
@@ -63,6 +69,8 @@ def margin_s(
     A scan in steps of T₂/10 finds where growth first reaches 1. Bisection refines it, to T₂/100 for
     the sampled sources, whose clocks make growth a rugged function of τ.
     """
+    if t_2_s < _MIN_T_2_S:
+        raise ValueError(f"t_2 is {t_2_s:g} s, below {_MIN_T_2_S:g} s")
     step = 0.1 * t_2_s
     last = 0.0
     for i in range(1, int(longest_s / step) + 1):

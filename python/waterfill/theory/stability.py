@@ -24,12 +24,13 @@ from waterfill.theory import (
 )
 from waterfill.theory.documents import Document, Row, margins_document, row, same, sampled_rows
 from waterfill.theory.loops import Margins
-from waterfill.theory.subject import Subject
+from waterfill.theory.subject import Subject, computed
 from waterfill.theory.xcp import Share
 
 PROTOCOLS = ("maxnet", "aecp", "xcp", "rcp", "vcp", "abc", "jetmax")
 
 
+@computed
 def document(about: Subject, max_rtt_s: float) -> Document:
     """Return `theory stability`: of a law up to an RTT, or of a scenario's network."""
     makers = {
@@ -396,6 +397,7 @@ def _jetmax(about: Subject, max_rtt_s: float) -> Document:
 # --- tuning -------------------------------------------------------------------------------------
 
 
+@computed
 def tuning_document(
     about: Subject, tau_s: float, verify_s: float, eta: float, margin_deg: float
 ) -> Document:

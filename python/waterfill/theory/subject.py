@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar
+
+import numpy as np
 
 from waterfill.contract.network import Network, ParamValue
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols, resolve
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict, load
 from waterfill.scenario.units import SPAN
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+# At a shorter RTT the loops' frequencies lie beyond what the solvers resolve.
+MIN_TIME_S = 1e-6
 
 # The scenario of a protocol by itself, which only holds the parameters given by --set.
 _PLACEHOLDER: Mapping[str, Any] = {
@@ -73,8 +82,32 @@ def _subject(scenario: Scenario, protocol: str, network: Network | None) -> Subj
 
 
 def time_s(option: str, text: str) -> float:
-    """Return the time (s) above zero that an option gives; raise InputError otherwise."""
+    """Return the time (s) that an option gives; raise InputError below `MIN_TIME_S`."""
     try:
-        return SPAN.parse(text)
+        found = SPAN.parse(text)
     except ValueError as error:
         raise InputError("command line", option, str(error)) from None
+    if found < MIN_TIME_S:
+        expected = f"expected a time of at least {SPAN.format(MIN_TIME_S)}"
+        raise InputError("command line", option, f"{expected}, got {shown(text)}")
+    return found
+
+
+def computed(make: Callable[_P, _T]) -> Callable[_P, _T]:
+    """Return a function whose numerical failures are InputErrors.
+
+    Parameters may be as large as floats are; then an equation has no root, or its terms overflow.
+    """
+
+    @wraps(make)
+    def checked(*args: _P.args, **kwargs: _P.kwargs) -> _T:
+        try:
+            with np.errstate(divide="raise", invalid="raise", over="ignore", under="ignore"):
+                return make(*args, **kwargs)
+        except InputError:
+            raise
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError) as error:
+            message = f"expected times and parameters for which it can be computed: {error}"
+            raise InputError("theory", "", message) from error
+
+    return checked

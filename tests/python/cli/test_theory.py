@@ -214,3 +214,38 @@ def test_mixed_protocols_are_refused(waterfill, scenario, tmp_path):
     ran = waterfill("theory", "equilibrium", "mixed.toml")
     assert ran.code == 2
     assert "expected flows of one protocol" in ran.err
+
+
+@pytest.mark.parametrize("tau", ["1e-300 s", "1e-12 s", "999 ns"])
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["stability", "maxnet", "--max-rtt"],
+        ["stability", "maxnet", "--tune", "--max-rtt"],
+        ["stability", "maxnet", "--tune", "--verify-rtt"],
+        ["stability", "aecp", "--max-rtt"],
+        ["margin", "maxnet", "--rtt"],
+        ["margin", "aecp", "--rtt"],
+    ],
+)
+def test_time_that_is_too_short(waterfill, arguments, tau):
+    ran = waterfill("theory", *arguments, tau)
+    assert ran.code == 2
+    option = arguments[-1].removeprefix("--")
+    expected = f'{option}: expected a time of at least 1 us, got "{tau}"'
+    assert ran.err == f"command line: {expected}\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["stability", "maxnet", "--tune", "--eta", "5e-324"],
+        ["margin", "aecp", "--rtt", "1000 s"],
+        ["margin", "aecp", "--set", "params.aecp.t_2=1ps"],
+    ],
+)
+def test_values_without_an_answer(waterfill, arguments):
+    ran = waterfill("theory", *arguments)
+    assert ran.code == 2
+    assert ran.err.startswith("theory: expected times and parameters for which it can be computed:")
+    assert len(ran.err.splitlines()) == 1

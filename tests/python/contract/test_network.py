@@ -79,6 +79,19 @@ SIZES = [
     elements.Pareto(mean=2e4, shape=1.3, max=1e6),
     elements.Empirical(points=((1e3, 0.25), (9e3, 1.0))),
 ]
+FAULTS = tuple(
+    elements.FaultSpec(from_s=0.5, until_s=0.9, share=0.1, effect=effect)
+    for effect in (
+        elements.Strip(),
+        elements.Corrupt(),
+        elements.Lie(value="random"),
+        elements.Hold(every_s=0.02),
+    )
+)
+HOST_FAULTS = tuple(
+    elements.HostFaultSpec(from_s=0.5, until_s=0.9, effect=effect)
+    for effect in (elements.ReceiverLie(), elements.Ignore(), elements.ClockStep(step_s=-0.1))
+)
 
 
 def everything() -> Network:
@@ -89,12 +102,14 @@ def everything() -> Network:
     late = elements.ReorderSpec(share=0.1, delay_s=0.01)
     bucket = elements.ShaperSpec(line_bps=1e9, depth_bytes=1e4, timer_s=0.001)
     links[1] = replace(links[1], shaper=bucket)
-    change = spec.LinkChange(at_s=0.5, rate_bps=5e7, delay_s=0.01, up=True)
-    links[2] = replace(links[2], changes=(change,))
+    change = spec.LinkChange(
+        at_s=0.5, rate_bps=5e7, delay_s=0.01, up=True, restart=True, clock_step_s=-0.1
+    )
+    links[2] = replace(links[2], changes=(change,), faults=FAULTS)
     links[0] = replace(links[0], reorder=late, routers=("maxnet",), target=0.9, buffer_packets=50)
     flow = synthetic.flow_spec("f", 1, 1.0)._replace(
         forward=tuple(range(len(links))), reverse=(0,), size_bytes=10**6, demand_bps=1e6,
-        pacing=True, ecn=False, access_bps=1e9,
+        pacing=True, ecn=False, access_bps=1e9, faults=HOST_FAULTS,
     )  # fmt: skip
     web = [
         spec.TrafficSpec(

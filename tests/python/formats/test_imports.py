@@ -285,3 +285,44 @@ def test_a_wrong_trace_is_one_sentence(tmp_path):
     with pytest.raises(InputError, match=r'got "two" in line 2') as refused:
         imported("trace", str(tmp_path / "cell"), Options())
     assert "\n" not in str(refused.value)
+
+
+def test_node_without_links_has_no_route(tmp_path):
+    lonely = GML.replace("edge [ source 1 target 2 ]\n", "")
+    layout = imported("gml", str(written(tmp_path, "lonely.gml", lonely)), Options())
+    assert {plan.path for plan in layout.flows} == {("North-South",)}
+
+
+def test_number_of_5000_digits(tmp_path):
+    path = written(tmp_path, "long.txt", HPCC.replace("5 2 4", "5 2 " + "9" * 5000))
+    with pytest.raises(
+        InputError, match="expected the number of links as a whole number"
+    ) as caught:
+        imported("hpcc", str(path), Options())
+    assert len(str(caught.value)) < 300
+
+
+def test_two_thousand_million_nodes_are_not_named(tmp_path):
+    path = written(tmp_path, "many.txt", HPCC.replace("5 2 4", "2147483647 2 4"))
+    with pytest.raises(InputError, match="expected at most 1000000 nodes, got 2147483647"):
+        imported("hpcc", str(path), Options())
+
+
+def test_edge_of_gml_that_is_a_number(tmp_path):
+    path = written(tmp_path, "flat.gml", GML.replace("edge [ source 1 target 2 ]", "edge 3"))
+    with pytest.raises(InputError, match="expected GML: a graph of nodes and edges"):
+        imported("gml", str(path), Options())
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("hpcc", HPCC.replace("400Gbps", "9" * 305 + "Gbps")),
+        ("sndlib", SNDLIB.replace("40.00", "1e308")),
+        ("sndlib", SNDLIB.replace("30.00", "1e308")),
+    ],
+)
+def test_numbers_that_no_float_holds(tmp_path, name, content):
+    path = written(tmp_path, "large.txt", content)
+    with pytest.raises(InputError, match="expected a finite"):
+        imported(name, str(path), Options())

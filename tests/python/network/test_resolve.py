@@ -346,6 +346,7 @@ def test_the_whole_document():
         "target": 0.8,
         "routers": None,
         "changes": (),
+        "faults": (),
     }
     assert math.isclose(long.pop("pad_s"), 0.0105)
     assert long == {
@@ -369,6 +370,7 @@ def test_the_whole_document():
         "delayed_ack": True,
         "ecn": None,
         "claimed_rtt_s": None,
+        "faults": (),
     }
     assert (one["protocol"], one["initial_window_packets"], one["pacing"]) == ("aecp", 3, None)
 

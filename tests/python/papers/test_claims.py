@@ -135,7 +135,8 @@ def test_a_claim_without_a_measure_cannot_be_checked(tmp_path, run):
 
 def test_write_leaves_data_figures_and_claims(tmp_path, run):
     found = experiment(tmp_path)
-    figures = write(found, [{"run": run}], judge(found, [{"run": run}]), tmp_path / "out")
+    figures, refused = write(found, [{"run": run}], judge(found, [{"run": run}]), tmp_path / "out")
+    assert refused == []
     assert [path.name for path in figures] == ["rates.png", "rates.svg"]
     assert json.loads((tmp_path / "out" / "claims.json").read_text())["counts"]["reproduced"] == 1
     first = {path: path.read_bytes() for path in figures}
@@ -372,3 +373,12 @@ def test_runs_are_kept_and_not_run_again(tmp_path, monkeypatch):
     assert (short[0].verdict, len(ran)) == ("reproduced", 3)
     monkeypatch.setattr(cache, "version", lambda: "another")
     assert len(judge("other")[1]) == 5
+
+
+def test_a_grid_value_without_text_names_its_run_by_quotes(tmp_path):
+    grid = '[grid]\n"flow.f.protocol" = ["", "xcp"]\n'
+    path = tmp_path / "paper" / "experiment" / "claims.toml"
+    path.parent.mkdir(parents=True)
+    claim = 'id = "c"\nsource = "s"\nstatement = "t"\nexpect = "cannot be checked"\nwhy = "w"\n'
+    path.write_text(f'title = "t"\n{grid}[[claim]]\n{claim}')
+    assert [run.name for run in loading.load(path).runs] == ['""', "xcp"]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import synthetic
 from waterfill.contract.summary import CLOCKED
 from waterfill.errors import InputError
-from waterfill.runs import result
+from waterfill.runs import files, result
 
 
 @pytest.fixture
@@ -197,7 +197,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path):
         raise OSError(28, "No space left on device")
 
     with pytest.raises(InputError, match=r"x\.json: cannot be written: no space left on device"):
-        result.write_atomically(path, half)
+        files.write_atomically(path, half)
     assert path.read_text() == "old"
     assert os.listdir(tmp_path) == ["x.json"]
 
@@ -207,7 +207,7 @@ def test_a_file_in_the_way_of_a_directory(tmp_path: Path):
     file.write_text("")
     for folder in (file, file / "below"):
         with pytest.raises(InputError, match="expected a directory, found a file"):
-            result.make_directory(folder)
+            files.make_directory(folder)
 
 
 def test_a_directory_in_the_way_of_a_file(run, tmp_path: Path):
@@ -218,4 +218,4 @@ def test_a_directory_in_the_way_of_a_file(run, tmp_path: Path):
 
 def test_a_directory_that_cannot_be_written():
     with pytest.raises(InputError, match="expected a writable directory"):
-        result.make_directory("/proc/waterfill")
+        files.make_directory("/proc/waterfill")

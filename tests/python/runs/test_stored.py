@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -236,3 +237,62 @@ def test_errors_leave_their_process(error):
     assert type(copy) is type(error)
     assert str(copy) == str(error)
     assert copy.__dict__ == error.__dict__
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"engine": None}, "engine: expected an object, got null"),
+        ({"flows": {}}, "flows: expected a list, got {}"),
+        ({"flows": [None]}, "flows[0]: expected an object, got null"),
+        ({"duration_s": "1 s"}, 'duration_s: expected a number, got "1 s"'),
+        ({"links": [{"name": 3}]}, "links[0].name: expected text, got 3"),
+    ],
+)
+def test_summary_of_another_shape(folder, change, message):
+    path = folder / "summary.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError) as caught:
+        load_run(folder)
+    assert str(caught.value) == f"{path}: {message}"
+
+
+def test_summary_nested_deeply(folder):
+    (folder / "summary.json").write_text("[" * 100_000)
+    with pytest.raises(InputError, match="expected a whole file"):
+        load_run(folder)
+
+
+@pytest.mark.parametrize("text", [b"null", b"[]", b'{"engine": 1}', b"[" * 100_000])
+def test_series_with_the_summary_of_nothing(folder, text):
+    path = folder / "flows.parquet"
+    table = pq.read_table(path).replace_schema_metadata({b"waterfill.summary": text})
+    pq.write_table(table, path)
+    with pytest.raises(InputError, match=r"flows\.parquet: expected "):
+        load_run(folder)
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [("flows", "rate_bps"), ("links", "link"), ("traffic", "time_s"), ("transfers", "slowdown")],
+)
+def test_series_without_a_column_or_of_another_type(folder, name, column):
+    path = folder / f"{name}.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.drop_columns([column]), path)
+    with pytest.raises(InputError, match=f"got: no column {column}"):
+        load_run(folder)
+    place = table.column_names.index(column)
+    odd = pa.array([[1.0]] * table.num_rows)
+    pq.write_table(table.set_column(place, column, odd), path)
+    with pytest.raises(InputError, match=rf'got: a column "{column}" of type list<'):
+        load_run(folder)
+
+
+def test_names_that_are_not_in_a_dictionary(folder):
+    path = folder / "links.parquet"
+    table = pq.read_table(path)
+    names = table["link"].cast(pa.string())
+    pq.write_table(table.set_column(1, "link", names), path)
+    with pytest.raises(InputError, match='got: a column "link" of type string'):
+        load_run(folder)

@@ -10,6 +10,7 @@ import signal
 import statistics
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -19,6 +20,7 @@ from waterfill.studio import shipped, tours
 
 pytest.importorskip("marimo", reason="the studio needs marimo: pip install waterfill[studio]")
 
+GOLDEN = Path(__file__).parent / "golden"
 ALL = os.environ.get("STUDIO_CHECK") == "1"
 PAGES = {
     "charts": "scenario=parking-lot",
@@ -105,6 +107,7 @@ if ALL:
             studio_page.ready(page)
             for name in shipped.names():
                 page.get_by_label("Scenario", exact=True).select_option(name)
+                page.wait_for_selector(f'#wf-results[data-query^="scenario={name}"]')
                 for protocol in ("maxnet", "xcp", "rcp", "aecp", "cubic"):
                     page.get_by_label("Protocol", exact=True).select_option(protocol)
                     query = f"scenario={name}&protocol={protocol}"
@@ -125,6 +128,16 @@ if ALL:
 def _row(name, protocol, took, note):
     spread = f"({min(took):.0f} to {max(took):.0f})"
     return f"{name:16} {protocol:7} {statistics.median(took):5.0f} ms {spread:14} {note}"
+
+
+def test_the_studio_looks_as_it_did(chromium, studio, tmp_path):
+    """Golden image: after a wanted change, look at the new one that the failure names."""
+    query = "scenario=two-hops&protocol=maxnet"
+    with browser.shown(chromium, studio.at(query), width=1000, height=700) as shown:
+        shown.page.wait_for_selector("#wf-results polyline", state="attached")
+        browser.assert_looks_like(
+            shown, GOLDEN / "charts.png", tmp_path, "#wf-results svg >> nth=0"
+        )
 
 
 def test_a_visit_with_sliders_and_a_tour_by_keyboard_until_ctrl_c(chromium, studio, capsys):

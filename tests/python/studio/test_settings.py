@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from urllib.parse import urlencode
+
 import pytest
 
 from waterfill.errors import InputError
 from waterfill.studio import drawn, shipped
+from waterfill.studio.session import Session
 from waterfill.studio.settings import DRAWN, Settings, from_query, to_query
 
 CHANGED = Settings(
@@ -75,3 +78,30 @@ def test_a_drawing_becomes_a_scenario():
     wrong = drawing._replace(flows=(drawing.flows[0]._replace(number="two"),))
     with pytest.raises(InputError, match=r"flow\.a-c\.count: expected a whole number"):
         Settings(DRAWN, drawing=wrong).load()
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"scenario": "dumbbell", "protocol": ""},
+        {"scenario": "dumbbell", "protocol": "nowhere"},
+        {"scenario": "dumbbell", "set": "params.maxnet.alpha=poisson"},
+        {"scenario": "dumbbell", "show": "tours", "step": "9" * 5000},
+        {"scenario": DRAWN, "flow": f"a,b,{'9' * 5000},0 s"},
+    ],
+)
+def test_a_link_with_odd_values_opens_a_page(query):
+    session, wrong = Session.begin(query)
+    assert not wrong
+    for one in session.selects():
+        assert one.start in one.words
+    assert isinstance(session.controls(), list)
+
+
+def test_pins_within_pins_are_left_out():
+    query = "scenario=dumbbell"
+    for _ in range(5):
+        query = urlencode({"scenario": "dumbbell", "pin": query})
+    settings, pinned = from_query(query)
+    assert from_query(to_query(settings, pinned)) == (settings, pinned)
+    assert pinned == Settings("dumbbell")

@@ -88,3 +88,46 @@ def test_files_hold_what_the_sweep_was(tmp_path):
         data.record(row("a"))
     metadata = pq.read_schema(next((tmp_path / "points").iterdir())).metadata
     assert json.loads(metadata[b"waterfill.sweep"]) == {"scenario": "s.toml"}
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["1", "null", "[]", "{}", '{"key": "b"}', '{"key": "b", "status": null}', "[" * 5000,
+     '{"key": 1, "status": "done"}', '{"key": "b", "status": "done", "x": "a"}',
+     '{"key": "b", "status": "done", "x": {"y": 1}}',
+     f'{{"key": "b", "status": "done", "x": {9**99}}}'],
+)  # fmt: skip
+def test_line_of_the_journal_that_is_no_row(tmp_path, line):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    (tmp_path / "journal.jsonl").write_text(line + "\n")
+    with dataset(tmp_path) as data:
+        assert data.table()["key"].to_pylist() == ["a"]
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"nothing" * 99])
+def test_damaged_file_of_rows_is_one_sentence(tmp_path, content):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    (part,) = data.parts()
+    part.write_bytes(content)
+    with pytest.raises(InputError, match="expected rows as `sweep -o` writes them"):
+        dataset(tmp_path).__enter__()
+
+
+def test_rows_without_a_key_are_refused(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    (part,) = data.parts()
+    pq.write_table(pq.read_table(part).drop_columns(["key"]), part)
+    with pytest.raises(InputError, match="expected rows as `sweep -o` writes them"):
+        dataset(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("text", ["null", "[]", "{", "[" * 5000])
+def test_document_of_another_kind(tmp_path, text):
+    with dataset(tmp_path):
+        pass
+    (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(InputError, match="expected a sweep's JSON document"):
+        dataset(tmp_path).__enter__()

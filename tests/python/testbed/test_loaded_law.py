@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import re
 import stat
 import sys
@@ -424,7 +425,11 @@ def test_what_the_daemon_refuses_is_wrong_input(monkeypatch, said, key, message)
 
 def test_the_tree_tells_a_refusal_from_a_failure():
     def follow(line):
-        return front._follow(SimpleNamespace(stdout=[json.dumps(line)]), 0.0, 1.0, None)
+        reading, writing = os.pipe()
+        os.write(writing, json.dumps(line).encode() + b"\n")
+        os.close(writing)
+        with open(reading, "rb") as pipe:
+            return front._follow(SimpleNamespace(stdout=pipe), 0.0, 1.0, None)
 
     with pytest.raises(front.Refusal, match=r"^no$"):
         follow({"refused": "no"})

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import synthetic
-from waterfill.contract.elements import GilbertElliott
+from waterfill.contract.elements import GilbertElliott, Hold, Strip
 from waterfill.errors import InputError
 from waterfill.network import protocols, resolve
 from waterfill.network.protocols import ProtocolInfo
@@ -124,6 +124,21 @@ def test_faults_of_a_wire_go_to_the_delay_line_forward_only():
     assert not holds["l:rev"].causes_retransmissions
 
 
+def test_faults_of_headers_go_to_the_delay_line():
+    fault = [
+        {"kind": "strip", "at": "1 s", "until": "2 s", "share": 0.5},
+        {"kind": "hold", "every": "20 ms", "direction": "reverse"},
+    ]
+    link = {"name": "l", "from": "r1", "to": "r2", "rate": "12 Mbit/s", "fault": fault}
+    built = planned(link=[link], flow=[{"name": "f", "path": ["l"]}])
+    [there], [back] = ([h for h in built.holds() if h.name == name] for name in ("l", "l:rev"))
+    assert [(f.from_s, f.until_s, f.share) for f in there.faults.faults] == [(1.0, 2.0, 0.5)]
+    assert [f.effect for f in there.faults.faults] == [Strip()]
+    assert [f.effect for f in back.faults.faults] == [Hold(every_s=0.02)]
+    # A hold needs memory for what waits.
+    assert back.hold_bytes - there.hold_bytes == round(1.25 * 12e6 / 8 * 0.02)
+
+
 def test_late_or_doubled_packets_may_be_sent_again_without_a_loss():
     quiet = {"delay_line": None, "samples": {
         "coarse": {"time_s": [0, 0.1], "queues": [[(0, 0, 0)]]}, "fine_s": 0.005,
@@ -213,6 +228,10 @@ def test_newreno_runs_without_sack_and_only_what_the_kernel_has_is_offered():
         (
             {"flow": [{"name": "f", "path": ["l1"], "weight": 2.0}]},
             "flow.f.weight", "expected 1 on linux, got 2",
+        ),
+        (
+            {"duration": "1 ns", "sample": "1 ns"},
+            "duration", "expected at least 100 ms on linux, which runs in real time; got 1e-09 s",
         ),
     ],
 )  # fmt: skip

@@ -74,7 +74,7 @@ def test_it_compiles_and_one_test_fails():
     work = ROOT / "target/new-protocol"
     tree = work / "tree"
     shutil.rmtree(tree, ignore_errors=True)
-    for folder in ("crates", "bench"):
+    for folder in ("crates", "bench", "fuzz"):
         shutil.copytree(ROOT / folder, tree / folder)
     for name in ("Cargo.toml", "Cargo.lock"):
         shutil.copy2(ROOT / name, tree)

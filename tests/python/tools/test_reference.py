@@ -19,7 +19,10 @@ KEYS = reference.keys_page(SCHEMA)
 COMMANDS = reference.commands_page(get_command(commands.app))
 
 
-@pytest.mark.parametrize("model", ["Link", "LinkEvent", "Flow", "Traffic"])
+MODELS = ["Link", "LinkEvent", "LinkFault", "Flow", "FlowFault", "Traffic"]
+
+
+@pytest.mark.parametrize("model", MODELS)
 def test_every_key_has_a_row_in_its_section(model):
     title = reference._TABLES[model][0]
     section = KEYS.split(f"\n## {title}\n")[1].split("\n## ")[0]

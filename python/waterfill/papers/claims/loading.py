@@ -110,7 +110,8 @@ def _runs(
     found = []
     if grid:
         for values in itertools.product(*grid.values()):
-            name = " ".join(map(_plain, values))
+            # Of one key with an empty text, there is nothing to name the run by.
+            name = " ".join(map(_plain, values)) or '""'
             own = [
                 f"{key.strip()}={_toml(value)}"
                 for keys, value in zip(grid, values, strict=True)

@@ -1,0 +1,91 @@
+"""Whether somebody asked this process to end: what a run asks between its slices.
+
+A run that can end early with what there is calls `check` often, inside `listening`. Whoever handles
+signals (the command does, in `cli/signals.py`) calls `request`. Without such a handler nothing
+is requested, and Python raises KeyboardInterrupt as ever.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+
+@dataclass
+class _State:
+    requested: bool = False
+    listens: bool = False
+    # Commits in progress, and what to do after the last of them.
+    critical: int = 0
+    after: list[Callable[[], None]] = field(default_factory=list)
+
+
+_state = _State()
+
+
+def request() -> None:
+    """Ask the runs in progress to end early."""
+    _state.requested = True
+
+
+def requested() -> bool:
+    """Return whether the runs in progress were asked to end."""
+    return _state.requested
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt if the runs in progress were asked to end."""
+    if _state.requested:
+        raise KeyboardInterrupt
+
+
+def listens() -> bool:
+    """Return whether a run is in progress that calls `check`."""
+    return _state.listens
+
+
+@contextmanager
+def listening(heard: bool = True) -> Iterator[None]:
+    """Say that what is done inside calls `check`; with `heard=False`, that it does not.
+
+    Signals are handled on the main thread: on others this does nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before, _state.listens = _state.listens, heard
+    try:
+        yield
+    finally:
+        _state.listens = before
+
+
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let what is done inside finish; what was asked for meanwhile is done afterwards.
+
+    For moments only: renames of files that belong together.
+    """
+    _state.critical += 1
+    try:
+        yield
+    finally:
+        _state.critical -= 1
+        if not _state.critical:
+            while _state.after:
+                _state.after.pop()()
+
+
+def afterwards(action: Callable[[], None]) -> bool:
+    """Have `action` called when nothing is `undisturbed`; return whether it is put off."""
+    if _state.critical:
+        _state.after.append(action)
+        return True
+    return False
+
+
+def reset() -> None:
+    """Forget what was asked for; for tests."""
+    _state.requested = False

@@ -1,0 +1,128 @@
+"""Logs of the steps of laws in a run: what to log, and the file that is written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from waterfill import _core
+from waterfill.contract.network import Network, ParamValue
+from waterfill.errors import InputError, nearest
+from waterfill.runs.files import WriteError, write_atomically
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+FILE_NAME = "steps.parquet"
+KEY = b"waterfill.steps"
+FORMAT = 1
+LISTS = ("inputs", "before", "after", "outputs")
+PARTS = ("router", "receiver", "source")
+MAX_ROWS = 5_000_000
+"""The most rows of a log: about two gigabytes in memory while the run lasts."""
+
+
+@dataclass
+class StepLog:
+    """What a log has, and after the run what was logged.
+
+    file: where it is written. rows: it has no more, later steps are counted. law: only this one's
+    steps; all laws' without. written: its rows. dropped: steps that were not logged. failed: why
+    the file could not be written; the run is not affected.
+    """
+
+    file: Path
+    rows: int
+    law: str | None = None
+    written: int = 0
+    dropped: int = 0
+    failed: str | None = None
+
+    def start(self, simulation: Simulation, network: Network) -> None:
+        """Start logging; raise InputError for a law that no flow runs."""
+        used = {flow.protocol for flow in network.flows}
+        if self.law is not None and self.law not in used:
+            why = f"no flow runs it{nearest(self.law, used)}; expected one of {', '.join(used)}"
+            raise InputError("command line", "log-law", why)
+        simulation.log_steps(self.rows, self.law)
+
+    def finish(
+        self,
+        simulation: Simulation,
+        backend: str,
+        network: Network,
+        params: Mapping[str, Mapping[str, ParamValue | None]],
+    ) -> None:
+        """Write the log: set `written` and `dropped`, or `failed`."""
+        columns = simulation.steps()
+        if columns is None:
+            return
+        import pyarrow.parquet as pq
+
+        table = to_table(columns, backend, network, params)
+        self.written, self.dropped = table.num_rows, columns["dropped"]
+        try:
+            write_atomically(self.file, lambda p: pq.write_table(table, p, compression="zstd"))
+        except WriteError as error:
+            self.failed = error.message
+
+
+def to_table(
+    columns: Mapping[str, Any], backend: str, network: Network, params: Mapping[str, Any]
+) -> pa.Table:
+    """Return the log of a run in the core (`Simulation.steps`) as a table with its metadata."""
+    import numpy as np
+    import pyarrow as pa
+
+    def dictionary(name: str, words: Sequence[str]) -> pa.Array:
+        indices = pa.array(np.frombuffer(columns[name], "<u4").astype("<i4"))
+        return pa.DictionaryArray.from_arrays(indices, pa.array(words))
+
+    time = np.frombuffer(columns["time"], "<u8").astype("<i8")
+    rows = len(time)
+    part = np.frombuffer(columns["part"], "<u4")
+    entity = np.frombuffer(columns["entity"], "<u4")
+    links = [link.name for link in network.links]
+    flows = _flows(network)
+    names = [*links, *flows]
+    places = np.where(part == 0, entity, entity + len(links)).astype("<i4")
+    if rows and int(places.max()) >= len(names):
+        names += [f"flow {i}" for i in range(int(places.max()) + 1 - len(names))]
+    table = {
+        "backend": pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), [backend]),
+        "law": dictionary("law", columns["laws"]),
+        "part": dictionary("part", PARTS),
+        "entity": pa.DictionaryArray.from_arrays(pa.array(places), pa.array(names)),
+        "call": dictionary("call", columns["calls"]),
+        "time_ps": pa.array(time),
+    }
+    for name in LISTS:
+        ends, words = columns[name]
+        table[name] = pa.ListArray.from_arrays(
+            pa.array(np.frombuffer(ends, "<u4").astype("<i4")),
+            pa.array(np.frombuffer(words, "<u8")),
+        )
+    laws = {entry["law"] for entry in columns["fields"]}
+    document = {
+        "format": FORMAT,
+        "backend": backend,
+        "params": {law: dict(values) for law, values in params.items() if law in laws},
+        "dropped": columns["dropped"],
+        "fields": columns["fields"],
+    }
+    return pa.table(table).replace_schema_metadata({KEY: json.dumps(document).encode()})
+
+
+def _flows(network: Network) -> list[str]:
+    """Return the flows' names in the engines' order."""
+    return [
+        flow.name if flow.count == 1 else f"{flow.name}[{i}]"
+        for flow in network.flows
+        for i in range(flow.count)
+    ]
+
+
+Simulation: TypeAlias = "_core.Simulation | _core.Fluid"

@@ -1,0 +1,63 @@
+"""Fixed-point numbers as the text of kernel/fixed.h states them: whole numbers and scales.
+
+e⁻ᵘ = 2⁻ᵏ 2⁻ᶠ with k + f = u log₂ e, where 2⁻ᶠ is interpolated in a table of 257 entries,
+2³¹ 2^(−i/256) to the nearest. log₂ e has 30 fractional bits and its product with u 24; results are
+rounded down.
+"""
+
+from __future__ import annotations
+
+from decimal import Context, Decimal
+from functools import lru_cache
+
+_CONTEXT = Context(prec=40)
+_TWO = Decimal(2)
+
+CODE_BITS = 18
+CODE_MAX = (1 << 23) - 1
+FLAG = 1 << 23
+EXP_MAX = 44 << 34
+FINE_ONE = 1 << 62
+ONE = 1 << 32
+
+_LOG2_E = int(
+    _CONTEXT.multiply(_CONTEXT.divide(Decimal(1), _CONTEXT.ln(_TWO)), Decimal(1 << 30))
+    + Decimal("0.5")
+)
+
+
+@lru_cache(maxsize=1)
+def table() -> tuple[int, ...]:
+    """Return 2³¹ 2^(−i/256) for i from 0 to 256, to the nearest."""
+    steps = (_CONTEXT.power(_TWO, Decimal(31) - Decimal(i) / Decimal(256)) for i in range(257))
+    return tuple(int(value + Decimal("0.5")) for value in steps)
+
+
+def exp2_down(scale: int, y: int) -> int:
+    """Return scale 2⁻ʸ, y in 2⁻²⁴."""
+    whole, i, between = y >> 24, y >> 16 & 255, y & 65535
+    entries = table()
+    chord = entries[i] - ((entries[i] - entries[i + 1]) * between >> 16)
+    return scale * chord >> 31 + whole
+
+
+def exp_down(scale: int, u: int) -> int:
+    """Return scale e⁻ᵘ, u in 2⁻³⁴; at most EXP_MAX counts."""
+    return exp2_down(scale, (min(u, EXP_MAX) >> 8) * _LOG2_E >> 32)
+
+
+def rate_code(rate: int, scale: int) -> int:
+    """Return −ln(rate/scale) in 2⁻¹⁸: the largest code whose rate is not below `rate`."""
+    low, high = 0, CODE_MAX
+    while low < high:
+        middle = (low + high + 1) // 2
+        if exp_down(scale, middle << 16) >= rate:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def price_code(price: int) -> int:
+    """Return the code of a price in 2⁻³⁴ s, to the nearest."""
+    return min((price + (1 << 15)) >> 16, CODE_MAX)

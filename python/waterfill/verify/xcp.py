@@ -1,0 +1,429 @@
+"""XCP, iXCP and P-XCP: ixcp-2007 eq. 1–3, §3 and §5; Katabi 2002 (`d`, `x`, `cwnd`).
+
+The draft-falk-xcp-spec has `cp`, `cn` and `residue`. Rates are bit/s, so φ/d and h/d.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from waterfill.verify.log import Step, Value
+from waterfill.verify.receivers import header
+from waterfill.verify.replay import Check, Expected, Law, Packed, Params, by_call
+from waterfill.verify.rounding import (
+    OneOf,
+    Real,
+    Whole,
+    below,
+    largest,
+    single,
+    smallest,
+    within,
+)
+from waterfill.verify.units import from_seconds, number, picoseconds, seconds, usable, whole
+
+_TCP, _VERSION = 6, 2 << 4
+_FALK, _KATABI, _TOTAL = 1, 14, 15
+_ASK_KATABI = struct.unpack(">f", bytes.fromhex("7f7fffff"))[0]
+_ASK_FALK = 2**31 - 1
+_TICKS = 1 << 28
+_FEEDBACK_MAX = 1e30
+_WINDOW_MAX = 1e15
+_QUEUE_INTERVAL_MIN = 2 * 10**9  # 2 ms
+_SYN = 0
+_LOSS, _TIMEOUT = 0, 1
+_ACCESS = 0
+
+
+def covers(params: Params) -> str | None:
+    """Return what of these parameters the equations below do not have."""
+    return None if params["arithmetic"] == "real" else "another arithmetic than real"
+
+
+@dataclass(frozen=True)
+class Family:
+    """How the routers of XCP, iXCP and P-XCP differ."""
+
+    named: bool = False
+    """iXCP: packets name their bottleneck."""
+    scaled: bool = False
+    """P-XCP: spare bandwidth is multiplied."""
+
+    def data_form(self, falk: bool) -> str:
+        """Return the header of data: the draft's frame, and in iXCP two names."""
+        return (">4BIIi4x" if falk else ">4Bfff4x") + ("II4x" if self.named else "4x")
+
+    def echo_form(self, echo: int) -> str:
+        """Return the header of acknowledgements."""
+        return (">4B12xi" if echo == _FALK else ">4B12xf") + ("I" if self.named else "4x")
+
+    def frame(self, kind: int, data: bool) -> tuple[int, int, int, int]:
+        """Return the frame's first word."""
+        length = (28 if data else 24) if self.named else 20
+        return _TCP, length, _VERSION | kind, 0
+
+
+@dataclass(frozen=True)
+class Congestion:
+    """A header of data."""
+
+    family: Family
+    falk: bool
+    rtt_field: float
+    second: float
+    feedback_field: float
+    names: tuple[int, ...]
+
+    @staticmethod
+    def read(family: Family, data: Value) -> Congestion:
+        """Read a header of data."""
+        packed = header(data)
+        falk = packed[2] & 15 == _FALK
+        _, _, _, _, rtt, second, feedback, *names = struct.unpack(family.data_form(falk), packed)
+        return Congestion(family, falk, rtt, second, feedback, tuple(names))
+
+    def written(
+        self, rtt: object, second: object, feedback: object, names: tuple[object, ...]
+    ) -> Packed:
+        """Return such a header with these fields."""
+        frame = self.family.frame(_FALK if self.falk else _KATABI, True)
+        return Packed(self.family.data_form(self.falk), *frame, rtt, second, feedback, *names)
+
+    def rtt(self) -> Fraction | None:
+        """Return the stated RTT in seconds; None if it is not known."""
+        scale = _TICKS if self.falk else 1
+        return Fraction(self.rtt_field) / scale if self.rtt_field > 0 else None
+
+    def x(self, volume: float, packets: float) -> Real:
+        """`x`: X = rtt s/cwnd, summed over the packets."""
+        if self.falk:
+            return packets * Real(Fraction(self.second) / _TICKS)
+        if self.second <= 0:
+            return Real(0)
+        return Real(self.rtt_field) * (Real(volume) / self.second)
+
+    def feedback(self, rtt: Fraction) -> Real | None:
+        """Return the change of throughput so far; None before the first router."""
+        if self.falk:
+            return (
+                Real(8 * Fraction(self.feedback_field)) if self.feedback_field < _ASK_FALK else None
+            )
+        if self.feedback_field >= _ASK_KATABI:
+            return None
+        return Real(self.feedback_field).exact_times(8) / rtt
+
+    def feedback_of(self, change: Real, rtt: Fraction) -> object:
+        """Return the field for a change of throughput."""
+        per_second = change.exact_times(Fraction(1, 8))
+        if self.falk:
+            return rounded(per_second, _ASK_FALK - 1)
+        return single(within(per_second * rtt, -_FEEDBACK_MAX, _FEEDBACK_MAX))
+
+
+def rounded(value: Real, most: int = _ASK_FALK) -> OneOf:
+    """Return a 32-bit whole number, halves away from zero."""
+    sign = -1 if value.value < 0 else 1
+    low, high = Whole(-value if sign < 0 else value).bounds()
+    return OneOf(*(max(min(sign * n, most), -(2**31)) for n in range(low, high + 1)))
+
+
+def router(family: Family, params: Params) -> Check:
+    """The router's law."""
+    alpha, beta, gamma = (number(params[name]) for name in ("alpha", "beta", "gamma"))
+    shortest, longest = picoseconds(params["min_interval"]), picoseconds(params["max_interval"])
+    first = picoseconds(params["first_interval"])
+    paired = family.named and params["shuffle"] == "paired"
+    counts_all = family.named or params["counts"] == "all"
+    sums = ("volume", "x", "local_volume", "local_x", "sum_rtt_x", "left_x", "lowered_x")
+    results = ("spare", "shuffled", "gain_all", "gain_local", "loss_all", "loss_local")
+    rest = ("residue_gain", "residue_loss", "queue", "queue_min")
+
+    def is_local(step: Step, packet: Congestion) -> bool:
+        return not family.named or packet.names[0] == step.before["id"]
+
+    def poll(step: Step) -> dict[str, object]:
+        times = whole(step.after["next_control"]), whole(step.after["next_queue"])
+        return {"poll_at": min(times)}
+
+    def new(step: Step) -> Expected:
+        zeros = dict.fromkeys((*sums, *results, *rest), 0.0)
+        times = dict.fromkeys(("interval", "next_control", "next_queue"), first)
+        given = {"id": step.after["id"]} if family.named else {}
+        return Expected({**zeros, **times, **given, "capacity": usable(step)}, {"poll_at": first})
+
+    def on_arrival(step: Step) -> Expected:
+        before, inputs = step.before, step.inputs
+        outputs = {name: inputs[name] for name in ("has_header", "header")}
+        if not inputs["has_header"] and not counts_all:
+            return Expected({}, outputs)
+        volume = number(inputs["volume"])
+        after: dict[str, object] = {"volume": Real(number(before["volume"])) + volume}
+        if inputs["has_header"]:
+            packet = Congestion.read(family, inputs["header"])
+            local = is_local(step, packet)
+            if local:
+                after["local_volume"] = Real(number(before["local_volume"])) + volume
+            rtt = packet.rtt()
+            if rtt is not None:
+                x = packet.x(volume, number(inputs["packets"]))
+                after["x"] = x + number(before["x"])
+                if local:
+                    after["local_x"] = x + number(before["local_x"])
+                bounded = smallest(rtt, seconds(longest))
+                after["sum_rtt_x"] = bounded * x + number(before["sum_rtt_x"])
+        return Expected(after, outputs)
+
+    def on_departure(step: Step) -> Expected:
+        before, inputs = step.before, step.inputs
+        after: dict[str, object] = {
+            "queue_min": min(number(before["queue_min"]), number(inputs["queue"]))
+        }
+        outputs: dict[str, object] = {name: inputs[name] for name in ("has_header", "header")}
+        if inputs["has_header"]:
+            packet = Congestion.read(family, inputs["header"])
+            rtt = packet.rtt()
+            if rtt is not None:
+                changed, written = fed_back(step, packet, rtt)
+                after |= changed
+                outputs["header"] = written
+        return Expected(after, outputs)
+
+    def fed_back(step: Step, packet: Congestion, rtt: Fraction) -> tuple[dict[str, object], object]:
+        """`residue`: the packet's gains less its losses, while there are any left."""
+        b = {
+            name: number(value)
+            for name, value in step.before.items()
+            if name in (*results, *rest, *sums)
+        }
+        volume = number(step.inputs["volume"])
+        x = packet.x(volume, number(step.inputs["packets"]))
+        local = int(is_local(step, packet))
+        due = (Real(b["gain_all"]) + local * Real(b["gain_local"])) * x
+        loss_due = (Real(b["loss_all"]) + local * Real(b["loss_local"])) * volume
+        gain, loss = smallest(due, b["residue_gain"]), smallest(loss_due, b["residue_loss"])
+        if local and paired:
+            # ixcp-2007 §2.1: bandwidth is given and taken simultaneously.
+            part = smallest(left(gain, due), left(loss, loss_due))
+            gain = smallest(gain, (b["gain_all"] + part * b["gain_local"]) * x)
+            loss = smallest(loss, (b["loss_all"] + part * b["loss_local"]) * volume)
+        own = gain - loss
+        given = packet.feedback(rtt)
+        lower = True if given is None else below(own, given)
+        if lower is None:
+            lower = step.outputs["header"] != step.inputs["header"]
+        written: object = step.inputs["header"]
+        after: dict[str, object] = {"left_x": x + b["left_x"]}
+        if lower:
+            names: tuple[object, ...] = packet.names
+            if family.named:
+                full = b["spare"] <= 0 or params["claim"] == "least-feedback"
+                names = (packet.names[0], step.before["id"] if full else _ACCESS)
+            field = packet.feedback_of(own, rtt)
+            written = packet.written(packet.rtt_field, packet.second, field, names)
+            after["lowered_x"] = x + b["lowered_x"]
+        elif given is not None:
+            # An earlier router gave less: the difference counts as a loss allocated here.
+            loss = smallest(loss + (own - given), b["residue_loss"])
+            gain = given + loss
+        after["residue_gain"] = largest(b["residue_gain"] - gain, 0)
+        after["residue_loss"] = largest(b["residue_loss"] - loss, 0)
+        return after, written
+
+    def on_timer(step: Step) -> Expected:
+        before = step.before
+        after: dict[str, object] = {"capacity": usable(step)}
+        if whole(before["next_queue"]) <= step.time:
+            after["queue"] = before["queue_min"]
+            after["queue_min"] = step.inputs["queue"]
+            waiting = Real(number(step.inputs["queue"])).exact_times(8)
+            draining = from_seconds(waiting / number(step.after["capacity"])).bounds()
+            spans = (
+                max(whole(before["interval"]) - ps, 0) // 2
+                for ps in range(draining[0], draining[1] + 1)
+            )
+            after["next_queue"] = OneOf(*(step.time + max(s, _QUEUE_INTERVAL_MIN) for s in spans))
+        if whole(before["next_control"]) <= step.time:
+            after |= control(step)
+            after["next_control"] = step.time + whole(step.after["interval"])
+        return Expected(after, poll(step))
+
+    def control(step: Step) -> dict[str, object]:
+        b = {name: number(value) for name, value in step.before.items() if name in sums}
+        after: dict[str, object] = dict.fromkeys(
+            (*sums, *results, "residue_gain", "residue_loss"), 0.0
+        )
+        if b["x"] <= 0 or b["volume"] <= 0:
+            return {**after, "interval": first}
+        lasted, a = seconds(whole(step.before["interval"])), step.after
+        load = Real(b["volume"]).exact_times(8) / lasted
+        local = Real(b["local_volume"]).exact_times(8) / lasted
+        # `d`: Σ(rtt X)/ΣX.
+        low, high = from_seconds(Real(b["sum_rtt_x"]) / b["x"]).bounds()
+        after["interval"] = OneOf(*{min(max(ps, shortest), longest) for ps in range(low, high + 1)})
+        d, queue = seconds(whole(a["interval"])), Real(number(a["queue"])).exact_times(8)
+        # eq. 1: φ/d = α (c − y) − β b/d; eq. 2, 3: h/d = max{0, γ y − |φ/d|}, y of local packets.
+        after["spare"] = alpha * (number(a["capacity"]) - load) - beta * (queue / d)
+        spare = number(a["spare"])
+        after["shuffled"] = largest(gamma * local - abs(spare), 0)
+        shuffled = Real(number(a["shuffled"]))
+        gain, loss = Real(max(spare, 0.0)), Real(max(-spare, 0.0))
+        if family.scaled:
+            # ixcp-2007 §5: N/N_b, both at least one flow.
+            n_b = largest(b["lowered_x"], lasted)
+            gain = gain * largest(b["left_x"] / n_b, 1)
+        # `cp`, `cn`.
+        after |= {
+            "gain_all": gain / b["x"],
+            "gain_local": over(shuffled, b["local_x"]),
+            "loss_all": loss / b["volume"],
+            "loss_local": over(shuffled, b["local_volume"]),
+            "residue_gain": shuffled + gain,
+            "residue_loss": shuffled + loss,
+        }
+        return after
+
+    return by_call(new=new, on_arrival=on_arrival, on_departure=on_departure, on_timer=on_timer)
+
+
+def over(change: Real, total: float) -> Real | float:
+    """Return what is allocated for each unit of what it is in proportion to."""
+    return change / total if total > 0 else 0.0
+
+
+def left(given: Real, due: Real) -> Real:
+    """Return the share of a packet's due that is still left to allocate."""
+    return given / due if due.value > 0 else Real(1)
+
+
+def receiver(family: Family, params: Params) -> Check:
+    """The sum of the feedback since the last acknowledgement, or of all (XCP-r)."""
+    falk, sums = params["header"] == "falk", params["feedback_at"] == "receiver"
+    kind = _TOTAL if sums else _FALK if falk else _KATABI
+
+    def new(_: Step) -> Expected:
+        named = {"next_bottleneck": _ACCESS} if family.named else {}
+        return Expected({**named, "fresh": 0.0, "total": 0.0})
+
+    def on_data(step: Step) -> Expected:
+        if not step.inputs["has_header"]:
+            return Expected()
+        packet = Congestion.read(family, step.inputs["header"])
+        after: dict[str, object] = {"next_bottleneck": packet.names[1]} if family.named else {}
+        rtt = packet.rtt()
+        if rtt is not None and packet.feedback(rtt) is not None:
+            change = Real(packet.feedback_field)
+            volume = change * rtt if packet.falk else change
+            for name, more in (("fresh", change), ("total", volume)):
+                total = number(step.before[name]) + more
+                after[name] = within(total, -_FEEDBACK_MAX, _FEEDBACK_MAX)
+        return Expected(after)
+
+    def echo(step: Step) -> Expected:
+        total, fresh = number(step.before["total"]), number(step.before["fresh"])
+        field: object = single(total if sums else fresh)
+        if kind == _FALK:
+            field = rounded(Real(fresh))
+        names = (step.before["next_bottleneck"],) if family.named else ()
+        packed = Packed(family.echo_form(kind), *family.frame(kind, False), field, *names)
+        return Expected({"fresh": 0.0}, {"has_echo": 1, "echo": packed})
+
+    return by_call(new=new, on_data=on_data, echo=echo)
+
+
+def source(family: Family, params: Params) -> Check:
+    """`cwnd`: the window and the feedback."""
+    falk, halves = params["header"] == "falk", bool(params["halve_on_loss"])
+
+    def limit(step: Step) -> dict[str, object]:
+        return {"window": step.after["cwnd"], "pacing": None}
+
+    def new(step: Step) -> Expected:
+        first = number(params["first_window"]) * Real(number(step.after["packet"]))
+        named = {"bottleneck": _ACCESS} if family.named else {}
+        return Expected({**named, "cwnd": first, "srtt": None, "total": 0.0}, limit(step))
+
+    def stamp(step: Step) -> Expected:
+        before, volume = step.before, number(step.inputs["volume"])
+        srtt, claimed = before["srtt"], before["claimed_rtt"]
+        cwnd = Real(number(before["cwnd"])) / number(before["weight"])
+        rtt = None if srtt is None or step.inputs["kind"] == _SYN else Real(number(srtt))
+        if rtt is not None and claimed is not None:
+            # The window is stated to match, so that the rate is the true one.
+            cwnd, rtt = cwnd * (number(claimed) / rtt), Real(number(claimed))
+        stated = Real(0) if rtt is None else rtt
+        names = (before["bottleneck"], _ACCESS) if family.named else ()
+        empty = Congestion(family, falk, 0, 0, 0, ())
+        if falk:
+            x = stated * (volume / cwnd)
+            fields = (ticks(stated, rtt is not None), ticks(x, rtt is not None), _ASK_FALK)
+            return Expected({}, {"has_header": 1, "header": empty.written(*fields, names)})
+        packed = empty.written(single(stated), single(cwnd), _ASK_KATABI, names)
+        return Expected({}, {"has_header": 1, "header": packed})
+
+    def ticks(value: Real, known: bool) -> OneOf:
+        low, high = Whole(value.exact_times(_TICKS) + 0).bounds()
+        return OneOf(*(min(max(n, int(known)), 2**32 - 1) for n in range(low, high + 1)))
+
+    def on_ack(step: Step) -> Expected:
+        after: dict[str, object] = {}
+        if step.inputs["has_echo"]:
+            srtt, sample = step.before["srtt"], step.inputs["rtt"]
+            if sample is not None:
+                # RFC 6298's weight of 1/8.
+                rtt = seconds(whole(sample))
+                old = None if srtt is None else Real(number(srtt))
+                after["srtt"] = rtt if old is None else old + (rtt - old) / 8
+                srtt = step.after["srtt"]
+            echo = header(step.inputs["echo"])
+            kind = echo[2] & 15
+            _, _, _, _, field, *names = struct.unpack(family.echo_form(kind), echo)
+            if family.named and names[0] != _ACCESS:
+                after["bottleneck"] = names[0]
+            after |= fed(step, kind, field, srtt)
+        return Expected(after, limit(step))
+
+    def fed(step: Step, kind: int, field: float, srtt: Value) -> dict[str, object]:
+        """`cwnd`: max{cwnd + feedback, s}, unless the window is not half used."""
+        after: dict[str, object] = {}
+        change = Real(field)
+        if kind == _FALK:
+            change = field * Real(0.0 if srtt is None else number(srtt))
+        elif kind == _TOTAL:
+            change -= number(step.before["total"])
+            after["total"] = field
+        claimed = step.before["claimed_rtt"]
+        if kind != _FALK and srtt is not None and claimed is not None:
+            change = change * (Real(number(srtt)) / number(claimed))
+        cwnd = number(step.before["cwnd"])
+        used = Real(number(step.inputs["in_flight"])) + number(step.inputs["acked"])
+        full = below(used.exact_times(2), cwnd)
+        if change.value <= 0 or full is not True:
+            moved = smallest(largest(cwnd + change, number(step.before["packet"])), _WINDOW_MAX)
+            after["cwnd"] = moved if change.value <= 0 or full is False else OneOf(moved, cwnd)
+        return after
+
+    def on_event(step: Step) -> Expected:
+        event, packet = step.inputs["event"], step.before["packet"]
+        after: dict[str, object] = {}
+        if halves and event == _LOSS:
+            after["cwnd"] = largest(Real(number(step.before["cwnd"])) / 2, number(packet))
+        elif halves and event == _TIMEOUT:
+            after["cwnd"] = packet
+        return Expected(after, limit(step))
+
+    return by_call(new=new, stamp=stamp, on_ack=on_ack, on_event=on_event)
+
+
+def law(family: Family) -> Law:
+    """Return the equations of one of the three."""
+
+    def bound(part: Callable[[Family, Params], Check]) -> Callable[[Params], Check]:
+        return lambda params: part(family, params)
+
+    return Law(bound(router), bound(receiver), bound(source), covers)
+
+
+XCP, IXCP, PXCP = law(Family()), law(Family(named=True)), law(Family(scaled=True))

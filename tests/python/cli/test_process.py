@@ -1,0 +1,317 @@
+"""What becomes of the answer and the files: closed streams, full disks, two at once, signals."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from known import ROOT
+from validation import kills
+from waterfill.analysis import compare, plots
+from waterfill.runs import backends
+from waterfill.runs.stored import load_run
+from waterfill.sweeps.dataset import read
+
+SCENARIO = """\
+duration = "200 ms"
+protocol = "maxnet"
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+delay = "5 ms"
+[[flow]]
+name = "long"
+path = ["l"]
+"""
+TABLE = "Jain's index"
+# Without figures, which take longer than all else.
+WATERFILL = [
+    sys.executable,
+    "-c",
+    "from waterfill.cli import main, process; process.begin()\n"
+    "from waterfill.analysis import plots\n"
+    "plots.overview, plots.save = lambda *_: None, lambda *_: []\n"
+    "main()",
+]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    return tmp_path
+
+
+def limited(size: int = 1000):
+    """Limit the size of files, which a library cannot tell from a full disk."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
+
+    return limit
+
+
+def ran(folder: Path, *words: str, **more):
+    given = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, **more}
+    return subprocess.run([*WATERFILL, *words], cwd=folder, text=True, check=False, **given)
+
+
+def shell(folder: Path, text: str, *words: str):
+    """Run the command in a shell's line: `"$@"` is the command, its streams as `text` has them."""
+    return subprocess.run(
+        ["sh", "-c", text, "sh", *WATERFILL, *words],
+        cwd=folder, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+
+# --- streams -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", ['"$@" 2>/dev/full', '"$@" 2>&- <&-'])
+def test_without_standard_error_nothing_is_lost(folder, text):
+    done = shell(folder, text, "run", "s.toml", "-o", "out")
+    assert done.returncode == 0
+    assert TABLE in done.stdout
+    assert load_run(folder / "out").flows.num_rows
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [('"$@" >&-', "it is closed"), ('"$@" >/dev/full', "No space left on device")],
+)
+def test_without_standard_output_the_files_are_there(folder, text, reason):
+    done = shell(folder, text, "run", "s.toml", "-o", "out")
+    assert done.returncode == 1
+    assert done.stdout == ""
+    said = done.stderr.splitlines()[1:]  # the first is the progress
+    assert said == [f"standard output: cannot be written: {reason}"]
+    assert load_run(folder / "out").flows.num_rows
+
+
+# --- failed writes -----------------------------------------------------------------------------
+
+
+def test_a_failed_write_loses_neither_the_table_nor_the_old_result(folder):
+    assert ran(folder, "run", "s.toml", "-o", "out").returncode == 0
+    before = {path.name: path.read_bytes() for path in (folder / "out").iterdir()}
+    failing = ran(
+        folder, "run", "s.toml", "--seed", "9", "-o", "out", "--pcap", preexec_fn=limited()
+    )
+    assert failing.returncode == 1
+    assert TABLE in failing.stdout
+    assert "written to" not in failing.stdout
+    _progress, *said = failing.stderr.splitlines()
+    assert len(said) == 2
+    assert all("file too large" in line.lower() for line in said)
+    assert {path.name: path.read_bytes() for path in (folder / "out").iterdir()} == before
+
+
+def test_compare_goes_on_with_the_other_protocols(folder):
+    (folder / "out" / "maxnet" / "summary.json").mkdir(parents=True)
+    done = ran(folder, "compare", "s.toml", "--protocols", "maxnet,xcp", "-o", "out")
+    assert done.returncode == 1
+    assert "xcp" in done.stdout
+    assert done.stderr.splitlines()[-1] == (
+        "out/maxnet/summary.json: cannot be written: is a directory"
+    )
+    assert load_run(folder / "out" / "xcp").flows.num_rows
+    assert set(json.loads((folder / "out" / "compare.json").read_text())["runs"]) == {
+        "maxnet", "xcp",
+    }  # fmt: skip
+    assert not list((folder / "out" / "maxnet").glob("*.parquet"))
+
+
+def test_compare_prints_its_table_on_a_full_disk(folder):
+    words = ("compare", "s.toml", "--protocols", "maxnet,xcp", "-o", "out", "--seeds", "2")
+    done = ran(folder, *words, preexec_fn=limited())
+    assert done.returncode == 1
+    assert "xcp" in done.stdout
+    assert "file too large" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(path.name for path in (folder / "out").rglob("*")) == ["maxnet", "xcp"]
+
+
+def test_theory_prints_its_table_on_a_full_disk(folder):
+    words = ("theory", "encoding", "maxnet", "-o", "out")
+    done = ran(folder, *words, preexec_fn=limited(100))
+    assert done.returncode == 1
+    assert done.stdout
+    assert done.stderr == "out/theory.json: cannot be written: file too large\n"
+
+
+def test_a_sweep_that_cannot_record_its_rows_prints_those_it_has(waterfill, tmp_path, monkeypatch):
+    from waterfill.runs.files import WriteError
+    from waterfill.sweeps.dataset import Dataset
+
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    append, count = Dataset._append, iter(range(100))
+
+    def fails_at_third(self, journal, text):
+        if next(count) == 2:
+            self._failed = True
+            raise WriteError("out/journal.jsonl", "", "cannot be written: no space left on device")
+        append(self, journal, text)
+
+    monkeypatch.setattr(Dataset, "_append", fails_at_third)
+    words = ("sweep", "s.toml", "--grid", "link.l.delay=5..9ms:5", "--workers", "1", "-o", "out")
+    done = waterfill(*words)
+    assert done.code == 1
+    assert "3 of 5 points" in done.out
+    assert "0.007" in done.out
+    assert done.err.endswith("out/journal.jsonl: cannot be written: no space left on device\n")
+    kept = read(tmp_path / "out").num_rows
+    monkeypatch.setattr(Dataset, "_append", append)
+    assert waterfill(*words).code == 0  # goes on
+    assert read(tmp_path / "out").num_rows == 5
+    assert kept <= 3
+
+
+def in_namespace(folder: Path, script: str):
+    """Run a script in a mount namespace of its own; skip where that is not allowed."""
+    command = ["unshare", "--mount", "sh", "-ec", script, "sh", *WATERFILL]
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        pytest.skip("needs root, to mount")
+    if subprocess.run(["unshare", "--mount", "true"], check=False).returncode:
+        pytest.skip("namespaces are not allowed here")
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def test_a_full_disk_and_a_read_only_directory(folder):
+    (folder / "full").mkdir()
+    (folder / "fixed").mkdir()
+    done = in_namespace(folder, """
+        mount -t tmpfs -o size=12k none full
+        mount -t tmpfs -o ro none fixed
+        "$@" run s.toml -o full || echo "code $?"
+        ls -A full | wc -l
+        "$@" run s.toml -o fixed || echo "code $?"
+        "$@" new dumbbell -o fixed/s.toml || echo "code $?"
+    """)  # fmt: skip
+    assert done.returncode == 0
+    assert [line for line in done.stdout.splitlines() if line.startswith(("code", "0", TABLE))] == [
+        f"{TABLE} 1.0000", "code 1", "0", "code 2", "code 2",
+    ]  # fmt: skip
+    said = done.stderr.splitlines()
+    assert said[1].startswith("full/")
+    assert said[1].endswith(".parquet: cannot be written: no space left on device")
+    assert said[2:] == [
+        "fixed: expected a writable directory: read-only file system",
+        "fixed/s.toml: cannot be written: read-only file system",
+    ]
+
+
+# --- two at once -------------------------------------------------------------------------------
+
+
+def test_two_runs_into_one_directory(folder):
+    words = ["run", "s.toml", "--set", "duration=100000 s", "-o", "out"]
+    first = subprocess.Popen(
+        [*WATERFILL, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    while not (folder / "out").is_dir():
+        time.sleep(0.02)
+    time.sleep(0.3)
+    second = ran(folder, "run", "s.toml", "-o", "out")
+    assert second.returncode == 2
+    assert second.stderr == (
+        "out: another run is writing here: wait for it, or choose another directory\n"
+    )
+    first.send_signal(signal.SIGTERM)
+    first.communicate()
+    assert first.returncode == 143
+    assert load_run(folder / "out").summary["duration_s"] == 100_000
+
+
+@pytest.fixture
+def no_figures(monkeypatch):
+    """Figures take longer than all else."""
+    for name in ("overview", "comparison"):
+        monkeypatch.setattr(plots, name, lambda *_: None)
+    monkeypatch.setattr(plots, "save", lambda *_: [])
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_comparison_of_mixed_runs_is_refused(waterfill, tmp_path):
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    assert waterfill("compare", "s.toml", "--protocols", "maxnet,xcp", "-o", "out").code == 0
+    compare.load_comparison("out")
+    assert waterfill("run", "s.toml", "--seed", "8", "-o", "out/maxnet").code == 0
+    done = waterfill("plot", "out")
+    assert done.code == 2
+    assert done.err == "out/maxnet: expected the run of compare.json, got another run: " \
+        "compare again\n"  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_what_was_made_from_an_older_run_goes_with_it(waterfill, tmp_path):
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    assert waterfill("run", "s.toml", "-o", "out", "--pcap").code == 0
+    assert waterfill("report", "out").code == 0
+    (tmp_path / "out" / "notes.txt").write_text("mine")
+    (tmp_path / "out" / "figure.png").write_text("of the first run")
+    assert waterfill("run", "s.toml", "--seed", "2", "-o", "out").code == 0
+    assert sorted(os.listdir("out")) == [
+        "flows.parquet", "links.parquet", "notes.txt", "scenario.toml", "summary.json",
+    ]  # fmt: skip
+
+
+# --- the clock ---------------------------------------------------------------------------------
+
+
+def test_the_clock_on_the_wall_changes_nothing(folder, monkeypatch):
+    """It jumps by years, both ways, at each look."""
+    backends.run(folder / "s.toml").write(folder / "calm")
+    jumps = random.Random(1)
+    monkeypatch.setattr(time, "time", lambda: jumps.uniform(-1e9, 4e9))
+    monkeypatch.setattr(time, "time_ns", lambda: jumps.randrange(-(10**18), 4 * 10**18))
+    backends.run(folder / "s.toml").write(folder / "jumping")
+    for name in ("flows.parquet", "links.parquet", "scenario.toml"):
+        assert (folder / "calm" / name).read_bytes() == (folder / "jumping" / name).read_bytes()
+    engines = [
+        ROOT / "crates" / f"waterfill-{name}" for name in ("laws", "network", "sim", "fluid")
+    ]
+    readers = [
+        path.name
+        for folder in engines
+        for path in folder.rglob("*.rs")
+        if "SystemTime" in path.read_text()
+    ]
+    assert readers == []
+
+
+# --- signals -----------------------------------------------------------------------------------
+
+
+def test_a_signal_at_a_random_moment():
+    """A few of what `make kills` does by the hundred."""
+    command, count = kills.COMMANDS["run"], len(kills.SIGNALS)
+    ends = [end for *_, end in kills.kills(command, count, seed=3, more=kills.NO_FIGURES)]
+    assert [end.wrong for end in ends] == [""] * count
+
+
+def test_a_signal_in_the_first_moment(folder):
+    """While the command's modules are imported."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        end = kills.end_at(kills.COMMANDS["run"], folder, number, 0.01)
+        assert end.wrong == ""
+        assert end.code == 128 + number
+
+
+def test_a_child_of_a_sweep_that_a_signal_ends_is_run_again():
+    from waterfill.sweeps.worker import LOST, Child, Limits
+
+    child = Child(0)
+    child._answer(time.monotonic(), Limits(), lambda: True)  # it has started
+    os.kill(child.pid, signal.SIGINT)
+    assert child._ended(0.1, Limits())["status"] == LOST

@@ -1,0 +1,89 @@
+"""The fast proofs, the tree of the C against its compilation; a false statement is not proved."""
+
+import pytest
+
+from validation.proofs import contracts, differential, equilibrium, kernels, ranges, source
+from validation.proofs.__main__ import main
+from validation.proofs.c_source import clang
+
+needs_clang = pytest.mark.skipif(clang() is None, reason="needs clang, for the tree of the headers")
+
+
+def unproved(domain):
+    return [one for one in domain.obligations if one.proved not in ("intervals", "query")]
+
+
+@pytest.mark.parametrize("size", [(1, 3), (2, 3), (3, 2)])
+def test_max_min_is_the_only_equilibrium(size):
+    answer, networks = equilibrium.prove(*size)
+    assert answer == "proved"
+    assert networks == len(list(equilibrium.networks(*size)))
+
+
+def test_networks_that_differ_by_names_alone_are_one():
+    assert len(list(equilibrium.networks(2, 2))) == 3  # crossing twice; one and both; one each
+
+
+def test_without_the_largest_price_another_equilibrium_is_found(monkeypatch):
+    """A source that heard of one link alone would not be max-min: the prover has to say so."""
+    whole = equilibrium.equilibrium
+
+    def first_link(network, capacities, rates, name):
+        return whole(tuple(frozenset({min(route)}) for route in network), capacities, rates, name)
+
+    monkeypatch.setattr(equilibrium, "equilibrium", first_link)
+    assert equilibrium.prove(2, 2)[0] != "proved"
+
+
+def test_the_real_source_law_keeps_below_what_the_price_allows():
+    assert source._real()
+
+
+@needs_clang
+@pytest.mark.parametrize("name", ["fixed_towards", "fixed_exp", "fixed_power"])
+def test_a_shared_function_is_as_its_contract_says(name):
+    (proof,) = [proof for found, _, proof in contracts.theorems() if found == name]
+    assert not unproved(proof())
+
+
+@needs_clang
+@pytest.mark.parametrize(
+    ("law", "function"),
+    [("rcp", "law_ack"), ("vcp", "law_limit"), ("maxnet", "law_limit"), ("aecp", "law_reduce")],
+)
+def test_a_law_stays_in_its_ranges(law, function):
+    assert not unproved(kernels.prove(law, function))
+
+
+@needs_clang
+def test_a_range_that_a_source_leaves_is_not_proved(monkeypatch):
+    monkeypatch.setitem(ranges.RCP.structures, "law_source", {"rate": (0, 10**14)})
+    assert unproved(kernels.prove("rcp", "law_ack"))
+
+
+@needs_clang
+def test_the_tree_computes_what_the_compiler_does():
+    done, differences = differential.compare("maxnet_law.h", 2)
+    assert not differences
+    assert done > 50
+
+
+@needs_clang
+def test_a_run_prints_a_line_a_theorem_and_resumes(tmp_path, capsys):
+    command = ["proofs", "-o", str(tmp_path), "1 links, 2 flows"]
+    lines = []
+    for _ in range(2):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.argv", command)
+            assert main() == 0
+        lines.append(capsys.readouterr().out)
+    assert lines[0].splitlines()[-1] == "1 theorems, 0 not proved"
+    assert "proved, 1 networks" in lines[1]
+    assert (tmp_path / "proofs.json").is_file()
+
+
+@needs_clang
+def test_a_name_of_no_theorem_is_an_error(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["proofs", "-o", str(tmp_path), "no such theorem"])
+    assert main() == 1
+    assert capsys.readouterr().out == "0 theorems, 0 not proved\n"
