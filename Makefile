@@ -58,12 +58,24 @@ linux-cohabit: build ## run explicit flows beside CUBIC and BBR on the kernel, p
 linux-connections: build ## open 10,000 short MaxNet connections and check that each asks for prices; as root, 10 minutes at most
 	@$(VENV)/python -m validation.testbed.connections
 
+kills: build ## end commands by signals at random moments, 600 in all, and check what they leave; 30 minutes
+	@$(VENV)/python -m validation.kills
+
+certificates: build ## check every law's steps against the papers' equations; as root also a million steps in the kernel; minutes
+	@$(VENV)/python -m validation.certificates
+
+certificate-mutants: build ## change the kernel's MaxNet and see that certificates reject it; COUNT= (200) SEED= (1); minutes, resumes
+	@$(VENV)/python -m validation.certificate_mutants --count $(or $(COUNT),200) --seed $(or $(SEED),1) $(STEPS)
+
 soak: build ## run the daemon for an hour under traffic, reloads and kills, and look for leaks; as root; writes out/soak.json
 	@$(VENV)/python -m validation.soak --json out/soak.json
 
 scone: ## give a million packets to the SCONE element by test-run, and measure what it costs other UDP; as root
 	SCONE_PACKETS=1000000 cargo test --locked --quiet --package waterfill-linux --features daemon --test scone -- --nocapture --include-ignored \
 		every_kind_of_packet other_udp
+
+decoders: ## give a million frames for each law to its decoders in Rust, in C and in the kernel; as root; 5 minutes
+	DECODER_FRAMES=4000000 cargo test --locked --package waterfill-linux --features daemon --test decoders
 
 scone-advice: build ## compare a router's SCONE advice with the max-min shares of 1 to 8 MaxNet flows; as root; 4 minutes
 	@$(VENV)/python -m validation.testbed.scone --json out/scone-advice.json
@@ -80,6 +92,9 @@ cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 6
 link-events: build ## run every law on a link whose rate steps and that fails, in packets and as a fluid: table, figure; half a minute
 	@$(VENV)/python -m validation.link_events -o out/link-events
 
+faults: build ## run every protocol under 18 faults of links, routers and hosts: tables, figure; ten minutes, resumes
+	@$(VENV)/python -m validation.faults -o out/faults
+
 linux-link-events: build ## the same on the kernel, for the same table and figure; as root, 35 minutes, resumes
 	@$(VENV)/python -m validation.link_events -o out/link-events --on sim --on fluid --on linux
 
@@ -94,6 +109,9 @@ seeds: build ## run every experiment of the papers with seeds 1 to 5, to see whi
 
 readings: build ## judge the papers' claims under every reading of what the papers leave open; resumes
 	@$(VENV)/python -m validation.readings -o out/readings
+
+proofs: .venv/.dev ## prove codecs, fixed-point C, MaxNet's source and its equilibrium by z3 (needs clang); 10 minutes, resumes
+	@$(VENV)/python -m validation.proofs -o out/proofs
 
 price-bits: build ## what 5, 7 and 20 bits of a law's signal cost in load, queue and shares; 2 minutes, resumes
 	@$(VENV)/python -m validation.price_bits -o out/price-bits
@@ -135,12 +153,36 @@ abc: build ## compare ABC with CUBIC, CoDel and the explicit laws on links that 
 ns3: build ## compare TCPs with ns-3's (Debian's libns3-dev), both to agree within 10 %
 	@$(VENV)/python bench/ns3/compare.py
 
+fuzz: .venv/.run ## fuzz one target by libFuzzer: make fuzz TARGET=wire SECONDS=60; targets are in fuzz/src/lib.rs
+	@$(VENV)/python -m validation.fuzzing one "$(TARGET)" --seconds $(or $(SECONDS),60)
+
+fuzz-all: .venv/.run ## fuzz every target for its share of executions, and keep coverage in out/fuzz; hours, resumes
+	@$(VENV)/python -m validation.fuzzing all --share $(or $(SHARE),1)
+
+sanitize: ## run unsafe code and the laws' C under the address and undefined-behaviour sanitizers; 20 minutes
+	@tools/sanitize.sh
+
+fuzz-page: .venv/.run ## write the table of docs/validation/fuzzing.md from out/fuzz
+	@$(VENV)/python -m validation.fuzzing page
+
+mutants: .venv/.run ## which mutants of a law its tests catch: make mutants LAW=xcp [SHARD=0/10]; needs cargo-mutants; hours, resumes
+	@$(VENV)/python -m validation.mutants $(LAW) $(if $(SHARD),--shard "$(SHARD)")
+fuzz-python: .venv/.run build ## fuzz what Python reads: make fuzz-python TARGET=scenario SECONDS=60 (PLAIN=1: without atheris); no TARGET: all
+	@$(VENV)/python -m validation.fuzz_python $(TARGET) --seconds $(or $(SECONDS),60) $(if $(PLAIN),--plain)
+
 lint: .venv/.lint ## run formatters, linters and type checkers; a warning is an error
 	@tools/lint.sh
 
-audit: ## check licences and sources of all crates (cargo-deny); offline once the crates are downloaded
+audit: .venv/.dev ## check licences of crates (cargo-deny) and Python packages, and crates' sources; offline once all is downloaded
+	@$(VENV)/python tools/licences.py
 	@cargo deny --version >/dev/null 2>&1 || { echo "audit: needs cargo-deny: cargo install --locked cargo-deny" >&2; exit 1; }
 	@cargo deny --locked check bans licenses sources
+
+sbom: .venv/.run ## list all crates and Python packages as CycloneDX in out/sbom (needs cargo-cyclonedx); same commit, same bytes
+	@tools/sbom.sh
+
+reproducible: .venv/.dev ## build deb and wheel twice in other folders and compare bytes (WHAT=deb or WHAT=wheel); 20 minutes
+	@tools/reproducible.sh $(WHAT)
 
 wheel: .venv/.run ## build the source archive and a wheel for Linux (manylinux_2_28, abi3) into dist/, and audit it; 5 minutes
 	@tools/wheel.sh

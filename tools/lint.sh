@@ -18,7 +18,7 @@ cargo_lock() { cargo metadata --locked --format-version 1 --quiet >/dev/null; }
 # The generated parts of waterfilld exist only where it can be built.
 with_daemon() { # a cargo command, then its options
   local features=()
-  if why=$(tools/daemon.sh); then features=(--features waterfill-linux/daemon); else echo "lint: $why: left out" >&2; fi
+  if why=$(tools/daemon.sh); then features=(--features waterfill-linux/daemon,waterfill-fuzz/daemon); else echo "lint: $why: left out" >&2; fi
   cargo "$1" --locked --quiet "${features[@]}" "${@:2}"
 }
 

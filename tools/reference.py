@@ -45,7 +45,15 @@ _TABLES = {
         "`[[link.event]]`",
         "Belongs to the link above it. More: [links that follow time](links.md).",
     ),
+    "LinkFault": (
+        "`[[link.fault]]`",
+        "Belongs to the link above it. More: [faults](faults.md).",
+    ),
     "Flow": ("`[[flow]]`", "With `count`, an entry stands for that many flows."),
+    "FlowFault": (
+        "`[[flow.fault]]`",
+        "Belongs to the flow above it. More: [faults](faults.md).",
+    ),
     "Traffic": ("`[[traffic]]`", "More: [traffic](traffic.md)."),
 }
 
@@ -186,9 +194,10 @@ def commands_page(app: TyperGroup) -> str:
         _MADE.format(source="python/waterfill/cli"),
         "# Commands",
         "Answers go to standard output, progress and errors to standard error. Exit codes: 0 done, "
-        "1 a verdict differs from the expected one or a check of a run failed, 2 wrong input, 130 "
-        "interrupted. `waterfill --install-completion` teaches the shell the names; `NO_COLOR=1` "
-        "leaves colours out. `waterfilld` has [a page of its own](daemon.md).",
+        "1 a verdict differs from the expected one, a check of a run failed or something could not "
+        "be written, 2 wrong input, 130 interrupted ([all of them](files-and-signals.md)). "
+        "`waterfill --install-completion` teaches the shell the names; `NO_COLOR=1` leaves colours "
+        "out. `waterfilld` has [a page of its own](daemon.md).",
     ]
     for name, command in _leaves(app, "waterfill"):
         out += [f"## {name}", command.help or "", _usage(name, command)]

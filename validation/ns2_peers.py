@@ -32,8 +32,9 @@ import numpy as np
 from waterfill.analysis import series
 from waterfill.errors import InputError
 from waterfill.runs import backends, cache
+from waterfill.runs.files import make_directory, write_text
 from waterfill.runs.pool import run_each
-from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.runs.result import Document, Result, to_json
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 

@@ -32,7 +32,8 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import OverSeeds
 from waterfill.papers.claims.verdict import Judged, Statement
 from waterfill.papers.reproduce import Reproduction, reproduce
-from waterfill.runs.result import Document, make_directory, to_json, write_text
+from waterfill.runs.files import make_directory, write_text
+from waterfill.runs.result import Document, to_json
 
 SEEDS = 5
 INTERRUPTED = 130  # the exit code of `waterfill reproduce` after Ctrl-C

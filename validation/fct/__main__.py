@@ -9,7 +9,8 @@ from pathlib import Path
 
 from validation.fct import cases, report
 from waterfill.errors import InputError
-from waterfill.runs.result import make_directory, to_json, write_text
+from waterfill.runs.files import make_directory, write_text
+from waterfill.runs.result import to_json
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -15,7 +15,8 @@ from waterfill.analysis import transfers
 from waterfill.formats import rules
 from waterfill.network import protocols
 from waterfill.runs import backends, cache
-from waterfill.runs.result import Result, write_text
+from waterfill.runs.files import write_text
+from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 

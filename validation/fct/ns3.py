@@ -28,7 +28,8 @@ from waterfill.analysis import transfers
 from waterfill.errors import InputError
 from waterfill.formats import rules
 from waterfill.runs import backends
-from waterfill.runs.result import make_directory, to_json, write_text
+from waterfill.runs.files import make_directory, write_text
+from waterfill.runs.result import to_json
 from waterfill.scenario import distributions
 from waterfill.scenario.loading import from_dict
 from waterfill.scenario.units import VOLUME

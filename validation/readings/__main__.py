@@ -17,7 +17,8 @@ from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged
 from waterfill.papers.reproduce import reproduce
-from waterfill.runs.result import Document, make_directory, to_json, write_text
+from waterfill.runs.files import make_directory, write_text
+from waterfill.runs.result import Document, to_json
 
 INTERRUPTED = 130  # the exit code of `waterfill reproduce` after Ctrl-C
 

@@ -22,8 +22,9 @@ import numpy as np
 
 from waterfill.errors import InputError, RunError
 from waterfill.runs import backends
+from waterfill.runs.files import make_directory, write_text
 from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.runs.result import Document, Result, to_json
 from waterfill.runs.stored import StoredResult
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict

@@ -30,8 +30,9 @@ from waterfill.papers.measures import flows as flow_measures
 from waterfill.papers.measures.registry import MEASURES
 from waterfill.papers.measures.signals import sampled
 from waterfill.runs import backends
+from waterfill.runs.files import make_directory, write_text
 from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, Result, make_directory, to_json, write_text
+from waterfill.runs.result import Document, Result, to_json
 from waterfill.runs.stored import StoredResult
 from waterfill.testbed import checks, daemon
 

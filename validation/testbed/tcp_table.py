@@ -33,8 +33,9 @@ from typing import Any
 
 from waterfill.errors import InputError, RunError
 from waterfill.runs import backends
+from waterfill.runs.files import make_directory, write_text
 from waterfill.runs.progress import Bar
-from waterfill.runs.result import Document, make_directory, to_json, write_text
+from waterfill.runs.result import Document, to_json
 from waterfill.scenario.loading import from_dict
 from waterfill.testbed import checks, kernel
 

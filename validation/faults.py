@@ -1,0 +1,384 @@
+"""What each fault costs each protocol: a table for every kind of fault, and a figure.
+
+Two flows, `subject` and `other`, share a link of 20 Mbit/s with an RTT of 40 ms and a buffer of one
+bandwidth-delay product. A fault acts from 15 to 20 s; where it is one of a host, it is `subject`'s.
+A third flow joins for the fault of a source that ignores feedback. Each run is compared with the
+run without the fault. Finished runs are kept in DIR/runs and read again.
+Run: python -m validation.faults [-o DIR] [PROTOCOL ...]
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import waterfill
+from waterfill.network.protocols import load
+from waterfill.runs.result import Result
+from waterfill.scenario.loading import from_toml
+
+FROM_S, UNTIL_S, END_S = 15.0, 20.0, 45.0
+SAMPLE_S = 0.1
+MEAN_S = 1.0
+RATE_BPS = 20e6
+ALL_BACK, EACH_BACK = 0.9, 0.7
+"""What of the rates without the fault makes a recovery: of all flows, and of each."""
+
+EXPLICIT = (
+    *("maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "aecp", "rcp", "jetmax", "vcp", "abc"),
+)
+TCPS = (
+    *("reno", "newreno", "sack", "cubic", "bic", "highspeed", "scalable", "htcp", "westwood"),
+    *("vegas", "fast", "dctcp", "bbr"),
+)
+MARKED = ("dctcp",)
+"""TCPs that read marks, which a router can remove or forge."""
+
+SCENARIO = """
+name = "faults"
+protocol = "{protocol}"
+duration = "{end:g} s"
+sample = "{sample:g} s"
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "20 Mbit/s"
+delay = "20 ms"
+{mark}{link}
+[[flow]]
+name = "subject"
+from = "a"
+to = "b"
+demand = "40 Mbit/s"
+{flow}
+[[flow]]
+name = "other"
+from = "a"
+to = "b"
+demand = "40 Mbit/s"
+{more}
+"""
+JOINER = """
+[[flow]]
+name = "joiner"
+from = "a"
+to = "b"
+start = "16 s"
+stop = "20 s"
+demand = "40 Mbit/s"
+"""
+CROWD = """
+[[flow]]
+name = "crowd"
+from = "a"
+to = "b"
+count = 2000
+start = "15 s"
+stop = "20 s"
+"""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """A fault: what it adds to the link, to the subject's flow and behind the flows.
+
+    `on` says which protocols it concerns; `ends_s` is when it ends; `always` adds `more` to the
+    run without the fault too.
+    """
+
+    name: str
+    title: str
+    link: str = ""
+    flow: str = ""
+    more: str = ""
+    on: Sequence[str] = (*EXPLICIT, *TCPS)
+    ends_s: float = UNTIL_S
+    always: bool = False
+
+
+def _fault(section: str, kind: str, *keys: str, until: bool = True) -> str:
+    lines = [f"[[{section}.fault]]", f'kind = "{kind}"', f'at = "{FROM_S:g} s"']
+    return "\n".join([*lines, *([f'until = "{UNTIL_S:g} s"'] if until else []), *keys]) + "\n"
+
+
+def _event(at_s: float, key: str) -> str:
+    return f'[[link.event]]\nat = "{at_s:g} s"\n{key}\n'
+
+
+def _clock(section: str, step: str) -> str:
+    return _fault(section, "clock", f'step = "{step}"', until=False)
+
+
+def _lie(value: str) -> str:
+    return _fault("link", "lie", f'value = "{value}"')
+
+
+HEADERS = (*EXPLICIT, *MARKED)
+FAULTS = (
+    Fault("down", "link down for 2 s",
+          link=_event(FROM_S, "up = false") + _event(17.0, "up = true"), ends_s=17.0),
+    Fault("half", "half the rate",
+          link=_event(FROM_S, 'rate = "10 Mbit/s"') + _event(UNTIL_S, 'rate = "20 Mbit/s"')),
+    Fault("crowd", "2000 flows more", more=CROWD),
+    Fault("restart", "router restarts",
+          link=_fault("link", "restart", until=False), on=EXPLICIT, ends_s=FROM_S),
+    Fault("clock-ahead", "router's clock + 1 s", link=_clock("link", "1 s"), on=EXPLICIT,
+          ends_s=FROM_S),
+    Fault("clock-back", "router's clock − 0.5 s", link=_clock("link", "-500 ms"), on=EXPLICIT,
+          ends_s=FROM_S + 0.5),
+    Fault("strip", "headers stripped", link=_fault("link", "strip"), on=HEADERS),
+    Fault("strip-half", "half of the headers stripped",
+          link=_fault("link", "strip", "share = 0.5"), on=HEADERS),
+    Fault("corrupt", "1 % of headers corrupted",
+          link=_fault("link", "corrupt", "share = 0.01"), on=HEADERS),
+    Fault("zero", "router lies: zero", link=_lie("zero"), on=HEADERS),
+    Fault("max", "router lies: max", link=_lie("max"), on=HEADERS),
+    Fault("random", "router lies: random", link=_lie("random"), on=HEADERS),
+    Fault("receiver", "receiver lies", flow=_fault("flow", "lie")),
+    Fault("ignore", "source ignores feedback", flow=_fault("flow", "ignore"), more=JOINER,
+          always=True),
+    Fault("host-ahead", "source's clock + 1 s", flow=_clock("flow", "1 s"), ends_s=FROM_S),
+    Fault("host-back", "source's clock − 0.5 s", flow=_clock("flow", "-500 ms"),
+          ends_s=FROM_S + 0.5),
+    Fault("ack-loss", "20 % of acknowledgements lost", link="loss_reverse = 0.2\n"),
+    Fault("ack-hold", "acknowledgements every 20 ms",
+          link=_fault("link", "hold", 'every = "20 ms"', 'direction = "reverse"')),
+)  # fmt: skip
+
+GROUPS = (
+    ("Links and load", ("down", "half", "crowd")),
+    ("Routers", ("restart", "clock-ahead", "clock-back")),
+    ("Headers", ("strip", "strip-half", "corrupt")),
+    ("Routers that lie", ("zero", "max", "random")),
+    ("Hosts that lie", ("receiver", "ignore")),
+    ("Hosts' clocks", ("host-ahead", "host-back")),
+    ("Acknowledgements", ("ack-loss", "ack-hold")),
+)
+
+
+@dataclass(frozen=True)
+class Course:
+    """Samples of a run: rates of the two flows (bit/s), the largest queue (bytes), drops."""
+
+    subject: Sequence[float]
+    other: Sequence[float]
+    queue: Sequence[float]
+    drops: Sequence[float]
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a fault cost; `recovered_s` is None where it did not happen before the run's end.
+
+    Of the rates without the fault: `lost_s` is what both flows missed, in seconds of their rate;
+    `other` and `subject` are shares while it lasted, or in the five seconds after it began.
+    """
+
+    lost_s: float
+    recovered_s: float | None
+    queue_ms: float
+    drops: int
+    other: float
+    subject: float
+
+
+def scenario_text(protocol: str, fault: Fault | None, like: Fault | None = None) -> str:
+    """Return the scenario of a run; without a fault, that of the run which `like` compares with."""
+    more = fault.more if fault else like.more if like and like.always else ""
+    return SCENARIO.format(
+        protocol=protocol,
+        end=END_S,
+        sample=SAMPLE_S,
+        mark='mark_at = "10 packets"\n' if protocol in MARKED else "",
+        link=fault.link if fault else "",
+        flow=fault.flow if fault else "",
+        more=more,
+    )
+
+
+def course(result: Result) -> Course:
+    """Return the samples of a run, one per SAMPLE_S from the first on."""
+    count = round(END_S / SAMPLE_S)
+    found = {name: [0.0] * count for name in ("subject", "other")}
+    queue, drops = [0.0] * count, [0.0] * count
+    flows, links = result.flows.to_pydict(), result.links.to_pydict()
+    rows = zip(*(flows[k] for k in ("time_s", "flow", "rate_bps")), strict=True)
+    for time_s, name, bps in rows:
+        if name in found:
+            found[name][round(time_s / SAMPLE_S) - 1] = bps or 0.0
+    for time_s, name, most, dropped in zip(
+        *(links[k] for k in ("time_s", "link", "queue_max_bytes", "drops")), strict=True
+    ):
+        if name == "l":
+            index = round(time_s / SAMPLE_S) - 1
+            queue[index], drops[index] = most, dropped
+    return Course(found["subject"], found["other"], queue, drops)
+
+
+def _means(values: Sequence[float]) -> list[float]:
+    width = round(MEAN_S / SAMPLE_S)
+    return [math.fsum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
+
+
+def cost(run: Course, plain: Course, fault: Fault) -> Cost:
+    """Compare a run with the one without the fault."""
+    first, last = round(FROM_S / SAMPLE_S), round(UNTIL_S / SAMPLE_S)
+    ends = round(fault.ends_s / SAMPLE_S)
+    width = round(MEAN_S / SAMPLE_S)
+    touch = first - width + 1  # the first mean that the fault touches
+
+    def mean(values: Sequence[float], from_: int, to: int) -> float:
+        return math.fsum(values[from_:to]) / (to - from_)
+
+    usual = [mean(one, first, len(one)) for one in (plain.subject, plain.other)]
+    both = math.fsum(usual)
+    missing = (
+        max(0.0, both - a - b)
+        for a, b in zip(_means(run.subject)[touch:], _means(run.other)[touch:], strict=True)
+    )
+    recovered = None
+    for i, (a, b) in enumerate(zip(_means(run.subject)[ends:], _means(run.other)[ends:],
+                                   strict=True)):  # fmt: skip
+        each = a >= EACH_BACK * usual[0] and b >= EACH_BACK * usual[1]
+        if each and a + b >= ALL_BACK * both:
+            recovered = (i + width) * SAMPLE_S
+            break
+    during = [mean(one, first, last) for one in (plain.subject, plain.other)]
+    found = [mean(one, first, last) for one in (run.subject, run.other)]
+    return Cost(
+        lost_s=math.fsum(missing) * SAMPLE_S / both,
+        recovered_s=recovered,
+        queue_ms=max(run.queue[first:]) * 8e3 / RATE_BPS,
+        drops=int(math.fsum(run.drops[first:])),
+        subject=found[0] / during[0],
+        other=found[1] / during[1],
+    )
+
+
+def measured(text: str, path: Path) -> Course:
+    """Run a scenario, or read what a run of the same text has given."""
+    if path.exists():
+        kept = json.loads(path.read_text())
+        if kept.pop("scenario") == text:
+            return Course(**kept)
+    found = course(waterfill.run(from_toml(text, "faults")))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_suffix(".partial")
+    partial.write_text(json.dumps({"scenario": text, **asdict(found)}))
+    os.replace(partial, path)
+    return found
+
+
+def costs(protocol: str, folder: Path) -> dict[str, Cost]:
+    """Return what every fault that concerns a protocol costs it."""
+    found = {}
+    for fault in FAULTS:
+        if protocol in fault.on:
+            usual = "joined" if fault.always else "plain"
+            plain = measured(scenario_text(protocol, None, fault), folder / f"{usual}.json")
+            run = measured(scenario_text(protocol, fault), folder / f"{fault.name}.json")
+            found[fault.name] = cost(run, plain, fault)
+    return found
+
+
+def cells(found: Cost | None) -> list[str]:
+    """Return the cells of one fault in a protocol's row."""
+    if found is None:
+        return ["", "", "", ""]
+    recovered = "never" if found.recovered_s is None else f"{found.recovered_s:.1f}"
+    dropped = f" ({found.drops})" if found.drops else ""
+    return [
+        f"{found.lost_s:.1f}",
+        recovered,
+        f"{found.queue_ms:.0f}{dropped}",
+        f"{100 * found.other:.0f}",
+    ]
+
+
+def tables(found: dict[str, dict[str, Cost]]) -> str:
+    """Return one table for each group of faults, a row for each protocol that it concerns."""
+    titles = {fault.name: fault.title for fault in FAULTS}
+    out = []
+    for heading, names in GROUPS:
+        head = ["protocol"]
+        for name in names:
+            head += [f"{titles[name]}: lost s", "back s", "queue ms (drops)", "other %"]
+        out += [f"### {heading}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
+        for protocol, of_protocol in found.items():
+            if any(name in of_protocol for name in names):
+                row = [f"`{protocol}`"]
+                for name in names:
+                    row += cells(of_protocol.get(name))
+                out.append(f"| {' | '.join(row)} |")
+        out.append("")
+    return "\n".join(out)
+
+
+def draw(found: dict[str, dict[str, Cost]], stem: Path) -> None:
+    """Draw two maps, protocols by faults: seconds lost, and the other flow's rate."""
+    from matplotlib.figure import Figure
+
+    from waterfill.analysis.plots import save
+
+    figure = Figure(figsize=(11, 0.26 * len(found) + 3.2), layout="constrained")
+    left, right = figure.subplots(1, 2, sharey=True)
+    names = [fault.name for fault in FAULTS]
+    panels: list[tuple[Any, str, float, Callable[[Cost], float]]] = [
+        (left, "seconds of the flows' rate lost", 10.0, lambda c: c.lost_s),
+        (right, "the other flow's rate meanwhile (% of without the fault)", 100.0,
+         lambda c: 100 * c.other),
+    ]  # fmt: skip
+    for axis, title, most, value in panels:
+        rows = [
+            [value(of[name]) if name in of else math.nan for name in names] for of in found.values()
+        ]
+        # Dark is bad on both: cividis is read alike with every kind of colour vision.
+        shade = "cividis_r" if axis is left else "cividis"
+        axis.imshow(rows, cmap=shade, vmin=0, vmax=most, aspect="auto")
+        for y, row in enumerate(rows):
+            for x, number in enumerate(row):
+                if not math.isnan(number):
+                    dark = number > most / 2 if axis is left else number < most / 2
+                    text = f"{number:.1f}" if axis is left and number < 10 else f"{number:.0f}"
+                    axis.text(x, y, text, ha="center", va="center", fontsize=5.5,
+                              color="white" if dark else "black")  # fmt: skip
+        axis.set_title(title, fontsize=9)
+        titles = [fault.title for fault in FAULTS]
+        axis.set_xticks(range(len(names)), titles, rotation=60, ha="right", fontsize=7)
+        axis.set_yticks(range(len(found)), list(found), fontsize=7)
+    save(figure, stem)
+
+
+def main() -> int:
+    """Run the faults; print the tables, write them and the figure."""
+    parser = argparse.ArgumentParser(description="what each fault costs each protocol")
+    parser.add_argument("-o", "--output", type=Path, default=Path("out/faults"))
+    parser.add_argument("protocols", nargs="*", help="default: every explicit law and every TCP")
+    given = parser.parse_args()
+    known = load()
+    chosen = given.protocols or [*EXPLICIT, *TCPS]
+    for protocol in chosen:
+        if protocol not in known:
+            print(f"faults: unknown protocol {protocol}", file=sys.stderr)
+            return 2
+    found = {}
+    for protocol in chosen:
+        found[protocol] = costs(protocol, given.output / "runs" / protocol)
+        print(f"faults: {protocol} done", file=sys.stderr, flush=True)
+    text = tables(found)
+    (given.output / "tables.md").write_text(text)
+    draw(found, given.output / "faults")
+    print(text, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,82 @@
+"""What reading a document may do: give a result, or refuse it with one sentence."""
+
+from __future__ import annotations
+
+import re
+import signal
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import TypeVar
+
+from waterfill.errors import InputError, RunError
+
+T = TypeVar("T")
+
+MAX_MESSAGE = 1500
+# What a message shows that was never written for a user: a class, an address, a panic.
+_RAW = re.compile(
+    r"\b[A-Z][a-zA-Z]*Error\b|Traceback|object at 0x|panicked|\bunwrap\b|<class '|NoneType"
+)
+
+
+class Finding(AssertionError):
+    """What must not happen, with a name that is the same for the same defect."""
+
+    def __init__(self, name: str, why: str) -> None:
+        super().__init__(f"{name}: {why}")
+        self.name = name
+
+
+class OutOfTime(BaseException):
+    """Raised in the main thread when an execution takes too long."""
+
+
+def read(make: Callable[[], T], quoted: str = "") -> T | None:
+    """Return what `make` returns, None where it refuses; raise Finding for anything else.
+
+    `quoted` is text of the input, which a message may quote.
+    """
+    try:
+        return make()
+    except (InputError, RunError) as error:
+        _check(str(error), quoted)
+        return None
+    except (Finding, OutOfTime):
+        raise
+    except MemoryError:
+        raise Finding("memory", "more memory asked for than the limit") from None
+    except BaseException as error:
+        raise Finding(_name(error), f"{type(error).__name__}: {str(error)[:200]}") from error
+
+
+def _check(message: str, quoted: str) -> None:
+    if not message or len(message) > MAX_MESSAGE or "\n" in message:
+        raise Finding("message is none, too long, or of several lines", message[:300])
+    raw = _RAW.search(message)
+    if raw is not None and raw[0] not in quoted:
+        raise Finding(f"raw message: {raw[0]}", message[:300])
+
+
+def _name(error: BaseException) -> str:
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [f for f in frames if "/waterfill/" in f.filename] or frames[-1:]
+    where = f"{own[-1].filename.rpartition('/waterfill/')[2]}:{own[-1].name}" if own else "?"
+    return f"{type(error).__name__} in {where}"
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Raise OutOfTime in what takes longer; only in the main thread."""
+
+    def late(_signal: int, _frame: FrameType | None) -> None:
+        raise OutOfTime
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)

@@ -1,0 +1,280 @@
+"""Run the targets of fuzz/ by libFuzzer and keep what they cover: `make fuzz`, `make fuzz-all`.
+
+    python -m validation.fuzzing one TARGET [--seconds 60]
+    python -m validation.fuzzing all [--share 1.0] [TARGET …]
+    python -m validation.fuzzing minimise TARGET …
+    python -m validation.fuzzing page
+
+`all` runs each target for its share of executions, in slices, and goes on where it was stopped; a
+share of 0.1 is a tenth of that. Executions and covered edges over time are kept in out/fuzz/*.json,
+one file per target. `minimise` writes the smallest corpus with the same coverage to fuzz/corpus.
+`page` writes the table of docs/validation/fuzzing.md from these files. An input that fails is kept
+in out/fuzz/found and ends the run with exit code 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import platform
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "out/fuzz"
+PAGE = ROOT / "docs/validation/fuzzing.md"
+BEGIN, END = "<!-- table: make fuzz-page -->\n", "<!-- end of table -->\n"
+SLICE_S = 60
+MAX_BYTES = 200_000  # of a committed corpus
+
+# What libFuzzer prints: "#4096	NEW    cov: 120 ft: 300 corp: 20/1Kb …".
+_PROGRESS = re.compile(r"#(\d+)\t(\w+)\s+cov: (\d+) ft: (\d+)")
+_EDGES = re.compile(r"INFO: Loaded \d+ modules?\s+\((\d+) inline 8-bit counters\)")
+_KEPT = 200  # points of a curve
+
+
+def binary() -> Path:
+    """Build the program of all targets and return its path."""
+    built = subprocess.run([ROOT / "tools/fuzz.sh"], stdout=subprocess.PIPE, text=True, check=True)
+    return ROOT / built.stdout.strip()
+
+
+def targets(program: Path) -> dict[str, dict[str, Any]]:
+    """Return each target's largest input in bytes, share of executions, and what it checks."""
+    environment = {**os.environ, "FUZZ_TARGET": "list"}
+    listed = subprocess.run(
+        [program], env=environment, stdout=subprocess.PIPE, text=True, check=True
+    )
+    rows = (line.split("\t") for line in listed.stdout.splitlines())
+    return {
+        name: {"bytes": int(size), "share": int(share), "checks": checks}
+        for name, size, share, checks in rows
+    }
+
+
+def escape(data: bytes) -> str:
+    """Return an input as the line of a corpus: the escapes of a Rust byte string."""
+    special = {9: "\\t", 10: "\\n", 13: "\\r", 34: '\\"', 39: "\\'", 92: "\\\\"}
+    return "".join(special.get(b) or (chr(b) if 32 <= b < 127 else f"\\x{b:02x}") for b in data)
+
+
+def unescape(line: str) -> bytes:
+    """Return the input of a corpus's line."""
+    return line.encode("ascii").decode("unicode_escape").encode("latin-1")
+
+
+def unpack(name: str) -> Path:
+    """Put a target's committed corpus into its working folder, and return that."""
+    folder = OUT / "corpus" / name
+    folder.mkdir(parents=True, exist_ok=True)
+    committed = ROOT / "fuzz/corpus" / f"{name}.txt"
+    for line in committed.read_text().splitlines() if committed.exists() else ():
+        data = unescape(line)
+        (folder / hashlib.sha1(data, usedforsecurity=False).hexdigest()).write_bytes(data)
+    return folder
+
+
+def read(name: str) -> dict[str, Any]:
+    """Return what is kept of a target's runs."""
+    path = OUT / f"{name}.json"
+    kept: dict[str, Any] = json.loads(path.read_text()) if path.exists() else {}
+    return {"target": name, "executions": 0, "seconds": 0.0, "curve": [], **kept}
+
+
+def write(record: dict[str, Any]) -> None:
+    """Keep a target's record: written beside and renamed."""
+    path = OUT / f"{record['target']}.json"
+    beside = path.with_suffix(".new")
+    beside.write_text(json.dumps(record, indent=1) + "\n")
+    beside.rename(path)
+
+
+def thin(curve: list[list[int]]) -> list[list[int]]:
+    """Return a curve of at most 200 points, those where it rises first."""
+    rising = [p for i, p in enumerate(curve) if i in (0, len(curve) - 1) or p[1] > curve[i - 1][1]]
+    if len(rising) <= _KEPT:
+        return rising
+    step = len(rising) / _KEPT
+    return [rising[int(i * step)] for i in range(_KEPT - 1)] + [rising[-1]]
+
+
+def run(
+    program: Path, name: str, about: dict[str, Any], seconds: int, executions: int | None = None
+) -> bool:
+    """Run a target for a time or a number of executions; return whether all inputs passed."""
+    folder, found = unpack(name), OUT / "found"
+    found.mkdir(parents=True, exist_ok=True)
+    record = read(name)
+    before, covered = record["executions"], max((e for _, e in record["curve"]), default=0)
+    command = [
+        str(program),
+        f"-max_len={about['bytes']}",
+        f"-max_total_time={seconds}",
+        f"-artifact_prefix={found}/{name}-",
+        "-timeout=20",
+        "-rss_limit_mb=2048",
+        "-print_final_stats=1",
+        *([f"-runs={executions}"] if executions is not None else []),
+        str(folder),
+    ]
+    started = time.monotonic()
+    last: list[str] = []
+    done = 0
+    environment = {**os.environ, "FUZZ_TARGET": name}
+    with subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, text=True, errors="replace"
+    ) as process:
+        assert process.stderr is not None
+        for line in process.stderr:
+            last = [*last[-40:], line]
+            if match := _EDGES.match(line):
+                record["edges"] = int(match[1])
+            if match := _PROGRESS.match(line):
+                done = int(match[1])
+                covered = max(covered, int(match[3]))
+                record["curve"].append([before + done, covered])
+            if match := re.match(r"stat::number_of_executed_units:\s*(\d+)", line):
+                done = int(match[1])
+    record["executions"] = before + done
+    record["curve"] = thin([*record["curve"], [before + done, covered]])
+    record["seconds"] = round(record["seconds"] + time.monotonic() - started, 1)
+    record |= {"checks": about["checks"], "host": host(), "date": time.strftime("%Y-%m-%d")}
+    write(record)
+    print(f"{name}: {record['executions']:,} executions, {covered} edges", flush=True)
+    if process.returncode != 0:
+        print("".join(last), file=sys.stderr)
+    return process.returncode == 0
+
+
+def host() -> str:
+    """Return the host's CPU and compiler."""
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        text = ""
+    cpu = re.search(r"model name\s*: (.+)", text)
+    compiler = subprocess.run(["rustc", "-V"], stdout=subprocess.PIPE, text=True, check=False)
+    version = " ".join(compiler.stdout.split()[:2])
+    return f"{cpu[1] if cpu else platform.machine()}, {version}"
+
+
+def run_all(program: Path, names: Iterable[str], share: float) -> bool:
+    """Run targets in turns of a slice each, until every one has its share of executions."""
+    known = targets(program)
+    chosen = list(names) or list(known)
+    while True:
+        open_ = {
+            name: rest
+            for name in chosen
+            if (rest := round(known[name]["share"] * share) - read(name)["executions"]) > 0
+        }
+        if not open_:
+            return True
+        for name, rest in open_.items():
+            if not run(program, name, known[name], SLICE_S, rest):
+                return False
+
+
+def minimise(program: Path, name: str, about: dict[str, Any]) -> None:
+    """Write the smallest corpus that covers what the working folder covers."""
+    folder = unpack(name)
+    with tempfile.TemporaryDirectory() as small:
+        subprocess.run(
+            [
+                program,
+                "-set_cover_merge=1",
+                "-use_counters=0",
+                f"-max_len={about['bytes']}",
+                small,
+                folder,
+            ],
+            env={**os.environ, "FUZZ_TARGET": name},
+            stderr=subprocess.DEVNULL,
+            check=True,
+        )
+        inputs = sorted((p.read_bytes() for p in Path(small).iterdir()), key=lambda d: (len(d), d))
+    text, left_out = "", 0
+    for data in inputs:
+        line = escape(data) + "\n"
+        if len(text) + len(line) <= MAX_BYTES:
+            text += line
+        else:
+            left_out += 1
+    (ROOT / "fuzz/corpus" / f"{name}.txt").write_text(text)
+    print(f"{name}: {len(inputs) - left_out} inputs, {len(text):,} bytes; {left_out} left out")
+
+
+def at(curve: Sequence[Sequence[int]], part: float) -> int:
+    """Return the edges covered after a part of all executions."""
+    return max((edges for done, edges in curve if done <= part * curve[-1][0]), default=0)
+
+
+def row(record: dict[str, Any]) -> str:
+    """Return a target's row of the page."""
+    curve = record["curve"]
+    edges = " | ".join(f"{at(curve, part):,}" for part in (0.1, 0.5, 1.0))
+    return (
+        f"| `{record['target']}` | {record['checks']} | {record['executions']:,} | {edges} "
+        f"| {record['date']} |\n"
+    )
+
+
+def write_page() -> None:
+    """Replace the rows of the page that out/fuzz/*.json has; rows of other targets stay."""
+    text = PAGE.read_text()
+    head, rest = text.split(BEGIN)
+    table, tail = rest.split(END)
+    lines = table.splitlines(keepends=True)
+    rows = {line.split("|")[1].strip(" `"): line for line in lines[2:] if line.startswith("|")}
+    for path in sorted(OUT.glob("*.json")):
+        record = json.loads(path.read_text())
+        rows[record["target"]] = row(record)
+    body = "".join(rows[name] for name in sorted(rows))
+    PAGE.write_text(head + BEGIN + "".join(lines[:2]) + body + "\n" + END + tail)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is asked; return the exit code."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("one")
+    one.add_argument("target")
+    one.add_argument("--seconds", type=int, default=60)
+    every = commands.add_parser("all")
+    every.add_argument("--share", type=float, default=1.0)
+    every.add_argument("targets", nargs="*")
+    small = commands.add_parser("minimise")
+    small.add_argument("targets", nargs="+")
+    commands.add_parser("page")
+    chosen = parser.parse_args(arguments)
+    if chosen.command == "page":
+        write_page()
+        return 0
+    program = binary()
+    known = targets(program)
+    asked = [chosen.target] if chosen.command == "one" else chosen.targets
+    for name in asked:
+        if name not in known:
+            print(
+                f"fuzz: TARGET: expected one of {', '.join(known)}, not '{name}'", file=sys.stderr
+            )
+            return 2
+    if chosen.command == "minimise":
+        for name in asked:
+            minimise(program, name, known[name])
+        return 0
+    if chosen.command == "one":
+        return 0 if run(program, asked[0], known[asked[0]], chosen.seconds) else 1
+    return 0 if run_all(program, asked, chosen.share) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,17 @@
+"""Proofs by z3: codecs, the fixed-point C of the laws, MaxNet's source, and its equilibrium.
+
+`make proofs` runs `python -m validation.proofs`. To read in this order:
+
+- `c_source`: the C headers as clang's syntax tree, so that a changed header is what is proved;
+- `machine`: executes functions of that tree over one of three kinds of numbers;
+- `integers`: unbounded integers, where each operation that could wrap or lose bits must be proved
+  not to;
+- `bits`: bit-vectors and plain numbers, with C's wrapping semantics;
+- `contracts`: what the shared functions of `fixed.h` and `float.h` require and ensure, and their
+  proofs;
+- `ranges`: the ranges of each law's structures, as its header states them;
+- `kernels`: every law's functions over those ranges; `differential`: the same tree against compiled
+  C;
+- `codecs`, `source`, `equilibrium`: the other theorems;
+- `__main__`: the list of theorems, and the file that lets a run resume.
+"""

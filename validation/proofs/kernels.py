@@ -1,0 +1,155 @@
+"""Every function of a law's header over the ranges of its structures.
+
+Each function of `law.h`'s interface is executed on structures whose fields have any values in their
+ranges. Proved are: no operation leaves its type, no shift exceeds its width, no divisor is 0, no
+index leaves its table, what the shared functions require holds, and the structures are in their
+ranges afterwards.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import z3
+
+from validation.proofs import contracts, ranges
+from validation.proofs.c_source import Node, Type, type_of, unit
+from validation.proofs.integers import Integers, Number
+from validation.proofs.machine import Machine, Place, Pointer
+
+# Structures whose ranges must hold afterwards, too.
+KEPT = ("law_link", "law_source", "law_receiver", "host_pace")
+COMMON: dict[str, dict[str, ranges.Range]] = {
+    "law_packet": {"bytes": (0, (1 << 32) - 1), "syn": ranges.SWITCH},
+    "law_tcp": {
+        "now_us": ranges.TIME,
+        "packet": (1, 1 << 16),
+        "payload": (1, 1 << 16),
+        "srtt_us": (0, 1 << 31),
+        "base_rtt_us": (0, 1 << 31),
+        "acked": (0, 1 << 30),
+    },
+    "host_send": {"window": (0, 1 << 30)},
+}
+BYTES = 16
+
+
+class Run:
+    """One function of a law on structures with all values of their ranges."""
+
+    def __init__(self, law: ranges.Law, function: str) -> None:
+        self.law = law
+        self.function = function
+        self.domain = Integers(wraps=law.wraps, cuts=law.cuts, assumed=law.assumed)
+        self.machine = Machine(unit(law.header), self.domain, contracts.CONTRACTS)
+        self.machine.assigned = self.domain.assigned
+        self.structures: list[tuple[str, Place]] = []
+
+    def run(self) -> Integers:
+        """Execute the function, then check the structures."""
+        node = self.machine.unit.functions[self.function]
+        parameters = [part for part in node["inner"] if part["kind"] == "ParmVarDecl"]
+        arguments = [self._argument(parameter) for parameter in parameters]
+        self.machine.call(self.function, arguments)
+        for name, place in self.structures:
+            if name in KEPT:
+                self._check(name, place)
+        return self.domain
+
+    def _argument(self, parameter: Node) -> Any:
+        kind, name = type_of(parameter), parameter["name"]
+        if isinstance(kind, Type):
+            low, high = self.law.arguments.get((self.function, name), (kind.least, kind.most))
+            return self.domain.variable(name, low, high)
+        place = (name,)
+        target = kind.replace("const ", "").removesuffix("*").strip()
+        if target.startswith("struct "):
+            structure = target.removeprefix("struct ")
+            self._structure(structure, target, place, "")
+            self._relate(structure, place)
+            self.structures.append((structure, place))
+        else:
+            width = 8 if "char" in target or "__u8" in target else 64
+            for index in range(BYTES if width == 8 else 4):
+                number = self.domain.variable(f"{name}{index}", 0, (1 << width) - 1)
+                self.machine.store((*place, index), number)
+            if width == 8:  # *value
+                self.machine.store(place, self.machine.load((*place, 0), Type(8, False)))
+        return Pointer(place)
+
+    def _range(self, structure: str, name: str, kind: Type) -> ranges.Range:
+        for found in (self.law.structures, COMMON):
+            if name in found.get(structure, {}):
+                return found[structure][name]
+        return kind.least, kind.most
+
+    def _structure(self, structure: str, record: str, place: Place, prefix: str) -> None:
+        for name, kind in self.machine.unit.records[record]:
+            if isinstance(kind, Type):
+                low, high = self._range(structure, prefix + name, kind)
+                number = ranges.setup(
+                    self.domain, f"{structure}.{prefix}{name}", low, high, self.law
+                )
+                self.machine.store((*place, name), number)
+            else:
+                self._structure(structure, kind, (*place, name), f"{prefix}{name}.")
+
+    def _fields(self, structure: str, place: Place) -> dict[str, Number]:
+        memory = self.machine.live.memory
+        size = len(place)
+        return {
+            ".".join(map(str, found[size:])): value
+            for found, value in memory.items()
+            if found[:size] == place and len(found) > size
+        }
+
+    def _relate(self, structure: str, place: Place) -> None:
+        if structure in self.law.relations:
+            fields = self._fields(structure, place)
+            formulas = self.law.relations[structure](fields)
+            parts = [number for number in fields.values() if number.constant is None]
+            holder = Number(0, 0, 0)
+            holder.facts, holder.parents = formulas, tuple(parts)
+            for number in parts:
+                number.parents = (*number.parents, holder)
+
+    def _check(self, structure: str, place: Place) -> None:
+        fields = self._fields(structure, place)
+        domain = self.domain
+        for name, number in fields.items():
+            full = f"{structure}.{name}"
+            record_type = Type(64, False)
+            low, high = self._range(structure, name, record_type)
+            if full in self.law.factors:
+                claim: Any = contracts.is_factor(number, self.law.factors[full])
+                domain.require(f"{full} is a factor", False, claim, [number], {})
+            elif name in self.law.structures.get(structure, {}):
+                now = domain.interval(number)
+                claim = z3.And(low <= number.term, number.term <= high)
+                easy = now.low >= low and now.high <= high
+                domain.require(f"{full} in [{low}, {high}]", easy, claim, [number], {})
+        if structure in self.law.relations:
+            for formula in self.law.relations[structure](fields):
+                roots = [number for number in fields.values() if number.constant is None]
+                domain.require(f"{structure}: {formula}", False, formula, roots, {})
+
+
+def functions(law: ranges.Law) -> list[str]:
+    """Return the functions of the interface that a law defines."""
+    found = unit(law.header).functions
+    names = [name for name in found if name.startswith(("law_", "host_"))]
+    helpers = {"law_read_u24", "law_write_u24", "law_read_u16", "law_write_u16"}
+    return [name for name in names if name not in helpers | law.skip]
+
+
+def theorems() -> Iterator[tuple[str, str]]:
+    """Yield each law and function."""
+    for name, law in ranges.LAWS.items():
+        for function in functions(law):
+            yield name, function
+
+
+def prove(name: str, function: str) -> Integers:
+    """Prove one function of a law."""
+    return Run(ranges.LAWS[name], function).run()

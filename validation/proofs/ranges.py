@@ -1,0 +1,433 @@
+"""The ranges of each law's structures, as the tables of its header state them, and what holds
+between fields.
+
+A field that is not named has all values of its type. Parameters are what a daemon or a scenario may
+set; links, sources and receivers are also proved to stay in their ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import z3
+
+from validation.proofs import contracts
+from validation.proofs.integers import Integers, Number
+
+Range = tuple[int, int]
+Fields = dict[str, Number]
+FRACTION = (0, 1 << 32)
+CODE = (0, (1 << 23) - 1)
+FLAGGED = (0, (1 << 24) - 1)
+SWITCH = (0, 1)
+TIME = (0, 1 << 52)  # us: 142 years
+
+
+@dataclass
+class Law:
+    """What a law's proof assumes, and how its functions are read."""
+
+    header: str
+    structures: dict[str, dict[str, Range]]
+    # Formulas between fields of a structure, which hold before and after each function.
+    relations: dict[str, Callable[[Fields], list[Any]]] = field(default_factory=dict)
+    # Fields that are factors of float.h, with their largest exponents.
+    factors: dict[str, int] = field(default_factory=dict)
+    # Unsigned arithmetic that wraps on purpose, and bounds that z3 finds only with a hint.
+    wraps: set[tuple[str, str]] = field(default_factory=set)
+    cuts: dict[tuple[str, str], Range] = field(default_factory=dict)
+    # Bounds of a variable that are taken for granted, as its header says.
+    assumed: dict[tuple[str, str], Range] = field(default_factory=dict)
+    # Ranges of arguments that are numbers, by function and name.
+    arguments: dict[tuple[str, str], Range] = field(default_factory=dict)
+    # Functions that are not entered by themselves, or whose results mean nothing.
+    skip: set[str] = field(default_factory=set)
+
+
+def _rcp_link(f: Fields) -> list[Any]:
+    return [
+        f["rate"].term <= f["capacity"].term * 1024,
+        f["rate_min"].term <= f["capacity"].term,
+    ]
+
+
+RCP = Law(
+    "rcp.h",
+    {
+        "law_params": {
+            "alpha": (1, 1000),
+            "beta": (0, 65535),
+            "first_rate": (1, 1000000),
+            "r_min": (13, (1 << 32) - 1),
+        },
+        "law_link": {
+            "rate": (1 << 10, 1 << 60),
+            "mean_rtt": (10 << 16, 1 << 39),
+            "capacity": (1, 1 << 50),
+            "code": CODE,
+            "interval": (10, 1000000),
+            "alpha": (0, 1000),
+            "beta": (0, 65535),
+            "max_interval": (10, 1000000),
+            "rate_min": (1, (1 << 32) - 1),
+        },
+        "law_source": {"rate": (0, 10**15)},
+    },
+    relations={"law_link": _rcp_link},
+    wraps={
+        ("law_mark", "cpu->sums.timed_bytes += packet->bytes"),
+        ("law_mark", "cpu->sums.rtt_bytes += rcp_rtt(rtt_code) * packet->bytes"),
+    },
+    arguments={("law_tightens", "evidence"): FLAGGED, ("law_tightens", "us"): TIME},
+)
+
+
+AECP = Law(
+    "aecp.h",
+    {
+        "law_params": {
+            "alpha": (1, 1000000),
+            "beta": (1, 1000000),
+            "t": (1000, 1000000000),
+            "t_2": (1000, 1000000),
+            "x_0": (250, (1 << 32) - 1),
+        },
+        "law_link": {
+            "place": (0, 65534 << 22),
+            "place_max": (0, 65534 << 22),
+            "capacity": (1, 1 << 50),
+            "volume": (1, 1 << 57),
+            "gain": FRACTION,
+            "packet": (1 << 8, 1 << 24),
+            "t": (1000, 1 << 30),
+            "t_2": (1000, 1000000),
+        },
+        "law_cpu": {"residue": (0, (1 << 22) - 1)},
+        "law_source": {"place": (0, 65535 << 22), "value": (0, 65535), "packet": (0, 65535)},
+    },
+    relations={"law_link": lambda f: [f["t_2"].term <= f["t"].term]},
+    wraps={
+        ("law_mark", "cpu->sums.data_bytes += packet->bytes"),
+        ("law_mark", "cpu->sums.data_segments += packet->segments"),
+    },
+    arguments={
+        ("law_tightens", "evidence"): (0, 65535),
+        ("law_tightens", "us"): TIME,
+        ("law_reduce", "shift"): (1, (1 << 32) - 1),
+    },
+)
+
+
+VCP = Law(
+    "vcp.h",
+    {
+        "law_params": {
+            "t_rho": (100, 10**7),
+            "t_q": (100, 10**7),
+            "kappa_q": (0, 65535),
+            "gamma": (1, 10**6),
+            "queue_weight": (1, 10**6),
+            "xi": (1, 10**6),
+            "beta": (1, 10**6),
+            "t_d": (1000, 10**7),
+        },
+        "law_link": {
+            "load_factor": (0, 1 << 33),
+            "queue": (0, 1 << 54),
+            "volume": (1, 1 << 60),
+            "queue_weight": FRACTION,
+            "load": (1, 3),
+            "t_rho": (100, 10**7),
+            "t_q": (100, 10**7),
+            "samples": (1, 1 << 16),
+            "ticks": (0, (1 << 16) - 1),
+            "kappa_q": (0, 65535),
+            "waited": (0, 1 << 62),
+            "arrived": (0, 1 << 63),
+        },
+        "law_source": {
+            "window": (1 << 32, 1 << 61),
+            "frozen_until": (0, 1 << 63),
+            "adding_until": (0, 1 << 63),
+            "load": (0, 3),
+            "rtt": (0, 1 << 27),
+            "packet": (1, 65535),
+        },
+    },
+    relations={
+        "law_link": lambda f: [
+            f["waited"].term <= f["ticks"].term * (1 << 46),
+            f["arrived"].term <= f["ticks"].term * (1 << 47),
+            f["samples"].term * f["t_q"].term <= 10**7,
+            f["ticks"].term < f["samples"].term,
+        ]
+    },
+    wraps={("law_ack", "++s->decreases")},
+    cuts={("fixed_exp_less_one", "u"): (0, 3 << 34)},
+    arguments={("law_tightens", "evidence"): (0, (1 << 32) - 1)},
+)
+
+
+def _maxnet_link(f: Fields) -> list[Any]:
+    return [
+        f["maxnet.price_min"].term <= f["maxnet.price"].term,
+        f["maxnet.t_0"].term > f["maxnet.dt_p"].term,
+    ]
+
+
+def _maxnet_source(f: Fields) -> list[Any]:
+    tau, mode = f["maxnet.base_rtt"].term, f["maxnet.mode"].term
+    started, initial = f["maxnet.start_rate"].term, f["maxnet.start_initial"].term
+    return [
+        z3.Implies(tau > 0, f["maxnet.xi_speed"].term >= 1),
+        z3.Implies(f["maxnet.has_price"].term > 0, tau > 0),
+        z3.Implies(mode == 1, z3.And(initial <= started, started <= 10**15)),
+    ]
+
+
+# Differences of clocks and of counters: TCP's wrap, and a clock that went back gives a long time.
+_CLOCKS = {
+    ("host_is_due", "tcp->now_us - h->called_us"),
+    ("host_update_boost", "tcp->now_us - h->boost_since_us"),
+    ("host_update_boost", "tcp->delivered - h->boost_delivered"),
+}
+# Packets delivered in two RTTs: 10^12 bytes.
+_WINDOWS = {("host_update_boost", "packets"): (0, 1 << 24)}
+
+_MAXNET_PARAMS = {
+    "source.x_max": (32, 10**15),
+    "source.alpha": (1, 1571),
+    "source.eta": (1, 65535),
+    "source.t": (1, 100000),
+    "source.dt_min": (0, 10**6),
+    "source.average": SWITCH,
+    "source.compensate": SWITCH,
+    "source.xi_first": SWITCH,
+    "dt_p": (1, 10**6),
+    "promise": SWITCH,
+}
+MAXNET = Law(
+    "maxnet_law.h",
+    {
+        "law_params": _MAXNET_PARAMS,
+        "law_link": {
+            "maxnet.capacity": (1, 1 << 57),
+            "maxnet.x_max": (32, 10**15),
+            "maxnet.start_share": (0, 1 << 57),
+            "maxnet.price": (0, 1 << 60),
+            "maxnet.price_min": (0, 1 << 56),
+            "maxnet.target_time": (0, 1 << 34),
+            "maxnet.arrival_rate": (0, 1 << 63),
+            "maxnet.promised": (0, 1 << 58),
+            "maxnet.promised_age": (0, 44 << 34),
+            "maxnet.aging": (4, 1 << 34),
+            "maxnet.price_code": CODE,
+            "maxnet.t": (1, 100000),
+            "maxnet.mu": (0, 10**6),
+            "maxnet.dt_p": (1, 10**6),
+            "maxnet.t_0": (2, (1 << 32) - 1),
+            "start": FLAGGED,
+        },
+        "law_source": {
+            "maxnet.window": (0, 1 << 59),
+            "maxnet.rate": (0, 10**15),  # a weight of 1
+            "maxnet.demand_max": (1, 10**15),
+            "maxnet.start_rate": (0, 2 * 10**15 + 1),
+            "maxnet.start_initial": (0, 10**15),
+            "maxnet.xi": (-(1 << 61), 1 << 61),
+            "maxnet.xi_speed": (0, 1 << 62),
+            "maxnet.price": CODE,
+            "maxnet.base_rtt": (0, 1 << 24),
+            "maxnet.packet": (1, 1 << 16),
+            "maxnet.mode": (0, 2),
+            "maxnet.has_price": SWITCH,
+            "maxnet.updated": TIME,
+            "maxnet.raised": TIME,
+        },
+        "law_receiver": {
+            "maxnet.average": (0, ((1 << 23) - 1) << 40),
+            "maxnet.rtt": (0, 1 << 24),
+            "maxnet.start": FLAGGED,
+            "maxnet.has_price": SWITCH,
+            "maxnet.last": TIME,
+        },
+        "law_limit": {"rate": (0, 10**15), "window": (0, 1 << 59), "packet": (1, 1 << 16)},
+        "host_pace": {
+            "pacing_boost": (1024, 8192),
+            "boost_rate": (0, 10**15),
+            "restart_window": (0, 1 << 31),
+            "called_us": TIME,
+            "boost_since_us": TIME,
+        },
+    },
+    relations={
+        "law_link": _maxnet_link,
+        "law_source": _maxnet_source,
+        "law_tcp": lambda f: [f["payload"].term <= f["packet"].term],
+    },
+    wraps={
+        ("maxnet_xi_next", "s->xi_low += low"),
+        ("maxnet_xi_next", "s->xi_low -= low"),
+        ("law_source_read", "(__u64)s->maxnet.xi"),  # with its sign
+        *_CLOCKS,
+    },
+    assumed=_WINDOWS,
+    arguments={
+        ("law_ack", "has_echo"): SWITCH,
+        ("law_source_init", "packet"): (1, 1 << 16),
+        ("law_source_init", "window"): (0, 1 << 59),
+        ("law_receive", "now_us"): TIME,
+        ("law_tightens", "evidence"): CODE,
+        ("law_tightens", "us"): TIME,
+        ("law_reduce", "shift"): (0, 63),
+        ("law_link_set", "target"): (0, 10**6),
+    },
+)
+
+
+JETMAX = Law(
+    "jetmax.h",
+    {
+        "law_params": {
+            "x_min": (1, 1 << 50),
+            "gamma": (1, 10**6),
+            "tau": (1, 2 * 10**6 - 1),
+            "interval": (1, 1 << 22),
+            "epsilon": (0, 10**6),
+            "urgent": (0, 10**6),
+        },
+        "law_link": {
+            "goal": (1, 1 << 50),
+            "target": (0, 1 << 50),
+            "unresponsive": (0, 1 << 50),
+            "flows": (0, 1 << 43),
+            "overloaded": FRACTION,
+            "target_code": FLAGGED,
+            "share_code": FLAGGED,
+            "interval": (1, 1 << 22),
+        },
+        "law_source": {
+            "rate": (0, 1 << 50),
+            "target": (0, 1 << 50),
+            "offer": (0, 1 << 50),
+            "x_min": (1, 1 << 50),
+            "bottleneck": (0, 31),
+            "weight": (0, 255),
+            "packet": (0, 1 << 16),
+        },
+    },
+    factors={"law_link.join": 151},
+    wraps={
+        ("law_ack", "tcp->now_us - s->joined"),
+        ("law_mark", "cpu->sums.own += packet->bytes"),
+        ("law_mark", "cpu->sums.membership += jetmax_delta(bytes, rate, value[9])"),
+    },
+    arguments={
+        ("law_source_init", "packet"): (1, 1 << 16),
+        ("law_tightens", "evidence"): (0, 1 << 50),
+        ("law_link_set", "target"): (0, 10**6),
+        ("law_ack", "has_echo"): SWITCH,
+    },
+)
+
+
+def _maxnet2006_link(f: Fields) -> list[Any]:
+    return [f["maxnet.price_min"].term <= f["maxnet.price"].term]
+
+
+def _maxnet2006_source(f: Fields) -> list[Any]:
+    tau = f["maxnet.base_rtt"].term
+    return [
+        z3.Implies(f["maxnet.has_price"].term > 0, tau > 0),
+        z3.Implies(f["maxnet.mode"].term == 1, tau > 0),
+    ]
+
+
+MAXNET2006 = Law(
+    "maxnet2006_law.h",
+    {
+        "law_params": {
+            "source.x_max": (32, 10**15),
+            "source.alpha": (1, 1571),
+            "source.eta": (1, 65535),
+            "source.t": (1, 100000),
+            "source.dt": (0, 10**6),
+            "source.rtt_unit": (1, 1 << 24),
+            "source.rateinc": (1000, 16000),
+            "source.max_wnd": (1, 1 << 26),
+            "source.average": SWITCH,
+            "source.compensate": SWITCH,
+            "epsilon": (0, 10**6),
+            "quickstart": SWITCH,
+        },
+        "law_link": {
+            "maxnet.capacity": (1, 1 << 57),
+            "maxnet.x_max": (32, 10**15),
+            "maxnet.start_share": (0, 1 << 58),
+            "maxnet.start_min": (0, 1 << 57),
+            "maxnet.price": (0, 1 << 60),
+            "maxnet.price_min": (0, 1 << 56),
+            "maxnet.target_time": (0, 1 << 34),
+            "maxnet.arrival_rate": (0, 1 << 63),
+            "maxnet.dt": (1, 10**6),
+            "price_code": CODE,
+            "start_code": CODE,
+        },
+        "law_source": {
+            "maxnet.demand_max": (1, 10**15),
+            "maxnet.rate": (0, 1 << 57),
+            "maxnet.window": (0, 1 << 42),
+            "maxnet.start_rate": (0, 1 << 57),
+            "maxnet.average": (0, ((1 << 23) - 1) << 16),
+            "maxnet.xi": (-(1 << 61), 1 << 61),
+            "maxnet.last_price": CODE,
+            "maxnet.base_rtt": (0, 1 << 24),
+            "maxnet.packet": (1, 1 << 14),
+            "maxnet.mode": (0, 2),
+            "maxnet.has_price": SWITCH,
+            "maxnet.price_at": TIME,
+            "maxnet.updated": TIME,
+            "maxnet.raised": TIME,
+        },
+        "law_tcp": {"packet": (1, 1 << 14)},
+        "law_receiver": {"field": FLAGGED},
+        "law_limit": {"rate": (0, 1 << 57), "window": (0, 1 << 42), "packet": (1, 1 << 14)},
+    },
+    relations={"law_link": _maxnet2006_link, "law_source": _maxnet2006_source},
+    wraps={
+        ("law_source_read", "(__u64)s->maxnet.xi"),  # with its sign
+        ("maxnet2006_next_price", "now - s->price_at"),
+        ("maxnet2006_next_price", "now - s->updated"),
+        ("maxnet2006_update_window", "now - s->raised"),
+        ("maxnet2006_next_price", "++s->acks"),
+    },
+    arguments={
+        ("law_link_set", "target"): (0, 10**6),
+        ("law_source_init", "packet"): (1, 1 << 14),
+        ("law_source_init", "window"): (0, 1 << 42),
+        ("law_tightens", "evidence"): (0, ((1 << 23) - 1) << 16),
+        ("law_tightens", "us"): TIME,
+        ("law_reduce", "shift"): (0, 63),
+    },
+)
+
+LAWS: dict[str, Law] = {
+    "aecp": AECP,
+    "jetmax": JETMAX,
+    "maxnet": MAXNET,
+    "maxnet2006": MAXNET2006,
+    "rcp": RCP,
+    "vcp": VCP,
+}
+
+
+def setup(domain: Integers, name: str, low: int, high: int, law: Law) -> Number:
+    """Return a field's number."""
+    if name in law.factors:
+        return contracts.factor(domain, 0, law.factors[name])
+    return domain.variable(name, low, high)
+
+
+__all__ = ["LAWS", "Law", "z3"]
