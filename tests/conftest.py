@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +17,11 @@ from waterfill.cli import commands
 # The same cases on every run; `--hypothesis-profile=default` looks further.
 hypothesis.settings.register_profile("fixed", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("fixed")
+
+# A shell without job control starts what it puts into the background with SIGINT ignored. Programs
+# that the tests start would inherit that, and no Ctrl-C would end them.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(autouse=True)
