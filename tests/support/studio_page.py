@@ -79,7 +79,11 @@ def served(home: Path) -> Iterator[Server]:
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
-            process.wait(20)
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
