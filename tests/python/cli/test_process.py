@@ -36,9 +36,11 @@ name = "long"
 path = ["l"]
 """
 TABLE = "Jain's index"
-# Without figures, which take longer than all else.
+# Without figures, which take longer than all else. Without bytecode (-B): Python takes a short
+# write of it, under a limit, for a whole one, and every later import of that module would fail.
 WATERFILL = [
     sys.executable,
+    "-B",
     "-c",
     "from waterfill.cli import main, process; process.begin()\n"
     "from waterfill.analysis import plots\n"

@@ -262,9 +262,9 @@ fn a_killed_daemons_tags_and_advice_are_taken_over_or_unloaded() {
 
     // A start whose file names neither takes both off.
     kill(&mut service);
-    let arrived = received(&mut end);
     service.write("[[router]]\ndevice = \"ra\"\nrate = \"1 Gbit/s\"\n");
     service.start("");
+    let arrived = received(&mut end); // not before: until then the kernel's own packets get tags
     one_way(&namespaces);
     assert_eq!(received(&mut end), arrived, "no tags any more");
     let left = |service: &Service| -> Vec<String> {
