@@ -8,6 +8,8 @@
 
 pub mod arithmetic;
 pub mod cohabit;
+#[cfg(test)]
+mod contract;
 pub mod csig;
 pub mod kernel;
 mod mirror;

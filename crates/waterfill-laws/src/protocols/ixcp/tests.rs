@@ -3,7 +3,7 @@
 use super::header::ACCESS;
 use super::params::{Claim, Shuffle};
 use super::{Echo, Header, Params, Router, Source};
-use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Router as _, Sending, Source as _, Wire};
+use crate::protocol::{Ack, Connection, Event, LinkView, PacketKind, Passing, Router as _, Sending, Source as _, Wire};
 use crate::protocols::xcp;
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -141,4 +141,34 @@ fn a_source_names_what_the_acknowledgement_names() {
     assert_eq!(named_after(4), (4, ACCESS));
     assert_eq!(named_after(ACCESS), (4, ACCESS), "no link named: it stays");
     assert_eq!(named_after(2), (2, ACCESS));
+}
+
+/// Feedback is a sum over packets, so a parcel's parts divide it; names are the same in every part.
+#[test]
+fn parts_divide_the_feedback_and_keep_the_names() {
+    let of = |feedback, bottleneck| {
+        let congestion = xcp::Header::Katabi { rtt: 0.1, cwnd: 1e5, feedback };
+        Header { congestion, bottleneck, next_bottleneck: bottleneck + 1 }
+    };
+    assert_eq!(of(-400.0, 3).part(0.25), of(-100.0, 3));
+    assert_eq!(of(-100.0, 3).joined(&of(-400.0, 7)), of(-500.0, 7));
+}
+
+/// As XCP's: half after a loss, a packet after a time-out.
+#[test]
+fn losses_halve_the_window() {
+    let packet = Volume::from_bytes(1000.0);
+    let mut source = Source::new(
+        &Params::default(),
+        &Connection { weight: 1.0, packet, initial_window: packet, claimed_rtt: None, seed: 0 },
+    );
+    let echo = Echo { congestion: xcp::Echo::Window(9000.0), next_bottleneck: ACCESS };
+    let ack = Ack::new(Instant::ZERO, echo, Duration::from_millis(100));
+    source.on_ack(&Ack { acked: packet, in_flight: packet, ..ack });
+    let window = |source: &Source| source.limit().window.unwrap().as_bytes();
+    assert_eq!(window(&source), 10_000.0);
+    source.on_event(Instant::ZERO, Event::Loss);
+    assert_eq!(window(&source), 5000.0);
+    source.on_event(Instant::ZERO, Event::Timeout);
+    assert_eq!(window(&source), 1000.0);
 }

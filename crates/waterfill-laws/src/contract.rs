@@ -1,0 +1,494 @@
+//! What each explicit law states of itself: limits of its parameters, what it shows and logs, who can run it.
+
+use crate::params::Value;
+use crate::protocol::{Ack, Connection, LinkView, PacketKind, Passing, Probe, Received, Sending};
+use crate::registry::{AnyParams, ProtocolId};
+use crate::steps::{Part, StepLog};
+use crate::units::{Duration, Instant, Rate, Volume};
+
+const PACKET: Volume = Volume::from_bytes(1500.0);
+
+fn protocol(name: &str) -> ProtocolId {
+    ProtocolId::by_name(name).expect("a protocol")
+}
+
+/// The default parameters with others, given as `name=word` or `name=number`.
+fn with(law: &str, settings: &str) -> AnyParams {
+    let mut params = protocol(law).params();
+    for (name, value) in settings.split_whitespace().map(|setting| setting.split_once('=').expect("name=value")) {
+        let value = value.parse().map_or_else(|_| Value::Word(value.to_owned()), Value::Number);
+        params.set(name, &value).expect("a value of its type");
+    }
+    params
+}
+
+/// The parameter that is out of its limits with these settings.
+fn refused(law: &str, settings: &str) -> Option<String> {
+    with(law, settings).validate().err().map(|error| error.0.split_once(':').expect("name: reason").0.to_owned())
+}
+
+/// A law with the settings before each parameter; the values within its limits, `|`, and those just outside.
+type Limits = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
+
+const LIMITS: &[Limits] = &[
+    (
+        "maxnet",
+        "",
+        &[
+            ("x_max", "1 1e18 | 0 1.01e18"),
+            ("t", "1e-12 | 0"),
+            ("alpha", "1e-9 1.5707 | 0 1.5707963267948966"),
+            ("eta", "1e-9 1e6 | 0 1.01e6"),
+            ("mu", "1e-9 1 | 0 1.001"),
+            ("dt_p", "1e-6 | 0.999e-6"),
+            ("t_0", "1.0001e-3 | 1e-3"),
+            ("code_bits", "0 2 32 | 1 33"),
+        ],
+    ),
+    (
+        "maxnet",
+        "arithmetic=kernel",
+        &[
+            ("x_max", "32 1e15 | 31 1.01e15"),
+            ("t", "1e-3 100 | 0.999e-3 100.1"),
+            ("alpha", "1e-3 | 0.9e-3"),
+            ("eta", "1e-3 65 | 0.9e-3 65.1"),
+            ("load_average", "0 | 1e-3"),
+            ("average", "exponential off | sliding"),
+            ("mu", "1e-6 | 0.9e-6"),
+            ("dt_min", "1 | 1.001"),
+            ("t_0", "1.001e-3 4000 | 1.0005e-3 4000.1"),
+            ("code_bits", "0 | 5"),
+        ],
+    ),
+    ("maxnet", "arithmetic=kernel-host", &[("eta", "65 | 65.1")]),
+    ("maxnet", "arithmetic=kernel t_0=2", &[("dt_p", "1e-6 1 | 1.001")]),
+    (
+        "maxnet2006",
+        "",
+        &[
+            ("x_max", "1 1e18 | 0 1.01e18"),
+            ("t", "1e-12 | 0"),
+            ("alpha", "1e-9 1.5707 | 0 1.5707963267948966"),
+            ("eta", "1e-9 1e6 | 0 1.01e6"),
+            ("wnd_update_freq", "1 | 0"),
+            ("max_wnd", "1 | 0"),
+            ("rateinc", "1.0001 16 | 1 16.1"),
+            ("mu", "1e-9 1 | 0 1.001"),
+            ("epsilon", "0 1 | -0.1 1.1"),
+            ("qs_min_divisor", "1 | 0"),
+            ("mark_every", "1 | 0"),
+            ("dt", "1e-12 | 0"),
+            ("code_bits", "0 2 32 | 1 33"),
+        ],
+    ),
+    (
+        "maxnet2006",
+        "arithmetic=kernel",
+        &[
+            ("x_max", "32 1e15 | 31 1.01e15"),
+            ("t", "1e-3 100 | 0.999e-3 100.1"),
+            ("alpha", "1e-3 | 0.9e-3"),
+            ("eta", "1e-3 65 | 0.9e-3 65.1"),
+            ("rateinc", "1.001 | 1.0009"),
+            ("mu", "1e-6 | 0.9e-6"),
+            ("max_wnd", "67108864 | 67108865"),
+            ("dt", "1e-6 1 | 0.9e-6 1.001"),
+            ("dt_source", "1 | 1.001"),
+            ("rtt_unit", "1e-6 1 | 0.9e-6 1.001"),
+            ("code_bits", "0 | 5"),
+        ],
+    ),
+    (
+        "rcp",
+        "",
+        &[
+            ("alpha", "1e-9 | 0"),
+            ("beta", "0 | -1e-9"),
+            ("first_rate", "1e-9 1 | 0 1.1"),
+            ("max_interval", "1e-12 | 0"),
+            ("first_rtt", "1e-12 | 0"),
+            ("r_min", "1 | 0"),
+            ("code_bits", "0 2 32 | 1 33"),
+        ],
+    ),
+    (
+        "rcp",
+        "arithmetic=kernel",
+        &[
+            ("alpha", "1e-3 1 | 0.9e-3 1.1"),
+            ("beta", "65 | 65.1"),
+            ("first_rate", "1e-6 | 0.9e-6"),
+            ("max_interval", "10e-6 1 | 9.9e-6 1.001"),
+            ("first_rtt", "10e-6 8 | 9.9e-6 8.001"),
+            ("r_min", "13 4e9 | 12.9 4.1e9"),
+            ("writes", "arrival | departure"),
+            ("code_bits", "0 | 5"),
+        ],
+    ),
+    (
+        "jetmax",
+        "",
+        &[
+            ("gamma", "1e-9 1 | 0 1.1"),
+            ("tau", "1e-9 1.999 | 0 2"),
+            ("interval", "1e-12 | 0"),
+            ("epsilon", "0 0.1 | -0.1 1"),
+            ("urgent", "0.02 0.999 | 0.019 1"),
+            ("x_min", "1 1e18 | 0.9 1.1e18"),
+        ],
+    ),
+    ("jetmax", "arithmetic=kernel", &[("interval", "4 | 4.001"), ("x_min", "32 | 31.9"), ("gamma", "1e-6 | 0.9e-6")]),
+    (
+        "vcp",
+        "",
+        &[
+            ("t_rho", "10e-3 | 0"),
+            ("t_q", "1e-12 0.2 | 0 0.201"),
+            ("kappa_q", "0 1e6 | -0.1 1.1e6"),
+            ("gamma", "1e-6 1 | 0.9e-6 1.1"),
+            ("queue_weight", "1e-9 1 | 0 1.1"),
+            ("xi", "1e-9 1 | 0 1.1"),
+            ("alpha", "1e-9 1e6 | 0 1.1e6"),
+            ("beta", "1e-9 0.999 | 0 1"),
+            ("t_d", "1e-12 | 0"),
+        ],
+    ),
+    (
+        "vcp",
+        "arithmetic=kernel",
+        &[
+            ("t_q", "100e-6 | 50e-6"),
+            ("t_rho", "0.03 10 | 0.025 10.01"),
+            ("kappa_q", "65 | 65.1"),
+            ("gamma", "1e-3 | 0.9e-3"),
+            ("queue_weight", "1e-3 | 0.9e-3"),
+            ("xi", "1e-3 | 0.9e-3"),
+            ("alpha", "1e-3 1e3 | 0.9e-3 1001"),
+            ("t_d", "1e-3 10 | 0.999e-3 10.01"),
+        ],
+    ),
+    ("vcp", "arithmetic=kernel t_q=100e-6", &[("t_rho", "6.5536 | 6.5537")]),
+    (
+        "aecp",
+        "",
+        &[
+            ("alpha", "1e-9 | 0"),
+            ("beta", "1e-9 | 0"),
+            ("t", "1e-12 | 0"),
+            ("t_2", "1e-12 | 0"),
+            ("q_0", "0 | -1e-9"),
+            ("x_0", "0.25 4.6e18 | 0.249 4.61e18"),
+            ("code_bits", "0 2 32 | 1 33"),
+        ],
+    ),
+    (
+        "aecp",
+        "arithmetic=kernel",
+        &[
+            ("alpha", "1e-3 1e3 | 0.9e-3 1001"),
+            ("beta", "1e-3 6.8 | 0.9e-3 7"),
+            ("t_2", "1e-3 0.6 | 0.999e-3"),
+            ("t", "0.1 1000 | 0.0999 1000.1"),
+            ("q_0", "4e6 | 4.1e6"),
+            ("x_0", "4e6 | 4.1e6"),
+            ("source", "rate | window"),
+            ("code_bits", "0 | 5"),
+        ],
+    ),
+    ("aecp", "arithmetic=kernel beta=0.5", &[("t_2", "1 | 1.001")]),
+    ("xcp", "", XCP),
+    ("xcp", "arithmetic=kernel", XCP_KERNEL),
+    ("pxcp", "", XCP),
+    ("pxcp", "arithmetic=kernel", XCP_KERNEL),
+    ("ixcp", "", XCP),
+    ("ixcp", "arithmetic=kernel", XCP_KERNEL),
+];
+
+const XCP: &[(&str, &str)] = &[
+    ("alpha", "1e-9 0.999 | 0 1"),
+    ("beta", "0 0.999 | -0.1 1"),
+    ("gamma", "0 0.999 | -0.1 1"),
+    ("first_window", "1 1e6 | 0.9 1.1e6"),
+    ("min_interval", "1e-12 0.05 | 0"),
+    ("max_interval", "0.05 | 0.9e-3"),
+    ("first_interval", "1e-3 1 | 0.9e-3 1.1"),
+];
+
+const XCP_KERNEL: &[(&str, &str)] =
+    &[("header", "katabi | falk"), ("min_interval", "1e-6 | 0.9e-6"), ("max_interval", "4 | 4.001")];
+
+/// The values within a parameter's stated limits are accepted, those just outside refused with its name.
+#[test]
+fn parameters_have_the_limits_that_they_state() {
+    for (law, settings, limits) in LIMITS {
+        for (name, values) in *limits {
+            let (within, outside) = values.split_once('|').expect("values | values");
+            for value in within.split_whitespace() {
+                let settings = format!("{settings} {name}={value}");
+                assert_eq!(refused(law, &settings), None, "{law}: {settings}");
+            }
+            for value in outside.split_whitespace() {
+                let settings = format!("{settings} {name}={value}");
+                assert_eq!(refused(law, &settings).as_deref(), Some(*name), "{law}: {settings}");
+            }
+        }
+    }
+}
+
+/// A target is the parameter of the law that has one, else all of a link.
+#[test]
+fn targets_are_the_laws_own() {
+    for (law, settings, target) in [
+        ("maxnet", "", 0.9),
+        ("maxnet", "mu=0.5", 0.5),
+        ("maxnet2006", "", 0.94),
+        ("maxnet2006", "mu=0.5", 0.5),
+        ("jetmax", "gamma=0.5", 0.5),
+        ("vcp", "gamma=0.5", 0.5),
+        ("xcp", "", 1.0),
+        ("ixcp", "", 1.0),
+        ("pxcp", "", 1.0),
+        ("rcp", "", 1.0),
+        ("aecp", "", 1.0),
+    ] {
+        assert_eq!(with(law, settings).target(), target, "{law} {settings}");
+    }
+}
+
+/// Laws of rates pace their packets, laws of windows do not, by the parameters that choose.
+#[test]
+fn laws_of_rates_are_paced() {
+    for (law, settings, paced) in [
+        ("maxnet", "", false),
+        ("maxnet", "arithmetic=kernel", false),
+        ("maxnet", "arithmetic=kernel-host", true),
+        ("aecp", "", true),
+        ("aecp", "source=window", false),
+        ("xcp", "", false),
+        ("rcp", "", true),
+    ] {
+        assert_eq!(with(law, settings).paced(), paced, "{law} {settings}");
+    }
+}
+
+/// A fluid has no packets that the fixed-point version could count.
+#[test]
+fn backends_refuse_arithmetic_that_they_cannot_run() {
+    for law in ["xcp", "ixcp", "pxcp", "rcp", "aecp", "jetmax", "vcp"] {
+        let kernel = with(law, "arithmetic=kernel");
+        assert!(kernel.check_backend("fluid").is_err_and(|e| e.0.starts_with("arithmetic: ")), "{law}");
+        for backend in ["sim", "linux"] {
+            assert_eq!(kernel.check_backend(backend), Ok(()), "{law} on {backend}");
+        }
+        assert_eq!(with(law, "").check_backend("fluid"), Ok(()), "{law}");
+    }
+    let host = with("maxnet", "arithmetic=kernel-host");
+    assert!(host.check_backend("fluid").is_err_and(|e| e.0.starts_with("arithmetic: ")));
+    for (settings, backend) in [("arithmetic=kernel-host", "sim"), ("arithmetic=kernel", "fluid"), ("", "fluid")] {
+        assert_eq!(with("maxnet", settings).check_backend(backend), Ok(()), "{settings} on {backend}");
+    }
+}
+
+/// x_max is above every link's capacity, and the price of a thousandth of it is below 32 s: with x_max = 10¹⁵ bit/s and
+/// 1 Gbit/s the price is T·ln 10⁹, so T is at most 1.544 s.
+#[test]
+fn maxnet_refuses_links_whose_prices_have_no_code() {
+    let link = LinkView { id: 0, capacity: Rate::from_bps(1e9), target: None, queue: Volume::ZERO };
+    let name = |law, settings| with(law, settings).check_link(&link).err().map(|e| e.0[..5].to_owned());
+    for law in ["maxnet", "maxnet2006"] {
+        for settings in ["", "x_max=1.001e9", "t=1.54"] {
+            assert_eq!(name(law, settings), None, "{law} {settings}");
+        }
+        assert_eq!(name(law, "x_max=1e9").as_deref(), Some("x_max"), "{law}");
+        assert_eq!(name(law, "t=1.55").as_deref(), Some("t: ex"), "{law}");
+    }
+    let link = LinkView { capacity: Rate::from_bps(1e12), ..link };
+    assert_eq!(with("rcp", "").check_link(&link), Ok(()));
+}
+
+/// The signals of a law as they are recorded.
+#[derive(Default)]
+struct Shown(Vec<(&'static str, f64)>);
+
+impl Probe for Shown {
+    fn record(&mut self, signal: &'static str, value: f64) {
+        self.0.push((signal, value));
+    }
+}
+
+/// What is left of an exchange of packets: the signals at its end, the router's control interval, and the log.
+struct Exchange {
+    router: Vec<(&'static str, f64)>,
+    source: Vec<(&'static str, f64)>,
+    interval: Option<Duration>,
+    log: StepLog,
+}
+
+/// A link of 100 Mbit/s, `load` of which arrives for `ms` milliseconds, one sender with an RTT of 40 ms.
+/// A log of up to `steps` is kept.
+fn exchange(law: &str, settings: &str, load: f64, ms: u64, steps: usize) -> Exchange {
+    let (id, params, log) = (protocol(law), with(law, settings), StepLog::new(steps, None));
+    let mut link = LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO };
+    let connection =
+        Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
+    let (mut router, mut receiver, mut source) = (params.router(&link), params.receiver(), params.source(&connection));
+    log.router(id, 0, &link, &mut router);
+    log.receiver(id, 0, Instant::ZERO, &mut receiver);
+    log.source(id, 0, Instant::ZERO, &mut source);
+    let rtt = Duration::from_millis(40);
+    let mut echoes = std::collections::VecDeque::new();
+    let mut due = 0.0;
+    for step in 0..ms * 10 {
+        let now = Instant::ZERO + Duration::from_micros(100 * step);
+        while router.poll_at() <= now {
+            let at = router.poll_at();
+            router.on_timer(&link, at);
+        }
+        due += load * 1e8 * 1e-4 / PACKET.as_bits();
+        // The queue swings between none and ten packets.
+        link.queue = f64::from((step / 50 % 11) as u32) * PACKET;
+        while step == 0 || due >= 1.0 {
+            due -= 1.0;
+            let kind = if step == 0 { PacketKind::Syn } else { PacketKind::Data };
+            let mut header = source.stamp(&Sending { in_flight: PACKET, ..Sending::new(now, kind, PACKET) });
+            let mut passing = Passing { now, volume: PACKET, packets: 1.0, kind, header: Some(&mut header) };
+            router.on_arrival(&link, &mut passing);
+            router.on_departure(&link, &mut passing);
+            receiver.on_data(&Received { now, kind, header: &header, rtt: Some(rtt) });
+            echoes.push_back((now + rtt, kind, receiver.echo(now)));
+            if step == 0 {
+                due = 0.0;
+                break;
+            }
+        }
+        while let Some((at, kind, echo)) = echoes.front().filter(|(at, ..)| *at <= now) {
+            let kind = if *kind == PacketKind::Syn { PacketKind::Syn } else { PacketKind::Ack };
+            let in_flight = 10.0 * PACKET;
+            source.on_ack(&Ack { kind, acked: PACKET, in_flight, ..Ack::new(*at, echo, rtt) });
+            echoes.pop_front();
+        }
+    }
+    let (mut at_router, mut at_source) = (Shown::default(), Shown::default());
+    router.observe(&mut at_router);
+    source.observe(&mut at_source);
+    Exchange { router: at_router.0, source: at_source.0, interval: router.interval(), log }
+}
+
+const EXPLICIT: [&str; 9] = ["maxnet", "maxnet2006", "xcp", "ixcp", "pxcp", "rcp", "aecp", "jetmax", "vcp"];
+
+/// Router and source together show every signal that the law lists, and no other.
+#[test]
+fn laws_show_the_signals_that_they_list() {
+    for law in EXPLICIT {
+        let mut arithmetics = vec!["real", "kernel"];
+        match law {
+            "maxnet" => arithmetics.push("kernel-host"),
+            "maxnet2006" => arithmetics.push("printed"),
+            _ => {}
+        }
+        let expected = protocol(law).info().signals.iter().map(|signal| signal.name).collect::<Vec<_>>();
+        for arithmetic in arithmetics {
+            let Exchange { router, source, .. } = exchange(law, &format!("arithmetic={arithmetic}"), 0.5, 500, 0);
+            let shown = [router, source].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>();
+            assert!(shown.iter().all(|name| expected.contains(name)), "{law}, {arithmetic}: {shown:?}");
+            assert!(expected.iter().all(|name| shown.contains(name)), "{law}, {arithmetic}: {shown:?}");
+        }
+    }
+}
+
+/// After the same second of packets both arithmetics show the same numbers.
+#[test]
+fn both_arithmetics_show_the_same_numbers() {
+    for law in EXPLICIT {
+        for load in [0.5, 1.2] {
+            let [real, kernel] = ["real", "kernel"].map(|arithmetic| {
+                let Exchange { router, source, .. } = exchange(law, &format!("arithmetic={arithmetic}"), load, 1000, 0);
+                [router, source]
+            });
+            for (real, kernel) in real.iter().zip(&kernel) {
+                assert_eq!(real.len(), kernel.len(), "{law}: {real:?} and {kernel:?}");
+                for ((name, real), (other, kernel)) in real.iter().zip(kernel) {
+                    assert_eq!(name, other, "{law}");
+                    let near = (real - kernel).abs() <= 0.02 * real.abs() + 1e-9;
+                    assert!(near, "{law} at {load}: {name} is {real} and {kernel}");
+                }
+            }
+        }
+    }
+}
+
+/// What `waterfill verify` reads of each part's state, in the order of the words.
+const STATES: &[(&str, &str, &str, &str)] = &[
+    (
+        "maxnet",
+        "capacity price_min price price_code arrived arrival_rate promised next_update",
+        "rtt average last start_rate",
+        "base_rtt gain zero rate_min weight packet price xi updated price_rate window pacing \
+         start start_initial start_rate start_raised",
+    ),
+    (
+        "maxnet2006",
+        "capacity mu start_share price_min price price_code arrived arrival_rate next_update since_mark",
+        "last.0",
+        "weight packet window pacing mode start_rate average xi base_rtt last_price_at updated acks raised last_price",
+    ),
+    ("xcp", XCP_ROUTER, "fresh total", XCP_SOURCE),
+    ("pxcp", XCP_ROUTER, "fresh total", XCP_SOURCE),
+    (
+        "rcp",
+        "capacity rate_min rate mean_rtt measured arrived interval next_update written timed rtt_bytes",
+        "last.0 last.1",
+        "weight initial_window rate rtt_us claimed_rtt",
+    ),
+    (
+        "aecp",
+        "capacity q_0 r place residue packet arrived next_update data_volume data_packets",
+        "last.0",
+        "weight packet x tau r updated",
+    ),
+    (
+        "jetmax",
+        "gamma goal membership others flows unresponsive target next_update",
+        "last.0 last.1",
+        "weight packet initial_window rate target doubted_since joined counted_after rtt bottleneck",
+    ),
+    (
+        "vcp",
+        "capacity gamma arrived queue load_factor next_sample next_measurement samples sample_count load",
+        "last.0",
+        "weight packet window rtt load frozen_until adding_until",
+    ),
+];
+
+const XCP_ROUTER: &str = "capacity interval sum_rtt_x left_x lowered_x spare shuffled residue_gain residue_loss queue \
+     queue_min next_control next_queue volume x local_volume local_x gain_all gain_local loss_all loss_local";
+const XCP_SOURCE: &str = "weight packet cwnd srtt claimed_rtt total";
+
+/// A log of steps has the state of router, receiver and source by these names.
+#[test]
+fn logs_have_the_state_by_its_names() {
+    for (law, router, receiver, source) in STATES {
+        let fields = exchange(law, "", 0.5, 20, 1000).log.fields();
+        for (part, call, expected) in
+            [(Part::Router, 0, router), (Part::Receiver, 0, receiver), (Part::Source, 0, source)]
+        {
+            let names = fields[&(protocol(law), part, call)][2].iter().map(|(name, _)| name.as_str());
+            assert_eq!(names.collect::<Vec<_>>().join(" "), *expected, "{law}, {part:?}");
+        }
+    }
+}
+
+/// XCP's routers follow the RTT that packets state, in both arithmetics; other laws have intervals of their own.
+#[test]
+fn control_intervals_are_the_stated_rtt() {
+    for law in EXPLICIT {
+        for arithmetic in ["real", "kernel"] {
+            let interval = exchange(law, &format!("arithmetic={arithmetic}"), 0.5, 500, 0).interval;
+            assert_eq!(interval.is_some(), ["xcp", "ixcp", "pxcp"].contains(&law), "{law}, {arithmetic}");
+            if let Some(interval) = interval {
+                assert!((interval.as_secs() / 0.04 - 1.0).abs() < 0.01, "{law}, {arithmetic}: {interval:?}");
+            }
+        }
+    }
+}
