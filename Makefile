@@ -165,8 +165,9 @@ sanitize: ## run unsafe code and the laws' C under the address and undefined-beh
 fuzz-page: .venv/.run ## write the table of docs/validation/fuzzing.md from out/fuzz
 	@$(VENV)/python -m validation.fuzzing page
 
-mutants: .venv/.run ## which mutants of a law its tests catch: make mutants LAW=xcp [SHARD=0/10]; needs cargo-mutants; hours, resumes
+mutants: .venv/.run ## which mutants of a law its tests catch: make mutants LAW=xcp [SHARD=0/10]; needs cargo-mutants; 2 to 15 minutes a law, resumes
 	@$(VENV)/python -m validation.mutants $(LAW) $(if $(SHARD),--shard "$(SHARD)")
+
 fuzz-python: .venv/.run build ## fuzz what Python reads: make fuzz-python TARGET=scenario SECONDS=60 (PLAIN=1: without atheris); no TARGET: all
 	@$(VENV)/python -m validation.fuzz_python $(TARGET) --seconds $(or $(SECONDS),60) $(if $(PLAIN),--plain)
 

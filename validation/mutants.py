@@ -1,113 +1,326 @@
-"""Which mutants of a law its tests catch, by cargo-mutants.
+"""Which mutants of a law its tests catch. cargo-mutants lists them.
 
-    make mutants LAW=xcp                      # every mutant of the files under protocols/xcp; hours
-    make mutants LAW="xcp aecp" SHARD=0/10    # every tenth of two laws
+    make mutants LAW=xcp                      # every mutant of the files under protocols/xcp
+    make mutants LAW="xcp aecp" SHARD=0/10    # of each law, every tenth in the order of its source
 
-Results are kept in out/mutants. The same call again skips what was caught before, so that an
-interrupted one continues. Without LAW, the table of all results that are there.
+A mutant is compiled in a copy of the crate, without optimisation and incrementally. It meets the
+tests of its law first, then those of all laws, then the crate's others; the first that fails ends
+it. Results are kept in out/mutants: the same call again tries only what was not caught, so that an
+interrupted one goes on. Results of a source file that has changed since do not count. Without LAW:
+the table of all. Two calls may run at once.
 """
 
 from __future__ import annotations
 
 import argparse
+import fcntl
+import hashlib
+import itertools
+import json
+import os
+import resource
 import shutil
 import subprocess
 import sys
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import IO, Any
 
 ROOT = Path(__file__).resolve().parent.parent
-LAWS = ROOT / "crates" / "waterfill-laws" / "src" / "protocols"
+PACKAGE = "waterfill-laws"
+LAWS = Path("crates") / PACKAGE / "src" / "protocols"
 OUT = ROOT / "out" / "mutants"
-# A mutant that does not end is caught. The tests take seconds; a busy host may need a minute.
-MIN_TIMEOUT_S = 60
+# Tests of what every law states: src/contract.rs.
+CONTRACT = "contract::"
+# Reads the source and no behaviour: it would catch a mutant whose comment is gone.
+NOT_RUN = {"equation_tags"}
+# A mutant that takes so many times as long as the unchanged law does not end. So does one that
+# takes more memory than the tests ever need.
+TIMES, MIN_TIMEOUT_S, MAX_TIMEOUT_S = 5, 10, 120
+MEMORY_BYTES = 4 << 30
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A change of one place of a file, `start` to `end` in lines and columns from 1."""
+
+    name: str
+    file: str
+    start: tuple[int, int]
+    end: tuple[int, int]
+    text: str
+
+    @classmethod
+    def of(cls, listed: dict[str, Any]) -> Mutant:
+        """Read an entry of `cargo mutants --list --json`."""
+        start, end = (
+            (p["line"], p["column"]) for p in (listed["span"][k] for k in ("start", "end"))
+        )
+        return cls(listed["name"], listed["file"], start, end, listed["replacement"])
+
+    def applied(self, source: str) -> str:
+        """Return the source with the change."""
+        lines = source.splitlines(keepends=True)
+        first, last = (
+            sum(len(line) for line in lines[: line - 1]) + column - 1
+            for line, column in (self.start, self.end)
+        )
+        return f"{source[:first]}{self.text} /* mutant */{source[last:]}"
 
 
 def names() -> list[str]:
     """Return the laws that have mutants: files and folders of the crate's protocols."""
-    found = {path.stem for path in LAWS.iterdir()} | {f"tcp/{p.stem}" for p in LAWS.glob("tcp/*")}
-    return sorted(found - {"mod", "tcp/mod"})
+    laws = ROOT / LAWS
+    found = {path.stem for path in laws.iterdir()} | {f"tcp/{p.stem}" for p in laws.glob("tcp/*")}
+    return sorted(found - {"mod", "tcp", "tcp/mod"})
 
 
-def run(laws: Sequence[str], shard: str | None, jobs: int) -> int:
-    """Test the mutants of laws that were not caught before; return the exit code."""
-    if shutil.which("cargo-mutants") is None:
-        print("mutants: needs cargo-mutants: cargo install --locked cargo-mutants", file=sys.stderr)
-        return 2
-    for law in laws:
-        if law not in names():
-            expected = ", ".join(names())
-            print(f"mutants: LAW={law}: expected one of {expected}", file=sys.stderr)
-            return 2
-    parts = [*laws, *([shard] if shard else [])]
-    folder = OUT / "-".join(part.replace("/", "-") for part in parts)
-    folder.mkdir(parents=True, exist_ok=True)
-    command = [
-        *("cargo", "mutants", "--package", "waterfill-laws", "--output", str(folder)),
-        *(part for law in laws for part in ("--file", _files(law))),
-        *("--exclude", "**/tests.rs", "--exclude", "**/tests/**"),
-        *("--iterate", "--jobs", str(jobs), "--minimum-test-timeout", str(MIN_TIMEOUT_S)),
-        *("--cargo-test-arg=--lib", "--cargo-test-arg=--tests"),
-        *(("--shard", shard, "--sharding", "round-robin") if shard else ()),
-    ]
-    code = subprocess.run(command, cwd=ROOT).returncode
-    # 2: some were missed, 3: some ran into the time limit. Both are results.
-    return 0 if code in (0, 2, 3) else code
+def listed(law: str) -> list[Mutant]:
+    """Return all mutants of a law in the order of its source, by cargo-mutants."""
+    path = LAWS / law
+    files = f"{path}.rs" if (ROOT / f"{path}.rs").exists() else f"{path}/**"
+    excluded = ("--exclude", "**/tests.rs", "--exclude", "**/tests/**")
+    command = ("cargo", "mutants", "--list", "--json", "--package", PACKAGE, "--file", files)
+    done = subprocess.run([*command, *excluded], cwd=ROOT, stdout=subprocess.PIPE, check=True)
+    found = [Mutant.of(entry) for entry in json.loads(done.stdout)]
+    return sorted(found, key=lambda mutant: (mutant.file, mutant.start, mutant.name))
 
 
-def _files(law: str) -> str:
-    path = f"{LAWS.relative_to(ROOT)}/{law}"
-    return f"{path}.rs" if (ROOT / f"{path}.rs").exists() else f"{path}/**"
+# ------------------------------------------------------------------------------------ results
 
 
-def results() -> dict[str, dict[str, set[str]]]:
-    """Return the mutants of each law by their result: caught, missed, unviable.
-
-    What one call caught stays caught. A mutant that did not end in time counts as caught.
-    """
-    found: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for name in ("missed", "unviable", "timeout", "caught"):
-        for line in _lines(name):
-            law = line.removeprefix(f"{LAWS.relative_to(ROOT)}/").split("/")[0].split(".")[0]
-            found[law]["caught" if name == "timeout" else name].add(line)
-    for by_result in found.values():
-        by_result["missed"] -= by_result["caught"]
-    return dict(sorted(found.items()))
+def digest(file: str) -> str:
+    """Return a digest of a source file, by which results of an older version are told apart."""
+    return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
 
 
-def _lines(name: str) -> Iterator[str]:
-    for file in OUT.glob(f"*/mutants.out*/*{name}.txt"):
-        yield from file.read_text().splitlines()
+def kept(law: str) -> dict[str, str]:
+    """Return the results of a law's mutants by name, without those of changed files."""
+    path, current, found = _path(law), dict[str, str](), dict[str, str]()
+    for line in path.read_text().splitlines() if path.exists() else ():
+        entry = json.loads(line)
+        file = entry["name"].partition(":")[0]
+        if file not in current:
+            current[file] = digest(file) if (ROOT / file).exists() else ""
+        if entry["source"] == current[file] and found.get(entry["name"]) != "caught":
+            found[entry["name"]] = entry["result"]
+    return found
+
+
+def keep(law: str, mutant: Mutant, result: str, test: str, seconds: float) -> None:
+    """Add a result to a law's file."""
+    entry = {"name": mutant.name, "source": digest(mutant.file), "result": result, "test": test}
+    with _path(law).open("a") as file:
+        print(json.dumps(entry | {"seconds": round(seconds, 2)}), file=file)
+
+
+def _path(law: str) -> Path:
+    return OUT / f"{law.replace('/', '-')}.jsonl"
 
 
 def table() -> str:
     """Return all results as a Markdown table, with the mutants that were missed below it."""
-    rows: list[tuple[str, int, int]] = []
-    missed: list[str] = []
-    for law, found in results().items():
-        rows.append((law, len(found["caught"]), len(found["caught"]) + len(found["missed"])))
-        missed += [f"- `{line}`" for line in sorted(found["missed"])]
+    rows, missed, total = [], [], Counter[str]()
+    for law in (law for law in names() if _path(law).exists()):
+        found = kept(law)
+        count = Counter(found.values())
+        total += count
+        rows.append(_row(law, count))
+        missed += [f"- `{name}`" for name, result in sorted(found.items()) if result == "missed"]
     if not rows:
         return "no results in out/mutants: make mutants LAW=maxnet SHARD=0/20"
-    rows.append(("all", sum(row[1] for row in rows), sum(row[2] for row in rows)))
-    shown = [f"| {law} | {n} | {of} | {n / of:.0%} |" if of else f"| {law} | 0 | 0 | – |"
-             for law, n, of in rows]  # fmt: skip
-    head = ["| law | caught | viable | share |", "|---|---|---|---|"]
-    return "\n".join([*head, *shown, "", "Missed:", "", *missed])
+    head = ["| law | tried | viable | caught | share |", "|---|---|---|---|---|"]
+    return "\n".join([*head, *rows, _row("all", total), "", "Missed:", "", *missed])
+
+
+def _row(law: str, count: Counter[str]) -> str:
+    viable = count["caught"] + count["missed"]
+    share = f"{count['caught'] / viable:.1%}" if viable else "–"
+    return f"| {law} | {count.total()} | {viable} | {count['caught']} | {share} |"
+
+
+# ------------------------------------------------------------------------------------ trials
+
+
+class Tree:
+    """A copy of the crates, in which mutants are compiled."""
+
+    def __init__(self, jobs: int) -> None:
+        self.root, self.lock = _free_tree()
+        self.env = os.environ | {
+            "CARGO_BUILD_JOBS": str(jobs),
+            "RUST_TEST_THREADS": str(jobs),
+            "CARGO_INCREMENTAL": "1",
+            "CARGO_TARGET_DIR": str(self.root / "target"),
+            "CARGO_PROFILE_TEST_OPT_LEVEL": "0",
+            "CARGO_PROFILE_TEST_DEBUG": "none",
+            "CFLAGS": "-O1",  # the laws' C does not change
+            "RUSTFLAGS": "--cap-lints=allow",
+            "PROPTEST_CASES": "50",
+        }
+        self.env.pop("MAKEFLAGS", None)
+
+    def copy(self) -> None:
+        """Copy what the build needs from the checkout; what was built before stays."""
+        parts = ["Cargo.toml", "Cargo.lock", "crates", "bench", "fuzz"]
+        command = ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard", *parts]
+        files = subprocess.run(command, cwd=ROOT, capture_output=True, check=True, text=True)
+        for part in parts:
+            path = self.root / part
+            shutil.rmtree(path) if path.is_dir() else path.unlink(missing_ok=True)
+        for name in filter(None, files.stdout.split("\0")):
+            if (ROOT / name).exists():
+                (self.root / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, self.root / name)
+        # An interrupted call may have left a build of a mutant, which is newer than this copy.
+        (self.root / "crates" / PACKAGE / "src" / "lib.rs").touch()
+
+    def built(self, *which: str) -> dict[str, str] | None:
+        """Build tests; return their programs by name, or none if that fails."""
+        command = ("cargo", "test", "--locked", "--no-run", "--package", PACKAGE, *which)
+        done = subprocess.run(
+            [*command, "--message-format=json"], cwd=self.root, env=self.env, capture_output=True
+        )
+        if done.returncode:
+            return None
+        messages = (json.loads(line) for line in done.stdout.splitlines() if line[:1] == b"{")
+        return {m["target"]["name"]: m["executable"] for m in messages if m.get("executable")}
+
+    def passes(self, program: str, arguments: Sequence[str], timeout: float) -> bool:
+        """Return whether a test program ends with success in time and within its memory."""
+        try:
+            done = subprocess.run(
+                [program, "--quiet", *arguments],
+                cwd=self.root / "crates" / PACKAGE,
+                env=self.env,
+                timeout=timeout,
+                preexec_fn=_limit_memory,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+        except subprocess.TimeoutExpired:
+            return False
+        return done.returncode == 0
+
+
+def _free_tree() -> tuple[Path, IO[str]]:
+    """Return the folder of a copy that no other call uses, and its lock."""
+    for number in itertools.count():
+        root = OUT / f"tree-{number}"
+        lock = root.with_suffix(".lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            lock.close()
+            continue
+        root.mkdir(exist_ok=True)
+        return root, lock
+    raise AssertionError("unreachable")
+
+
+def _limit_memory() -> None:
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+
+class Trials:
+    """Tries mutants of laws in a tree whose unchanged tests pass."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree = tree
+        self.timeouts: dict[str, float] = {}
+        for stage in ("lib", "tests"):
+            began = time.monotonic()
+            if not self._passes(stage, [], MAX_TIMEOUT_S):
+                raise SystemExit(f"mutants: the unchanged laws fail their tests ({stage})")
+            took = TIMES * (time.monotonic() - began)
+            self.timeouts[stage] = min(max(took, MIN_TIMEOUT_S), MAX_TIMEOUT_S)
+        # A law's own tests are a small part of all.
+        self.timeouts["own"] = self.timeouts[CONTRACT] = self.timeouts["lib"] / TIMES
+
+    def _passes(self, stage: str, arguments: Sequence[str], timeout: float) -> bool:
+        programs = self.tree.built("--tests" if stage == "tests" else "--lib")
+        if programs is None:
+            raise ValueError("not compiled")
+        library = PACKAGE.replace("-", "_")
+        others = programs.keys() - NOT_RUN - {library}
+        chosen = sorted(others) if stage == "tests" else [library]
+        return all(self.tree.passes(programs[name], arguments, timeout) for name in chosen)
+
+    def tried(self, law: str, mutant: Mutant) -> tuple[str, str]:
+        """Return a mutant's result, and the tests that caught it."""
+        own = f"protocols::{law.replace('/', '::')}::"
+        # The order: first what catches most for its time.
+        stages = (
+            ("own", (own,)),
+            (CONTRACT, (CONTRACT,)),
+            ("lib", ("--skip", own, "--skip", CONTRACT)),
+            ("tests", ()),
+        )
+        path = self.tree.root / mutant.file
+        source = path.read_text()
+        path.write_text(mutant.applied(source))
+        try:
+            for stage, arguments in stages:
+                if not self._passes(stage, arguments, self.timeouts[stage]):
+                    return "caught", stage
+            return "missed", ""
+        except ValueError:
+            return "unviable", ""
+        finally:
+            path.write_text(source)
+
+
+def run(laws: Sequence[str], shard: tuple[int, int], jobs: int) -> None:
+    """Try the mutants of laws that were not caught before; laws take turns."""
+    OUT.mkdir(parents=True, exist_ok=True)
+    first, step = shard
+    wanted: list[tuple[float, str, Mutant]] = []
+    for law in laws:
+        everything, known = listed(law), kept(law)
+        mutants = [m for m in everything[first::step] if known.get(m.name, "missed") == "missed"]
+        wanted += [((i + 0.5) / len(mutants), law, mutant) for i, mutant in enumerate(mutants)]
+        print(f"{law}: {len(mutants)} of {len(everything)} mutants", flush=True)
+    if not wanted:
+        return
+    tree = Tree(jobs)
+    tree.copy()
+    trials = Trials(tree)
+    for _, law, mutant in sorted(wanted, key=lambda entry: entry[:2]):
+        began = time.monotonic()
+        result, test = trials.tried(law, mutant)
+        seconds = time.monotonic() - began
+        keep(law, mutant, result, test, seconds)
+        print(f"{result:8} {test:10} {seconds:5.1f} s  {mutant.name}", flush=True)
+
+
+def _shard(text: str) -> tuple[int, int]:
+    first, _, step = text.partition("/")
+    if not (first.isdecimal() and step.isdecimal() and int(first) < int(step)):
+        raise argparse.ArgumentTypeError(f"expected K/N with K from 0 to N-1, not {text!r}")
+    return int(first), int(step)
 
 
 def main() -> int:
     """Run the laws that are named, then print the table."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("law", nargs="*")
-    parser.add_argument("--shard", metavar="K/N")
-    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--shard", metavar="K/N", type=_shard, default=(0, 1))
+    parser.add_argument("--jobs", type=int, default=1)
     given = parser.parse_args()
-    code = run(given.law, given.shard, given.jobs) if given.law else 0
-    if not code:
-        print(table())
-    return code
+    for law in given.law:
+        if law not in names():
+            expected = ", ".join(names())
+            print(f"mutants: LAW={law}: expected one of {expected}", file=sys.stderr)
+            return 2
+    if given.law and shutil.which("cargo-mutants") is None:
+        print("mutants: needs cargo-mutants: cargo install --locked cargo-mutants", file=sys.stderr)
+        return 2
+    run(given.law, given.shard, given.jobs)
+    print(table())
+    return 0
 
 
 if __name__ == "__main__":
