@@ -37,9 +37,9 @@ OUT = ROOT / "out" / "mutants"
 CONTRACT = "contract::"
 # Reads the source and no behaviour: it would catch a mutant whose comment is gone.
 NOT_RUN = {"equation_tags"}
-# A mutant that takes so many times as long as the unchanged law does not end. So does one that
-# takes more memory than the tests ever need.
-TIMES, MIN_TIMEOUT_S, MAX_TIMEOUT_S = 5, 10, 120
+# A test program that takes more is stopped: the mutant does not end. The unchanged laws take 1 s of
+# CPU for their own tests and about 20 s for all. Time on the clock would depend on the host's load.
+CPU_S = {"own": 20, CONTRACT: 20, "lib": 120, "tests": 120}
 MEMORY_BYTES = 4 << 30
 
 
@@ -189,20 +189,21 @@ class Tree:
         messages = (json.loads(line) for line in done.stdout.splitlines() if line[:1] == b"{")
         return {m["target"]["name"]: m["executable"] for m in messages if m.get("executable")}
 
-    def passes(self, program: str, arguments: Sequence[str], timeout: float) -> bool:
-        """Return whether a test program ends with success in time and within its memory."""
-        try:
-            done = subprocess.run(
-                [program, "--quiet", *arguments],
-                cwd=self.root / "crates" / PACKAGE,
-                env=self.env,
-                timeout=timeout,
-                preexec_fn=_limit_memory,
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-        except subprocess.TimeoutExpired:
-            return False
+    def passes(self, program: str, arguments: Sequence[str], cpu_s: int) -> bool:
+        """Return whether a test program ends with success within its CPU time and memory."""
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
+
+        done = subprocess.run(
+            [program, "--quiet", *arguments],
+            cwd=self.root / "crates" / PACKAGE,
+            env=self.env,
+            preexec_fn=limit,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         return done.returncode == 0
 
 
@@ -221,33 +222,23 @@ def _free_tree() -> tuple[Path, IO[str]]:
     raise AssertionError("unreachable")
 
 
-def _limit_memory() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
-
 class Trials:
     """Tries mutants of laws in a tree whose unchanged tests pass."""
 
     def __init__(self, tree: Tree) -> None:
         self.tree = tree
-        self.timeouts: dict[str, float] = {}
         for stage in ("lib", "tests"):
-            began = time.monotonic()
-            if not self._passes(stage, [], MAX_TIMEOUT_S):
+            if not self._passes(stage, []):
                 raise SystemExit(f"mutants: the unchanged laws fail their tests ({stage})")
-            took = TIMES * (time.monotonic() - began)
-            self.timeouts[stage] = min(max(took, MIN_TIMEOUT_S), MAX_TIMEOUT_S)
-        # A law's own tests are a small part of all.
-        self.timeouts["own"] = self.timeouts[CONTRACT] = self.timeouts["lib"] / TIMES
 
-    def _passes(self, stage: str, arguments: Sequence[str], timeout: float) -> bool:
+    def _passes(self, stage: str, arguments: Sequence[str]) -> bool:
         programs = self.tree.built("--tests" if stage == "tests" else "--lib")
         if programs is None:
             raise ValueError("not compiled")
         library = PACKAGE.replace("-", "_")
         others = programs.keys() - NOT_RUN - {library}
         chosen = sorted(others) if stage == "tests" else [library]
-        return all(self.tree.passes(programs[name], arguments, timeout) for name in chosen)
+        return all(self.tree.passes(programs[name], arguments, CPU_S[stage]) for name in chosen)
 
     def tried(self, law: str, mutant: Mutant) -> tuple[str, str]:
         """Return a mutant's result, and the tests that caught it."""
@@ -264,7 +255,7 @@ class Trials:
         path.write_text(mutant.applied(source))
         try:
             for stage, arguments in stages:
-                if not self._passes(stage, arguments, self.timeouts[stage]):
+                if not self._passes(stage, arguments):
                     return "caught", stage
             return "missed", ""
         except ValueError:
@@ -274,13 +265,18 @@ class Trials:
 
 
 def run(laws: Sequence[str], shard: tuple[int, int], jobs: int) -> None:
-    """Try the mutants of laws that were not caught before; laws take turns."""
+    """Try the mutants of laws that were not caught before.
+
+    Laws take turns, and a law's mutants have a random order, which is always the same: what an
+    interrupted call has tried is a fair sample.
+    """
     OUT.mkdir(parents=True, exist_ok=True)
     first, step = shard
     wanted: list[tuple[float, str, Mutant]] = []
     for law in laws:
         everything, known = listed(law), kept(law)
         mutants = [m for m in everything[first::step] if known.get(m.name, "missed") == "missed"]
+        mutants.sort(key=lambda mutant: hashlib.sha256(mutant.name.encode()).digest())
         wanted += [((i + 0.5) / len(mutants), law, mutant) for i, mutant in enumerate(mutants)]
         print(f"{law}: {len(mutants)} of {len(everything)} mutants", flush=True)
     if not wanted:

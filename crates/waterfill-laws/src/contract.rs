@@ -325,11 +325,19 @@ struct Exchange {
     log: StepLog,
 }
 
-/// A link of 100 Mbit/s, `load` of which arrives for `ms` milliseconds, one sender with an RTT of 40 ms.
-/// A log of up to `steps` is kept.
-fn exchange(law: &str, settings: &str, load: f64, ms: u64, steps: usize) -> Exchange {
+/// A link of 100 Mbit/s, of which this share arrives; in the second half of the time it has another rate, in bit/s.
+struct Path {
+    load: f64,
+    later: f64,
+    target: Option<f64>,
+}
+
+const HALF_FULL: Path = Path { load: 0.5, later: 1e8, target: None };
+
+/// Sends packets over a path for `ms` milliseconds, with an RTT of 40 ms. A log of up to `steps` is kept.
+fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Exchange {
     let (id, params, log) = (protocol(law), with(law, settings), StepLog::new(steps, None));
-    let mut link = LinkView { id: 0, capacity: Rate::from_bps(1e8), target: None, queue: Volume::ZERO };
+    let mut link = LinkView { id: 0, capacity: Rate::from_bps(1e8), target: path.target, queue: Volume::ZERO };
     let connection =
         Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 0 };
     let (mut router, mut receiver, mut source) = (params.router(&link), params.receiver(), params.source(&connection));
@@ -341,13 +349,16 @@ fn exchange(law: &str, settings: &str, load: f64, ms: u64, steps: usize) -> Exch
     let mut due = 0.0;
     for step in 0..ms * 10 {
         let now = Instant::ZERO + Duration::from_micros(100 * step);
+        if step == ms * 5 {
+            link.capacity = Rate::from_bps(path.later);
+        }
         while router.poll_at() <= now {
             let at = router.poll_at();
             router.on_timer(&link, at);
         }
-        due += load * 1e8 * 1e-4 / PACKET.as_bits();
+        due += path.load * 1e8 * 1e-4 / PACKET.as_bits();
         // The queue swings between none and ten packets.
-        link.queue = f64::from((step / 50 % 11) as u32) * PACKET;
+        link.queue = f64::from((step / 500 % 11) as u32) * PACKET;
         while step == 0 || due >= 1.0 {
             due -= 1.0;
             let kind = if step == 0 { PacketKind::Syn } else { PacketKind::Data };
@@ -389,7 +400,8 @@ fn laws_show_the_signals_that_they_list() {
         }
         let expected = protocol(law).info().signals.iter().map(|signal| signal.name).collect::<Vec<_>>();
         for arithmetic in arithmetics {
-            let Exchange { router, source, .. } = exchange(law, &format!("arithmetic={arithmetic}"), 0.5, 500, 0);
+            let Exchange { router, source, .. } =
+                exchange(law, &format!("arithmetic={arithmetic}"), &HALF_FULL, 500, 0);
             let shown = [router, source].concat().iter().map(|(name, _)| *name).collect::<Vec<_>>();
             assert!(shown.iter().all(|name| expected.contains(name)), "{law}, {arithmetic}: {shown:?}");
             assert!(expected.iter().all(|name| shown.contains(name)), "{law}, {arithmetic}: {shown:?}");
@@ -397,22 +409,28 @@ fn laws_show_the_signals_that_they_list() {
     }
 }
 
-/// After the same second of packets both arithmetics show the same numbers.
+/// After the same second of packets both arithmetics show the same numbers: below and above the link's rate, after the
+/// link has become slower or faster, and on one that shall be half full.
 #[test]
 fn both_arithmetics_show_the_same_numbers() {
+    let paths = [
+        HALF_FULL,
+        Path { load: 1.2, ..HALF_FULL },
+        Path { later: 4e7, ..HALF_FULL },
+        Path { load: 1.2, later: 1.1e8, ..HALF_FULL },
+        Path { load: 0.3, target: Some(0.5), ..HALF_FULL },
+    ];
     for law in EXPLICIT {
-        for load in [0.5, 1.2] {
+        for (i, path) in paths.iter().enumerate() {
             let [real, kernel] = ["real", "kernel"].map(|arithmetic| {
-                let Exchange { router, source, .. } = exchange(law, &format!("arithmetic={arithmetic}"), load, 1000, 0);
-                [router, source]
+                let Exchange { router, source, .. } = exchange(law, &format!("arithmetic={arithmetic}"), path, 1000, 0);
+                [router, source].concat()
             });
-            for (real, kernel) in real.iter().zip(&kernel) {
-                assert_eq!(real.len(), kernel.len(), "{law}: {real:?} and {kernel:?}");
-                for ((name, real), (other, kernel)) in real.iter().zip(kernel) {
-                    assert_eq!(name, other, "{law}");
-                    let near = (real - kernel).abs() <= 0.02 * real.abs() + 1e-9;
-                    assert!(near, "{law} at {load}: {name} is {real} and {kernel}");
-                }
+            assert_eq!(real.len(), kernel.len(), "{law}: {real:?} and {kernel:?}");
+            for ((name, real), (other, kernel)) in real.iter().zip(&kernel) {
+                assert_eq!(name, other, "{law}");
+                let near = (real - kernel).abs() <= 0.02 * real.abs() + 1e-9;
+                assert!(near, "{law} on path {i}: {name} is {real} and {kernel}");
             }
         }
     }
@@ -469,7 +487,7 @@ const XCP_SOURCE: &str = "weight packet cwnd srtt claimed_rtt total";
 #[test]
 fn logs_have_the_state_by_its_names() {
     for (law, router, receiver, source) in STATES {
-        let fields = exchange(law, "", 0.5, 20, 1000).log.fields();
+        let fields = exchange(law, "", &HALF_FULL, 20, 1000).log.fields();
         for (part, call, expected) in
             [(Part::Router, 0, router), (Part::Receiver, 0, receiver), (Part::Source, 0, source)]
         {
@@ -484,11 +502,41 @@ fn logs_have_the_state_by_its_names() {
 fn control_intervals_are_the_stated_rtt() {
     for law in EXPLICIT {
         for arithmetic in ["real", "kernel"] {
-            let interval = exchange(law, &format!("arithmetic={arithmetic}"), 0.5, 500, 0).interval;
+            let interval = exchange(law, &format!("arithmetic={arithmetic}"), &HALF_FULL, 500, 0).interval;
             assert_eq!(interval.is_some(), ["xcp", "ixcp", "pxcp"].contains(&law), "{law}, {arithmetic}");
             if let Some(interval) = interval {
                 assert!((interval.as_secs() / 0.04 - 1.0).abs() < 0.01, "{law}, {arithmetic}: {interval:?}");
             }
         }
+    }
+}
+
+/// The words of a name in the states that a part left, call by call.
+fn words(log: &StepLog, law: &str, part: Part, name: &str) -> Vec<u64> {
+    let fields = log.fields();
+    log.with_rows(|rows| {
+        let states = &rows.lists[2];
+        let of_part = (0..rows.call.len()).filter(|&row| rows.part[row] == part as u32);
+        let word = |row: usize| {
+            let names = &fields[&(protocol(law), part, rows.call[row])][2];
+            let place = names.iter().position(|(found, _)| found == name).expect("a field of the state");
+            states.words[states.ends[row] as usize + place]
+        };
+        of_part.map(word).collect()
+    })
+}
+
+/// `[maxnet-2007:IV.B]` A log says 0 while a source asks for a start rate, 1 and the rates while it rises, then 2.
+#[test]
+fn a_log_says_how_maxnet_starts() {
+    let log = exchange("maxnet", "", &HALF_FULL, 500, 100_000).log;
+    let [modes, initial, rate] =
+        ["start", "start_initial", "start_rate"].map(|name| words(&log, "maxnet", Part::Source, name));
+    let mut seen = modes.clone();
+    seen.dedup();
+    assert_eq!(seen, [0, 1, 2]);
+    for ((mode, initial), rate) in modes.iter().zip(initial).zip(rate) {
+        let [initial, rate] = [initial, rate].map(f64::from_bits);
+        assert_eq!((initial > 0.0, rate >= initial), (*mode == 1, *mode == 1), "{mode}: {initial} and {rate}");
     }
 }
