@@ -39,11 +39,13 @@ class Term:
 class Law:
     """A law: its equations as MathML rows, the parameters in them, and what its terms are worth.
 
-    `at_router` is False where all of it is at the sender, so that its values are of no link.
+    `symbols` says what each symbol of the rows is: "q₀", or several as "α, β". `at_router` is
+    False where all of it is at the sender, so that its values are of no link.
     """
 
     rows: Sequence[str]
     params: Sequence[str]
+    symbols: Mapping[str, str]
     terms: Callable[[Moment], list[Term]]
     at_router: bool = True
 
@@ -148,7 +150,7 @@ def _term(key: str, *parts: str) -> str:
 
 
 def html(law: Law, terms: Sequence[Term]) -> str:
-    """Return the equations with the terms that matter highlighted, and a list of all terms."""
+    """Return the equations, those terms that matter highlighted, a list of all, and a legend."""
     rows = []
     for row in law.rows:
         for term in terms:
@@ -160,7 +162,17 @@ def html(law: Law, terms: Sequence[Term]) -> str:
     items = "".join(
         f"<li{' class=wf-now' if term.matters else ''}>{escape(term.text)}</li>" for term in terms
     )
-    return f'<div class="wf-equation">{"".join(rows)}</div>{still}<ul class="wf-terms">{items}</ul>'
+    equation = f'<div class="wf-equation">{"".join(rows)}</div>'
+    return f'{equation}{still}<ul class="wf-terms">{items}</ul>{legend(law.symbols)}'
+
+
+def legend(symbols: Mapping[str, str]) -> str:
+    """Return what each symbol is, as a list of terms."""
+    entries = "".join(
+        f"<div><dt>{escape(symbol)}</dt><dd>{escape(meaning)}</dd></div>"
+        for symbol, meaning in symbols.items()
+    )
+    return f'<dl class="wf-symbols">{entries}</dl>'
 
 
 # --- XCP ----------------------------------------------------------------------------------------
@@ -185,7 +197,17 @@ def _xcp_terms(now: Moment) -> list[Term]:
     ]  # fmt: skip
 
 
-def _xcp(loads: str) -> Law:
+def _xcp(loads: str, more: Mapping[str, str]) -> Law:
+    symbols = {
+        "φ": "feedback of an interval to all flows (bits)",
+        "d": "mean RTT, the length of an interval",
+        "c": "capacity",
+        "y": "load, the rate of arrivals",
+        **more,
+        "b": "persistent queue",
+        "h": "traffic shuffled between flows in an interval",
+        "α, β, γ": "gains for unused capacity and queue, share that is shuffled",
+    }
     return Law(
         rows=(
             _frac(_i("φ"), _i("d")) + _o("=")
@@ -196,6 +218,7 @@ def _xcp(loads: str) -> Law:
                     _o("|"), _i("φ"), _o("|"), _o("/"), _i("d"))),
         ),
         params=("alpha", "beta", "gamma"),
+        symbols=symbols,
         terms=_xcp_terms,
     )  # fmt: skip
 
@@ -225,6 +248,15 @@ _RCP = Law(
                   + _term("queue", _i("β"), _i("q"), _o("/"), _hat("d")), _i("C"))),
     ),
     params=("alpha", "beta"),
+    symbols={
+        "R": "rate that the link gives to each flow",
+        "T": "time between two updates of R",
+        "d̂": "mean RTT of the packets",
+        "C": "capacity",
+        "y": "load, the rate of arrivals",
+        "q": "queue",
+        "α, β": "gains for spare capacity and queue",
+    },
     terms=_rcp_terms,
 )  # fmt: skip
 
@@ -254,6 +286,16 @@ _AECP = Law(
         + _term("source", _group(_i("ln"), _i("r"), _o("−"), _i("ln"), _i("x"))),
     ),
     params=("alpha", "beta", "t", "q_0", "t_2"),
+    symbols={
+        "r": "rate that the link announces; a flow takes the smallest of its path",
+        "x": "rate of a flow",
+        "Σx": "load, the rate of arrivals",
+        "C": "capacity",
+        "q, q₀": "queue, and the queue aimed at",
+        "T": "time over which the queue beyond q₀ counts as load",
+        "α, β": "how fast sources and links move (1/s)",
+        "ẋ, ṙ": "change per second",
+    },
     terms=_aecp_terms,
 )  # fmt: skip
 
@@ -295,6 +337,22 @@ _MAXNET = Law(
                  _i("T"), _i("ξ")),
     ),
     params=("alpha", "t", "eta", "mu", "t_0"),
+    symbols={
+        "ṗ": "change per second of the link's price p (s)",
+        "y": "load, the rate of arrivals",
+        "μ": "target utilisation",
+        "C": "capacity",
+        "Q": "queue",
+        "T₀": "time in which a standing queue is to drain",
+        "x": "rate of a flow, up to xₘₐₓ",
+        "q": "price that the flow receives, the highest of its path",
+        "ξ": "slow state of the source",
+        "τ": "RTT of the flow",
+        "T": "slope of the demand function: at rest q = T ln(xₘₐₓ/x)",
+        "α": "loop gain",
+        "η": "zero of the compensator",
+        "ξ̇": "change of ξ per second",
+    },
     terms=_maxnet_terms,
 )  # fmt: skip
 
@@ -318,6 +376,12 @@ _VCP = Law(
         + _term("ai", _i("w"), _o("+"), _i("α")) + _o(",") + _term("md", _i("β"), _i("w")),
     ),
     params=("xi", "alpha", "beta", "kappa_q"),
+    symbols={
+        "w": "window of the flow (packets)",
+        "ξ": "growth below 80 % load, as a share of the window",
+        "α": "growth below 100 % load (packets)",
+        "β": "share of the window that is left after an overload",
+    },
     terms=_vcp_terms,
 )  # fmt: skip
 
@@ -343,6 +407,7 @@ def _reno(params: Sequence[str], cut: str) -> Law:
             + _term("increase", _i("w"), _o("+"), _n("1")) + _o(",") + _term("decrease", cut),
         ),
         params=params,
+        symbols={"w": "window of the flow (packets)"},
         terms=_reno_terms,
         at_router=False,
     )  # fmt: skip
@@ -370,6 +435,15 @@ _CUBIC = Law(
         + _term("reno", _sub("w", "Reno")) + _o(",") + _term("decrease", _i("β"), _i("w")),
     ),
     params=("aggressiveness", "beta"),
+    symbols={
+        "w": "window of the flow (packets)",
+        "C": "aggressiveness (packets/s³)",
+        "t": "time since the last loss",
+        "K": "time from a loss until the window is at its plateau again",
+        "wₘₐₓ": "the plateau: the window before the last loss",
+        "w_Reno": "the window that Reno would have",
+        "β": "share of the window that is left after a loss",
+    },
     terms=_cubic_terms,
     at_router=False,
 )  # fmt: skip
@@ -378,9 +452,12 @@ _HALF = _frac(_i("w"), _n("2"))
 
 LAWS: Mapping[str, Law] = {
     "maxnet": _MAXNET,
-    "xcp": _xcp(_i("y")),
-    "ixcp": _xcp(_group(_i("y"), _o("−"), _sub("y", "0"))),
-    "pxcp": _xcp(_i("y")),
+    "xcp": _xcp(_i("y"), {}),
+    "ixcp": _xcp(
+        _group(_i("y"), _o("−"), _sub("y", "0")),
+        {"y₀": "load of the flows that name another link as their bottleneck"},
+    ),
+    "pxcp": _xcp(_i("y"), {}),
     "rcp": _RCP,
     "aecp": _AECP,
     "vcp": _VCP,

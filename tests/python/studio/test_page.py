@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import unicodedata
 
 import pytest
 import tomllib
@@ -193,6 +194,34 @@ def test_every_equation_is_drawn_and_its_parameters_exist(protocol):
         assert {t.key for t in equations.LAWS[protocol].terms(moment)} == drawn_terms
     names = {param.name for param in known()[protocol].params}
     assert set(equations.main_params(protocol)) <= names
+
+
+# How a legend writes what MathML draws: a subscript, a hat, a dot.
+_DRAWN = {
+    **{f"<msub><mi>{a}</mi><mi>{b}</mi></msub>": text for a, b, text in (
+        ("q", "0", "q₀"), ("T", "0", "T₀"), ("y", "0", "y₀"), ("x", "max", "xₘₐₓ"),
+        ("w", "max", "wₘₐₓ"), ("w", "Reno", "w_Reno"),
+    )},
+    "<mover><mi>d</mi><mo>^</mo></mover>": "d̂",
+    **{f"<mover><mi>{a}</mi><mo>˙</mo></mover>": f"{a}\u0307" for a in "prxξ"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("protocol", equations.LAWS)
+def test_the_legend_names_every_symbol_and_no_other(protocol):
+    law = equations.LAWS[protocol]
+    drawn: set[str] = set()
+    for row in law.rows:
+        for shape, text in _DRAWN.items():
+            if shape in row:
+                drawn.add(unicodedata.normalize("NFC", text))
+                row = row.replace(shape, "")
+        drawn |= set(re.findall("<mi>(.+?)</mi>", row))
+    drawn -= {"max", "exp", "ln"}
+    keys = {unicodedata.normalize("NFC", k) for key in law.symbols for k in key.split(", ")}
+    explained = keys | ({"xₘₐₓ"} if "xₘₐₓ" in "".join(law.symbols.values()) else set())
+    assert drawn == explained
+    assert equations.legend(law.symbols) in equations.html(law, [])
 
 
 def test_the_term_that_matters_is_the_one_that_moves_the_law():
