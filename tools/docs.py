@@ -138,7 +138,8 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
     """Return the index of all pages, from {name: (protocol, its page's title)}."""
     rows = [
         f"| [`{name}`]({name}.md) | {_cell(title)} | {protocol.kind} "
-        f"| {', '.join(protocol.backends)} | {protocol.header_bytes} |"
+        f"| {', '.join(protocol.backends)} | {protocol.header_bytes} "
+        f"| {'yes' if protocol.paced else 'no'} |"
         for name, (protocol, title) in pages.items()
     ]
     out = [
@@ -149,11 +150,12 @@ def index(pages: Mapping[str, tuple[ProtocolInfo, str]]) -> str:
         "paper were read, and how the law has been validated.",
         "\n".join(
             [
-                "| name | protocol | kind | runs on | header (B) |",
-                "|---|---|---|---|---:|",
+                "| name | protocol | kind | runs on | header (B) | paced |",
+                "|---|---|---|---|---:|---|",
                 *rows,
             ]
         ),
+        "Paced is said of the default parameters on sim; a flow's key `pacing` changes it.",
         "`waterfill protocols` prints the same lists, `waterfill compare S.toml` runs one scenario "
         "under several of them. The pages are made by `make docs` from the files in "
         f"[{LAWS}](../../../{LAWS}).",

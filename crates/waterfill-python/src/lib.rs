@@ -313,6 +313,7 @@ fn protocol(id: ProtocolId) -> Json {
         "name": info.name,
         "kind": match info.kind { Kind::Explicit => "explicit", Kind::EndToEnd => "end-to-end" },
         "backends": info.backends,
+        "paced": id.params().paced(),
         "header_bytes": id.header_bytes(),
         "echo_bytes": id.echo_bytes(),
         "summary": info.summary,

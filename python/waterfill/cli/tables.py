@@ -482,6 +482,7 @@ def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
     """Return one line per protocol, and where to find its parameters."""
     table = _table("protocol", "kind")
     table.add_column("header\nB", justify="right")
+    table.add_column("paced")
     table.add_column("backends")
     table.add_column("summary", overflow="fold")
     for protocol in known:
@@ -489,6 +490,7 @@ def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
             protocol.name,
             protocol.kind,
             str(protocol.header_bytes),
+            "yes" if protocol.paced else "no",
             ", ".join(protocol.backends),
             protocol.summary,
         )
@@ -501,7 +503,9 @@ def protocols(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
     for protocol in known:
         head = Text(protocol.name, style="bold")
         head.append(f"  {protocol.kind}, on {', '.join(protocol.backends)}", style="not bold")
-        head.append(f", header {protocol.header_bytes} B. {protocol.summary}", style="not bold")
+        paced = "paced" if protocol.paced else "not paced"
+        head.append(f", header {protocol.header_bytes} B, {paced}", style="not bold")
+        head.append(f". {protocol.summary}", style="not bold")
         parts.append(head)
         if protocol.params:
             table = _table("parameter")
@@ -524,6 +528,7 @@ def protocols_document(known: Iterable[ProtocolInfo]) -> list[Document]:
             "kind": protocol.kind,
             "summary": protocol.summary,
             "backends": list(protocol.backends),
+            "paced": protocol.paced,
             "header_bytes": protocol.header_bytes,
             "echo_bytes": protocol.echo_bytes,
             "params": [

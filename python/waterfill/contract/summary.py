@@ -217,6 +217,7 @@ class ProtocolEntry(TypedDict):
     name: str
     kind: str
     backends: list[str]
+    paced: bool
     header_bytes: int
     echo_bytes: int
     summary: str

@@ -67,7 +67,8 @@ _NUMBERS: Mapping[str, Callable[[object], float]] = {
 class ProtocolInfo:
     """One protocol: its name, its backends, the size of its header, its parameters.
 
-    `signals` are the series that its router and source record.
+    `signals` are the series that its router and source record. `paced` says whether packets are
+    paced with the default parameters, unless a flow's `pacing` says otherwise.
     """
 
     name: str
@@ -78,6 +79,7 @@ class ProtocolInfo:
     echo_bytes: int = 0
     summary: str = ""
     signals: tuple[str, ...] = ()
+    paced: bool = False
 
     def param(self, name: str) -> ParamInfo:
         """Return the parameter of that name; raise ValueError if there is none."""
@@ -105,6 +107,7 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
         header_bytes=entry["header_bytes"],
         echo_bytes=entry["echo_bytes"],
         summary=entry["summary"],
+        paced=entry["paced"],
         signals=tuple(signal["name"] for signal in entry["signals"]),
         params=tuple(
             ParamInfo(

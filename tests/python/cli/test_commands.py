@@ -196,10 +196,15 @@ def test_protocols(waterfill):
     ran = waterfill("protocols", "--json")
     known = {protocol["name"]: protocol for protocol in ran.document}
     assert {"name", "kind", "backends", "header_bytes", "params"} <= set(known["maxnet"])
+    assert [known[name]["paced"] for name in ("rcp", "bbr", "maxnet", "cubic")] == [
+        *(True, True, False, False)
+    ]
     assert "sim" in known["maxnet"]["backends"]
     assert any(param["name"] == "alpha" for param in known["maxnet"]["params"])
     table = waterfill("protocols").out
     assert "alpha" in table
+    (row,) = (line for line in table.splitlines() if line.split()[:1] == ["rcp"])
+    assert "yes" in row.split()
     assert max(map(len, table.splitlines())) <= 80
 
 

@@ -412,13 +412,14 @@ def test_protocols_are_read_from_the_registry_s_list():
     order = {"name": "order", "unit": "choice", "default": "a", "choices": ["a", "b"]}
     time = {"name": "t", "unit": "time", "default": 0.4, "choices": None}
     entry = {
-        "name": "maxnet", "kind": "explicit", "backends": ["sim"], "header_bytes": 8,
-        "echo_bytes": 8, "summary": "s",
+        "name": "maxnet", "kind": "explicit", "backends": ["sim"], "paced": True,
+        "header_bytes": 8, "echo_bytes": 8, "summary": "s",
         "signals": [{"name": "price", "unit": "s", "doc": "d"}],
         "params": [param | {"doc": "d", "source": "x"} for param in (order, time)],
     }  # fmt: skip
     found = protocols.from_registry([entry])["maxnet"]
     assert (found.backends, found.header_bytes, found.echo_bytes) == (("sim",), 8, 8)
+    assert found.paced
     assert found.param("order").parse("b") == "b"
     assert found.param("t").parse("1 ms") == 0.001
 
