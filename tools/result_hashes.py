@@ -3,10 +3,10 @@
     .venv/bin/python tools/result_hashes.py before.json            # record
     .venv/bin/python tools/result_hashes.py after.json --against before.json
 
-One hash covers summary.json less `engine`'s times and the decoded columns of each time series
-(values, types and nulls; not the Parquet files, whose bytes depend on the library that wrote
-them). The same code on the same CPU and C library gives the same hashes. A scenario that a
-backend refuses is recorded as refused: a refusal that appears or goes is a change too, its
+One hash covers summary.json less its version and `engine`'s times, and the decoded columns of
+each time series (values, types and nulls; not the Parquet files, whose bytes depend on the library
+that wrote them). The same code on the same CPU and C library gives the same hashes. A scenario that
+a backend refuses is recorded as refused: a refusal that appears or goes is a change too, its
 wording is not.
 """
 
@@ -44,6 +44,7 @@ def digest_of(case: tuple[Path, str]) -> str:
         return "refused"
     digest = hashlib.sha256()
     summary = json.loads(result.to_json())
+    summary.pop("version", None)
     for key in CLOCKED:
         summary["engine"].pop(key, None)
     digest.update(json.dumps(summary, sort_keys=True).encode())

@@ -164,6 +164,13 @@ class Check(TypedDict):
     wanted: str
 
 
+class LawSummary(TypedDict):
+    """A law in Python: the names of its header's fields, and the utilization that it aims at."""
+
+    header: list[str]
+    target: float
+
+
 class _Summary(TypedDict):
     scenario: str
     backend: str
@@ -180,8 +187,14 @@ class _Summary(TypedDict):
 
 
 class Summary(_Summary, total=False):
-    """The document of `run --json`; the keys below are there in the cases that they name."""
+    """The document of `run --json`; the keys below are there in the cases that they name.
 
+    `version` is that of the Waterfill that ran it, which results of 0.2.0 and before lack; `laws`
+    are those in Python.
+    """
+
+    version: str
+    laws: Mapping[str, LawSummary]
     interrupted_at_s: float
     check_step: StepCheck
     checks: list[Check]

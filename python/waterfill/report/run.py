@@ -147,7 +147,7 @@ def _transfers(result: Result, prefix: str) -> Table:
 def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     """Return the scenario as run, and every value that was in force, with the command."""
     summary = result.summary
-    found = effective.in_force(scenario)
+    found = effective.in_force(scenario, laws=summary.get("laws"))
     rows = [
         [text(protocol), text(name), text(_plain(value))]
         for protocol, values in summary["params"].items()
@@ -156,6 +156,8 @@ def configuration(scenario: Scenario, result: Result, command: str) -> Document:
     found["params"] = summary["params"]
     found["file"] = "scenario.toml"
     backend = "" if summary["backend"] == "sim" else f" --on {summary['backend']}"
+    if "laws" in summary:
+        backend += " --law FILE.py"
     return {
         "command": command + backend,
         "scenario_toml": result.scenario_toml,

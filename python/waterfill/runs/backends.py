@@ -55,9 +55,15 @@ def known(on: str) -> dict[str, ProtocolInfo]:
     return backend(on).known()
 
 
-def prepare(scenario: Scenario, on: str) -> None:
-    """Raise InputError for what a backend cannot run of a scenario, before anything has run."""
-    backend(on).prepare(scenario)
+def prepare(scenario: Scenario, on: str, laws: Mapping[str, Law] | None = None) -> None:
+    """Raise InputError for what a backend cannot run of a scenario, before anything has run.
+
+    `laws` is a law in Python by its name, as in `run`.
+    """
+    if laws and on == "sim":
+        Sim().prepare(scenario, laws)
+    else:
+        backend(on).prepare(scenario)
 
 
 class Checkable(Protocol):

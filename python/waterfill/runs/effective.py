@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Any
 
 from waterfill.contract.network import Network, plain
+from waterfill.contract.summary import LawSummary
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
+from waterfill.runs import laws as own
 from waterfill.runs.backends import BACKENDS, prepare
 from waterfill.scenario.document import Scenario
 
@@ -26,9 +28,18 @@ def document(scenario: Scenario, on: str = "sim") -> dict[str, Any]:
     return in_force(scenario, {"backends": refusals})
 
 
-def in_force(scenario: Scenario, more: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """Return the values of `document` with `more` ones, not asking what could run them here."""
-    known = protocols.load()
+def in_force(
+    scenario: Scenario,
+    more: Mapping[str, Any] | None = None,
+    laws: Mapping[str, LawSummary] | None = None,
+) -> dict[str, Any]:
+    """Return the values of `document` with `more` ones, not asking what could run them here.
+
+    `laws` are those in Python of the run, as its summary has them.
+    """
+    laws = laws or {}
+    known = protocols.load() | own.infos(laws)
+    targets = {name: law["target"] for name, law in laws.items()}
     # Every backend runs a subset of the simulator's scenarios and resolves them alike.
     network = resolve.to_core(scenario, known)
     used = [flow.protocol for flow in [*network.flows, *network.arriving]]
@@ -40,7 +51,7 @@ def in_force(scenario: Scenario, more: Mapping[str, Any] | None = None) -> dict[
         "measure_s": list(scenario.measure_s),
         "packet_bytes": network.packet_bytes,
         **(more or {}),
-        "links": _links(network),
+        "links": _links(network, targets),
         "flows": _flows(network),
         "traffic": [_with_names(network, plain(source)) for source in network.traffic],
         "params": protocols.with_defaults(used, network.params, known),
@@ -55,8 +66,8 @@ def _refusal(scenario: Scenario, backend: str) -> str | None:
     return None
 
 
-def _links(network: Network) -> list[dict[str, Any]]:
-    targets = maxmin.link_targets(network, protocols.targets(network.params))
+def _links(network: Network, of_laws: dict[str, float]) -> list[dict[str, Any]]:
+    targets = maxmin.link_targets(network, protocols.targets(network.params) | of_laws)
     return [
         plain(link) | {"target": target}
         for link, target in zip(network.links, targets, strict=True)

@@ -54,9 +54,16 @@ class Sim(Backend):
         """Return the protocols of this build of the core."""
         return protocols.load()
 
-    def prepare(self, scenario: Scenario) -> None:
-        """Check a scenario; see `Backend.prepare`."""
-        resolved = resolve.to_core(scenario, self.known(), self.name)
+    def prepare(self, scenario: Scenario, own: Mapping[str, Law] | None = None) -> None:
+        """Check a scenario; see `Backend.prepare`. `own` is a law in Python, by its name."""
+        known = self.known()
+        name = None
+        if own:
+            name, _ = laws.check(own, known, self.name)
+            known |= laws.infos([name])
+        resolved = resolve.to_core(scenario, known, self.name)
+        if name is not None:
+            resolved = laws.for_core(resolved, name)
         try:
             protocols.targets(resolved.params)
         except ValueError as error:
@@ -131,7 +138,7 @@ class Sim(Backend):
 
     def _run_own(self, scenario: Scenario, name: str, law: Law, progress: Report | None) -> Result:
         """Run a scenario with a law in Python."""
-        known = {**self.known(), name: laws.info(name)}
+        known = self.known() | laws.infos([name])
         resolved = resolve.to_core(scenario, known, self.name)
         core_network = laws.for_core(resolved, name)
         started = False
@@ -159,6 +166,7 @@ class Sim(Backend):
             params=protocols.with_defaults(used, resolved.params, known),
             max_min_bps=_max_min(resolved, targets, core["flows"]),
             interrupted_at_s=interrupted_at_s,
+            laws=laws.summary(name, law),
         )
         return Result(
             summary,

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import runpy
 import traceback
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from waterfill.contract.network import FlowSpec, Network
-from waterfill.contract.summary import CoreSummary
+from waterfill.contract.summary import CoreSummary, LawSummary
 from waterfill.errors import InputError, shown
 from waterfill.network.protocols import ProtocolInfo
+from waterfill.scenario.document import Scenario
 
 # The core's name of a law that a program provides, the numbers in its header, and their bytes.
 CORE_NAME = "own"
@@ -121,9 +122,27 @@ def read(path: Path) -> dict[str, Law]:
     return found
 
 
+def used(laws: Mapping[str, Law], scenario: Scenario) -> dict[str, Law]:
+    """Return those of the laws that a flow or a link of the scenario names."""
+    entries = [*scenario.flow, *(entry for entry in scenario.traffic if entry.starts_flows)]
+    names = {entry.protocol or scenario.protocol for entry in entries}
+    names.update(name for link in scenario.link for name in link.routers or ())
+    return {name: law for name, law in laws.items() if name in names}
+
+
 def info(name: str) -> ProtocolInfo:
     """Return the description of a law, as of the protocols of the registry."""
     return ProtocolInfo(name, "explicit", ("sim",), HEADER_BYTES, echo_bytes=HEADER_BYTES)
+
+
+def infos(names: Iterable[str]) -> dict[str, ProtocolInfo]:
+    """Return the descriptions of laws by name, as of the protocols of the registry."""
+    return {name: info(name) for name in names}
+
+
+def summary(name: str, law: Law) -> dict[str, LawSummary]:
+    """Return what a run's summary says of its law, so that stored runs can be read."""
+    return {name: {"header": list(law.header), "target": law.target}}
 
 
 def for_core(network: Network, name: str) -> Network:

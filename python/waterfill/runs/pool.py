@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from waterfill.runs import backends, interrupt
+from waterfill.runs.laws import Law
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -26,14 +27,16 @@ def run_each(
     progress: Callable[[str, Tick], None] | None = None,
     threads: int | None = None,
     done: Callable[[str, Result], None] | None = None,
+    laws: Mapping[str, Mapping[str, Law]] | None = None,
 ) -> dict[str, Result]:
     """Run all scenarios, as many at once as there are CPUs (or `threads`); results in their order.
 
     `on` is a backend, or {name: backend}; with one that measures the host, runs go one by one.
     `progress` is called as (name, tick), from the threads. With `done`, each result is passed to it
-    as (name, result), from this thread, when its run ends, and left out of the answer. Ctrl-C ends
-    the runs in progress early, as in `backends.run`, and skips those not started. Raises InputError
-    as `backends.run` does; the other runs are then abandoned.
+    as (name, result), from this thread, when its run ends, and left out of the answer. `laws` are
+    the laws in Python of the runs that have one, by the run's name. Ctrl-C ends the runs in
+    progress early, as in `backends.run`, and skips those not started. Raises InputError as
+    `backends.run` does; the other runs are then abandoned.
     """
     places = dict.fromkeys(scenarios, on) if isinstance(on, str) else on
     if any(backends.backend(place).measures_host for place in set(places.values())):
@@ -47,7 +50,8 @@ def run_each(
             if progress is not None:
                 progress(name, tick)
 
-        return backends.run(scenarios[name], on=places[name], progress=report)
+        own = (laws or {}).get(name)
+        return backends.run(scenarios[name], on=places[name], progress=report, laws=own)
 
     results: dict[str, Result] = {}
     keep = done or results.__setitem__

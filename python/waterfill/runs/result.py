@@ -20,6 +20,7 @@ from waterfill.contract.summary import (
     EngineSummary,
     FlowSummary,
     GroupSummary,
+    LawSummary,
     Summary,
     Times,
     TrafficSummary,
@@ -266,15 +267,19 @@ def summarise(
     params: Mapping[str, Mapping[str, ParamValue | None]],
     max_min_bps: Sequence[float | None],
     interrupted_at_s: float | None = None,
+    laws: Mapping[str, LawSummary] | None = None,
 ) -> Summary:
     """Build the document of `run --json` from the core's summary.
 
     `params` are all parameters of the protocols used; `max_min_bps` has one share (bit/s) per flow
-    of the core, None where the flow's window is empty.
+    of the core, None where the flow's window is empty. `laws` are those in Python.
     """
+    from waterfill._core import version
+
     document: Summary = {
         "scenario": network.name,
         "backend": backend,
+        "version": version(),
         "seed": network.seed,
         "duration_s": network.duration_s,
         "measure_s": list(network.measure_s),
@@ -292,6 +297,8 @@ def summarise(
         ),
         "engine": _engine(core["engine"]),
     }
+    if laws is not None:
+        document["laws"] = laws
     if interrupted_at_s is not None:
         document["interrupted_at_s"] = interrupted_at_s
     return document

@@ -48,11 +48,13 @@ class StoredResult(Result):
         if self.has(NETWORK):
             return Network.from_dict(json.loads(self._text(NETWORK)))
         from waterfill.network import protocols, resolve
+        from waterfill.runs import laws
         from waterfill.scenario.loading import from_toml
 
         scenario = from_toml(self.scenario_toml, str(self._folder / SCENARIO))
         # Every backend runs a subset of the simulator's scenarios and resolves them alike.
-        return resolve.to_core(scenario, protocols.load())
+        known = protocols.load()
+        return resolve.to_core(scenario, known | laws.infos(self.summary.get("laws", ())))
 
     def check(self) -> None:
         """Raise InputError unless the files are whole, of one run, and of this version.

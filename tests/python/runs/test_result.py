@@ -32,6 +32,7 @@ def test_summary_has_the_contracts_keys_in_reading_order(run):
     assert list(run.summary) == [
         "scenario",
         "backend",
+        "version",
         "seed",
         "duration_s",
         "measure_s",
