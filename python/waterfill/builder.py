@@ -302,11 +302,22 @@ class Scenario:
 
         return backends.run(self.checked(), on, seed, threads=threads, laws=laws)
 
-    def compare(self, protocols: str | Sequence[str] | None = None, on: str = "sim") -> Comparison:
+    @property
+    def source(self) -> str:
+        """The file that it was read from, else `<scenario>`; messages name it."""
+        return self._source
+
+    def compare(
+        self,
+        protocols: str | Sequence[str] | None = None,
+        on: str = "sim",
+        laws: Mapping[str, Law] | None = None,
+    ) -> Comparison:
         """Run it under several protocols, by default all explicit ones, one after the other.
 
         `protocols` is a list of names, or one text "maxnet,rcp". The flows that name no protocol
-        use each in turn. Raises InputError before any run.
+        use each in turn. `laws` are laws in Python by name, which are then protocols as well.
+        Raises InputError before any run.
 
         >>> import waterfill
         >>> one = waterfill.Scenario("one", duration="2 s").link("l", "a", "b", "10 Mbit/s", "5 ms")
@@ -316,15 +327,22 @@ class Scenario:
         """
         from waterfill.analysis import compare
         from waterfill.runs import backends
+        from waterfill.runs import laws as own
         from waterfill.scenario.loading import from_dict
 
         if protocols is not None and not isinstance(protocols, str):
             protocols = ",".join(protocols)
-        names = compare.select(protocols, on)
-        scenarios = compare.each(
-            lambda name: from_dict({**self._document, "protocol": name}, self._source), names, on
-        )
-        return compare.of({name: backends.run(one, on) for name, one in scenarios.items()})
+        mine = laws or {}
+        names = compare.on_each(protocols, [on], mine)
+
+        def build(name: str) -> document.Scenario:
+            return from_dict({**self._document, "protocol": name}, self._source)
+
+        scenarios = compare.each(build, names, on, mine)
+        results = {
+            name: backends.run(one, on, laws=own.used(mine, one)) for name, one in scenarios.items()
+        }
+        return compare.of(results)
 
     def _add(self, section: str, label: str, given: Mapping[str, Any]) -> Self:
         entry = _written(section, f"{section}.{label}.", given, self._source)

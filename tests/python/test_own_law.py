@@ -155,6 +155,52 @@ def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, caps
         assert wrong in said[-1]
 
 
+def test_the_command_line_compares_a_law(tmp_path, waterfill):
+    path = tmp_path / "S.toml"
+    path.write_text(scenario().set(duration="2 s", protocol="maxnet").to_toml())
+    words = ("compare", str(path), "--law", str(OWN), "--json", "--protocols")
+    ran = waterfill(*words, "mine,rcp", "-o", "out")
+    runs = ran.document["runs"]
+    assert list(runs) == ["mine", "rcp"]
+    assert "warning" not in ran.err
+    mine, rcp = (runs[name]["flows"][0] for name in runs)
+    assert mine["protocol"] == "mine"
+    assert mine["rate_bps"] == pytest.approx(rcp["rate_bps"], rel=0.02)
+    target = runs["mine"]["laws"]["mine"]["target"]
+    ratios = [runs[name]["compare"]["share_ratio"]["worst"] for name in runs]
+    assert ratios[0] == pytest.approx(mine["rate_bps"] / (target * 10e6), rel=1e-3)
+    # What it wrote can be read without the law.
+    assert "written to" in waterfill("plot", "out/mine").out
+    assert waterfill("report", "out").code == 0
+    assert waterfill(*words, "mine", "--seeds", "2").document["seeds"] == [1, 2]
+
+
+def test_a_law_that_no_flow_uses_is_warned_of(tmp_path, waterfill):
+    path = tmp_path / "S.toml"
+    path.write_text(scenario().set(protocol="maxnet").to_toml())
+    said = f"{OWN}: warning: no flow uses the law mine; see --protocol"
+    for words in (("run", str(path)), ("compare", str(path), "--protocols", "rcp")):
+        ran = waterfill(*words, "--law", str(OWN), "--json")
+        assert ran.code == 0
+        assert said in ran.err.splitlines()
+    used = waterfill("run", str(path), "--protocol", "mine", "--law", str(OWN))
+    assert used.code == 0
+    assert "warning" not in used.err
+    # Of several laws in a file a run has the one that its flows name.
+    two = tmp_path / "two.py"
+    two.write_text(OWN.read_text() + '\nLAWS["other"] = LAWS["mine"]\n')
+    ran = waterfill("run", str(path), "--protocol", "other", "--law", str(two), "--json")
+    assert ran.document["flows"][0]["protocol"] == "other"
+
+
+def test_a_scenario_in_python_compares_a_law():
+    found = scenario().compare(["mine", "rcp"], laws={"mine": law()})
+    assert list(found.results) == ["mine", "rcp"]
+    assert found.allocations["mine"].classes[0].share_bps[0] == pytest.approx(10e6)
+    with pytest.raises(waterfill.InputError, match="a name of its own"):
+        scenario().compare("rcp", laws={"rcp": law()})
+
+
 def test_where_laws_run():
     for wrong, on, expected in (
         ({"rcp": law()}, "sim", "expected a name of its own"),

@@ -33,6 +33,7 @@ from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends, html
 from waterfill.runs.files import Stage, WriteError, recover, why, write_text
+from waterfill.runs.laws import Law, infos, used
 from waterfill.runs.result import Document, Result, to_json
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import Scenario
@@ -82,17 +83,26 @@ def select(names: str | None, on: str, known: protocols.Protocols | None = None)
 
 
 def load_each(
-    path: str | os.PathLike[str], sets: Iterable[str], names: Iterable[str], on: str = "sim"
+    path: str | os.PathLike[str],
+    sets: Iterable[str],
+    names: Iterable[str],
+    on: str = "sim",
+    laws: Mapping[str, Law] | None = None,
 ) -> dict[str, Scenario]:
     """Load the scenario once per protocol, which the flows that name none use.
 
-    Raises InputError for any error in one of them, before any has run, and when every flow names
-    its protocol: all runs would be the same.
+    `laws` are laws in Python by name. Raises InputError for any error in one of the scenarios,
+    before any has run, and when every flow names its protocol: all runs would be the same.
     """
-    return each(lambda name: load(path, [*sets, f"protocol={name}"]), names, on)
+    return each(lambda name: load(path, [*sets, f"protocol={name}"]), names, on, laws)
 
 
-def each(build: Callable[[str], Scenario], names: Iterable[str], on: str) -> dict[str, Scenario]:
+def each(
+    build: Callable[[str], Scenario],
+    names: Iterable[str],
+    on: str,
+    laws: Mapping[str, Law] | None = None,
+) -> dict[str, Scenario]:
     """Build the scenario of each protocol, and check that a backend runs it; as `load_each`."""
     scenarios = {}
     for name in names:
@@ -100,19 +110,22 @@ def each(build: Callable[[str], Scenario], names: Iterable[str], on: str) -> dic
         sources = [traffic for traffic in scenario.traffic if traffic.starts_flows]
         if all(entry.protocol is not None for entry in [*scenario.flow, *sources]):
             raise scenario.error("flow", "expected a flow that names no protocol, got none")
-        backends.prepare(scenario, on)
+        backends.prepare(scenario, on, used(laws or {}, scenario))
         scenarios[name] = scenario
     return scenarios
 
 
-def on_each(names: str | None, on: Sequence[str]) -> list[str]:
+def on_each(
+    names: str | None, on: Sequence[str], laws: Mapping[str, Law] | None = None
+) -> list[str]:
     """Return the protocols to compare on several backends, as `select`, that run on all.
 
-    Raises InputError as `select`, and when no protocol remains.
+    `laws` are laws in Python by name. Raises InputError as `select`, and when none remains.
     """
-    chosen = select(names, on[0])
+    known = {backend: infos(laws or ()) | backends.known(backend) for backend in on}
+    chosen = select(names, on[0], known[on[0]])
     for backend in on[1:]:
-        able = select(names, backend)
+        able = select(names, backend, known[backend])
         chosen = [name for name in chosen if name in able]
     if not chosen:
         message = f"expected protocols that run on {' and '.join(on)}, got none"
@@ -173,6 +186,7 @@ def allocation(result: Result) -> Allocation:
     end_s = _end_s(result)
     lives = [(a, min(b, end_s)) for a, b in maxmin.lives_in(result.summary["flows"])]
     targets = protocols.targets(result.network.params)
+    targets |= {name: law["target"] for name, law in result.summary.get("laws", {}).items()}
     classes, of_single = maxmin.classes_of(result.network)
     # An entry may stand for several flows: see `CoreFlow`.
     counts = [flow.get("count", 1) for flow in result.summary["flows"]]

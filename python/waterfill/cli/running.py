@@ -31,9 +31,20 @@ if TYPE_CHECKING:
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
     from waterfill.runs.files import Stage
+    from waterfill.runs.laws import Law
     from waterfill.runs.result import Document, Result
     from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
+
+OwnLaw = Annotated[
+    Path | None,
+    typer.Option(
+        "--law",
+        metavar="FILE.py",
+        help='Run a law of your own (sim): FILE has LAWS = {"name": …}.',
+        parser=place,
+    ),
+]
 
 
 def run(
@@ -93,15 +104,7 @@ def run(
             autocompletion=completion.protocols,
         ),
     ] = None,
-    law: Annotated[
-        Path | None,
-        typer.Option(
-            "--law",
-            metavar="FILE.py",
-            help='Run a law of your own (sim): FILE has LAWS = {"name": …}.',
-            parser=place,
-        ),
-    ] = None,
+    law: OwnLaw = None,
 ) -> None:
     """Run a scenario; print its flows' rates and its links' queues."""
     from waterfill.cli import tables
@@ -112,11 +115,9 @@ def run(
 
     backends.check(on)
     loaded = load(scenario, overrides(protocol, sets, seed))
-    own = None
-    if law is not None:
-        from waterfill.runs import laws
-
-        own = laws.read(law)
+    own = _laws(law)
+    # Of a file with several laws, the run has the one that its flows name.
+    own = _used(own, [loaded], law) or own
     unwritten = Unwritten()
     with ExitStack() as stack:
         # Before the run, so that a typo or another run there fails at once.
@@ -215,6 +216,7 @@ def compare(
     ] = 1,
     json: Json = False,
     output: Output = None,
+    law: OwnLaw = None,
 ) -> None:
     """Run a scenario under several protocols; print one table."""
     from waterfill.analysis import compare, seeds
@@ -226,9 +228,10 @@ def compare(
     places = list(dict.fromkeys(backend.strip() for backend in on.split(",")))
     for backend in places:
         backends.check(backend)
-    chosen = compare.on_each(names, places)
+    own = _laws(law)
+    chosen = compare.on_each(names, places, own)
     loaded = {
-        backend: compare.load_each(scenario, overrides(None, sets, seed), chosen, backend)
+        backend: compare.load_each(scenario, overrides(None, sets, seed), chosen, backend, own)
         for backend in places
     }
     scenarios, where = {}, {}
@@ -236,6 +239,7 @@ def compare(
         for backend in places:
             label = f"{name}@{backend}" if len(places) > 1 else name
             scenarios[label], where[label] = loaded[backend][name], backend
+    _used(own, list(scenarios.values()), law)
     first, *further = seeds.seeds(next(iter(scenarios.values())).seed, count)
     unwritten = Unwritten()
     with ExitStack() as stack:
@@ -245,7 +249,8 @@ def compare(
             for name in scenarios:
                 make_directory(output / name)
         with Bars(scenarios) as bars:
-            results = pool.run_each(scenarios, on=where, progress=bars.show)
+            of_run = _laws_of(own, scenarios)
+            results = pool.run_each(scenarios, on=where, progress=bars.show, laws=of_run)
         if not results:
             raise typer.Exit(INTERRUPTED)
         comparison = compare.of(results)
@@ -256,7 +261,7 @@ def compare(
         if further and complete:
             with unwritten.collected():
                 folder = None if stage is None else stage.folder
-            others = _further_seeds(comparison, scenarios, where, further, folder, unwritten)
+            others = _further_seeds(comparison, scenarios, where, further, folder, unwritten, own)
             document |= compare.over_seeds(comparison, first, others)
             complete = len(document["seeds"]) == count
         if len(places) > 1:
@@ -290,6 +295,7 @@ def _further_seeds(
     further: Sequence[int],
     folder: Path | None,
     unwritten: Unwritten,
+    own: Mapping[str, Law],
 ) -> dict[int, dict[str, Document]]:
     """Run all scenarios with these seeds; return the figures of each run that ended, by seed.
 
@@ -319,7 +325,8 @@ def _further_seeds(
                     result.write_into(folder / name / f"seed-{seed}")
 
         on = {label: where[name] for label, (name, _) in of_label.items()}
-        pool.run_each(seeded, on=on, progress=bars.show, done=keep)
+        of_run = _laws_of(own, seeded)
+        pool.run_each(seeded, on=on, progress=bars.show, done=keep, laws=of_run)
     return found
 
 
@@ -360,6 +367,44 @@ def plot(
     folder = make_directory(output or directory)
     for path in plots.save(figure, folder / stem, formats or ("png", "svg")):
         print_text(f"written to {path}")
+
+
+def _laws(file: Path | None) -> dict[str, Law]:
+    """Return the laws of a Python file; none without a file."""
+    if file is None:
+        return {}
+    from waterfill.runs import laws
+
+    return laws.read(file)
+
+
+def _laws_of(
+    own: Mapping[str, Law], scenarios: Mapping[str, Scenario]
+) -> dict[str, dict[str, Law]]:
+    """Return the laws that each scenario uses, for those that use one."""
+    if not own:
+        return {}
+    from waterfill.runs import laws
+
+    found = {name: laws.used(own, scenario) for name, scenario in scenarios.items()}
+    return {name: of_run for name, of_run in found.items() if of_run}
+
+
+def _used(
+    own: Mapping[str, Law], scenarios: Sequence[Scenario], file: Path | None
+) -> dict[str, Law]:
+    """Return the laws that the scenarios use; warn of a file of which they use none."""
+    if not own:
+        return {}
+    from waterfill.runs import laws
+
+    found: dict[str, Law] = {}
+    for scenario in scenarios:
+        found |= laws.used(own, scenario)
+    if not found:
+        names = " or ".join(map(str, own))
+        print(f"{file}: warning: no flow uses the law {names}; see --protocol", file=sys.stderr)
+    return found
 
 
 def _capture(stage: Stage | None, links: list[str], limit: str, snaplen: int) -> Capture:
