@@ -17,7 +17,7 @@ from waterfill.sweeps import axes, engine, measure, points
 from waterfill.sweeps.axes import Axis, Even, Range, Value
 from waterfill.sweeps.cluster import Cluster, Place, need, place
 from waterfill.sweeps.dataset import Dataset, Type
-from waterfill.sweeps.points import Base, Design
+from waterfill.sweeps.points import Base, Design, Written
 from waterfill.sweeps.progress import Display, Silent
 from waterfill.sweeps.refine import Boundary, Refinement, Verdict
 from waterfill.sweeps.worker import Limits
@@ -77,7 +77,7 @@ class Plan:
             found.append(self.span.axis([self.span.low]))
         return {
             "version": version(),
-            "scenario": Path(self.base.source).name,
+            "scenario": self.base.title or Path(self.base.source).name,
             "backend": self.base.on,
             "sets": list(self.base.sets),
             "axes": {one.key: one.unit for one in found},
@@ -93,7 +93,7 @@ class Plan:
 
 
 def plan(
-    scenario: str | os.PathLike[str],
+    scenario: Written | str | os.PathLike[str],
     *,
     grid: Mapping[str, Sequence[Value] | str] | Sequence[str] = (),
     ranges: Mapping[str, tuple[float, float] | str] | Sequence[str] = (),
@@ -173,8 +173,8 @@ def plan(
 
 def _check_types(scenario: object, seeds: object, sets: object, **numbers: object) -> None:
     """Raise InputError for what Python's callers give in another type than the command line."""
-    if not isinstance(scenario, (str, os.PathLike)):
-        message = "expected the path of a scenario file (Scenario.to_toml() gives a file's text)"
+    if not isinstance(scenario, (str, os.PathLike, Written)):
+        message = "expected the path of a scenario file or a waterfill.Scenario"
         raise InputError("sweep", "scenario", f"{message}, got a {type(scenario).__name__}")
     for name, value in {"seeds": seeds, **numbers}.items():
         if isinstance(value, bool) or not isinstance(value, Integral):
@@ -324,7 +324,7 @@ def run(checked: Plan, *, retry: bool = False, quiet: bool = False) -> Sweep:
 
 
 def sweep(
-    scenario: str | os.PathLike[str],
+    scenario: Written | str | os.PathLike[str],
     *,
     retry: bool = False,
     quiet: bool = True,
@@ -349,7 +349,10 @@ def sweep(
     cluster: str | None = None,
     lost_s: float = 60.0,
 ) -> Sweep:
-    """Run a scenario file at many points, in parallel; return the dataset of their figures.
+    """Run a scenario at many points, in parallel; return the dataset of their figures.
+
+    `scenario` is a file or a `waterfill.Scenario`. Files that it names are looked for beside the
+    file it came from, else in the current directory, on the workers' hosts too.
 
     Arguments, all by name, as in `waterfill sweep`: `grid` {key: values}, `ranges` {key: (low,
     high) or "1..100 Mbit/s:log"} with `random` or `latin` (numbers of points), `protocols`,

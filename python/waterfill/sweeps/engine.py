@@ -210,7 +210,7 @@ class _Sweep:
         batch = [self._queue.popleft() for _ in range(min(size, len(self._queue)))]
         client = cluster.client
         if self._text is None:
-            about = {"base": self._identity, "text": self._base.text, "source": self._base.source}
+            about = {"base": self._identity, "text": self._base.text, "source": self._base.place}
             self._text = client.submit(same, about, key=f"scenario-{self._identity}", pure=False)
         limits = (self._options.limits.time_s, self._options.limits.memory_bytes)
         jobs = [self._job(point) for point in batch]

@@ -15,12 +15,12 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 from waterfill.errors import InputError
 from waterfill.runs import backends, cache
 from waterfill.scenario.document import Scenario
-from waterfill.scenario.loading import load
+from waterfill.scenario.loading import from_toml, load, read_toml
 from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
 
 MAX_POINTS = 10_000_000
@@ -36,22 +36,43 @@ class Point:
     values: Mapping[str, Value]
 
 
+@runtime_checkable
+class Written(Protocol):
+    """A scenario written in Python: `waterfill.Scenario`, which this package does not know."""
+
+    @property
+    def source(self) -> str:
+        """The file that it was read from, or `<scenario>`."""
+        ...
+
+    def to_toml(self) -> str:
+        """Return the text of a file; raise InputError where the scenario is wrong."""
+        ...
+
+
 @dataclass(frozen=True)
 class Base:
-    """The scenario of a sweep: text, file, overrides of all points, backend."""
+    """The scenario of a sweep: text, file, overrides of all points, backend.
+
+    `title` is the name of a scenario written in Python, empty for a file's.
+    """
 
     text: str
     source: str
     sets: tuple[str, ...]
     on: str
+    title: str = ""
 
     @classmethod
-    def read(cls, path: str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
-        """Read a scenario file; raise InputError when it or the backend cannot be swept."""
+    def read(cls, scenario: Written | str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
+        """Read a scenario; raise InputError when it or the backend cannot be swept."""
         backends.check(on)
         if backends.backend(on).measures_host:
             raise InputError("command line", "on", f"expected sim or fluid, got {on}")
-        source = os.fspath(path)
+        if isinstance(scenario, Written):
+            text = scenario.to_toml()
+            return cls(text, scenario.source, tuple(sets), on, read_toml(text)["name"])
+        source = os.fspath(scenario)
         try:
             text = Path(source).read_text(encoding="utf-8-sig")
         except (OSError, ValueError):
@@ -61,8 +82,13 @@ class Base:
 
     @property
     def name(self) -> str:
-        """The name of the scenario's file without its suffix."""
-        return Path(self.source).stem
+        """The name of the scenario's file without its suffix, or of the scenario, for a folder."""
+        return self.title.replace("/", "-") or Path(self.source).stem
+
+    @property
+    def place(self) -> str:
+        """The source as an absolute path: files that the scenario names are beside it."""
+        return str(Path(self.source).absolute())
 
     def identity(self) -> str:
         """Hash all that the points have in common: text, files it names, overrides, code."""
@@ -78,7 +104,11 @@ class Base:
 
     def scenario(self, sets: Sequence[str] = ()) -> Scenario:
         """Return the scenario of a point, checked; raise InputError."""
-        scenario = load(self.source, [*self.sets, *sets])
+        every = [*self.sets, *sets]
+        if self.title:
+            scenario = from_toml(self.text, self.source, every)
+        else:
+            scenario = load(self.source, every)
         backends.prepare(scenario, self.on)
         return scenario
 

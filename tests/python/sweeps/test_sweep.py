@@ -94,6 +94,20 @@ def test_a_sweep_runs_each_point_once_and_goes_on(small):
     assert everything["key"].n_unique() == len(everything) == 12
 
 
+def test_a_scenario_in_python_has_the_rows_of_its_file(small):
+    grid = {"link.l.rate": ["5 Mbit/s", "10 Mbit/s"]}
+    of_file = waterfill.sweep(small, grid=grid, output="file", workers=1)
+    written = waterfill.Scenario.from_toml(SMALL)
+    of_python = waterfill.sweep(written, grid=grid, workers=1)
+    assert of_python.plan.folder.name == "scenario.sweep"
+    own = {"key", "wall_s", "memory_bytes", "worker"}
+    same = [name for name in of_file.table.column_names if name not in own]
+    assert of_python.table.select(same).equals(of_file.table.select(same))
+    assert of_python.table["status"].to_pylist() == ["done", "done"]
+    with pytest.raises(InputError, match="<scenario>: duration"):
+        waterfill.sweep(waterfill.Scenario("none"), grid=grid)
+
+
 def test_a_failed_point_is_a_row_and_the_others_run(small):
     # Each value is right by itself; the shorter run with the later window is not.
     grid = {"duration": ["80 ms", "60 ms"], "measure": [["0 ms", "60 ms"], ["0 ms", "80 ms"]]}
@@ -321,7 +335,7 @@ def test_lost_points_are_tried_again_and_then_fail(small, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({"scenario": waterfill.Scenario("s")}, "sweep: scenario: expected the path of a scenario"),
+        ({"scenario": 3}, "sweep: scenario: expected the path of a scenario file or a waterfill."),
         ({"scenario": {"duration": "1 s"}}, "got a dict"),
         ({"seeds": "two"}, 'sweep: seeds: expected a whole number, got "two"'),
         ({"sets": {"seed": 3}}, "sweep: sets: expected a list of texts"),
