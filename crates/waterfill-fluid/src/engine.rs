@@ -722,6 +722,9 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
                 flow.name
             ));
         }
+        if !flow.faults.is_empty() {
+            return Err(format!("flow.{}.fault: expected none: the fluid model has no faults of hosts", flow.name));
+        }
         let checked = network.params_of(id)?.check_backend(BACKEND);
         checked.map_err(|e| format!("params.{}.{e}", flow.protocol))?;
     }
@@ -735,6 +738,9 @@ pub(crate) fn check(network: &Network) -> Result<(), String> {
         }
         if link.shaper.is_some() {
             return refused("shaper", "none, and a rate of the shaper's: the fluid model has no bursts");
+        }
+        if !link.faults.is_empty() || link.changes.iter().any(|c| c.restart || c.clock_step_s.is_some()) {
+            return refused("fault", "none: the fluid model has no packets or routers to damage");
         }
         if link.queue != (QueueSpec::Droptail { mark_at: None }) {
             return refused("queue", "droptail without marks");

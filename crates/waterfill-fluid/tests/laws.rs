@@ -188,20 +188,3 @@ fn maxnet_is_steady_at_small_rtts() {
         assert!(late.len() > 100 && ends.1 - ends.0 < 0.004, "{rtt_s}: {ends:?}");
     }
 }
-
-#[test]
-fn networks_that_the_fluid_model_cannot_run_are_refused() {
-    let net = || network(1.0, link("a", 1e8, 0.01, 600_000).to_vec(), vec![flows("f", 1, "maxnet", &[0], 1.0)]);
-    let refused = |net: &Network, step_s| common::fluid(net, step_s).err().unwrap_or_default();
-    let mut lossy = net();
-    lossy.links[0].loss = 0.1;
-    assert_eq!(refused(&lossy, None), "link.a.loss: expected none: the fluid model has no random loss");
-    let mut host = net();
-    host.set_param("maxnet", "arithmetic", "kernel-host");
-    let expected = "params.maxnet.arithmetic: expected real or kernel on fluid, which has no packets to pace";
-    assert!(refused(&host, None).starts_with(expected), "{}", refused(&host, None));
-    assert!(refused(&net(), Some(0.01)).starts_with("step: expected a time above zero and at most 5.0"));
-    assert!(refused(&net(), Some(0.0)).starts_with("step: "));
-    assert!(refused(&net(), Some(f64::NAN)).starts_with("step: "));
-    assert!(common::fluid(&net(), Some(0.005)).is_ok());
-}
