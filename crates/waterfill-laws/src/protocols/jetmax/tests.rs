@@ -315,3 +315,17 @@ fn parameters_out_of_range_are_refused() {
     let message = Params { urgent: 0.01, ..good }.check().unwrap_err().to_string();
     assert!(message.starts_with("urgent: "), "{message}");
 }
+
+/// A window of two RTTs at the rate and a packet, so that pacing limits and not the window. The first rate is the initial
+/// window over the time until a router has counted the flow: 15 kB in 40 + 2 · 100 ms.
+#[test]
+fn a_window_of_two_rtts_bounds_what_is_in_flight() {
+    let connection = crate::testing::connection();
+    let mut source = Source::new(&Params::default(), &connection);
+    assert_eq!(source.limit().window, Some(connection.initial_window));
+    let echo = Echo { rate: 1e4, loss: 0.0, target: 0.0, bottleneck: 0, next: 1 };
+    source.on_ack(&Ack { kind: PacketKind::Syn, ..Ack::new(at(40), echo, Duration::from_millis(40)) });
+    let rate = 15_000.0 * 8.0 / 0.24;
+    close(source.limit().pacing.unwrap().as_bps(), rate, 1e-12);
+    close(source.limit().window.unwrap().as_bytes(), rate / 8.0 * 0.08 + 1500.0, 1e-12);
+}

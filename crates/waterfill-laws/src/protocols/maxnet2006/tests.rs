@@ -249,3 +249,19 @@ fn a_receiver_copies_the_last_field() {
         assert_eq!(echo, Echo { echo: price });
     }
 }
+
+/// `[tcp-maxnet-2006:3.1.2]` ε is capacity that start rates may use above the target: (0.94 + 0.05) C on an idle link.
+#[test]
+fn start_rates_may_use_epsilon_above_the_target() {
+    let link = LinkView { id: 0, capacity: GIGABIT, target: None, queue: Volume::ZERO };
+    for arithmetic in [Arithmetic::Real, Arithmetic::Kernel, Arithmetic::Printed] {
+        let params = Params { arithmetic, epsilon: 0.05, ..Params::default() };
+        let mut router = Router::new(&params, &link);
+        let Field::StartRate(code) =
+            pass::<MaxNet2006>(&mut router, &link, Header { price: Field::StartRate(0) }, 40.0).price
+        else {
+            panic!("a start rate is asked for")
+        };
+        close(real(code), (1e15 / 0.99e9_f64).ln(), 1e-5);
+    }
+}

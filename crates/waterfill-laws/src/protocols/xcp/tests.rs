@@ -223,3 +223,20 @@ fn parameters_out_of_range_are_refused() {
     assert!(refused(Params { min_interval: Duration::from_millis(2000), ..Params::default() }));
     assert!(Params::default().check().is_ok());
 }
+
+/// A parcel's feedback is a sum over its packets: parts divide it, two parcels add theirs; what no router wrote stays.
+#[test]
+fn feedback_of_parcels_is_a_sum() {
+    let falk = |delta_throughput| Header::Falk { rtt: 7, x: 8, delta_throughput };
+    let katabi = |feedback| Header::Katabi { rtt: 0.1, cwnd: 1e5, feedback };
+    assert_eq!(falk(-400).part(0.25), falk(-100));
+    assert_eq!(katabi(-400.0).part(0.25), katabi(-100.0));
+    assert_eq!(falk(-100).joined(&falk(-400)), falk(-500));
+    assert_eq!(katabi(-100.0).joined(&katabi(-400.0)), katabi(-500.0));
+    assert_eq!(falk(i32::MAX - 1).joined(&falk(5)), falk(i32::MAX - 1), "not the sign that no router wrote");
+    for (asked, written) in [(falk(i32::MAX), falk(-400)), (katabi(f32::MAX), katabi(-400.0))] {
+        assert_eq!((asked.part(0.25), asked.joined(&written), written.joined(&asked)), (asked, written, asked));
+    }
+    let newest = Header::Falk { rtt: 9, x: 10, delta_throughput: 1 };
+    assert_eq!(falk(1).joined(&newest), Header::Falk { rtt: 9, x: 10, delta_throughput: 2 });
+}

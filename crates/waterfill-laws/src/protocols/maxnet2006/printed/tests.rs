@@ -34,6 +34,7 @@ fn the_table_has_steps_of_a_twentieth_of_a_per_cent() {
     // The last of 64,000 records: 10¹⁵·e^(−63,999/2048) is below 32 bit/s.
     assert_eq!(tabulated(1e15, i64::MAX), tabulated(1e15, 63_999 * 128));
     assert!(tabulated(1e15, i64::MAX) < 32.0);
+    close(tabulated(1e18, i64::MAX), 1e18 * (-63_999.0_f64 / 2048.0).exp(), 1e-4); // a record is 4.9·10⁻⁴
 }
 
 /// `[tcp-maxnet-2006:eq7]` 1 Gbit/s and 1 ms: 940,000 bits are the target, and 3815 bits are one unit of 2⁻¹⁸ s.
