@@ -92,11 +92,14 @@ cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 6
 link-events: build ## run every law on a link whose rate steps and that fails, in packets and as a fluid: table, figure; half a minute
 	@$(VENV)/python -m validation.link_events -o out/link-events
 
+linux-link-events: build ## the same on the kernel, for the same table and figure; as root, 35 minutes, resumes
+	@$(VENV)/python -m validation.link_events -o out/link-events --on sim --on fluid --on linux
+
 faults: build ## run every protocol under 18 faults of links, routers and hosts: tables, figure; ten minutes, resumes
 	@$(VENV)/python -m validation.faults -o out/faults
 
-linux-link-events: build ## the same on the kernel, for the same table and figure; as root, 35 minutes, resumes
-	@$(VENV)/python -m validation.link_events -o out/link-events --on sim --on fluid --on linux
+linux-faults: build ## run the faults that the kernel can run, with ten protocols, beside the simulator; as root, 35 minutes, resumes
+	@$(VENV)/python -m validation.testbed.faults -o out/linux-faults $(PROTOCOLS)
 
 topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
 	@$(VENV)/python -m validation.topologies -o out/topologies

@@ -24,7 +24,6 @@ from waterfill.network.protocols import load
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
-FROM_S, UNTIL_S, END_S = 15.0, 20.0, 45.0
 SAMPLE_S = 0.1
 MEAN_S = 1.0
 RATE_BPS = 20e6
@@ -71,8 +70,8 @@ JOINER = """
 name = "joiner"
 from = "a"
 to = "b"
-start = "16 s"
-stop = "20 s"
+start = "{start:g} s"
+stop = "{stop:g} s"
 demand = "40 Mbit/s"
 """
 CROWD = """
@@ -81,9 +80,21 @@ name = "crowd"
 from = "a"
 to = "b"
 count = 2000
-start = "15 s"
-stop = "20 s"
+start = "{start:g} s"
+stop = "{stop:g} s"
 """
+
+
+@dataclass(frozen=True)
+class Times:
+    """When a fault begins and ends, and when the run ends, in seconds."""
+
+    from_s: float
+    until_s: float
+    end_s: float
+
+
+LONG = Times(15.0, 20.0, 45.0)
 
 
 @dataclass(frozen=True)
@@ -96,62 +107,71 @@ class Fault:
 
     name: str
     title: str
+    ends_s: float
     link: str = ""
     flow: str = ""
     more: str = ""
     on: Sequence[str] = (*EXPLICIT, *TCPS)
-    ends_s: float = UNTIL_S
     always: bool = False
 
 
-def _fault(section: str, kind: str, *keys: str, until: bool = True) -> str:
-    lines = [f"[[{section}.fault]]", f'kind = "{kind}"', f'at = "{FROM_S:g} s"']
-    return "\n".join([*lines, *([f'until = "{UNTIL_S:g} s"'] if until else []), *keys]) + "\n"
-
-
-def _event(at_s: float, key: str) -> str:
-    return f'[[link.event]]\nat = "{at_s:g} s"\n{key}\n'
-
-
-def _clock(section: str, step: str) -> str:
-    return _fault(section, "clock", f'step = "{step}"', until=False)
-
-
-def _lie(value: str) -> str:
-    return _fault("link", "lie", f'value = "{value}"')
-
-
 HEADERS = (*EXPLICIT, *MARKED)
-FAULTS = (
-    Fault("down", "link down for 2 s",
-          link=_event(FROM_S, "up = false") + _event(17.0, "up = true"), ends_s=17.0),
-    Fault("half", "half the rate",
-          link=_event(FROM_S, 'rate = "10 Mbit/s"') + _event(UNTIL_S, 'rate = "20 Mbit/s"')),
-    Fault("crowd", "2000 flows more", more=CROWD),
-    Fault("restart", "router restarts",
-          link=_fault("link", "restart", until=False), on=EXPLICIT, ends_s=FROM_S),
-    Fault("clock-ahead", "router's clock + 1 s", link=_clock("link", "1 s"), on=EXPLICIT,
-          ends_s=FROM_S),
-    Fault("clock-back", "router's clock − 0.5 s", link=_clock("link", "-500 ms"), on=EXPLICIT,
-          ends_s=FROM_S + 0.5),
-    Fault("strip", "headers stripped", link=_fault("link", "strip"), on=HEADERS),
-    Fault("strip-half", "half of the headers stripped",
-          link=_fault("link", "strip", "share = 0.5"), on=HEADERS),
-    Fault("corrupt", "1 % of headers corrupted",
-          link=_fault("link", "corrupt", "share = 0.01"), on=HEADERS),
-    Fault("zero", "router lies: zero", link=_lie("zero"), on=HEADERS),
-    Fault("max", "router lies: max", link=_lie("max"), on=HEADERS),
-    Fault("random", "router lies: random", link=_lie("random"), on=HEADERS),
-    Fault("receiver", "receiver lies", flow=_fault("flow", "lie")),
-    Fault("ignore", "source ignores feedback", flow=_fault("flow", "ignore"), more=JOINER,
-          always=True),
-    Fault("host-ahead", "source's clock + 1 s", flow=_clock("flow", "1 s"), ends_s=FROM_S),
-    Fault("host-back", "source's clock − 0.5 s", flow=_clock("flow", "-500 ms"),
-          ends_s=FROM_S + 0.5),
-    Fault("ack-loss", "20 % of acknowledgements lost", link="loss_reverse = 0.2\n"),
-    Fault("ack-hold", "acknowledgements every 20 ms",
-          link=_fault("link", "hold", 'every = "20 ms"', 'direction = "reverse"')),
-)  # fmt: skip
+
+
+def faults_at(times: Times) -> tuple[Fault, ...]:
+    """Return every fault, as it is in a run with these times."""
+    from_s, until_s = times.from_s, times.until_s
+    down_s = 2.0
+
+    def fault(section: str, kind: str, *keys: str, until: bool = True) -> str:
+        lines = [f"[[{section}.fault]]", f'kind = "{kind}"', f'at = "{from_s:g} s"']
+        ends = [f'until = "{until_s:g} s"'] if until else []
+        return "\n".join([*lines, *ends, *keys]) + "\n"
+
+    def event(at_s: float, key: str) -> str:
+        return f'[[link.event]]\nat = "{at_s:g} s"\n{key}\n'
+
+    def clock(section: str, step: str) -> str:
+        return fault(section, "clock", f'step = "{step}"', until=False)
+
+    def lie(value: str) -> str:
+        return fault("link", "lie", f'value = "{value}"')
+
+    joiner = JOINER.format(start=from_s + 1, stop=until_s)
+    crowd = CROWD.format(start=from_s, stop=until_s)
+    return (
+        Fault("down", "link down for 2 s", from_s + down_s,
+              link=event(from_s, "up = false") + event(from_s + down_s, "up = true")),
+        Fault("half", "half the rate", until_s,
+              link=event(from_s, 'rate = "10 Mbit/s"') + event(until_s, 'rate = "20 Mbit/s"')),
+        Fault("crowd", "2000 flows more", until_s, more=crowd),
+        Fault("restart", "router restarts", from_s,
+              link=fault("link", "restart", until=False), on=EXPLICIT),
+        Fault("clock-ahead", "router's clock + 1 s", from_s,
+              link=clock("link", "1 s"), on=EXPLICIT),
+        Fault("clock-back", "router's clock − 0.5 s", from_s + 0.5,
+              link=clock("link", "-500 ms"), on=EXPLICIT),
+        Fault("strip", "headers stripped", until_s, link=fault("link", "strip"), on=HEADERS),
+        Fault("strip-half", "half of the headers stripped", until_s,
+              link=fault("link", "strip", "share = 0.5"), on=HEADERS),
+        Fault("corrupt", "1 % of headers corrupted", until_s,
+              link=fault("link", "corrupt", "share = 0.01"), on=HEADERS),
+        Fault("zero", "router lies: zero", until_s, link=lie("zero"), on=HEADERS),
+        Fault("max", "router lies: max", until_s, link=lie("max"), on=HEADERS),
+        Fault("random", "router lies: random", until_s, link=lie("random"), on=HEADERS),
+        Fault("receiver", "receiver lies", until_s, flow=fault("flow", "lie")),
+        Fault("ignore", "source ignores feedback", until_s, flow=fault("flow", "ignore"),
+              more=joiner, always=True),
+        Fault("host-ahead", "source's clock + 1 s", from_s, flow=clock("flow", "1 s")),
+        Fault("host-back", "source's clock − 0.5 s", from_s + 0.5,
+              flow=clock("flow", "-500 ms")),
+        Fault("ack-loss", "20 % of acknowledgements lost", until_s, link="loss_reverse = 0.2\n"),
+        Fault("ack-hold", "acknowledgements every 20 ms", until_s,
+              link=fault("link", "hold", 'every = "20 ms"', 'direction = "reverse"')),
+    )  # fmt: skip
+
+
+FAULTS = faults_at(LONG)
 
 GROUPS = (
     ("Links and load", ("down", "half", "crowd")),
@@ -179,7 +199,7 @@ class Cost:
     """What a fault cost; `recovered_s` is None where it did not happen before the run's end.
 
     Of the rates without the fault: `lost_s` is what both flows missed, in seconds of their rate;
-    `other` and `subject` are shares while it lasted, or in the five seconds after it began.
+    `other` and `subject` are shares from its begin until its end, or as long if it has none.
     """
 
     lost_s: float
@@ -190,12 +210,14 @@ class Cost:
     subject: float
 
 
-def scenario_text(protocol: str, fault: Fault | None, like: Fault | None = None) -> str:
+def scenario_text(
+    protocol: str, fault: Fault | None, like: Fault | None = None, *, end_s: float = LONG.end_s
+) -> str:
     """Return the scenario of a run; without a fault, that of the run which `like` compares with."""
     more = fault.more if fault else like.more if like and like.always else ""
     return SCENARIO.format(
         protocol=protocol,
-        end=END_S,
+        end=end_s,
         sample=SAMPLE_S,
         mark='mark_at = "10 packets"\n' if protocol in MARKED else "",
         link=fault.link if fault else "",
@@ -206,7 +228,7 @@ def scenario_text(protocol: str, fault: Fault | None, like: Fault | None = None)
 
 def course(result: Result) -> Course:
     """Return the samples of a run, one per SAMPLE_S from the first on."""
-    count = round(END_S / SAMPLE_S)
+    count = round(result.network.duration_s / SAMPLE_S)
     found = {name: [0.0] * count for name in ("subject", "other")}
     queue, drops = [0.0] * count, [0.0] * count
     flows, links = result.flows.to_pydict(), result.links.to_pydict()
@@ -228,9 +250,9 @@ def _means(values: Sequence[float]) -> list[float]:
     return [math.fsum(values[i : i + width]) / width for i in range(len(values) - width + 1)]
 
 
-def cost(run: Course, plain: Course, fault: Fault) -> Cost:
+def cost(run: Course, plain: Course, fault: Fault, times: Times = LONG) -> Cost:
     """Compare a run with the one without the fault."""
-    first, last = round(FROM_S / SAMPLE_S), round(UNTIL_S / SAMPLE_S)
+    first, last = round(times.from_s / SAMPLE_S), round(times.until_s / SAMPLE_S)
     ends = round(fault.ends_s / SAMPLE_S)
     width = round(MEAN_S / SAMPLE_S)
     touch = first - width + 1  # the first mean that the fault touches

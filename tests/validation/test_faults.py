@@ -11,13 +11,13 @@ from validation.faults import Cost, Course, Fault
 from waterfill.network.protocols import load
 from waterfill.scenario.loading import from_toml
 
-COUNT = round(faults.END_S / faults.SAMPLE_S)
+COUNT = round(faults.LONG.end_s / faults.SAMPLE_S)
 PLAIN = Course([10e6] * COUNT, [10e6] * COUNT, [0.0] * COUNT, [0.0] * COUNT)
 
 
 def course(subject, other):
     """Rates before, during and after the fault."""
-    first, last = round(faults.FROM_S / faults.SAMPLE_S), round(faults.UNTIL_S / faults.SAMPLE_S)
+    first, last = round(faults.LONG.from_s / faults.SAMPLE_S), round(faults.LONG.until_s / faults.SAMPLE_S)
     lengths = (first, last - first, COUNT - last)
     return [
         [bps for bps, count in zip(rates, lengths, strict=True) for _ in range(count)]
@@ -28,7 +28,7 @@ def course(subject, other):
 def test_a_cost_is_judged_by_the_run_without_the_fault():
     subject, other = course((10e6, 5e6, 10e6), (10e6, 2e6, 10e6))
     run = Course(subject, other, [25_000.0] * COUNT, [1.0] * COUNT)
-    found = faults.cost(run, PLAIN, Fault("x", "x"))
+    found = faults.cost(run, PLAIN, Fault("x", "x", faults.LONG.until_s))
     assert (found.subject, found.other) == (0.5, 0.2)
     assert found.lost_s == pytest.approx(5 * 13 / 20, abs=0.1)
     assert (found.recovered_s, found.queue_ms) == (pytest.approx(1.0), 10.0)
@@ -48,7 +48,7 @@ def test_who_is_not_back_at_the_end_never_is():
 def test_every_fault_is_a_scenario_that_reads(fault):
     assert set(fault.on) <= set(load())
     scenario = from_toml(faults.scenario_text(fault.on[0], fault), "test")
-    assert scenario.duration == faults.END_S
+    assert scenario.duration == faults.LONG.end_s
     assert any(fault.name in names for _, names in faults.GROUPS)
 
 

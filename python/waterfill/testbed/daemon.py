@@ -218,8 +218,8 @@ class Daemon:
         self._buffer = b""
         self._asked = 0
         self._answers: deque[Document] = deque()
-        self.rates: list[Document] = []
-        """Answers to `set_rate` so far: `at_s`, when the link had the rate, and `error`."""
+        self.changes: list[Document] = []
+        """Answers to `set_rate` and `restart` so far: `at_s`, when it was done, and `error`."""
 
     @property
     def pid(self) -> int:
@@ -244,12 +244,17 @@ class Daemon:
         return self._answers.popleft()
 
     def set_rate(self, device: str, rate_bps: float) -> None:
-        """Give a router's link another rate; `rates` has the answer once it has been read."""
+        """Give a router's link another rate; `changes` has the answer once it has been read."""
         self._read_available()  # or its answers might fill the pipe
         self._write(f"rate {device} {rate_bps:.0f}bit")
 
+    def restart(self, device: str) -> None:
+        """Start a router's link anew: its signal is lost. The answer goes to `changes`."""
+        self._read_available()
+        self._write(f"restart {device}")
+
     def status(self) -> Document:
-        """Return its state now; `rates` is complete afterwards."""
+        """Return its state now; `changes` is complete afterwards."""
         while self._asked:
             self._answer_waited()
         self._ask()
@@ -311,7 +316,7 @@ class Daemon:
         *lines, self._buffer = (self._buffer + piece).split(b"\n")
         for line in lines:
             answer = dict(json.loads(line))
-            (self.rates if "at_s" in answer else self._answers).append(answer)
+            (self.changes if "at_s" in answer else self._answers).append(answer)
 
     def _raise_ended(self) -> None:
         self._process.wait(_END_S)
@@ -390,18 +395,28 @@ class Laws:
 
     def set_rate(self, direction: int, rate_bps: float, at_s: float) -> None:
         """Give a link direction's routers another rate, planned for `at_s` of the run."""
+        for daemon, device in self._routers_of(direction):
+            daemon.set_rate(device, rate_bps)
+            self._planned.append((daemon, at_s))
+
+    def restart(self, direction: int, at_s: float) -> None:
+        """Start the routers of a link direction anew, planned for `at_s` of the run."""
+        for daemon, device in self._routers_of(direction):
+            daemon.restart(device)
+            self._planned.append((daemon, at_s))
+
+    def _routers_of(self, direction: int) -> Iterator[tuple[Daemon, str]]:
         for daemon, directions in self.routers:
             for device, mine in directions.items():
                 if mine == direction:
-                    daemon.set_rate(device, rate_bps)
-                    self._planned.append((daemon, at_s))
+                    yield daemon, device
 
     def changes(self, start_s: float) -> list[Document]:
-        """Return each change of a router's rate, once `finish` has read all answers.
+        """Return each change of a router, once `finish` has read all answers.
 
         Each has `at_s`, `late_s` and `error`; `start_s` is the run's time 0 (monotonic).
         """
-        answers = {id(daemon): iter(daemon.rates) for daemon, _ in self.routers}
+        answers = {id(daemon): iter(daemon.changes) for daemon, _ in self.routers}
         found = []
         for daemon, at_s in self._planned:
             answer = next(answers[id(daemon)])

@@ -1,8 +1,9 @@
 """Links that follow time on linux: queues and routers change at their times.
 
 The token bucket's rate is changed in place, and a link that is down has a queue that drops all. A
-law's routers get the rate from their daemon. Delays change in the delay line, which has the whole
-schedule from the start and goes by the packets' timestamps (`plan`).
+law's routers get the rate from their daemon, which also lets them begin anew. Delays change in the
+delay line, which has the whole schedule from the start and goes by the packets' timestamps
+(`plan`).
 """
 
 from __future__ import annotations
@@ -23,10 +24,7 @@ if TYPE_CHECKING:
 # Changing a queue and its routers takes some tenths of a millisecond of the sampler's time.
 MIN_BETWEEN_S = 0.01
 
-_NOT_IN_KERNEL = {
-    "restart": "where the daemon carries a router's signal over a restart",
-    "clock": "whose laws read CLOCK_MONOTONIC, which never jumps",
-}
+_NOT_IN_KERNEL = {"clock": "whose laws read CLOCK_MONOTONIC, which never jumps"}
 
 
 def refuse(scenario: Any, resolved: Network) -> None:
@@ -74,7 +72,7 @@ class Variation:
         """Yield (time in s, what to do) for every change; `now_s` returns the run's time."""
         for port, shaper in self._plan.shapers():
             for change in self._resolved.links[shaper.direction].changes:
-                if change.rate_bps is None and change.up is None:
+                if change.rate_bps is None and change.up is None and not change.restart:
                     continue
 
                 def act(
@@ -101,6 +99,8 @@ class Variation:
             )  # fmt: skip
             if self._laws is not None:
                 self._laws.set_rate(shaper.direction, change.rate_bps, change.at_s)
+        if change.restart and self._laws is not None:
+            self._laws.restart(shaper.direction, change.at_s)
         if change.up and shaper.direction in self._down:
             self._down.remove(shaper.direction)
             route.restore(index, limit_bytes=shaper.limit_bytes, limit_packets=shaper.limit_packets)

@@ -76,6 +76,9 @@ for line in sys.stdin:
         wrong = None if rate.endswith("bit") else "expected a rate"
         print(json.dumps({{"rate": rate, "at_s": 100.25, "error": wrong}}), flush=True)
         continue
+    if line.startswith("restart "):
+        print(json.dumps({{"restart": line[8:-1], "at_s": 100.5, "error": None}}), flush=True)
+        continue
     host = arguments[0] == "host"
     state = {{"flows": flows if host else [], "links": [] if host else links}}
     print(json.dumps(state), flush=True)
@@ -322,7 +325,7 @@ def test_a_routers_rate_changes_between_samples_and_is_judged_by_its_time(fake, 
         laws.set_rate(2, 9e6, 0.2)
         laws.set_rate(1, 9e6, 0.2)  # the way back, which has no router
         found = laws.finish(1.0)
-        rates = [answer["rate"] for process, _ in laws.routers for answer in process.rates]
+        rates = [answer["rate"] for process, _ in laws.routers for answer in process.changes]
         assert [rate.split(" ", 1)[1] for rate in rates] == ["8000000bit", "9000000bit"]
         changes = laws.changes(100.0)
     finally:
@@ -330,6 +333,23 @@ def test_a_routers_rate_changes_between_samples_and_is_judged_by_its_time(fake, 
     assert found[-1]["links"]["2"]["maxnet"]["price_s"] == 6.5
     assert [change["late_s"] for change in changes] == pytest.approx([0.15, 0.05])
     assert [change["error"] for change in changes] == [None, None]
+
+
+def test_a_router_restarts_at_its_time(fake, monkeypatch):
+    monkeypatch.setattr(daemon, "cookie", lambda space: 99)
+    built = planned(run="7")
+    laws = Laws(built, {"maxnet": arguments_of("maxnet")[2]}, [Here()] * len(built.namespaces))
+    laws.attach_routers()
+    try:
+        laws.restart(2, 0.4)
+        laws.restart(1, 0.4)  # the way back, which has no router
+        laws.finish(1.0)
+        devices = {name for _, mine in laws.routers for name, way in mine.items() if way == 2}
+        found = [answer for process, _ in laws.routers for answer in process.changes]
+        assert {answer["restart"] for answer in found} == devices
+        assert laws.changes(100.0) == [{"at_s": 0.4, "late_s": pytest.approx(0.1), "error": None}]
+    finally:
+        laws.close()
 
 
 def test_samples_come_no_more_often_than_a_tenth_of_a_second(fake, monkeypatch):

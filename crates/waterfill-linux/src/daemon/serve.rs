@@ -183,9 +183,9 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&Router
     for request in inbox {
         match request {
             Request::Line(line) => {
-                let answer = match (line.strip_prefix("rate "), &mut loaded, command) {
-                    (Some(words), Loaded::Router(router), Some(command)) => {
-                        serde_json::to_string(&set_rate(router, command, words))
+                let answer = match (Change::read(&line), &mut loaded, command) {
+                    (Some(change), Loaded::Router(router), Some(command)) => {
+                        serde_json::to_string(&change.make(router, command))
                     }
                     _ => serde_json::to_string(&loaded.snapshot()?),
                 };
@@ -214,24 +214,49 @@ fn answer(inbox: &Receiver<Request>, mut loaded: Loaded, command: Option<&Router
     Ok(())
 }
 
-/// The answer to a line `rate DEVICE RATE`.
+/// A line that changes a router's link.
+#[derive(Clone, Copy, Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Change<'a> {
+    /// `rate DEVICE RATE`: the link keeps its signal.
+    Rate(&'a str),
+    /// `restart DEVICE`: the link begins anew.
+    Restart(&'a str),
+}
+
+/// The answer to such a line.
 #[derive(Debug, Serialize)]
-struct RateAnswer {
-    /// The line's words: device and rate.
-    rate: String,
-    /// When the link had the rate, on CLOCK_MONOTONIC.
+struct Changed<'a> {
+    /// The line: its first word, and the others.
+    #[serde(flatten)]
+    change: Change<'a>,
+    /// When the link was changed, on CLOCK_MONOTONIC.
     at_s: f64,
-    /// Why the link keeps its rate.
+    /// Why the link stays as it is.
     error: Option<String>,
 }
 
-/// Gives a link the rate that a line names; the link keeps its signal.
-fn set_rate(router: &mut Router, command: &RouterCommand, words: &str) -> RateAnswer {
-    let (device, rate) = words.split_once(' ').unwrap_or((words, ""));
-    let rate_bps = quantity::rate(rate).map_err(|why| user_error(format!("rate {rate}: {why}")));
-    let changed = rate_bps.and_then(|rate_bps| router.set_rate(&command.at_rate(device, rate_bps)?));
-    let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(f64::NAN, |now| Duration::from(now).as_secs_f64());
-    RateAnswer { rate: words.into(), at_s: at, error: changed.err().map(|e| format!("{e:#}")) }
+impl<'a> Change<'a> {
+    fn read(line: &'a str) -> Option<Self> {
+        match line.split_once(' ')? {
+            ("rate", words) => Some(Self::Rate(words)),
+            ("restart", device) => Some(Self::Restart(device)),
+            _ => None,
+        }
+    }
+
+    fn make(self, router: &mut Router, command: &RouterCommand) -> Changed<'a> {
+        let done = match self {
+            Self::Rate(words) => {
+                let (device, rate) = words.split_once(' ').unwrap_or((words, ""));
+                let rate_bps = quantity::rate(rate).map_err(|why| user_error(format!("rate {rate}: {why}")));
+                rate_bps.and_then(|rate_bps| router.set_rate(&command.at_rate(device, rate_bps)?))
+            }
+            Self::Restart(device) => router.restart(device),
+        };
+        let at = clock_gettime(ClockId::CLOCK_MONOTONIC).map_or(f64::NAN, |now| Duration::from(now).as_secs_f64());
+        Changed { change: self, at_s: at, error: done.err().map(|e| format!("{e:#}")) }
+    }
 }
 
 /// Writes one line to standard output and flushes it.

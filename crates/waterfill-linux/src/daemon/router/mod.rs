@@ -198,12 +198,8 @@ impl Router {
         let mut prices = BTreeMap::new();
         for (ifindex, attachment) in old.iter().flatten() {
             prices.insert(read_name(&attachment.device), attachment.price);
-            // Not set yet, but what was created on the device is known.
-            let links = object::map(&object, LINKS)?;
-            let mut value = vec![0; links.value_size() as usize];
-            let attachment = Attachment { layout: 0, ..*attachment };
-            value[..size_of::<Attachment>()].copy_from_slice(attachment.as_bytes());
-            links.update(&ifindex.to_ne_bytes(), &value, MapFlags::NO_EXIST)?;
+            // What was created on the device is known.
+            unset(&object::map(&object, LINKS)?, *ifindex, attachment)?;
         }
         if let Some(path) = path.filter(|path| mark && (old.is_some() || !path.exists())) {
             // The map of links last, because the others are of use with it only.
@@ -289,6 +285,18 @@ impl Router {
         self.set(options, ifindex, header_bytes(device)?, created)?;
         self.followed.insert(device.into(), (options.clone(), ifindex));
         Ok(())
+    }
+
+    /// Starts an attached device's link anew, as a restart of its router does: its signal, state and counters are lost.
+    /// The program, the queue and what else is at the device stay.
+    pub(super) fn restart(&mut self, device: &str) -> Result<()> {
+        let known = self.followed.get(device).filter(|(_, ifindex)| *ifindex != 0).cloned();
+        let missing = || user_error(format!("device {device}: expected one of this router's"));
+        let (options, ifindex) = known.ok_or_else(missing)?;
+        self.prices.remove(device);
+        let attachment = self.show(ifindex)?.attachment;
+        unset(&self.map()?, ifindex, &attachment)?;
+        self.set(&options, ifindex, header_bytes(device)?, attachment.created)
     }
 
     /// Takes the program off a device, with what was created there.
@@ -606,6 +614,14 @@ pub(super) fn pinned_links(law: &'static Law, pins: &Pins) -> Result<Option<Vec<
         return Ok(None);
     }
     Router::open(law, pins, false, None)?.list(true).map(Some)
+}
+
+/// Writes a device's entry without a layout: its link is not set yet, and starts anew when it is.
+fn unset(links: &Map<'_>, ifindex: u32, attachment: &Attachment) -> Result<()> {
+    let mut value = vec![0; links.value_size() as usize];
+    let attachment = Attachment { layout: 0, ..*attachment };
+    value[..size_of::<Attachment>()].copy_from_slice(attachment.as_bytes());
+    Ok(links.update(&ifindex.to_ne_bytes(), &value, MapFlags::ANY)?)
 }
 
 /// Whether a pinned map has this version's layout.

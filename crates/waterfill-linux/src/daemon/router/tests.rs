@@ -121,6 +121,39 @@ fn a_rate_changes_in_place() {
     }
 }
 
+/// A link that begins anew has lost its price and counters; its program and its shaper are as they were.
+#[test]
+fn a_restart_loses_the_price_and_nothing_else() {
+    if !inside("a_restart_loses_the_price_and_nothing_else") {
+        return;
+    }
+    for shape in [None, Some(Shape { buffer_bytes: None })] {
+        let mut router = Router::load(law::default(), &Pins::none()).unwrap();
+        router.attach(&Options { shape, rate_bps: 100_000, ..options() }).unwrap();
+        let fresh = router.links().unwrap()[0].signals["price_s"];
+        shell("ip address replace 10.9.0.1/24 dev wf0; ip neigh replace 10.9.0.2 lladdr 02:00:00:00:00:02 dev wf0");
+        let socket = std::net::UdpSocket::bind("10.9.0.1:0").unwrap();
+        // The price rises at the end of each interval, which the next packet notices.
+        for _ in 0..2 {
+            for _ in 0..1000 {
+                socket.send_to(&[0; 1000], "10.9.0.2:9").unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        let [before] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert!(before.signals["price_s"] > fresh + 1.0 && before.packets >= 1000, "{fresh}: {before:?}");
+        let shown = state();
+        router.restart("wf0").unwrap();
+        let [link] = &router.links().unwrap()[..] else { panic!("one link") };
+        assert!(link.signals["price_s"] < fresh + 0.5 && link.packets < 100, "{link:?}");
+        assert_eq!((link.rate_bps, state()), (100_000, shown));
+        socket.send_to(&[0; 72], "10.9.0.2:9").unwrap();
+        assert!(router.links().unwrap()[0].packets > link.packets);
+        let why = router.restart("lo").unwrap_err().to_string();
+        assert_eq!(why, "device lo: expected one of this router's");
+    }
+}
+
 #[test]
 fn what_a_killed_router_left_is_found_without_pins() {
     if !inside("what_a_killed_router_left_is_found_without_pins") {
