@@ -1,8 +1,9 @@
 """Certificates of every law: `make certificates`.
 
 Logs the steps of each law on the simulator and the fluid model, and, as root with `waterfilld` and
-bpftool, a million steps of MaxNet's router in the kernel (BPF_PROG_TEST_RUN of the loaded program),
-and checks them with `waterfill verify`'s equations. Prints a table. Exit code 1: a step was wrong.
+bpftool, a million steps of MaxNet's and of VCP's router in the kernel (BPF_PROG_TEST_RUN of the
+loaded program), and checks them with `waterfill verify`'s equations. Prints a table. Exit code 1: a
+step was wrong.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ _READY_S = 60.0
 _PAUSE_S = 0.15
 _EXID, _KIND, _FORWARD = b"\x57\x46", 253, 1
 _FLAG = 1 << 23
+# Numbers of the laws on the wire (enum waterfill_law), and options of their routers.
+_NUMBERS = {"maxnet": 0, "vcp": 4}
+_OPTIONS = {"maxnet": ["--promise"], "vcp": []}
 # Offset of `ifindex` in struct __sk_buff.
 _IFINDEX = 40
 
@@ -77,9 +81,10 @@ def found(program: str) -> str | None:
     return str(beside) if beside.exists() else shutil.which(program)
 
 
-def frame(field: int, syn: bool, size: int) -> bytes:
-    """Return a frame with MaxNet's option."""
-    option = bytes([_KIND, 8]) + _EXID + bytes([_FORWARD]) + field.to_bytes(3, "big")
+def frame(law: str, field: int, syn: bool, size: int) -> bytes:
+    """Return a frame with a law's option."""
+    kind = 4 * _NUMBERS[law] + _FORWARD
+    option = bytes([_KIND, 8]) + _EXID + bytes([kind]) + field.to_bytes(3, "big")
     flags = 2 if syn else 16
     tcp = struct.pack("!HHIIBBHHH", 1000, 2000, 1, 1, 7 << 4, flags, 1000, 0, 0) + option
     payload = bytes(max(size - 20 - len(tcp), 0))
@@ -89,8 +94,8 @@ def frame(field: int, syn: bool, size: int) -> bytes:
     return bytes(12) + b"\x08\x00" + ip + tcp + payload
 
 
-def kernel_log(steps: int, folder: Path, seed: int = 1) -> Path:
-    """Load MaxNet's router, run it on packets, and return the log; raise RunError if that fails."""
+def kernel_log(law: str, steps: int, folder: Path, seed: int = 1) -> Path:
+    """Load a law's router, run it on packets, and return the log; raise RunError if that fails."""
     namespace = f"wfcert{os.getpid()}"
     inside = ["nsenter", f"--net=/run/netns/{namespace}"]
     file, output = folder / "router.steps", folder / "router.log"
@@ -101,7 +106,7 @@ def kernel_log(steps: int, folder: Path, seed: int = 1) -> Path:
         _do([*ip, "link", "add", "d0", "type", "veth", "peer", "name", "d1"])
         for device in ("d0", "d1"):
             _do([*ip, "link", "set", device, "up"])
-        options = ["--dev", "d0", "--rate", "10 Gbit/s", "--promise", "--no-pin"]
+        options = ["--law", law, "--dev", "d0", "--rate", "10 Gbit/s", "--no-pin", *_OPTIONS[law]]
         limits = ["--log-steps", str(file), "--log-limit", str(2 * steps)]
         program = found("waterfilld") or "waterfilld"
         with output.open("w") as log:
@@ -116,12 +121,8 @@ def kernel_log(steps: int, folder: Path, seed: int = 1) -> Path:
         context = bytearray(192)
         struct.pack_into("=I", context, _IFINDEX, index)
         (folder / "context").write_bytes(context)
-        packets(
-            steps,
-            folder,
-            [*inside, "bpftool", "prog", "run", "id", router_program(daemon.pid)],
-            seed,
-        )
+        program = router_program(daemon.pid)
+        packets(law, steps, folder, [*inside, "bpftool", "prog", "run", "id", program], seed)
     finally:
         if daemon is not None:
             daemon.send_signal(signal.SIGINT)
@@ -130,14 +131,21 @@ def kernel_log(steps: int, folder: Path, seed: int = 1) -> Path:
     return file
 
 
-def packets(steps: int, folder: Path, command: Sequence[str], seed: int) -> None:
+def field(law: str, syn: bool, draw: random.Random) -> int:
+    """Return a value that a packet may carry to a router."""
+    if law == "vcp":
+        return 0 if syn else draw.choice([0, 0, 0, 1, 2, 3, draw.randrange(1 << 24)])
+    return _FLAG if syn else draw.choice([0, draw.randrange(1 << 22), draw.randrange(_FLAG)])
+
+
+def packets(law: str, steps: int, folder: Path, command: Sequence[str], seed: int) -> None:
     """Run the loaded program on packets of different sizes and fields; every seventh is a SYN."""
     draw = random.Random(seed)
     data, context = folder / "frame", folder / "context"
     for number in range(-(-steps // _CHUNK)):
         syn = number % 7 == 3
-        field = _FLAG if syn else draw.choice([0, draw.randrange(1 << 22), draw.randrange(_FLAG)])
-        data.write_bytes(frame(field, syn, draw.choice([60, 600, 1500])))
+        value = field(law, syn, draw)
+        data.write_bytes(frame(law, value, syn, draw.choice([60, 600, 1500])))
         files = ["data_in", str(data), "ctx_in", str(context)]
         _do([*command, *files, "repeat", str(_CHUNK)])
         time.sleep(_PAUSE_S)  # the daemon empties the ring buffer meanwhile
@@ -179,10 +187,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for backend in ("sim", "fluid"):
                 wrong |= show(law, backend, logged(law, backend, given.rows, folder))
         missing = lacking()
-        if missing is None:
-            wrong |= show("maxnet", "linux", kernel_log(given.kernel_steps, folder))
-        else:
-            print(f"| maxnet | linux | 0 | not run: needs {missing} |")
+        for law in verify.kernel_laws():
+            if missing is None:
+                wrong |= show(law, "linux", kernel_log(law, given.kernel_steps, folder))
+            else:
+                print(f"| {law} | linux | 0 | not run: needs {missing} |")
     return int(wrong)
 
 

@@ -39,16 +39,16 @@ def laws() -> dict[str, Law]:
 
 def kernel_laws() -> dict[str, Law]:
     """Return the laws whose fixed-point version has equations here, by name."""
-    from waterfill.verify import maxnet_fixed
+    from waterfill.verify import maxnet_fixed, vcp_fixed
 
-    return {"maxnet": maxnet_fixed.LAW}
+    return {"maxnet": maxnet_fixed.LAW, "vcp": vcp_fixed.LAW}
 
 
 def kernel_layouts() -> Mapping[str, Mapping[str, Layout]]:
     """Return the structures of these laws' fixed-point versions, by name."""
-    from waterfill.verify import maxnet_fixed
+    from waterfill.verify import maxnet_fixed, vcp_fixed
 
-    return {"maxnet": maxnet_fixed.LAYOUTS}
+    return {"maxnet": maxnet_fixed.LAYOUTS, "vcp": vcp_fixed.LAYOUTS}
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:

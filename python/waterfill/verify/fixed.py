@@ -61,3 +61,41 @@ def rate_code(rate: int, scale: int) -> int:
 def price_code(price: int) -> int:
     """Return the code of a price in 2⁻³⁴ s, to the nearest."""
     return min((price + (1 << 15)) >> 16, CODE_MAX)
+
+
+def part(a: int, f: int) -> int:
+    """Return a f for a fraction f in 2⁻³²."""
+    return a * f >> 32
+
+
+def power(f: int, n: int) -> int:
+    """Return fⁿ for a fraction f, by its powers of two from the lowest on, each rounded down."""
+    found = ONE
+    while n:
+        if n & 1:
+            found = part(found, f)
+        f, n = part(f, f), n >> 1
+    return found
+
+
+def log_one_plus(f: int) -> int:
+    """Return ln(1 + f) in 2⁻³⁴ for a fraction f: 2 (z + z³/3 + z⁵/5 + z⁷/7), z = f/(2 + f).
+
+    2 + f is cut to 2⁻³⁰ before it divides; each term is rounded down.
+    """
+    z = (f << 30) // (2 * ONE + f >> 2)
+    square = part(z, z)
+    inner = part(square, ONE // 3 + part(square, ONE // 5 + square // 7))
+    return z + part(z, inner) << 3
+
+
+def exp_less_one(u: int) -> int:
+    """Return eᵘ − 1 in 2⁻³², u in 2⁻³⁴: by the table, below u = 1/16 by four terms of the series."""
+    if u >= 1 << 30:
+        e = (u >> 8) * _LOG2_E >> 32
+        return exp2_down(1 << 61, (61 - 32 << 24) - e) - ONE
+    f = u >> 2
+    more = ONE + f // 4
+    more = ONE + part(f, more) // 3
+    more = ONE + part(f, more) // 2
+    return part(f, more)

@@ -239,6 +239,6 @@ def test_a_log_of_the_kernel_that_is_cut_off_is_refused(tmp_path: Path) -> None:
         cut.write_bytes(whole[:length])
         with pytest.raises(InputError, match=r"expected|cut off"):
             verify.verify(cut)
-    cut.write_bytes(whole.replace(b'"law":"maxnet"', b'"law":"vcp   "'))
+    cut.write_bytes(whole.replace(b'"law":"maxnet"', b'"law":"rcp   "'))
     with pytest.raises(InputError, match="no fixed-point equations"):
         verify.verify(cut)
