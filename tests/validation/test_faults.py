@@ -17,7 +17,10 @@ PLAIN = Course([10e6] * COUNT, [10e6] * COUNT, [0.0] * COUNT, [0.0] * COUNT)
 
 def course(subject, other):
     """Rates before, during and after the fault."""
-    first, last = round(faults.LONG.from_s / faults.SAMPLE_S), round(faults.LONG.until_s / faults.SAMPLE_S)
+    first, last = (
+        round(faults.LONG.from_s / faults.SAMPLE_S),
+        round(faults.LONG.until_s / faults.SAMPLE_S),
+    )
     lengths = (first, last - first, COUNT - last)
     return [
         [bps for bps, count in zip(rates, lengths, strict=True) for _ in range(count)]

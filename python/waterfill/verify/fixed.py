@@ -90,7 +90,7 @@ def log_one_plus(f: int) -> int:
 
 
 def exp_less_one(u: int) -> int:
-    """Return eᵘ − 1 in 2⁻³², u in 2⁻³⁴: by the table, below u = 1/16 by four terms of the series."""
+    """Return eᵘ − 1 in 2⁻³², u in 2⁻³⁴: by the table; four terms of the series below 1/16."""
     if u >= 1 << 30:
         e = (u >> 8) * _LOG2_E >> 32
         return exp2_down(1 << 61, (61 - 32 << 24) - e) - ONE

@@ -86,7 +86,7 @@ def test_a_table_shows_the_kernel_beside_the_simulator(tmp_path, monkeypatch):
     found = faults.pairs("xcp", tmp_path)
     assert set(found) == {"down"}
     text = faults.tables({"xcp": found, "rcp": {}})
-    assert "| `xcp` | 1.4 / 0.0 †6.2 | 1.0 / 1.0 | 0 / 0 | 100 / 100 |" in text
+    assert "| `xcp` | 1.0 / 0.0 †6.2 | 1.0 / 1.0 | 0 / 0 | 100 / 100 |" in text
     assert "`rcp`" not in text
     runs = [run for _, run in faults.kept_runs("xcp", tmp_path / "runs")]
     assert faults.host(runs) == (
