@@ -399,7 +399,7 @@ class Laws:
             daemon.set_rate(device, rate_bps)
             self._planned.append((daemon, at_s))
 
-    def restart(self, direction: int, at_s: float) -> None:
+    def restart_routers(self, direction: int, at_s: float) -> None:
         """Start the routers of a link direction anew, planned for `at_s` of the run."""
         for daemon, device in self._routers_of(direction):
             daemon.restart(device)

@@ -100,7 +100,7 @@ class Variation:
             if self._laws is not None:
                 self._laws.set_rate(shaper.direction, change.rate_bps, change.at_s)
         if change.restart and self._laws is not None:
-            self._laws.restart(shaper.direction, change.at_s)
+            self._laws.restart_routers(shaper.direction, change.at_s)
         if change.up and shaper.direction in self._down:
             self._down.remove(shaper.direction)
             route.restore(index, limit_bytes=shaper.limit_bytes, limit_packets=shaper.limit_packets)

@@ -341,8 +341,8 @@ def test_a_router_restarts_at_its_time(fake, monkeypatch):
     laws = Laws(built, {"maxnet": arguments_of("maxnet")[2]}, [Here()] * len(built.namespaces))
     laws.attach_routers()
     try:
-        laws.restart(2, 0.4)
-        laws.restart(1, 0.4)  # the way back, which has no router
+        laws.restart_routers(2, 0.4)
+        laws.restart_routers(1, 0.4)  # the way back, which has no router
         laws.finish(1.0)
         devices = {name for _, mine in laws.routers for name, way in mine.items() if way == 2}
         found = [answer for process, _ in laws.routers for answer in process.changes]
