@@ -124,7 +124,7 @@ impl LawOption {
 
     /// Finds the signal of the forward value: 24 bits, or fewer of them.
     fn signal(&self, frame: &[u8]) -> Option<Signal> {
-        /// A price, or the logarithm of a start rate; behind a flag, and the higher the less it grants.
+        /// A price, or the logarithm of a rate; behind a flag where a law has one, and the higher the less it grants.
         const PRICE: (u32, u32, u32) = (0x7f_ffff, 0x7f_ffff, 1);
         let (at, law) = if frame[self.at] == PAPER {
             (self.at + PAPER_FORWARD, 0)
@@ -134,11 +134,10 @@ impl LawOption {
             return None; // an echo alone
         };
         let (offset, (mask, zero, max)) = match law {
-            0 | 1 => (0, PRICE),
+            0 | 1 | 3 => (0, PRICE),
             // AECP: steps below the largest factor. 0 is not written.
             2 => (0, (0xffff, 0xffff, 1)),
-            // RCP and JetMax: rates as codes of float.h, smaller ones have smaller codes.
-            3 => (0, (0xff_ffff, 1, 0xff_ffff)),
+            // JetMax: rates as codes of float.h, smaller ones have smaller codes.
             8 => (6, (0xff_ffff, 1, 0xff_ffff)),
             // VCP: 1 low, 3 overload.
             4 => (0, (3, 3, 1)),
@@ -259,6 +258,14 @@ mod tests {
             assert_eq!(frame[option.at + 5..option.at + 8], price);
             assert_eq!(frame[option.at + 8..option.at + 11], [0x65, 0x43, 0x21]);
             assert_eq!(sum(&frame), 0xffff);
+        }
+        // RCP's rate is a logarithm too; the source's RTT behind it stays.
+        let rate = [EXPERIMENT, 10, 0x57, 0x46, 13, 0x12, 0x34, 0x56, 0x65, 0x43, 1, 1];
+        for (value, code) in [(Lie::Zero, [0x7f, 0xff, 0xff, 0x65, 0x43]), (Lie::Max, [0, 0, 1, 0x65, 0x43])] {
+            let mut frame = segment(&rate);
+            alter(&fault(Effect::Lie { value }), 1.5, &mut frame, &mut rng);
+            let option = LawOption::of(&frame).unwrap();
+            assert_eq!(frame[option.at + 5..option.at + 10], code);
         }
         let echo = [EXPERIMENT, 8, 0x57, 0x46, 2, 0x12, 0x34, 0x56];
         let (mut frame, whole) = (segment(&echo), segment(&echo));
