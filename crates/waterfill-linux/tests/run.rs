@@ -312,7 +312,9 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     let other = "[[router]]\ndevice = \"rb\"\nlaw = \"rcp\"\nrate = \"40 Mbit/s\"\n";
     service.write(&(tables(&namespaces, 0.8, "").replace(&law, &format!("{}z", &law[..law.len() - 1])) + other));
     let (code, said) = service.reload();
-    assert_eq!((code, said.as_str()), (0, "1 added, 2 changed, 1 removed"), "{}", service.log());
+    let changes =
+        "1 added (router rcp on rb), 2 changed (host maxnet, router maxnet on rb), 1 removed (router maxnet on late0)";
+    assert_eq!((code, said.as_str()), (0, changes), "{}", service.log());
     assert!(service.link("rb", "rcp").is_some() && service.link("late0", "maxnet").is_none());
     let names = fs::read_to_string("/proc/sys/net/ipv4/tcp_available_congestion_control").unwrap();
     assert!(!names.split_whitespace().any(|name| name == law), "{names}");
@@ -354,7 +356,7 @@ fn a_daemon_with_its_units_capabilities_follows_file_and_devices() {
     let status = service.status();
     assert_eq!((status["links"].as_array().unwrap().len(), &status["roles"]), (1, &serde_json::json!(["router"])));
     service.write("");
-    assert_eq!(service.reload(), (0, "1 removed".into()));
+    assert_eq!(service.reload(), (0, "1 removed (router maxnet on ra)".into()));
     assert!(!service.pins.exists(), "nothing is pinned");
     service.stop();
     until("STOPPING=1");

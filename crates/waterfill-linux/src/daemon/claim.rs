@@ -63,6 +63,25 @@ pub(super) fn is_claimed(law: &Law, device: &str) -> Result<bool> {
     Ok(matches!(Flock::lock(file, FlockArg::LockSharedNonblock), Err((_, Errno::EWOULDBLOCK))))
 }
 
+/// Removes the files that killed processes left; one that cannot be removed does no harm.
+///
+/// Not for a start: for a moment it holds a file that another start may want.
+pub(super) fn remove_leftovers() {
+    remove_leftovers_in(Path::new(FOLDER));
+}
+
+fn remove_leftovers_in(folder: &Path) {
+    let Ok(entries) = fs::read_dir(folder) else { return };
+    for path in entries.flatten().map(|entry| entry.path()) {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let ours = ["router-", "csig-"].iter().any(|start| name.starts_with(start)) && name.ends_with(".lock");
+        if ours {
+            // Dropping the claim removes its file.
+            drop(lock(&path).ok().flatten().map(|lock| Claim { path, _lock: lock }));
+        }
+    }
+}
+
 fn router(law: &Law) -> String {
     format!("router-{}", law.name)
 }
@@ -114,5 +133,22 @@ mod tests {
         fs::write(&path, "").unwrap();
         drop(Claim { path: path.clone(), _lock: lock(&path).unwrap().unwrap() });
         fs::remove_dir(&folder).unwrap();
+    }
+
+    #[test]
+    fn files_of_killed_processes_are_removed_and_no_others() {
+        let folder = std::env::temp_dir().join(format!("waterfill-leftovers-{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        let path = |what, device| path_in(&folder, what, device).unwrap();
+        let held = Claim { path: path("csig", "eth0"), _lock: lock(&path("csig", "eth0")).unwrap().unwrap() };
+        for left in [path("router-rcp", "eth0"), path("csig", "eth1"), folder.join("control.sock")] {
+            fs::write(left, "").unwrap();
+        }
+        remove_leftovers_in(&folder);
+        let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+        names.sort();
+        assert_eq!(names, [folder.join("control.sock"), held.path.clone()]);
+        drop(held);
+        fs::remove_dir_all(&folder).unwrap();
     }
 }

@@ -87,6 +87,14 @@ pub(super) fn fitted(columns: &[Column], rows: &[Vec<String>], width: Option<usi
     table(head, &rows.iter().map(cut).collect::<Vec<_>>())
 }
 
+/// Formats as [`fitted`], but drops the column `less` before the first one where that leaves space for the first.
+pub(super) fn fitted_without(less: &str, columns: &[Column], rows: &[Vec<String>], width: Option<usize>) -> String {
+    let (first, rank) = columns.first().map_or(("", 0), |column| (column.name, column.rank));
+    let ranked = columns.iter().map(|column| if column.name == less { Column { rank, ..*column } } else { *column });
+    let text = fitted(&ranked.collect::<Vec<_>>(), rows, width);
+    if text.starts_with(first) { text } else { fitted(columns, rows, width) }
+}
+
 /// Replaces the middle of a text that is longer than `width`.
 pub(super) fn shortened(text: &str, width: usize) -> String {
     let chars: Vec<char> = text.chars().collect();
@@ -140,6 +148,16 @@ mod tests {
         assert_eq!(at(Some(25)), "peer            rate\na.long.name:80   5 M\n");
         assert_eq!(at(Some(15)), "peer       rate\na.lo\u{2026}e:80   5 M\n");
         assert_eq!(at(Some(3)), "peer     rate\na.l\u{2026}:80   5 M\n", "no shorter");
+    }
+
+    #[test]
+    fn a_later_column_goes_first_only_where_that_keeps_the_first() {
+        let columns = [Column::left("local", 1), Column::left("mode", 0), Column::right("RTT", 0)];
+        let rows = [["10.0.0.1:80", "fallen back", "1 ms"].map(String::from).to_vec()];
+        let at = |width| fitted_without("RTT", &columns, &rows, Some(width));
+        assert_eq!(at(30), "local        mode          RTT\n10.0.0.1:80  fallen back  1 ms\n");
+        assert_eq!(at(29), "local        mode\n10.0.0.1:80  fallen back\n");
+        assert_eq!(at(23), "mode          RTT\nfallen back  1 ms\n", "nothing is gained");
     }
 
     #[test]

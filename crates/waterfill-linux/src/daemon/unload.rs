@@ -2,6 +2,7 @@
 
 use anyhow::{Result, bail};
 
+use super::claim;
 use super::cli::UnloadCommand;
 use super::config::Config;
 use super::csig;
@@ -70,6 +71,7 @@ pub(super) fn run(command: &UnloadCommand) -> Result<()> {
         nothing = false;
         tracing::info!("removed what a daemon left that was killed: {}", left.join(", "));
     }
+    claim::remove_leftovers();
     if nothing {
         if !command.devices.is_empty() {
             let devices = command.devices.join(", ");

@@ -143,28 +143,28 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
     };
     // Other tags; no tags; and again.
     let compact = format!("{INSIDE}format = \"compact\"\nlocator = 5\n");
-    let now = reload(&[ROUTER, &compact, LATE].concat(), "1 changed");
+    let now = reload(&[ROUTER, &compact, LATE].concat(), "1 changed (csig on rb)");
     assert_eq!((&now["format"], value(&now).is_some()), (&"compact".into(), true));
     let arrived = received(&mut end);
     let edge = INSIDE.replace("inside", "edge");
-    let now = reload(&[ROUTER, &edge, LATE].concat(), "1 changed");
+    let now = reload(&[ROUTER, &edge, LATE].concat(), "1 changed (csig on rb)");
     assert!(count(&now, "stripped") > 0 && value(&now).is_none(), "{now}");
     let last = received(&mut end);
     under_traffic(&namespaces, 56, || ());
     assert!(last > arrived && received(&mut end) == last, "no tag leaves an edge");
     // The router goes from this device and stays at another, then it goes as a whole, with its price, and comes again.
-    reload(&[ROUTER, INSIDE, LATE].concat(), "1 changed");
+    reload(&[ROUTER, INSIDE, LATE].concat(), "1 changed (csig on rb)");
     let other = ROUTER.replace("rb", "ra");
-    reload(&[ROUTER, &other, INSIDE, LATE].concat(), "1 added");
-    let now = reload(&[&other, INSIDE, LATE].concat(), "1 removed");
+    reload(&[ROUTER, &other, INSIDE, LATE].concat(), "1 added (router maxnet on ra)");
+    let now = reload(&[&other, INSIDE, LATE].concat(), "1 removed (router maxnet on rb)");
     assert_eq!(value(&now), None, "the price of a router that went: {now}");
-    let now = reload(&[INSIDE, LATE].concat(), "1 removed");
+    let now = reload(&[INSIDE, LATE].concat(), "1 removed (router maxnet on ra)");
     let (pushed, compared) = (count(&now, "pushed"), count(&now, "compared"));
     assert_eq!(value(&now), None, "a price of no router: {now}");
     under_traffic(&namespaces, 56, || ());
     let now = tags(&service, "rb");
     assert!(count(&now, "pushed") >= pushed + FRAMES && count(&now, "compared") == compared, "{now}");
-    let now = reload(&[ROUTER, INSIDE, LATE].concat(), "1 added");
+    let now = reload(&[ROUTER, INSIDE, LATE].concat(), "1 added (router maxnet on rb)");
     assert!(value(&now).is_some_and(|value| (value - price).abs() < 0.1), "{now}");
 
     // A wrong file changes nothing.
@@ -207,7 +207,7 @@ fn tags_follow_file_router_and_devices_without_a_lost_packet() {
     let twice = namespaces.run_in('r', &format!("{WATERFILLD} csig --inside rb --no-pin")).unwrap_err();
     assert!(twice.contains("device rb is in use by another waterfilld csig: stop it first"), "{twice}");
     service.write("");
-    assert_eq!(service.reload(), (0, "3 removed".into()));
+    assert_eq!(service.reload(), (0, "3 removed (csig on late0, csig on rb, router maxnet on rb)".into()));
     let last = received(&mut end);
     one_way(&namespaces);
     assert_eq!(received(&mut end), last, "no tags any more");
@@ -255,9 +255,9 @@ fn a_killed_daemons_tags_and_advice_are_taken_over_or_unloaded() {
     assert_eq!(advised(&service), 5, "SCONE still finds UDP");
     // SCONE that comes later is behind the tags at first.
     service.write(&both.replace("scone = true\n", ""));
-    assert_eq!(service.reload(), (0, "1 changed".into()));
+    assert_eq!(service.reload(), (0, "1 changed (router maxnet on rb)".into()));
     service.write(&both);
-    assert_eq!(service.reload(), (0, "1 changed".into()));
+    assert_eq!(service.reload(), (0, "1 changed (router maxnet on rb)".into()));
     assert_eq!(advised(&service), 5, "tags are pushed last");
 
     // A start whose file names neither takes both off.

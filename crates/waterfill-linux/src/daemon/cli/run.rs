@@ -20,4 +20,7 @@ pub(crate) struct ReloadCommand {
     /// The daemon's control socket, as `path` of [control] in its file
     #[arg(long, value_name = "PATH", default_value = DEFAULT_CONTROL)]
     pub(crate) control: PathBuf,
+    /// The daemon that runs this configuration file: the socket is that of its key `control.path`
+    #[arg(long, value_name = "FILE", conflicts_with = "control")]
+    pub(crate) config: Option<PathBuf>,
 }

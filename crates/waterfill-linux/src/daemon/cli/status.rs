@@ -1,5 +1,7 @@
 //! `waterfilld status`.
 
+use std::path::PathBuf;
+
 use clap::Args;
 
 use super::PinsOption;
@@ -18,4 +20,7 @@ pub(crate) struct StatusCommand {
     pub(crate) wide: bool,
     #[command(flatten)]
     pub(crate) pins: PinsOption,
+    /// The pins of `waterfilld run` with this configuration file: its key `pins.directory`
+    #[arg(long, value_name = "FILE", conflicts_with = "pins")]
+    pub(crate) config: Option<PathBuf>,
 }

@@ -194,6 +194,8 @@ fn an_error_is_one_line_with_the_option_and_what_was_expected() {
         ("host --pins /x --no-pin", "--pins", "--no-pin"),
         ("unload --host --dev a", "--host", "--dev"),
         ("unload --config /f --pins /x", "--config", "--pins"),
+        ("status --config /f --pins /x", "--config", "--pins"),
+        ("reload --config /f --control /x", "--config", "--control"),
         ("statsu", "statsu", "unrecognized"),
     ] {
         let said = refused(line);
@@ -210,6 +212,8 @@ fn the_bounds_of_each_range_are_accepted() {
         "host --alpha 0.001 --eta 65.535 --t 100s --dt-min 1s --x-max 32bit/s",
         "host --alpha 1.5704 --name a_name_of_15___",
         "status --json --watch",
+        "status --config /f",
+        "reload --config /f",
         "unload",
         "probe --json",
         "laws --json",

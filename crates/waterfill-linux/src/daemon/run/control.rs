@@ -20,6 +20,7 @@ use nix::sys::socket::{getsockopt, sockopt};
 use nix::unistd::geteuid;
 
 use crate::daemon::cli::ReloadCommand;
+use crate::daemon::config::Config;
 use crate::daemon::error::{UserError, exit_code_number, one_line, user_error};
 use crate::daemon::safety;
 
@@ -202,11 +203,14 @@ fn read_line(mut stream: &UnixStream, end: Instant) -> io::Result<String> {
 
 /// Runs `waterfilld reload`: asks the daemon, and prints its sentence.
 pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
-    let path = &command.control;
-    let missing = |e: io::Error| {
-        user_error(format!("--control {}: expected the socket of a running `waterfilld run`: {e}", path.display()))
+    let (path, named) = match &command.config {
+        Some(file) => (Config::read(file)?.control, format!("{}: control.path", file.display())),
+        None => (command.control.clone(), "--control".into()),
     };
-    let mut stream = UnixStream::connect(path).map_err(missing)?;
+    let missing = |e: io::Error| {
+        user_error(format!("{named} {}: expected the socket of a running `waterfilld run`: {e}", path.display()))
+    };
+    let mut stream = UnixStream::connect(&path).map_err(missing)?;
     stream.set_read_timeout(Some(ANSWER_TIME))?;
     match stream.write_all(b"reload\n") {
         Err(e) if e.kind() != ErrorKind::BrokenPipe => return Err(missing(e)),

@@ -67,12 +67,15 @@ impl Wanted {
     }
 }
 
-/// What a reload changed.
+/// Names of each kind of change that a reload prints; the log has all.
+const MAX_NAMES: usize = 8;
+
+/// What a reload changed: hosts and devices by name, such as `router maxnet on eth0`.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    added: usize,
-    changed: usize,
-    removed: usize,
+    added: Vec<String>,
+    changed: Vec<String>,
+    removed: Vec<String>,
     others: Vec<&'static str>,
 }
 
@@ -84,12 +87,32 @@ impl Changes {
 
     /// Describes them in a line.
     pub(super) fn describe(&self) -> String {
-        let counts = [(self.added, "added"), (self.changed, "changed"), (self.removed, "removed")];
-        let counts = counts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("{n} {what}"));
+        let kinds = [(&self.added, "added"), (&self.changed, "changed"), (&self.removed, "removed")];
+        let kinds = kinds.iter().filter(|(names, _)| !names.is_empty()).map(|(names, what)| {
+            let more = names.len().saturating_sub(MAX_NAMES);
+            let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
+            let first = names.iter().take(MAX_NAMES).map(String::as_str).collect::<Vec<_>>();
+            format!("{} {what} ({}{rest})", names.len(), first.join(", "))
+        });
         let others = self.others.iter().map(|what| format!("{what} changed"));
-        let all: Vec<_> = counts.chain(others).collect();
+        let all: Vec<_> = kinds.chain(others).collect();
         if all.is_empty() { "nothing changed".into() } else { all.join(", ") }
     }
+}
+
+/// How a reload names a law's host.
+fn host_name(law: &str) -> String {
+    format!("host {law}")
+}
+
+/// How a reload names a law's router at a device.
+fn link_name(law: &str, device: &str) -> String {
+    format!("router {law} on {device}")
+}
+
+/// How a reload names CSIG's tags at a device.
+fn tags_name(device: &str) -> String {
+    format!("csig on {device}")
 }
 
 /// A law's host programs.
@@ -230,12 +253,13 @@ impl Loaded {
         for name in self.hosts.keys().copied().collect::<Vec<_>>() {
             if !wanted.hosts.iter().any(|options| options.law.name == name) {
                 self.remove_host(name)?;
-                changes.removed += 1;
+                changes.removed.push(host_name(name));
             }
         }
         for name in self.routers.keys().copied().collect::<Vec<_>>() {
             let devices = wanted.routers.get(name).map_or(&[][..], |(_, devices)| devices);
-            changes.removed += self.remove_devices(name, devices)?;
+            let gone = self.remove_devices(name, devices)?;
+            changes.removed.extend(gone.iter().map(|device| link_name(name, device)));
         }
         // The router whose prices tags carry may have gone.
         let maps = self.router_maps()?;
@@ -256,7 +280,7 @@ impl Loaded {
                 let devices: Vec<_> = role.options.keys().cloned().collect();
                 unload_csig(&self.pins)?;
                 for device in devices {
-                    changes.removed += 1;
+                    changes.removed.push(tags_name(&device));
                     tracing::info!(event = "device_removed", device, csig = true, "took CSIG off {device}");
                 }
             }
@@ -287,7 +311,7 @@ impl Loaded {
             if role.options != *options {
                 role.host.change(&pins, &role.options, options)?;
                 role.options = options.clone();
-                changes.changed += 1;
+                changes.changed.push(host_name(law.name));
                 tracing::info!(event = "host_changed", law = law.name, "changed the host's settings");
             }
             return Ok(());
@@ -296,7 +320,7 @@ impl Loaded {
         let lock = pins.lock(Role::Host)?;
         let host = Host::load(&pins, options).inspect_err(|_| clean_up(law, &pins, Role::Host, first))?;
         self.hosts.insert(law.name, HostRole { host, options: options.clone(), first, _lock: lock });
-        changes.added += 1;
+        changes.added.push(host_name(law.name));
         tracing::info!(event = "host_loaded", law = law.name, name = options.name, "loaded the host");
         Ok(())
     }
@@ -331,9 +355,9 @@ impl Loaded {
         Ok(())
     }
 
-    /// Takes a law off the devices that are not among these. Returns how many.
-    fn remove_devices(&mut self, name: &'static str, wanted: &[router::Options]) -> Result<usize> {
-        let Some(role) = self.routers.get_mut(name) else { return Ok(0) };
+    /// Takes a law off the devices that are not among these. Returns which.
+    fn remove_devices(&mut self, name: &'static str, wanted: &[router::Options]) -> Result<Vec<String>> {
+        let Some(role) = self.routers.get_mut(name) else { return Ok(Vec::new()) };
         let gone = |device: &&String| !wanted.iter().any(|options| options.device == **device);
         let gone: Vec<_> = role.options.keys().filter(gone).cloned().collect();
         for device in &gone {
@@ -347,7 +371,7 @@ impl Loaded {
             self.routers.remove(name);
             unload_role(law, &self.pins.of(law), Role::Router, &[])?;
         }
-        Ok(gone.len())
+        Ok(gone)
     }
 
     /// Follows devices that came or went.
@@ -439,15 +463,15 @@ impl RouterRole {
         self.options.insert(device.clone(), options.clone());
         match (known, there) {
             (true, _) => {
-                changes.changed += 1;
+                changes.changed.push(link_name(law, &device));
                 tracing::info!(event = "device_changed", device, law, "changed the link of {device}");
             }
             (false, true) => {
-                changes.added += 1;
+                changes.added.push(link_name(law, &device));
                 tracing::info!(event = "device_added", device, law, "attached the router to {device}");
             }
             (false, false) => {
-                changes.added += 1;
+                changes.added.push(link_name(law, &device));
                 tracing::warn!(event = "device_missing", device, law, "{device} does not exist yet: waiting for it");
             }
         }
@@ -466,7 +490,7 @@ impl CsigRole {
             self.csig.detach(&device)?;
             self.claims.remove(&device);
             self.options.remove(&device);
-            changes.removed += 1;
+            changes.removed.push(tags_name(&device));
             tracing::info!(event = "device_removed", device, csig = true, "took CSIG off {device}");
         }
         self.csig.keep_last()
@@ -490,15 +514,15 @@ impl CsigRole {
         self.options.insert(device.clone(), options.clone());
         match (known, there) {
             (true, _) => {
-                changes.changed += 1;
+                changes.changed.push(tags_name(&device));
                 tracing::info!(event = "device_changed", device, csig = true, "changed the tags of {device}");
             }
             (false, true) => {
-                changes.added += 1;
+                changes.added.push(tags_name(&device));
                 tracing::info!(event = "device_added", device, csig = true, "attached CSIG to {device}");
             }
             (false, false) => {
-                changes.added += 1;
+                changes.added.push(tags_name(&device));
                 let text = format!("{device} of CSIG does not exist yet: waiting for it");
                 tracing::warn!(event = "device_missing", device, csig = true, "{text}");
             }
@@ -527,5 +551,25 @@ fn clean_up(law: &'static Law, pins: &Pins, role: Role, first: bool) {
         if let Err(e) = unload_role(law, pins, role, &[]) {
             tracing::warn!("{e:#}");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reload_names_what_changed() {
+        let mut changes = Changes::default();
+        assert_eq!(changes.describe(), "nothing changed");
+        changes.changed = vec![host_name("maxnet"), link_name("maxnet", "eth0")];
+        changes.added = (0..10).map(|n| tags_name(&format!("t{n}"))).collect();
+        changes.push("log");
+        let eight: Vec<_> = (0..8).map(|n| format!("csig on t{n}")).collect();
+        let wanted = format!(
+            "10 added ({} and 2 more), 2 changed (host maxnet, router maxnet on eth0), log changed",
+            eight.join(", ")
+        );
+        assert_eq!(changes.describe(), wanted);
     }
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 
 use super::cli::StatusCommand;
+use super::config::Config;
 use super::pins::Pins;
 use super::privileges;
 use super::snapshot::Snapshot;
@@ -26,7 +27,11 @@ const MIN_WIDTH: usize = 80;
 /// Prints the state once, or follows it.
 pub(super) fn run(command: &StatusCommand) -> Result<()> {
     privileges::check()?;
-    let pins = Pins::find(command.pins.pins.clone())?.unwrap_or_else(Pins::none);
+    let folder = match &command.config {
+        Some(file) => Config::read(file)?.pins,
+        None => command.pins.pins.clone(),
+    };
+    let pins = Pins::find(folder)?.unwrap_or_else(Pins::none);
     let mut out = io::stdout().lock();
     let capable = out.is_terminal() && env::var_os("TERM").is_some_and(|term| term != "dumb");
     if command.watch && !command.json && capable && io::stdin().is_terminal() {

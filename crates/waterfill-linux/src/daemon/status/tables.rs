@@ -10,7 +10,7 @@ use crate::daemon::pins::{Pins, Role};
 use crate::daemon::quantity::{show_count, show_rate, show_time, show_volume};
 use crate::daemon::router::LinkStatus;
 use crate::daemon::snapshot::Snapshot;
-use crate::daemon::table::{Column, fitted, wrapped};
+use crate::daemon::table::{Column, fitted, fitted_without, wrapped};
 
 /// Formats the state in lines of at most `width` characters; `None`: with every column.
 pub(in crate::daemon) fn tables(snapshot: &Snapshot, pins: &Pins, width: Option<usize>) -> String {
@@ -219,7 +219,8 @@ fn flow_table(law: &str, mut flows: Vec<&FlowStatus>, width: Option<usize>) -> S
         Column::left("init", 6),
         Column::right("flags", 7),
     ]);
-    fitted(&columns, &flows.iter().map(row).collect::<Vec<_>>(), width)
+    // Which end is local says more than the RTT.
+    fitted_without("RTT", &columns, &flows.iter().map(row).collect::<Vec<_>>(), width)
 }
 
 /// The counts of all connections; what should not be only where it is.
@@ -411,6 +412,28 @@ pub(super) mod tests {
         for absent in ["0 fragment", "0 fell back", "no memory", "0 s ", "0 bit/s", "unknown"] {
             assert!(!text.contains(absent), "{text}");
         }
+    }
+
+    #[test]
+    fn a_fallback_does_not_hide_which_end_is_local() {
+        let flow = FlowStatus {
+            law: "maxnet",
+            local: "10.88.1.1:46842".into(),
+            remote: "10.88.2.1:50123".into(),
+            mode: "fallen back".into(),
+            fallback_brief: Some("no router"),
+            shown: vec![("price", "\u{2013}".into()), ("xi", "\u{2013}".into())],
+            rate_bps: 45_000_000,
+            rtt_us: 28_500,
+            state: "established",
+            ..FlowStatus::default()
+        };
+        let text = flow_table("maxnet", vec![&flow], Some(80));
+        assert!(text.starts_with("local            remote           mode                     price"), "{text}");
+        assert!(text.contains("fallen back (no router)") && !text.contains("RTT"), "{text}");
+        let priced = FlowStatus { mode: PRICED.into(), fallback_brief: None, ..flow };
+        let text = flow_table("maxnet", vec![&priced], Some(80));
+        assert!(text.starts_with("local") && text.contains("RTT"), "{text}");
     }
 
     #[test]

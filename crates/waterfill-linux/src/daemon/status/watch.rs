@@ -29,7 +29,7 @@ use crate::daemon::pins::Pins;
 use crate::daemon::quantity::{show_count, show_rate, show_volume};
 use crate::daemon::router::LinkStatus;
 use crate::daemon::snapshot::Snapshot;
-use crate::daemon::table::{Column, fitted, shortened};
+use crate::daemon::table::{Column, fitted, fitted_without, shortened};
 
 /// How long a key or a signal may wait.
 const KEY_INTERVAL: Duration = Duration::from_millis(100);
@@ -329,7 +329,7 @@ impl View {
             add(&format!("and {} more lines of links", links.len() - most), false);
         }
         let flows = self.sorted();
-        let table = flow_table(&flows, width);
+        let table = flow_table(&flows, width, self.order);
         let used = 2 + links.len().min(most) + usize::from(links.len() > most);
         let space = height.saturating_sub(used + 1); // below the headings
         self.top = self.top.min(flows.len().saturating_sub(space));
@@ -441,7 +441,7 @@ impl View {
     }
 }
 
-fn flow_table(flows: &[&FlowStatus], width: usize) -> String {
+fn flow_table(flows: &[&FlowStatus], width: usize, order: Order) -> String {
     let row = |flow: &&FlowStatus| {
         vec![
             flow.local.clone(),
@@ -462,7 +462,9 @@ fn flow_table(flows: &[&FlowStatus], width: usize) -> String {
         Column::right("rate", 0),
         Column::right("RTT", 0),
     ];
-    fitted(&columns, &flows.iter().map(row).collect::<Vec<_>>(), Some(width))
+    // Which end is local says more than the RTT, unless that is what the rows are sorted by.
+    let less = if order == Order::Rtt { "" } else { "RTT" };
+    fitted_without(less, &columns, &flows.iter().map(row).collect::<Vec<_>>(), Some(width))
 }
 
 /// A bar for a load of 0 to 1; a higher one fills it.
