@@ -93,7 +93,7 @@ def listed(law: str) -> list[Mutant]:
 
 
 def digest(file: str) -> str:
-    """Return a digest of a source file, by which results of an older version are told apart."""
+    """Return a digest of a source file, by which results of an older version are known."""
     return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
 
 
