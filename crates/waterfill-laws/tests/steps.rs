@@ -16,13 +16,14 @@ fn link() -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(1e7), target: None, queue: Volume::from_bytes(4500.0) }
 }
 
-/// A protocol's default parameters, and those of its fixed-point version if it has one.
+/// A protocol's default parameters, and those with every other word of `arithmetic`.
 fn variants(id: ProtocolId) -> Vec<AnyParams> {
-    let mut kernel = id.params();
-    let known = kernel.set("arithmetic", &Value::Word("kernel".into())).is_ok();
-    let mut all = vec![id.params()];
-    all.extend(known.then_some(kernel));
-    all
+    let with = |word: &str| {
+        let mut params = id.params();
+        params.set("arithmetic", &Value::Word(word.into())).ok().map(|()| params)
+    };
+    let others = ["kernel", "kernel-host", "printed"].into_iter().filter_map(with);
+    std::iter::once(id.params()).chain(others).collect()
 }
 
 /// The three ends of a connection.
