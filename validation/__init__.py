@@ -9,7 +9,6 @@ analysis with fluid runs, `readings` judges the papers' claims under other readi
 completion times of flows in data centres, `fct.ns3` gives the same flows to ns-3. `link_events`
 shows how laws follow a link that changes, `abc_traces` ABC and others on cellular traces,
 `topologies` compares laws with max-min on real networks, `mutants` changes laws and runs their
-tests, `proofs` proves codecs, fixed-point C and MaxNet's equilibrium by z3.
-`testbed`, `trace_link` and `soak` are for
-Linux, as root.
+tests, `coverage` counts the lines that tests run, `proofs` proves codecs, fixed-point C and
+MaxNet's equilibrium by z3. `testbed`, `trace_link` and `soak` are for Linux, as root.
 """
