@@ -482,15 +482,13 @@ def protocol_list(known: Iterable[ProtocolInfo]) -> list[Table | Text]:
     """Return one line per protocol, and where to find its parameters."""
     table = _table("protocol", "kind")
     table.add_column("header\nB", justify="right")
-    table.add_column("paced")
     table.add_column("backends")
     table.add_column("summary", overflow="fold")
     for protocol in known:
         table.add_row(
             protocol.name,
-            protocol.kind,
+            f"{protocol.kind},\npaced" if protocol.paced else protocol.kind,
             str(protocol.header_bytes),
-            "yes" if protocol.paced else "no",
             ", ".join(protocol.backends),
             protocol.summary,
         )

@@ -203,8 +203,9 @@ def test_protocols(waterfill):
     assert any(param["name"] == "alpha" for param in known["maxnet"]["params"])
     table = waterfill("protocols").out
     assert "alpha" in table
-    (row,) = (line for line in table.splitlines() if line.split()[:1] == ["rcp"])
-    assert "yes" in row.split()
+    lines = table.splitlines()
+    (row,) = (n for n, line in enumerate(lines) if line.split()[:1] == ["rcp"])
+    assert lines[row + 1].split()[0] == "paced"
     assert max(map(len, table.splitlines())) <= 80
 
 
