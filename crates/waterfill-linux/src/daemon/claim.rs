@@ -74,7 +74,8 @@ fn remove_leftovers_in(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.flatten().map(|entry| entry.path()) {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let ours = ["router-", "csig-"].iter().any(|start| name.starts_with(start)) && name.ends_with(".lock");
+        let ours = ["router-", "csig-"].iter().any(|start| name.starts_with(start))
+            && path.extension().is_some_and(|is| is == "lock");
         if ours {
             // Dropping the claim removes its file.
             drop(lock(&path).ok().flatten().map(|lock| Claim { path, _lock: lock }));
