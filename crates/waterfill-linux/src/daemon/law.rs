@@ -120,6 +120,8 @@ impl Signal {
             SignalUnit::Seconds => show_time(value),
             #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "rates are positive")]
             SignalUnit::BitsPerSecond => show_rate(value as u64),
+            // A damaged map may hold any power of two; written out, it would fill lines.
+            SignalUnit::One if value.abs() >= 1e15 => format!("{value:.3e}"),
             SignalUnit::One => format!("{value:.3}"),
         }
     }
@@ -313,6 +315,17 @@ mod tests {
             let said = law.parameters(&[(name.into(), text.into())], None).unwrap_err().1;
             assert!(said.contains(expected), "{said}");
         }
+    }
+
+    #[test]
+    fn a_number_stays_short_however_large() {
+        let aecp = find("aecp").unwrap();
+        let signal = &aecp.link[0];
+        assert!(matches!(signal.unit, SignalUnit::One), "{}", signal.name);
+        let values: Vec<f64> = (0..64).map(|bit| signal.value(1 << bit)).collect();
+        assert!(values.iter().any(|&value| value > 1e200), "{values:?}");
+        assert!(values.iter().all(|&value| signal.show(value).len() < 20));
+        assert_eq!((signal.show(1.25), signal.show(-2e15)), ("1.250".into(), "-2.000e15".into()));
     }
 
     #[test]
