@@ -171,7 +171,7 @@ fuzz-page: .venv/.run ## write the table of docs/validation/fuzzing.md from out/
 mutants: .venv/.run ## which mutants of a law its tests catch: make mutants LAW=xcp [SHARD=0/10]; needs cargo-mutants; 2 to 15 minutes a law, resumes
 	@$(VENV)/python -m validation.mutants $(LAW) $(if $(SHARD),--shard "$(SHARD)")
 
-coverage: .venv/.run ## measure which lines of laws and engines the tests run, at least 95 %; needs llvm-profdata; 10 minutes
+coverage: .venv/.run ## measure which lines of laws and engines the tests run, at least 95 %; needs llvm-profdata; 15 minutes
 	@$(VENV)/python -m validation.coverage $(if $(LINES),--lines)
 
 fuzz-python: .venv/.run build ## fuzz what Python reads: make fuzz-python TARGET=scenario SECONDS=60 (PLAIN=1: without atheris); no TARGET: all
