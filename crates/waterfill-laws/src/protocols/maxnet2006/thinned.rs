@@ -71,4 +71,14 @@ mod tests {
         assert_eq!(marked(3, &[(4.0, Field::Price(0)); 2]), [0, 1]);
         assert_eq!(marked(3, &[(0.5, Field::Price(0)); 12]), [5, 11]);
     }
+
+    #[test]
+    fn logs_show_the_packets_since_the_last_mark() {
+        let mut marking = Marking::new(3);
+        let counts = [1.0, 1.0, 1.0, 0.5].map(|packets| {
+            marking.is_due(packets);
+            marking.since()
+        });
+        assert_eq!(counts, [1.0, 2.0, 0.0, 0.5]);
+    }
 }
