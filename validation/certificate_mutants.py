@@ -143,8 +143,8 @@ class Law:
     )
 
     def __init__(self, library: Path) -> None:
-        self.library = ctypes.CDLL(str(library))
-        start = ctypes.addressof(ctypes.c_uint32.in_dll(self.library, "waterfill_law_maxnet")) + 48
+        self.loaded = ctypes.CDLL(str(library))
+        start = ctypes.addressof(ctypes.c_uint32.in_dll(self.loaded, "waterfill_law_maxnet")) + 48
         places = (ctypes.c_void_p * len(self.NAMES)).from_address(start)
         self.places = dict(zip(self.NAMES, places, strict=True))
 
