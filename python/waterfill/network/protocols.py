@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
 from typing import TypeAlias
 
 from waterfill.contract.network import ParamValue
@@ -123,11 +125,12 @@ def _protocol(entry: ProtocolEntry) -> ProtocolInfo:
     )
 
 
-def load() -> dict[str, ProtocolInfo]:
-    """Return the protocols of this build of the core."""
+@cache
+def load() -> MappingProxyType[str, ProtocolInfo]:
+    """Return the protocols of this build of the core, read once and not to be changed."""
     from waterfill import _core
 
-    return from_registry(_core.protocols())
+    return MappingProxyType(from_registry(_core.protocols()))
 
 
 def targets(params: Mapping[str, Mapping[str, ParamValue]]) -> dict[str, float]:

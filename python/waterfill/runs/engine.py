@@ -52,7 +52,7 @@ class Sim(Backend):
 
     def known(self) -> dict[str, protocols.ProtocolInfo]:
         """Return the protocols of this build of the core."""
-        return protocols.load()
+        return dict(protocols.load())
 
     def prepare(self, scenario: Scenario, own: Mapping[str, Law] | None = None) -> None:
         """Check a scenario; see `Backend.prepare`. `own` is a law in Python, by its name."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -119,10 +120,16 @@ def _number(key: str, protocol: str, param: ParamInfo, default: float, now: floa
     if default == 0:
         return None  # a switch in disguise: no range follows from it
     size, unit = _scale(param.unit, default)
-    values = default * np.logspace(-1, 1, 2 * _PER_DECADE + 1)
-    accepted = [float(v) for v in values if _accepts(protocol, param, float(f"{v:.3g}"))]
-    made = _slider(key, label(param, unit), [v / size for v in accepted], unit, now / size)
+    values = [v / size for v in _accepted(protocol, param, default)]
+    made = _slider(key, label(param, unit), values, unit, now / size)
     return made if len(made.steps) > 1 else None
+
+
+@cache
+def _accepted(protocol: str, param: ParamInfo, default: float) -> tuple[float, ...]:
+    """Return the values from a tenth to ten times the default that the core accepts."""
+    values = default * np.logspace(-1, 1, 2 * _PER_DECADE + 1)
+    return tuple(float(v) for v in values if _accepts(protocol, param, float(f"{v:.3g}")))
 
 
 def _scale(kind: str, value: float) -> tuple[float, str]:

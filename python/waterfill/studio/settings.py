@@ -10,7 +10,6 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
 
@@ -18,7 +17,7 @@ import tomli_w
 
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import protocols
-from waterfill.network.protocols import ProtocolInfo
+from waterfill.network.protocols import Protocols
 from waterfill.scenario import loading
 from waterfill.scenario.document import Scenario
 from waterfill.studio import drawn, shipped
@@ -28,9 +27,8 @@ DRAWN = "drawn"
 """The scenario's name when it is drawn by form."""
 
 
-@cache
-def known() -> dict[str, ProtocolInfo]:
-    """Return the protocols of this build by name, read once."""
+def known() -> Protocols:
+    """Return the protocols of this build by name."""
     return protocols.load()
 
 

@@ -11,12 +11,13 @@ from waterfill.scenario import templates
 _FOLDER = "scenarios"
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """Return the names of all built-in scenarios: templates first, then those of the tours."""
     folder = resources.files("waterfill.studio") / _FOLDER
     files = folder.iterdir() if folder.is_dir() else ()
     own = (f.name for f in files if f.name.endswith(templates.SUFFIX))
-    return [*templates.names(), *sorted(name.removesuffix(templates.SUFFIX) for name in own)]
+    return (*templates.names(), *sorted(name.removesuffix(templates.SUFFIX) for name in own))
 
 
 @cache

@@ -36,7 +36,7 @@ def test_a_template_is_commented_valid_and_runs(waterfill, name):
 
 def test_new_lists_prints_and_never_overwrites(waterfill):
     listed = waterfill("new").out.splitlines()
-    assert [line.split()[0] for line in listed] == templates.names()
+    assert [line.split()[0] for line in listed] == list(templates.names())
     assert from_toml(waterfill("new", "wan").out).name == "wan"
     Path("mine.toml").write_text("kept")
     refused = waterfill("new", "wan", "-o", "mine.toml")

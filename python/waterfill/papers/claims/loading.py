@@ -8,6 +8,7 @@ import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -200,24 +201,36 @@ def _checked_args(
     function: Callable[..., Any], of: str, args: Mapping[str, Any], file: str, key: str
 ) -> dict[str, Any]:
     """Return the arguments, converted to the types of the function's signature."""
-    parameters = list(inspect.signature(function).parameters.values())[of != "nothing" :]
-    known = {parameter.name: parameter for parameter in parameters}
+    known, types = _parameters(function, of)
     for name in args:
         if name not in known:
             raise InputError(file, f"{key}.{name}", f"unknown argument{nearest(name, known)}")
     for name, parameter in known.items():
         if name not in args and parameter.default is parameter.empty:
             raise InputError(file, f"{key}.{name}", "expected a value, got nothing")
-    # These two names are imported only for type checking.
-    hints = get_type_hints(function, localns={"Result": object, "Figure": object})
     checked = {}
     for name, value in args.items():
         try:
-            checked[name] = TypeAdapter(hints[name]).validate_python(value)
+            checked[name] = types[name].validate_python(value)
         except ValidationError as error:
             message = _message(error.errors(include_url=False)[0])
             raise InputError(file, f"{key}.{name}", message) from None
     return checked
+
+
+@cache
+def _parameters(
+    function: Callable[..., Any], of: str
+) -> tuple[Mapping[str, inspect.Parameter], Mapping[str, TypeAdapter[Any]]]:
+    """Return what a measure or plot takes beside the results, by name, with each one's type.
+
+    Kept, since to make these types costs more than all else of reading a claim.
+    """
+    parameters = list(inspect.signature(function).parameters.values())[of != "nothing" :]
+    # These two names are imported only for type checking.
+    hints = get_type_hints(function, localns={"Result": object, "Figure": object})
+    types = {p.name: TypeAdapter(hints[p.name]) for p in parameters}
+    return {p.name: p for p in parameters}, types
 
 
 def _key(raw: Mapping[str, Any], location: Sequence[str | int]) -> str:

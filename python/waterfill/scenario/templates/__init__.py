@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from importlib import resources
 
 from waterfill.errors import InputError, nearest
@@ -9,10 +10,11 @@ from waterfill.errors import InputError, nearest
 SUFFIX = ".toml"
 
 
-def names() -> list[str]:
+@cache
+def names() -> tuple[str, ...]:
     """Return the names of the templates, sorted."""
     files = resources.files(__name__).iterdir()
-    return sorted(f.name.removesuffix(SUFFIX) for f in files if f.name.endswith(SUFFIX))
+    return tuple(sorted(f.name.removesuffix(SUFFIX) for f in files if f.name.endswith(SUFFIX)))
 
 
 def text(name: str) -> str:
