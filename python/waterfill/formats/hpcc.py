@@ -104,7 +104,10 @@ def _rate_bps(source: Source, line: int, text: str) -> float:
     if match is None:
         raise source.wrong(line, f"expected a rate such as 100Gbps, got {shown(text)}")
     bits = 8 if match[3].startswith("B") else 1
-    return source.number(line, "a rate", match[1]) * _PREFIX[match[2]] * bits
+    rate_bps = source.number(line, "a rate", match[1]) * _PREFIX[match[2]] * bits
+    if rate_bps == 0:
+        raise source.wrong(line, f"expected a rate above zero, got {shown(text)}")
+    return rate_bps
 
 
 def _delay_s(source: Source, line: int, text: str) -> float:

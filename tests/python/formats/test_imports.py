@@ -221,6 +221,11 @@ WRONG = [
     ("sndlib", SNDLIB.replace("L2 ( B C )", "L2 B C"), "line 10: expected a line of LINKS"),
     ("hpcc", "5 2\n", "line 1: expected `nodes switches links`"),
     ("hpcc", HPCC.replace("100Gbps", "fast", 1), 'line 3: expected a rate such as 100Gbps, got "f'),
+    (
+        "hpcc",
+        HPCC.replace("100Gbps", "0Gbps", 1),
+        'line 3: expected a rate above zero, got "0Gbps"',
+    ),
     ("hpcc", HPCC.replace("4 2 100Gbps 500ns 0", ""), "expected link 4 of 4"),
     ("hpcc", HPCC.replace("0 3 100", "0 9 100"), "line 3: expected two nodes below 5"),
     ("htsim", HTSIM.replace("0->15", "0->16"), "line 3: expected two different nodes below 16"),
