@@ -61,11 +61,11 @@ linux-connections: build ## open 10,000 short MaxNet connections and check that 
 kills: build ## end commands by signals at random moments, 600 in all, and check what they leave; 30 minutes
 	@$(VENV)/python -m validation.kills
 
-certificates: build ## check every law's steps against the papers' equations; as root also a million steps in the kernel; minutes
+certificates: build ## check every law's steps against the papers' equations; as root also 300,000 steps of each router in the kernel; half an hour
 	@$(VENV)/python -m validation.certificates
 
-certificate-mutants: build ## change the kernel's MaxNet and see that certificates reject it; COUNT= (200) SEED= (1); minutes, resumes
-	@$(VENV)/python -m validation.certificate_mutants --count $(or $(COUNT),200) --seed $(or $(SEED),1) $(STEPS)
+certificate-mutants: build ## change a law's C and see that certificates reject it; LAW= (maxnet) COUNT= (200) SEED= (1); minutes, resumes
+	@$(VENV)/python -m validation.certificate_mutants --law $(or $(LAW),maxnet) --count $(or $(COUNT),200) --seed $(or $(SEED),1) $(STEPS)
 
 soak: build ## run the daemon for an hour under traffic, reloads and kills, and look for leaks; as root; writes out/soak.json
 	@$(VENV)/python -m validation.soak --json out/soak.json

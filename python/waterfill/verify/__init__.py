@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from waterfill.errors import InputError
 from waterfill.runs.steps import FILE_NAME
@@ -39,16 +39,24 @@ def laws() -> dict[str, Law]:
 
 def kernel_laws() -> dict[str, Law]:
     """Return the laws whose fixed-point version has equations here, by name."""
-    from waterfill.verify import maxnet_fixed, vcp_fixed
-
-    return {"maxnet": maxnet_fixed.LAW, "vcp": vcp_fixed.LAW}
+    return {name: module.LAW for name, module in _fixed().items()}
 
 
 def kernel_layouts() -> Mapping[str, Mapping[str, Layout]]:
     """Return the structures of these laws' fixed-point versions, by name."""
-    from waterfill.verify import maxnet_fixed, vcp_fixed
+    return {name: module.LAYOUTS for name, module in _fixed().items()}
 
-    return {"maxnet": maxnet_fixed.LAYOUTS, "vcp": vcp_fixed.LAYOUTS}
+
+def _fixed() -> dict[str, Any]:
+    from waterfill.verify import aecp_fixed, jetmax_fixed, maxnet2006_fixed, maxnet_fixed, vcp_fixed
+
+    return {
+        "maxnet": maxnet_fixed,
+        "maxnet2006": maxnet2006_fixed,
+        "aecp": aecp_fixed,
+        "jetmax": jetmax_fixed,
+        "vcp": vcp_fixed,
+    }
 
 
 def verify(path: str | os.PathLike[str]) -> Verdict:

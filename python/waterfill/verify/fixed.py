@@ -58,6 +58,19 @@ def rate_code(rate: int, scale: int) -> int:
     return low
 
 
+def log2(n: int) -> int:
+    """Return log₂ n in 2⁻²⁴ for n from 1 to 2⁶¹: the largest whose power of two is at most n."""
+    up = 61 - (n - 1).bit_length()
+    low, high = 0, 1 << 24  # the smallest octaves below 2⁶¹
+    while low < high:
+        middle = (low + high) // 2
+        if exp2_down(1 << 61, middle) <= n << up:
+            high = middle
+        else:
+            low = middle + 1
+    return (61 - up << 24) - low
+
+
 def price_code(price: int) -> int:
     """Return the code of a price in 2⁻³⁴ s, to the nearest."""
     return min((price + (1 << 15)) >> 16, CODE_MAX)

@@ -9,18 +9,22 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from waterfill.errors import InputError
 from waterfill.verify.log import Header, Step, Values
+from waterfill.verify.replay import Check, Law, Params
 
 MAGIC = b"WFSTEPS1"
 BACKEND = "linux"
 
 Layout: TypeAlias = "Sequence[tuple[str, str]]"
 """Fields of a structure of C: name, and letter of `struct`."""
+
+U64 = (1 << 64) - 1
+"""Sums of a CPU wrap at 2⁶⁴."""
 
 _HEAD = struct.Struct("=QBBBBI")
 _CALLS = ("mark", "tick", "idle", "ack", "receive")
@@ -32,6 +36,20 @@ _TCP: Layout = (
     *((name, "I") for name in ("app_limited", "window_limited", "unlimited", "reserved")),
 )
 _VALUE_BYTES = 16
+
+
+def layout(wide: str, narrow: str = "") -> Layout:
+    """Return a structure's fields: names of 64 bits, then names of 32 bits."""
+    return (*((name, "Q") for name in wide.split()), *((name, "I") for name in narrow.split()))
+
+
+def router_law(router: Callable[[Params], Check]) -> Law:
+    """Return a law whose hosts have no fixed-point equations; `read` refuses their logs."""
+
+    def missing(_: Params) -> Check:
+        raise LookupError("no equations for hosts")
+
+    return Law(router, missing, missing)
 
 
 def is_log(path: Path) -> bool:
@@ -59,6 +77,8 @@ def read(path: Path, layouts: Mapping[str, Mapping[str, Layout]]) -> tuple[Heade
     if law not in layouts:
         known = ", ".join(layouts)
         raise InputError(str(path), "", f"no fixed-point equations for {law}; expected {known}")
+    if role == "host" and "source" not in layouts[law]:
+        raise InputError(str(path), "", f"no fixed-point equations for {law}'s hosts, only routers")
     header = Header(BACKEND, {law: {}}, {}, 0)
     records = _records(path, data, start + length, header)
     return header, _steps(path, records, law, role, layouts[law])

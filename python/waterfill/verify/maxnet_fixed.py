@@ -21,7 +21,7 @@ from waterfill.verify.fixed import (
     price_code,
     rate_code,
 )
-from waterfill.verify.kernel import Layout
+from waterfill.verify.kernel import Layout, layout
 from waterfill.verify.log import Step
 from waterfill.verify.receivers import header
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
@@ -39,18 +39,14 @@ _TAU_MIN_US, _PAIR_MAX_US = 1000, 500_000
 _ROUND_US = 200_000
 
 
-def _layout(wide: str, narrow: str) -> Layout:
-    return (*((name, "Q") for name in wide.split()), *((name, "I") for name in narrow.split()))
-
-
 LAYOUTS: Mapping[str, Layout] = {
-    "params": _layout(
+    "params": layout(
         "x_max",
         "alpha eta t dt_min average compensate xi_first unused dt_p t_0 promise unused_2",
     ),
     "sums": (("bytes_sum", "Q"),),
     "cpu": (("cpu_bytes", "Q"),),
-    "link": _layout(
+    "link": layout(
         "capacity x_max start_share price price_min target_time arrival_rate promised "
         "promised_age aging",
         "price_code t mu dt_p t_0 promise start reserved",
@@ -61,7 +57,7 @@ LAYOUTS: Mapping[str, Layout] = {
         *((name, "Q") for name in ("xi_speed", "updated", "raised")),
         *((n, "I") for n in ("xi_low", "price", "base_rtt", "packet", "mode", "has_price")),
     ),
-    "receiver": _layout("average last", "rtt start has_price reserved"),
+    "receiver": layout("average last", "rtt start has_price reserved"),
 }
 
 

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from waterfill.verify.fixed import ONE, exp_less_one, log_one_plus, power
-from waterfill.verify.kernel import Layout
+from waterfill.verify.kernel import Layout, layout
 from waterfill.verify.log import Step
 from waterfill.verify.receivers import header
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
@@ -30,25 +30,21 @@ _MILLION = 1_000_000
 _AI_SHORT, _AI_LONG = 8 * 20_000, 8 * 500_000
 
 
-def _layout(wide: str, narrow: str) -> Layout:
-    return (*((name, "Q") for name in wide.split()), *((name, "I") for name in narrow.split()))
-
-
 LAYOUTS: Mapping[str, Layout] = {
-    "params": _layout(
+    "params": layout(
         "",
         "t_rho t_q kappa_q gamma queue_weight xi alpha beta freeze whole_percent t_d unused",
     ),
     "sums": (("bytes_sum", "Q"),),
     "cpu": (("cpu_bytes", "Q"),),
-    "link": _layout(
+    "link": layout(
         "load_factor queue volume arrived waited queue_weight arrival_rate",
         "load ticks samples t_rho t_q kappa_q whole_percent reserved",
     ),
-    "source": _layout(
+    "source": layout(
         "window frozen_until adding_until", "load heard rtt packet decreases reserved"
     ),
-    "receiver": _layout("", "load reserved"),
+    "receiver": layout("", "load reserved"),
 }
 
 

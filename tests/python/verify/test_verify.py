@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -215,30 +216,47 @@ def test_what_is_no_log_is_refused_in_one_line(tmp_path: Path, one: Path) -> Non
 
 
 # Recorded with `waterfilld … --log-steps` on Linux 6.18, thinned.
-KERNEL = {"router": "router.steps", "host": "host.steps"}
+KERNEL = sorted(Path(__file__).parent.glob("*.steps"))
+CALLS = {"router": {"mark", "tick", "idle"}, "host": {"ack", "receive"}}
 
 
-@pytest.mark.parametrize("role", KERNEL)
-def test_a_log_of_the_kernel_is_accepted_and_no_changed_one(role: str) -> None:
-    file = Path(__file__).with_name(KERNEL[role])
+@pytest.mark.parametrize("file", KERNEL, ids=lambda file: file.stem)
+def test_a_log_of_the_kernel_is_accepted_and_no_changed_one(file: Path) -> None:
+    law, _, role = file.stem.partition("-")
     verdict = verify.verify(file)
     assert verdict.wrong is None, str(verdict.wrong)
-    calls = {"router": {"mark", "tick", "idle"}, "host": {"ack", "receive"}}[role]
-    assert {call for _, _, call in verdict.counts} == calls
+    assert {call for _, _, call in verdict.counts} == CALLS[role]
     _, steps = kernel.read(file, verify.kernel_layouts())
-    for step in list(steps)[::7]:
-        check = getattr(verify.kernel_laws()[step.law], step.part)({})
+    seen: Counter[str] = Counter()
+    for step in steps:
+        seen[step.call] += 1
+        if seen[step.call] % 7 != 1:
+            continue
+        assert step.law == law
+        check = getattr(verify.kernel_laws()[law], step.part)({})
         for other in tampered(step):
             assert replay.compare(other, check(other)) is not None, (step, other)
 
 
+def test_every_router_with_equations_has_a_log() -> None:
+    assert {f.stem for f in KERNEL} >= {f"{law}-router" for law in verify.kernel_laws()}
+
+
+def test_a_host_s_log_of_a_law_with_equations_for_routers_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "host.steps"
+    whole = Path(__file__).with_name("maxnet-host.steps").read_bytes()
+    file.write_bytes(whole.replace(b'"law":"maxnet"', b'"law":"jetmax"'))
+    with pytest.raises(InputError, match="jetmax's hosts"):
+        verify.verify(file)
+
+
 def test_a_log_of_the_kernel_that_is_cut_off_is_refused(tmp_path: Path) -> None:
-    whole = Path(__file__).with_name(KERNEL["router"]).read_bytes()
+    whole = Path(__file__).with_name("maxnet-router.steps").read_bytes()
     cut = tmp_path / "cut.steps"
     for length in (10, 200, len(whole) - 12, len(whole) - 1):
         cut.write_bytes(whole[:length])
         with pytest.raises(InputError, match=r"expected|cut off"):
             verify.verify(cut)
-    cut.write_bytes(whole.replace(b'"law":"maxnet"', b'"law":"rcp   "'))
+    cut.write_bytes(whole.replace(b'"law":"maxnet"', b'"law":"reno  "'))
     with pytest.raises(InputError, match="no fixed-point equations"):
         verify.verify(cut)
