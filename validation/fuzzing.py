@@ -19,6 +19,7 @@ import hashlib
 import json
 import os
 import platform
+import random
 import re
 import subprocess
 import sys
@@ -39,6 +40,8 @@ MAX_BYTES = 200_000  # of a committed corpus
 _PROGRESS = re.compile(r"#(\d+)\t(\w+)\s+cov: (\d+) ft: (\d+)")
 _EDGES = re.compile(r"INFO: Loaded \d+ modules?\s+\((\d+) inline 8-bit counters\)")
 _KEPT = 200  # points of a curve
+_FEW = 100_000  # executions of a target each of which is a whole run
+_LONG = 300  # random inputs that such a target begins with
 
 
 def binary() -> Path:
@@ -71,14 +74,19 @@ def unescape(line: str) -> bytes:
     return line.encode("ascii").decode("unicode_escape").encode("latin-1")
 
 
-def unpack(name: str) -> Path:
-    """Put a target's committed corpus into its working folder, and return that."""
+def unpack(name: str, long_bytes: int = 0) -> Path:
+    """Put a target's committed corpus into its working folder, and return that.
+
+    With `long_bytes`, random inputs of that length join it.
+    """
     folder = OUT / "corpus" / name
     folder.mkdir(parents=True, exist_ok=True)
     committed = ROOT / "fuzz/corpus" / f"{name}.txt"
     for line in committed.read_text().splitlines() if committed.exists() else ():
         data = unescape(line)
         (folder / hashlib.sha1(data, usedforsecurity=False).hexdigest()).write_bytes(data)
+    for i in range(_LONG if long_bytes else 0):
+        (folder / f"long-{i}").write_bytes(random.Random(i).randbytes(long_bytes))
     return folder
 
 
@@ -110,7 +118,9 @@ def run(
     program: Path, name: str, about: dict[str, Any], seconds: int, executions: int | None = None
 ) -> bool:
     """Run a target for a time or a number of executions; return whether all inputs passed."""
-    folder, found = unpack(name), OUT / "found"
+    # From short inputs, libFuzzer's own start, a target with few executions grows no long ones.
+    few = about["share"] <= _FEW
+    folder, found = unpack(name, about["bytes"] if few else 0), OUT / "found"
     found.mkdir(parents=True, exist_ok=True)
     record = read(name)
     before, covered = record["executions"], max((e for _, e in record["curve"]), default=0)
@@ -122,6 +132,7 @@ def run(
         "-timeout=20",
         "-rss_limit_mb=2048",
         "-print_final_stats=1",
+        *(["-len_control=0"] if few else []),
         *([f"-runs={executions}"] if executions is not None else []),
         str(folder),
     ]
