@@ -5,7 +5,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 exec >&2
 
-what=${1:-deb wheel}
+what=${*:-deb wheel}
+commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 export SOURCE_DATE_EPOCH
 work=$PWD/target/reproducible
@@ -16,6 +17,7 @@ mkdir -p "$work"
 build() { # folder, umask, time zone
   git worktree prune
   git clone --quiet --no-hardlinks . "$work/$1"
+  git -C "$work/$1" checkout --quiet --detach "$commit" # another may have come since the first build
   # Two clones differ in their path, their files' times, the umask, the time zone and the language.
   (
     cd "$work/$1"
