@@ -80,6 +80,7 @@ enum Phase {
 pub(crate) struct Class {
     pub(crate) spec: ClassSpec,
     pub(crate) places: Places,
+    connection: Connection,
     source: AnySource,
     receiver: AnyReceiver,
     phase: Phase,
@@ -160,6 +161,7 @@ impl Class {
             ack_ages: vec![f64::NAN; (pad_steps as usize + 2).next_power_of_two()].into(),
             pad_steps,
             source: params.source(connection),
+            connection: *connection,
             receiver: params.receiver(),
             phase: Phase::Closed,
             opening: spec.start,
@@ -197,7 +199,7 @@ impl Class {
     pub(crate) fn log_steps(&mut self, c: u32, now: Instant, log: &StepLog) {
         let id = self.spec.protocol;
         if id.has_fields() {
-            log.source(id, c, now, &mut self.source);
+            log.source(id, c, now, &self.connection, &mut self.source);
             log.receiver(id, c, now, &mut self.receiver);
         }
     }

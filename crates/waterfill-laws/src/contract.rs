@@ -343,7 +343,7 @@ fn exchange(law: &str, settings: &str, path: &Path, ms: u64, steps: usize) -> Ex
     let (mut router, mut receiver, mut source) = (params.router(&link), params.receiver(), params.source(&connection));
     log.router(id, 0, &link, &mut router);
     log.receiver(id, 0, Instant::ZERO, &mut receiver);
-    log.source(id, 0, Instant::ZERO, &mut source);
+    log.source(id, 0, Instant::ZERO, &connection, &mut source);
     let rtt = Duration::from_millis(40);
     let mut echoes = std::collections::VecDeque::new();
     let mut due = 0.0;

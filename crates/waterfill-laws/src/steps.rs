@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::protocol::{Ack, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending, Wire};
+use crate::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending, Wire};
 use crate::registry::{AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, ProtocolId};
 use crate::units::{Duration, Instant, Rate, Volume};
 
@@ -140,6 +140,10 @@ impl Fields {
         self.put("capacity", &link.capacity);
         self.put("target", &link.target);
         self.put("queue", &link.queue);
+    }
+    fn put_new_link(&mut self, link: &LinkView) {
+        self.put("id", &link.id);
+        self.put_link(link);
     }
     fn put_limit(&mut self, limit: &Limit) {
         self.put("window", &limit.window);
@@ -473,7 +477,7 @@ impl Logged<AnyRouter> {
     /// Replaces the law by a new one, whose calls are logged likewise.
     pub(crate) fn restart(&mut self, link: &LinkView, law: AnyRouter) {
         self.law = law;
-        self.step(0, Instant::ZERO, |fields| fields.put_link(link), AnyRouter::state, |_| (), put_poll);
+        self.step(0, Instant::ZERO, |fields| fields.put_new_link(link), AnyRouter::state, |_| (), put_poll);
     }
 }
 
@@ -483,7 +487,7 @@ impl StepLog {
         if self.has(id) {
             let part = Part::Router;
             let mut logged = Logged { law: law.clone(), log: self.clone(), id, part, entity };
-            logged.step(0, Instant::ZERO, |fields| fields.put_link(link), AnyRouter::state, |_| (), put_poll);
+            logged.step(0, Instant::ZERO, |fields| fields.put_new_link(link), AnyRouter::state, |_| (), put_poll);
             *law = AnyRouter::Logged(Box::new(logged));
         }
     }
@@ -497,12 +501,15 @@ impl StepLog {
         }
     }
     /// Logs a source law's calls from now on.
-    pub fn source(&self, id: ProtocolId, entity: u32, now: Instant, law: &mut AnySource) {
+    pub fn source(&self, id: ProtocolId, entity: u32, now: Instant, connection: &Connection, law: &mut AnySource) {
         if self.has(id) {
             let part = Part::Source;
             let mut logged = Logged { law: law.clone(), log: self.clone(), id, part, entity };
             let limit = |law: &AnySource, (): (), fields: &mut Fields| fields.put_limit(&law.limit());
-            logged.step(0, now, |_| {}, AnySource::state, |_| (), limit);
+            let inputs = |fields: &mut Fields| {
+                state_of!(fields, connection: weight, packet, initial_window, claimed_rtt);
+            };
+            logged.step(0, now, inputs, AnySource::state, |_| (), limit);
             *law = AnySource::Logged(Box::new(logged));
         }
     }

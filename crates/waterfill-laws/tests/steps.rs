@@ -16,6 +16,11 @@ fn link() -> LinkView {
     LinkView { id: 0, capacity: Rate::from_bps(1e7), target: None, queue: Volume::from_bytes(4500.0) }
 }
 
+const fn connection() -> Connection {
+    let initial_window = Volume::from_bytes(15_000.0);
+    Connection { weight: 1.0, packet: PACKET, initial_window, claimed_rtt: None, seed: 7 }
+}
+
 /// A protocol's default parameters, and those with every other word of `arithmetic`.
 fn variants(id: ProtocolId) -> Vec<AnyParams> {
     let with = |word: &str| {
@@ -35,16 +40,14 @@ struct Ends {
 
 impl Ends {
     fn new(params: &AnyParams) -> Self {
-        let connection =
-            Connection { weight: 1.0, packet: PACKET, initial_window: 10.0 * PACKET, claimed_rtt: None, seed: 7 };
-        Self { router: params.router(&link()), receiver: params.receiver(), source: params.source(&connection) }
+        Self { router: params.router(&link()), receiver: params.receiver(), source: params.source(&connection()) }
     }
 
     fn logged(params: &AnyParams, id: ProtocolId, log: &StepLog) -> Self {
         let mut ends = Self::new(params);
         log.router(id, 3, &link(), &mut ends.router);
         log.receiver(id, 5, Instant::ZERO, &mut ends.receiver);
-        log.source(id, 5, Instant::ZERO, &mut ends.source);
+        log.source(id, 5, Instant::ZERO, &connection(), &mut ends.source);
         ends
     }
 }

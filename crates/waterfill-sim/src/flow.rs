@@ -114,10 +114,11 @@ impl Flow {
     }
 
     /// Logs the steps of its laws, if it has fields that routers write or read.
-    pub(crate) fn log_steps(&mut self, f: u32, now: Instant, log: &StepLog) {
-        if self.protocol.has_fields() {
-            self.sender.log_steps(self.protocol, f, now, log);
-            self.receiver.log_steps(self.protocol, f, now, log);
-        }
+    pub(crate) fn log_steps(&mut self, f: u32, now: Instant, network: &Network, log: &StepLog) {
+        let Owner::Group(group) = self.owner else { return };
+        let Some(spec) = network.flows.get(group as usize).filter(|_| self.protocol.has_fields()) else { return };
+        let connection = self.sender.spec.connection(spec, network.seed);
+        self.sender.log_steps(self.protocol, f, now, &connection, log);
+        self.receiver.log_steps(self.protocol, f, now, log);
     }
 }

@@ -102,6 +102,18 @@ impl SenderSpec {
         }
     }
 
+    /// Returns what the law knows of the connection.
+    pub(crate) fn connection(&self, flow: &FlowSpec, seed: u64) -> Connection {
+        let packet = Volume::from_bytes(f64::from(self.packet_bytes));
+        Connection {
+            weight: flow.weight,
+            packet,
+            initial_window: flow.initial_window_packets * packet,
+            claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
+            seed: seed.rotate_left(32) ^ u64::from(self.flow) ^ (u64::from(self.incarnation) << 48),
+        }
+    }
+
     /// Returns the size of a full packet.
     pub(crate) const fn packet_bytes(&self) -> u16 {
         self.packet_bytes
@@ -190,16 +202,8 @@ pub(crate) struct Sender {
 
 impl Sender {
     pub(crate) fn new(spec: SenderSpec, params: &AnyParams, flow: &FlowSpec, seed: u64) -> Self {
-        let packet = Volume::from_bytes(f64::from(spec.packet_bytes));
-        let connection = Connection {
-            weight: flow.weight,
-            packet,
-            initial_window: flow.initial_window_packets * packet,
-            claimed_rtt: flow.claimed_rtt_s.map(Duration::from_secs),
-            seed: seed.rotate_left(32) ^ u64::from(spec.flow) ^ (u64::from(spec.incarnation) << 48),
-        };
         Self {
-            law: params.source(&connection),
+            law: params.source(&spec.connection(flow, seed)),
             faults: SourceFaults::new(flow),
             window_packets: 0,
             whole_packets: WholePackets::default(),
@@ -223,9 +227,9 @@ impl Sender {
         }
     }
 
-    /// Logs the steps of its law.
-    pub(crate) fn log_steps(&mut self, id: ProtocolId, f: u32, now: Instant, log: &StepLog) {
-        log.source(id, f, now, &mut self.law);
+    /// Logs the steps of its law, that of this connection.
+    pub(crate) fn log_steps(&mut self, id: ProtocolId, f: u32, now: Instant, connection: &Connection, log: &StepLog) {
+        log.source(id, f, now, connection, &mut self.law);
     }
 
     /// Whether it has started and has data outstanding or data left to send.

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 FILE_NAME = "steps.parquet"
 KEY = b"waterfill.steps"
-FORMAT = 1
+FORMAT = 2
 LISTS = ("inputs", "before", "after", "outputs")
 PARTS = ("router", "receiver", "source")
 MAX_ROWS = 5_000_000

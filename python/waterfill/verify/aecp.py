@@ -22,7 +22,7 @@ from waterfill.verify.rounding import (
     smallest,
     within,
 )
-from waterfill.verify.units import number, picoseconds, seconds, since, usable, whole
+from waterfill.verify.units import given, number, picoseconds, seconds, since, usable, whole
 
 _FORM = ">BH5x"
 _TCP = 6
@@ -149,8 +149,8 @@ def source(params: Params) -> Check:
         return {"window": window, "pacing": rate}
 
     def new(step: Step) -> Expected:
-        after = {"x": number(params["x_0"]), "tau": 0, "r": None, "updated": None}
-        return Expected(after, limit(step))
+        none = {"tau": 0, "r": None, "updated": None, **given(step, "weight", "packet")}
+        return Expected({**none, "x": number(params["x_0"])}, limit(step))
 
     def stamp(_: Step) -> Expected:
         return Expected({}, {"has_header": 1, "header": Packed(_FORM, _TCP, _UNWRITTEN)})

@@ -15,7 +15,7 @@ from waterfill.verify.rounding import (
     single,
     smallest,
 )
-from waterfill.verify.units import number, picoseconds, seconds, since, whole
+from waterfill.verify.units import given, number, picoseconds, seconds, since, whole
 
 _DATA = ">ffffBBB5x"
 _ECHO = ">fffBB2x"
@@ -142,7 +142,8 @@ def source(params: Params) -> Check:
 
     def new(step: Step) -> Expected:
         none = dict.fromkeys(("rate", "target", "doubted_since", "rtt"))
-        after = {**none, "bottleneck": 0, "joined": 0, "counted_after": 0}
+        kept = given(step, "weight", "packet", "initial_window")
+        after = {**none, **kept, "bottleneck": 0, "joined": 0, "counted_after": 0}
         return Expected(after, limit(step))
 
     def stamp(step: Step) -> Expected:

@@ -11,7 +11,7 @@ from fractions import Fraction
 from waterfill.verify.log import Step, Value
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 from waterfill.verify.rounding import OneOf, Real, Whole, below, exp, largest, ln, real, smallest
-from waterfill.verify.units import number, picoseconds, ratio, seconds, since, whole
+from waterfill.verify.units import given, number, picoseconds, ratio, seconds, since, whole
 
 CODE_MAX = (1 << 23) - 1
 FLAG = 1 << 23
@@ -209,8 +209,9 @@ def source(params: Params) -> Check:
     def new(step: Step) -> Expected:
         zero = dict.fromkeys(("gain", "zero", "rate_min", "price", "xi", "price_rate"), 0.0)
         none = dict.fromkeys(("updated", "start_initial", "start_rate", "start_raised", "pacing"))
-        kept = {name: step.after[name] for name in ("weight", "packet", "window")}
-        after = {**zero, **none, **kept, "base_rtt": 0, "start": _ASKING}
+        kept = given(step, "weight", "packet")
+        window = step.inputs["initial_window"]
+        after = {**zero, **none, **kept, "window": window, "base_rtt": 0, "start": _ASKING}
         return Expected(after, limit(step))
 
     def limit(step: Step) -> dict[str, object]:

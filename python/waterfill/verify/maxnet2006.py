@@ -18,7 +18,7 @@ from waterfill.verify.maxnet import (
 from waterfill.verify.receivers import echo_last
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 from waterfill.verify.rounding import OneOf, Real, below, exp, largest, ln, smallest
-from waterfill.verify.units import number, picoseconds, ratio, seconds, since, whole
+from waterfill.verify.units import given, number, picoseconds, ratio, seconds, since, whole
 
 _SYN = 0
 _ASKING, _QUICKSTART, _PRICED = 0, 1, 2
@@ -129,8 +129,10 @@ def source(params: Params) -> Check:
 
     def new(step: Step) -> Expected:
         names = ("pacing", "start_rate", "average", "xi", "base_rtt", "last_price_at", "updated")
-        none = dict.fromkeys((*names, "acks", "raised", "last_price"))
-        return Expected({**none, "mode": _ASKING, "window": step.after["window"]}, limit(step))
+        none: dict[str, object] = dict.fromkeys((*names, "acks", "raised", "last_price"))
+        none |= given(step, "weight", "packet")
+        window = step.inputs["initial_window"]
+        return Expected({**none, "mode": _ASKING, "window": window}, limit(step))
 
     def stamp(step: Step) -> Expected:
         asks = params["quickstart"] and step.inputs["kind"] == _SYN

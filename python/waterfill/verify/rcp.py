@@ -19,7 +19,7 @@ from waterfill.verify.rounding import (
     single,
     smallest,
 )
-from waterfill.verify.units import from_seconds, number, picoseconds, seconds, usable, whole
+from waterfill.verify.units import from_seconds, given, number, picoseconds, seconds, usable, whole
 
 _FORM = ">ffI4x"
 _MIN_RTT_S = 1e-5
@@ -150,7 +150,8 @@ def source(_: Params) -> Check:
         return {"window": None, "pacing": Real(number(step.before["weight"])) * number(rate)}
 
     def new(step: Step) -> Expected:
-        return Expected({"rate": None, "rtt_us": 0}, limit(step))
+        kept = given(step, "weight", "initial_window", "claimed_rtt")
+        return Expected({**kept, "rate": None, "rtt_us": 0}, limit(step))
 
     def stamp(step: Step) -> Expected:
         packed = Packed(_FORM, _UNLIMITED, _UNLIMITED, step.before["rtt_us"])

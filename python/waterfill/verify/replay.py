@@ -1,7 +1,8 @@
 """Replays a log: each step is computed again and compared, each state must follow the one before.
 
 A law's checker gets a step and returns what must be true after it, `Expected`. A field of the state
-that it does not name must be as it was before. An output that it does not name is an error.
+that it does not name must be as it was before; of a new law it must name all. An output that it
+does not name is an error, and so is a field or an output that it names and that is not there.
 """
 
 from __future__ import annotations
@@ -146,7 +147,12 @@ def _checked(step: Step, check: Check) -> Wrong | None:
 
 def compare(step: Step, expected: Expected) -> Wrong | None:
     """Return the first difference between a step and what its equations give."""
+    for values, logged in ((expected.after, step.after), (expected.outputs, step.outputs)):
+        for name in sorted(values.keys() - logged.keys()):
+            return Wrong(step, name, show(values[name]), "no such field")
     for name, found in step.after.items():
+        if step.call == "new" and name not in expected.after:
+            return Wrong(step, f"{name} of a new law", "no such field", show(found))
         value = expected.after.get(name, step.before.get(name))
         if not agrees(value, found):
             return Wrong(step, f"{name} after", show(value), show(found))

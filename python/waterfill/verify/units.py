@@ -39,6 +39,11 @@ def ratio(ps: int, of: int) -> Real:
     return Real(Fraction(ps, of), UNIT * ps / of)
 
 
+def given(step: Step, *names: str) -> dict[str, object]:
+    """Return what a new law takes over from its connection."""
+    return {name: step.inputs[name] for name in names}
+
+
 def since(step: Step, name: str) -> int:
     """Return the picoseconds since the time in a field of the state; never negative."""
     return max(step.time - whole(step.before[name]), 0)

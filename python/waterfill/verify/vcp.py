@@ -6,7 +6,7 @@ from waterfill.verify.log import Step
 from waterfill.verify.receivers import echo_last, header
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 from waterfill.verify.rounding import OneOf, Real, below, floor, largest, power, smallest
-from waterfill.verify.units import from_seconds, number, picoseconds, seconds, whole
+from waterfill.verify.units import from_seconds, given, number, picoseconds, seconds, whole
 
 _LOW, _HIGH, _OVER = 1, 2, 3
 _NOT_WRITTEN = 0x80
@@ -120,11 +120,10 @@ def source(params: Params) -> Check:
         return {"window": window, "pacing": None}
 
     def new(step: Step) -> Expected:
-        window = step.outputs["window"]
-        kept = number(step.after["window"])
-        assert window is not None
+        window = Real(number(step.inputs["initial_window"])) / number(step.inputs["packet"])
         none = dict.fromkeys(("frozen_until", "adding_until", "rtt"))
-        return Expected({**none, "window": max(kept, 1.0), "load": _LOW}, limit(step))
+        after = {**none, **given(step, "weight", "packet"), "load": _LOW}
+        return Expected({**after, "window": largest(window, 1)}, limit(step))
 
     def stamp(_: Step) -> Expected:
         return Expected({}, {"has_header": 1, "header": byte(_LOW)})

@@ -23,7 +23,7 @@ from waterfill.verify.rounding import (
     smallest,
     within,
 )
-from waterfill.verify.units import from_seconds, number, picoseconds, seconds, usable, whole
+from waterfill.verify.units import from_seconds, given, number, picoseconds, seconds, usable, whole
 
 _TCP, _VERSION = 6, 2 << 4
 _FALK, _KATABI, _TOTAL = 1, 14, 15
@@ -151,8 +151,9 @@ def router(family: Family, params: Params) -> Check:
     def new(step: Step) -> Expected:
         zeros = dict.fromkeys((*sums, *results, *rest), 0.0)
         times = dict.fromkeys(("interval", "next_control", "next_queue"), first)
-        given = {"id": step.after["id"]} if family.named else {}
-        return Expected({**zeros, **times, **given, "capacity": usable(step)}, {"poll_at": first})
+        # The last of 2³² links has the name of the one before it: 0 is the access.
+        named = {"id": min(whole(step.inputs["id"]) + 1, 2**32 - 1)} if family.named else {}
+        return Expected({**zeros, **times, **named, "capacity": usable(step)}, {"poll_at": first})
 
     def on_arrival(step: Step) -> Expected:
         before, inputs = step.before, step.inputs
@@ -343,7 +344,10 @@ def source(family: Family, params: Params) -> Check:
     def new(step: Step) -> Expected:
         first = number(params["first_window"]) * Real(number(step.after["packet"]))
         named = {"bottleneck": _ACCESS} if family.named else {}
-        return Expected({**named, "cwnd": first, "srtt": None, "total": 0.0}, limit(step))
+        claimed = step.inputs["claimed_rtt"]
+        rtt = None if claimed is None else seconds(whole(claimed))
+        kept = {**named, **given(step, "weight", "packet"), "claimed_rtt": rtt}
+        return Expected({**kept, "cwnd": first, "srtt": None, "total": 0.0}, limit(step))
 
     def stamp(step: Step) -> Expected:
         before, volume = step.before, number(step.inputs["volume"])

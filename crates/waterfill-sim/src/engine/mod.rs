@@ -189,7 +189,7 @@ impl Simulation {
             link.log_steps(l, &log);
         }
         for (f, flow) in (0u32..).zip(&mut self.flows) {
-            flow.log_steps(f, self.now, &log);
+            flow.log_steps(f, self.now, &self.network, &log);
         }
         self.steps = Some(log);
     }
