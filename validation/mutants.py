@@ -13,6 +13,7 @@ the table of all. Two calls may run at once.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import fcntl
 import hashlib
 import itertools
@@ -24,7 +25,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -97,9 +98,9 @@ def digest(file: str) -> str:
     return hashlib.sha256((ROOT / file).read_bytes()).hexdigest()[:16]
 
 
-def kept(law: str) -> dict[str, str]:
+def kept(law: str, folder: Path = OUT) -> dict[str, str]:
     """Return the results of a law's mutants by name, without those of changed files."""
-    path, current, found = _path(law), dict[str, str](), dict[str, str]()
+    path, current, found = _path(law, folder), dict[str, str](), dict[str, str]()
     for line in path.read_text().splitlines() if path.exists() else ():
         entry = json.loads(line)
         file = entry["name"].partition(":")[0]
@@ -110,15 +111,17 @@ def kept(law: str) -> dict[str, str]:
     return found
 
 
-def keep(law: str, mutant: Mutant, result: str, test: str, seconds: float) -> None:
+def keep(
+    law: str, mutant: Mutant, result: str, test: str, seconds: float, folder: Path = OUT
+) -> None:
     """Add a result to a law's file."""
     entry = {"name": mutant.name, "source": digest(mutant.file), "result": result, "test": test}
-    with _path(law).open("a") as file:
+    with _path(law, folder).open("a") as file:
         print(json.dumps(entry | {"seconds": round(seconds, 2)}), file=file)
 
 
-def _path(law: str) -> Path:
-    return OUT / f"{law.replace('/', '-')}.jsonl"
+def _path(law: str, folder: Path = OUT) -> Path:
+    return folder / f"{law.replace('/', '-')}.jsonl"
 
 
 def table() -> str:
@@ -178,11 +181,13 @@ class Tree:
         # An interrupted call may have left a build of a mutant, which is newer than this copy.
         (self.root / "crates" / PACKAGE / "src" / "lib.rs").touch()
 
-    def built(self, *which: str) -> dict[str, str] | None:
+    def built(
+        self, *which: str, command: Sequence[str] = ("test", "--no-run")
+    ) -> dict[str, str] | None:
         """Build tests; return their programs by name, or none if that fails."""
-        command = ("cargo", "test", "--locked", "--no-run", "--package", PACKAGE, *which)
+        cargo = ("cargo", *command, "--locked", "--package", PACKAGE, *which)
         done = subprocess.run(
-            [*command, "--message-format=json"], cwd=self.root, env=self.env, capture_output=True
+            [*cargo, "--message-format=json"], cwd=self.root, env=self.env, capture_output=True
         )
         if done.returncode:
             return None
@@ -191,20 +196,32 @@ class Tree:
 
     def passes(self, program: str, arguments: Sequence[str], cpu_s: int) -> bool:
         """Return whether a test program ends with success within its CPU time and memory."""
-
-        def limit() -> None:
-            resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
-            resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-
         done = subprocess.run(
             [program, "--quiet", *arguments],
             cwd=self.root / "crates" / PACKAGE,
             env=self.env,
-            preexec_fn=limit,
+            preexec_fn=lambda: limit(cpu_s),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         return done.returncode == 0
+
+    @contextlib.contextmanager
+    def mutated(self, mutant: Mutant) -> Iterator[None]:
+        """Change the tree's source for the length of a `with`."""
+        path = self.root / mutant.file
+        source = path.read_text()
+        path.write_text(mutant.applied(source))
+        try:
+            yield
+        finally:
+            path.write_text(source)
+
+
+def limit(cpu_s: int) -> None:
+    """Limit this process's CPU time and memory."""
+    resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
 
 
 def _free_tree() -> tuple[Path, IO[str]]:
@@ -250,18 +267,14 @@ class Trials:
             ("lib", ("--skip", own, "--skip", CONTRACT)),
             ("tests", ()),
         )
-        path = self.tree.root / mutant.file
-        source = path.read_text()
-        path.write_text(mutant.applied(source))
-        try:
-            for stage, arguments in stages:
-                if not self._passes(stage, arguments):
-                    return "caught", stage
-            return "missed", ""
-        except ValueError:
-            return "unviable", ""
-        finally:
-            path.write_text(source)
+        with self.tree.mutated(mutant):
+            try:
+                for stage, arguments in stages:
+                    if not self._passes(stage, arguments):
+                        return "caught", stage
+                return "missed", ""
+            except ValueError:
+                return "unviable", ""
 
 
 def run(laws: Sequence[str], shard: tuple[int, int], jobs: int) -> None:
