@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -19,6 +20,7 @@ from known import ROOT
 from validation import kills
 from waterfill.analysis import compare, plots
 from waterfill.runs import backends
+from waterfill.runs.steps import KEY
 from waterfill.runs.stored import load_run
 from waterfill.sweeps.dataset import read
 
@@ -179,6 +181,64 @@ def test_a_sweep_that_cannot_record_its_rows_prints_those_it_has(waterfill, tmp_
     assert kept <= 3
 
 
+def no_space(*_, **__):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_a_figure_that_cannot_be_written_takes_nothing_else_with_it(
+    waterfill, tmp_path, monkeypatch
+):
+    from matplotlib.figure import Figure
+
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    monkeypatch.setattr(Figure, "savefig", no_space)
+    done = waterfill("run", "s.toml", "-o", "out")
+    assert done.code == 1
+    assert TABLE in done.out
+    _progress, said = done.err.splitlines()
+    assert said.startswith("out/figure.")
+    assert said.endswith(": cannot be written: no space left on device")
+    assert sorted(os.listdir("out")) == [
+        "flows.parquet", "links.parquet", "scenario.toml", "summary.json",
+    ]  # fmt: skip
+
+
+@pytest.mark.usefixtures("no_figures")
+def test_a_log_of_steps_that_cannot_be_written_takes_nothing_else_with_it(
+    waterfill, tmp_path, monkeypatch
+):
+    import pyarrow.parquet as pq
+
+    write = pq.write_table
+
+    def fails_for_steps(table, *words, **more):
+        (no_space if KEY in (table.schema.metadata or {}) else write)(table, *words, **more)
+
+    (tmp_path / "s.toml").write_text(SCENARIO)
+    monkeypatch.setattr(pq, "write_table", fails_for_steps)
+    done = waterfill("run", "s.toml", "-o", "out", "--log-steps", "50")
+    assert done.code == 1
+    assert TABLE in done.out
+    _progress, said = done.err.splitlines()
+    assert said == "out/steps.parquet: cannot be written: no space left on device"
+    assert sorted(os.listdir("out")) == [
+        "flows.parquet", "links.parquet", "scenario.toml", "summary.json",
+    ]  # fmt: skip
+
+
+def test_reproduce_goes_on_with_the_other_experiments(waterfill, tmp_path):
+    kept, lost = "maxnet-2007/encoding", "tcp-maxnet-2006/encoding"
+    (tmp_path / "out" / lost / "claims.json" / "x").mkdir(parents=True)
+    done = waterfill("reproduce", kept, lost, "--short", "-o", "out")
+    assert done.code == 1
+    for name in (kept, lost):
+        assert f"{name}: " in done.out
+    said = f"out/{lost}/claims.json: cannot be written: is a directory"
+    assert done.err.splitlines()[-1] == said
+    assert json.loads((tmp_path / "out" / kept / "claims.json").read_text())
+    assert not [path for path in (tmp_path / "out").rglob("*") if path.name.startswith(".")]
+
+
 def in_namespace(folder: Path, script: str):
     """Run a script in a mount namespace of its own; skip where that is not allowed."""
     command = ["unshare", "--mount", "sh", "-ec", script, "sh", *WATERFILL]
@@ -308,6 +368,50 @@ def test_a_signal_in_the_first_moment(folder):
         end = kills.end_at(kills.COMMANDS["run"], folder, number, 0.01)
         assert end.wrong == ""
         assert end.code == 128 + number
+
+
+LONG = ("run", "s.toml", "--set", "duration=100000 s", "-o", "out")
+# The run says when it writes, and takes its time.
+SLOW_WRITE = """
+import time
+from waterfill.runs.result import Result
+Result.write_into = lambda *_: (print("writing", flush=True), time.sleep(60))
+"""
+
+
+def started(folder: Path, more: str = "") -> subprocess.Popen[str]:
+    """Start a long run, and wait until it has begun."""
+    *python, code = WATERFILL
+    command = [*python, code.replace("main()", f"{more}\nmain()"), *LONG]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    process = subprocess.Popen(command, cwd=folder, text=True, **pipes)
+    while not (folder / "out").is_dir():
+        time.sleep(0.02)
+    time.sleep(0.3)
+    return process
+
+
+def test_sighup_ends_a_run_with_what_there_is(folder):
+    process = started(folder)
+    process.send_signal(signal.SIGHUP)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGHUP
+    assert TABLE in out
+    assert "Traceback" not in err
+    assert "interrupted_at_s" in load_run(folder / "out").summary
+
+
+def test_a_second_signal_ends_at_once_and_leaves_nothing_half_written(folder):
+    process = started(folder, SLOW_WRITE)
+    process.send_signal(signal.SIGTERM)
+    assert process.stdout.readline() == "writing\n"
+    began = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=30)
+    assert time.monotonic() - began < 20
+    assert process.returncode == 128 + signal.SIGTERM  # the first one's
+    assert (out, os.listdir(folder / "out")) == ("", [])
+    assert "Traceback" not in err
 
 
 def test_a_child_of_a_sweep_that_a_signal_ends_is_run_again():
