@@ -26,6 +26,15 @@ _MAX_FILE_BYTES = 1 << 28
 _SMALL_CHARS = 1 << 18
 # A parser quotes keys of any length.
 _MAX_ERROR_CHARS = 300
+# What tomllib says of a key that is repeated, and of a table in a value's place.
+_REPEATED = re.compile(
+    r"Cannot overwrite a value"
+    r"(?P<place> \((at line (?P<line>\d+), column \d+|at end of document)\))"
+)
+_PART = r"""(?:[\w-]+|"[^"]*"|'[^']*')"""
+_KEY = re.compile(rf"\s*(?:\[+\s*)?({_PART}(?:\s*\.\s*{_PART})*)")
+# A repeated key's value of more lines is not searched for its key.
+_MAX_VALUE_LINES = 100
 
 
 def load(path: str | os.PathLike[str], sets: Iterable[str] = ()) -> Scenario:
@@ -60,7 +69,7 @@ def from_toml(text: str, source: str = "<toml>", sets: Iterable[str] = ()) -> Sc
     try:
         document = read_toml(text)
     except (ValueError, RecursionError) as error:
-        got = shortened(str(error), _MAX_ERROR_CHARS)
+        got = shortened(toml_error(error, text), _MAX_ERROR_CHARS)
         raise InputError(source, "", f"expected TOML, got: {got}{_hint(text)}") from None
     return _scenario(document, source, sets)
 
@@ -77,6 +86,33 @@ def read_toml(text: str) -> dict[str, Any]:
         except (ImportError, ValueError):
             pass  # tomllib reads it too, or says what is wrong
     return tomllib.loads(text)
+
+
+def toml_error(error: Exception, text: str) -> str:
+    """Return a TOML parser's message, with the key that has a value already, which it leaves out.
+
+    A value's end is where the parser is then; its key begins the last line before which the text
+    has no error.
+    """
+    found = _REPEATED.fullmatch(str(error))
+    if found is None:
+        return str(error)
+    lines = text.replace("\r\n", "\n").split("\n")
+    end = int(found["line"] or len(lines))
+    searched = _MAX_VALUE_LINES if len(text) <= _SMALL_CHARS else 1
+    for first in range(end - 1, max(end - searched, 0) - 1, -1):
+        key = _KEY.match(lines[first])
+        if key is not None and _parses("\n".join(lines[:first])):
+            return f"{key[1]} has a value already{found['place']}"
+    return str(error)
+
+
+def _parses(text: str) -> bool:
+    try:
+        tomllib.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _hint(text: str) -> str:

@@ -85,13 +85,18 @@ def place(cluster: str | None, workers: int | None) -> Place:
 
 
 def _from_file(path: Path, workers: int | None) -> Place:
+    text = ""
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
+        document = tomllib.loads(text)
     except FileNotFoundError:
         why = "no such file; expected tcp://HOST:PORT or a cluster's TOML file"
         raise InputError(str(path), "", why) from None
     except (OSError, ValueError) as error:
-        raise InputError(str(path), "", f"expected TOML, got: {one_line(str(error))}") from None
+        from waterfill.scenario.loading import toml_error
+
+        got = one_line(toml_error(error, text))
+        raise InputError(str(path), "", f"expected TOML, got: {got}") from None
     for key in document:
         if key not in ("kind", "workers", "options"):
             known = nearest(key, ("kind", "workers", "options"))

@@ -166,6 +166,7 @@ def test_write_leaves_data_figures_and_claims(tmp_path, run):
         ("average_s = 0.2", "average = 0.2", "figure.rates.args.average: unknown argument"),
         ('title = "An experiment"', "title = 3", "title: "),
         ('title = "An experiment"', "title = ", "expected TOML"),
+        ('title = "An experiment"', "title = 1\ntitle = 2", "title has a value already"),
         ("[[claim]]", "[[claims]]", "unknown key"),
     ],
 )

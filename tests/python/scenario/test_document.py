@@ -454,6 +454,11 @@ ERRORS = {
         "name = base",
         "expected TOML, got: Invalid value (at line 2, column 8)",
     ),
+    "a key given twice": (
+        'name = "base"',
+        'name = "base"\nname = """\na = 1\n"""',
+        "expected TOML, got: name has a value already (at line 5, column 4)",
+    ),
 }
 
 
@@ -565,7 +570,7 @@ def test_a_file_that_is_missing_a_directory_not_text_or_not_toml(tmp_path):
     (tmp_path / "bad.toml").write_text("[[link")
     assert refusal(tmp_path / "bad.toml").startswith("expected TOML, got: ")
     (tmp_path / "twice.toml").write_text("seed = 1\nseed = 2\n")
-    assert "overwrite a value (at line 2" in refusal(tmp_path / "twice.toml")
+    assert "seed has a value already (at line 2" in refusal(tmp_path / "twice.toml")
     (tmp_path / "single.toml").write_text("[flow]\n[flow]\n")
     assert refusal(tmp_path / "single.toml").endswith("each flow starts with [[flow]], not [flow]")
     (tmp_path / "deep.toml").write_text("a = " + "[" * 100_000)

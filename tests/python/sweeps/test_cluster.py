@@ -33,6 +33,7 @@ def test_places():
         ('kind = "slurm"\nworkers = 0', "expected 1 to 4096"),
         ('kind = "slurm"\noptions = 3', "expected a table"),
         ("kind =", "expected TOML"),
+        ("kind = 1\nkind = 2", "expected TOML, got: kind has a value already"),
     ],
 )
 def test_wrong_files_are_said_in_one_line(tmp_path, text, said):

@@ -19,6 +19,7 @@ from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.schema import UNITS, Claim, Figure, File, Run
 from waterfill.papers.figures import PLOTS
 from waterfill.papers.measures.registry import MEASURES
+from waterfill.scenario.loading import toml_error
 from waterfill.scenario.units import number
 
 if sys.version_info >= (3, 11):
@@ -66,13 +67,17 @@ def load(file: Path) -> Experiment:
     Raises InputError if the file cannot be read, is not TOML or has an error: an unknown key or
     measure, wrong arguments, a unit of another dimension.
     """
+    text = ""
     try:
-        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+        text = file.read_text(encoding="utf-8")
+        raw = tomllib.loads(text)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(str(file), "", f"cannot be read: {reason}") from None
     except ValueError as error:
-        raise InputError(str(file), "", f"expected TOML in UTF-8: {error}") from None
+        raise InputError(
+            str(file), "", f"expected TOML in UTF-8: {toml_error(error, text)}"
+        ) from None
     try:
         content = File.model_validate(raw)
     except ValidationError as error:
