@@ -35,6 +35,9 @@ _LONGEST = 65_000
 # A law's number on the wire (enum waterfill_law), and the options of its routers, each with a part
 # of the steps: rates that packets exceed and do not, intervals that end often.
 _SLOW, _FAST = ["--rate", "30 Mbit/s"], ["--rate", "20 Gbit/s"]
+_SHORT = ["--set", "first_interval=8 ms", "--set", "max_interval=20 ms"]
+_LINK = 7
+_OTHER_FORM = ["--set", "claim=least-feedback", "--set", "shuffle=draft"]
 ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
     "maxnet": (0, [[*_FAST, "--promise"], [*_SLOW, "--set", "dt_p=200 us"]]),
     "maxnet2006": (1, [_FAST, [*_SLOW, "--set", "dt=200 us"]]),
@@ -50,6 +53,15 @@ ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
         [
             [*_FAST, "--set", "t_q=200 us", "--set", "t_rho=2 ms"],
             [*_SLOW, "--set", "t_q=200 us", "--set", "whole_percent=true"],
+        ],
+    ),
+    "xcp": (5, [[*_FAST, *_SHORT], [*_SLOW, *_SHORT, "--set", "counts=own"]]),
+    "pxcp": (6, [[*_FAST, *_SHORT], [*_SLOW, *_SHORT, "--set", "counts=own"]]),
+    "ixcp": (
+        7,
+        [
+            [*_FAST, *_SHORT, "--set", f"link={_LINK}"],
+            [*_SLOW, *_SHORT, *_OTHER_FORM, "--set", f"link={_LINK}"],
         ],
     ),
     "jetmax": (8, [[*_FAST, "--set", "interval=1 ms"], [*_SLOW, "--set", "interval=3 ms"]]),
@@ -171,6 +183,9 @@ def value(law: str, syn: bool, draw: random.Random) -> bytes:
     """Return a forward value that a packet may carry to a law's router."""
     if law == "jetmax":
         return jetmax_value(draw)
+    if law in {"xcp", "pxcp", "ixcp"}:
+        names = struct.pack(">HH", draw.choice([0, _LINK, _LINK, 300]), draw.randrange(1 << 16))
+        return xcp_value(syn, draw) + (names if law == "ixcp" else b"")
     if law == "vcp":
         field = 0 if syn else draw.choice([0, 0, 0, 1, 2, 3, draw.randrange(1 << 24)])
     elif law == "aecp":
@@ -196,6 +211,19 @@ def jetmax_value(draw: random.Random) -> bytes:
     weight = draw.choice([0x40, 0x40, draw.randrange(256)])
     fields = [any_code(38, draw), draw.choice([bytes(3), any_code(38, draw)]), any_code(38, draw)]
     return b"".join(fields) + struct.pack(">BH", weight, hops)
+
+
+def xcp_value(syn: bool, draw: random.Random) -> bytes:
+    """RTT, time per byte and feedback, of usual sizes in most packets."""
+    rtt = codes.code(draw.randrange(1 << 12, 1 << 22)).to_bytes(3, "big")
+    time = codes.code(draw.randrange(1 << draw.randrange(20, 38))).to_bytes(3, "big")
+    change = draw.randrange(1 << draw.randrange(40)) * draw.choice([-1, 1])
+    given = draw.choice([0, 0, min(max((1 << 39) + change, 0), (1 << 40) - 1)])
+    if syn:
+        rtt = time = bytes(3)
+    elif draw.randrange(8) == 0:
+        rtt, time = any_code(45, draw), any_code(45, draw)
+    return rtt + time + given.to_bytes(5, "big")
 
 
 def router_program(pid: int) -> str:

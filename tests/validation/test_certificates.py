@@ -20,7 +20,7 @@ from waterfill.verify.log import Step
 
 State: TypeAlias = "dict[str, Any]"
 
-CALLS = 3000
+CALLS = 2000
 # Bits of a field and its smallest value, as the headers' tables of scales say; others have 40 bits,
 # or 20 of 32.
 RANGES: dict[str, dict[str, tuple[int, int]]] = {
@@ -58,6 +58,18 @@ RANGES: dict[str, dict[str, tuple[int, int]]] = {
         **{"samples": (16, 1), "whole_percent": (1, 0)},
     },
 }
+XCP = {
+    **{"gain": (56, 0), "loss": (56, 0), "local_gain": (56, 0), "local_loss": (56, 0)},
+    **{"link": (3, 1), "shuffle_draft": (1, 0), "claims": (1, 0), "claim_least": (1, 0)},
+    **{"gain_residue": (62, 0), "loss_residue": (62, 0), "gain_left": (62, 0)},
+    **{"loss_left": (62, 0), "capacity": (62, 1), "queue_min": (40, 0), "shuffled": (62, 0)},
+    **{"alpha": (32, 0), "beta": (32, 0), "gamma": (32, 0), "interval": (22, 1)},
+    **{"elapsed": (22, 0), "until_control": (22, 1), "until_queue": (22, 0), "tick": (22, 1)},
+    **{"min_interval": (22, 1), "max_interval": (22, 1), "first_interval": (22, 1)},
+    **{"count_own": (1, 0), "rtt_max": (26, 0), "spare": (61, 0), "carry": (8, 0)},
+    **{"intervals": (34, 0), "queue": (40, 0)},
+}
+RANGES |= dict.fromkeys(("xcp", "pxcp", "ixcp"), XCP)
 INPUTS = {"queue": (41, 0), "bytes": (21, 0), "segments": (15, 0), "syn": (1, 0)}
 
 
@@ -94,12 +106,26 @@ def maxnet(state: State) -> None:
     state["promised_age"] = min(state["promised_age"], EXP_MAX)
 
 
+def xcp(state: State) -> None:
+    """Bounds of d in order, a tick up to the end of d, factors as float.h has them."""
+    shortest, longest = sorted((state["min_interval"], state["max_interval"]))
+    state["min_interval"], state["max_interval"] = shortest, longest
+    for name in ("interval", "first_interval"):
+        state[name] = min(max(state[name], shortest), longest)
+    state["tick"] = min(state["tick"], state["until_control"])
+    for name in ("gain", "loss", "local_gain", "local_loss"):
+        if name in state:
+            low = state[name] & (1 << 24) - 1
+            state[name] = codes.factor(low, (state[name] >> 24) + 1)
+
+
 BOUND: dict[str, Callable[[State], None]] = {
     "maxnet": maxnet,
     "maxnet2006": maxnet2006,
     "aecp": aecp,
     "jetmax": jetmax,
     "vcp": vcp,
+    **dict.fromkeys(("xcp", "pxcp", "ixcp"), xcp),
 }
 
 
@@ -156,6 +182,19 @@ def test_any_call_is_that_of_the_equations(law: tuple[str, Law]) -> None:
         changed[step.call] += made.after != step.before or value_changed
     # No call is drawn from where the law does nothing.
     assert min(changed[call] for call in ("mark", "tick", "idle")) > CALLS / 30
+
+
+@pytest.mark.parametrize("name", ["xcp", "pxcp", "ixcp"])
+def test_no_interval_leaves_an_xcp_link_as_it_is(name: str, tmp_path: Path) -> None:
+    if shutil.which("cc") is None:
+        pytest.skip("needs a C compiler")
+    library = compiled(name, tmp_path)
+    assert library is not None
+    xcp_law = Law(name, library)
+    link = {field: 5000 for field, _ in xcp_law.layouts["link"]}
+    inputs: State = {"intervals": 0, "queue": 0, "value": bytes(16)}
+    step = Step(0, "host", name, "router", "any", "idle", 0, inputs, link, {}, {})
+    assert again(xcp_law, step).after == link  # a queue of 5000 stands: it has not been 0
 
 
 def test_recorded_calls_are_made_again(law: tuple[str, Law]) -> None:

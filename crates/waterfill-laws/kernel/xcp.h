@@ -290,7 +290,8 @@ FIXED_INLINE __u64 xcp_scaled(__u64 gain, __u64 x, __u64 lowered_x, __u32 us)
 	__u32 shift = (bits - 40) * (__u32)fixed_at_least(bits, 40); /* without a branch, as in float_bits() */
 
 	lowered_x = lowered_x > least ? lowered_x : least;
-	return float_product(gain >> shift, shift, float_factor(x, x < lowered_x ? x : lowered_x));
+	gain = float_product(gain >> shift, shift, float_factor(x, x < lowered_x ? x : lowered_x));
+	return gain < XCP_RATE_MAX ? gain : XCP_RATE_MAX; /* a product that is not shifted up may be larger */
 }
 #endif
 
@@ -479,6 +480,8 @@ FIXED_INLINE void law_idle(struct law_link *link, __u64 intervals, __u64 queue)
 	__u64 us = (intervals < 1ull << 32 ? intervals : 1ull << 32) * link->tick; /* 33 + 22 bits */
 	__u32 first = us < link->until_control ? (__u32)us : link->until_control;
 
+	if (!intervals) /* its queue is of no time, and must not become the smallest */
+		return;
 	xcp_advance(link, first, queue);
 	us -= first;
 	if (us >= link->interval) {

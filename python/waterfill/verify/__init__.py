@@ -48,7 +48,14 @@ def kernel_layouts() -> Mapping[str, Mapping[str, Layout]]:
 
 
 def _fixed() -> dict[str, Any]:
-    from waterfill.verify import aecp_fixed, jetmax_fixed, maxnet2006_fixed, maxnet_fixed, vcp_fixed
+    from waterfill.verify import (
+        aecp_fixed,
+        jetmax_fixed,
+        maxnet2006_fixed,
+        maxnet_fixed,
+        vcp_fixed,
+        xcp_fixed,
+    )
 
     return {
         "maxnet": maxnet_fixed,
@@ -56,6 +63,9 @@ def _fixed() -> dict[str, Any]:
         "aecp": aecp_fixed,
         "jetmax": jetmax_fixed,
         "vcp": vcp_fixed,
+        "xcp": xcp_fixed.XCP,
+        "pxcp": xcp_fixed.PXCP,
+        "ixcp": xcp_fixed.IXCP,
     }
 
 

@@ -45,11 +45,11 @@ def factor(n: int, d: int) -> int:
     return (64 + s << 32) + ((n << 64 - n.bit_length()) // divisor >> 1)
 
 
-def product(p: int, by: int) -> int:
-    """Return p times a factor, rounded down; at most 2⁶²."""
-    mantissa, shift = by & 0xFFFFFFFF, (by >> 32) - 64
+def product(p: int, by: int, up: int = 0) -> int:
+    """Return p 2ᵘᵖ times a factor, rounded down; what is shifted up is at most 2⁶²."""
+    mantissa, shift = by & 0xFFFFFFFF, (by >> 32) - 64 - up
     whole = p * mantissa
-    return min(whole << -shift if shift < 0 else whole >> shift, PRODUCT_MAX)
+    return whole >> shift if shift >= 0 else min(whole << -shift, PRODUCT_MAX)
 
 
 def fraction(n: int, d: int) -> int:
