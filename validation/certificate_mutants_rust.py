@@ -87,8 +87,8 @@ WITHOUT_STEPS = {
 # Why a function's mutants change no recorded step.
 REASONS = (
     (r"::(observe|record_signals)$", "shows signals"),
-    (r"::(validate|check|check_backend|check_link)$", "checks parameters"),
-    (r"::(decode|decode_\w+|part|joined)$", "no step decodes, divides or joins headers"),
+    (r"(::|^)check\w*$|::validate$", "checks parameters"),
+    (r"::(decode\w*|part|joined)$|^read_\w+$", "no step decodes, divides or joins headers"),
     (r"Protocol for \w+>::(target|paced)$", "read by resolvers, not by steps"),
     (r"^Sliding::|::sliding", "a parameter that the equations refuse"),
     (r"::(interval|control_interval)$", "read by engines, not by steps"),
