@@ -49,10 +49,50 @@ def test_a_shared_function_is_as_its_contract_says(name):
 @needs_clang
 @pytest.mark.parametrize(
     ("law", "function"),
-    [("rcp", "law_ack"), ("vcp", "law_limit"), ("maxnet", "law_limit"), ("aecp", "law_reduce")],
+    [
+        ("rcp", "law_ack"),
+        ("vcp", "law_limit"),
+        ("maxnet", "law_limit"),
+        ("aecp", "law_reduce"),
+    ],
 )
 def test_a_law_stays_in_its_ranges(law, function):
     assert not unproved(kernels.prove(law, function))
+
+
+@needs_clang
+def test_a_law_starts_in_its_ranges():
+    assert not unproved(kernels.prove("vcp", "law_link_set", zeroed=True))
+
+
+BRANCHES = """
+FIXED_INLINE __u64 law_branch(__u64 a, __u64 b)
+{
+	__u64 share = b > a ? (b - a) / 2 : 0;
+	__u64 large = b < a ? 1ull << 63 : 0;
+
+	return share + large%s;
+}
+"""
+
+
+@needs_clang
+@pytest.mark.parametrize(("last", "fits"), [("", True), (" + large", False)])
+def test_a_branch_that_is_not_taken_proves_nothing(tmp_path, last, fits):
+    """What holds where b > a must not hide a sum that leaves its type where b < a."""
+    header = tmp_path / "branch.h"
+    header.write_text('#include "fixed.h"' + BRANCHES % last)
+    run = kernels.Run(ranges.Law(str(header), {}), "law_branch")
+    assert (not unproved(run.run())) == fits
+
+
+@needs_clang
+def test_a_contradiction_is_not_a_proof(monkeypatch):
+    """Ranges and relations that no state has would prove anything."""
+    monkeypatch.setitem(ranges.RCP.relations, "law_link", lambda f: [f["rate"].term < 0])
+    assert "contradiction" in [
+        one.proved for one in kernels.prove("rcp", "law_interval").obligations
+    ]
 
 
 @needs_clang

@@ -68,6 +68,11 @@ def theorems() -> Iterator[Theorem]:
                 f"kernel: {law}: {function}() over its ranges",
                 lambda n=law, f=function: _obligations(kernels.prove(n, f)),  # type: ignore[misc]
             )
+            if function in kernels.STARTS:
+                yield (
+                    f"kernel: {law}: {function}() of zeros",
+                    lambda n=law, f=function: _obligations(kernels.prove(n, f, True)),  # type: ignore[misc]
+                )
 
 
 def _version() -> str:

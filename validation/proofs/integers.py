@@ -19,6 +19,8 @@ from validation.proofs.machine import Machine, State
 
 # For one question; on a busy host few need more than seconds.
 QUERY_MS = 240_000
+# For the search for a contradiction, which is found fast where there is one.
+AGREE_MS = 1000
 
 
 def _ask_directly(formulas: list[Any], milliseconds: int) -> Any:
@@ -80,7 +82,7 @@ _ATTEMPTS = (
 class Number:
     """An integer: a constant or z3's, its interval, what is known of it, what it was made of."""
 
-    __slots__ = ("condition", "facts", "high", "low", "parents", "shift", "term")
+    __slots__ = ("condition", "facts", "guard", "high", "low", "parents", "shift", "term")
 
     def __init__(self, term: Any, low: int, high: int) -> None:
         self.term = term
@@ -90,6 +92,8 @@ class Number:
         self.parents: tuple[Any, ...] = ()
         self.shift = 0  # it is a multiple of 2^shift
         self.condition: Condition | None = None
+        # Where it was computed. Elsewhere its facts say nothing.
+        self.guard: tuple[Condition, ...] = ()
 
     @property
     def constant(self) -> int | None:
@@ -219,17 +223,10 @@ class Integers:
         number = Number(z3.Int(f"{name}!{self._count}"), low, high)
         number.parents = parents
         number.facts = facts
-        self._bound(number, low, high)
-        return number
-
-    def _bound(self, number: Number, low: int, high: int) -> None:
-        claim = z3.And(low <= number.term, number.term <= high)
-        guard = self._guard()
-        number.facts.append(z3.Implies(z3.And(*guard), claim) if guard else claim)
-
-    def _guard(self) -> list[Any]:
+        number.facts.append(z3.And(low <= number.term, number.term <= high))
         state = self.machine.state if self.machine else None
-        return [condition.term for condition in state.guard] if state is not None else []
+        number.guard = state.guard if state is not None else ()
+        return number
 
     def interval(self, number: Number, state: State | None = None) -> Number:
         """Return a number with the interval that it has in a state."""
@@ -242,12 +239,17 @@ class Integers:
         narrowed = Number(number.term, low, high)
         narrowed.facts, narrowed.parents = number.facts, number.parents
         narrowed.shift, narrowed.condition = number.shift, number.condition
+        narrowed.guard = number.guard
         return narrowed
 
     # ------------------------------------------------------------ proofs
 
     def _cone(self, roots: Iterable[Any], depth: int) -> list[Any]:
-        """Return what is known of numbers and of those they are made of, so many steps back."""
+        """Return what is known of numbers and of those they are made of, so many steps back.
+
+        A number of a branch that is not the present one says something only where that was taken.
+        """
+        here = {id(condition) for condition in self._at.live.guard}
         seen: set[int] = set()
         facts: list[Any] = []
         level = list(roots)
@@ -258,7 +260,14 @@ class Integers:
                 if id(part) not in seen:
                     seen.add(id(part))
                     further += part.parents
-                    if isinstance(part, Number):
+                    if not isinstance(part, Number):
+                        continue
+                    taken = [one for one in part.guard if id(one) not in here]
+                    if taken and part.facts:
+                        test = z3.And(*(one.term for one in taken))
+                        facts.append(z3.Implies(test, z3.And(*part.facts)))
+                        further += taken
+                    else:
                         facts += part.facts
             level = further
         return facts
@@ -289,6 +298,14 @@ class Integers:
         self.obligations.append(
             Obligation(self._at.function, f"{show(at)}: {what}" if at else what, proved)
         )
+
+    def agree(self, values: Iterable[Any]) -> None:
+        """Record whether all that is known can hold at once: a contradiction proves anything."""
+        guard = self._at.live.guard
+        formulas = self._cone([*values, *guard], 1_000_000)
+        answer = _ask_directly([*formulas, *(condition.term for condition in guard)], AGREE_MS)
+        proved = "contradiction" if answer == z3.unsat else "query"
+        self.obligations.append(Obligation(self._at.function, "no contradiction", proved))
 
     def narrow(self, number: Number, low: int, high: int, what: str) -> Number:
         """Prove that a number is in [low, high]; return it with that interval."""
@@ -472,8 +489,6 @@ class Integers:
             quotient >= 0,
             quotient <= a.term,
         ]
-        if guard and y.constant is None:  # elsewhere b may be 0, and this must not deny it
-            facts = [z3.Implies(b.term > 0, z3.And(*facts))]
         self._quotients[key] = (guard, quotient, rest, facts, a, b)
         return quotient, rest, facts
 
