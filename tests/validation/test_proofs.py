@@ -54,6 +54,9 @@ def test_a_shared_function_is_as_its_contract_says(name):
         ("vcp", "law_limit"),
         ("maxnet", "law_limit"),
         ("aecp", "law_reduce"),
+        ("xcp", "law_mark"),
+        ("pxcp", "law_ack"),
+        ("ixcp", "law_receive"),
     ],
 )
 def test_a_law_stays_in_its_ranges(law, function):

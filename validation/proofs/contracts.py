@@ -18,6 +18,7 @@ from validation.proofs.machine import Call, Machine, Pointer
 ONE = 1 << 32
 FINE_ONE = 1 << 62
 EXP_MAX = 44 << 34
+PRODUCT_MAX = 1 << 62  # of float_product()
 UP_SCALE = 1 << 61  # of fixed_exp2_up() and fixed_log2()
 Proof = Callable[[], Integers]
 
@@ -261,11 +262,10 @@ def is_factor(number: Number, high: int) -> Any:
 def _product(machine: Machine, arguments: list[Any], node: Node) -> Any:
     p, up, by = arguments
     domain = _domain(machine)
-    x = _need(machine, node, p, (1 << 40) - 1)
+    _need(machine, node, p, (1 << 40) - 1)
     _need(machine, node, up, (1 << 30) - 1)
     domain.require("a factor", False, is_factor(by, 200), [by], node)
-    high = max(1 << 62, x.high * FACTOR_MANTISSA)
-    return domain._fresh("product", 0, high, (p, up, by), [])
+    return domain._fresh("product", 0, PRODUCT_MAX, (p, up, by), [])
 
 
 def _fraction(machine: Machine, arguments: list[Any], node: Node) -> Any:
@@ -523,9 +523,9 @@ def _prove_factor() -> Integers:
 def _prove_product() -> Integers:
     body = Body("float_product", (0, (1 << 40) - 1), (0, (1 << 30) - 1))
     body.arguments.append(factor(body.domain, 0, 200))
+    body.domain.cuts[("float_product", "mantissa")] = (0, FACTOR_MANTISSA)
     r = body.run()
-    high = ((1 << 40) - 1) * FACTOR_MANTISSA
-    body.ensure("r <= its product, or 2^62", z3.And(r.term >= 0, r.term <= high), r)
+    body.ensure("r <= 2^62", z3.And(r.term >= 0, r.term <= PRODUCT_MAX), r)
     return body.domain
 
 
@@ -559,4 +559,4 @@ def theorems() -> Iterator[tuple[str, str, Proof]]:
     yield "float_code", "any number: 24 bits", _simple("float_code", (1 << 24) - 1, (0, U64.most))
     yield "float_fraction", "any numbers: at most 1, at least n/d - 3 2^-32", _prove_fraction
     yield "float_factor", "any numbers: an exponent of 24 to 151, 24 bits", _prove_factor
-    yield "float_product", "p < 2^40, up < 2^30, a factor: at most 2^64 - 1", _prove_product
+    yield "float_product", "p < 2^40, up < 2^30, a factor: at most 2^62", _prove_product

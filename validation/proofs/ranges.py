@@ -413,6 +413,131 @@ MAXNET2006 = Law(
     },
 )
 
+
+def _xcp_link(f: Fields) -> list[Any]:
+    until, elapsed = f["until_control"].term, f["elapsed"].term
+    return [
+        f["min_interval"].term <= f["max_interval"].term,
+        f["tick"].term <= until,
+        elapsed + until <= _XCP_INTERVAL,
+    ]
+
+
+_XCP_INTERVAL = 1 << 22  # us
+_XCP_RATE = 1 << 62  # 2^-16 byte/s
+_XCP_INPUT = (1 << 26) * 10**6 << 16  # of xcp_rate()
+_XCP_FACTOR = contracts.FACTOR_EXPONENTS[1] + 12  # with XCP_FACTOR_OF_TIME
+
+
+def _xcp(header: str, scaled: bool = False, local: bool = False) -> Law:
+    interval = (1, _XCP_INTERVAL)
+    wraps = {
+        ("law_tick", f"arrived->{name} += sums->{name}")
+        for name in ("bytes", "volume", "x", "rtt_x", "lowered_x", "local_volume", "local_x")
+    }
+    wraps |= {
+        # Counts of arrivals, which only grow, and their differences.
+        ("xcp_start_interval", "++link->epoch"),
+        ("xcp_take_residues", "cpu->sums.x - cpu->seen_x"),
+        ("xcp_take_residues", "cpu->sums.volume - cpu->seen_volume"),
+        ("xcp_take_residues", "cpu->sums.local_x - cpu->seen_local_x"),
+        ("xcp_take_residues", "cpu->sums.local_volume - cpu->seen_local_volume"),
+        ("xcp_mark", "cpu->sums.volume += packet->bytes"),
+        ("xcp_mark", "cpu->sums.x += x"),
+        ("xcp_mark", "cpu->sums.rtt_x += xcp_min(x, (1 << 41)) * rtt >> 18"),
+        ("xcp_mark", "cpu->sums.local_x += x"),
+        ("xcp_mark", "cpu->sums.lowered_x += x"),
+        ("law_mark", "cpu->sums.local_volume += packet->bytes"),
+        # Numbers with a sign, as words.
+        ("law_link_read", "-((__u64)-link->spare >> 13)"),
+        ("xcp_control", "(__u64)link->spare"),
+        ("xcp_control", "(__u64)-link->spare"),
+        ("law_receiver_read", "(__s64)r->total"),
+        ("law_receiver_read", "(__u64)((__s64)r->total >> 8)"),
+        ("law_receiver_read", "(__u64)((__s64)r->total >> 8) + 1"),
+        ("xcp_scaled", "bits - 40"),  # times 0
+        ("xcp_write_feedback", "(__u32)feedback"),  # its lower bytes
+        # The total, modulo 2^64 in memory and 2^47 on the wire.
+        ("law_ack", "total - s->total"),
+        ("law_tightens", "s->total - evidence"),
+        ("law_source_read", "s->total - (1 << 47)"),
+        ("law_receive", "r->total += segments * xcp_bytes(feedback - (1 << 39), rtt_code)"),
+        ("law_receive", "r->total -= segments * xcp_bytes((1 << 39) - feedback, rtt_code)"),
+        ("law_receive", "segments * xcp_bytes(feedback - (1 << 39), rtt_code)"),
+        ("law_receive", "segments * xcp_bytes((1 << 39) - feedback, rtt_code)"),
+        ("law_echo", "(__u32)total"),  # its lower bytes
+    }
+    return Law(
+        header,
+        {
+            "law_params": {
+                "alpha": (1, 10**6),
+                "beta": (0, 10**6),
+                "gamma": (0, 10**6),
+                "min_interval": (0, _XCP_INTERVAL),
+                "halve_on_loss": SWITCH,
+                "count_own": SWITCH,
+                "claim_least": SWITCH,
+                "shuffle_draft": SWITCH,
+            },
+            "law_link": {
+                "link": (1, 65535),
+                "claims": SWITCH,
+                "claim_least": SWITCH,
+                "shuffle_draft": SWITCH,
+                "rtt_max": (0, (_XCP_INTERVAL << 24) // 10**6),
+                "gain_residue": (0, _XCP_RATE),
+                "loss_residue": (0, _XCP_RATE),
+                "capacity": (1, _XCP_RATE),
+                "queue": (0, 1 << 40),
+                "queue_min": (0, 1 << 40),
+                "spare": (-2 * _XCP_INPUT, _XCP_RATE),
+                "shuffled": (0, _XCP_RATE),
+                "alpha": FRACTION,
+                "beta": FRACTION,
+                "gamma": FRACTION,
+                "interval": interval,
+                "elapsed": (0, _XCP_INTERVAL),
+                "until_control": interval,
+                "until_queue": (1, _XCP_INTERVAL),
+                "tick": interval,
+                "min_interval": interval,
+                "max_interval": interval,
+                "first_interval": interval,
+                "count_own": SWITCH,
+            },
+            "law_cpu": {
+                "gain_left": (0, _XCP_RATE),
+                "loss_left": (0, _XCP_RATE),
+                "carry": (-(1 << 22), 1 << 22),
+            },
+            "law_source": {
+                "window": (1 << 8, 1 << 52),
+                "total": (0, (1 << 47) - 1),
+                "rtt": (0, (1 << 28) - 1),
+                "rtt_code": FLAGGED,
+                "time_code": FLAGGED,
+                "packet": (1, (1 << 32) - 1),
+                "weight": (1, 10**6),
+                "heard": SWITCH,
+                "bottleneck": (0, 65535),
+            },
+            "law_receiver": {"heard": SWITCH, "next_bottleneck": (0, 65535)},
+        },
+        relations={"law_link": _xcp_link},
+        factors={
+            f"law_link.{name}": _XCP_FACTOR for name in ("gain", "loss", "local_gain", "local_loss")
+        },
+        wraps=wraps,
+        arguments={
+            ("law_link_set", "target"): (0, 10**6),
+            ("law_ack", "has_echo"): SWITCH,
+            ("law_tightens", "evidence"): (0, (1 << 47) - 1),
+            ("law_tightens", "us"): TIME,
+        },
+    )
+
+
 LAWS: dict[str, Law] = {
     "aecp": AECP,
     "jetmax": JETMAX,
@@ -420,6 +545,9 @@ LAWS: dict[str, Law] = {
     "maxnet2006": MAXNET2006,
     "rcp": RCP,
     "vcp": VCP,
+    "xcp": _xcp("xcp.h"),
+    "pxcp": _xcp("pxcp.h", scaled=True),
+    "ixcp": _xcp("ixcp.h", local=True),
 }
 
 

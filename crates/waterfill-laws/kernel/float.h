@@ -95,8 +95,10 @@ FIXED_INLINE __u64 float_factor(__u64 n, __u64 d)
 /* Returns p 2^up times a factor, p < 2^40 and up < 2^30: below 2^64, and saturates where it is shifted up. */
 FIXED_INLINE __u64 float_product(__u64 p, __u32 up, __u64 factor)
 {
-	__u64 product = p * (factor & 0xffffffff); /* 40 + 24 bits */
+	__u64 mantissa = factor & 0xffffffff;
+	__u64 product = p * mantissa; /* 40 + 24 bits */
 	__u32 down = (__u32)(factor >> 32);
+	__u64 over;
 
 	up += 64;
 	if (down < up) {
@@ -106,7 +108,10 @@ FIXED_INLINE __u64 float_product(__u64 p, __u32 up, __u64 factor)
 		return product ? FLOAT_PRODUCT_MAX : 0; /* a factor of 0 has any exponent */
 	}
 	down -= up;
-	return (product >> (down & 63)) * (1 - fixed_at_least(down, 64)); /* without a branch for the verifier */
+	/* Without branches for the verifier. */
+	product = (product >> (down & 63)) * (1 - fixed_at_least(down, 64));
+	over = fixed_at_least(product >> 62, 1);
+	return product * (1 - over) + FLOAT_PRODUCT_MAX * over;
 }
 
 /* Returns n/d as a fraction, at most 1. */

@@ -34,6 +34,7 @@
  *   alpha, beta,     2^-32             0 .. 1                  10^-6 in parameters
  *   gamma
  *   rates            2^-16 byte/s      63 bits, or a sign      C is clamped to 2^46 byte/s (563 Tbit/s)
+ *   residues         2^-16 byte/s      0 .. 2^62               clamped, as C
  *   feedback         2^-8 byte/s       2^31 (17 Gbit/s)        40 bits and per segment; larger changes take several
  *   factors          24 bits, 2^-s     any                     by the larger of numerator and denominator
  *   X, sum of X      2^-40 s           2^24 s                  a sum is d times the flows: 2^24 flows at d = 1 s
@@ -43,7 +44,8 @@
  *   window           2^-8 bytes        a packet .. 2^44 bytes  clamped
  *   bytes of packet                    20 bits                 super-packets have up to 2^19; clamped
  *   segments                           14 bits                 2^39 2^8 2^14 of feedback; clamped
- *   intervals        us                1 .. 2^22
+ *   intervals        us                1 .. 2^22               clamped but for min_interval: daemon and simulator allow 4 s
+ *   weight           10^-3             1 .. 10^6               clamped; a time per byte before it to 1 s
  *   queue            bytes             0 .. 2^40               clamped
  *
  * Sums that headers of false contents make too large wrap and give one interval of wrong feedback, which the residues
@@ -109,6 +111,8 @@
 /* Largest window, 2^-8 bytes. */
 #define XCP_WINDOW_MAX (1ull << 52)
 #define XCP_QUEUE_MAX (1ull << 40)
+/* Longest time per byte before its weight, 2^-52 s; a packet's code ends at 2^50. */
+#define XCP_TIME_MAX (1ull << 52)
 #define XCP_BYTES_MAX ((1u << 20) - 1)
 #define XCP_SEGMENTS_MAX (1u << 14)
 #define XCP_X_MAX (1ull << 41)
@@ -233,6 +237,11 @@ struct law_receiver {
 
 /* ------------------------------------------------------------------ numbers */
 
+FIXED_INLINE __u64 xcp_min(__u64 a, __u64 b)
+{
+	return a < b ? a : b;
+}
+
 /* Returns bytes per us as a rate; saturates at 2^26 bytes per us. */
 FIXED_INLINE __u64 xcp_rate(__u64 bytes, __u32 us)
 {
@@ -356,7 +365,7 @@ FIXED_INLINE void xcp_control(struct law_link *link)
 	/* [draft-falk:cp] [draft-falk:cn] */
 #if XCP_LOCAL
 	link->gain_residue = gain;
-	link->loss_residue = loss;
+	link->loss_residue = xcp_min(loss, XCP_RATE_MAX);
 	link->gain = float_factor(gain, arrived->x) + XCP_FACTOR_OF_TIME;
 	link->loss = float_factor(loss, bytes);
 	link->local_gain = float_factor(link->shuffled, arrived->local_x) + XCP_FACTOR_OF_TIME;
@@ -364,8 +373,8 @@ FIXED_INLINE void xcp_control(struct law_link *link)
 	link->claims = link->claim_least || link->spare <= 0;
 #else
 	/* Every packet with a value takes part in shuffling, so one factor does; the loss is that of all bytes. */
-	link->gain_residue = gain + link->shuffled; /* 62 and 62 bits */
-	link->loss_residue = loss + link->shuffled;
+	link->gain_residue = xcp_min(gain + link->shuffled, XCP_RATE_MAX); /* up to 2^62 each */
+	link->loss_residue = xcp_min(loss + link->shuffled, XCP_RATE_MAX); /* 2^63 and 2^62 */
 	link->gain = float_factor(link->gain_residue, arrived->x) + XCP_FACTOR_OF_TIME;
 	link->loss = float_factor(fixed_part(loss, float_fraction(local, bytes)) + link->shuffled, local);
 #endif
@@ -404,10 +413,8 @@ FIXED_INLINE void xcp_set_tick(struct law_link *link)
 /* Takes time and the queue at its end, up to the end of the control interval. */
 FIXED_INLINE void xcp_advance(struct law_link *link, __u32 us, __u64 queue)
 {
-	if (queue > XCP_QUEUE_MAX)
-		queue = XCP_QUEUE_MAX;
-	if (queue < link->queue_min)
-		link->queue_min = queue;
+	queue = xcp_min(queue, XCP_QUEUE_MAX);
+	link->queue_min = xcp_min(queue, link->queue_min);
 	link->elapsed += us;
 	link->until_control -= us;
 	link->until_queue = link->until_queue > us ? link->until_queue - us : 0;
@@ -482,6 +489,7 @@ FIXED_INLINE void law_idle(struct law_link *link, __u64 intervals, __u64 queue)
 
 	if (!intervals) /* its queue is of no time, and must not become the smallest */
 		return;
+	queue = xcp_min(queue, XCP_QUEUE_MAX);
 	xcp_advance(link, first, queue);
 	us -= first;
 	if (us >= link->interval) {
@@ -518,12 +526,9 @@ FIXED_INLINE void xcp_take_residues(const struct law_link *link, struct law_cpu 
 	cpu->seen_local_volume = cpu->sums.local_volume;
 	cpu->gain_left += fixed_part(link->shuffled, float_fraction(x, link->last.local_x));
 	cpu->loss_left += fixed_part(link->shuffled, float_fraction(volume, link->last.local_volume));
+	cpu->gain_left = xcp_min(cpu->gain_left, XCP_RATE_MAX);
+	cpu->loss_left = xcp_min(cpu->loss_left, XCP_RATE_MAX);
 #endif
-}
-
-FIXED_INLINE __u64 xcp_min(__u64 a, __u64 b)
-{
-	return a < b ? a : b;
 }
 
 /* What a packet gains and loses here, rates. */
@@ -690,10 +695,10 @@ FIXED_INLINE void law_link_restore(struct law_link *link, __u64 interval)
 /* Sets what packets state: X per byte is weight rtt/cwnd. [draft-falk:x] */
 FIXED_INLINE void xcp_state(struct law_source *s)
 {
-	__u64 time = (s->rtt << 36) / s->window; /* 28 + 36 bits; 2^-52 s */
+	__u64 time = xcp_min((s->rtt << 36) / s->window, XCP_TIME_MAX); /* 28 + 36 bits; 2^-52 s */
 
 	if (s->weight != 1000)
-		time = fixed_scale(time, s->weight, 1000); /* less than 2^52, as a window is a byte or more; 20 bits */
+		time = fixed_scale(time, s->weight, 1000); /* 52 and 20 bits */
 	s->rtt_code = float_code(s->rtt);
 	s->time_code = float_code(time);
 }
@@ -896,7 +901,7 @@ FIXED_INLINE void law_echo(struct law_receiver *r, __u8 *echo)
 #endif
 }
 
-/* 2^-8 bytes with a sign, plus one, so that 0 stays "none". */
+/* 2^-8 bytes with a sign, plus one, so that 0 stays "none"; a sum of -2^-8 bytes reads so too. */
 FIXED_INLINE __u64 law_receiver_read(const struct law_receiver *r)
 {
 	return r->heard ? (__u64)((__s64)r->total >> 8) + 1 : 0;

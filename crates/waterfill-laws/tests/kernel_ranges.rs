@@ -1,0 +1,135 @@
+//! Fixed-point laws at the ends of their ranges, where proofs found that numbers wrapped (docs/validation/proofs.md).
+
+use waterfill_laws::kernel::{Field, Law, Packet, Tcp, VALUE_MAX, Value, Words};
+
+/// The largest rate of the XCPs, 2⁻¹⁶ byte/s, and a link whose capacity is clamped to it.
+const RATE_MAX: u64 = 1 << 62;
+const PETABIT: u64 = 1_000_000_000_000_000;
+/// The smallest feedback on the wire, and zero.
+const FEEDBACK_MIN: u64 = 1;
+const FEEDBACK_ZERO: u64 = 1 << 39;
+const INTERVAL_US: u64 = 50_000;
+
+/// `struct law_params` of XCP and P-XCP, or of iXCP for a link of the name 1.
+fn params(law: &Law, alpha: u32, gamma: u32, weight: u32) -> Words {
+    let mut fields = vec![
+        Field::U32("alpha", alpha),
+        Field::U32("beta", 0),
+        Field::U32("gamma", gamma),
+        Field::U32("min_interval", 1000),
+        Field::U32("max_interval", 1_000_000),
+        Field::U32("first_interval", INTERVAL_US as u32),
+        Field::U32("first_window", 0),
+        Field::U32("halve_on_loss", 0),
+        Field::U32("weight", weight),
+        Field::U32("count_own", 0),
+    ];
+    if law.params_fields().iter().any(|(name, ..)| name == "link") {
+        fields.extend(
+            [("link", 1), ("claim_least", 0), ("shuffle_draft", 0), ("reserved", 0)]
+                .map(|(name, value)| Field::U32(name, value)),
+        );
+    }
+    law.params(&fields)
+}
+
+/// Returns a link after one control interval with these arrivals, by words of `struct law_sums`.
+fn after_an_interval(law: &Law, params: &Words, arrivals: &[u64]) -> Words {
+    let mut link = law.link();
+    law.link_set(&mut link, params, PETABIT, 0);
+    let mut sums = law.sums();
+    for (word, &count) in arrivals.iter().enumerate() {
+        sums.set(word, count);
+    }
+    let mut elapsed = 0;
+    while elapsed < INTERVAL_US {
+        elapsed += u64::from(law.interval(&link));
+        law.tick(&mut link, &sums, 0);
+        sums = law.sums();
+    }
+    assert_eq!(elapsed, INTERVAL_US);
+    link
+}
+
+/// Returns a CPU on which all of these arrivals were, and that takes the link's residues with the next packet.
+fn cpu_of(law: &Law, arrivals: &[u64]) -> Words {
+    let mut cpu = law.cpu();
+    for (word, &count) in arrivals.iter().enumerate() {
+        cpu.set(word, count);
+    }
+    cpu
+}
+
+fn value(rtt_code: u32, time_code: u32, feedback: u64, bottleneck: u16) -> Value {
+    let mut value = [0; VALUE_MAX];
+    value[..3].copy_from_slice(&rtt_code.to_be_bytes()[1..]);
+    value[3..6].copy_from_slice(&time_code.to_be_bytes()[1..]);
+    value[6..11].copy_from_slice(&feedback.to_be_bytes()[3..]);
+    value[11..13].copy_from_slice(&bottleneck.to_be_bytes());
+    value
+}
+
+/// A queue of 2^48 bytes is a long one, and is measured again after 2 ms. `law_idle()` shifted its upper bits out.
+#[test]
+fn an_idle_xcp_link_clamps_the_queue() {
+    for law in [Law::xcp(), Law::pxcp(), Law::ixcp()] {
+        let params = params(law, 400_000, 100_000, 0);
+        let mut link = law.link();
+        law.link_set(&mut link, &params, 10_000_000_000, 0);
+        law.idle(&mut link, 1000, 1 << 48);
+        let mut waited = 0;
+        while law.link_signals(&link)[3] != 100 && waited < INTERVAL_US {
+            waited += u64::from(law.interval(&link));
+            law.tick(&mut link, &law.sums(), 100);
+        }
+        assert!(waited <= 6000, "measured after {waited} us");
+    }
+}
+
+/// A source of the largest weight with a window of one byte states the longest time per byte. Its product with the weight
+/// wrapped to a short one.
+#[test]
+fn a_source_of_xcp_states_a_long_time_per_byte() {
+    for law in [Law::xcp(), Law::pxcp(), Law::ixcp()] {
+        let params = params(law, 400_000, 100_000, 1_000_000);
+        let mut source = law.source();
+        law.source_init(&params, &mut source, 1, 1);
+        let tcp = Tcp { srtt_us: 32_768_001, packet: 1, ..Tcp::default() }; // 4.1 s
+        law.ack(&params, &mut source, &tcp, None);
+        assert_eq!(law.forward(&params, &mut source)[3..6], [255; 3]);
+    }
+}
+
+/// A CPU that may give nearly all of a petabit link keeps what an earlier router took away. The sum passed 63 bits, and
+/// nothing was left.
+#[test]
+fn residues_of_pxcp_stay_below_the_largest_rate() {
+    let law = Law::pxcp();
+    let params = params(law, 999_999, 0, 0);
+    // Bytes, volume, X, rtt X, and X of packets lowered: N/N_b is 1.9.
+    let arrivals = [1_000_000, 1_000_000, 1 << 50, 1 << 45, 592_592_481_486_592];
+    let mut link = after_an_interval(law, &params, &arrivals);
+    let mut cpu = cpu_of(law, &arrivals);
+    let packet = Packet { bytes: 1500, segments: 1 << 14, syn: 0 };
+    assert!(!law.mark(&mut link, &mut cpu, &packet, &mut value(1 << 20, 1 << 20, FEEDBACK_MIN, 0)));
+    const GAIN_LEFT: usize = 7; // of struct law_cpu
+    assert_eq!(cpu.words()[GAIN_LEFT], RATE_MAX);
+}
+
+/// A packet of extreme X takes all that is left. In iXCP what it was due for itself and from shuffling wrapped as a sum.
+#[test]
+fn a_local_packet_of_ixcp_takes_what_is_left() {
+    let law = Law::ixcp();
+    let params = params(law, 400_000, 100_000, 0);
+    let bytes = (0.9 * 2_f64.powi(46) * 0.05) as u64;
+    let (x, local_x) = (5_700_000_000_000_000, 7_100_000_000_000_000);
+    let arrivals = [bytes, bytes, x, 1 << 50, bytes, local_x];
+    let mut link = after_an_interval(law, &params, &arrivals);
+    let mut cpu = cpu_of(law, &arrivals);
+    let packet = Packet { bytes: 1 << 20, segments: 1, syn: 0 };
+    let mut data = value(1 << 20, (1 << 24) - 1, 0, 1);
+    assert!(law.mark(&mut link, &mut cpu, &packet, &mut data));
+    assert!(data[6..11] > FEEDBACK_ZERO.to_be_bytes()[3..], "it gains");
+    const GAIN_LEFT: usize = 10; // of struct law_cpu
+    assert_eq!(cpu.words()[GAIN_LEFT], 0);
+}
