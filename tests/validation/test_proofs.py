@@ -57,6 +57,7 @@ def test_a_shared_function_is_as_its_contract_says(name):
         ("xcp", "law_mark"),
         ("pxcp", "law_ack"),
         ("ixcp", "law_receive"),
+        ("cohabit", "cohabit_decide"),
     ],
 )
 def test_a_law_stays_in_its_ranges(law, function):
@@ -65,7 +66,7 @@ def test_a_law_stays_in_its_ranges(law, function):
 
 @needs_clang
 def test_a_law_starts_in_its_ranges():
-    assert not unproved(kernels.prove("vcp", "law_link_set", zeroed=True))
+    assert not unproved(kernels.prove("rcp", "law_link_set", zeroed=True))
 
 
 BRANCHES = """

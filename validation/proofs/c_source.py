@@ -48,6 +48,9 @@ _TYPES = {
     "unsigned char": Type(8, False),
     "unsigned short": Type(16, False),
     "_Bool": Type(8, False),
+    # As elements of arrays, whose names clang leaves as they are.
+    "__u32": U32,
+    "__u64": U64,
 }
 
 
@@ -55,10 +58,20 @@ def type_of(node: Node) -> Type | str:
     """Return a node's integer type, or the name of its type."""
     described = node["type"]
     name = str(described.get("desugaredQualType", described["qualType"]))
-    name = name.removeprefix("const ").strip()
+    name = name.removeprefix("const ").removeprefix("volatile ").strip()
     if name.startswith("enum "):
         return U32
     return _TYPES.get(name, name)
+
+
+def array_of(kind: Type | str) -> tuple[Type | str, int] | None:
+    """Return the type and the number of an array's elements; None of another type."""
+    if isinstance(kind, Type) or not kind.endswith("]"):
+        return None
+    start = kind.index("[")
+    end = kind.index("]")
+    element = kind[:start].strip() + kind[end + 1 :]
+    return _TYPES.get(element, element), int(kind[start + 1 : end])
 
 
 @dataclass

@@ -53,7 +53,7 @@ def _at_least(machine: Machine, arguments: list[Any], node: Node) -> Any:
 
 def _part(machine: Machine, arguments: list[Any], node: Node) -> Any:
     a, f = arguments
-    x = _need(machine, node, a, (1 << 63) - 1)
+    x = _need(machine, node, a, U64.most)
     y = _need(machine, node, f, ONE)
     if x.constant is not None and y.constant is not None:
         return _domain(machine).constant(x.constant * y.constant >> 32, U64)
@@ -128,6 +128,10 @@ def _divide(machine: Machine, arguments: list[Any], node: Node) -> Any:
     if number.constant is None:
         number.facts.append(number.term * d.term <= n.term * (1 << width))
         number.facts.append(n.term * (1 << width) < (number.term + 1) * d.term)
+        # r d <= 2^bits n <= 2^bits c d
+        number.facts += [
+            z3.Implies(n.term <= c * d.term, number.term <= c << width) for c in (1, 16)
+        ]
     return number
 
 
@@ -325,7 +329,7 @@ class Body:
 
 
 def _prove_part() -> Integers:
-    body = Body("fixed_part", (0, (1 << 63) - 1), (0, ONE))
+    body = Body("fixed_part", (0, U64.most), (0, ONE))
     a, f = body.arguments
     r = body.run()
     body.ensure("2^32 r <= a f", r.term * ONE <= a.term * f.term, r)
@@ -531,7 +535,7 @@ def _prove_product() -> Integers:
 
 def theorems() -> Iterator[tuple[str, str, Proof]]:
     """Yield each function's name, what is proved of its body, and the proof."""
-    yield "fixed_part", "a < 2^63, f <= 1: the floor of a f, at most a", _prove_part
+    yield "fixed_part", "any a, f <= 1: the floor of a f, at most a", _prove_part
     yield "fixed_towards", "both < 2^63, f <= 1: between both", _prove_towards
     yield "fixed_scale", "d > 0, (a % d) n and the result fit: the floor of a n / d", _prove_scale
     yield "fixed_fine_part", "a < 2^62, f <= 1: at most a, with its low bits", _prove_fine_part

@@ -574,7 +574,7 @@ class Integers:
             for first, second in ((x, y), (y, x)):
                 if second.high < 1 << first.shift and second.low >= 0:
                     return self._linear("+", a, b, x, y, kind, at)
-        if x.low < 0 or y.low < 0 or op == "^":
+        if x.low < 0 or y.low < 0:
             raise AssertionError(f"{self._at.function}: bits of {show(at)}")
         # a & b <= a, b; a, b <= a | b <= a + b.
         if op == "&":
@@ -583,6 +583,8 @@ class Integers:
                 number.facts += [number.term <= a.term, number.term <= b.term]
             return number
         most = (1 << max(x.high.bit_length(), y.high.bit_length())) - 1
+        if op == "^":
+            return self._fresh("xor", 0, most, (a, b), [])
         number = self._fresh("or", max(x.low, y.low), min(x.high + y.high, most), (a, b), [])
         if number.constant is None:
             number.facts += [

@@ -13,12 +13,12 @@ from typing import Any
 import z3
 
 from validation.proofs import contracts, ranges
-from validation.proofs.c_source import Node, Type, type_of, unit
+from validation.proofs.c_source import Node, Type, array_of, type_of, unit
 from validation.proofs.integers import Integers, Number
 from validation.proofs.machine import Machine, Place, Pointer
 
 # Structures whose ranges must hold afterwards, too.
-KEPT = ("law_link", "law_cpu", "law_source", "law_receiver", "host_pace")
+KEPT = ("law_link", "law_cpu", "law_source", "law_receiver", "host_pace", "cohabit_link")
 COMMON: dict[str, dict[str, ranges.Range]] = {
     "law_packet": {"bytes": (0, (1 << 32) - 1), "syn": ranges.SWITCH},
     "law_tcp": {
@@ -41,13 +41,19 @@ class Run:
     that it starts has zeros if `zeroed`.
     """
 
-    def __init__(self, law: ranges.Law, function: str, zeroed: bool = False) -> None:
+    def __init__(
+        self, law: ranges.Law, function: str, zeroed: bool = False, each: int | None = None
+    ) -> None:
         self.law = law
         self.function = function
         self.zeroed = STARTS[function] if zeroed else ""
         self.domain = Integers(wraps=law.wraps, cuts=law.cuts, assumed=law.assumed)
         self.machine = Machine(unit(law.header), self.domain, contracts.CONTRACTS)
         self.machine.assigned = self.domain.assigned
+        self.machine.arrays = law.arrays
+        self.machine.any_value = lambda kind: self.domain.variable("any", kind.least, kind.most)
+        self.each = each
+        self.done = False
         self.structures: list[tuple[str, Place]] = []
 
     def run(self) -> Integers:
@@ -56,6 +62,7 @@ class Run:
         parameters = [part for part in node["inner"] if part["kind"] == "ParmVarDecl"]
         arguments = [self._argument(parameter) for parameter in parameters]
         self.machine.call(self.function, arguments)
+        self.done = True
         for name, place in self.structures:
             if name in KEPT:
                 self._check(name, place)
@@ -66,9 +73,13 @@ class Run:
         kind, name = type_of(parameter), parameter["name"]
         if isinstance(kind, Type):
             low, high = self.law.arguments.get((self.function, name), (kind.least, kind.most))
+            if (self.function, name) in self.law.each and self.each is not None:
+                low = high = self.each
             return self.domain.variable(name, low, high)
         place = (name,)
         target = kind.replace("const ", "").removesuffix("*").strip()
+        if place in self.law.arrays:
+            return Pointer(place)
         if target.startswith("struct "):
             structure = target.removeprefix("struct ")
             if structure == self.zeroed:
@@ -87,6 +98,9 @@ class Run:
         return Pointer(place)
 
     def _range(self, structure: str, name: str, kind: Type) -> ranges.Range:
+        entered = self.law.entered.get((self.function, f"{structure}.{name}"))
+        if entered and not self.done:
+            return entered
         for found in (self.law.structures, COMMON):
             if name in found.get(structure, {}):
                 return found[structure][name]
@@ -100,6 +114,13 @@ class Run:
                     self.domain, f"{structure}.{prefix}{name}", low, high, self.law
                 )
                 self.machine.store((*place, name), number)
+            elif array := array_of(kind):
+                element, count = array
+                assert isinstance(element, Type)
+                low, high = self._range(structure, prefix + name, element)
+                for index in range(count):
+                    number = self.domain.variable(f"{name}{index}", low, high)
+                    self.machine.store((*place, name, index), number)
             else:
                 self._structure(structure, kind, (*place, name), f"{prefix}{name}.")
 
@@ -107,6 +128,7 @@ class Run:
         memory = self.machine.live.memory
         size = len(place)
         return {
+            # An array's elements share its ranges.
             ".".join(map(str, found[size:])): value
             for found, value in memory.items()
             if found[:size] == place and len(found) > size
@@ -126,6 +148,7 @@ class Run:
         fields = self._fields(structure, place)
         domain = self.domain
         for name, number in fields.items():
+            name = name.rstrip("0123456789").removesuffix(".") if "." in name else name
             full = f"{structure}.{name}"
             record_type = Type(64, False)
             low, high = self._range(structure, name, record_type)
@@ -146,11 +169,18 @@ class Run:
 def functions(law: ranges.Law) -> list[str]:
     """Return the functions of the interface that a law defines."""
     found = unit(law.header).functions
+    if law.entries:
+        return list(law.entries)
     names = [name for name in found if name.startswith(("law_", "host_"))]
     helpers = {"law_read_u24", "law_write_u24", "law_read_u16", "law_write_u16"}
     return [name for name in names if name not in helpers | law.skip]
 
 
 def prove(name: str, function: str, zeroed: bool = False) -> Integers:
-    """Prove one function of a law."""
-    return Run(ranges.LAWS[name], function, zeroed).run()
+    """Prove one function of a law, for each value of an argument that the law names so."""
+    law = ranges.LAWS[name]
+    counts = [high for (of, _), high in law.each.items() if of == function]
+    domain = Run(law, function, zeroed, 0 if counts else None).run()
+    for value in range(1, counts[0] + 1 if counts else 1):
+        domain.obligations += Run(law, function, zeroed, value).run().obligations
+    return domain

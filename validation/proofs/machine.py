@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from validation.proofs.c_source import INT, Node, Type, Unit, show, type_of
+from validation.proofs.c_source import INT, Node, Type, Unit, array_of, show, type_of
 
 Place = tuple[Any, ...]
 Value = Any
@@ -115,6 +115,8 @@ class _Frame:
     function: str
     number: int
     returns: list[tuple[State, Value]] = field(default_factory=list)
+    # Of each loop that is executed, the states in which it was left.
+    breaks: list[list[State]] = field(default_factory=list)
 
 
 class Machine:
@@ -128,6 +130,9 @@ class Machine:
         self.frames: list[_Frame] = []
         self.assigned: Callable[[str, Node, Value], Value] | None = None
         self.iterated: Callable[[str, int], None] | None = None
+        # Arrays whose elements have any values: how many rows and how many words an index may name.
+        self.arrays: dict[Place, tuple[int, int]] = {}
+        self.any_value: Callable[[Type], Value] | None = None
         self._frames = 0
         self._results: dict[tuple[Any, ...], tuple[Any, list[Value], Value]] = {}
         domain.machine = self
@@ -163,6 +168,10 @@ class Machine:
         memory = self.live.memory
         if place in memory:
             return memory[place]
+        if self._is_any(place):
+            assert isinstance(kind, Type)
+            assert self.any_value
+            return self.any_value(kind)
         if isinstance(kind, str) and kind in self.unit.records:
             size = len(place)
             return {p[size:]: value for p, value in memory.items() if p[:size] == place}
@@ -170,14 +179,23 @@ class Machine:
 
     def store(self, place: Place, value: Value) -> None:
         """Set a number, a pointer or a whole structure."""
+        if self._is_any(place):
+            return
         if isinstance(value, dict):
             for rest, part in value.items():
                 self.live.memory[place + rest] = part
         else:
             self.live.memory[place] = value
 
+    def _is_any(self, place: Place) -> bool:
+        return (place[0],) in self.arrays
+
     def zero(self, place: Place, kind: Type | str) -> None:
         """Set a number or all of a structure to 0."""
+        if array := array_of(kind):
+            for index in range(array[1]):
+                self.zero((*place, index), array[0])
+            return
         if isinstance(kind, Type):
             self.store(place, self.domain.constant(0, kind))
         elif kind in self.unit.records:
@@ -268,6 +286,9 @@ class Machine:
             self._if(inner)
         elif kind == "ForStmt":
             self._for(inner)
+        elif kind == "BreakStmt":
+            self.frames[-1].breaks[-1].append(self.live)
+            self.state = None
         elif kind == "ReturnStmt":
             value = self.value(inner[0]) if inner else None
             if isinstance(value, dict):
@@ -327,6 +348,16 @@ class Machine:
         start, _, test, step, body = inner
         if start:
             self._run(start)
+        base = len(self.live.guard)
+        breaks: list[State] = []
+        self.frames[-1].breaks.append(breaks)
+        self._iterate(test, step, body)
+        self.frames[-1].breaks.pop()
+        if breaks:
+            ends = [*breaks, self.live]
+            self.state = self._join(base, ends, [None] * len(ends))[0]
+
+    def _iterate(self, test: Node, step: Node, body: Node) -> None:
         count = 0
         while True:
             condition = self.condition(test)
@@ -364,6 +395,10 @@ class Machine:
             return (*pointer.place, pointer.offset) if pointer.offset else pointer.place
         if kind == "ArraySubscriptExpr":
             pointer, index = self.value(inner[0]), self.value(inner[1])
+            if pointer.place in self.arrays:
+                bound = self.arrays[pointer.place][isinstance(type_of(node), Type)]
+                self.domain.table(range(bound), index, INT, node)
+                return (*pointer.place, "[]")
             number = self.domain.concrete(index)
             if number is None:
                 return ("dynamic", pointer.place, index)
@@ -544,9 +579,21 @@ class Machine:
         if name == "__builtin_memset":
             return self._clear(inner)
         arguments = [self.value(part) for part in inner[1:]]
+        if name.startswith("__sync_fetch_and_"):
+            return self._atomic(name, arguments, node)
         if name in self.calls:
             return self._contract(name, arguments, node)
         return self.call(name, arguments)
+
+    def _atomic(self, name: str, arguments: list[Value], node: Node) -> Value:
+        """Change a number in memory; return the old one."""
+        pointer, operand = arguments[:2]
+        kind = type_of(node)
+        assert isinstance(kind, Type)
+        before = self.load(pointer.place, kind)
+        op = "|" if "_or" in name else "+"
+        self.store(pointer.place, self.domain.binary(op, before, operand, kind, node))
+        return before
 
     def _contract(self, name: str, arguments: list[Value], node: Node) -> Value:
         """Return what a contract says, and the same again for the same arguments."""

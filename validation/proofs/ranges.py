@@ -42,6 +42,14 @@ class Law:
     assumed: dict[tuple[str, str], Range] = field(default_factory=dict)
     # Ranges of arguments that are numbers, by function and name.
     arguments: dict[tuple[str, str], Range] = field(default_factory=dict)
+    # Arguments of which each value from 0 to this is proved by itself.
+    each: dict[tuple[str, str], int] = field(default_factory=dict)
+    # Narrower ranges at a function's start, for a reason that its header gives.
+    entered: dict[tuple[str, str], Range] = field(default_factory=dict)
+    # Arrays of any values: how many rows and how many words an index may name.
+    arrays: dict[tuple[str, ...], tuple[int, int]] = field(default_factory=dict)
+    # The functions that are entered, if not those of law.h.
+    entries: tuple[str, ...] = ()
     # Functions that are not entered by themselves, or whose results mean nothing.
     skip: set[str] = field(default_factory=set)
 
@@ -538,8 +546,118 @@ def _xcp(header: str, scaled: bool = False, local: bool = False) -> Law:
     )
 
 
+_NS = (0, 1 << 62)  # 146 years
+_BINS = ("filters", "[]", "bins")
+COHABIT = Law(
+    "cohabit.h",
+    {
+        "cohabit_params": {
+            "capacity": (1, 10**15),
+            "initial_log": (0, 21 << 34),
+            "decrease_log": (0, 1 << 34),
+            "increase_log": (0, 1 << 34),
+            "target": (1, 10**6),
+            "interval": (1000, 10**6),
+            "period": (1000, 10**8),
+            "controller": (0, 2),
+            "weight": (1, 64000),
+            "ecn": SWITCH,
+            "update": (0, 3),
+            "threshold": (1, 10**6),
+            "aim": (1, 10**6),
+            "integral": (1, 100000),
+            "proportional": (0, 100000),
+            "depth": (1000, 10**7),
+        },
+        "cohabit_link": {
+            "interval_end": (0, (1 << 62) + 10**9),
+            "other_rate": (0, 1 << 53),
+            "log": (0, 700 << 34),
+            "factor": (-(1 << 34), 1 << 34),
+            "error": (-(1 << 32), 1 << 32),
+            "used": (0, 16 << 32),
+            "lent": FRACTION,
+            "share": (0, 2 * 10**15),
+            "limited_share": FRACTION,
+            "flows_end": (0, (1 << 62) + 10**11),
+            "flows_now": (0, 1 << 15),
+            "flows_last": (0, 1 << 15),
+            "active": SWITCH,
+            "probability": FRACTION,
+            "per_byte": (0, 1 << 44),
+            "depth": (0, 10**10 << 24),
+            "per_flow": (0, 1 << 31),
+            "reaction": (0, 2 * 10**9),
+            "excess": (0, 1 << 62),
+            "drained": _NS,
+            "reacted": (0, 1 << 63),
+            "pressure": (0, 3 << 31),
+            "next_signal": (0, 3 << 31),
+            "arrived": (0, 1 << 62),
+            "rates": (0, 1 << 53),
+            "usable": (0, 10**15),
+            "explicit_share": (0, 10**15),
+        },
+    },
+    relations={
+        "cohabit_link": lambda f: [
+            f["limited"].term <= f["arrived"].term,
+            f["explicit_share"].term <= f["usable"].term,
+        ]
+    },
+    wraps={
+        ("cohabit_mix", "(x ^ (x >> 30)) * 13787848793156543929"),
+        ("cohabit_mix", "(x ^ (x >> 27)) * 10723151780598845931"),
+        ("cohabit_is_known", "link->filter - 1"),
+        ("cohabit_clear", "link->filter + 1"),
+        ("cohabit_count_period", "++link->filter"),
+        ("cohabit_count", "cpu->packets[class] += segments"),
+        *(
+            ("cohabit_add", f"total->{name} += cpu->{name}")
+            for name in ("bytes[class]", "packets[class]", "dropped", "marked")
+        ),
+        ("cohabit_advance", "total->bytes[class] - link->before.bytes[class]"),
+        ("cohabit_advance", "total->packets[class] - link->before.packets[class]"),
+    },
+    # Segments of an interval are fewer than 2^62.
+    assumed={
+        ("cohabit_limit", "link->arrived"): (0, 1 << 62),
+        ("cohabit_advance", "input.packets[class]"): (0, 1 << 62),
+    },
+    arguments={
+        ("cohabit_advance", "now"): _NS,
+        ("cohabit_decide", "now"): _NS,
+        ("cohabit_decide", "segments"): (0, 65535),
+        ("cohabit_count", "segments"): (0, 65535),
+    },
+    each={
+        ("cohabit_count", "class"): 2,
+        ("cohabit_is_known", "class"): 1,
+        ("cohabit_flow", "class"): 1,
+    },
+    entered={("cohabit_flow", "cohabit_link.flows_now"): (0, (1 << 15) - 1)},
+    arrays={
+        ("filters",): (4, 0),
+        _BINS: (2, 0),
+        (*_BINS, "[]"): (8, 256),
+        (*_BINS, "[]", "[]"): (0, 256),
+    },
+    entries=(
+        "cohabit_mix",
+        "cohabit_is_known",
+        "cohabit_flow",
+        "cohabit_clear",
+        "cohabit_count",
+        "cohabit_add",
+        "cohabit_decide",
+        "cohabit_advance",
+    ),
+)
+
+
 LAWS: dict[str, Law] = {
     "aecp": AECP,
+    "cohabit": COHABIT,
     "jetmax": JETMAX,
     "maxnet": MAXNET,
     "maxnet2006": MAXNET2006,

@@ -45,7 +45,8 @@
  *
  *   quantity             scale       range                  why it fits
  *   -------------------  ----------  ---------------------  ---------------------------------------------------
- *   capacity, rates      bit/s       8000 .. 2^43           per_byte is exact to 7 10^-5 up to 2^43 (8.8 Tbit/s)
+ *   capacity             bit/s       1 .. 10^15             per_byte is exact to 7 10^-5 up to 2^43 (8.8 Tbit/s)
+ *   rates                bit/s       0 .. 2^53              of 2^40 bytes in 1 ms
  *   bytes of an interval bytes       0 .. 2^40              clamped; times 8 10^6: 2^63
  *   target, aim, gamma   10^-6       1 .. 10^6              20 bits
  *   interval             us          1000 .. 10^6
@@ -59,10 +60,13 @@
  *   errors, used, lent   2^-32       -1 .. 1, 0 .. 16       33 to 36 bits; `used` is clamped to 16
  *   excess, depth        2^-24 ns    0 .. 2^62              drains; one packet adds up to 2^63
  *   per_byte             2^-24 ns    2^6 .. 2^44            8 10^9 / share; a share below 8 kbit/s counts as 8 kbit/s
- *   packet               bytes       1 .. 2^19              512 KiB, the largest super-packet
- *   time                 ns          64 bits
+ *   packet               bytes       0 .. 2^19              512 KiB, the largest super-packet without headers; clamped
+ *   segments                         1 .. 65535             of a packet, as the kernel counts them; 2^62 an interval
+ *   flows of a class                 0 .. 2^15              bins of a period's filter and of the last one's
+ *   -ln of the paper's   2^-34       0 .. 21; factors 0 .. 1  initial p of 10^-9 or more, factors of 1/2 to 2
+ *   time                 ns          0 .. 2^62
  *
- * The caller keeps within the ranges where the table does not say "clamped".
+ * The caller keeps within the ranges where the table does not say "clamped": waterfilld checks parameters and rates.
  *
  *
  * Differences from the module in real numbers
@@ -104,6 +108,7 @@
 #define COHABIT_RATE_MAX_BPS (1ull << 43)
 #define COHABIT_RATE_MIN_BPS 8000
 #define COHABIT_EXCESS_MAX (1ull << 62)
+#define COHABIT_PACKET_MAX (1ull << 19)
 /* Longest time that counts: in us for averages, in ns for draining. */
 #define COHABIT_DT_MAX_US (1ull << 29)
 #define COHABIT_DRAIN_MAX_NS (1ull << 38)
@@ -394,10 +399,10 @@ struct cohabit_measured {
 /* Adds a signed number to -ln p, within [min, max]. */
 FIXED_INLINE __u64 cohabit_log_next(__u64 log, __s64 change, __u64 min, __u64 max)
 {
-	if (change < 0)
-		log = (__u64)-change < log ? log + change : 0;
-	else
-		log += change;
+	__u64 less = change < 0 ? (__u64)-change : 0;
+
+	log += change < 0 ? 0 : (__u64)change;
+	log = less < log ? log - less : 0;
 	if (log < min)
 		return min;
 	return log < max ? log : max;
@@ -661,6 +666,7 @@ FIXED_INLINE enum cohabit_verdict cohabit_limit(const struct cohabit_params *p, 
 	__u64 drained = (elapsed < COHABIT_DRAIN_MAX_NS ? elapsed : COHABIT_DRAIN_MAX_NS) << 24;
 	__u64 excess;
 
+	bytes = bytes < COHABIT_PACKET_MAX ? bytes : COHABIT_PACKET_MAX;
 	link->excess = drained < link->excess ? link->excess - drained : 0;
 	link->drained += elapsed;
 	link->arrived += segments;

@@ -96,10 +96,10 @@ FIXED_INLINE __u64 fixed_at_least(__u64 a, __u64 b)
 	return at_least;
 }
 
-/* Returns a f for a fraction f <= 1; a < 2^63. */
+/* Returns a f for a fraction f <= 1. */
 FIXED_INLINE __u64 fixed_part(__u64 a, __u64 f)
 {
-	return (a >> 32) * f /* 31 + 33 bits */ + (((a & 0xffffffff) * f) >> 32) /* < 2^64, as f <= 2^32 */;
+	return (a >> 32) * f + (((a & 0xffffffff) * f) >> 32); /* each < 2^64, as f <= 2^32, and the sum is at most a */
 }
 
 /* Returns a f for a fine fraction f <= 1, and 32 more fractional bits in `low`; a < 2^62. */

@@ -1,5 +1,6 @@
 //! Fixed-point laws at the ends of their ranges, where proofs found that numbers wrapped (docs/validation/proofs.md).
 
+use waterfill_laws::cohabit::{self, IMPROVED, Measured, Verdict};
 use waterfill_laws::kernel::{Field, Law, Packet, Tcp, VALUE_MAX, Value, Words};
 
 /// The largest rate of the XCPs, 2⁻¹⁶ byte/s, and a link whose capacity is clamped to it.
@@ -132,4 +133,29 @@ fn a_local_packet_of_ixcp_takes_what_is_left() {
     assert!(data[6..11] > FEEDBACK_ZERO.to_be_bytes()[3..], "it gains");
     const GAIN_LEFT: usize = 10; // of struct law_cpu
     assert_eq!(cpu.words()[GAIN_LEFT], 0);
+}
+
+/// A super-packet whose headers take it beyond 2^19 bytes is dropped where TCP's share is nearly nothing. Its time at that
+/// share wrapped to a short one, and it was admitted.
+#[test]
+fn cohabitation_limits_the_largest_packets() {
+    let params = cohabit::Params {
+        capacity: 1_000_000,
+        target: 1_000_000,
+        interval: 20_000,
+        period: 2_000_000,
+        controller: IMPROVED,
+        weight: 1000,
+        aim: 900_000,
+        integral: 500,
+        proportional: 1000,
+        depth: 300_000,
+        ..cohabit::Params::default()
+    };
+    let mut link = cohabit::Link::new(&params, 0);
+    let measured =
+        Measured { us: 20_000, usable: 1000, explicit_share: 1000, tcp_flows: 1, present: 1, ..Measured::default() };
+    link.update(&params, &measured, 0);
+    assert_eq!(link.decide(&params, 0, 1_099_512, 979, false, 0), Verdict::Drop);
+    assert_eq!(link.decide(&params, 0, 1 << 19, 362, false, 0), Verdict::Drop);
 }
