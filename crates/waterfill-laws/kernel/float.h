@@ -17,7 +17,7 @@
 
 #define FLOAT_FRACTION_BITS 19
 #define FLOAT_CODE_MAX ((1u << 24) - 1)
-/* The largest product that is shifted up. */
+/* The largest product. */
 #define FLOAT_PRODUCT_MAX (1ull << 62)
 
 /* Returns the number of bits of v, without a branch (fixed_at_least() says why). */
@@ -92,7 +92,7 @@ FIXED_INLINE __u64 float_factor(__u64 n, __u64 d)
 	return (__u64)(64 + 23 + d_bits - n_bits) << 32 | mantissa;
 }
 
-/* Returns p 2^up times a factor, p < 2^40 and up < 2^30: below 2^64, and saturates where it is shifted up. */
+/* Returns p 2^up times a factor, p < 2^40 and up < 2^30; saturates. */
 FIXED_INLINE __u64 float_product(__u64 p, __u32 up, __u64 factor)
 {
 	__u64 mantissa = factor & 0xffffffff;

@@ -299,8 +299,7 @@ FIXED_INLINE __u64 xcp_scaled(__u64 gain, __u64 x, __u64 lowered_x, __u32 us)
 	__u32 shift = (bits - 40) * (__u32)fixed_at_least(bits, 40); /* without a branch, as in float_bits() */
 
 	lowered_x = lowered_x > least ? lowered_x : least;
-	gain = float_product(gain >> shift, shift, float_factor(x, x < lowered_x ? x : lowered_x));
-	return gain < XCP_RATE_MAX ? gain : XCP_RATE_MAX; /* a product that is not shifted up may be larger */
+	return float_product(gain >> shift, shift, float_factor(x, x < lowered_x ? x : lowered_x));
 }
 #endif
 

@@ -46,10 +46,10 @@ def factor(n: int, d: int) -> int:
 
 
 def product(p: int, by: int, up: int = 0) -> int:
-    """Return p 2ᵘᵖ times a factor, rounded down; what is shifted up is at most 2⁶²."""
+    """Return p 2ᵘᵖ times a factor, rounded down, at most 2⁶²."""
     mantissa, shift = by & 0xFFFFFFFF, (by >> 32) - 64 - up
     whole = p * mantissa
-    return whole >> shift if shift >= 0 else min(whole << -shift, PRODUCT_MAX)
+    return min(whole >> shift if shift >= 0 else whole << -shift, PRODUCT_MAX)
 
 
 def fraction(n: int, d: int) -> int:

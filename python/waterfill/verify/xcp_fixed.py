@@ -146,11 +146,11 @@ def intervals(form: Form, s: State) -> tuple[Any, Any]:
             s["claims"] = int(bool(s["claim_least"]) or s["spare"] <= 0)
         else:
             # draft-falk's C_p and C_n: of a loss, what falls to packets with a value.
-            gain, all_loss, loss = gain + h, loss, loss + h
+            gain, all_loss, loss = min(gain + h, _RATE_MAX), loss, loss + h
             s["gain"] = codes.factor(gain, x) + _OF_TIME
             own = part(all_loss, codes.fraction(local, load))
             s["loss"] = codes.factor(own + h, local)
-        s["gain_residue"], s["loss_residue"] = gain, loss
+        s["gain_residue"], s["loss_residue"] = gain, min(loss, _RATE_MAX)
         start()
 
     def measure(queue: int) -> None:
@@ -262,6 +262,8 @@ def take_residues(form: Form, s: State) -> None:
     if form.local:
         s["gain_left"] += share(s["shuffled"], "local_x")
         s["loss_left"] += share(s["shuffled"], "local_volume")
+        s["gain_left"] = min(s["gain_left"], _RATE_MAX)
+        s["loss_left"] = min(s["loss_left"], _RATE_MAX)
 
 
 def changes(form: Form, s: State, per_byte: int, size: int, local: bool) -> tuple[int, int]:
