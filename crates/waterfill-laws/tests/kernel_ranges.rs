@@ -105,6 +105,7 @@ fn a_source_of_xcp_states_a_long_time_per_byte() {
 /// nothing was left.
 #[test]
 fn residues_of_pxcp_stay_below_the_largest_rate() {
+    const GAIN_LEFT: usize = 7; // of struct law_cpu
     let law = Law::pxcp();
     let params = params(law, 999_999, 0, 0);
     // Bytes, volume, X, rtt X, and X of packets lowered: N/N_b is 1.9.
@@ -113,13 +114,13 @@ fn residues_of_pxcp_stay_below_the_largest_rate() {
     let mut cpu = cpu_of(law, &arrivals);
     let packet = Packet { bytes: 1500, segments: 1 << 14, syn: 0 };
     assert!(!law.mark(&mut link, &mut cpu, &packet, &mut value(1 << 20, 1 << 20, FEEDBACK_MIN, 0)));
-    const GAIN_LEFT: usize = 7; // of struct law_cpu
     assert_eq!(cpu.words()[GAIN_LEFT], RATE_MAX);
 }
 
 /// A packet of extreme X takes all that is left. In iXCP what it was due for itself and from shuffling wrapped as a sum.
 #[test]
 fn a_local_packet_of_ixcp_takes_what_is_left() {
+    const GAIN_LEFT: usize = 10; // of struct law_cpu
     let law = Law::ixcp();
     let params = params(law, 400_000, 100_000, 0);
     let bytes = (0.9 * 2_f64.powi(46) * 0.05) as u64;
@@ -131,7 +132,6 @@ fn a_local_packet_of_ixcp_takes_what_is_left() {
     let mut data = value(1 << 20, (1 << 24) - 1, 0, 1);
     assert!(law.mark(&mut link, &mut cpu, &packet, &mut data));
     assert!(data[6..11] > FEEDBACK_ZERO.to_be_bytes()[3..], "it gains");
-    const GAIN_LEFT: usize = 10; // of struct law_cpu
     assert_eq!(cpu.words()[GAIN_LEFT], 0);
 }
 

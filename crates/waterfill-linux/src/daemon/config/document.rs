@@ -64,6 +64,11 @@ impl Document<'_> {
             let why = why.strip_prefix("expected ").unwrap_or(why);
             let why = SERDE_WORDS.iter().find(|(word, _)| *word == why).map_or(why, |(_, plain)| *plain);
             format!("{} {}: expected {why}", place.path, self.shown(&span))
+        } else if message == "duplicate key" {
+            let key = self.text.get(span.clone()).unwrap_or_default().trim();
+            let named = |place: &&Place| place.key.start < span.start && place.path.rsplit('.').next() == Some(key);
+            let first = places.iter().filter(named).max_by_key(|place| place.key.start);
+            format!("{}: duplicate key", first.map_or(key, |place| &place.path))
         } else {
             message.to_owned()
         };

@@ -106,7 +106,8 @@ fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
         ("shape = 3\n", "f.toml:4: router.shape 3: expected true or false"),
         ("target = 2.0\n", "f.toml:4: router.target 2.0: expected a fraction such as 0.9,"),
         ("overhead = 14.5\n", "f.toml:4: router.overhead 14.5: expected whole bytes from 0 to 1000"),
-        ("rate = '2gbit'\n", "f.toml:4: duplicate key"),
+        ("rate = '2gbit'\n", "f.toml:4: router.rate: duplicate key"),
+        ("[host]\nlaw='rcp'\n[host]\n", "f.toml:6: host: duplicate key"),
         ("buffer = 12\n", "f.toml:4: router.buffer: expected only with shape = true (device a)"),
         ("cohabit = 'improve'\n", "f.toml:4: router.cohabit \"improve\": expected improved"),
         ("cohabit_params = { aim = 1 }\n", "f.toml:4: router.cohabit_params: expected only with cohabit"),
@@ -140,7 +141,7 @@ fn an_error_is_one_sentence_with_file_line_key_and_what_was_expected() {
 fn an_error_in_a_table_of_tags_says_what_the_command_says() {
     let table = "[[csig]]\ndevice = 'a'\nrole = 'inside'\n";
     for (more, said) in [
-        ("role = 'outside'\n", "f.toml:4: duplicate key"),
+        ("role = 'outside'\n", "f.toml:4: csig.role: duplicate key"),
         ("roles = 1\n", "f.toml:4: csig.roles: unknown key, expected role"),
         ("format = 'wider'\n", "f.toml:4: csig.format \"wider\": expected wide"),
         ("format = 3\n", "f.toml:4: csig.format 3: expected one of compact, wide"),
