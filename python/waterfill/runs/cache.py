@@ -6,8 +6,9 @@ folder (on Linux `$XDG_CACHE_HOME/waterfill`, else `~/.cache/waterfill`), groupe
 code; the two versions used last are kept. Entries appear atomically; leftovers of killed processes
 are removed.
 
-An entry lists its files with their SHA-256. It is read whole and checked before any of it counts:
-whatever is wrong with an entry, it is as if it was not there, and the next run replaces it.
+An entry lists its files with their SHA-256, and that of the list. It is read whole and checked
+before any of it counts: whatever is wrong with an entry, it is as if it was not there, and the next
+run replaces it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 PACKAGES = ("contract", "scenario", "network", "runs")
 
 MANIFEST = "entry.json"
-_FORMAT = 2
+_FORMAT = 3
 _VERSIONS_KEPT = 2
 # Larger runs are not kept, and nobody is made to read more than that.
 _MAX_BYTES = 1 << 30
@@ -84,15 +85,7 @@ def lookup(scenario: Scenario, backend: str) -> Result | None:
     try:
         found = StoredResult(folder, _read(folder))
         found.check()
-    except (
-        OSError,
-        ValueError,
-        LookupError,
-        TypeError,
-        AttributeError,
-        MemoryError,
-        RecursionError,
-    ):
+    except _NOT_THERE:
         return None
     if found.scenario_toml != scenario.to_toml() or found.summary["backend"] != backend:
         return None
@@ -107,6 +100,8 @@ def _read(folder: Path) -> dict[str, bytes]:
         raise ValueError("another entry's manifest")
     if to_json(manifest, indent=None).encode() != text:
         raise ValueError("a damaged manifest")
+    if _digest(manifest["files"]) != manifest["sha256"]:
+        raise ValueError("a list of other files")
     found = {}
     for name, size, digest in manifest["files"]:
         if name != os.path.basename(name):
@@ -151,7 +146,12 @@ def _manifest(key: str, folder: Path) -> Mapping[str, Any]:
     for path in sorted(folder.iterdir()):
         content = path.read_bytes()
         listed.append((path.name, len(content), hashlib.sha256(content).hexdigest()))
-    return {"format": _FORMAT, "key": key, "files": listed}
+    return {"format": _FORMAT, "key": key, "files": listed, "sha256": _digest(listed)}
+
+
+def _digest(listed: Any) -> str:
+    """Return the SHA-256 of the list: without it a lost row would be a file never written."""
+    return hashlib.sha256(to_json(listed, indent=None).encode()).hexdigest()
 
 
 @cache

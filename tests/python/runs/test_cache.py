@@ -208,6 +208,7 @@ def rewritten(folder: Path, name: str, text: bytes) -> None:
     manifest = json.loads((folder / cache.MANIFEST).read_text())
     sums = {name: (len(text), hashlib.sha256(text).hexdigest())}
     manifest["files"] = [[n, *sums.get(n, rest)] for n, *rest in manifest["files"]]
+    manifest["sha256"] = cache._digest(manifest["files"])
     (folder / cache.MANIFEST).write_text(json.dumps(manifest))
 
 
@@ -221,7 +222,7 @@ def test_hostile_content_with_right_checksums_is_a_miss(once, kept, name, text):
 @pytest.mark.parametrize(
     "manifest",
     [
-        [], None, 1, {"format": 1}, {"format": 2, "key": ""},
+        [], None, 1, {"format": 2}, {"format": 3, "key": ""}, {"sha256": None}, {"sha256": ""},
         {"files": None}, {"files": [["summary.json"]]}, {"files": [[1, 2, 3]]}, {"files": []},
         {"files": [["../x", 0, ""]]}, {"files": [["/dev/zero", 10**12, ""]]},
         {"files": [["summary.json", -1, ""]]}, {"files": [["summary.json", 10**30, ""]]},
@@ -231,7 +232,20 @@ def test_hostile_content_with_right_checksums_is_a_miss(once, kept, name, text):
 def test_a_hostile_manifest_is_a_miss(once, kept, manifest):
     path = kept / cache.MANIFEST
     if isinstance(manifest, dict):
-        manifest = {**json.loads(path.read_text()), **manifest}
+        stored = json.loads(path.read_text())
+        if "files" in manifest:
+            stored["sha256"] = cache._digest(manifest["files"])
+        manifest = {**stored, **manifest}
+    path.write_text(json.dumps(manifest))
+    assert cache.lookup(once[0], "sim") is None
+
+
+@pytest.mark.parametrize("name", FILES[:-1])
+def test_a_manifest_that_lost_a_file_is_a_miss(once, kept, name):
+    """Without the row of transfers.parquet the run was found, with no transfers."""
+    path = kept / cache.MANIFEST
+    manifest = json.loads(path.read_text())
+    manifest["files"] = [row for row in manifest["files"] if row[0] != name]
     path.write_text(json.dumps(manifest))
     assert cache.lookup(once[0], "sim") is None
 
