@@ -15,10 +15,12 @@ ip link set lo up
 ip link add wf0 type veth peer name wf1
 ip link set wf0 up
 $WATERFILLD router --pins "$FS/wf" --dev wf0 --rate 100mbit --once 2>/dev/null
-terminal() { tmux -u -L "$NAME" -f /dev/null "$@"; }
+views=0
+terminal() { tmux -u -L "$NAME-$views" -f /dev/null "$@"; }
 screen() { terminal capture-pane -p; }
 until_shown() { for i in $(seq 100); do screen | grep -q "$1" && return; sleep 0.1; done; echo "never shown: $1"; screen; }
 view() {
+    views=$((views + 1)) # a server of its own: that of the last view may still be ending
     cat >"$FS.sh" <<END
 stty -g >"$FS.before"
 sh -c 'echo \$\$ >"$FS.pid"; exec $WATERFILLD status --watch --pins "$FS/wf"'
