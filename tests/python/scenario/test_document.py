@@ -603,7 +603,8 @@ def test_long_files_read_as_short_ones_do_and_refuse_with_the_same_words(monkeyp
             tomllib.loads(wrong)
         with pytest.raises(InputError) as long:
             from_toml(wrong)
-        assert str(long.value) == f"<toml>: expected TOML, got: {short.value}"
+        words = str(short.value).replace("Cannot overwrite a value", "seed has a value already")
+        assert str(long.value) == f"<toml>: expected TOML, got: {words}"
 
 
 def test_a_file_that_may_not_be_read(monkeypatch):
