@@ -23,6 +23,10 @@ target=$PWD/target/package
 cargo=${CARGO_HOME:-$HOME/.cargo}
 echo "deb: compiling in release mode, two to four minutes the first time"
 separator=$(printf '\037')
+for name in ${CLANG:-clang-19 clang-18 clang-17 clang-16 clang-15 clang}; do # as in tools/daemon.sh
+  if command -v "$name" >/dev/null; then WATERFILL_CLANG=$name; break; fi
+done
+export WATERFILL_CLANG CLANG=$PWD/packaging/debian/clang.sh
 CARGO_ENCODED_RUSTFLAGS="--remap-path-prefix=$PWD=/usr/src/waterfill$separator--remap-path-prefix=$cargo=/usr/src/cargo" \
 CFLAGS="-g -O2 -ffile-prefix-map=$PWD=/usr/src/waterfill -ffile-prefix-map=$cargo=/usr/src/cargo" \
 CARGO_TARGET_DIR=$target cargo build --release --locked --quiet --package waterfill-linux --features daemon --bin waterfilld
@@ -33,7 +37,7 @@ rm -rf "$stage"
 mkdir -p "$stage/docs"
 cp -r packaging/debian "$stage/debian"
 cd "$stage"
-rm debian/build.sh
+rm debian/build.sh debian/clang.sh
 root=../../..
 
 put() { # file, path in the package
