@@ -16,11 +16,12 @@ done
 
 # Undefined behaviour is an illegal instruction, which needs no runtime library. Kernels read words at any address.
 undefined="-fsanitize=undefined -fno-sanitize=alignment -fsanitize-trap=undefined"
-export RUSTC_BOOTSTRAP=1 "CC_${host//-/_}=$compiler"
-export "CFLAGS_${host//-/_}=-O1 -g -fno-omit-frame-pointer -fsanitize=address $undefined"
-export ASAN_OPTIONS=detect_leaks=0 # statics of the tests
+export RUSTC_BOOTSTRAP=1 ASAN_OPTIONS=detect_leaks=0 # statics of the tests
 
-RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/sanitize cargo test --locked --target "$host" \
+# Only for this command: tools/fuzz.sh has other flags, and not for the C of build scripts, which are not sanitized.
+env "CC_${host//-/_}=$compiler" \
+  "CFLAGS_${host//-/_}=-O1 -g -fno-omit-frame-pointer -fsanitize=address $undefined" \
+  RUSTFLAGS=-Zsanitizer=address CARGO_TARGET_DIR=target/sanitize cargo test --locked --target "$host" \
   --package waterfill-laws --package waterfill-linux --lib --tests
 
 program=$(ASAN=1 UBSAN=1 tools/fuzz.sh)
