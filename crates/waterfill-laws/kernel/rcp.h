@@ -250,7 +250,7 @@ FIXED_INLINE __u64 rcp_growth(const struct law_link *link, __u64 bytes, __u64 qu
 	return fixed_divide(net, whole, 32);
 }
 
-/* Sets R to R + R g, or R - R g. */
+/* Sets R to R + R g, or R - R g, within its limits. */
 FIXED_INLINE void rcp_grow(struct law_link *link, __u64 growth, int negative)
 {
 	__u64 max = link->capacity << RCP_RATE_BITS;
@@ -259,10 +259,10 @@ FIXED_INLINE void rcp_grow(struct law_link *link, __u64 growth, int negative)
 
 	if (negative)
 		rcp_set_rate(link, whole ? 0 : link->rate - change);
-	else if (link->rate > max / (whole + 2))
-		rcp_set_rate(link, whole ? max : link->rate + change);
+	else if (link->rate > max / (whole + 1))
+		rcp_set_rate(link, max);
 	else
-		rcp_set_rate(link, link->rate * (whole + 1) + change);
+		rcp_set_rate(link, link->rate * (whole + 1) + change); /* 60 bits each */
 }
 
 FIXED_INLINE void law_link_set(struct law_link *link, const struct law_params *p, __u64 capacity, __u32 target)
@@ -320,18 +320,17 @@ FIXED_INLINE void law_idle(struct law_link *link, __u64 intervals, __u64 queue)
 		return;
 	link->arrival_rate = 0;
 	growth = rcp_growth(link, 0, queue, &negative);
-	if (growth >= FIXED_ONE) {
-		rcp_grow(link, growth, negative);
+	if (negative && growth >= FIXED_ONE) {
+		rcp_set_rate(link, 0);
 		return;
 	}
-	growth <<= 28; /* 2^-60 */
-	octaves = fixed_log2(negative ? (1ull << 60) - growth : (1ull << 60) + growth); /* 2^-24, and 60 octaves */
+	octaves = fixed_log2(negative ? FIXED_ONE - growth : FIXED_ONE + growth); /* 2^-24, and 32 octaves */
 	if (negative) {
-		octaves = n * ((60ull << 24) - octaves); /* 30 + 30 bits */
+		octaves = n * ((32ull << 24) - octaves); /* 30 + 29 bits */
 		rcp_set_rate(link, octaves < 60ull << 24 ? fixed_exp2_down(link->rate, octaves) : 0);
 		return;
 	}
-	octaves = n * (octaves - (60ull << 24)); /* 30 + 24 bits */
+	octaves = n * (octaves - (32ull << 24)); /* 30 + 29 bits */
 	if (octaves >= 60ull << 24) {
 		rcp_set_rate(link, max);
 		return;

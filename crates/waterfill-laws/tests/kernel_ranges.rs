@@ -159,3 +159,47 @@ fn cohabitation_limits_the_largest_packets() {
     assert_eq!(link.decide(&params, 0, 1_099_512, 979, false, 0), Verdict::Drop);
     assert_eq!(link.decide(&params, 0, 1 << 19, 362, false, 0), Verdict::Drop);
 }
+
+/// RCP's link at 1 Gbit/s with α = 1, and a rate of that part of it, 10⁻⁶.
+fn rcp_link(first_rate: u32, first_rtt_us: u32) -> Words {
+    let law = Law::rcp();
+    let params = law.params(&[
+        Field::U32("alpha", 1000),
+        Field::U32("beta", 0),
+        Field::U32("first_rate", first_rate),
+        Field::U32("max_interval", 1_000_000),
+        Field::U32("first_rtt", first_rtt_us),
+        Field::U32("r_min", 1000),
+        Field::U32("average", 0),
+        Field::U32("reserved", 0),
+    ]);
+    let mut link = law.link();
+    law.link_set(&mut link, &params, 1_000_000_000, 0);
+    link
+}
+
+/// R in bit/s.
+fn rcp_rate(link: &Words) -> f64 {
+    Law::rcp().link_signals(link)[0] as f64 / 1024.0
+}
+
+/// With α = 1 and T = d, an idle interval doubles R. Several had the effect of one.
+#[test]
+fn idle_intervals_of_rcp_double_the_rate_each() {
+    let mut link = rcp_link(10_000, 100_000);
+    Law::rcp().idle(&mut link, 3, 0);
+    assert!((rcp_rate(&link) / 80e6 - 1.0).abs() < 1e-5, "{}", rcp_rate(&link));
+}
+
+/// The mean RTT falls from 100 to 50 ms in an interval without load: g is 2, and R (1 + g) is 90 % of C. R became C.
+#[test]
+fn growth_of_rcp_above_one_is_multiplied() {
+    let law = Law::rcp();
+    let mut link = rcp_link(300_000, 100_000);
+    let mut sums = law.sums();
+    for (word, count) in [0, 1, 50_000].into_iter().enumerate() {
+        sums.set(word, count);
+    }
+    law.tick(&mut link, &sums, 0);
+    assert!((rcp_rate(&link) / 900e6 - 1.0).abs() < 1e-5, "{}", rcp_rate(&link));
+}
