@@ -5,7 +5,7 @@
 
 #include "maps.h"
 #include "guard.h"
-#include "steps.h"
+#include "host_steps.h"
 
 /* Returns the packets in flight, as tcp_packets_in_flight() does. */
 static __always_inline __u32 host_in_flight(const struct tcp_sock *tp)

@@ -15,7 +15,7 @@
 #ifndef WATERFILL_LINK_H
 #define WATERFILL_LINK_H
 
-#include "steps.h"
+#include "router_steps.h"
 
 /* Attempts to take the lock for a SYN. */
 #define LOCK_ATTEMPTS 64
