@@ -48,6 +48,13 @@ ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
             [*_SLOW, "--set", "t_2=1 ms", "--set", "rounding=nearest", "--set", "ceiling=capacity"],
         ],
     ),
+    "rcp": (
+        3,
+        [
+            [*_FAST, "--set", "max_interval=5 ms"],
+            [*_SLOW, "--set", "alpha=1", "--set", "average=reluctant"],
+        ],
+    ),
     "vcp": (
         4,
         [
@@ -186,6 +193,10 @@ def value(law: str, syn: bool, draw: random.Random) -> bytes:
     if law in {"xcp", "pxcp", "ixcp"}:
         names = struct.pack(">HH", draw.choice([0, _LINK, _LINK, 300]), draw.randrange(1 << 16))
         return xcp_value(syn, draw) + (names if law == "ixcp" else b"")
+    if law == "rcp":
+        code = draw.choice([0, 0, draw.randrange(_FLAG), draw.randrange(1 << 24)])
+        rtt = draw.choice([0, draw.randrange(10 << 11, 17 << 11), draw.randrange(1 << 16)])
+        return code.to_bytes(3, "big") + rtt.to_bytes(2, "big")
     if law == "vcp":
         field = 0 if syn else draw.choice([0, 0, 0, 1, 2, 3, draw.randrange(1 << 24)])
     elif law == "aecp":

@@ -52,6 +52,13 @@ RANGES: dict[str, dict[str, tuple[int, int]]] = {
         **{"membership_sum": (63, 0), "target_code": (24, 0), "share_code": (24, 0)},
         **{"cpu_own": (64, 0), "cpu_membership": (64, 0)},
     },
+    "rcp": {
+        **{"rate": (60, 0), "mean_rtt": (39, 10 << 16), "capacity": (50, 1), "alpha": (10, 1)},
+        **{"code": (23, 1), "interval": (20, 10), "measured": (1, 0), "beta": (16, 0)},
+        **{"max_interval": (20, 10), "average": (1, 0), "bytes_sum": (48, 0)},
+        **{"timed_bytes_sum": (63, 0), "rtt_bytes_sum": (64, 0)},
+        **{"cpu_timed_bytes": (64, 0), "cpu_rtt_bytes": (64, 0)},
+    },
     "vcp": {
         **{"load_factor": (32, 0), "queue": (54, 0), "volume": (59, 1), "waited": (56, 0)},
         **{"queue_weight": (32, 0), "load": (2, 0), "t_rho": (23, 100), "kappa_q": (16, 0)},
@@ -94,6 +101,16 @@ def aecp(state: State) -> None:
     state["place"] = min(state["place"], state["place_max"])
 
 
+def rcp(state: State) -> None:
+    """R within its limits; alpha at most 1."""
+    state["alpha"] = min(state["alpha"], 1000)
+    for name in ("interval", "max_interval"):
+        state[name] = min(state[name], 1_000_000)
+    state["rate_min"] = min(state["rate_min"], state["capacity"])
+    lowest, highest = (state[name] << 10 for name in ("rate_min", "capacity"))
+    state["rate"] = min(max(state["rate"], lowest), highest)
+
+
 def vcp(state: State) -> None:
     """Fewer ticks than samples."""
     state["ticks"] = state["ticks"] % state["samples"]
@@ -124,6 +141,7 @@ BOUND: dict[str, Callable[[State], None]] = {
     "maxnet2006": maxnet2006,
     "aecp": aecp,
     "jetmax": jetmax,
+    "rcp": rcp,
     "vcp": vcp,
     **dict.fromkeys(("xcp", "pxcp", "ixcp"), xcp),
 }

@@ -53,6 +53,7 @@ def _fixed() -> dict[str, Any]:
         jetmax_fixed,
         maxnet2006_fixed,
         maxnet_fixed,
+        rcp_fixed,
         vcp_fixed,
         xcp_fixed,
     )
@@ -60,6 +61,7 @@ def _fixed() -> dict[str, Any]:
     return {
         "maxnet": maxnet_fixed,
         "maxnet2006": maxnet2006_fixed,
+        "rcp": rcp_fixed,
         "aecp": aecp_fixed,
         "jetmax": jetmax_fixed,
         "vcp": vcp_fixed,

@@ -2,7 +2,7 @@
 
 The file has `WFSTEPS1`, the length of a JSON text, that text (law and role), and records, each
 after its length; a length of 0 and the number of steps that were not logged end it. A record is a
-structure of crates/waterfill-linux/bpf/steps.h; numbers are in the host's order.
+structure of crates/waterfill-linux/bpf (*_steps.h); numbers are in the host's order.
 """
 
 from __future__ import annotations
