@@ -58,10 +58,10 @@ linux-cohabit: build ## run explicit flows beside CUBIC and BBR on the kernel, p
 linux-connections: build ## open 10,000 short MaxNet connections and check that each asks for prices; as root, 10 minutes at most
 	@$(VENV)/python -m validation.testbed.connections
 
-kills: build ## end commands by signals at random moments, 600 in all, and check what they leave; 30 minutes
+kills: build ## end commands by signals at random moments, 600 in all, and check what they leave; 10 minutes
 	@$(VENV)/python -m validation.kills
 
-certificates: build ## check every law's steps against the papers' equations; as root also 300,000 steps of each router in the kernel; half an hour
+certificates: build ## check every law's steps against the papers' equations; as root also 300,000 steps of each router in the kernel; 7 minutes
 	@$(VENV)/python -m validation.certificates
 
 certificate-mutants: build ## change a law's C and see that certificates reject it; LAW= (maxnet) COUNT= (200) SEED= (1); minutes, resumes

@@ -37,6 +37,7 @@ _LONGEST = 65_000
 _SLOW, _FAST = ["--rate", "30 Mbit/s"], ["--rate", "20 Gbit/s"]
 _SHORT = ["--set", "first_interval=8 ms", "--set", "max_interval=20 ms"]
 _LINK = 7
+_RELUCTANT = ["--set", "average=reluctant"]
 _OTHER_FORM = ["--set", "claim=least-feedback", "--set", "shuffle=draft"]
 ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
     "maxnet": (0, [[*_FAST, "--promise"], [*_SLOW, "--set", "dt_p=200 us"]]),
@@ -51,8 +52,8 @@ ROUTERS: dict[str, tuple[int, list[list[str]]]] = {
     "rcp": (
         3,
         [
-            [*_FAST, "--set", "max_interval=5 ms"],
-            [*_SLOW, "--set", "alpha=1", "--set", "average=reluctant"],
+            [*_FAST, "--set", "max_interval=1 ms"],
+            [*_SLOW, "--set", "max_interval=3 ms", "--set", "alpha=1", *_RELUCTANT],
         ],
     ),
     "vcp": (
