@@ -21,8 +21,8 @@ mkdir "$work/source"
 tar xzf dist/waterfill-*.tar.gz --strip-components=1 -C "$work/source"
 
 echo "wheel: compiling for glibc 2.28, three minutes"
-# The same bytes from the same source: no path of this host, no time of day.
-export RUSTFLAGS="--remap-path-prefix=$work/source=/waterfill --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
+# The same bytes from the same source: no path of this host, no time of day. zig's debug information names its own folder.
+export RUSTFLAGS="-Cstrip=debuginfo --remap-path-prefix=$work/source=/waterfill --remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo"
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git -C "$root" log -1 --format=%ct 2>/dev/null || echo 315532800)}
 # Not locked: the archive holds fewer crates than Cargo.lock names, and Cargo drops the rest. It must not choose others.
 (cd "$work/source" && maturin build --release --quiet --zig --compatibility manylinux_2_28 --out "$root/dist")
