@@ -1,7 +1,7 @@
-"""JetMax's fixed-point router, from the paper and the scales that kernel/jetmax.h states.
+"""JetMax's fixed-point version, from the paper and the scales that kernel/jetmax.h states.
 
-Whole numbers: rates in bit/s, N in 2⁻²⁰ flows, δ in 2⁻⁴⁰ s, Δ in µs, weights (16 + m) 2^(e−8).
-Rates on the wire are codes. Every division rounds down.
+Whole numbers: rates in bit/s, N in 2⁻²⁰ flows, δ in 2⁻⁴⁰ s, times in µs, weights (16 + m) 2^(e−8),
+parameters in millionths. Rates on the wire are codes. Every division rounds down.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from waterfill.verify import codes
-from waterfill.verify.kernel import U64, Layout, layout, router_law
+from waterfill.verify.fixed import part
+from waterfill.verify.kernel import U64, Layout, layout
 from waterfill.verify.log import Step
 from waterfill.verify.receivers import header
-from waterfill.verify.replay import Check, Expected, Params, by_call
+from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
 
@@ -25,14 +26,22 @@ _HOPS_MAX = 31
 _MILLION = 1_000_000
 _WEIGHT_ONE = 0x40
 _FEW = 1 << 40
+_WINDOW_MAX = 1 << 40
+_PATIENCE = 4
 
 LAYOUTS: Mapping[str, Layout] = {
+    "params": layout("x_min", "gamma tau interval epsilon urgent weight"),
     "sums": layout("bytes_sum own_sum membership_sum"),
     "cpu": layout("cpu_bytes cpu_own cpu_membership"),
     "link": layout(
         "goal target unresponsive flows join overloaded",
         "target_code share_code interval reserved",
     ),
+    "source": layout(
+        "rate window target offer x_min doubted_since joined",
+        "counted_after packet bottleneck weight",
+    ),
+    "receiver": layout("", "rate share target hops"),
 }
 
 
@@ -54,6 +63,9 @@ def delta(size: int, rate_code: int, weight: int) -> int:
         return quotient >> -more
     # Above 16 s it counts as 1.5 days.
     return quotient << more if quotient < 1 << 44 else 1 << 57
+
+
+# ------------------------------------------------------------------ router
 
 
 def router(_: Params) -> Check:
@@ -119,9 +131,9 @@ def router(_: Params) -> Check:
         own, following = hops >> 5 & 31, hops & 31
         after: State = {}
         if own == here:
-            part = delta(min(size, _BYTES_MAX), rate, weight)
+            own_delta = delta(min(size, _BYTES_MAX), rate, weight)
             after["cpu_own"] = s["cpu_own"] + size & U64
-            after["cpu_membership"] = s["cpu_membership"] + part & U64
+            after["cpu_membership"] = s["cpu_membership"] + own_delta & U64
             target, mine = s["target_code"], s["share_code"]
         else:
             mine = codes.code(share_if_joined(s, codes.number(rate), weight))
@@ -134,4 +146,102 @@ def router(_: Params) -> Check:
     return by_call(mark=mark, tick=tick, idle=idle)
 
 
-LAW = router_law(router)
+# ------------------------------------------------------------------ receiver
+
+
+def receiver(_: Params) -> Check:
+    """The last value goes back, of its hops R_S and R_N."""
+
+    def receive(step: Step) -> Expected:
+        value = header(step.inputs["value"])
+        rate, share, target = (int.from_bytes(value[i : i + 3], "big") for i in (0, 3, 6))
+        hops = int.from_bytes(value[10:12], "big") % (1 << 10)
+        return Expected({"rate": rate, "share": share, "target": target, "hops": hops})
+
+    return by_call(receive=receive)
+
+
+# ------------------------------------------------------------------ source
+
+
+def source(_: Params) -> Check:
+    """`source` and `switching`."""
+
+    def ack(step: Step) -> Expected:
+        p: State = dict(step.inputs)
+        s: State = dict(step.before)
+        s["packet"] = p["tcp.packet"] or s["packet"]
+        echo = header(p["value"])
+        own, named = divmod(int.from_bytes(echo[9:11], "big") % (1 << 10), 32)
+        if not p["has_echo"] or not named:
+            return Expected(s)
+        if not s["rate"]:
+            # The first window, over the time until a router has counted the flow.
+            join(p, s, named)
+            window = min(s["window"], _WINDOW_MAX)
+            s["rate"] = sent(s, window * 8 * _MILLION // max(s["counted_after"], 1))
+        elif own == s["bottleneck"] and p["tcp.now_us"] >= s["joined"] + s["counted_after"]:
+            x, share, target = (
+                codes.number(int.from_bytes(echo[i : i + 3], "big")) for i in (0, 3, 6)
+            )
+            # Routers name what a weight of 1 gets.
+            follow(p, s, x, (weighted(share, s["weight"]), weighted(target, s["weight"])), named)
+        return Expected(s)
+
+    return by_call(ack=ack)
+
+
+def join(p: State, s: State, router: int) -> None:
+    """A router has counted a flow after the rest of an interval, one whole, and an RTT."""
+    rtt = p["tcp.srtt_us"] // 8 if p["tcp.srtt_us"] else p["tcp.base_rtt_us"]
+    s |= {"bottleneck": router, "joined": p["tcp.now_us"], "doubted_since": 0}
+    s["counted_after"] = rtt + 2 * p["interval"]
+
+
+def sent(s: State, rate: int) -> int:
+    """What a source sends: from x_min on."""
+    return max(min(rate, _RATE_MAX), int(s["x_min"]))
+
+
+def fraction(millionths: int) -> int:
+    """A parameter in 2⁻³²."""
+    return (millionths << 32) // _MILLION
+
+
+def is_less(proposed: int, target: int, factor: int) -> bool:
+    """`switching`: s_l < (1 − ε) g; any share where the flow's own router has no target."""
+    return not target or proposed < target - part(target, fraction(factor))
+
+
+def follow(p: State, s: State, x: int, offers: tuple[int, int], named: int) -> None:
+    """Join the router `named`, or move the rate x of an RTT ago towards the own router's g."""
+    share, g = offers
+    s["offer"] = min(share, g)
+    doubts = named != s["bottleneck"] and is_less(share, g, p["epsilon"])
+    if not doubts:
+        s["doubted_since"] = 0
+    elif not g or leaves(p, s, x, share):
+        join(p, s, named)
+        return
+    if not g:
+        return
+    # `source`: x − τ (x − g); τ's part of the distance rounds down, also upwards.
+    step_by = part(abs(x - g), fraction(p["tau"]))
+    rate = x + step_by if g >= x else max(x - step_by, 0)
+    if doubts:
+        # No rise past what the other router would have for it.
+        rate = min(rate, max(share, x))
+    s["target"], s["rate"] = g, sent(s, rate)
+
+
+def leaves(p: State, s: State, x: int, share: int) -> bool:
+    """After Δ of doubt if the flow sends clearly more than it would get, else after long."""
+    now = p["tcp.now_us"]
+    if not s["doubted_since"] or s["doubted_since"] > now:
+        s["doubted_since"] = now
+    urgent = is_less(share, x, p["urgent"])
+    patience = p["interval"] if urgent else _PATIENCE * s["counted_after"]
+    return bool(now - s["doubted_since"] >= patience)
+
+
+LAW = Law(router, receiver, source)

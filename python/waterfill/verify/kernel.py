@@ -29,7 +29,7 @@ U64 = (1 << 64) - 1
 _HEAD = struct.Struct("=QBBBBI")
 _CALLS = ("mark", "tick", "idle", "ack", "receive")
 _PACKET: Layout = (("bytes", "Q"), ("segments", "I"), ("syn", "I"))
-_TCP: Layout = (
+TCP: Layout = (
     ("now_us", "Q"),
     *((name, "I") for name in ("srtt_us", "base_rtt_us", "delivered", "acked", "in_flight")),
     *((name, "I") for name in ("packet", "payload", "max_segments", "recovering")),
@@ -132,7 +132,7 @@ def _step(record: bytes, row: int, law: str, role: str, layouts: Mapping[str, La
         part, name = "router", f"device {entity}"
     else:
         inputs |= fields(layouts["params"], cursor.bytes(8 * extra_words))
-        tcp = cursor.fields(_TCP)
+        tcp = cursor.fields(TCP)
         cursor.skip(4)
         data = cursor.fields((("now_us", "Q"), ("rtt_us", "I"), ("segments", "I")))
         (inputs["has_echo"], _) = cursor.take("II")

@@ -1,5 +1,7 @@
 """XCP's, P-XCP's and iXCP's fixed-point routers, from the papers and the scales of kernel/xcp.h.
 
+Their hosts are in `xcp_fixed_hosts`.
+
 Whole numbers: rates in 2⁻¹⁶ byte/s, X in 2⁻⁴⁰ s, RTT·X in 2⁻⁴² s², α, β, γ in 2⁻³², times in µs,
 feedback in 2⁻⁸ byte/s, codes of RTT and time per byte in 2⁻²⁴ and 2⁻⁵² s. Every division rounds
 down; what is signed, towards zero.
@@ -12,9 +14,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from waterfill.verify import codes
+from waterfill.verify import codes, xcp_fixed_hosts
 from waterfill.verify.fixed import part
-from waterfill.verify.kernel import U64, Layout, layout, router_law
+from waterfill.verify.kernel import U64, Layout, layout
 from waterfill.verify.log import Step
 from waterfill.verify.receivers import header
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
@@ -54,6 +56,7 @@ class Form:
         """Return the structures of C."""
         local = self.local
         return {
+            **xcp_fixed_hosts.layouts(local),
             "sums": layout(" ".join(f"{name}_sum" for name in self.sums)),
             "cpu": (
                 *layout(" ".join(f"cpu_{name}" for name in self.sums)),
@@ -324,10 +327,16 @@ def marked(form: Form, s: State, packet: State, value: bytes, local: bool) -> in
 
 
 def _law(form: Form) -> Law:
-    def make(_: Params) -> Check:
+    def make_router(_: Params) -> Check:
         return router(form)
 
-    return router_law(make)
+    def make_receiver(_: Params) -> Check:
+        return xcp_fixed_hosts.receiver(form.local)
+
+    def make_source(_: Params) -> Check:
+        return xcp_fixed_hosts.source(form.local)
+
+    return Law(make_router, make_receiver, make_source)
 
 
 @dataclass(frozen=True)
