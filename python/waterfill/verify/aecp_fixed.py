@@ -1,8 +1,9 @@
-"""AECP's fixed-point router, from aecp-2010 and the scales that kernel/aecp.h states.
+"""AECP's fixed-point version, from aecp-2010 and the scales that kernel/aecp.h states.
 
-r is a place on Fig. 4's scale, in 2⁻³² octaves above ¼ packet/s; a code is 2²² of these. Whole
-numbers: rates in bit/s, volumes and a packet in 2⁻⁸ bytes, packets/s in 2⁻¹⁶, T and T₂ in µs, q₀ in
-thousandths of a packet, βT₂ log₂ e in 2⁻³². Every division rounds down; a code is the nearest.
+r and x are places on Fig. 4's scale, in 2⁻³² octaves above ¼ packet/s; a code is 2²² of these.
+Whole numbers: rates in bit/s, volumes and a router's packet in 2⁻⁸ bytes, packets/s in 2⁻¹⁶, times
+in µs, q₀ in thousandths of a packet, α in thousandths, βT₂ log₂ e and eq. 48's weight in 2⁻³².
+Every division rounds down; a code is the nearest.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from waterfill.verify.fixed import log2
-from waterfill.verify.kernel import U64, Layout, layout, router_law
+from waterfill.verify.fixed import ONE, log2, one_less_exp, part
+from waterfill.verify.kernel import U64, Layout, layout
 from waterfill.verify.log import Step
 from waterfill.verify.receivers import header
-from waterfill.verify.replay import Check, Expected, Params, by_call
+from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
 
@@ -26,14 +27,27 @@ _PACKET_MIN, _PACKET_MAX = 1 << 8, 1 << 24
 _RATIO_MAX = 1 << 52
 _MILLION = 1_000_000
 _CEILING_IS_CAPACITY, _CARRIED = 1, 0
+_FORM_IS_EXACT, _STEP_IS_RTT = 1, 0
+_DT_MAX_US, _BILLION = 1 << 30, 1_000_000_000
 
 LAYOUTS: Mapping[str, Layout] = {
+    "params": layout("", "alpha beta t t_2 q_0 x_0 r_0 form step ceiling rounding unused"),
     "sums": layout("bytes_sum data_bytes_sum data_segments_sum"),
     "cpu": layout("cpu_bytes cpu_data_bytes cpu_data_segments cpu_residue"),
     "link": layout(
         "place place_max capacity volume gain arrival_rate", "packet q_0 t t_2 ceiling rounding"
     ),
+    "source": layout("place updated", "value packet started reserved"),
+    "receiver": layout("", "value reserved"),
 }
+
+
+def value_of(value: object) -> int:
+    """0xffff less the factor's code; 0 for none."""
+    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
+
+
+# ------------------------------------------------------------------ router
 
 
 def place_of(rate: int) -> int:
@@ -99,11 +113,58 @@ def router(_: Params) -> Check:
             after["cpu_data_bytes"] = s["cpu_data_bytes"] + packet["bytes"] & U64
             after["cpu_data_segments"] = s["cpu_data_segments"] + packet["segments"] & U64
         # eq. 4: the smallest factor of the path, which is the largest value.
-        found = int.from_bytes(header(packet["value"])[:3], "big")
+        found = value_of(packet["value"])
         written = max(_VALUE_MAX - code, found).to_bytes(3, "big") + bytes(13)
         return Expected(after, {"value": written})
 
     return by_call(mark=mark, tick=tick, idle=idle)
 
 
-LAW = router_law(router)
+# ------------------------------------------------------------------ receiver
+
+
+def receiver(_: Params) -> Check:
+    """§5.4: the last factor goes back."""
+
+    def receive(step: Step) -> Expected:
+        return Expected({"value": value_of(step.inputs["value"])})
+
+    return by_call(receive=receive)
+
+
+# ------------------------------------------------------------------ source
+
+
+def source(_: Params) -> Check:
+    """§5.2: once in an RTT, or with each acknowledgement."""
+
+    def ack(step: Step) -> Expected:
+        p: State = dict(step.inputs)
+        s: State = dict(step.before)
+        value, now = min(value_of(p["value"]), _VALUE_MAX), p["tcp.now_us"]
+        if not (p["has_echo"] and value):
+            return Expected()
+        srtt = p["tcp.srtt_us"]
+        tau = srtt // 8 if srtt else p["tcp.base_rtt_us"]
+        since = s["updated"] if s["started"] else now
+        after: State = {"value": value, "started": 1, "updated": since}
+        t_1 = max(now - since, 0)
+        if p["step"] != _STEP_IS_RTT or t_1 >= tau:
+            # eq. 46 in logarithms: ln x + w (ln r − ln x).
+            far = (_VALUE_MAX - value) * _CODE - s["place"]
+            moved = part(abs(far), weight(p, min(t_1, _DT_MAX_US)))
+            after |= {"place": s["place"] + (moved if far >= 0 else -moved), "updated": now}
+        return Expected(after)
+
+    return by_call(ack=ack)
+
+
+def weight(p: State, t_1: int) -> int:
+    """eq. 48: α T₁, at most 1; or eq. 3's 1 − e^(−α T₁)."""
+    product = p["alpha"] * t_1  # 10⁻⁹
+    if p["form"] == _FORM_IS_EXACT:
+        return one_less_exp((product << 34) // _BILLION)
+    return int(min((product << 32) // _BILLION, ONE))
+
+
+LAW = Law(router, receiver, source)

@@ -102,6 +102,17 @@ def log_one_plus(f: int) -> int:
     return z + part(z, inner) << 3
 
 
+def one_less_exp(u: int) -> int:
+    """Return 1 − e⁻ᵘ in 2⁻³², u in 2⁻³⁴: by the table; four terms of the series below 1/16."""
+    if u >= 1 << 30:
+        return ONE - exp_down(ONE, u)
+    f = u >> 2
+    rest = ONE - f // 4
+    rest = ONE - part(f, rest) // 3
+    rest = ONE - part(f, rest) // 2
+    return part(f, rest)
+
+
 def exp_less_one(u: int) -> int:
     """Return eᵘ − 1 in 2⁻³², u in 2⁻³⁴: by the table; four terms of the series below 1/16."""
     if u >= 1 << 30:

@@ -1,8 +1,8 @@
-"""RCP's fixed-point router, from the paper and the scales that kernel/rcp.h states.
+"""RCP's fixed-point version, from the paper and the scales that kernel/rcp.h states.
 
 Whole numbers: R in 2⁻¹⁰ bit/s, the mean RTT in 2⁻¹⁶ µs, T in µs, volumes in 2⁻⁸ bytes, growth in
-2⁻³², α and β in thousandths, logarithms in 2⁻²⁴ octaves. Every division rounds down; of what is
-signed, the amount.
+2⁻³², α and β in thousandths, logarithms in 2⁻²⁴ octaves, a source's rate in bit/s. Every division
+rounds down; of what is signed, the amount. An RTT on the wire is the nearest.
 """
 
 from __future__ import annotations
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from waterfill.verify.fixed import ONE, exp2_down, log2, part, rate_code
-from waterfill.verify.kernel import U64, Layout, layout, router_law
+from waterfill.verify.fixed import ONE, exp2_down, exp_down, log2, part, rate_code
+from waterfill.verify.kernel import U64, Layout, layout
 from waterfill.verify.log import Step
 from waterfill.verify.receivers import header
-from waterfill.verify.replay import Check, Expected, Params, by_call
+from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
 
@@ -30,16 +30,28 @@ _GROWTH_MAX = 1 << 54
 _IDLE_MAX = 1 << 30
 _OCTAVE, _OCTAVES_MAX = 1 << 24, 60 << 24
 _BIT_US = 8_000_000  # bit/s times µs, in a byte
+_RTT_FRACTION_BITS = 11
 
 
 LAYOUTS: Mapping[str, Layout] = {
+    "params": layout("", "alpha beta first_rate max_interval first_rtt r_min average unused"),
     "sums": layout("bytes_sum timed_bytes_sum rtt_bytes_sum"),
     "cpu": layout("cpu_bytes cpu_timed_bytes cpu_rtt_bytes"),
     "link": layout(
         "rate mean_rtt capacity arrival_rate",
         "code interval measured alpha beta max_interval rate_min average",
     ),
+    "source": layout("rate", "code rtt_code packet reduced"),
+    "receiver": layout("", "code reserved"),
 }
+
+
+def code_of(value: object) -> int:
+    """The rate that a header or an echo begins with: −ln(R/10¹⁵ bit/s), 0 for none."""
+    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
+
+
+# ------------------------------------------------------------------ router
 
 
 def set_rate(s: State, rate: int) -> None:
@@ -121,7 +133,7 @@ def router(_: Params) -> Check:
             s["cpu_timed_bytes"] = s["cpu_timed_bytes"] + size & U64
             s["cpu_rtt_bytes"] = s["cpu_rtt_bytes"] + rtt_us(rtt) * size & U64
         # The path's rate is the smallest of its routers', which has the largest code.
-        code = max(int.from_bytes(value[:3], "big"), s["code"])
+        code = max(code_of(value), s["code"])
         return Expected(s, {"value": code.to_bytes(3, "big") + value[3:]})
 
     return by_call(mark=mark, tick=tick, idle=idle)
@@ -148,4 +160,46 @@ def rtt_us(code: int) -> int:
     return min((2048 + code % 2048 << code // 2048) >> 11, _RTT_MAX_US)
 
 
-LAW = router_law(router)
+# ------------------------------------------------------------------ receiver
+
+
+def receiver(_: Params) -> Check:
+    """The path's rate goes back."""
+
+    def receive(step: Step) -> Expected:
+        return Expected({"code": code_of(step.inputs["value"])})
+
+    return by_call(receive=receive)
+
+
+# ------------------------------------------------------------------ source
+
+
+def source(_: Params) -> Check:
+    """Paced at the path's R; states its RTT."""
+
+    def ack(step: Step) -> Expected:
+        p: State = dict(step.inputs)
+        srtt, base_rtt = p["tcp.srtt_us"], p["tcp.base_rtt_us"]
+        after: State = {"rtt_code": rtt_code(srtt // 8 if srtt else base_rtt)}
+        code = code_of(p["value"]) if p["has_echo"] else 0
+        if code:
+            rate = max(exp_down(_SCALE_BPS, code << 16), 1)
+            after |= {"code": code, "rate": rate, "reduced": 0}
+        return Expected(after)
+
+    return by_call(ack=ack)
+
+
+def rtt_code(rtt: int) -> int:
+    """The code nearest to an RTT of 2 µs to 2²³ µs; 0 for none."""
+    if not rtt:
+        return 0
+    rtt = min(max(rtt, 2), _RTT_MAX_US)
+    exponent = rtt.bit_length() - 1
+    # (1 + m/2¹¹) 2ᵉ µs; half of a step is rounded up, and m = 2¹¹ is the next exponent.
+    m = ((rtt << _RTT_FRACTION_BITS + 1 >> exponent) + 1) // 2 - (1 << _RTT_FRACTION_BITS)
+    return (exponent << _RTT_FRACTION_BITS) + m
+
+
+LAW = Law(router, receiver, source)
