@@ -81,24 +81,38 @@ TIMES = frozenset(("updated", "raised", "price_at", "last"))
 LATER = frozenset(("frozen_until", "adding_until"))
 
 
-def maxnet(s: State) -> None:
-    """MaxStart does not begin above what it has reached."""
+def maxnet(s: State, draw: random.Random) -> None:
+    """MaxStart does not begin above what it has reached. Half of the rates keep the price."""
     if "start_rate" in s:
         s["start_initial"] = min(s["start_initial"], s["start_rate"])
+        if draw.random() < 0.5:
+            s["rate"], s["has_price"] = max(s["rate"], 100 * s["packet"]), 1
 
 
-def rcp(s: State) -> None:
+def maxnet2006(s: State, draw: random.Random) -> None:
+    """Half of the sources are in QuickStart, below the price's rate, at a price near the last."""
+    if "mode" in s and draw.random() < 0.5:
+        s["mode"], s["has_price"] = 1, 1
+        s["start_rate"] = any_number(draw, 1, s["demand_max"])
+        s["last_price"] = max((s["average"] >> 16) - any_number(draw, 0, 1 << 16), 0)
+
+
+def rcp(s: State, _: random.Random) -> None:
     """A rate that was not reduced is its code's."""
     if s.get("code") and "rate" in s and not s["reduced"]:
         s["rate"] = max(exp_down(10**15, s["code"] << 16), 1)
 
 
-def unchanged(_: State) -> None:
+def unchanged(_: State, __: random.Random) -> None:
     """Any state within its ranges is one that the law can have."""
 
 
-# What a law's calls leave of a source or a receiver, beyond ranges.
-BOUND: dict[str, Callable[[State], None]] = {"maxnet": maxnet, "rcp": rcp}
+# What a law's calls leave of a source or a receiver, beyond ranges; and what is drawn more often.
+BOUND: dict[str, Callable[[State, random.Random], None]] = {
+    "maxnet": maxnet,
+    "maxnet2006": maxnet2006,
+    "rcp": rcp,
+}
 
 # Fields that no call changes; every other must change in a hundredth of the calls.
 KEPT = frozenset(("packet", "demand_max", "reserved"))
@@ -119,6 +133,9 @@ def any_code(draw: random.Random, count: int) -> bytes:
 
 # How a law's values are drawn where `any_code` seldom draws what moves a state: by draw and size.
 VALUES: dict[str, Callable[[random.Random, int], bytes]] = {
+    "aecp": lambda draw, n: draw.choice(
+        [0, 0xFFFF, *(draw.getrandbits(16) for _ in range(8)), draw.getrandbits(24)]
+    ).to_bytes(n, "big"),
     "vcp": lambda draw, n: draw.choice([0, 1, 2, 3, draw.getrandbits(24)]).to_bytes(n, "big"),
 }
 
@@ -129,7 +146,8 @@ def any_state(law: Law, name: str, part: str, now: int, draw: random.Random) -> 
     state: State = {}
     for field, letter in law.layouts[part]:
         smallest, largest = ranges.get(field, (0, (1 << (40 if letter == "Q" else 20)) - 1))
-        found = draw.choice([smallest, *(any_number(draw, smallest, largest) for _ in range(7))])
+        some = (any_number(draw, smallest, largest) for _ in range(6))
+        found = draw.choice([smallest, largest, *some])
         if field in TIMES | LATER:
             # Up to 17 s ago, which is the longest RTT, or any time.
             ago = draw.choice([0, *(any_number(draw, 0, 1 << 24) for _ in range(3)), found])
@@ -144,7 +162,7 @@ def any_step(law: Law, name: str, call: str, draw: random.Random) -> Step:
     now = any_number(draw, 1 << 25, 1 << 50)
     inputs = any_state(law, name, "params", now, draw)
     before = any_state(law, name, part, now, draw)
-    BOUND.get(name, unchanged)(before)
+    BOUND.get(name, unchanged)(before, draw)
     if call == "ack":
         tcp = {field: any_number(draw, *among) for field, among in TCP.items()}
         # Most base RTTs are those of the call before, or nearly so.
