@@ -1,8 +1,8 @@
 """Certificates of every law: `make certificates`.
 
 Logs the steps of each law on the simulator and the fluid model, and, as root with `waterfilld` and
-bpftool, of laws' routers in the kernel (`kernel_steps`), and checks them with `waterfill verify`'s
-equations. Prints a table. Exit code 1: a step was wrong.
+bpftool, of laws' routers in the kernel (`kernel_steps`) and of their hosts (`host_steps`), and
+checks them with `waterfill verify`'s equations. Prints a table. Exit code 1: a step was wrong.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from validation import kernel_steps
+from validation import host_steps, kernel_steps
 from waterfill import run, verify
 from waterfill.runs.steps import FILE_NAME, StepLog
 
@@ -52,6 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rows", type=int, default=100_000, help="steps of each law and backend")
     parser.add_argument("--kernel-steps", type=int, default=300_000, help="of each router")
+    parser.add_argument("--host-seconds", type=float, default=10, help="of traffic for each law")
     given = parser.parse_args(arguments)
     wrong = False
     print("| law | backend | steps | result |\n|---|---|---|---|")
@@ -67,7 +68,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 wrong |= show(law, "linux", logs)
             else:
                 print(f"| {law} | linux | 0 | not run: needs {missing} |")
+        wrong |= hosts(given.host_seconds, folder)
     return int(wrong)
+
+
+def hosts(seconds: float, folder: Path) -> bool:
+    """Check the hosts of laws in the kernel; return whether one is wrong."""
+    missing = host_steps.lacking()
+    if missing is not None:
+        for law in host_steps.laws():
+            print(f"| {law} | linux hosts | 0 | not run: needs {missing} |")
+        return False
+    wrong = False
+    with host_steps.network() as over:
+        for law in host_steps.laws():
+            logs = host_steps.recorded(law, seconds, folder, over)
+            wrong |= show(law, "linux hosts", logs)
+    return wrong
 
 
 def show(law: str, backend: str, files: Sequence[Path]) -> bool:
@@ -76,7 +93,7 @@ def show(law: str, backend: str, files: Sequence[Path]) -> bool:
     rows, dropped = sum(v.rows for v in verdicts), sum(v.dropped for v in verdicts)
     first = next((v.wrong for v in verdicts if v.wrong is not None), None)
     result = "accepted" if first is None else str(first)
-    if backend == "linux":
+    if backend.startswith("linux"):
         calls: Counter[str] = Counter()
         for verdict in verdicts:
             calls.update({call: n for (_, _, call), n in verdict.counts.items()})

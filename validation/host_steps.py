@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
+from waterfill import verify
 from waterfill.errors import RunError
 from waterfill.testbed import daemon, delayline
 from waterfill.testbed.isolate import Namespace
@@ -27,21 +28,39 @@ DELAY_NS = 2_000_000
 _HOLD_BYTES = 1 << 22
 _FRAME_BYTES = 1518
 _PORT = 5001
+_DAEMON = ("--no-pin", "--line")
 _WAIT_S, _CONNECT_S = 0.2, 5.0
 # Addresses of the hosts and of the router's sides.
 _ADDRESSES = {"a": ("10.89.1.1", "10.89.1.2"), "b": ("10.89.2.1", "10.89.2.2")}
 
-# The laws whose hosts can be logged, and parameters of host b that select other equations.
-HOSTS: dict[str, Sequence[str]] = {
-    "maxnet": ("--no-average", "--no-compensate"),
+# The laws whose hosts can be logged: parameters of all, and of host b alone, which select other
+# equations. With its own parameters AECP needs seconds to start.
+HOSTS: dict[str, tuple[Sequence[str], Sequence[str]]] = {
+    "maxnet": ((), ("--no-average", "--no-compensate", "--set", "order=rate-first")),
     "maxnet2006": (
-        *("--set", "rtt_unit=100 us", "--set", "average=false"),
-        *("--set", "wnd_update_freq=3", "--set", "compensate=false"),
+        (),
+        (
+            *("--set", "rtt_unit=100 us", "--set", "average=false"),
+            *("--set", "wnd_update_freq=3", "--set", "compensate=false"),
+        ),
     ),
-    "rcp": (),
-    "aecp": ("--set", "form=exact", "--set", "step=acknowledgement"),
-    "vcp": ("--set", "freeze=overload", "--set", "alpha=2", "--set", "beta=0.75"),
+    "rcp": (("--set", "first_rate=0.2"), ()),
+    "aecp": (
+        ("--set", "x_0=1000", "--set", "t_2=10 ms", "--set", "beta=5"),
+        ("--set", "form=exact", "--set", "step=acknowledgement"),
+    ),
+    "vcp": ((), ("--set", "freeze=overload", "--set", "alpha=2", "--set", "beta=0.75")),
+    "xcp": ((), ("--set", "first_window=4", "--set", "halve_on_loss=false")),
+    "pxcp": ((), ("--set", "first_window=4", "--set", "halve_on_loss=false")),
+    "ixcp": ((), ("--set", "first_window=4", "--set", "halve_on_loss=false")),
+    "jetmax": ((), ("--set", "tau=0.3", "--set", "epsilon=0.1")),
 }
+
+
+def laws() -> list[str]:
+    """Return those of them whose hosts have equations."""
+    layouts = verify.kernel_layouts()
+    return [law for law in HOSTS if "source" in layouts[law]]
 
 
 def lacking() -> str | None:
@@ -139,20 +158,21 @@ def recorded(law: str, seconds: float, folder: Path, over: Network, seed: int = 
     """
     files, names, running = [], {}, []
     run = daemon.run_name()
+    common, own = HOSTS[law]
     with ExitStack() as stack:
         for host in ("a", "b"):
             names[host] = f"wf{host}{run}"[:15]
             files.append(folder / f"{law}-host-{host}.steps")
             space = over.spaces[host]
             options = ["--name", names[host], "--netns-cookie", str(daemon.cookie(space))]
-            options += ["--log-steps", str(files[-1]), *(HOSTS[law] if host == "b" else ())]
+            options += ["--log-steps", str(files[-1]), *(own if host == "b" else ())]
             running.append((space, ["host", *options]))
         links = [option for side in "ab" for option in ("--dev", f"to{side}", "--rate", RATE)]
         running.append((over.spaces["router"], ["router", *links, "--shape"]))
         started = []
         for space, arguments in running:
             with space.entered():
-                started.append(daemon.Daemon([*arguments, "--law", law, "--no-pin", "--line"]))
+                started.append(daemon.Daemon([*arguments, "--law", law, *common, *_DAEMON]))
             stack.callback(started[-1].close)
         for one in started:
             one.wait()

@@ -1,16 +1,17 @@
-"""Hosts' fixed-point equations against the C: any state within its ranges."""
+"""Hosts' fixed-point equations against the C: any state within its ranges, the running kernel."""
 
 from __future__ import annotations
 
 import random
 import shutil
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import pytest
 
-from validation import certificate_mutants
+from validation import certificate_mutants, host_steps
 from validation.kernel_calls import Law, again, compiled
 from waterfill import verify
 from waterfill.verify import replay
@@ -92,7 +93,7 @@ def maxnet(s: State, draw: random.Random) -> None:
 def maxnet2006(s: State, draw: random.Random) -> None:
     """Half of the sources are in QuickStart, below the price's rate, at a price near the last."""
     if "mode" in s and draw.random() < 0.5:
-        s["mode"], s["has_price"] = 1, 1
+        s["mode"], s["has_price"], s["xi"] = 1, 1, abs(s["xi"])
         s["start_rate"] = any_number(draw, 1, s["demand_max"])
         s["last_price"] = max((s["average"] >> 16) - any_number(draw, 0, 1 << 16), 0)
 
@@ -219,3 +220,28 @@ def test_recorded_calls_are_made_again(law: tuple[str, Law]) -> None:
     files = [file for file in certificate_mutants.recordings(name) if "host" in file.name]
     for step in certificate_mutants.steps_of(files):
         assert again(compiled_law, step).after == step.after, step
+
+
+@pytest.fixture(scope="module")
+def over() -> Iterator[host_steps.Network]:
+    missing = host_steps.lacking()
+    if missing is not None:
+        pytest.skip(f"needs {missing}")
+    with host_steps.network() as built:
+        yield built
+
+
+@pytest.mark.parametrize("name", host_steps.laws())
+def test_hosts_logs_in_the_kernel_are_accepted(
+    name: str, over: host_steps.Network, tmp_path: Path
+) -> None:
+    counts: Counter[str] = Counter()
+    for log in host_steps.recorded(name, 2, tmp_path, over):
+        verdict = verify.verify(log)
+        assert verdict.wrong is None, str(verdict.wrong)
+        counts.update({call: n for (_, _, call), n in verdict.counts.items()})
+    assert min(counts["ack"], counts["receive"]) >= 300, counts
+
+
+def test_every_law_with_hosts_equations_is_recorded() -> None:
+    assert sorted(host_steps.laws()) == with_hosts()
