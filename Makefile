@@ -61,7 +61,7 @@ linux-connections: build ## open 10,000 short MaxNet connections and check that 
 kills: build ## end commands by signals at random moments, 600 in all, and check what they leave; 10 minutes
 	@$(VENV)/python -m validation.kills
 
-certificates: build ## check every law's steps against the papers' equations; as root also 300,000 steps of each router in the kernel; 7 minutes
+certificates: build ## check every law's steps against the papers' equations; as root also 300,000 steps of each router and 10 s of the hosts in the kernel; 9 minutes
 	@$(VENV)/python -m validation.certificates
 
 certificate-mutants: build ## change a law's C and see that certificates reject it; LAW= (maxnet) COUNT= (200) SEED= (1); minutes, resumes

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from waterfill.errors import InputError
 from waterfill.verify.log import Header, Step, Values
-from waterfill.verify.replay import Check, Law, Params
 
 MAGIC = b"WFSTEPS1"
 BACKEND = "linux"
@@ -41,15 +40,6 @@ _VALUE_BYTES = 16
 def layout(wide: str, narrow: str = "") -> Layout:
     """Return a structure's fields: names of 64 bits, then names of 32 bits."""
     return (*((name, "Q") for name in wide.split()), *((name, "I") for name in narrow.split()))
-
-
-def router_law(router: Callable[[Params], Check]) -> Law:
-    """Return a law whose hosts have no fixed-point equations; `read` refuses their logs."""
-
-    def missing(_: Params) -> Check:
-        raise LookupError("no equations for hosts")
-
-    return Law(router, missing, missing)
 
 
 def is_log(path: Path) -> bool:
