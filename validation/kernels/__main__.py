@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -46,6 +47,8 @@ def here(binaries: Path) -> dict[str, str]:
     """Return the facts of the running kernel, in network and mount namespaces of their own."""
     if os.geteuid() != 0:
         raise Missing("needs root")
+    if shutil.which("busybox") is None:  # serves and fetches the files of the connections
+        raise Missing("needs busybox")
     # Programs of the host, but its own /run, so that names of network namespaces are private.
     script = 'mount -t tmpfs none /run && exec sh "$0"'
     environment = {
