@@ -6,12 +6,13 @@ A sample of single changes of the law's headers (an operator, a comparison, a co
 functions that logged calls reach, is compiled for the host. Each mutant makes the recorded calls
 again, each from the recorded state. Where an output or the state after differs, the checker gets
 the mutant's row and must reject it. Results are kept in out/certificate-mutants.json: the same call
-goes on where it was interrupted; remove the file to try with other logs.
+goes on where it was interrupted. They count for the headers, equations and logs that they are of.
 """
 
 from __future__ import annotations
 
 import argparse
+import hashlib
 import json
 import multiprocessing
 import random
@@ -145,6 +146,13 @@ def steps_of(files: Sequence[Path]) -> list[Step]:
     return [step for file in files for step in kernel.read(file, verify.kernel_layouts())[1]]
 
 
+def digest(files: Sequence[Path]) -> str:
+    """Return a mark of these logs, the headers and the equations."""
+    equations = Path(verify.__file__).parent
+    seen = [*files, *sorted(SOURCES.glob("*.h")), *sorted(equations.glob("*.py"))]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in seen)).hexdigest()[:8]
+
+
 def judge(name: str, library: Path, steps: Sequence[Step]) -> str:
     """Return `same`, `rejected`, or `accepted` with the row, for a law that makes the calls."""
     law, checks = Law(name, library), verify.kernel_laws()[name]
@@ -190,29 +198,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("files", type=Path, nargs="*", metavar="STEPS")
     given = parser.parse_args(arguments)
     law = given.law
-    steps = steps_of(given.files or recordings(law))
+    files = given.files or recordings(law)
+    steps = steps_of(files)
+    if not steps:
+        print(f"no recorded steps of {law}", file=sys.stderr)
+        return 1
     if tried(law, None, steps) != "same":
         print("the unchanged law does not make the recorded steps again", file=sys.stderr)
         return 1
     roles = ["router"] if all(step.part == "router" for step in steps) else ["router", "host"]
     everything = mutants(law, roles)
     chosen = random.Random(given.seed).sample(everything, min(given.count, len(everything)))
+    of = digest(files)
     known: dict[str, str] = json.loads(OUT.read_text()) if OUT.exists() else {}
     OUT.parent.mkdir(exist_ok=True)
     results = {}
     for mutant in chosen:
-        key = f"{law}: {mutant}, at {mutant.place}"
+        key = f"{of} {law}: {mutant}, at {mutant.place}"
         if key not in known:
             known[key] = tried(law, mutant, steps)
             OUT.write_text(json.dumps(known, indent=1))
         results[key] = known[key]
     counts = Counter(result.partition(":")[0] for result in results.values())
-    print(f"{law}: {len(chosen)} of {len(everything)} mutants, seed {given.seed}:")
+    sample = f"{len(chosen)} of {len(everything)} mutants, seed {given.seed}"
+    print(f"{law}: {sample}, {len(steps)} steps:")
     for result, number in counts.most_common():
         print(f"  {result}: {number}")
     for key, result in results.items():
         if result == "same" or result.startswith("accepted"):
-            print(f"{key}: {result}")
+            print(f"{key.partition(' ')[2]}: {result}")
     return int(counts["accepted"] > 0)
 
 

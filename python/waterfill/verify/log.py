@@ -5,7 +5,7 @@ A Parquet file with a row for each call of a law, in order. Columns: `backend`, 
 64-bit words: `inputs`, the state `before` and `after` the call, and `outputs`. The file's metadata
 `waterfill.steps` (JSON) names the words of each law, part and call, and says how to read each:
 `real` is a double (NaN: none), `time` picoseconds and `count` a whole number (2⁶⁴ − 1: none),
-`signed` a whole number in two's complement, `wire` eight bytes of a header, the first one highest.
+`wire` eight bytes of a header, the first one highest.
 """
 
 from __future__ import annotations
@@ -155,8 +155,6 @@ def reader(fields: Fields) -> Callable[[Sequence[int]], Values]:
         for name, kind, value in zip(names, kinds, unpack(pack(*words)), strict=True):
             if kind == "real":
                 values[name] = None if value != value else value
-            elif kind == "signed":
-                values[name] = value - 2**64 if value >= 2**63 else value
             elif kind != "wire":
                 values[name] = None if value == _NONE else value
         for name, places in headers.items():

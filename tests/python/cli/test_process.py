@@ -401,6 +401,21 @@ def test_sighup_ends_a_run_with_what_there_is(folder):
     assert "interrupted_at_s" in load_run(folder / "out").summary
 
 
+def test_sighup_that_was_ignored_at_the_start_stays_so(folder):
+    # As `nohup` starts a command.
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        process = started(folder)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    process.send_signal(signal.SIGHUP)
+    time.sleep(0.5)
+    assert process.poll() is None
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=30)
+    assert process.returncode == 128 + signal.SIGTERM
+
+
 def test_a_second_signal_ends_at_once_and_leaves_nothing_half_written(folder):
     process = started(folder, SLOW_WRITE)
     process.send_signal(signal.SIGTERM)
