@@ -5,8 +5,11 @@
 A sample of single changes of the law's headers (an operator, a comparison, a constant), in the
 functions that logged calls reach, is compiled for the host. Each mutant makes the recorded calls
 again, each from the recorded state. Where an output or the state after differs, the checker gets
-the mutant's row and must reject it. Results are kept in out/certificate-mutants.json: the same call
-goes on where it was interrupted. They count for the headers, equations and logs that they are of.
+the mutant's row and must reject it. A mutant that makes all of them as before then makes calls
+that are drawn at random (`drawn_calls`; --drawn of each kind), judged in the same way.
+
+Results are kept in out/certificate-mutants.json: the same call goes on where it was interrupted.
+They count for the headers, equations, logs and draws that they are of.
 """
 
 from __future__ import annotations
@@ -26,6 +29,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+from validation import drawn_calls
 from validation.kernel_calls import ROOT, SOURCES, Law, again, compiled
 from waterfill import verify
 from waterfill.verify import kernel, replay
@@ -146,11 +150,26 @@ def steps_of(files: Sequence[Path]) -> list[Step]:
     return [step for file in files for step in kernel.read(file, verify.kernel_layouts())[1]]
 
 
-def digest(files: Sequence[Path]) -> str:
-    """Return a mark of these logs, the headers and the equations."""
-    equations = Path(verify.__file__).parent
-    seen = [*files, *sorted(SOURCES.glob("*.h")), *sorted(equations.glob("*.py"))]
-    return hashlib.sha256(b"".join(file.read_bytes() for file in seen)).hexdigest()[:8]
+def drawn(law: str, count: int) -> list[Step]:
+    """Return so many drawn calls of each kind, as the unchanged law makes them."""
+    with tempfile.TemporaryDirectory(prefix="waterfill-mutant-") as name:
+        library = compiled(law, Path(name))
+        assert library is not None
+        unchanged, draw = Law(law, library), random.Random(law)
+        return [
+            again(unchanged, drawn_calls.any_step(unchanged, law, call, draw))
+            for call in drawn_calls.CALLS
+            for _ in range(count)
+        ]
+
+
+def digest(files: Sequence[Path], drawn_of_each: int) -> str:
+    """Return a mark of these logs, the headers, the equations and the draws."""
+    equations, draws = Path(verify.__file__).parent, Path(drawn_calls.__file__).parent
+    seen = [*files, *sorted(SOURCES.glob("*.h"))]
+    seen += [*sorted(equations.glob("*.py")), *sorted(draws.glob("*.py"))]
+    read = b"".join(file.read_bytes() for file in seen)
+    return hashlib.sha256(read + str(drawn_of_each).encode()).hexdigest()[:8]
 
 
 def judge(name: str, library: Path, steps: Sequence[Step]) -> str:
@@ -169,24 +188,35 @@ def _judge(law: str, library: Path, steps: Sequence[Step], answer: Connection) -
     answer.send(judge(law, library, steps))
 
 
-def tried(law: str, mutant: Mutant | None, steps: Sequence[Step]) -> str:
-    """Compile a mutant and judge it in a process of its own, which it may crash or keep."""
+def apart(law: str, library: Path, steps: Sequence[Step]) -> str:
+    """Judge a mutant in a process of its own, which it may crash or keep."""
+    context = multiprocessing.get_context("fork")
+    answer, asked = context.Pipe(duplex=False)
+    child = context.Process(target=_judge, args=(law, library, steps, asked))
+    child.start()
+    asked.close()
+    child.join(_TIMEOUT_S)
+    if child.is_alive():
+        child.kill()
+        child.join()
+        return "no end"
+    return str(answer.recv()) if child.exitcode == 0 else "crashed"
+
+
+def tried(
+    law: str, mutant: Mutant | None, steps: Sequence[Step], drawn_steps: Sequence[Step] = ()
+) -> str:
+    """Compile a mutant and judge it; what only drawn calls show begins with `drawn, `."""
     with tempfile.TemporaryDirectory(prefix="waterfill-mutant-") as name:
         change = None if mutant is None else partial(apply, mutant)
         library = compiled(law, Path(name), change)
         if library is None:
             return "not compiled"
-        context = multiprocessing.get_context("fork")
-        answer, asked = context.Pipe(duplex=False)
-        child = context.Process(target=_judge, args=(law, library, steps, asked))
-        child.start()
-        asked.close()
-        child.join(_TIMEOUT_S)
-        if child.is_alive():
-            child.kill()
-            child.join()
-            return "no end"
-        return str(answer.recv()) if child.exitcode == 0 else "crashed"
+        result = apart(law, library, steps)
+        if result == "same":
+            by_draw = apart(law, library, drawn_steps)
+            result = by_draw if by_draw == "same" else f"drawn, {by_draw}"
+        return result
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -195,6 +225,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--law", choices=sorted(verify.kernel_laws()), default="maxnet")
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--drawn", type=int, default=3000, help="drawn calls of each kind")
     parser.add_argument("files", type=Path, nargs="*", metavar="STEPS")
     given = parser.parse_args(arguments)
     law = given.law
@@ -203,31 +234,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if not steps:
         print(f"no recorded steps of {law}", file=sys.stderr)
         return 1
-    if tried(law, None, steps) != "same":
+    drawn_steps = drawn(law, given.drawn)
+    if tried(law, None, steps, drawn_steps) != "same":
         print("the unchanged law does not make the recorded steps again", file=sys.stderr)
         return 1
     roles = ["router"] if all(step.part == "router" for step in steps) else ["router", "host"]
     everything = mutants(law, roles)
     chosen = random.Random(given.seed).sample(everything, min(given.count, len(everything)))
-    of = digest(files)
+    of = digest(files, given.drawn)
     known: dict[str, str] = json.loads(OUT.read_text()) if OUT.exists() else {}
     OUT.parent.mkdir(exist_ok=True)
     results = {}
     for mutant in chosen:
         key = f"{of} {law}: {mutant}, at {mutant.place}"
         if key not in known:
-            known[key] = tried(law, mutant, steps)
+            known[key] = tried(law, mutant, steps, drawn_steps)
             OUT.write_text(json.dumps(known, indent=1))
         results[key] = known[key]
     counts = Counter(result.partition(":")[0] for result in results.values())
     sample = f"{len(chosen)} of {len(everything)} mutants, seed {given.seed}"
-    print(f"{law}: {sample}, {len(steps)} steps:")
+    print(f"{law}: {sample}, {len(steps)} steps, {len(drawn_steps)} drawn:")
     for result, number in counts.most_common():
         print(f"  {result}: {number}")
+    accepted = False
     for key, result in results.items():
-        if result == "same" or result.startswith("accepted"):
+        accepted |= "accepted" in result
+        if result == "same" or "accepted" in result:
             print(f"{key.partition(' ')[2]}: {result}")
-    return int(counts["accepted"] > 0)
+    return int(accepted)
 
 
 if __name__ == "__main__":

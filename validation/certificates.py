@@ -3,11 +3,13 @@
 Logs the steps of each law on the simulator and the fluid model, and, as root with `waterfilld` and
 bpftool, of laws' routers in the kernel (`kernel_steps`) and of their hosts (`host_steps`), and
 checks them with `waterfill verify`'s equations. Prints a table. Exit code 1: a step was wrong.
+`--keep` keeps the kernel's logs, for `make certificate-mutants STEPS=…`.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -53,6 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rows", type=int, default=100_000, help="steps of each law and backend")
     parser.add_argument("--kernel-steps", type=int, default=300_000, help="of each router")
     parser.add_argument("--host-seconds", type=float, default=10, help="of traffic for each law")
+    parser.add_argument("--keep", type=Path, metavar="DIR", help="keep the kernel's logs there")
     given = parser.parse_args(arguments)
     wrong = False
     print("| law | backend | steps | result |\n|---|---|---|---|")
@@ -69,6 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
             else:
                 print(f"| {law} | linux | 0 | not run: needs {missing} |")
         wrong |= hosts(given.host_seconds, folder)
+        if given.keep is not None:
+            given.keep.mkdir(parents=True, exist_ok=True)
+            for log in folder.glob("*.steps"):
+                shutil.copy(log, given.keep)
     return int(wrong)
 
 

@@ -1,0 +1,24 @@
+"""Calls of the laws' fixed-point C that are drawn at random, to compare them with the equations.
+
+They reach limits that no recorded value reaches. `routers` draws a router's calls, `hosts` those of
+laws whose value has up to five bytes, `wide_hosts` those of JetMax and the XCPs.
+"""
+
+from __future__ import annotations
+
+import random
+
+from validation.drawn_calls import hosts, routers, wide_hosts
+from validation.kernel_calls import Law
+from waterfill.verify.log import Step
+
+CALLS = (*routers.CALLS, "ack", "receive")
+
+
+def any_step(law: Law, name: str, call: str, draw: random.Random) -> Step:
+    """Return a call of a law, not made yet: without the state after it and without outputs."""
+    if call in routers.CALLS:
+        return routers.any_step(law, name, call, draw)
+    if name in hosts.RANGES:
+        return hosts.any_step(law, name, call, draw)
+    return wide_hosts.any_step(law, name, call, draw)
