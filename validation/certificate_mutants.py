@@ -32,6 +32,7 @@ from pathlib import Path
 from validation import drawn_calls
 from validation.kernel_calls import ROOT, SOURCES, Law, again, compiled
 from waterfill import verify
+from waterfill.errors import RunError
 from waterfill.verify import kernel, replay
 from waterfill.verify.log import Step
 
@@ -164,10 +165,11 @@ def drawn(law: str, count: int) -> list[Step]:
 
 
 def digest(files: Sequence[Path], drawn_of_each: int) -> str:
-    """Return a mark of these logs, the headers, the equations and the draws."""
-    equations, draws = Path(verify.__file__).parent, Path(drawn_calls.__file__).parent
-    seen = [*files, *sorted(SOURCES.glob("*.h"))]
-    seen += [*sorted(equations.glob("*.py")), *sorted(draws.glob("*.py"))]
+    """Return a mark of these logs, the headers, the equations, the draws and this program."""
+    own = Path(__file__).parent
+    seen = [*files, *sorted(SOURCES.glob("*.h")), *sorted(own.glob("drawn_calls/*.py"))]
+    seen += [own / "kernel_calls.py", own / "kernel_steps.py", Path(__file__)]
+    seen += sorted(Path(verify.__file__).parent.glob("*.py"))
     read = b"".join(file.read_bytes() for file in seen)
     return hashlib.sha256(read + str(drawn_of_each).encode()).hexdigest()[:8]
 
@@ -188,8 +190,11 @@ def _judge(law: str, library: Path, steps: Sequence[Step], answer: Connection) -
     answer.send(judge(law, library, steps))
 
 
-def apart(law: str, library: Path, steps: Sequence[Step]) -> str:
-    """Judge a mutant in a process of its own, which it may crash or keep."""
+def judge_in_process(law: str, library: Path, steps: Sequence[Step]) -> str:
+    """Judge a mutant in a process of its own, which it may crash or keep.
+
+    RunError where the equations fail.
+    """
     context = multiprocessing.get_context("fork")
     answer, asked = context.Pipe(duplex=False)
     child = context.Process(target=_judge, args=(law, library, steps, asked))
@@ -200,6 +205,8 @@ def apart(law: str, library: Path, steps: Sequence[Step]) -> str:
         child.kill()
         child.join()
         return "no end"
+    if child.exitcode is not None and child.exitcode > 0:
+        raise RunError(f"{law}: the equations fail on a mutant's row, see above")
     return str(answer.recv()) if child.exitcode == 0 else "crashed"
 
 
@@ -212,9 +219,9 @@ def tried(
         library = compiled(law, Path(name), change)
         if library is None:
             return "not compiled"
-        result = apart(law, library, steps)
+        result = judge_in_process(law, library, steps)
         if result == "same":
-            by_draw = apart(law, library, drawn_steps)
+            by_draw = judge_in_process(law, library, drawn_steps)
             result = by_draw if by_draw == "same" else f"drawn, {by_draw}"
         return result
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from validation.drawn_calls import wide_hosts
+from validation.drawn_calls import hosts_xcp_jetmax
 from validation.kernel_calls import Law, again, compiled
 from waterfill import verify
 from waterfill.verify import replay
@@ -33,7 +33,7 @@ SETS = {
 SETS["ixcp"] = (SETS["xcp"][0] | {"bottleneck"}, SETS["xcp"][1] | {"next_bottleneck"})
 
 
-@pytest.fixture(scope="module", params=sorted(wide_hosts.RANGES))
+@pytest.fixture(scope="module", params=sorted(hosts_xcp_jetmax.RANGES))
 def law(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Law]:
     name = request.param
     if shutil.which("cc") is None:
@@ -51,7 +51,7 @@ def test_any_call_is_that_of_the_equations(law: tuple[str, Law], call: str) -> N
     draw = random.Random(f"{name} {call}")
     changed: Counter[str] = Counter()
     for _ in range(CALLS):
-        step = wide_hosts.any_step(compiled_law, name, call, draw)
+        step = hosts_xcp_jetmax.any_step(compiled_law, name, call, draw)
         made = again(compiled_law, step)
         wrong = replay.compare(made, check(made))
         assert wrong is None, (str(wrong), step)

@@ -1,14 +1,14 @@
 """Calls of the laws' fixed-point C that are drawn at random, to compare them with the equations.
 
-They reach limits that no recorded value reaches. `routers` draws a router's calls, `hosts` those of
-laws whose value has up to five bytes, `wide_hosts` those of JetMax and the XCPs.
+They reach limits that no recorded value reaches. `routers` draws a router's calls,
+`hosts_xcp_jetmax` those of hosts of JetMax and the XCPs, `hosts` those of the other laws' hosts.
 """
 
 from __future__ import annotations
 
 import random
 
-from validation.drawn_calls import hosts, routers, wide_hosts
+from validation.drawn_calls import hosts, hosts_xcp_jetmax, routers
 from validation.kernel_calls import Law
 from waterfill.verify.log import Step
 
@@ -21,4 +21,4 @@ def any_step(law: Law, name: str, call: str, draw: random.Random) -> Step:
         return routers.any_step(law, name, call, draw)
     if name in hosts.RANGES:
         return hosts.any_step(law, name, call, draw)
-    return wide_hosts.any_step(law, name, call, draw)
+    return hosts_xcp_jetmax.any_step(law, name, call, draw)

@@ -1,4 +1,4 @@
-"""Calls of a host with any parameters, state and inputs within their ranges: of six laws."""
+"""Calls of a host with any parameters, state and inputs within their ranges: of five laws."""
 
 from __future__ import annotations
 
