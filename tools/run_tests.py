@@ -81,7 +81,7 @@ def cargo() -> Outcome:
     command = ["cargo", "test", "--locked", "--no-fail-fast"]
     check = subprocess.run([ROOT / "tools/daemon.sh"], stdout=subprocess.PIPE, text=True)
     if check.returncode == 0:
-        command += ["--features", "waterfill-linux/daemon"]
+        command += ["--features", "waterfill-linux/daemon,waterfill-fuzz/daemon"]
     # proptest draws the same cases on every run, unless another seed is asked for. Colours would
     # hide the lines that are counted.
     environment = {"PROPTEST_RNG_SEED": "1", **os.environ, "CARGO_TERM_COLOR": "never"}

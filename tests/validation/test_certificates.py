@@ -11,13 +11,33 @@ from typing import Any
 import pytest
 
 from validation import certificate_mutants, kernel_steps
-from validation.drawn_calls import routers
+from validation.drawn_calls import any_step, routers
 from validation.kernel_calls import Law, again, compiled
 from waterfill import verify
 from waterfill.verify import replay
 from waterfill.verify.log import Step
 
 CALLS = 2000
+# Calls of hosts, and the fields that `ack` sets in a source and `receive` in a receiver. The other
+# laws set all fields but these.
+HOST_CALLS = 4000
+KEPT = frozenset(("packet", "demand_max", "reserved"))
+SETS = {
+    "jetmax": {
+        "ack": {"rate", "target", "offer", "doubted_since", "joined", "counted_after", "packet"}
+        | {"bottleneck"},
+        "receive": {"rate", "share", "target", "hops"},
+    },
+    "xcp": {
+        "ack": {"window", "total", "rtt", "rtt_code", "time_code", "packet", "heard"},
+        "receive": {"total", "heard"},
+    },
+}
+SETS["pxcp"] = SETS["xcp"]
+SETS["ixcp"] = {
+    "ack": SETS["xcp"]["ack"] | {"bottleneck"},
+    "receive": SETS["xcp"]["receive"] | {"next_bottleneck"},
+}
 
 
 @pytest.fixture(scope="module", params=sorted(verify.kernel_laws()))
@@ -37,7 +57,7 @@ def test_structures_have_the_c_s_sizes(law: tuple[str, Law]) -> None:
         assert size == 8 * compiled_law.numbers[part], (name, part)
 
 
-def test_any_call_is_that_of_the_equations(law: tuple[str, Law]) -> None:
+def test_any_router_s_call_is_that_of_the_equations(law: tuple[str, Law]) -> None:
     name, compiled_law = law
     check = verify.kernel_laws()[name].router({})
     draw = random.Random(name)
@@ -51,6 +71,24 @@ def test_any_call_is_that_of_the_equations(law: tuple[str, Law]) -> None:
         changed[step.call] += made.after != step.before or value_changed
     # No call is drawn from where the law does nothing.
     assert min(changed[call] for call in routers.CALLS) > CALLS / 30
+
+
+@pytest.mark.parametrize("call", ["ack", "receive"])
+def test_any_host_s_call_is_that_of_the_equations(law: tuple[str, Law], call: str) -> None:
+    name, compiled_law = law
+    equations = verify.kernel_laws()[name]
+    check = (equations.source if call == "ack" else equations.receiver)({})
+    draw = random.Random(f"{name} {call}")
+    changed: Counter[str] = Counter()
+    for _ in range(HOST_CALLS):
+        step = any_step(compiled_law, name, call, draw)
+        made = again(compiled_law, step)
+        wrong = replay.compare(made, check(made))
+        assert wrong is None, (str(wrong), step)
+        changed.update(field for field in made.after if made.after[field] != step.before[field])
+    fields = {field for field, _ in compiled_law.layouts[made.part]}
+    assert set(changed) == (SETS[name][call] if name in SETS else fields - KEPT)
+    assert min(changed.values()) >= HOST_CALLS / 100, changed
 
 
 @pytest.mark.parametrize("name", ["xcp", "pxcp", "ixcp"])

@@ -183,6 +183,8 @@ def _report(capture: Capture | None, steps: StepLog | None, output: Path, limit:
         said[capture.file] = f"reached its limit of {limit} at {at}; later packets are missing"
     if steps is not None and steps.failed is not None:
         said[steps.file] = steps.failed
+    elif steps is not None and not steps.written:
+        said[steps.file] = "no step: no flow ran a law whose steps are logged"
     elif steps is not None and steps.dropped:
         said[steps.file] = f"{steps.written} steps; {steps.dropped} later ones are missing"
     for file, text in said.items():

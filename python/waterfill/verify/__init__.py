@@ -75,7 +75,7 @@ def verify(path: str | os.PathLike[str]) -> Verdict:
     """Replay a log of steps; return the counts of accepted steps, and the first wrong one if any.
 
     `path` is a file, or a directory of a run with `steps.parquet`. Raises InputError when it is no
-    log, or has a law, or a parameter's value, without equations here.
+    log, has no step, or has a law, or a parameter's value, without equations here.
     """
     from waterfill.verify import kernel, log, replay
 
@@ -86,9 +86,19 @@ def verify(path: str | os.PathLike[str]) -> Verdict:
         raise InputError(str(file), "", "expected a log of steps, got no regular file")
     if kernel.is_log(file):
         header, steps = kernel.read(file, kernel_layouts())
-        return replay.replay(str(file), header, steps, kernel_laws(), chained=False)
-    header, steps = log.read(file)
-    return replay.replay(str(file), header, steps, laws())
+        verdict = replay.replay(str(file), header, steps, kernel_laws(), chained=False)
+    else:
+        header, steps = log.read(file)
+        verdict = replay.replay(str(file), header, steps, laws())
+    if verdict.rows == 0 and verdict.wrong is None:
+        raise InputError(str(file), "", _why_empty(verdict.dropped))
+    return verdict
+
+
+def _why_empty(dropped: int) -> str:
+    if dropped:
+        return f"expected steps of laws, got none: {dropped} were not logged"
+    return f"expected steps of laws, got none; logged are {', '.join(laws())}"
 
 
 __all__ = ["Law", "Verdict", "laws", "verify"]

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from waterfill.verify.fixed import ONE, log2, one_less_exp, part
 from waterfill.verify.kernel import U64, Layout, layout
 from waterfill.verify.log import Step
-from waterfill.verify.receivers import header
+from waterfill.verify.receivers import field24
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -40,11 +40,6 @@ LAYOUTS: Mapping[str, Layout] = {
     "source": layout("place updated", "value packet started reserved"),
     "receiver": layout("", "value reserved"),
 }
-
-
-def value_of(value: object) -> int:
-    """0xffff less the factor's code; 0 for none."""
-    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
 
 
 # ------------------------------------------------------------------ router
@@ -113,7 +108,7 @@ def router(_: Params) -> Check:
             after["cpu_data_bytes"] = s["cpu_data_bytes"] + packet["bytes"] & U64
             after["cpu_data_segments"] = s["cpu_data_segments"] + packet["segments"] & U64
         # eq. 4: the smallest factor of the path, which is the largest value.
-        found = value_of(packet["value"])
+        found = field24(packet["value"])
         written = max(_VALUE_MAX - code, found).to_bytes(3, "big") + bytes(13)
         return Expected(after, {"value": written})
 
@@ -127,7 +122,7 @@ def receiver(_: Params) -> Check:
     """§5.4: the last factor goes back."""
 
     def receive(step: Step) -> Expected:
-        return Expected({"value": value_of(step.inputs["value"])})
+        return Expected({"value": field24(step.inputs["value"])})
 
     return by_call(receive=receive)
 
@@ -141,7 +136,7 @@ def source(_: Params) -> Check:
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
         s: State = dict(step.before)
-        value, now = min(value_of(p["value"]), _VALUE_MAX), p["tcp.now_us"]
+        value, now = min(field24(p["value"]), _VALUE_MAX), p["tcp.now_us"]
         if not (p["has_echo"] and value):
             return Expected()
         srtt = p["tcp.srtt_us"]

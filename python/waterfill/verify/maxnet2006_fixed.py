@@ -21,7 +21,7 @@ from waterfill.verify.fixed import (
 )
 from waterfill.verify.kernel import Layout, layout
 from waterfill.verify.log import Step
-from waterfill.verify.receivers import header
+from waterfill.verify.receivers import field24
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -53,11 +53,6 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "receiver": layout("", "field reserved"),
 }
-
-
-def field_of(value: object) -> int:
-    """The 24-bit field of a start rate or a price."""
-    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
 
 
 # ------------------------------------------------------------------ router
@@ -96,7 +91,7 @@ def router(_: Params) -> Check:
         return moved(s, s["price"] - n * s["target_time"], 0)
 
     def mark(step: Step) -> Expected:
-        field = field_of(step.inputs["value"])
+        field = field24(step.inputs["value"])
         flag = field & FLAG
         code = int(step.before["start_code" if flag else "price_code"] or 0)
         # Prices rise along a path and start rates fall, so that both codes rise.
@@ -112,7 +107,7 @@ def receiver(_: Params) -> Check:
     """The last field goes back."""
 
     def receive(step: Step) -> Expected:
-        return Expected({"field": field_of(step.inputs["value"])})
+        return Expected({"field": field24(step.inputs["value"])})
 
     return by_call(receive=receive)
 
@@ -126,7 +121,7 @@ def source(_: Params) -> Check:
     def ack(step: Step) -> Expected:
         p: State = dict(step.inputs)
         s: State = dict(step.before)
-        field = field_of(p["value"]) if p["has_echo"] and p["tcp.base_rtt_us"] else 0
+        field = field24(p["value"]) if p["has_echo"] and p["tcp.base_rtt_us"] else 0
         code, tau = field & CODE_MAX, in_units(p["tcp.base_rtt_us"], p["rtt_unit"])
         if field & FLAG:
             if s["mode"] == _ASKING:

@@ -23,7 +23,7 @@ from waterfill.verify.fixed import (
 )
 from waterfill.verify.kernel import Layout, layout
 from waterfill.verify.log import Step
-from waterfill.verify.receivers import header
+from waterfill.verify.receivers import field24
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -59,11 +59,6 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "receiver": layout("average last", "rtt start has_price reserved"),
 }
-
-
-def field_of(value: object) -> int:
-    """The 24-bit field of Fig. 4."""
-    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
 
 
 def since(then: int, now: int) -> int:
@@ -106,7 +101,7 @@ def router(_: Params) -> Check:
 
     def mark(step: Step) -> Expected:
         s: State = dict(step.before)
-        field = field_of(step.inputs["value"])
+        field = field24(step.inputs["value"])
         own: int = s["price_code"]
         after: State = {}
         if step.inputs["syn"] and field & FLAG:
@@ -139,7 +134,7 @@ def receiver(_: Params) -> Check:
     def receive(step: Step) -> Expected:
         s, inputs = dict(step.before), step.inputs
         r: State = dict(s)
-        field, rtt = field_of(inputs["value"]), int(inputs["rtt_us"] or 0)
+        field, rtt = field24(inputs["value"]), int(inputs["rtt_us"] or 0)
         now = int(inputs["now_us"] or 0)
         if rtt:
             rtt = min(max(rtt, _TAU_MIN_US), _RTT_MAX_US)
@@ -177,7 +172,7 @@ def source(_: Params) -> Check:
         if tau >= 2 * s["base_rtt"] or s["rate"] < s["packet"] * 8_000_000 // _ROUND_US:
             s["has_price"] = 0
         if p["has_echo"]:
-            acknowledged(p, s, tau, field_of(p["value"]))
+            acknowledged(p, s, tau, field24(p["value"]))
         elif set_rtt(p, s, tau):
             new_rtt(p, s)
         return Expected(s)

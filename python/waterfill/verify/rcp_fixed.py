@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from waterfill.verify.fixed import ONE, exp2_down, exp_down, log2, part, rate_code
 from waterfill.verify.kernel import U64, Layout, layout
 from waterfill.verify.log import Step
-from waterfill.verify.receivers import header
+from waterfill.verify.receivers import field24, header
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -44,11 +44,6 @@ LAYOUTS: Mapping[str, Layout] = {
     "source": layout("rate", "code rtt_code packet reduced"),
     "receiver": layout("", "code reserved"),
 }
-
-
-def code_of(value: object) -> int:
-    """The rate that a header or an echo begins with: −ln(R/10¹⁵ bit/s), 0 for none."""
-    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
 
 
 # ------------------------------------------------------------------ router
@@ -133,7 +128,7 @@ def router(_: Params) -> Check:
             s["cpu_timed_bytes"] = s["cpu_timed_bytes"] + size & U64
             s["cpu_rtt_bytes"] = s["cpu_rtt_bytes"] + rtt_us(rtt) * size & U64
         # The path's rate is the smallest of its routers', which has the largest code.
-        code = max(code_of(value), s["code"])
+        code = max(field24(value), s["code"])
         return Expected(s, {"value": code.to_bytes(3, "big") + value[3:]})
 
     return by_call(mark=mark, tick=tick, idle=idle)
@@ -167,7 +162,7 @@ def receiver(_: Params) -> Check:
     """The path's rate goes back."""
 
     def receive(step: Step) -> Expected:
-        return Expected({"code": code_of(step.inputs["value"])})
+        return Expected({"code": field24(step.inputs["value"])})
 
     return by_call(receive=receive)
 
@@ -182,7 +177,7 @@ def source(_: Params) -> Check:
         p: State = dict(step.inputs)
         srtt, base_rtt = p["tcp.srtt_us"], p["tcp.base_rtt_us"]
         after: State = {"rtt_code": rtt_code(srtt // 8 if srtt else base_rtt)}
-        code = code_of(p["value"]) if p["has_echo"] else 0
+        code = field24(p["value"]) if p["has_echo"] else 0
         if code:
             rate = max(exp_down(_SCALE_BPS, code << 16), 1)
             after |= {"code": code, "rate": rate, "reduced": 0}

@@ -25,6 +25,11 @@ def echo_last(first: bytes, echo_of: Callable[[bytes], bytes]) -> Check:
     return by_call(new=new, on_data=on_data, echo=echo)
 
 
+def field24(value: Value) -> int:
+    """Return the 24-bit field that a header or an echo begins with; 0 for none."""
+    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
+
+
 def header(value: Value) -> bytes:
     """Return a header of a log; ValueError for anything else."""
     if isinstance(value, bytes):

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from waterfill.verify.fixed import ONE, exp_less_one, log_one_plus, power
 from waterfill.verify.kernel import Layout, layout
 from waterfill.verify.log import Step
-from waterfill.verify.receivers import header
+from waterfill.verify.receivers import field24
 from waterfill.verify.replay import Check, Expected, Law, Params, by_call
 
 State: TypeAlias = "dict[str, Any]"
@@ -46,11 +46,6 @@ LAYOUTS: Mapping[str, Layout] = {
     ),
     "receiver": layout("", "load reserved"),
 }
-
-
-def code_of(value: object) -> int:
-    """The 24-bit field with the two ECN bits."""
-    return int.from_bytes(header(value)[:3], "big") if isinstance(value, bytes) else 0
 
 
 # ------------------------------------------------------------------ router
@@ -117,7 +112,7 @@ def router(_: Params) -> Check:
         return Expected(s, {"value": bytes(16)})
 
     def mark(step: Step) -> Expected:
-        own, there = int(step.before["load"] or 0), code_of(step.inputs["value"])
+        own, there = int(step.before["load"] or 0), field24(step.inputs["value"])
         return Expected({}, {"value": max(own, there).to_bytes(3, "big") + bytes(13)})
 
     return by_call(mark=mark, tick=tick, idle=idle)
@@ -130,7 +125,7 @@ def receiver(_: Params) -> Check:
     """The code goes back."""
 
     def receive(step: Step) -> Expected:
-        return Expected({"load": code_of(step.inputs["value"])})
+        return Expected({"load": field24(step.inputs["value"])})
 
     return by_call(receive=receive)
 
@@ -146,7 +141,7 @@ def source(_: Params) -> Check:
         s: State = dict(step.before)
         s["rtt"] = min(p["tcp.srtt_us"] or 8 * p["tcp.base_rtt_us"], _RTT_MAX)
         if p["has_echo"]:
-            field = code_of(p["value"])
+            field = field24(p["value"])
             s["load"] = min(field, _OVER)
             s["heard"] = 1 if field else s["heard"]
             acked = min(p["tcp.acked"], _ACKED_MAX)

@@ -103,7 +103,32 @@ def test_without_standard_output_the_files_are_there(folder, text, reason):
     assert load_run(folder / "out").flows.num_rows
 
 
+def test_when_the_reader_has_gone_the_files_are_there(folder):
+    script = '{ "$@"; echo "code $?" >&2; } | true'
+    done = shell(folder, script, "run", "s.toml", "-o", "out")
+    _progress, *said = done.stderr.splitlines()
+    assert said == ["code 141"]
+    assert load_run(folder / "out").flows.num_rows
+
+
 # --- failed writes -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("command", "file"), [("report", "report.html"), ("plot", "figure.png")])
+def test_a_page_or_a_figure_that_cannot_be_written_leaves_the_old_one(folder, command, file):
+    assert ran(folder, "run", "s.toml", "-o", "out").returncode == 0
+    (folder / "out" / file).write_text("old")
+    # Not WATERFILL, which draws nothing.
+    code = "from waterfill.cli import main, process; process.begin(); main()"
+    failed = subprocess.run(
+        [sys.executable, "-B", "-c", code, command, "out"],
+        cwd=folder, capture_output=True, text=True, check=False, preexec_fn=limited(),
+    )  # fmt: skip
+    assert failed.returncode == 2
+    (said,) = failed.stderr.splitlines()
+    assert said.startswith(f"out/{file}: cannot be written: file too large")
+    assert (folder / "out" / file).read_text() == "old"
+    assert not [path for path in (folder / "out").iterdir() if path.name.startswith(".")]
 
 
 def test_a_failed_write_loses_neither_the_table_nor_the_old_result(folder):
@@ -289,10 +314,29 @@ def test_two_runs_into_one_directory(folder):
     assert second.stderr == (
         "out: another run is writing here: wait for it, or choose another directory\n"
     )
+    third = ran(folder, "compare", "s.toml", "--protocols", "maxnet", "-o", "out")
+    assert (third.returncode, third.stderr) == (2, second.stderr)
     first.send_signal(signal.SIGTERM)
     first.communicate()
     assert first.returncode == 143
     assert load_run(folder / "out").summary["duration_s"] == 100_000
+
+
+def test_of_two_reproductions_at_once_one_is_there_whole(folder):
+    words = ["reproduce", "maxnet-2007/encoding", "--short", "-o", "out"]
+    both = [
+        subprocess.Popen(
+            [*WATERFILL, *words], cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        )
+        for _ in range(2)
+    ]
+    for process in both:
+        out, err = process.communicate(timeout=120)
+        assert process.returncode == 0, err
+        assert b"maxnet-2007/encoding: " in out
+    assert json.loads((folder / "out" / "claims.json").read_text())
+    assert load_run(folder / "out").flows.num_rows
+    assert not [path for path in (folder / "out").rglob("*") if path.name.startswith(".")]
 
 
 @pytest.fixture
@@ -426,6 +470,26 @@ def test_a_second_signal_ends_at_once_and_leaves_nothing_half_written(folder):
     assert time.monotonic() - began < 20
     assert process.returncode == 128 + signal.SIGTERM  # the first one's
     assert (out, os.listdir(folder / "out")) == ("", [])
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_a_signal_after_the_last_line_ends_at_once(folder, number):
+    *python, code = WATERFILL
+    # All is done, and the interpreter takes its time to end.
+    wait = "import time; done = process.finish; process.finish = lambda: (done(), hold())"
+    hold = "hold = lambda: (print('end', flush=True), time.sleep(60))"
+    process = subprocess.Popen(
+        [*python, code.replace("main()", f"{wait}\n{hold}\nmain()"), "run", "s.toml", "--json"],
+        cwd=folder, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )  # fmt: skip
+    answer = ""
+    while not answer.endswith("\nend\n"):
+        answer += process.stdout.readline()
+    process.send_signal(number)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + number
+    assert json.loads(answer.removesuffix("end\n"))["flows"]
     assert "Traceback" not in err
 
 

@@ -352,6 +352,17 @@ def test_series_stand_on_the_samples_grid():
 # --- checks -----------------------------------------------------------------------------------
 
 
+def machine(user=40, clock_s=1.0):
+    """What the host was before and after: ticks of CPUs, drops, its clocks' difference."""
+    ticks = {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0, "user": 0}
+    after = ticks | {"idle": 90 - user, "softirq": 10, "user": user}
+    before = {"softnet_dropped": 5, "realtime_less_monotonic_s": 1.0}
+    return [
+        before | {"hosts_ticks": ticks},
+        before | {"hosts_ticks": after, "realtime_less_monotonic_s": clock_s},
+    ]
+
+
 def finished(links=None, **changes):
     """What a good run leaves for the checks, judged."""
     raw = {
@@ -366,14 +377,7 @@ def finished(links=None, **changes):
                             "lost": 3}},
             "cpu_s": 1.0, "punctuality": None,
         },
-        "machine": [
-            {"hosts_ticks": {"idle": 0, "nice": 0, "iowait": 0, "steal": 0, "softirq": 0,
-                             "user": 0},
-             "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
-            {"hosts_ticks": {"idle": 50, "nice": 0, "iowait": 0, "steal": 0, "softirq": 10,
-                             "user": 40},
-             "softnet_dropped": 5, "realtime_less_monotonic_s": 1.0},
-        ],
+        "machine": machine(),
         "host_drops": {},
         "facts": {"offloads": {"tso": False}},
         "troubles": [None],
@@ -455,6 +459,9 @@ def late(**changes):
         ({"host_drops": {"node r1 l0": 3}}, "drops elsewhere"),
         ({"facts": {"offloads": {"tso": True}}}, "offloads"),
         ({"troubles": ["connection refused"]}, "traffic"),
+        ({"machine": machine(clock_s=0.9)}, "clock"),
+        ({"machine": machine(clock_s=3601.0)}, "clock"),
+        ({"machine": machine(user=90)}, "processor"),
         (
             {"samples": {"coarse": {"time_s": [0, 0.5], "queues": [[(0, 0, 2)]]}, "fine_s": 0.005,
                          "totals": [IDLE]}},

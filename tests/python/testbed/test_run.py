@@ -203,13 +203,14 @@ def test_socket_buffers_hold_a_recovery_without_sack(tmp_path, waterfill):
     assert by_name["drops elsewhere"]["found"]["sockets"] == {}
 
 
-def test_ctrl_c_ends_a_run_with_what_there_is(path):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_ends_a_run_with_what_there_is(path, number):
     process = start(path, "--set", "duration=60 s", "--set", 'measure=["0 s", "60 s"]')
     pids, networks = under_way(process)
     time.sleep(0.3)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     out, err = process.communicate(timeout=20)
-    assert process.returncode == 130, err
+    assert process.returncode == 128 + number, err
     document = json.loads(out)
     assert 0 < document["interrupted_at_s"] < 60
     assert wait_for(lambda: nothing_is_left(pids, networks))

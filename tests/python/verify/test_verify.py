@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
@@ -250,8 +251,40 @@ def test_a_log_of_the_kernel_is_accepted_and_no_changed_one(file: Path) -> None:
             assert replay.compare(other, check(other)) is not None, (step, other)
 
 
-def test_every_router_with_equations_has_a_log() -> None:
-    assert {f.stem for f in KERNEL} >= {f"{law}-router" for law in verify.kernel_laws()}
+def test_every_router_and_every_host_with_equations_has_a_log() -> None:
+    assert {f.stem for f in KERNEL} == {f"{law}-{role}" for law in verify.laws() for role in CALLS}
+
+
+def test_a_log_without_a_step_is_no_certificate(tmp_path: Path) -> None:
+    runner = CliRunner()
+    simulated = tmp_path / "cubic"
+    file = tmp_path / "s.toml"
+    file.write_text(
+        """duration = "100 ms"
+protocol = "cubic"
+[[link]]
+name = "l"
+from = "a"
+to = "b"
+rate = "10 Mbit/s"
+delay = "1 ms"
+[[flow]]
+name = "f"
+path = ["l"]
+"""
+    )
+    ran = runner.invoke(app, ["run", str(file), "-o", str(simulated), "--log-steps", "100"])
+    assert ran.exit_code == 0
+    assert "no flow ran a law whose steps are logged" in ran.stderr
+    with pytest.raises(InputError, match="expected steps of laws, got none; logged are maxnet"):
+        verify.verify(simulated)
+    # A log of the kernel in which nothing found space: its header, then 0 and the count.
+    whole = Path(__file__).with_name("maxnet-router.steps").read_bytes()
+    header = whole[: 12 + int.from_bytes(whole[8:12], sys.byteorder)]
+    empty = tmp_path / "empty.steps"
+    empty.write_bytes(header + (0).to_bytes(4, sys.byteorder) + whole[-8:])
+    with pytest.raises(InputError, match="expected steps of laws, got none"):
+        verify.verify(empty)
 
 
 def test_a_host_s_log_of_a_law_with_equations_for_routers_is_refused() -> None:
