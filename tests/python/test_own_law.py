@@ -85,6 +85,22 @@ def broken(**calls: Any) -> waterfill.Law:
     return waterfill.Law(source=type("Broken", (Window,), calls), header=("mark",))
 
 
+class Stuck(Counter):
+    """A router whose timer never advances."""
+
+    def poll_at(self) -> float:
+        return 0.0
+
+    def on_timer(self, link: Any, now_s: float) -> None:
+        pass
+
+
+LIMIT = (
+    "run: laws.mine: TypeError: limit: expected a window (bytes) and a rate (bit/s), each a finite "
+    "number not below zero or None, got "
+)
+
+
 def divide(_self: Any, _ack: Any) -> None:
     raise ZeroDivisionError("by a test")
 
@@ -114,8 +130,15 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
 @pytest.mark.parametrize(
     ("found", "sentence"),
     [
-        (broken(limit=lambda _: (float("nan"), None)), "run: laws.mine: ValueError: expected a "
-         "limit of finite numbers not below zero (bytes, bit/s), or None, got Some(NaN) and None"),
+        (broken(limit=lambda _: (float("nan"), None)), LIMIT + "(nan, None)"),
+        (broken(limit=lambda _: 5), LIMIT + "5"),
+        (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: expected a dictionary of the "
+         "header's fields and their numbers, or None, got 5"),
+        (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: expected a window "
+         "or a rate for a source with more to send, got None and None, and 100000 packets at one "
+         "instant"),
+        (law(router=Stuck), "run: laws.mine: ValueError: poll_at: expected a time later than now "
+         "after on_timer, got 0.0 at 0 s, 100000 times"),
         (broken(limit=None), "run: laws.mine: TypeError: 'NoneType' object is not callable"),
         (waterfill.Law(source=Window, header=tuple("abcde")), "run: laws.mine.header: expected a "
          'tuple of up to 4 names, got ["a", "b", "c", "d", "e"]'),

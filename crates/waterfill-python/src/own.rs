@@ -3,7 +3,7 @@
 //! A run releases the interpreter's lock, and each call takes it again. What a law raises is kept; no law is called after
 //! that, and `advance` raises it.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::{PyAttributeError, PyTypeError, PyValueError};
@@ -12,6 +12,11 @@ use pyo3::types::{PyDict, PyString};
 use waterfill_laws::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Received, Sending};
 use waterfill_laws::protocols::own::{self, FIELDS, Fields, Provider, ReceiverLaw, RouterLaw, SourceLaw};
 use waterfill_laws::units::{Instant, Rate, Volume};
+
+/// Timers, or packets sent without a limit, that one end may have at one instant: a law beyond it does not advance.
+const MAX_AT_ONE_INSTANT: u32 = 100_000;
+/// Characters of a returned value that a message shows.
+const MAX_SHOWN: usize = 60;
 
 /// What a law raised.
 #[derive(Default)]
@@ -184,6 +189,17 @@ const fn event(event: Event) -> &'static str {
     }
 }
 
+/// Makes the error of a call that returned something else than `expected`.
+fn wrong(call: &str, expected: &str, returned: &Bound<'_, PyAny>) -> PyErr {
+    // The value's own notation is the law's code, and may raise.
+    let text = returned.repr().map(|repr| repr.to_string_lossy().into_owned());
+    let text = text.or_else(|_| returned.get_type().name().map(|name| name.to_string_lossy().into_owned()));
+    let text = text.unwrap_or_default();
+    let shown: String = text.chars().take(MAX_SHOWN).collect();
+    let cut = if shown.len() < text.len() { "…" } else { "" };
+    PyTypeError::new_err(format!("{call}: expected {expected}, got {shown}{cut}"))
+}
+
 /// A law's classes.
 pub(crate) struct Law {
     router: Option<Py<PyAny>>,
@@ -241,20 +257,20 @@ impl Shared {
         Py::new(py, Header { names: Arc::clone(&self.names), values: fields.0 })
     }
 
-    /// Reads a header that a law returns: a dictionary by name, a header, or None for zeros.
-    fn fields(&self, returned: &Bound<'_, PyAny>) -> PyResult<Fields> {
+    /// Reads a header that `call` returns: a dictionary by name, a header, or None for zeros.
+    fn fields(&self, call: &str, returned: &Bound<'_, PyAny>) -> PyResult<Fields> {
         if returned.is_none() {
             return Ok(Fields::default());
         }
         if let Ok(header) = returned.cast::<Header>() {
             return Ok(Fields(header.borrow().values));
         }
-        let given = returned
-            .cast::<PyDict>()
-            .map_err(|_| PyTypeError::new_err("expected a dictionary of the header's fields"))?;
+        let wrong = || wrong(call, "a dictionary of the header's fields and their numbers, or None", returned);
+        let given = returned.cast::<PyDict>().map_err(|_| wrong())?;
         let mut header = Header { names: Arc::clone(&self.names), values: [0.0; FIELDS] };
         for (name, value) in given {
-            header.set(name.cast::<PyString>()?.to_str()?, value.extract()?)?;
+            let value = value.extract().map_err(|_| wrong())?;
+            header.set(name.cast::<PyString>().map_err(|_| wrong())?.to_str()?, value)?;
         }
         Ok(Fields(header.values))
     }
@@ -271,7 +287,28 @@ impl Shared {
             events: has("on_event").unwrap_or(false),
             object,
             shared: self.clone(),
+            unlimited: AtomicBool::new(false),
+            instant: Instants::default(),
         }
+    }
+}
+
+/// Counts what happens at one instant.
+#[derive(Default)]
+struct Instants {
+    /// The instant, as the bits of its seconds.
+    at: AtomicU64,
+    count: AtomicU32,
+}
+
+impl Instants {
+    /// Counts one more; returns whether there are too many.
+    fn exceeded(&self, now: Instant) -> bool {
+        let now = now.as_secs().to_bits();
+        if self.at.swap(now, Ordering::Relaxed) != now {
+            self.count.store(0, Ordering::Relaxed);
+        }
+        self.count.fetch_add(1, Ordering::Relaxed) >= MAX_AT_ONE_INSTANT
     }
 }
 
@@ -281,6 +318,10 @@ struct End {
     timed: bool,
     events: bool,
     shared: Shared,
+    /// Whether its last limit was none.
+    unlimited: AtomicBool,
+    /// Its timers at one instant, or the packets it sends.
+    instant: Instants,
 }
 
 impl End {
@@ -294,7 +335,14 @@ impl End {
         let copy = |py: Python<'_>, object: &Bound<'_, PyAny>| {
             Ok(py.import("copy")?.call_method1("deepcopy", (object,))?.unbind())
         };
-        Self { object: self.call(copy), timed: self.timed, events: self.events, shared: self.shared.clone() }
+        Self {
+            object: self.call(copy),
+            timed: self.timed,
+            events: self.events,
+            shared: self.shared.clone(),
+            unlimited: AtomicBool::new(self.unlimited.load(Ordering::Relaxed)),
+            instant: Instants::default(),
+        }
     }
 }
 
@@ -347,10 +395,21 @@ impl RouterLaw for End {
         if !self.timed {
             return Instant::NEVER;
         }
-        let at_s = self.call(|_, law| law.call_method0("poll_at")?.extract::<Option<f64>>());
+        let at_s = self.call(|_, law| {
+            let returned = law.call_method0("poll_at")?;
+            returned.extract::<Option<f64>>().map_err(|_| wrong("poll_at", "a time (s) or None", &returned))
+        });
         at_s.flatten().filter(|at_s| at_s.is_finite()).map_or(Instant::NEVER, Instant::from_secs)
     }
     fn on_timer(&mut self, link: &LinkView, now: Instant) {
+        if self.instant.exceeded(now) {
+            self.call(|_, law| -> PyResult<()> {
+                let expected = "poll_at: expected a time later than now after on_timer";
+                let at = law.call_method0("poll_at")?;
+                let now_s = now.as_secs();
+                Err(PyValueError::new_err(format!("{expected}, got {at} at {now_s} s, {MAX_AT_ONE_INSTANT} times")))
+            });
+        }
         self.call(|_, law| law.call_method1("on_timer", (Link::of(link), now.as_secs())).map(drop));
     }
     fn boxed(&self) -> Box<dyn RouterLaw> {
@@ -371,7 +430,7 @@ impl ReceiverLaw for End {
         });
     }
     fn echo(&mut self, now: Instant) -> Fields {
-        let echo = self.call(|_, law| self.shared.fields(&law.call_method1("echo", (now.as_secs(),))?));
+        let echo = self.call(|_, law| self.shared.fields("echo", &law.call_method1("echo", (now.as_secs(),))?));
         echo.unwrap_or_default()
     }
     fn boxed(&self) -> Box<dyn ReceiverLaw> {
@@ -381,6 +440,13 @@ impl ReceiverLaw for End {
 
 impl SourceLaw for End {
     fn stamp(&mut self, sending: &Sending) -> Fields {
+        if self.unlimited.load(Ordering::Relaxed) && self.instant.exceeded(sending.now) {
+            self.call(|_, _| -> PyResult<()> {
+                let expected = "limit: expected a window or a rate for a source with more to send";
+                let got = format!("got None and None, and {MAX_AT_ONE_INSTANT} packets at one instant");
+                Err(PyValueError::new_err(format!("{expected}, {got}")))
+            });
+        }
         let leaving = Leaving {
             now_s: sending.now.as_secs(),
             kind: kind(sending.kind),
@@ -388,7 +454,7 @@ impl SourceLaw for End {
             in_flight_bytes: sending.in_flight.as_bytes(),
             app_limited: sending.app_limited,
         };
-        self.call(|_, law| self.shared.fields(&law.call_method1("stamp", (leaving,))?)).unwrap_or_default()
+        self.call(|_, law| self.shared.fields("stamp", &law.call_method1("stamp", (leaving,))?)).unwrap_or_default()
     }
     fn on_ack(&mut self, ack: &Ack<Fields>) {
         self.call(|py, law| {
@@ -415,12 +481,15 @@ impl SourceLaw for End {
     }
     fn limit(&self) -> Limit {
         let limit = self.call(|_, law| {
-            let (window, pacing) = law.call_method0("limit")?.extract::<(Option<f64>, Option<f64>)>()?;
+            let returned = law.call_method0("limit")?;
+            let expected = "a window (bytes) and a rate (bit/s), each a finite number not below zero or None";
+            let (window, pacing) =
+                returned.extract::<(Option<f64>, Option<f64>)>().map_err(|_| wrong("limit", expected, &returned))?;
             let valid = |number: Option<f64>| number.is_none_or(|number| number >= 0.0 && number.is_finite());
             if !valid(window) || !valid(pacing) {
-                let expected = "expected a limit of finite numbers not below zero (bytes, bit/s), or None";
-                return Err(PyValueError::new_err(format!("{expected}, got {window:?} and {pacing:?}")));
+                return Err(wrong("limit", expected, &returned));
             }
+            self.unlimited.store(window.is_none() && pacing.is_none(), Ordering::Relaxed);
             Ok(Limit { window: window.map(Volume::from_bytes), pacing: pacing.map(Rate::from_bps) })
         });
         // A law that raised sends no more; the run ends at its next slice.
