@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
@@ -11,6 +13,7 @@ import pytest
 import waterfill
 from known import ROOT
 from waterfill import cli
+from waterfill.runs import laws
 
 OWN = ROOT / "examples" / "own_law.py"
 
@@ -132,10 +135,10 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
     [
         (broken(limit=lambda _: (float("nan"), None)), LIMIT + "(nan, None)"),
         (broken(limit=lambda _: 5), LIMIT + "5"),
-        (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: expected a dictionary of the "
-         "header's fields and their numbers, or None, got 5"),
-        (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: expected a window "
-         "or a rate for a source with more to send, got None and None, and 100000 packets at one "
+        (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: expected a dictionary of "
+         "the header's fields and their numbers, or None, got 5"),
+        (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: expected a "
+         "window or a rate for a source with more to send, got None and None, and 100000 packets at one "
          "instant"),
         (law(router=Stuck), "run: laws.mine: ValueError: poll_at: expected a time later than now "
          "after on_timer, got 0.0 at 0 s, 100000 times"),
@@ -144,12 +147,38 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
          'tuple of up to 4 names, got ["a", "b", "c", "d", "e"]'),
         (waterfill.Law(source=Window, target=2.0), "run: laws.mine.target: expected above 0 and "
          "at most 1, got 2.0"),
+        (waterfill.Law(source=Window, target="x"), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
+         'most 1, got "x"'),
+        (waterfill.Law(source=Window, target=1j), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
+         'most 1, got "1j"'),
+        (waterfill.Law(source=None), "run: laws.mine.source: expected a class, got null"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_a_wrong_law_is_refused(found, sentence):
     with pytest.raises(waterfill.InputError) as error:
         scenario().run(laws={"mine": found})
     assert str(error.value) == sentence
+
+
+UNPRINTABLE = "class Own(Exception):\n    __str__ = lambda self: 1 / 0\nraise Own"
+
+
+@pytest.mark.parametrize("error", [SystemExit(7), BaseException(), GeneratorExit()])
+def test_no_exception_of_a_law_ends_the_process(error):
+    def leave(_self: Any) -> None:
+        raise error
+
+    with pytest.raises(waterfill.InputError, match=f"the law mine raised {type(error).__name__}"):
+        scenario().run(laws={"mine": broken(limit=leave)})
+
+
+@pytest.mark.parametrize("kind", ["device", "pipe"])
+def test_a_law_is_a_regular_file(tmp_path, kind):
+    path = Path("/dev/zero") if kind == "device" else tmp_path / "pipe"
+    if kind == "pipe":
+        os.mkfifo(path)
+    with pytest.raises(waterfill.InputError, match=f"{path}: expected a regular file"):
+        laws.read(path)
 
 
 def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, capsys):
@@ -167,6 +196,11 @@ def test_the_command_line_runs_a_law_and_ends_with_2(tmp_path, monkeypatch, caps
         ("LAWS = [", ": expected Python, got: "),
         ("1 / 0", ": <module>: the law own raised ZeroDivisionError: division by zero"),
         ("", "own.py: LAWS: expected a dictionary"),
+        ("import sys\nsys.exit()", ":2: <module>: the law own raised SystemExit"),
+        ("raise GeneratorExit", ": <module>: the law own raised GeneratorExit"),
+        (UNPRINTABLE, ":3: <module>: the law own raised Own"),
+        ("a\0b", "own.py: expected Python, got: "),
+        ("#" * (4 << 20) + "\n", "own.py: expected a file of up to 4194304 bytes, got 4194305"),
     ):
         (tmp_path / "own.py").write_text(code)
         monkeypatch.setattr(sys, "argv", [*words, str(tmp_path / "own.py")])

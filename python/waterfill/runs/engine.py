@@ -148,13 +148,17 @@ class Sim(Backend):
             simulation = _core.Simulation(core_network, law, pace)
             started = True
             interrupted_at_s = _advance(simulation, scenario.duration, pace)
-        except Exception as error:
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            if type(error).__module__ == "pyo3_runtime":  # a panic of the core is no law's error
+                raise
+            # SystemExit too: a law's would end the command, perhaps with 0 and without an answer.
             found = laws.raised(name, error)
             if found is None and not started and isinstance(error, ValueError):
                 raise scenario.core_error(error) from None
             if found is None:
-                why = f"{type(error).__name__}: {error}"
-                found = InputError("run", f"{laws.KEY}.{name}", why)
+                found = InputError("run", f"{laws.KEY}.{name}", laws.text_of(error))
             raise found from error
         core: CoreSummary = simulation.summary()
         laws.from_core(core, name)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import stat
 import traceback
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -20,6 +22,7 @@ CORE_NAME = "own"
 MAX_FIELDS = 4
 HEADER_BYTES = 16
 KEY = "laws"
+_MAX_FILE_BYTES = 4 << 20
 
 
 class RouterLaw(Protocol):
@@ -98,7 +101,12 @@ def check(laws: Mapping[str, Law], known: Mapping[str, ProtocolInfo], on: str) -
     if type(law.header) is not tuple or len(law.header) > MAX_FIELDS:
         expected = f"expected a tuple of up to {MAX_FIELDS} names"
         raise InputError("run", f"{key}.header", f"{expected}, got {shown(law.header)}")
-    if not 0 < law.target <= 1:
+    for part in ("source", "router", "receiver"):
+        end = getattr(law, part)
+        if not callable(end) and (end is not None or part == "source"):
+            raise InputError("run", f"{key}.{part}", f"expected a class, got {shown(end)}")
+    target: Any = law.target
+    if isinstance(target, bool) or not isinstance(target, (int, float)) or not 0 < target <= 1:
         got = shown(law.target)
         raise InputError("run", f"{key}.target", f"expected above 0 and at most 1, got {got}")
     return name, law
@@ -107,19 +115,35 @@ def check(laws: Mapping[str, Law], known: Mapping[str, ProtocolInfo], on: str) -
 def read(path: Path) -> dict[str, Law]:
     """Run a Python file and return its LAWS; raise InputError where it fails or has none."""
     try:
-        found = runpy.run_path(str(path)).get("LAWS")
+        about = path.stat()
+        _readable(path)
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise InputError(str(path), "", f"expected a readable Python file, got: {reason}") from None
+    # A pipe without a writer would wait for one, and a device may never end.
+    if not stat.S_ISREG(about.st_mode):
+        raise InputError(str(path), "", "expected a regular file")
+    if about.st_size > _MAX_FILE_BYTES:
+        expected = f"expected a file of up to {_MAX_FILE_BYTES} bytes"
+        raise InputError(str(path), "", f"{expected}, got {about.st_size}")
+    try:
+        found = runpy.run_path(str(path)).get("LAWS")
+    except KeyboardInterrupt:
+        raise
     except SyntaxError as error:
-        raise InputError(
-            f"{path}:{error.lineno}", "", f"expected Python, got: {error.msg}"
-        ) from None
-    except Exception as error:
-        raise raised(path.stem, error) or InputError(str(path), "", str(error)) from error
+        at = str(path) if error.lineno is None else f"{path}:{error.lineno}"
+        raise InputError(at, "", f"expected Python, got: {error.msg}") from None
+    except BaseException as error:
+        # SystemExit too: it would end the command, perhaps with 0 and without an answer.
+        raise raised(path.stem, error) or InputError(str(path), "", text_of(error)) from error
     if not isinstance(found, dict):
         raise InputError(str(path), "LAWS", 'expected a dictionary {"name": waterfill.Law(…)}')
     return found
+
+
+def _readable(path: Path) -> None:
+    """Open a file and close it, without waiting; raise OSError where that fails."""
+    os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
 
 
 def used(laws: Mapping[str, Law], scenario: Scenario) -> dict[str, Law]:
@@ -183,16 +207,28 @@ def from_core(summary: CoreSummary, name: str) -> None:
             source["protocol"] = name
 
 
-def raised(name: str, error: Exception) -> InputError | None:
+def text_of(error: BaseException) -> str:
+    """Return an exception's type and text; the type alone where the text is empty or raises."""
+    kind = type(error).__name__
+    try:
+        text = str(error)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # a law's own exception may do anything here
+        text = ""
+    return f"{kind}: {text}" if text else kind
+
+
+def raised(name: str, error: BaseException) -> InputError | None:
     """Return what to say of an error in a law's code; None if it was not raised there."""
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if not frame.filename.startswith(__file__.removesuffix("laws.py"))
+        and not frame.filename.startswith("<frozen ")
     ]
-    what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     if not frames:
         return None
     place = frames[-1]
     at = f"{place.filename}:{place.lineno}"
-    return InputError(at, place.name, f"the law {name} raised {what}")
+    return InputError(at, place.name, f"the law {name} raised {text_of(error)}")
