@@ -1,4 +1,4 @@
-//! Fuzz targets: each is a function that any bytes may be passed to, and that panics where a promise is broken.
+//! Fuzz targets: each is a function that any bytes may be passed to, and that panics where a check fails.
 //!
 //! A target takes bytes as calls and their arguments, makes the calls, and checks what must hold after each of them.
 //! Its corpus, `corpus/<target>.txt`, has one input per line with bytes escaped as in a byte string. `cargo test` replays

@@ -28,6 +28,7 @@ def test_nothing_is_found(name, tmp_path, monkeypatch):
     run = fuzz.replay(name, DRAWN[name])
     kept = "\n".join(path.read_text() for path in tmp_path.rglob("*.txt"))
     assert not run.found, kept
+    assert fuzz.corpus(name)  # a lost file would replay nothing
     assert run.executions == DRAWN[name] + len(fuzz.corpus(name))
 
 

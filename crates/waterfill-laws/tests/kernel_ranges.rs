@@ -160,7 +160,7 @@ fn cohabitation_limits_the_largest_packets() {
     assert_eq!(link.decide(&params, 0, 1 << 19, 362, false, 0), Verdict::Drop);
 }
 
-/// RCP's link at 1 Gbit/s with α = 1, and a rate of that part of it, 10⁻⁶.
+/// RCP's link at 1 Gbit/s with α = 1, whose first rate is `first_rate` millionths of it.
 fn rcp_link(first_rate: u32, first_rtt_us: u32) -> Words {
     let law = Law::rcp();
     let params = law.params(&[
