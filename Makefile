@@ -165,7 +165,7 @@ fuzz: .venv/.run ## fuzz one target by libFuzzer: make fuzz TARGET=wire SECONDS=
 fuzz-all: .venv/.run ## fuzz every target for its share of executions, and keep coverage in out/fuzz; hours, resumes
 	@$(VENV)/python -m validation.fuzzing all --share $(or $(SHARE),1)
 
-sanitize: ## run unsafe code and the laws' C under the address and undefined-behaviour sanitizers; 20 minutes
+sanitize: ## run unsafe code and the laws' C under the address and undefined-behaviour sanitizers; 10 minutes
 	@tools/sanitize.sh
 
 fuzz-page: .venv/.run ## write the table of docs/validation/fuzzing.md from out/fuzz

@@ -8,7 +8,7 @@
 # others. So the sources are preprocessed, and compiled from the standard input, in a folder that every host has. Warnings are for
 # other builds: where macros are expanded, clang warns of what they compare.
 set -euo pipefail
-compiler=${WATERFILL_CLANG:?names the compiler}
+compiler=${WATERFILL_CLANG:?expected the name of a clang}
 given=("$@") source='' object='' options=()
 while [ $# -gt 0 ]; do
   case $1 in

@@ -4,7 +4,7 @@
  * before and after it, and what it wrote. The daemon turns it on before it loads the programs (`--log-steps`). Otherwise
  * the verifier knows that `log_steps` is 0 and removes all of this.
  *
- * A call that finds the buffer full is not logged, and counted. docs/validation/certificates.md describes the records;
+ * A call that finds the buffer full is not logged, and counted. The records are in router_steps.h and host_steps.h;
  * python/waterfill/verify/kernel.py reads them.
  */
 #ifndef WATERFILL_STEPS_H
