@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -271,9 +272,11 @@ class Stage:
         there = self.directory / folder.relative_to(self.folder)
         if not folder.exists():  # dropped with the one that it was in
             return []
-        if there.exists() and not there.is_dir():
+        linked = folder != self.folder and there.is_symlink()  # it may lead out of the directory
+        if linked or (there.exists() and not there.is_dir()):
             _remove_tree(folder)
-            return [WriteError(str(there), "", "expected a directory, found a file")]
+            found = "a symbolic link" if linked else "a file"
+            return [WriteError(str(there), "", f"expected a directory, found {found}")]
         names = _files(folder)
         blocked = next((name for name in names if _is_directory(there / name)), None)
         if blocked is None:
@@ -304,14 +307,27 @@ def recover(directory: Path) -> None:
 
 def _restore(directory: Path) -> None:
     for whole in directory.glob(f"{_PREFIX}*{_WHOLE}"):
-        if not whole.is_symlink():
-            with suppress(OSError), interrupt.undisturbed():
+        with suppress(OSError), interrupt.undisturbed():
+            if _is_ours(whole):
                 _finish(whole, directory)
+
+
+def _is_ours(whole: Path) -> bool:
+    """Return whether this user's process can have written it: plain files and directories."""
+    status = whole.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.geteuid():
+        return False
+    found = (Path(root) / name for root, subs, names in os.walk(whole) for name in subs + names)
+    kinds = {stat.S_IFMT(path.lstat().st_mode) for path in found}
+    return kinds <= {stat.S_IFREG, stat.S_IFDIR}
 
 
 def _finish(whole: Path, directory: Path) -> None:
     """Move published files into place. Called again after any end, it goes on where it was."""
     folders = [(folder, directory / folder.relative_to(whole)) for folder in _folders(whole)]
+    for folder, there in folders:
+        if folder != whole and there.is_symlink():  # a stranger's may lead out of the directory
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), str(there))
     for folder, there in folders:
         there.mkdir(exist_ok=True)
         for marker in _MADE_FROM:

@@ -134,10 +134,41 @@ def test_published_files_of_others_reach_nothing_outside(tmp_path):
     fill(outside, {"report.html": "mine", "summary.json": "mine"})
     whole = inside / ".waterfill-x.whole"
     fill(whole, {"summary.json": "new", ".stale": "../outside/report.html\n/etc/passwd\n..\n"})
-    (whole / "link").symlink_to(outside)
     (inside / ".waterfill-y.whole").symlink_to(outside)
     files.recover(inside)
     assert content(outside) == {"report.html": "mine", "summary.json": "mine"}
+    assert (inside / "summary.json").read_text() == "new"
+
+
+@pytest.mark.parametrize(
+    "attack", ["link in place", "link in set", "stale is a link", "other user"]
+)
+def test_published_files_of_others_follow_no_link(tmp_path, monkeypatch, attack):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    fill(outside, {"summary.json": "mine", "report.html": "mine"})
+    whole = inside / ".waterfill-x.whole"
+    fill(whole, {"sub/summary.json": "evil", "sub/.stale": "report.html"})
+    if attack == "link in place":
+        (inside / "sub").symlink_to(outside)
+    elif attack == "link in set":
+        (whole / "more").symlink_to(outside)
+    elif attack == "stale is a link":
+        (whole / ".stale").symlink_to(outside / "report.html")
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: inside.stat().st_uid + 1)
+    files.recover(inside)
+    assert content(outside) == {"summary.json": "mine", "report.html": "mine"}
+    assert attack == "link in place" or not (inside / "sub").exists()
+
+
+def test_a_set_is_not_written_through_a_link_in_its_place(tmp_path):
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    fill(outside, {"summary.json": "mine"})
+    inside.mkdir()
+    (inside / "sub").symlink_to(outside)
+    (refused,) = publish(inside, {"summary.json": "new", "sub/summary.json": "new"})
+    assert str(refused) == f"{inside / 'sub'}: expected a directory, found a symbolic link"
+    assert content(outside) == {"summary.json": "mine"}
     assert (inside / "summary.json").read_text() == "new"
 
 
