@@ -10,11 +10,27 @@ const LARGE_BYTES: f64 = 1e9;
 /// The part of all memory that a large run leaves free.
 const RESERVE: f64 = 0.02;
 
-/// Returns the bytes that this process can still take, of the host's memory and of its control group's; `None` where
-/// the system does not say.
+/// Returns the bytes that this process can still take, of the host's memory, of its control group's and of its own
+/// limits (`ulimit -v`, `ulimit -d`); `None` where the system does not say.
 fn free_bytes() -> Option<f64> {
     let host = field("/proc/meminfo", "MemAvailable:")? * 1024.0;
-    Some(group_bytes().map_or(host, |group| host.min(group)))
+    Some([group_bytes(), limit_bytes()].into_iter().flatten().fold(host, f64::min))
+}
+
+/// Returns what the soft limits on this process's address space and data leave.
+fn limit_bytes() -> Option<f64> {
+    let limits = read_to_string("/proc/self/limits").ok()?;
+    [("Max address space", "VmSize:"), ("Max data size", "VmData:")]
+        .into_iter()
+        .filter_map(|(limit, used)| {
+            Some((soft_limit(&limits, limit)? - field("/proc/self/status", used)? * 1024.0).max(0.0))
+        })
+        .reduce(f64::min)
+}
+
+/// Returns a soft limit of the text of `/proc/PID/limits`; `None` for `unlimited`.
+fn soft_limit(limits: &str, name: &str) -> Option<f64> {
+    limits.lines().find_map(|line| line.strip_prefix(name))?.split_whitespace().next()?.parse().ok()
 }
 
 /// Returns a number of a file of lines `NAME NUMBER …`.
@@ -87,6 +103,14 @@ mod tests {
     fn sizes_have_units() {
         let sizes = [0.0, 999.0, 2.24e10, 4e12, 1e30].map(size);
         assert_eq!(sizes, ["0.0 B", "999.0 B", "22.4 GB", "4.0 TB", "1000000000000000.0 PB"]);
+    }
+
+    #[test]
+    fn a_soft_limit_is_read() {
+        let limits = "Limit  Soft Limit  Hard Limit  Units\nMax data size  unlimited  unlimited  bytes\n\
+                      Max address space  4096000  8192000  bytes\n";
+        assert_eq!(soft_limit(limits, "Max address space"), Some(4_096_000.0));
+        assert_eq!(soft_limit(limits, "Max data size"), None);
     }
 
     #[test]

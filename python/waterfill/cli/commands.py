@@ -133,6 +133,10 @@ def main() -> None:
     except RunError as error:
         print(error, file=sys.stderr)
         sys.exit(1)
+    except MemoryError:
+        text = "expected a task that fits the free memory and this process's limits, got a larger one"
+        print(f"waterfill: {text}", file=sys.stderr)
+        sys.exit(2)
     except OSError as error:
         # The library that parses the command line writes help and completion itself.
         if error.filename is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,21 @@ def test_empty_name_is_not_the_current_directory(waterfill, tmp_path, arguments)
     assert ran.code == 2
     assert ran.err.endswith("expected a name, got an empty text\n")
     assert [path.name for path in tmp_path.iterdir()] == ["s.toml"]
+
+
+@pytest.mark.parametrize("words", [["run", "--set", "sample=10 ms"], ["maxmin"]])
+def test_limited_memory_is_one_sentence(tmp_path, words):
+    limit = 600_000_000
+    scenario = tmp_path / "s.toml"
+    scenario.write_text(SCENARIO)
+    name, *options = words
+    ran = subprocess.run(
+        [sys.executable, "-m", "waterfill", name, str(scenario), "--set", "flow.long.count=2000000",
+         *options],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert ran.returncode == 2
+    assert "free memory" in ran.stderr
+    assert len(ran.stderr.splitlines()) == 1
