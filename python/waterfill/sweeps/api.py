@@ -117,14 +117,19 @@ def plan(
     lost_s: float = 60.0,
 ) -> Plan:
     """Check a sweep and return its plan; arguments as in `sweep`. Raises InputError."""
-    _check_types(scenario, seeds, sets, random=random, latin=latin)
+    _check_types(scenario, seeds, sets, random=random, latin=latin, draw_seed=draw_seed)
+    for name, given in (("grid", grid), ("ranges", ranges)):
+        if isinstance(given, str) or not isinstance(given, (Mapping, Sequence)):
+            why = f'expected {{"KEY": VALUES}} or ["KEY=VALUES"], got {shown(given)}'
+            raise InputError("sweep", name, why)
     need("distributed", "sweep")
     base = Base.read(scenario, sets, on)
     if random and latin:
         raise InputError("command line", "latin", "expected --random or --latin, got both")
     for name, count in (("random", random), ("latin", latin), ("seeds", seeds)):
         if not 0 <= count <= points.MAX_POINTS:
-            raise InputError("command line", name, f"expected a number from 1, got {count}")
+            why = f"expected a number from 1 to {points.MAX_POINTS}, got {count}"
+            raise InputError("command line", name, why)
     if max_memory_bytes and max_memory_bytes < MIN_MEMORY_BYTES:
         why = f"expected at least {MIN_MEMORY_BYTES / 1e6:g} MB, got {max_memory_bytes / 1e6:g} MB"
         raise InputError("command line", "max-memory", why)

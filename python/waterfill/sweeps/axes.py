@@ -126,10 +126,17 @@ def axis(key: str, values: Sequence[Value]) -> Axis:
         return Axis(key, plain, tuple(float(value) for value in plain), "double", "")  # type: ignore[arg-type]
     for quantity, unit in _QUANTITIES:
         if all(isinstance(value, str) and quantity.matches(value) for value in plain):
-            numbers = tuple(quantity.or_zero().parse(value) for value in plain)
+            numbers = tuple(_parse(key, quantity, value) for value in plain)
             return Axis(key, plain, numbers, "double", unit)
     texts = tuple(value if isinstance(value, str) else shown_toml(value) for value in plain)
     return Axis(key, plain, texts, "string", "")
+
+
+def _parse(key: str, quantity: Quantity, text: Any) -> float:
+    try:
+        return quantity.or_zero().parse(text)
+    except ValueError as error:
+        raise InputError("command line", key, str(error)) from None
 
 
 def _frozen(value: Any) -> Any:
@@ -165,6 +172,9 @@ def _range(key: str, match: re.Match[str]) -> Range:
     first = match["low_unit"].strip() or unit
     if first != unit:
         low, high, unit = _common(key, f"{match['low']} {first}", f"{match['high']} {unit}")
+    if not math.isfinite(high - low):  # of infinite ends too
+        got = match[0].strip()
+        raise InputError("command line", key, f"expected a finite range, got {shown(got)}")
     if not low < high:
         raise InputError("command line", key, f"expected LOW below HIGH, got {match[0].strip()}")
     if match["log"] and low <= 0:
@@ -176,7 +186,7 @@ def _common(key: str, low: str, high: str) -> tuple[float, float, str]:
     """Return both ends of a range in the SI unit of their kind."""
     for quantity, unit in _QUANTITIES:
         if quantity.matches(low) and quantity.matches(high):
-            return quantity.or_zero().parse(low), quantity.or_zero().parse(high), unit
+            return _parse(key, quantity, low), _parse(key, quantity, high), unit
     raise InputError("command line", key, f"expected units of one kind, got {low} and {high}")
 
 

@@ -64,6 +64,9 @@ class Place:
         return f"{self.workers} worker{plural} on this host"
 
 
+_MAX_FILE_BYTES = 1 << 20
+
+
 def place(cluster: str | None, workers: int | None) -> Place:
     """Return where to run; raise InputError when it is neither an address nor a cluster's file.
 
@@ -87,8 +90,16 @@ def place(cluster: str | None, workers: int | None) -> Place:
 def _from_file(path: Path, workers: int | None) -> Place:
     text = ""
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():  # a device or a FIFO may have no end
+            raise InputError(str(path), "", "expected a regular file")
+        with path.open("rb") as file:
+            data = file.read(_MAX_FILE_BYTES + 1)
+        if len(data) > _MAX_FILE_BYTES:
+            raise InputError(str(path), "", f"expected at most {_MAX_FILE_BYTES >> 20} MiB")
+        text = data.decode("utf-8")
         document = tomllib.loads(text)
+    except InputError:
+        raise
     except FileNotFoundError:
         why = "no such file; expected tcp://HOST:PORT or a cluster's TOML file"
         raise InputError(str(path), "", why) from None

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import stat
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -22,7 +23,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from waterfill.errors import InputError
-from waterfill.runs.files import WriteError, make_directory, why, write_atomically, write_text
+from waterfill.runs.files import (
+    WriteError,
+    make_directory,
+    open_regular,
+    read_bytes,
+    read_text,
+    why,
+    write_atomically,
+    write_text,
+)
 from waterfill.runs.result import to_json
 from waterfill.scenario.units import digits
 
@@ -71,7 +81,10 @@ class Dataset:
     # --- life ------------------------------------------------------------------------------
 
     def __enter__(self) -> Dataset:
-        parts = make_directory(make_directory(self.folder) / "points")
+        parts = make_directory(self.folder) / "points"
+        if parts.is_symlink():  # a stranger's may lead out of the directory
+            raise WriteError(str(parts), "", "expected a directory, found a symbolic link")
+        make_directory(parts)
         self._take_lock()
         try:
             self._check()
@@ -105,7 +118,7 @@ class Dataset:
     def _take_lock(self) -> None:
         import fcntl
 
-        self._lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT, 0o644)
+        self._lock = _open_own(self.folder / ".lock", os.O_RDWR | os.O_CREAT)
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -119,7 +132,7 @@ class Dataset:
         now = {"identity": self._identity, "columns": [list(pair) for pair in self._columns]}
         if path.exists():
             try:
-                before = json.loads(path.read_text(encoding="utf-8"))
+                before = json.loads(read_text(path))
             except (OSError, ValueError, RecursionError):
                 before = None
             if not isinstance(before, dict):
@@ -139,8 +152,8 @@ class Dataset:
     def _replay(self) -> None:
         """Take the journal's rows that no file has; a torn last line is left out, and no row."""
         path = self.folder / "journal.jsonl"
-        rows = list(_lines(path)) if path.exists() else []
-        self._journal = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+        self._journal = _open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+        rows = list(_lines(path))
         for row in rows:
             if self._fits(row) and row["key"] not in self._status:
                 self._status[row["key"]] = row["status"]
@@ -244,7 +257,8 @@ class Dataset:
             if not keys & mine.keys():
                 continue
             kept = [key not in keys for key in mine]
-            table = pq.read_table(path).filter(kept)
+            with open_regular(path) as file:
+                table = pq.read_table(file).filter(kept)
             if table.num_rows:
                 self._store(path, table)
             else:
@@ -289,7 +303,10 @@ def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
 
     paths = sorted((folder / "points").glob("part-*.parquet"))
     with _whole(folder / "points"):
-        tables = [pq.read_table(path, partitioning=None) for path in paths]
+        tables = []
+        for path in paths:
+            with open_regular(path) as file:
+                tables.append(pq.read_table(file))
         if not tables:
             return (schema or pa.schema([])).empty_table()
         return pa.concat_tables(tables).combine_chunks()
@@ -299,8 +316,8 @@ def _statuses(path: Path) -> dict[str, str]:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    with _whole(path):
-        table = pq.read_table(path, columns=["key", "status"], partitioning=None)
+    with _whole(path), open_regular(path) as file:
+        table = pq.read_table(file, columns=["key", "status"])
         keys, statuses = (table[name].cast(pa.string()) for name in ("key", "status"))
         if keys.null_count or statuses.null_count:
             raise ValueError("a row has no key or no status")
@@ -318,8 +335,23 @@ def _whole(path: Path) -> Iterator[None]:
         expected = (
             "expected rows as `sweep -o` writes them; delete the file to run its points again"
         )
-        reason = str(error).partition("\n")[0]
+        reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
         raise InputError(str(path), "", f"{expected}, got: {reason}") from None
+
+
+def _open_own(path: Path, flags: int) -> int:
+    """Open a regular file to write, not through a link; raise WriteError for any other."""
+    try:
+        mode = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        descriptor = os.open(path, flags | mode, 0o644)
+    except OSError as error:
+        if path.is_symlink():
+            raise WriteError(str(path), "", "expected a file, found a symbolic link") from None
+        raise WriteError(str(path), "", f"cannot be written: {why(error)}") from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise WriteError(str(path), "", "expected a file, found something else")
+    return descriptor
 
 
 def _is_of(value: object, kind: Type) -> bool:
@@ -332,7 +364,7 @@ def _is_of(value: object, kind: Type) -> bool:
 
 
 def _lines(path: Path) -> Iterator[Row]:
-    for line in path.read_bytes().splitlines(keepends=True):
+    for line in read_bytes(path).splitlines(keepends=True):
         if line.endswith(b"\n"):
             with suppress(ValueError, RecursionError):
                 yield json.loads(line)

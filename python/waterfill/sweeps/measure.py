@@ -119,6 +119,8 @@ def check(extra: Iterable[str]) -> dict[str, str]:
             raise InputError("command line", name, why)
         if equals and (not name.isidentifier() or name in NAMES or not path):
             raise InputError("command line", name, "expected NAME=PATH with a new name")
+        if name in found:
+            raise InputError("command line", name, "expected one column of this name, got two")
         found[name] = path
     return found
 

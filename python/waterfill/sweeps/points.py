@@ -141,6 +141,9 @@ class Design:
         if self.samples and not self.ranges:
             why = "expected a range to draw from, KEY=LOW..HIGH, got none"
             raise InputError("command line", "latin" if self.latin else "random", why)
+        if self.draw_seed < 0:
+            why = f"expected a number from 0, got {self.draw_seed}"
+            raise InputError("command line", "draw-seed", why)
         if self.count > MAX_POINTS:
             why = f"expected at most {MAX_POINTS} points, got {self.count}"
             raise InputError("command line", "", why)

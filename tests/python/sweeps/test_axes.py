@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from waterfill.errors import InputError
-from waterfill.sweeps import axes
+from waterfill.sweeps import axes, measure
 from waterfill.sweeps.points import Design, key_of, point
 
 
@@ -48,6 +48,11 @@ def test_units_of_one_kind_meet_in_si():
         ("x=0..1:3:log", "above 0"),
         ("x=1..2:1", "2 to 100000"),
         ("x=1 ms..2 Mbit/s:3", "units of one kind"),
+        ("x=-1 ms", "x: expected a time"),
+        ("x=-1 ms,2 ms", "x: expected a time"),
+        ("x=-1e308..1.7e308:3", "expected a finite range"),
+        ("x=1..1e309:3", "expected a finite range"),
+        ("x=1 us..1e309 ms:3", "x: expected"),
     ],
 )
 def test_wrong_axes_are_said_in_one_line(text, said):
@@ -93,3 +98,19 @@ def test_keys_depend_on_the_content_and_not_on_the_order():
     assert point("i", [(one, 0)], 1).key == key_of("i", ["seed=1", "x=1"])
     keys = {key_of("i", ["x=1"]), key_of("i", ["x=2"]), key_of("j", ["x=1"])}
     assert len(keys) == 3
+
+
+@pytest.mark.parametrize("text", ["x=-5..-1 ms", "x=1..1e300 ms"])
+def test_drawn_values_outside_of_a_quantity_are_said_in_one_line(text):
+    with pytest.raises(InputError, match="x: expected"):
+        Design(ranges=(axes.span(text),), samples=3)
+
+
+def test_a_draw_seed_is_not_negative():
+    with pytest.raises(InputError, match="draw-seed: expected a number from 0, got -1"):
+        Design(ranges=(axes.span("x=1..2"),), samples=2, draw_seed=-1)
+
+
+def test_a_column_is_named_once():
+    with pytest.raises(InputError, match="a: expected one column of this name, got two"):
+        measure.check(["a=flows.f.rate_bps", "a=flows.f.weight"])

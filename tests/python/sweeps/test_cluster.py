@@ -70,3 +70,8 @@ def test_the_resource_fits_the_definition_of_dasks_operator(tmp_path):
     assert spec["spec"]["worker"]["replicas"] == 8
     with pytest.raises(InputError, match="image"):
         cluster.described(place(tmp_path, 'kind = "kubernetes"\n'))
+
+
+def test_a_device_is_no_clusters_file():
+    with pytest.raises(InputError, match="/dev/zero: expected a regular file"):
+        cluster.place("/dev/zero", None)
