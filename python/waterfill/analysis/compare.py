@@ -32,7 +32,7 @@ from waterfill.analysis.series import Series
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends, html
-from waterfill.runs.files import Stage, WriteError, recover, why, write_text
+from waterfill.runs.files import Stage, WriteError, read_text, recover, why, write_text
 from waterfill.runs.laws import Law, infos, used
 from waterfill.runs.result import Document, Result, to_json
 from waterfill.runs.stored import load_run
@@ -547,10 +547,7 @@ def load_comparison(directory: str | os.PathLike[str]) -> Comparison:
     path = Path(directory) / DOCUMENT
     recover(Path(directory))
     try:
-        runs = {
-            str(name): dict(run)
-            for name, run in json.loads(path.read_text(encoding="utf-8"))["runs"].items()
-        }
+        runs = {str(name): dict(run) for name, run in json.loads(read_text(path))["runs"].items()}
         if not runs or any(name != Path(name).name for name in runs):
             raise ValueError("no names of folders beside it")
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:

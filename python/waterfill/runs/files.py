@@ -21,12 +21,13 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, BinaryIO, Literal
 
 from waterfill.errors import InputError
 from waterfill.runs import interrupt
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from typing_extensions import Self
 
 _PREFIX = ".waterfill-"
@@ -71,12 +72,55 @@ def _cannot(path: Path, error: Exception) -> WriteError:
     return WriteError(str(Path(*parts)), "", f"cannot be written: {why(error)}")
 
 
+# --- reading -----------------------------------------------------------------------------------
+
+# As large as any file of a run, a comparison or a sweep that a command reads.
+MAX_BYTES = 2_000_000_000
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """Open a regular file for reading; never wait for a file of another kind.
+
+    Raises OSError when it is none, or has more than `MAX_BYTES`.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    status = os.fstat(descriptor)
+    if stat.S_ISREG(status.st_mode) and status.st_size <= MAX_BYTES:
+        return open(descriptor, "rb")
+    os.close(descriptor)
+    if stat.S_ISREG(status.st_mode):
+        raise OSError(errno.EFBIG, f"more than {MAX_BYTES / 1e9:g} GB", str(path))
+    raise OSError(errno.EINVAL, "not a regular file", str(path))
+
+
+def read_bytes(path: Path) -> bytes:
+    """Return what a regular file holds; raise OSError as `open_regular` does."""
+    with open_regular(path) as file:
+        return file.read()
+
+
+def read_text(path: Path) -> str:
+    """Return the text of a regular file (UTF-8); raise OSError or ValueError."""
+    return read_bytes(path).decode("utf-8").replace("\r\n", "\n").replace("\r", "\n")
+
+
 # --- one file ----------------------------------------------------------------------------------
 
 
 def write_text(path: Path, text: str) -> Path:
     """Write a text file (UTF-8) atomically; raise WriteError if that fails."""
     return write_atomically(path, lambda p: p.write_text(text, encoding="utf-8"))
+
+
+def write_parquet(path: Path, table: pa.Table) -> Path:
+    """Write a table atomically; raise WriteError if that fails."""
+    import pyarrow.parquet as pq
+
+    def write(part: Path) -> None:
+        with part.open("wb") as file:  # pyarrow takes no path that is not UTF-8
+            pq.write_table(table, file, compression="zstd")
+
+    return write_atomically(path, write)
 
 
 def write_atomically(path: Path, write: Callable[[Path], object]) -> Path:
@@ -362,7 +406,7 @@ def _files(folder: Path) -> list[str]:
 def _stale(folder: Path) -> list[str]:
     known = {name for names in _MADE_FROM.values() for name in names}
     with suppress(FileNotFoundError):
-        listed = (folder / _STALE).read_text(encoding="utf-8").splitlines()
+        listed = read_text(folder / _STALE).splitlines()
         return [name for name in listed if name in known]
     return []
 

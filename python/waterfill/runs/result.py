@@ -29,7 +29,7 @@ from waterfill.runs.files import (
     Stage,
     WriteError,
     make_directory,
-    write_atomically,
+    write_parquet,
     write_text,
 )
 
@@ -236,8 +236,6 @@ class Result:
         return written
 
     def _write_parquet(self, path: Path, table: pa.Table) -> Path:
-        import pyarrow.parquet as pq
-
         from waterfill._core import version
 
         # Without the lists: with many flows, metadata would exceed readers' limits. Without the
@@ -251,7 +249,7 @@ class Result:
             "waterfill.scenario": self.scenario_toml,
         }
         labelled = table.replace_schema_metadata(metadata)
-        return write_atomically(path, lambda p: pq.write_table(labelled, p, compression="zstd"))
+        return write_parquet(path, labelled)
 
 
 def _elsewhere(which: Which) -> Columns:

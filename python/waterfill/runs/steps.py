@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from waterfill import _core
 from waterfill.contract.network import Network, ParamValue
 from waterfill.errors import InputError, nearest
-from waterfill.runs.files import WriteError, write_atomically
+from waterfill.runs.files import WriteError, write_parquet
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,12 +60,10 @@ class StepLog:
         columns = simulation.steps()
         if columns is None:
             return
-        import pyarrow.parquet as pq
-
         table = to_table(columns, backend, network, params)
         self.written, self.dropped = table.num_rows, columns["dropped"]
         try:
-            write_atomically(self.file, lambda p: pq.write_table(table, p, compression="zstd"))
+            write_parquet(self.file, table)
         except WriteError as error:
             self.failed = error.message
 

@@ -6,17 +6,18 @@ resolved from the scenario again when first asked for. Nothing is simulated.
 
 from __future__ import annotations
 
+import io
 import json
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from waterfill.contract.network import Network
 from waterfill.contract.summary import CLOCKED, REQUIRED, Summary
 from waterfill.errors import InputError, shown
-from waterfill.runs.files import recover, why
+from waterfill.runs.files import open_regular, read_text, recover, why
 from waterfill.runs.result import NAME_COLUMN, Result, Which, to_table
 
 if TYPE_CHECKING:
@@ -74,19 +75,17 @@ class StoredResult(Result):
         """Return whether the run has a file of this name."""
         return (self._folder / name).exists() if self._files is None else name in self._files
 
-    def source(self, name: str) -> Any:
-        """Return what pyarrow reads a file of the run from."""
+    def source(self, name: str) -> IO[bytes]:
+        """Open a file of the run for pyarrow; raise OSError as `open_regular` does."""
         if self._files is None:
-            return self._folder / name
-        import pyarrow as pa
-
+            return open_regular(self._folder / name)
         if name not in self._files:
             raise FileNotFoundError(name)
-        return pa.BufferReader(self._files[name])
+        return io.BytesIO(self._files[name])
 
     def _text(self, name: str) -> str:
         if self._files is None:
-            return (self._folder / name).read_text(encoding="utf-8")
+            return read_text(self._folder / name)
         return self._files[name].decode()
 
     def _table(self, which: Which) -> pa.Table:
@@ -100,7 +99,8 @@ class StoredResult(Result):
             none = {c: ("u32" if c == NAME_COLUMN[which] else "f64", b"") for c in columns}
             return to_table(none, NAME_COLUMN[which], [])
         try:
-            return pq.read_table(self.source(name)).replace_schema_metadata(None)
+            with self.source(name) as file:
+                return pq.read_table(file).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:
             raise _damaged(self._folder / name, error) from None
 
@@ -115,7 +115,8 @@ class StoredResult(Result):
                 raise InputError(str(path), "", message)
             return super()._transfers()  # of [[flow]] only: the summary has them
         try:
-            return pq.read_table(self.source(TRANSFERS)).replace_schema_metadata(None)
+            with self.source(TRANSFERS) as file:
+                return pq.read_table(file).replace_schema_metadata(None)
         except (OSError, pa.ArrowException) as error:
             raise _damaged(path, error) from None
 
@@ -204,7 +205,8 @@ def _check_series(found: StoredResult, name: str, folder: Path) -> None:
 
     path = folder / name
     try:
-        schema = pq.read_schema(found.source(name))
+        with found.source(name) as file:
+            schema = pq.read_schema(file)
         theirs = json.loads((schema.metadata or {})[b"waterfill.summary"])
         _check_columns(path.stem, schema)
     except FileNotFoundError:
@@ -257,5 +259,7 @@ def _identity(summary: Any) -> Any:
 
 
 def _damaged(path: Path, error: Exception) -> InputError:
-    reason = "a key is missing" if isinstance(error, KeyError) else str(error).partition("\n")[0]
+    reason = getattr(error, "strerror", None) or str(error).partition("\n")[0]
+    if isinstance(error, KeyError):
+        reason = "a key is missing"
     return InputError(str(path), "", f"expected a whole file as `run -o` writes it, got: {reason}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -296,3 +297,23 @@ def test_names_that_are_not_in_a_dictionary(folder):
     pq.write_table(table.set_column(1, "link", names), path)
     with pytest.raises(InputError, match='got: a column "link" of type string'):
         load_run(folder)
+
+
+@pytest.mark.parametrize("kind", ["fifo", "device"])
+@pytest.mark.parametrize(
+    "name", ["summary.json", "scenario.toml", "flows.parquet", "links.parquet", "traffic.parquet"]
+)
+def test_a_file_of_another_kind_is_refused_and_not_waited_for(folder, name, kind):
+    (folder / name).unlink()
+    if kind == "fifo":
+        os.mkfifo(folder / name)
+    else:
+        (folder / name).symlink_to("/dev/zero")
+    with pytest.raises(InputError, match="not a regular file"):
+        load_run(folder)
+
+
+def test_a_directory_whose_name_is_not_utf_8(run, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
+    run.write(folder)
+    assert same(run, load_run(folder))

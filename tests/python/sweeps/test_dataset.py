@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pyarrow.parquet as pq
 import pytest
@@ -129,5 +130,33 @@ def test_document_of_another_kind(tmp_path, text):
     with dataset(tmp_path):
         pass
     (tmp_path / "sweep.json").write_text(text)
+    with pytest.raises(InputError, match="expected a sweep's JSON document"):
+        dataset(tmp_path).__enter__()
+
+
+@pytest.mark.parametrize("name", ["journal.jsonl", ".lock"])
+@pytest.mark.parametrize("kind", ["link", "fifo"])
+def test_no_file_behind_a_link_is_opened_and_no_pipe_waited_for(tmp_path, name, kind):
+    folder, other = tmp_path / "sweep", tmp_path / "other"
+    folder.mkdir()
+    other.write_text("mine")
+    if kind == "link":
+        (folder / name).symlink_to(other)
+    else:
+        os.mkfifo(folder / name)
+    with pytest.raises(InputError, match="expected a file, found"):
+        dataset(folder).__enter__()
+    assert other.read_text() == "mine"
+
+
+def test_rows_are_not_written_through_a_link(tmp_path):
+    (tmp_path / "other").mkdir()
+    (tmp_path / "points").symlink_to(tmp_path / "other")
+    with pytest.raises(InputError, match="found a symbolic link"):
+        dataset(tmp_path).__enter__()
+
+
+def test_a_document_that_is_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "sweep.json")
     with pytest.raises(InputError, match="expected a sweep's JSON document"):
         dataset(tmp_path).__enter__()
