@@ -18,6 +18,8 @@ ETA = 0.1
 PHASE_MARGIN_DEG = 45.0
 # The η that step 3 compares.
 _ETAS = (0.03, 0.06, 0.1, 0.2)
+# Some seconds of computing; RTTs of 1 ms with the paper's parameters take a sixth of it.
+_MAX_STEPS = 2_000_000
 
 
 class Tuned(NamedTuple):
@@ -69,6 +71,9 @@ def step_response(gains: Gains, alpha: float, tau_s: float, duration_s: float) -
     lag = 200 if tau_s > 0.05 * gains.alpha_t_s else 20
     dt = tau_s / lag
     steps = math.ceil(duration_s / dt)
+    if steps > _MAX_STEPS:
+        message = f"a step response of at most {_MAX_STEPS} steps of {dt:.3g} s"
+        raise ValueError(f"{message}, got {steps:.3g} for {duration_s:.3g} s")
     keep_xi = math.exp(-alpha * gains.eta / tau_s**2 * t_s * dt)
     keep_received = math.exp(-dt / tau_s)
     averages, sliding = gains.average != "off", gains.average == "sliding"

@@ -197,6 +197,10 @@ def test_directories_get_the_document_and_figures(waterfill, tmp_path, arguments
         (("margin", "jetmax"), "jetmax: expected a protocol"),
         (("equilibrium", "xcp"), "xcp: expected a scenario file"),
         (("convergence", "maxnet", "--rtt", "1 us"), "rtt: expected at least 1 ms"),
+        (
+            ("convergence", "maxnet", "--rtt", "1 ms", "--set", "params.maxnet.t=1000 s"),
+            "a step response of at most 2000000 steps",
+        ),
         (("encoding", "xcp"), "xcp: expected a protocol"),
     ],
 )
