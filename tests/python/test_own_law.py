@@ -138,8 +138,8 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
         (broken(stamp=lambda *_: 5), "run: laws.mine: TypeError: stamp: expected a dictionary of "
          "the header's fields and their numbers, or None, got 5"),
         (broken(limit=lambda _: (None, None)), "run: laws.mine: ValueError: limit: expected a "
-         "window or a rate for a source with more to send, got None and None, and 100000 packets at one "
-         "instant"),
+         "window or a rate for a source with more to send, got None and None, and 100000 packets "
+         "at one instant"),
         (law(router=Stuck), "run: laws.mine: ValueError: poll_at: expected a time later than now "
          "after on_timer, got 0.0 at 0 s, 100000 times"),
         (broken(limit=None), "run: laws.mine: TypeError: 'NoneType' object is not callable"),
