@@ -159,8 +159,9 @@ def _options(given: Mapping[str, Any]) -> Any:
             raise InputError(f"--{name}", "", str(error)) from None
 
     load = given["load"]
-    if load is not None and not 0 < load < float("inf"):
-        raise InputError("--load", "", f"expected a number above 0, got {load:g}")
+    if load is not None and not 0 < load <= _MAX_LOAD:
+        why = f"expected a number above 0, up to {_MAX_LOAD}, got {load:g}"
+        raise InputError("--load", "", why)
     size = value("size", VOLUME)
     return Options(
         rate_bps=value("rate", RATE) or 0.0, delay_s=value("delay", TIME) or 0.0,
@@ -177,11 +178,38 @@ def _listed(titles: Mapping[str, str]) -> None:
         print_text(f"{name:<{width}}  {title}")
 
 
+# Keys of the scenario that an option sets, by the key's last part. A wrong --rate or --delay is
+# refused when it is read; a wrong one here is the source's.
+_OPTIONS = ("protocol", "seed", "duration", "count", "size", "load")
+_MAX_LOAD = 1_000_000
+
+
+def _check(written: str, source: str) -> None:
+    """Raise InputError where a run would refuse the scenario; name the option that sets the key."""
+    from waterfill.network import protocols
+    from waterfill.scenario.loading import from_toml
+
+    try:
+        scenario = from_toml(written, "<scenario>")
+        known = protocols.load()
+        if scenario.protocol is not None and scenario.protocol not in known:
+            from waterfill.errors import nearest
+
+            why = f"unknown protocol {scenario.protocol}{nearest(scenario.protocol, known)}"
+            raise InputError("<scenario>", "protocol", why)
+    except InputError as error:
+        last = error.key.rpartition(".")[2]
+        where = f"--{last}" if last in _OPTIONS else source
+        raise InputError(where, error.key, error.message) from None
+
+
 def _write(layout: Any, protocol: str, seed: int, output: Path | None) -> None:
     from waterfill.formats.writing import text
     from waterfill.runs.files import write_new
 
     written = text(layout, protocol, seed)
+    if all(link.rate_trace is None for link in layout.links):  # a trace is named beside the file
+        _check(written, layout.name)
     if output is None:
         print_text(written.rstrip("\n"))
         return

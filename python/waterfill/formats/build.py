@@ -21,6 +21,10 @@ GRAVITY_LOAD = 1.5
 # Of flows that arrive at random.
 ARRIVING = ("all-to-all", "permutation", "incast")
 ARRIVING_LOAD = 0.5
+# A flow takes about 2 kB here and more in a run.
+MAX_PLANS = 200_000
+# Gravity weighs every pair before it draws.
+MAX_WEIGHED = 4_000_000
 
 
 @dataclass(frozen=True)
@@ -217,6 +221,7 @@ def _add_traffic(
         raise InputError("--traffic", "", "expected another kind, as the source has no demands")
     load = options.load
     if pattern == "gravity":
+        _check_pairs(len(layout.hosts), pattern, MAX_WEIGHED)
         weights = traffic.node_weights(layout)
         count = options.pairs or GRAVITY_PAIRS
         drawn = traffic.gravity(weights, count, options.seed)
@@ -266,11 +271,22 @@ def _pairs(layout: Layout, pattern: str, options: Options) -> list[tuple[str, st
     if pattern == "permutation":
         return traffic.permutation(layout.hosts, options.seed)
     if pattern == "all-to-all":
+        _check_pairs(len(layout.hosts), pattern, MAX_PLANS)
         return traffic.all_to_all(layout.hosts)
+    if len(layout.hosts) < 2:
+        why = f"expected at least 2 nodes for incast, got {len(layout.hosts)}"
+        raise InputError("--traffic", "", why)
     try:
         return traffic.incast(layout.hosts, options.pairs or len(layout.hosts) - 1, options.seed)
     except ValueError as error:
         raise InputError("--pairs", "", str(error)) from None
+
+
+def _check_pairs(hosts: int, pattern: str, most: int) -> None:
+    pairs = hosts * (hosts - 1)
+    if pairs > most:
+        why = f"expected at most {most} pairs for {pattern}, got {pairs} of {hosts} hosts"
+        raise InputError("--traffic", "", why)
 
 
 def _from_file(layout: Layout, options: Options, *, is_hpcc: bool) -> list[FlowPlan]:

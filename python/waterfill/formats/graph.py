@@ -64,6 +64,9 @@ def graphml(path: Path, defaults: Defaults) -> Layout:
         raise source.wrong(None, "expected GraphML without entities")
     try:
         graph = nx.parse_graphml(source.text, force_multigraph=True)
+    except ValueError as error:  # of networkx, which quotes the value without its place
+        message = "expected GraphML whose values are of their keys' types (attr.type)"
+        raise source.wrong(None, f"{message}, got: {error}") from None
     except Exception as error:  # of the XML parser, and of whatever it hands on
         raise source.wrong(None, f"expected GraphML: {error}") from None
     return _layout(graph, path.stem, "label", defaults)
@@ -102,6 +105,8 @@ def topohub(name: str, defaults: Defaults) -> tuple[Layout, dict[tuple[str, str]
 
 
 def _layout(graph: Any, name: str, label: str, defaults: Defaults) -> Layout:
+    if not graph.nodes:
+        raise InputError(name, "", "expected nodes and edges, got no nodes")
     labels = [str(data.get(label) or node) for node, data in graph.nodes(data=True)]
     names = dict(zip(graph.nodes, names_of(labels), strict=True))
     links: list[LinkPlan] = []

@@ -13,6 +13,16 @@ from waterfill.formats.layout import Layout, LinkPlan, delay_s
 
 # The area of a random WAN, km: that of the contiguous United States.
 _WIDTH_KM, _HEIGHT_KM = 4500.0, 2500.0
+# As of the largest fat-tree, K = 64, with room for other shapes.
+MAX_LINKS = 200_000
+# Where routes are searched: their memory grows with the square of the nodes.
+_MAX_NODES = 2000
+_MAX_CHAIN = _MAX_NODES
+
+
+def _check_links(number: int) -> None:
+    if number > MAX_LINKS:
+        raise ValueError(f"expected at most {MAX_LINKS} links, got {number}")
 
 
 def fat_tree(k: int, rate_bps: float, link_delay_s: float) -> Layout:
@@ -67,11 +77,12 @@ def leaf_spine(
     """Return leaves with `hosts` hosts each, every leaf joined to every spine.
 
     `uplink_bps` None: as much upwards from a leaf as its hosts have. Raises ValueError if a number
-    is below 1.
+    is below 1, or for more links than `MAX_LINKS`.
     """
     for name, number in (("leaves", leaves), ("spines", spines), ("hosts", hosts)):
         if number < 1:
             raise ValueError(f"expected at least 1 of {name}, got {number}")
+    _check_links(leaves * (hosts + spines))
     uplink_bps = uplink_bps or rate_bps * hosts / spines
     names = [f"h{number}" for number in range(leaves * hosts)]
     plans = [
@@ -100,9 +111,14 @@ def leaf_spine(
 
 
 def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layout:
-    """Return a two-dimensional torus. Raises ValueError if a side is shorter than 3."""
+    """Return a two-dimensional torus.
+
+    Raises ValueError if a side is shorter than 3, or for more than 2000 nodes.
+    """
     if rows < 3 or columns < 3:
         raise ValueError(f"expected sides of at least 3, got {rows} and {columns}")
+    if rows * columns > _MAX_NODES:
+        raise ValueError(f"expected at most {_MAX_NODES} nodes, got {rows * columns}")
     plans = []
     for row in range(rows):
         for column in range(columns):
@@ -115,9 +131,12 @@ def torus(rows: int, columns: int, rate_bps: float, link_delay_s: float) -> Layo
 
 
 def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
-    """Return pairs of hosts, s0 and d0 and so on, on both sides of one link."""
-    if pairs < 1:
-        raise ValueError(f"expected at least 1 pair, got {pairs}")
+    """Return pairs of hosts, s0 and d0 and so on, on both sides of one link.
+
+    Raises ValueError unless there are 1 to 1000 pairs.
+    """
+    if not 1 <= pairs <= _MAX_NODES // 2:
+        raise ValueError(f"expected 1 to {_MAX_NODES // 2} pairs, got {pairs}")
     plans = [LinkPlan("bottleneck", "left", "right", rate_bps, link_delay_s)]
     for n in range(pairs):
         plans.append(LinkPlan(f"s{n}-left", f"s{n}", "left", 10 * rate_bps, 0.0))
@@ -128,9 +147,12 @@ def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
 
 
 def parking_lot(hops: int, rate_bps: float, link_delay_s: float) -> Layout:
-    """Return a chain of links, whose nodes are n0, n1 and so on."""
-    if hops < 1:
-        raise ValueError(f"expected at least 1 link, got {hops}")
+    """Return a chain of links, whose nodes are n0, n1 and so on.
+
+    Raises ValueError unless there are 1 to 2000 links.
+    """
+    if not 1 <= hops <= _MAX_CHAIN:
+        raise ValueError(f"expected 1 to {_MAX_CHAIN} links, got {hops}")
     plans = [LinkPlan(f"link{n + 1}", f"n{n}", f"n{n + 1}", rate_bps, link_delay_s)
              for n in range(hops)]  # fmt: skip
     hosts = [f"n{n}" for n in range(hops + 1)]

@@ -22,9 +22,14 @@ class Source:
     def read(cls, path: Path) -> Source:
         """Read a file as UTF-8. Raises InputError."""
         try:
-            if path.stat().st_size > _MAX_BYTES:
+            if path.exists() and not path.is_file():  # a device or a FIFO may have no end
+                raise InputError(str(path), "", "expected a regular file")
+            with path.open("rb") as file:
+                data = file.read(_MAX_BYTES + 1)
+            if len(data) > _MAX_BYTES:
                 raise InputError(str(path), "", f"expected at most {_MAX_BYTES >> 20} MiB")
-            return cls(path, path.read_text(encoding="utf-8-sig"))
+            text = data.decode("utf-8-sig")
+            return cls(path, text.replace("\r\n", "\n").replace("\r", "\n"))
         except UnicodeDecodeError:
             raise InputError(str(path), "", "expected text in UTF-8") from None
         except OSError as error:

@@ -55,6 +55,8 @@ def read(path: Path, layout: Layout) -> list[Row]:
         for end in ends:
             if end not in hosts:
                 raise source.wrong(line, f"unknown host {shown(end)}{nearest(end, hosts)}")
+        if ends[0] == ends[1]:
+            raise source.wrong(line, f"expected two hosts, got {shown(ends[0])} twice")
         values = {name: _value(source, line, name, cells) for name in _COLUMNS}
         count = (cells.get("count") or "").strip()
         size = values["size"]

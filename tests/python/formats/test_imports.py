@@ -331,3 +331,46 @@ def test_numbers_that_no_float_holds(tmp_path, name, content):
     path = written(tmp_path, "large.txt", content)
     with pytest.raises(InputError, match="expected a finite"):
         imported(name, str(path), Options())
+
+
+@pytest.mark.parametrize("name", ["gml", "graphml", "hpcc", "htsim", "sndlib"])
+def test_a_device_is_no_source(name):
+    with pytest.raises(InputError, match="/dev/zero: expected a regular file"):
+        imported(name, "/dev/zero", Options())
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("1e9", "fast", "expected GraphML whose values are of their keys' types"),
+        ("<node", "<nothing", "expected"),
+    ],
+)
+def test_wrong_graphml_is_said_in_one_line(tmp_path, old, new, said):
+    path = tmp_path / "g.graphml"
+    path.write_text(GRAPHML.replace(old, new))
+    with pytest.raises(InputError, match=said):
+        imported("graphml", str(path), Options())
+
+
+def test_a_graph_without_nodes_is_refused(tmp_path):
+    path = tmp_path / "g.graphml"
+    path.write_text('<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph/></graphml>')
+    with pytest.raises(InputError, match="expected"):
+        imported("graphml", str(path), Options(pattern="incast"))
+
+
+def test_a_flow_to_its_own_host_names_its_line(tmp_path):
+    (tmp_path / "g.graphml").write_text(GRAPHML)
+    (tmp_path / "flows.csv").write_text("source,sink\nA-b,C-d\nA-b,A-b\n")
+    options = Options(flows=tmp_path / "flows.csv")
+    with pytest.raises(InputError, match='line 3: expected two hosts, got "A-b" twice'):
+        imported("graphml", str(tmp_path / "g.graphml"), options)
+
+
+def test_a_rate_that_a_run_refuses_is_not_written(waterfill, tmp_path):
+    (tmp_path / "g.graphml").write_text(GRAPHML.replace("1e9", "1e-300"))
+    ran = waterfill("import", "graphml", "g.graphml", "--traffic", "none", "-o", "new.toml")
+    assert ran.code == 2
+    assert ".rate: expected" in ran.err
+    assert not (tmp_path / "new.toml").exists()

@@ -156,3 +156,29 @@ def test_flows_that_arrive_at_random_are_one_source_between_all_hosts(name: str)
 def test_wrong_options_of_arriving_flows_get_one_sentence(options: Options, message: str):
     with pytest.raises(InputError, match=message):
         generated("fat-tree", [4], options)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("torus 3000 3000", "expected at most 2000 nodes"),
+        ("dumbbell 10000000", "expected 1 to 1000 pairs"),
+        ("parking-lot 10000000", "expected 1 to 2000 links"),
+        ("leaf-spine 1 1 99999999", "expected at most 200000 links"),
+        ("fat-tree 16 --traffic all-to-all", "expected at most 200000 pairs"),
+        ("fat-tree 4 --load 1e300", "--load: expected a number above 0, up to 1000000"),
+        ("fat-tree 4 --protocol zz", "--protocol: protocol: unknown protocol zz"),
+        ("fat-tree 4 --count 99999999999", "--count: flow."),
+        ("fat-tree 4 --size 0B", "--size: flow."),
+        ("fat-tree 4 --duration 0s", "--duration: duration: expected a time above zero"),
+    ],
+)
+def test_what_a_run_would_refuse_is_not_written(waterfill, tmp_path, words, said):
+    ran = waterfill("generate", *words.split(), "-o", "new.toml")
+    assert ran.code == 2
+    assert said in ran.err
+    assert not (tmp_path / "new.toml").exists()
+
+
+def test_a_negative_seed_names_its_option(waterfill):
+    assert waterfill("generate", "fat-tree", "4", "--seed", "-1").err.startswith("--seed: seed: ")
