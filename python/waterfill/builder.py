@@ -10,7 +10,7 @@ from functools import cache
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, TypeAlias, TypedDict, get_args
 
-from waterfill.errors import InputError
+from waterfill.errors import InputError, shown
 
 if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
@@ -331,6 +331,11 @@ class Scenario:
         from waterfill.scenario.loading import from_dict
 
         if protocols is not None and not isinstance(protocols, str):
+            if not isinstance(protocols, Sequence) or not all(
+                isinstance(one, str) for one in protocols
+            ):
+                why = f"expected names of protocols, got {shown(protocols)}"
+                raise InputError("compare", "protocols", why)
             protocols = ",".join(protocols)
         mine = laws or {}
         names = compare.on_each(protocols, [on], mine)

@@ -231,3 +231,30 @@ def test_notebooks_show_traffic_and_what_covers_the_whole_run():
 )
 def test_notebooks_show_numbers_without_exponents(value, text):
     assert html.shown(value) == text
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (lambda: waterfill.run(None), "run: scenario: expected the path"),  # type: ignore[arg-type]
+        (lambda: waterfill.run(5), "run: scenario: expected the path"),  # type: ignore[arg-type]
+        (lambda: from_toml_run(on=None), "run: on: expected a backend's name"),
+        (lambda: from_toml_run(on=["sim"]), "run: on: expected a backend's name"),
+        (lambda: from_toml_run(threads="x"), "threads: expected a whole number or None"),
+        (
+            lambda: waterfill.Scenario.from_toml(TOML).compare([5]),  # type: ignore[list-item]
+            "compare: protocols: expected names",
+        ),
+        (
+            lambda: waterfill.sweep(waterfill.Scenario.from_toml(TOML), grid=5),  # type: ignore[arg-type]
+            "sweep: grid: expected",
+        ),
+    ],
+)
+def test_arguments_of_another_type_are_input_errors(call, said):
+    with pytest.raises(waterfill.InputError, match=said):
+        call()
+
+
+def from_toml_run(**arguments: Any) -> object:
+    return waterfill.run(waterfill.Scenario.from_toml(TOML), **arguments)

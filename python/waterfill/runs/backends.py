@@ -6,9 +6,10 @@ import os
 from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
@@ -46,6 +47,8 @@ def backend(name: str) -> Backend:
 
 def check(name: str) -> None:
     """Raise InputError when there is no backend of this name."""
+    if not isinstance(name, str):
+        raise InputError("run", "on", f"expected a backend's name, got {shown(name)}")
     if name not in BACKENDS:
         raise InputError("command line", "on", f"unknown backend{nearest(name, BACKENDS)}")
 
@@ -66,6 +69,7 @@ def prepare(scenario: Scenario, on: str, laws: Mapping[str, Law] | None = None) 
         backend(on).prepare(scenario)
 
 
+@runtime_checkable
 class Checkable(Protocol):
     """What becomes a checked scenario: `waterfill.Scenario`, which this package does not know."""
 
@@ -111,8 +115,10 @@ def run(
 
     `steps` logs the steps of laws, on sim and fluid, for `waterfill verify`; on one thread.
 
-    Raises InputError when the scenario is wrong or the backend cannot run it.
+    Raises InputError when the scenario is wrong or the backend cannot run it, and for an argument
+    of another type.
     """
+    check(on)
     checked = _scenario(scenario, seed)
     if capture is not None and on != "sim":
         why = f"expected --on sim, whose packets it records; got {on}"
@@ -139,7 +145,9 @@ def run(
 def _check_threads(threads: int, on: str, capture: Capture | None, steps: StepLog | None) -> None:
     """Raise InputError unless a run can have this number of threads."""
     why = None
-    if not 1 <= threads <= MAX_THREADS:
+    if isinstance(threads, bool) or not isinstance(threads, Integral):
+        why = f"expected a whole number or None, got {shown(threads)}"
+    elif not 1 <= threads <= MAX_THREADS:
         why = f"expected 1 to {MAX_THREADS}, got {threads}"
     elif threads > 1 and on != "sim":
         why = f"expected --on sim, which can use several; got {on}"
@@ -157,6 +165,9 @@ def _scenario(scenario: Source, seed: int | None) -> Scenario:
     elif isinstance(scenario, (str, os.PathLike)):
         scenario = load(scenario)
     elif not isinstance(scenario, Scenario):
+        if not isinstance(scenario, Checkable):
+            why = "expected the path of a scenario file, a dictionary or a waterfill.Scenario"
+            raise InputError("run", "scenario", f"{why}, got {shown(scenario)}")
         scenario = scenario.checked()
     if seed is None:
         return scenario
