@@ -12,10 +12,12 @@ def main() -> None:
     import gc
     import warnings
 
+    from waterfill.errors import one_line
+
     # What starting builds stays to the end: looking for cycles in it takes a tenth of a small run.
     gc.disable()
     # A warning is a line, as an error is: no file, category or source.
-    warnings.formatwarning = lambda message, *_, **__: f"warning: {message}\n"
+    warnings.formatwarning = lambda message, *_, **__: f"warning: {one_line(str(message))}\n"
     from waterfill.cli.commands import main as run
 
     gc.freeze()

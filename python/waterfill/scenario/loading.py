@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from waterfill.errors import InputError, nearest, shortened
+from waterfill.errors import InputError, nearest, shortened, shown
 from waterfill.scenario.bulk import uncollected
 from waterfill.scenario.document import COMMAND_LINE, SECTIONS, Scenario, file_of, labels
 from waterfill.scenario.validation import contradictions, first_error
@@ -162,6 +162,9 @@ def _override(document: dict[str, Any], assignment: str) -> str:
     path, equals, text = (part.strip() for part in assignment.partition("="))
     if not equals or not path or not all(path.split(".")):
         raise InputError(COMMAND_LINE, path, "expected KEY=VALUE, the key as in flow.long.count")
+    # Bytes of the command line that are no UTF-8 arrive as surrogates, which no file can hold.
+    if not assignment.isascii() and any("\ud800" <= c <= "\udfff" for c in assignment):
+        raise InputError(COMMAND_LINE, path, f"expected text in UTF-8, got {shown(text)}")
     section, *rest = path.split(".")
     table: Any = document
     entries = document.get(section)

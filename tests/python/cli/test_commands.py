@@ -422,3 +422,10 @@ def test_a_terminal_without_unicode(tmp_path):
             check=True,
         )
     assert json.loads(done.stdout)["scenario"] == "a → b"
+
+
+def test_bytes_that_are_no_text_are_refused_with_their_key(waterfill, tmp_path):
+    (tmp_path / "s.toml").write_text(waterfill("new", "dumbbell").out)
+    ran = waterfill("run", str(tmp_path / "s.toml"), "--set", 'name="\udcff"')
+    assert ran.code == 2
+    assert ran.err == 'command line: name: expected text in UTF-8, got "\\"\\udcff\\""\n'
