@@ -375,7 +375,9 @@ def _figure(rows: int) -> tuple[Figure, list[Any]]:
 
 def _finish(figure: Figure, result: Result, title: str = "", free: Sequence[Any] = ()) -> Figure:
     """Add title, limits and legends; the vertical axes begin at zero, but for those in `free`."""
-    figure.axes[0].set_title(title or result.summary["scenario"], loc="left", parse_math=False)
+    figure.axes[0].set_title(
+        drawn(title or result.summary["scenario"]), loc="left", parse_math=False
+    )
     for axis in figure.axes:
         axis.set_xlim(0, result.summary["duration_s"])
         if axis not in free:
@@ -568,7 +570,17 @@ def _numbers(table: pa.Table, column: str) -> Series:
     return np.asarray(table[column].to_numpy(), dtype=np.float64)
 
 
+def drawn(text: str) -> str:
+    """Return a text for a figure: XML has no control characters, U+FFFE and U+FFFF."""
+    return "".join(
+        "\ufffd"
+        if c < " " or "\x7f" <= c <= "\x9f" or "\ud800" <= c <= "\udfff" or c in "\ufffe\uffff"
+        else c
+        for c in text
+    )
+
+
 def _plain(label: str) -> str:
     # matplotlib typesets $…$ and hides labels that start with an underscore.
-    label = label.replace("$", r"\$")
+    label = drawn(label).replace("$", r"\$")
     return f" {label}" if label.startswith("_") else label

@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from importlib import import_module
@@ -421,6 +422,9 @@ def _array(kind: str, buffer: bytes) -> pa.Array:
     return pa.Array.from_buffers(types[kind], len(buffer) // width, data)
 
 
+_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
 def finite(value: Any) -> Any:
     """Return a copy of plain data with None for NaN and infinities, which JSON lacks."""
     if isinstance(value, float):
@@ -433,5 +437,9 @@ def finite(value: Any) -> Any:
 
 
 def to_json(document: Any, *, indent: int | None = 2) -> str:
-    """Return plain data as strict JSON text, without NaN and Infinity."""
-    return json.dumps(finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
+    """Return plain data as strict JSON text, without NaN and Infinity.
+
+    Characters that a terminal would obey are escaped: C1 controls, line separators, directions.
+    """
+    text = json.dumps(finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text if text.isascii() else _OBEYED.sub(lambda c: f"\\u{ord(c[0]):04x}", text)

@@ -182,3 +182,7 @@ def test_unknown_formats_are_refused(result, tmp_path: Path):
     with pytest.raises(InputError, match='unknown format "jpg"'):
         plots.save(plots.rates(result), tmp_path / "figure", ["pdf", "jpg"])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_text_of_figures_has_no_characters_that_xml_lacks():
+    assert plots.drawn("a\x1b\x9b\ufffe\uffff\udcffé") == "a" + 5 * "\ufffd" + "é"

@@ -220,3 +220,10 @@ def test_a_directory_in_the_way_of_a_file(run, tmp_path: Path):
 def test_a_directory_that_cannot_be_written():
     with pytest.raises(InputError, match="expected a writable directory"):
         files.make_directory("/proc/waterfill")
+
+
+def test_json_escapes_what_a_terminal_would_obey():
+    from waterfill.runs.result import to_json
+
+    text = to_json({"name": "\x9b\x85\u202e\u2028é"})
+    assert "\\u009b\\u0085\\u202e\\u2028é" in text
