@@ -55,6 +55,16 @@ _MADE_FROM: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 
+# Of every run. Its scenario.toml is left: with `-o .` it may be the user's own.
+_SERIES = ("flows.parquet", "links.parquet")
+_SWEEP = "sweep.json"
+
+
+def holds_other_result(directory: Path) -> bool:
+    """Return whether a run, a comparison or a reproduction was written here."""
+    return any((directory / marker).exists() for marker in _MADE_FROM)
+
+
 class WriteError(InputError):
     """A file that cannot be written: its path and the system's reason."""
 
@@ -70,6 +80,11 @@ def _cannot(path: Path, error: Exception) -> WriteError:
     """Return the error of a file, under the name that it was to have."""
     parts = [part for part in path.parts if not part.startswith(_PREFIX)]
     return WriteError(str(Path(*parts)), "", f"cannot be written: {why(error)}")
+
+
+def readable(name: str) -> str:
+    """Return a file's name as text that can be written; bytes that are not UTF-8 become �."""
+    return os.fsencode(name).decode("utf-8", "replace")
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -271,6 +286,9 @@ class Stage:
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
+        if (self.directory / _SWEEP).exists() and (self.directory / "points").is_dir():
+            message = "holds a sweep: choose another -o DIR, or delete it"
+            raise WriteError(str(self.directory), "", message)
         if self._stack.enter_context(hold(self.directory, _WAIT_S)):
             _restore(self.directory)
             for leftover in self.directory.glob(f"{_PREFIX}*{_WRITING}"):
@@ -325,6 +343,8 @@ class Stage:
         blocked = next((name for name in names if _is_directory(there / name)), None)
         if blocked is None:
             made = {name for key in names for name in _MADE_FROM.get(key, ())}
+            if _MADE_FROM.keys() & set(names):
+                made |= _results()  # a directory holds one kind of result, the newest
             stale = sorted(name for name in made - set(names) if (there / name).exists())
             if stale:
                 write_text(folder / _STALE, "\n".join(stale))
@@ -404,11 +424,16 @@ def _files(folder: Path) -> list[str]:
 
 
 def _stale(folder: Path) -> list[str]:
-    known = {name for names in _MADE_FROM.values() for name in names}
+    known = _results()
     with suppress(FileNotFoundError):
         listed = read_text(folder / _STALE).splitlines()
         return [name for name in listed if name in known]
     return []
+
+
+def _results() -> set[str]:
+    """Return the names that any kind of result has in its own directory, and no input has."""
+    return {*_MADE_FROM, *_SERIES, *(name for names in _MADE_FROM.values() for name in names)}
 
 
 def _hidden(directory: Path) -> Path:

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from waterfill.errors import InputError
 from waterfill.runs.files import (
     WriteError,
+    holds_other_result,
     make_directory,
     open_regular,
     read_bytes,
@@ -146,6 +147,9 @@ class Dataset:
                     raise InputError(str(self.folder), "", message)
         elif any(self.parts()):
             raise InputError(str(path), "", "expected the sweep's document, found none")
+        elif holds_other_result(self.folder):
+            message = "holds another result than a sweep: choose another -o DIR, or delete it"
+            raise InputError(str(self.folder), "", message)
         write_text(path, to_json({**now, **self._about}) + "\n")
         write_text(self.folder / "scenario.toml", self._scenario_toml)
 

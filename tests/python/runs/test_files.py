@@ -172,6 +172,21 @@ def test_a_set_is_not_written_through_a_link_in_its_place(tmp_path):
     assert (inside / "summary.json").read_text() == "new"
 
 
+@pytest.mark.parametrize("old", ["summary.json", "compare.json", "claims.json"])
+@pytest.mark.parametrize("new", ["summary.json", "compare.json", "claims.json"])
+def test_a_directory_holds_one_kind_of_result(tmp_path, old, new):
+    fill(tmp_path, {old: "old", "report.html": "old", "flows.parquet": "old", "mine.txt": "mine"})
+    fill(tmp_path, {"scenario.toml": "mine"})
+    assert not publish(tmp_path, {new: "new"})
+    assert content(tmp_path) == {new: "new", "mine.txt": "mine", "scenario.toml": "mine"}
+
+
+def test_no_result_is_written_over_a_sweep(tmp_path):
+    fill(tmp_path, {"sweep.json": "{}", "points/part-00001.parquet": ""})
+    with pytest.raises(WriteError, match="holds a sweep"):
+        publish(tmp_path, NEW)
+
+
 # --- two at once -------------------------------------------------------------------------------
 
 

@@ -160,3 +160,9 @@ def test_a_document_that_is_a_pipe_is_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "sweep.json")
     with pytest.raises(InputError, match="expected a sweep's JSON document"):
         dataset(tmp_path).__enter__()
+
+
+def test_a_sweep_is_not_written_over_a_run(tmp_path):
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(InputError, match="holds another result"):
+        dataset(tmp_path).__enter__()
