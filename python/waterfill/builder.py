@@ -331,9 +331,8 @@ class Scenario:
         from waterfill.scenario.loading import from_dict
 
         if protocols is not None and not isinstance(protocols, str):
-            if not isinstance(protocols, Sequence) or not all(
-                isinstance(one, str) for one in protocols
-            ):
+            given: Any = protocols
+            if not isinstance(given, Sequence) or not all(isinstance(one, str) for one in given):
                 why = f"expected names of protocols, got {shown(protocols)}"
                 raise InputError("compare", "protocols", why)
             protocols = ",".join(protocols)

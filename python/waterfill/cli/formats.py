@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any
@@ -209,7 +210,11 @@ def _write(layout: Any, protocol: str, seed: int, output: Path | None) -> None:
 
     written = text(layout, protocol, seed)
     if all(link.rate_trace is None for link in layout.links):  # a trace is named beside the file
-        _check(written, layout.name)
+        checked = written
+        if layout.links and not layout.flows and not layout.sources:  # --traffic none
+            name = json.dumps(layout.links[0].name, ensure_ascii=False)
+            checked += f"[[flow]]\nname = {name}\npath = [{name}]\n"
+        _check(checked, layout.name)
     if output is None:
         print_text(written.rstrip("\n"))
         return

@@ -45,7 +45,7 @@ def backend(name: str) -> Backend:
     return found
 
 
-def check(name: str) -> None:
+def check(name: object) -> None:
     """Raise InputError when there is no backend of this name."""
     if not isinstance(name, str):
         raise InputError("run", "on", f"expected a backend's name, got {shown(name)}")
@@ -142,10 +142,10 @@ def run(
     return backend(on).run(checked, progress)
 
 
-def _check_threads(threads: int, on: str, capture: Capture | None, steps: StepLog | None) -> None:
+def _check_threads(threads: Any, on: str, capture: Capture | None, steps: StepLog | None) -> None:
     """Raise InputError unless a run can have this number of threads."""
     why = None
-    if isinstance(threads, bool) or not isinstance(threads, Integral):
+    if type(threads) is bool or not isinstance(threads, Integral):
         why = f"expected a whole number or None, got {shown(threads)}"
     elif not 1 <= threads <= MAX_THREADS:
         why = f"expected 1 to {MAX_THREADS}, got {threads}"
@@ -159,7 +159,7 @@ def _check_threads(threads: int, on: str, capture: Capture | None, steps: StepLo
         raise InputError("command line", "threads", why)
 
 
-def _scenario(scenario: Source, seed: int | None) -> Scenario:
+def _scenario(scenario: Source | object, seed: int | None) -> Scenario:
     if isinstance(scenario, Mapping):
         scenario = from_dict(scenario)
     elif isinstance(scenario, (str, os.PathLike)):
