@@ -1,6 +1,6 @@
 //! Errors: one line on standard error, and an exit code.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::process::ExitCode;
 
 /// An error that the user can fix: wrong input, or a missing feature of this host. It ends with exit 2; any other
@@ -41,9 +41,23 @@ pub(super) fn exit_code_number(error: &anyhow::Error) -> u8 {
     if error.is::<UserError>() { UserError::CODE } else { 1 }
 }
 
-/// Joins the lines of a library's message.
+/// Joins the lines of a message and escapes what a terminal would obey: words of a file or an argument are in it.
 pub(super) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+/// Escapes control characters, line separators, and characters that change the direction of text.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        let invisible = matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+        if c.is_control() || invisible {
+            let _ = write!(out, "\\u{{{:x}}}", u32::from(c));
+        } else {
+            out.push(c);
+        }
+    }
+    out
 }
 
 #[cfg(test)]
@@ -57,6 +71,11 @@ mod tests {
         let result: anyhow::Result<()> = Err(user_error("--rate 0: expected a rate above zero"));
         assert_eq!(exit_code(&result.context("router").unwrap_err()), ExitCode::from(2));
         assert_eq!(exit_code(&anyhow::anyhow!("Operation not permitted")), ExitCode::from(1));
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert_eq!(one_line("/nope\u{1b}[31m\u{9b}\u{202e}é"), "/nope\\u{1b}[31m\\u{9b}\\u{202e}é");
     }
 
     #[test]

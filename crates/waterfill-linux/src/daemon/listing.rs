@@ -1,12 +1,11 @@
 //! `waterfilld laws`: the laws that this daemon can load, with their parameters.
 
-use std::io::{self, Write as _};
-
 use anyhow::Result;
 use serde::Serialize;
 
 use super::cli::LawsCommand;
 use super::law::{self, Kind, Law, Signal};
+use super::output;
 use super::table::{Align, table};
 
 /// A law as `--json` shows it.
@@ -44,8 +43,7 @@ impl Entry {
 pub(super) fn run(command: &LawsCommand) -> Result<()> {
     let entries: Vec<_> = law::all().map(Entry::of).collect();
     let text = if command.json { serde_json::to_string(&entries)? + "\n" } else { in_table(&entries) };
-    let _ = io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
-    Ok(())
+    output::print(&text)
 }
 
 fn in_table(entries: &[Entry]) -> String {

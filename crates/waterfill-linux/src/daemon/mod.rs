@@ -19,6 +19,7 @@ mod listing;
 mod log;
 mod metrics;
 mod object;
+mod output;
 mod pins;
 mod privileges;
 mod probe;
@@ -78,10 +79,7 @@ fn dispatch(command: &Command) -> Result<()> {
         Command::Unload(command) => unload::run(command),
         Command::Probe(command) => probe::run(command),
         Command::Laws(command) => listing::run(command),
-        Command::Completions(command) => {
-            command.run();
-            Ok(())
-        }
+        Command::Completions(command) => command.run(),
         Command::Man(command) => command.run(),
         Command::Csig(command) => csig::run(command),
         Command::CheckPath(command) => check_path::run(command),

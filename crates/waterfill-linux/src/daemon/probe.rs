@@ -1,7 +1,6 @@
 //! The kernel features that host and router need, and the substitutes for missing ones.
 
 use std::fs;
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result};
@@ -303,8 +302,7 @@ pub(super) fn check_device(device: &str) -> Result<()> {
 pub(super) fn run(command: &ProbeCommand) -> Result<()> {
     let found = System::find()?;
     let text = if command.json { serde_json::to_string(&found)? + "\n" } else { found.tables() };
-    let _ = std::io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
-    Ok(())
+    super::output::print(&text)
 }
 
 impl System {

@@ -1,11 +1,11 @@
 //! `waterfilld completions`: the shells' completion of commands and options, made from their definition.
 
-use std::io::{self, Write as _};
-
+use anyhow::Result;
 use clap::{Args, CommandFactory as _, ValueEnum};
 use clap_complete::{generate, shells};
 
 use super::CommandLine;
+use crate::daemon::output;
 
 /// `waterfilld completions`.
 #[derive(Debug, Args)]
@@ -24,8 +24,8 @@ enum Shell {
 
 impl CompletionsCommand {
     /// Prints the script that the shell reads.
-    pub(crate) fn run(&self) {
-        let _ = io::stdout().write_all(&script(self.shell)); // a reader may have closed the pipe
+    pub(crate) fn run(&self) -> Result<()> {
+        output::print(&String::from_utf8_lossy(&script(self.shell)))
     }
 }
 

@@ -170,5 +170,5 @@ fn one_line(error: &clap::Error) -> String {
     }
     let text = error.to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
-    first.trim_start_matches("error: ").split_whitespace().collect::<Vec<_>>().join(" ")
+    super::error::one_line(first.trim_start_matches("error: "))
 }

@@ -18,7 +18,8 @@ pub(crate) fn law_name(text: &str) -> Result<String, String> {
 
 /// Names of devices have up to 15 bytes (IFNAMSIZ). Whether the device exists is checked later.
 pub(crate) fn device(text: &str) -> Result<String, String> {
-    let fits = (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace());
+    let fits =
+        (1..16).contains(&text.len()) && !text.contains(|c: char| c == '/' || c.is_whitespace() || c.is_control());
     fits.then(|| text.into()).ok_or_else(|| "expected the name of a network device".into())
 }
 

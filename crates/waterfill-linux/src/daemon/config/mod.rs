@@ -13,8 +13,9 @@ mod values;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _};
 use std::net::SocketAddr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,8 +26,10 @@ use serde::Deserialize;
 
 use super::cli::CheckCommand;
 use super::csig::Role;
-use super::error::user_error;
+use super::error::{escaped, user_error};
+use super::output;
 use super::quantity::show_rate;
+use super::run::control;
 use super::settings::{CsigSettings, HostSettings, Names, RouterSettings, Wrong};
 use document::Document;
 use tables::File;
@@ -152,6 +155,12 @@ impl Config {
 
     /// Checks settings against each other. The error has its table, such as `router.1`.
     fn check(&self) -> Result<(), (String, Wrong)> {
+        control::check_path(&self.control)
+            .map_err(|why| ("control".into(), Wrong::new("path", format!("path {}: {why}", self.control.display()))))?;
+        if let Some(pins) = self.pins.as_ref().filter(|pins| pins.as_os_str().as_bytes().contains(&0)) {
+            let text = format!("directory {}: expected a path without a NUL character", pins.display());
+            return Err(("pins".into(), Wrong::new("directory", text)));
+        }
         let mut laws = BTreeMap::new();
         let mut names = BTreeMap::new();
         for (i, host) in self.hosts.iter().enumerate() {
@@ -229,7 +238,6 @@ impl Config {
 /// `waterfilld check`: reads a file and says what it sets up.
 pub(super) fn check(command: &CheckCommand) -> Result<()> {
     let config = Config::read(&command.file)?;
-    let text = format!("{}: valid\n{}", command.file.display(), config.summary());
-    let _ = io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
-    Ok(())
+    let file = command.file.display().to_string();
+    output::print(&format!("{}: valid\n{}", escaped(&file), config.summary()))
 }

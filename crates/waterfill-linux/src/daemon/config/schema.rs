@@ -1,18 +1,16 @@
 //! `waterfilld schema`: the file's JSON Schema, from the tables that read it.
 
-use std::io::Write as _;
-
 use anyhow::Result;
 use serde_json::{Map, Value, json};
 
 use super::tables::File;
 use crate::daemon::law::{self, Kind, Law};
+use crate::daemon::output;
 
 /// Prints the schema.
 pub(crate) fn print() -> Result<()> {
     let text = serde_json::to_string_pretty(&document())? + "\n";
-    let _ = std::io::stdout().write_all(text.as_bytes()); // a reader may have closed the pipe
-    Ok(())
+    output::print(&text)
 }
 
 /// Returns the schema.

@@ -311,3 +311,25 @@ fn the_published_schema_and_the_reference_page_have_every_key() {
         assert!(page.contains(&format!("| `{key}` |")), "the page has no row for {key}");
     }
 }
+
+#[test]
+fn what_run_refuses_is_refused_by_check() {
+    let long = format!("/{}", "a".repeat(199));
+    let cases = [
+        ("[control]\npath = 'rel'", "f.toml:2: control.path rel: expected an absolute path of a file"),
+        ("[control]\npath = ''", "f.toml:2: control.path : expected an absolute path of a file"),
+        (&format!("[control]\npath = '{long}'"), "expected a path of up to 107 bytes, got 200"),
+        ("[control]\npath = \"/a\\u0000\"", "expected a path without a NUL character"),
+        ("[pins]\ndirectory = \"/a\\u0000\"", "expected a path without a NUL character"),
+        (
+            "[host]\nfallback = 'bpf_maxnet'",
+            "f.toml:2: host.fallback bpf_maxnet: expected another than the law's own name",
+        ),
+        ("[host]\nname = 'cubic'", "host.fallback cubic: expected another than the law's own name"),
+        ("[[router]]\nrate = '1 Gbit/s'\ndevice = \"a\\u001b[31m\"", "expected the name of a network device"),
+    ];
+    for (text, why) in cases {
+        let said = refused(text);
+        assert!(said.contains(why), "{said}");
+    }
+}

@@ -7,6 +7,7 @@
 
 use std::fs;
 use std::io::{self, BufRead as _, BufReader, ErrorKind, Read, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use nix::unistd::geteuid;
 use crate::daemon::cli::ReloadCommand;
 use crate::daemon::config::Config;
 use crate::daemon::error::{UserError, exit_code_number, one_line, user_error};
+use crate::daemon::output;
 use crate::daemon::safety;
 
 /// In which a client must have sent its line, and taken the answer.
@@ -32,6 +34,8 @@ const ANSWER_TIME: Duration = Duration::from_secs(120);
 const MAX_LINE_BYTES: usize = 256;
 /// Longest answer.
 const MAX_ANSWER_BYTES: u64 = 64 << 10;
+/// Longest path of a socket: `sun_path` has 108 bytes with the NUL at the end.
+const MAX_PATH_BYTES: usize = 107;
 /// Clients served at the same time.
 const MAX_CLIENTS: usize = 8;
 
@@ -105,14 +109,27 @@ impl Drop for Served {
     }
 }
 
+/// Checks the path of a socket as far as its text goes.
+pub(in crate::daemon) fn check_path(path: &Path) -> Result<(), String> {
+    let bytes = path.as_os_str().as_bytes();
+    if !path.is_absolute() || path.parent().is_none() {
+        return Err("expected an absolute path of a file".into());
+    }
+    if bytes.contains(&0) {
+        return Err("expected a path without a NUL character".into());
+    }
+    if bytes.len() > MAX_PATH_BYTES {
+        return Err(format!("expected a path of up to {MAX_PATH_BYTES} bytes, got {}", bytes.len()));
+    }
+    Ok(())
+}
+
 impl Listener {
     /// Binds the socket. One that a dead daemon left is replaced; a daemon that answers is an error.
     pub(super) fn bind(path: &Path) -> Result<Self> {
         let refused = |why: String| user_error(format!("control.path {}: {why}", path.display()));
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let Some(folder) = folder.filter(|_| path.is_absolute()) else {
-            return Err(refused("expected an absolute path".into()));
-        };
+        check_path(path).map_err(refused)?;
+        let folder = path.parent().unwrap_or(path); // "/" has none, and is no place for a socket
         // One that is there may be used by others, such as /run: its mode stays.
         let safe = if folder.exists() { safety::check_folder(folder) } else { safety::make_folder(folder) };
         safe.map_err(|e| refused(format!("{e:#}")))?;
@@ -221,10 +238,7 @@ pub(crate) fn reload(command: &ReloadCommand) -> Result<()> {
     let mut answers = BufReader::new(stream.take(MAX_ANSWER_BYTES));
     answers.read_line(&mut answer).context("the daemon did not answer")?;
     match Reply::parse(&answer) {
-        Some(Reply { code: 0, text }) => {
-            let _ = writeln!(io::stdout(), "{text}"); // a reader may have closed the pipe
-            Ok(())
-        }
+        Some(Reply { code: 0, text }) => output::print(&format!("{text}\n")),
         Some(Reply { code: UserError::CODE, text }) => Err(user_error(text)),
         Some(Reply { text, .. }) => bail!("{text}"),
         None => bail!("the daemon closed the connection without an answer"),

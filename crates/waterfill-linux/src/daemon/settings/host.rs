@@ -35,6 +35,11 @@ impl HostSettings {
             let (kind, law) = (names.of("option_kind"), names.of("law"));
             return Err(Wrong::new("option_kind", format!("{kind} 42: expected 253 with {law} {}", self.law.name)));
         }
+        let name = self.name();
+        if self.fallback == name {
+            let text = format!("{} {name}: expected another than the law's own name", names.of("fallback"));
+            return Err(Wrong::new("fallback", text));
+        }
         parameters(self.law, names, &self.values, None).map(drop)
     }
 
