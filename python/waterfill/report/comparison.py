@@ -12,6 +12,7 @@ from waterfill.analysis import compare
 from waterfill.report import checks, run, series, tables, topology
 from waterfill.report.series import MAX_PICKED_NUMBERS, RunCharts
 from waterfill.report.tables import Cell, Table, count, number, text
+from waterfill.runs import files
 from waterfill.scenario.loading import from_toml
 
 if TYPE_CHECKING:
@@ -64,7 +65,9 @@ def content(folder: Path) -> Document:
     protocols = f" --protocols {shlex.quote(names)}" if "@" not in names else ""
     seeds = document.get("seeds", [])
     more = f" --seeds {len(seeds)}" if len(seeds) > 1 else ""
-    first_folder = f"{folder.resolve().name}/{next(iter(comparison.results))}/scenario.toml"
+    first_folder = (
+        f"{files.readable(folder.resolve().name)}/{next(iter(comparison.results))}/scenario.toml"
+    )
     command = f"waterfill compare {shlex.quote(first_folder)}{protocols}{more}"
     smalls = [chart for _, charts in multiples for chart in charts]
     return {

@@ -10,7 +10,7 @@ from waterfill.analysis import transfers
 from waterfill.report import checks, tables, topology
 from waterfill.report.series import RunCharts
 from waterfill.report.tables import Cell, Table, count, number, text
-from waterfill.runs import effective
+from waterfill.runs import effective, files
 from waterfill.runs.result import to_json
 from waterfill.scenario.loading import from_toml
 
@@ -37,7 +37,7 @@ def content(folder: Path) -> Document:
 
 def scenario_path(folder: Path) -> str:
     """Return the path of the scenario in a directory, as typed beside that directory."""
-    return f"{folder.resolve().name}/scenario.toml"
+    return f"{files.readable(folder.resolve().name)}/scenario.toml"
 
 
 def facts(result: Result) -> list[tuple[str, str]]:

@@ -15,6 +15,7 @@ import pytest
 
 import waterfill
 from waterfill.errors import InputError, RunError
+from waterfill.report import write
 from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.runs.stored import load, load_run
@@ -317,3 +318,10 @@ def test_a_directory_whose_name_is_not_utf_8(run, tmp_path):
     folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff\xfe"))
     run.write(folder)
     assert same(run, load_run(folder))
+
+
+def test_the_page_of_a_directory_whose_name_is_not_utf_8(run, tmp_path):
+    folder = Path(os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    run.write(folder)
+    (page,) = write.write(folder)
+    assert "\ufffd/scenario.toml" in page.read_text(encoding="utf-8")
