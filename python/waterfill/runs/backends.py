@@ -144,17 +144,19 @@ def run(
 
 def _check_threads(threads: Any, on: str, capture: Capture | None, steps: StepLog | None) -> None:
     """Raise InputError unless a run can have this number of threads."""
-    why = None
     if type(threads) is bool or not isinstance(threads, Integral):
-        why = f"expected a whole number or None, got {shown(threads)}"
-    elif not 1 <= threads <= MAX_THREADS:
-        why = f"expected 1 to {MAX_THREADS}, got {threads}"
-    elif threads > 1 and on != "sim":
+        kind = f"expected a whole number or None, got {shown(threads)}"
+        raise InputError("command line", "threads", kind)
+    count = int(threads)
+    why = None
+    if not 1 <= count <= MAX_THREADS:
+        why = f"expected 1 to {MAX_THREADS}, got {count}"
+    elif count > 1 and on != "sim":
         why = f"expected --on sim, which can use several; got {on}"
-    elif threads > 1 and capture is not None:
-        why = f"expected 1 with --pcap, since packets are recorded on one thread; got {threads}"
-    elif threads > 1 and steps is not None:
-        why = f"expected 1 with --log-steps, since steps are logged on one thread; got {threads}"
+    elif count > 1 and capture is not None:
+        why = f"expected 1 with --pcap, since packets are recorded on one thread; got {count}"
+    elif count > 1 and steps is not None:
+        why = f"expected 1 with --log-steps, since steps are logged on one thread; got {count}"
     if why is not None:
         raise InputError("command line", "threads", why)
 

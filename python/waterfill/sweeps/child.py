@@ -29,6 +29,8 @@ else:
     import tomli as tomllib
 
 DONE, FAILED, MEMORY = "done", "failed", "memory"
+# What refuses a run by its estimate, which counts the limit of this process.
+_TOO_LARGE = "expected a run that fits the free memory"
 
 
 def main() -> int:
@@ -85,7 +87,8 @@ def _run(job: dict[str, Any], document: dict[str, Any], source: str, report: Any
     except MemoryError:
         row = {"status": MEMORY, "error": "exceeded its memory"}
     except (ValueError, RuntimeError, OSError) as error:
-        row = {"status": FAILED, "error": one_line(str(error))}
+        status = MEMORY if _TOO_LARGE in str(error) else FAILED
+        row = {"status": status, "error": one_line(str(error))}
     except Exception as error:
         row = {"status": FAILED, "error": one_line(f"{type(error).__name__}: {error}")}
     row["wall_s"] = time.perf_counter() - started
