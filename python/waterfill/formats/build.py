@@ -21,6 +21,8 @@ GRAVITY_LOAD = 1.5
 # Of flows that arrive at random.
 ARRIVING = ("all-to-all", "permutation", "incast")
 ARRIVING_LOAD = 0.5
+# Gravity multiplies rates, and larger ones overflow.
+MAX_RATE_BPS = 1e18
 # A flow takes about 2 kB here and more in a run.
 MAX_PLANS = 200_000
 # Gravity weighs every pair before it draws.
@@ -185,6 +187,9 @@ def _check_numbers(source: str, layout: Layout, demands: Demands) -> None:
         if not (math.isfinite(link.rate_bps) and math.isfinite(link.delay_s)):
             got = f"{link.rate_bps:g} bit/s and {link.delay_s:g} s"
             raise InputError(source, link.name, f"expected a finite rate and delay, got {got}")
+        if link.rate_bps > MAX_RATE_BPS:
+            why = f"expected a rate of at most {MAX_RATE_BPS:g} bit/s, got {link.rate_bps:g} bit/s"
+            raise InputError(source, link.name, why)
     for (start, end), demand_bps in demands.items():
         if not math.isfinite(demand_bps):
             message = f"expected a finite demand, got {demand_bps:g} bit/s"

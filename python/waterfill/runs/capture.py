@@ -8,7 +8,7 @@ from pathlib import Path
 
 from waterfill import _core
 from waterfill.contract.network import Network
-from waterfill.errors import InputError, RunError, nearest
+from waterfill.errors import InputError, RunError, shown
 
 FILE_NAME = "packets.pcapng"
 # All headers of a packet: IPv4 without options, and TCP's longest.
@@ -53,7 +53,7 @@ class Capture:
         for name in self.links:
             if name not in names:
                 known = ", ".join(names)
-                why = f"no link of this name{nearest(name, names)}; expected one of {known}"
+                why = f"expected one of the links {known}, got {shown(name)}"
                 raise InputError("command line", "pcap-link", why)
         try:
             simulation.start_capture(self.file, self.snaplen, self.limit_bytes, chosen)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from waterfill import _core
 from waterfill.contract.network import Network, ParamValue
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, shown
 from waterfill.runs.files import WriteError, write_parquet
 
 if TYPE_CHECKING:
@@ -45,7 +45,8 @@ class StepLog:
         """Start logging; raise InputError for a law that no flow runs."""
         used = {flow.protocol for flow in network.flows}
         if self.law is not None and self.law not in used:
-            why = f"no flow runs it{nearest(self.law, used)}; expected one of {', '.join(used)}"
+            known = ", ".join(used)
+            why = f"expected a law of a flow, one of {known}, got {shown(self.law)}"
             raise InputError("command line", "log-law", why)
         simulation.log_steps(self.rows, self.law)
 

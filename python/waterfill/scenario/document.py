@@ -93,7 +93,11 @@ _RESERVED = frozenset('.[]:="')
 
 
 def _name(value: str) -> str:
-    if not value or value != value.strip() or not _RESERVED.isdisjoint(value):
+    if not value:
+        raise ValueError("expected a name, got an empty text")
+    if value != value.strip():
+        raise ValueError(f"expected a name without blanks at its ends, got {shown(value)}")
+    if not _RESERVED.isdisjoint(value):
         raise ValueError(f'expected a name without . [ ] : = or ", got {shown(value)}')
     return value
 

@@ -222,6 +222,9 @@ class Signed(Quantity):
             raise ValueError(f"expected {self.name} other than zero, got {shown(value)}")
         if number is None or number > 0:
             return super().parse(value)
+        if number < -(self.at_most or math.inf):
+            least = self.format(-(self.at_most or math.inf))
+            raise ValueError(f"expected {self.name} of at least {least}, got {shown(value)}")
         return -replace(self).parse(str(value).strip().removeprefix("-"))
 
 

@@ -374,3 +374,10 @@ def test_a_rate_that_a_run_refuses_is_not_written(waterfill, tmp_path):
     assert ran.code == 2
     assert ".rate: expected" in ran.err
     assert not (tmp_path / "new.toml").exists()
+
+
+def test_a_rate_beyond_any_link_names_the_link(tmp_path):
+    path = tmp_path / "n.txt"
+    path.write_text(SNDLIB.replace("40.00", "1e300"))
+    with pytest.raises(InputError, match="B-C: expected a rate of at most 1e"):
+        imported("sndlib", str(path), Options(pattern="gravity"))

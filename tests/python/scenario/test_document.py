@@ -272,10 +272,15 @@ ERRORS = {
         'name = "sh.ort"',
         'flow.sh.ort.name: expected a name without . [ ] : = or ", got "sh.ort"',
     ),
+    "name that begins with a blank": (
+        'name = "short"',
+        'name = " short"',
+        'flow. short.name: expected a name without blanks at its ends, got " short"',
+    ),
     "empty name": (
         'name = "short"',
         'name = ""',
-        'flow.1.name: expected a name without . [ ] : = or ", got ""',
+        "flow.1.name: expected a name, got an empty text",
     ),
     "stop before start": (
         'name = "short"',

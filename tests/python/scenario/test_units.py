@@ -8,7 +8,17 @@ from hypothesis import strategies as st
 from waterfill.errors import InputError
 from waterfill.scenario import units
 from waterfill.scenario.loading import from_dict
-from waterfill.scenario.units import PACKETS, RATE, SPAN, TIME, VOLUME, Buffer, number, whole
+from waterfill.scenario.units import (
+    PACKETS,
+    RATE,
+    SPAN,
+    STEP,
+    TIME,
+    VOLUME,
+    Buffer,
+    number,
+    whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -230,3 +240,9 @@ def test_a_number_above_ten_is_no_share_of_a_link():
     assert load("60 %").load == load(0.6).load == 0.6
     large = load("2000 %")
     assert load(large.model_dump()["load"]).load == large.load == 20
+
+
+def test_a_step_that_is_too_large_is_quoted_with_its_sign():
+    with pytest.raises(ValueError, match='at least -3600 s, got "-1e300 s"'):
+        STEP.parse("-1e300 s")
+    assert STEP.parse("-3600 s") == -3600.0
