@@ -62,7 +62,7 @@ kills: build ## end commands by signals at random moments, 600 in all, and check
 	@$(VENV)/python -m validation.kills
 
 certificates: build ## check every law's steps against the papers' equations; as root also 300,000 steps of each router and 10 s of the hosts in the kernel; 9 minutes
-	@$(VENV)/python -m validation.certificates
+	@$(VENV)/python -m validation.certificates $(OPTIONS)
 
 certificate-mutants: build ## change a law's C and see that certificates reject it; LAW= (maxnet) COUNT= (200) SEED= (1); minutes, resumes
 	@$(VENV)/python -m validation.certificate_mutants --law $(or $(LAW),maxnet) --count $(or $(COUNT),200) --seed $(or $(SEED),1) $(STEPS)
