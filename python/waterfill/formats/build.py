@@ -203,8 +203,11 @@ def _defaults(options: Options) -> graph.Defaults:
 def _finished(layout: Layout, options: Options) -> Layout:
     if not layout.flows and not layout.sources and options.pattern != "none":
         raise InputError("import", "", "expected a route between two hosts, got none")
+    last_s = max((plan.start_s or 0.0 for plan in layout.flows), default=0.0)
     if options.duration_s is not None:
         layout.duration_s = options.duration_s
+    elif last_s >= layout.duration_s:  # lists of HPCC begin at 2 s
+        layout.duration_s += last_s
     return layout
 
 

@@ -182,6 +182,8 @@ def test_hpcc_topologies_of_both_kinds(tmp_path, content: str):
     layout = imported("hpcc", str(path), Options(flows=flows, duration_s=3.0))
     found = [(flow.name, flow.start_s, flow.size_bytes) for flow in layout.flows]
     assert found == [("n0>n2", 2.0, 200_000_000), ("n1>n2", 0.5, 5000)]
+    # Without a length, one second after the last start, as the list begins after the usual second.
+    assert imported("hpcc", str(path), Options(flows=flows)).duration_s == 3.0
     assert len(network(layout).flows[0].forward) == 3
 
 
