@@ -13,7 +13,7 @@ from waterfill.formats.layout import Layout, LinkPlan, delay_s
 
 # The area of a random WAN, km: that of the contiguous United States.
 _WIDTH_KM, _HEIGHT_KM = 4500.0, 2500.0
-# As of the largest fat-tree, K = 64, with room for other shapes.
+# More than the largest fat-tree, K = 64, has.
 MAX_LINKS = 200_000
 # Where routes are searched: their memory grows with the square of the nodes.
 _MAX_NODES = 2000
@@ -149,7 +149,7 @@ def dumbbell(pairs: int, rate_bps: float, link_delay_s: float) -> Layout:
 def parking_lot(hops: int, rate_bps: float, link_delay_s: float) -> Layout:
     """Return a chain of links, whose nodes are n0, n1 and so on.
 
-    Raises ValueError unless there are 1 to 2000 links.
+    Raises ValueError unless there are 1 to 200 links.
     """
     if not 1 <= hops <= _MAX_CHAIN:
         raise ValueError(f"expected 1 to {_MAX_CHAIN} links, got {hops}")

@@ -422,7 +422,7 @@ def _array(kind: str, buffer: bytes) -> pa.Array:
     return pa.Array.from_buffers(types[kind], len(buffer) // width, data)
 
 
-_OBEYED = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_CONTROLS = re.compile("[\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def finite(value: Any) -> Any:
@@ -439,7 +439,7 @@ def finite(value: Any) -> Any:
 def to_json(document: Any, *, indent: int | None = 2) -> str:
     """Return plain data as strict JSON text, without NaN and Infinity.
 
-    Characters that a terminal would obey are escaped: C1 controls, line separators, directions.
+    Characters that a terminal interprets are escaped: C1 controls, line separators, directions.
     """
     text = json.dumps(finite(document), indent=indent, ensure_ascii=False, allow_nan=False)
-    return text if text.isascii() else _OBEYED.sub(lambda c: f"\\u{ord(c[0]):04x}", text)
+    return text if text.isascii() else _CONTROLS.sub(lambda c: f"\\u{ord(c[0]):04x}", text)

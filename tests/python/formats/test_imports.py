@@ -358,7 +358,7 @@ def test_wrong_graphml_is_said_in_one_line(tmp_path, old, new, said):
 def test_a_graph_without_nodes_is_refused(tmp_path):
     path = tmp_path / "g.graphml"
     path.write_text('<graphml xmlns="http://graphml.graphdrawing.org/xmlns"><graph/></graphml>')
-    with pytest.raises(InputError, match="expected"):
+    with pytest.raises(InputError, match="expected nodes and edges, got no nodes"):
         imported("graphml", str(path), Options(pattern="incast"))
 
 

@@ -222,7 +222,7 @@ def test_a_directory_that_cannot_be_written():
         files.make_directory("/proc/waterfill")
 
 
-def test_json_escapes_what_a_terminal_would_obey():
+def test_json_escapes_what_a_terminal_interprets():
     from waterfill.runs.result import to_json
 
     text = to_json({"name": "\x9b\x85\u202e\u2028é"})

@@ -41,7 +41,7 @@ pub(super) fn exit_code_number(error: &anyhow::Error) -> u8 {
     if error.is::<UserError>() { UserError::CODE } else { 1 }
 }
 
-/// Joins the lines of a message and escapes what a terminal would obey: words of a file or an argument are in it.
+/// Joins the lines of a message and escapes what a terminal interprets, since a message quotes files and arguments.
 pub(super) fn one_line(text: &str) -> String {
     escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
