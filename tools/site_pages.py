@@ -27,6 +27,8 @@ from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parent.parent
 INDEX = "docs/README.md"
+# The front page of validation: its links are the records below it in the navigation.
+EVIDENCE = "docs/validation/README.md"
 # Pages of docs/ that MkDocs would name otherwise, and the front page.
 _NAMES = {"README.md": "index.md", INDEX: "pages.md"}
 # What the section on the project lists, beside the list of all pages.
@@ -53,6 +55,7 @@ _PLAIN = {".json", ".png", ".svg", ".css"}
 _FENCE = re.compile(r"^(?P<indent> *)(?P<mark>```+|~~~+).*?^(?P=indent)(?P=mark)[ ]*$", re.M | re.S)
 _CODE = re.compile(r"(?P<ticks>`+)(?:(?!(?P=ticks)).)+?(?P=ticks)")
 _LINK = re.compile(r"(?<=\]\()(?P<link>[^()\s]+(?:\([^()\s]*\))?)(?=\))")
+_TEXT_LINK = re.compile(r"\[([^\]]+)\]\(([^()\s]+)\)")
 _MARK = re.compile(r" *(?:[-*+]|\d{1,9}[.)]) +(?=\S)")
 _SECTION = re.compile(r"^## +(?P<title>.+?)\s*$")
 _GROUP = re.compile(r"^(?P<title>[A-Z][^:\[\]]*?)(?:, [^:]*)?:$")
@@ -299,19 +302,21 @@ def _heading(text: str) -> str:
 
 
 def nav(
-    found: list[Section], protocols: Mapping[str, str], experiments: Mapping[str, str]
+    found: list[Section], behind: Mapping[str, Mapping[str, str]], experiments: Mapping[str, str]
 ) -> list[Any]:
-    """Return the navigation: the sections, the protocols' pages and the papers' experiments."""
+    """Return the navigation: the sections and the papers' experiments.
+
+    `behind` has, for a front page, the title and path of each page that the front page opens.
+    """
 
     def entries(section: Section) -> list[Any]:
         out: list[Any] = []
         for title, path in section.pages:
-            if path == "docs/reference/protocols/README.md":
-                out.append(
-                    {title: [page_of(path), *({n: page_of(p)} for n, p in protocols.items())]}
-                )
-            else:
+            pages = behind.get(path)
+            if pages is None:
                 out.append({title: page_of(path)})
+            else:
+                out.append({title: [page_of(path), *({n: page_of(p)} for n, p in pages.items())]})
         return out + [{group.title: entries(group)} for group in section.groups]
 
     out: list[Any] = [{"Waterfill": "index.md"}]
@@ -322,6 +327,16 @@ def nav(
     papers += [{name: page_of(path)} for name, path in experiments.items()]
     project: list[Any] = [{title: page_of(path)} for title, path in PROJECT.items()]
     return [*out, {"Papers": papers}, {"Project": [{"All pages": "pages.md"}, *project]}]
+
+
+def records() -> dict[str, str]:
+    """Return {title: path} of the records that the front page of validation links to."""
+    found: dict[str, str] = {}
+    for title, link in _TEXT_LINK.findall(markdown_of(EVIDENCE)):
+        path = target(link, EVIDENCE)
+        if path is not None and path not in found.values():
+            found[_heading(title)] = path
+    return found
 
 
 def navigation() -> list[Any]:
@@ -339,7 +354,8 @@ def navigation() -> list[Any]:
         if name.startswith("papers/") and name.endswith("README.md")
     }
     found = sections((ROOT / INDEX).read_text(encoding="utf-8"))
-    return nav(found, protocols, experiments)
+    behind = {f"{pages}README.md": protocols, EVIDENCE: records()}
+    return nav(found, behind, experiments)
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
