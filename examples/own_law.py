@@ -61,7 +61,7 @@ class Source:
         return (self.window_bytes, None) if self.rate_bps is None else (None, self.rate_bps)
 
 
-LAWS = {"mine": waterfill.Law(source=Source, router=Router, header=("rate", "rtt"))}
+LAWS = {"mine": waterfill.PythonLaw(source=Source, router=Router, header=("rate", "rtt"))}
 
 
 def dumbbell(protocol: str) -> waterfill.Scenario:

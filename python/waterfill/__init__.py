@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from waterfill.builder import Scenario as Scenario
     from waterfill.errors import InputError as InputError
     from waterfill.runs.backends import run as run
-    from waterfill.runs.laws import Law as Law
+    from waterfill.runs.laws import PythonLaw as PythonLaw
     from waterfill.runs.result import Result as Result
     from waterfill.runs.stored import load as load
     from waterfill.sweeps.api import sweep as sweep
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 # Loaded when first asked for, so that `waterfill --help` does not wait for Arrow.
 _HOMES = {
     "InputError": "errors",
-    "Law": "runs.laws",
+    "PythonLaw": "runs.laws",
     "Result": "runs.result",
     "Scenario": "builder",
     "load": "runs.stored",
@@ -40,7 +40,13 @@ _HOMES = {
     "sweep": "sweeps.api",
 }
 
-__all__ = ["InputError", "Law", "Result", "Scenario", "__version__", "load", "plot", "run", "sweep"]
+# Former names, read for one release.
+_RENAMED = {"Law": "PythonLaw"}
+
+__all__ = [
+    *("InputError", "PythonLaw", "Result", "Scenario", "__version__"),
+    *("load", "plot", "run", "sweep"),
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -48,6 +54,12 @@ def __getattr__(name: str) -> Any:
         from waterfill._core import version
 
         return version()
+    if name in _RENAMED:
+        import warnings
+
+        message = f"waterfill.{name} is now waterfill.{_RENAMED[name]}; type the new name"
+        warnings.warn(message, DeprecationWarning, stacklevel=2)
+        name = _RENAMED[name]
     if name in _HOMES:
         from importlib import import_module
 

@@ -50,7 +50,7 @@ class Simulation:
     def __new__(
         cls, network: Network, law: object = None, check: Callable[[], object] | None = None
     ) -> Simulation:
-        """Builds the network; flows of `own` run a law, a `waterfill.Law`.
+        """Builds the network; flows of `own` run a law, a `waterfill.PythonLaw`.
 
         `check` is called some twenty times a second while the run is built and advances; what it
         or a signal's handler raises is raised here or by `advance`, and the run stays stopped.

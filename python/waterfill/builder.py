@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self, Unpack
 
     from waterfill.analysis.compare import Comparison
-    from waterfill.runs.laws import Law
+    from waterfill.runs.laws import PythonLaw
     from waterfill.runs.result import Result
     from waterfill.scenario import document
 
@@ -295,7 +295,7 @@ class Scenario:
         on: str = "sim",
         seed: int | None = None,
         threads: int | None = 1,
-        laws: Mapping[str, Law] | None = None,
+        laws: Mapping[str, PythonLaw] | None = None,
     ) -> Result:
         """Run it on a backend ("sim", "fluid", "linux"); arguments as in `waterfill.run`."""
         from waterfill.runs import backends
@@ -311,7 +311,7 @@ class Scenario:
         self,
         protocols: str | Sequence[str] | None = None,
         on: str = "sim",
-        laws: Mapping[str, Law] | None = None,
+        laws: Mapping[str, PythonLaw] | None = None,
     ) -> Comparison:
         """Run it under several protocols, by default all explicit ones, one after the other.
 

@@ -12,7 +12,7 @@ import pytest
 
 import waterfill
 from known import ROOT
-from waterfill import cli
+from waterfill import PythonLaw, cli
 from waterfill.runs import laws
 
 OWN = ROOT / "examples" / "own_law.py"
@@ -52,8 +52,8 @@ def scenario(**more: Any) -> waterfill.Scenario:
     return found.link("l", "a", "b", "10 Mbit/s", "50 ms").flow("f", "a", "b")
 
 
-def law(**more: Any) -> waterfill.Law:
-    return waterfill.Law(source=Window, header=("mark",), paced=False, **more)
+def law(**more: Any) -> waterfill.PythonLaw:
+    return waterfill.PythonLaw(source=Window, header=("mark",), paced=False, **more)
 
 
 def test_the_example_has_the_rates_of_the_law_in_rust():
@@ -84,8 +84,8 @@ def test_flows_with_a_size_have_completion_times():
     assert transfers["slowdown"].to_pylist()[0] >= 1
 
 
-def broken(**calls: Any) -> waterfill.Law:
-    return waterfill.Law(source=type("Broken", (Window,), calls), header=("mark",))
+def broken(**calls: Any) -> waterfill.PythonLaw:
+    return waterfill.PythonLaw(source=type("Broken", (Window,), calls), header=("mark",))
 
 
 class Stuck(Counter):
@@ -143,15 +143,15 @@ def test_what_a_law_raises_names_its_line(calls, sentence):
         (law(router=Stuck), "run: laws.mine: ValueError: poll_at: expected a time later than now "
          "after on_timer, got 0.0 at 0 s, 100000 times"),
         (broken(limit=None), "run: laws.mine: TypeError: 'NoneType' object is not callable"),
-        (waterfill.Law(source=Window, header=tuple("abcde")), "run: laws.mine.header: expected a "
+        (PythonLaw(source=Window, header=tuple("abcde")), "run: laws.mine.header: expected a "
          'tuple of up to 4 names, got ["a", "b", "c", "d", "e"]'),
-        (waterfill.Law(source=Window, target=2.0), "run: laws.mine.target: expected above 0 and "
+        (PythonLaw(source=Window, target=2.0), "run: laws.mine.target: expected above 0 and "
          "at most 1, got 2.0"),
-        (waterfill.Law(source=Window, target="x"), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
+        (PythonLaw(source=Window, target="x"), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
          'most 1, got "x"'),
-        (waterfill.Law(source=Window, target=1j), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
+        (PythonLaw(source=Window, target=1j), "run: laws.mine.target: expected above 0 and at "  # type: ignore[arg-type]
          'most 1, got "1j"'),
-        (waterfill.Law(source=None), "run: laws.mine.source: expected a class, got null"),  # type: ignore[arg-type]
+        (PythonLaw(source=None), "run: laws.mine.source: expected a class, got null"),  # type: ignore[arg-type]
     ],
 )  # fmt: skip
 def test_a_wrong_law_is_refused(found, sentence):
@@ -270,3 +270,8 @@ def test_where_laws_run():
         scenario().run()
     with pytest.raises(waterfill.InputError, match='unknown protocol "own"'):
         waterfill.run(scenario().set(protocol="own"))
+
+
+def test_the_former_name_of_the_class_is_read_with_a_warning():
+    with pytest.warns(DeprecationWarning, match=r"now waterfill\.PythonLaw; type the new name"):
+        assert waterfill.Law is waterfill.PythonLaw

@@ -53,7 +53,7 @@ struct PySimulation {
 impl PySimulation {
     /// Builds the network, the GIL released; `ValueError` with one sentence if it cannot be run.
     ///
-    /// `law`, a `waterfill.Law`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`,
+    /// `law`, a `waterfill.PythonLaw`, is what flows of the protocol `own` run; what it raises is raised here and by `advance`,
     /// and so is what `check` raises, which is called some twenty times a second. After that the run stays stopped.
     #[new]
     #[pyo3(signature = (network, law=None, check=None))]

@@ -218,7 +218,7 @@ struct Shared {
 }
 
 impl Law {
-    /// Reads an object with the attributes of `waterfill.Law`.
+    /// Reads an object with the attributes of `waterfill.PythonLaw`.
     pub(crate) fn new(law: &Bound<'_, PyAny>) -> PyResult<Self> {
         let class = |name: &str| -> PyResult<Option<Py<PyAny>>> {
             let found = law.getattr(name)?;

@@ -33,7 +33,7 @@ from waterfill.errors import InputError, nearest, shown
 from waterfill.network import maxmin, protocols
 from waterfill.runs import backends, html
 from waterfill.runs.files import Stage, WriteError, read_text, recover, why, write_text
-from waterfill.runs.laws import Law, infos, used
+from waterfill.runs.laws import PythonLaw, infos, used
 from waterfill.runs.result import Document, Result, to_json
 from waterfill.runs.stored import load_run
 from waterfill.scenario.document import Scenario
@@ -87,7 +87,7 @@ def load_each(
     sets: Iterable[str],
     names: Iterable[str],
     on: str = "sim",
-    laws: Mapping[str, Law] | None = None,
+    laws: Mapping[str, PythonLaw] | None = None,
 ) -> dict[str, Scenario]:
     """Load the scenario once per protocol, which the flows that name none use.
 
@@ -101,7 +101,7 @@ def each(
     build: Callable[[str], Scenario],
     names: Iterable[str],
     on: str,
-    laws: Mapping[str, Law] | None = None,
+    laws: Mapping[str, PythonLaw] | None = None,
 ) -> dict[str, Scenario]:
     """Build the scenario of each protocol, and check that a backend runs it; as `load_each`."""
     scenarios = {}
@@ -116,7 +116,7 @@ def each(
 
 
 def on_each(
-    names: str | None, on: Sequence[str], laws: Mapping[str, Law] | None = None
+    names: str | None, on: Sequence[str], laws: Mapping[str, PythonLaw] | None = None
 ) -> list[str]:
     """Return the protocols to compare on several backends, as `select`, that run on all.
 

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from waterfill.contract.summary import Summary
     from waterfill.runs.capture import Capture
     from waterfill.runs.files import Stage
-    from waterfill.runs.laws import Law
+    from waterfill.runs.laws import PythonLaw
     from waterfill.runs.result import Document, Result
     from waterfill.runs.steps import StepLog
     from waterfill.scenario.document import Scenario
@@ -297,7 +297,7 @@ def _further_seeds(
     further: Sequence[int],
     folder: Path | None,
     unwritten: Unwritten,
-    own: Mapping[str, Law],
+    own: Mapping[str, PythonLaw],
 ) -> dict[int, dict[str, Document]]:
     """Run all scenarios with these seeds; return the figures of each run that ended, by seed.
 
@@ -371,7 +371,7 @@ def plot(
         print_text(f"written to {path}")
 
 
-def _laws(file: Path | None) -> dict[str, Law]:
+def _laws(file: Path | None) -> dict[str, PythonLaw]:
     """Return the laws of a Python file; none without a file."""
     if file is None:
         return {}
@@ -381,8 +381,8 @@ def _laws(file: Path | None) -> dict[str, Law]:
 
 
 def _laws_of(
-    own: Mapping[str, Law], scenarios: Mapping[str, Scenario]
-) -> dict[str, dict[str, Law]]:
+    own: Mapping[str, PythonLaw], scenarios: Mapping[str, Scenario]
+) -> dict[str, dict[str, PythonLaw]]:
     """Return the laws that each scenario uses, for those that use one."""
     if not own:
         return {}
@@ -393,14 +393,14 @@ def _laws_of(
 
 
 def _used(
-    own: Mapping[str, Law], scenarios: Sequence[Scenario], file: Path | None
-) -> dict[str, Law]:
+    own: Mapping[str, PythonLaw], scenarios: Sequence[Scenario], file: Path | None
+) -> dict[str, PythonLaw]:
     """Return the laws that the scenarios use; warn of a file of which they use none."""
     if not own:
         return {}
     from waterfill.runs import laws
 
-    found: dict[str, Law] = {}
+    found: dict[str, PythonLaw] = {}
     for scenario in scenarios:
         found |= laws.used(own, scenario)
     if not found:

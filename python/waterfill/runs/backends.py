@@ -14,7 +14,7 @@ from waterfill.network.protocols import ProtocolInfo
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
 from waterfill.runs.engine import Fluid, Sim
-from waterfill.runs.laws import Law
+from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -58,7 +58,7 @@ def known(on: str) -> dict[str, ProtocolInfo]:
     return backend(on).known()
 
 
-def prepare(scenario: Scenario, on: str, laws: Mapping[str, Law] | None = None) -> None:
+def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = None) -> None:
     """Raise InputError for what a backend cannot run of a scenario, before anything has run.
 
     `laws` is a law in Python by its name, as in `run`.
@@ -88,7 +88,7 @@ def run(
     progress: Report | None = None,
     capture: Capture | None = None,
     threads: int | None = 1,
-    laws: Mapping[str, Law] | None = None,
+    laws: Mapping[str, PythonLaw] | None = None,
     steps: StepLog | None = None,
 ) -> Result:
     """Run a scenario (or its file, or a dictionary shaped as the file is) on a backend.
@@ -111,7 +111,7 @@ def run(
     `threads` is the largest number of threads of a run on sim, None what is predicted to be the
     fastest on this host. Results do not depend on it. Recorded runs have one thread.
 
-    `laws` is a law of your own by its name, written in Python: {"name": waterfill.Law(…)}.
+    `laws` is a law of your own by its name, written in Python: {"name": waterfill.PythonLaw(…)}.
 
     `steps` logs the steps of laws, on sim and fluid, for `waterfill verify`; on one thread.
 

@@ -17,7 +17,7 @@ from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs import interrupt, laws
 from waterfill.runs.backend import Backend
 from waterfill.runs.capture import Capture
-from waterfill.runs.laws import Law
+from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report, Tick
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
@@ -54,7 +54,7 @@ class Sim(Backend):
         """Return the protocols of this build of the core."""
         return dict(protocols.load())
 
-    def prepare(self, scenario: Scenario, own: Mapping[str, Law] | None = None) -> None:
+    def prepare(self, scenario: Scenario, own: Mapping[str, PythonLaw] | None = None) -> None:
         """Check a scenario; see `Backend.prepare`. `own` is a law in Python, by its name."""
         known = self.known()
         name = None
@@ -75,7 +75,7 @@ class Sim(Backend):
         progress: Report | None = None,
         capture: Capture | None = None,
         threads: int | None = 1,
-        own: Mapping[str, Law] | None = None,
+        own: Mapping[str, PythonLaw] | None = None,
         steps: StepLog | None = None,
     ) -> Result:
         """Run a scenario; see `Backend.run`.
@@ -136,7 +136,9 @@ class Sim(Backend):
             arrivals=simulation.arrivals if isinstance(simulation, _core.Simulation) else None,
         )
 
-    def _run_own(self, scenario: Scenario, name: str, law: Law, progress: Report | None) -> Result:
+    def _run_own(
+        self, scenario: Scenario, name: str, law: PythonLaw, progress: Report | None
+    ) -> Result:
         """Run a scenario with a law in Python."""
         known = self.known() | laws.infos([name])
         resolved = resolve.to_core(scenario, known, self.name)

@@ -50,7 +50,7 @@ class SourceLaw(Protocol):
 
 
 @dataclass(frozen=True)
-class Law:
+class PythonLaw:
     """A law of your own, for `waterfill.run(…, laws={"name": law})`, on sim only.
 
     `source` and `router` are classes with the calls of the traits in
@@ -71,7 +71,7 @@ class Law:
     ...         return self.window_bytes, None
     >>> one = waterfill.Scenario("one", duration="2 s", protocol="fixed")
     >>> one = one.link("l", "a", "b", "10 Mbit/s", "50 ms").flow("f", "a", "b")
-    >>> result = one.run(laws={"fixed": waterfill.Law(source=Fixed)})
+    >>> result = one.run(laws={"fixed": waterfill.PythonLaw(source=Fixed)})
     >>> round(result.summary["flows"][0]["rate_bps"] / 1e6, 1)
     0.6
     """
@@ -84,7 +84,9 @@ class Law:
     paced: bool = True
 
 
-def check(laws: Mapping[str, Law], known: Mapping[str, ProtocolInfo], on: str) -> tuple[str, Law]:
+def check(
+    laws: Mapping[str, PythonLaw], known: Mapping[str, ProtocolInfo], on: str
+) -> tuple[str, PythonLaw]:
     """Return the law of a run and its name; raise InputError where it cannot be run."""
     if on != "sim":
         raise InputError(
@@ -96,8 +98,10 @@ def check(laws: Mapping[str, Law], known: Mapping[str, ProtocolInfo], on: str) -
     key = f"{KEY}.{name}"
     if name in known:
         raise InputError("run", key, "expected a name of its own, got that of a protocol")
-    if not isinstance(law, Law):
-        raise InputError("run", key, f"expected a waterfill.Law, got {shown(type(law).__name__)}")
+    if not isinstance(law, PythonLaw):
+        raise InputError(
+            "run", key, f"expected a waterfill.PythonLaw, got {shown(type(law).__name__)}"
+        )
     if type(law.header) is not tuple or len(law.header) > MAX_FIELDS:
         expected = f"expected a tuple of up to {MAX_FIELDS} names"
         raise InputError("run", f"{key}.header", f"{expected}, got {shown(law.header)}")
@@ -112,7 +116,7 @@ def check(laws: Mapping[str, Law], known: Mapping[str, ProtocolInfo], on: str) -
     return name, law
 
 
-def read(path: Path) -> dict[str, Law]:
+def read(path: Path) -> dict[str, PythonLaw]:
     """Run a Python file and return its LAWS; raise InputError where it fails or has none."""
     try:
         about = path.stat()
@@ -137,7 +141,9 @@ def read(path: Path) -> dict[str, Law]:
         # SystemExit too: it would end the command, perhaps with 0 and without an answer.
         raise raised(path.stem, error) or InputError(str(path), "", text_of(error)) from error
     if not isinstance(found, dict):
-        raise InputError(str(path), "LAWS", 'expected a dictionary {"name": waterfill.Law(…)}')
+        raise InputError(
+            str(path), "LAWS", 'expected a dictionary {"name": waterfill.PythonLaw(…)}'
+        )
     return found
 
 
@@ -146,7 +152,7 @@ def _readable(path: Path) -> None:
     os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK))
 
 
-def used(laws: Mapping[str, Law], scenario: Scenario) -> dict[str, Law]:
+def used(laws: Mapping[str, PythonLaw], scenario: Scenario) -> dict[str, PythonLaw]:
     """Return those of the laws that a flow or a link of the scenario names."""
     entries = [*scenario.flow, *(entry for entry in scenario.traffic if entry.starts_flows)]
     names = {entry.protocol or scenario.protocol for entry in entries}
@@ -164,7 +170,7 @@ def infos(names: Iterable[str]) -> dict[str, ProtocolInfo]:
     return {name: info(name) for name in names}
 
 
-def summary(name: str, law: Law) -> dict[str, LawSummary]:
+def summary(name: str, law: PythonLaw) -> dict[str, LawSummary]:
     """Return what a run's summary says of its law, so that stored runs can be read."""
     return {name: {"header": list(law.header), "target": law.target}}
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 
 from waterfill.runs import backends, interrupt
-from waterfill.runs.laws import Law
+from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Tick
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
@@ -27,7 +27,7 @@ def run_each(
     progress: Callable[[str, Tick], None] | None = None,
     threads: int | None = None,
     done: Callable[[str, Result], None] | None = None,
-    laws: Mapping[str, Mapping[str, Law]] | None = None,
+    laws: Mapping[str, Mapping[str, PythonLaw]] | None = None,
 ) -> dict[str, Result]:
     """Run all scenarios, as many at once as there are CPUs (or `threads`); results in their order.
 
