@@ -240,7 +240,7 @@ def test_notebooks_show_numbers_without_exponents(value, text):
         (lambda: waterfill.run(5), "run: scenario: expected the path"),  # type: ignore[arg-type]
         (lambda: from_toml_run(on=None), "run: on: expected a backend's name"),
         (lambda: from_toml_run(on=["sim"]), "run: on: expected a backend's name"),
-        (lambda: from_toml_run(threads="x"), "threads: expected a whole number or None"),
+        (lambda: from_toml_run(threads="x"), "threads: must be a whole number or None"),
         (
             lambda: waterfill.Scenario.from_toml(TOML).compare([5]),  # type: ignore[list-item]
             "compare: protocols: expected names",

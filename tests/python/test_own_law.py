@@ -262,7 +262,7 @@ def test_where_laws_run():
     for wrong, on, expected in (
         ({"rcp": law()}, "sim", "expected a name of its own"),
         ({"mine": law(), "other": law()}, "sim", "expected one law for a run, got 2"),
-        ({"mine": law()}, "fluid", 'expected on="sim"'),
+        ({"mine": law()}, "fluid", "fluid cannot run a law in Python; use --on sim"),
     ):
         with pytest.raises(waterfill.InputError, match=expected):
             scenario().run(on, laws=wrong)

@@ -2,12 +2,48 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Protocol, runtime_checkable
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
 
 from waterfill.network.protocols import ProtocolInfo
+from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
+
+if TYPE_CHECKING:
+    from waterfill.runs.capture import Capture
+    from waterfill.runs.steps import StepLog
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What a run does in addition to its scenario.
+
+    capture: records the packets. threads: the largest number of threads, None for what is
+    predicted to be the fastest; results do not depend on it. laws: a law in Python by its name.
+    steps: logs the steps of laws.
+    """
+
+    capture: Capture | None = None
+    threads: int | None = 1
+    laws: Mapping[str, PythonLaw] = field(default_factory=dict)
+    steps: StepLog | None = None
+
+    def used(self) -> list[str]:
+        """Return the names of the options that ask for more than every backend does."""
+        asked = {
+            "laws": bool(self.laws),
+            "capture": self.capture is not None,
+            "steps": self.steps is not None,
+            "threads": self.threads is not None and self.threads != 1,
+        }
+        return [name for name, is_used in asked.items() if is_used]
+
+
+PLAIN = RunOptions()
+"""The options that every backend supports."""
 
 
 @runtime_checkable
@@ -17,16 +53,21 @@ class Backend(Protocol):
     measures_host: ClassVar[bool] = False
     """Whether a run is a measurement of this host: such runs go one at a time."""
 
+    supports: ClassVar[frozenset[str]] = frozenset()
+    """The names of the `RunOptions` that its runs can have."""
+
     def known(self) -> dict[str, ProtocolInfo]:
         """Return every protocol by name, its `backends` as this host has them."""
         ...
 
-    def prepare(self, scenario: Scenario) -> None:
+    def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:
         """Check that `run` can run a scenario, without running it; raise InputError if not."""
         ...
 
-    def run(self, scenario: Scenario, progress: Report | None = None) -> Result:
-        """Run a checked scenario and return its result.
+    def run(
+        self, scenario: Scenario, options: RunOptions = PLAIN, progress: Report | None = None
+    ) -> Result:
+        """Run a checked scenario, with options that it supports, and return its result.
 
         `progress` is called with a `Tick` about ten times a second of wall time. Ctrl-C ends the
         run early: the result holds what there is, and its summary `interrupted_at_s`.

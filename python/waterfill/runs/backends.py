@@ -7,13 +7,12 @@ from collections.abc import Mapping
 from functools import cache
 from importlib import import_module
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 from waterfill.errors import InputError, nearest, shown
 from waterfill.network.protocols import ProtocolInfo
-from waterfill.runs.backend import Backend
+from waterfill.runs.backend import Backend, RunOptions
 from waterfill.runs.capture import Capture
-from waterfill.runs.engine import Fluid, Sim
 from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result
@@ -63,10 +62,40 @@ def prepare(scenario: Scenario, on: str, laws: Mapping[str, PythonLaw] | None = 
 
     `laws` is a law in Python by its name, as in `run`.
     """
-    if laws and on == "sim":
-        Sim().prepare(scenario, laws)
-    else:
-        backend(on).prepare(scenario)
+    options = RunOptions(laws=laws or {})
+    refuse(options, on)
+    backend(on).prepare(scenario, options)
+
+
+class _Option(NamedTuple):
+    """Where the user wrote an option, what a run does with it, and options that exclude it."""
+
+    file: str
+    key: str
+    does: str
+    excluded_by: tuple[str, ...] = ()
+
+
+_OPTIONS: Mapping[str, _Option] = {
+    "laws": _Option("run", "laws", "run a law in Python"),
+    "capture": _Option("command line", "pcap", "record packets", ("laws",)),
+    "steps": _Option("command line", "log-steps", "log the steps of laws", ("laws",)),
+    "threads": _Option("command line", "threads", "use several threads", ("capture", "steps")),
+}
+
+
+def refuse(options: RunOptions, on: str) -> None:
+    """Raise InputError for an option that a backend, or another option, does not allow."""
+    used = options.used()
+    for name in used:
+        file, key, does, excluded_by = _OPTIONS[name]
+        if name not in backend(on).supports:
+            able = " or ".join(other for other in BACKENDS if name in backend(other).supports)
+            raise InputError(file, key, f"{on} cannot {does}; use --on {able}")
+        for other in excluded_by:
+            if other in used:
+                both = f"a run cannot {does} and {_OPTIONS[other].does}"
+                raise InputError(file, key, f"{both}; leave one of them out")
 
 
 @runtime_checkable
@@ -120,45 +149,22 @@ def run(
     """
     check(on)
     checked = _scenario(scenario, seed)
-    if capture is not None and on != "sim":
-        why = f"expected --on sim, whose packets it records; got {on}"
-        raise InputError("command line", "pcap", why)
-    if steps is not None and (on == "linux" or laws):
-        why = f"expected --on sim or fluid without --law; got {'a law in Python' if laws else on}"
-        raise InputError("command line", "log-steps", why)
-    if laws:
-        from waterfill.runs import laws as own
-
-        own.check(laws, known(on), on)
-        if capture is not None:
-            raise InputError("run", "capture", "expected none with a law in Python")
-        return Sim().run(checked, progress, own=laws)
-    if threads is not None:
-        _check_threads(threads, on, capture, steps)
-    if on == "sim":
-        return Sim().run(checked, progress, capture, threads, steps=steps)
-    if steps is not None:
-        return Fluid().run(checked, progress, steps=steps)
-    return backend(on).run(checked, progress)
+    options = RunOptions(capture, _threads(threads), laws or {}, steps)
+    refuse(options, on)
+    return backend(on).run(checked, options, progress)
 
 
-def _check_threads(threads: Any, on: str, capture: Capture | None, steps: StepLog | None) -> None:
-    """Raise InputError unless a run can have this number of threads."""
-    if type(threads) is bool or not isinstance(threads, Integral):
-        kind = f"expected a whole number or None, got {shown(threads)}"
-        raise InputError("command line", "threads", kind)
-    count = int(threads)
-    why = None
-    if not 1 <= count <= MAX_THREADS:
-        why = f"expected 1 to {MAX_THREADS}, got {count}"
-    elif count > 1 and on != "sim":
-        why = f"expected --on sim, which can use several; got {on}"
-    elif count > 1 and capture is not None:
-        why = f"expected 1 with --pcap, since packets are recorded on one thread; got {count}"
-    elif count > 1 and steps is not None:
-        why = f"expected 1 with --log-steps, since steps are logged on one thread; got {count}"
-    if why is not None:
-        raise InputError("command line", "threads", why)
+def _threads(count: Any) -> int | None:
+    """Return a number of threads, or None; raise InputError for anything else."""
+    if count is None:
+        return None
+    if type(count) is bool or not isinstance(count, Integral):
+        problem = f"must be a whole number or None, got {shown(count)}"
+    elif 1 <= int(count) <= MAX_THREADS:
+        return int(count)
+    else:
+        problem = f"must be from 1 to {MAX_THREADS}, got {count}"
+    raise InputError("command line", "threads", problem)
 
 
 def _scenario(scenario: Source | object, seed: int | None) -> Scenario:

@@ -4,28 +4,26 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from math import isinf
-from typing import TYPE_CHECKING, ClassVar, TypeAlias
+from typing import ClassVar, Generic, TypeVar
 
 from waterfill import _core
-from waterfill.contract.network import Network
+from waterfill.contract.network import Network, ParamValue
 from waterfill.contract.summary import CoreFlow, CoreSummary, StepCheck
 from waterfill.errors import InputError
 from waterfill.network import maxmin, protocols, resolve
 from waterfill.runs import interrupt, laws
-from waterfill.runs.backend import Backend
-from waterfill.runs.capture import Capture
+from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.laws import PythonLaw
 from waterfill.runs.progress import Report, Tick
-from waterfill.runs.result import Result, summarise
+from waterfill.runs.result import Columns, Result, summarise
 from waterfill.scenario.document import Scenario
 
-if TYPE_CHECKING:
-    from waterfill.runs.steps import StepLog
-
-Simulation: TypeAlias = "_core.Simulation | _core.Fluid"
+Simulation = TypeVar("Simulation", _core.Simulation, _core.Fluid)
 
 # Ctrl-C and progress are handled between slices of this wall time.
 _SLICE_WALL_S = 0.1
@@ -45,187 +43,184 @@ class LongRun(UserWarning):
     """A run is expected to take longer than `LONG_RUN_S`."""
 
 
-class Sim(Backend):
-    """The packet-level simulator."""
+@dataclass(frozen=True)
+class _Job:
+    """A resolved run. `core` is `network` under the core's name of a law in Python."""
 
-    name: ClassVar[str] = "sim"
+    scenario: Scenario
+    network: Network
+    core: Network
+    known: Mapping[str, protocols.ProtocolInfo]
+    name: str | None = None
+    law: PythonLaw | None = None
+
+    def errors(self, *, building: bool = False) -> AbstractContextManager[None]:
+        """Return a context that raises InputError for what the core or a law in it raises."""
+        if self.name is not None:
+            return laws.errors(self.name, self.scenario, building=building)
+        return _core_errors(self.scenario)
+
+    def targets(self) -> dict[str, float]:
+        """Return the protocols' target utilizations; raise ValueError for a wrong parameter."""
+        found = protocols.targets(self.core.params)
+        return found if self.law is None else {**found, str(self.name): self.law.target}
+
+    @property
+    def params(self) -> dict[str, dict[str, ParamValue | None]]:
+        """Every parameter of the protocols used."""
+        used = [flow.protocol for flow in [*self.network.flows, *self.network.arriving]]
+        return protocols.with_defaults(used, self.network.params, self.known)
+
+    def summary(self, simulation: _core.Simulation | _core.Fluid) -> CoreSummary:
+        """Return the core's summary, with a law in Python under its own name."""
+        core = simulation.summary()
+        if self.name is not None:
+            laws.from_core(core, self.name)
+        return core
+
+
+class Engine(Backend, Generic[Simulation]):
+    """An engine of the core."""
+
+    name: ClassVar[str]
+
+    @abstractmethod
+    def start(self, job: _Job, options: RunOptions, check: Callable[[], object]) -> Simulation:
+        """Build the run in the core; raise ValueError when it cannot run, and what `check` does."""
+
+    def refine(
+        self, job: _Job, simulation: Simulation, core: CoreSummary, progress: Report | None
+    ) -> tuple[Simulation, CoreSummary, StepCheck | None]:
+        """Return the run to report, its summary, and the check of its step if there was one."""
+        return simulation, core, None
+
+    def finish(self, simulation: Simulation, options: RunOptions) -> None:
+        """End what `start` began for the options."""
+
+    def arrivals(self, simulation: Simulation) -> Callable[[], Columns] | None:
+        """Return what lists the flows that traffic sources have started, if the engine has it."""
+        return None
 
     def known(self) -> dict[str, protocols.ProtocolInfo]:
         """Return the protocols of this build of the core."""
         return dict(protocols.load())
 
-    def prepare(self, scenario: Scenario, own: Mapping[str, PythonLaw] | None = None) -> None:
-        """Check a scenario; see `Backend.prepare`. `own` is a law in Python, by its name."""
-        known = self.known()
-        name = None
-        if own:
-            name, _ = laws.check(own, known, self.name)
-            known |= laws.infos([name])
-        resolved = resolve.to_core(scenario, known, self.name)
-        if name is not None:
-            resolved = laws.for_core(resolved, name)
-        try:
-            protocols.targets(resolved.params)
-        except ValueError as error:
-            raise scenario.core_error(error) from None
+    def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:
+        """Check a scenario; see `Backend.prepare`."""
+        job = self._job(scenario, options)
+        with _core_errors(scenario):
+            job.targets()
 
     def run(
-        self,
-        scenario: Scenario,
-        progress: Report | None = None,
-        capture: Capture | None = None,
-        threads: int | None = 1,
-        own: Mapping[str, PythonLaw] | None = None,
-        steps: StepLog | None = None,
+        self, scenario: Scenario, options: RunOptions = PLAIN, progress: Report | None = None
     ) -> Result:
-        """Run a scenario; see `Backend.run`.
-
-        The packet simulator can record its packets, and run on several threads: None takes what
-        is predicted to be the fastest. `own` is a law in Python, by its name; it has one thread.
-        `steps` logs the steps of its laws, on one thread as well.
-        """
-        known = self.known()
-        if own:
-            name, law = laws.check(own, known, self.name)
-            return self._run_own(scenario, name, law, progress)
-        resolved = resolve.to_core(scenario, known, self.name)
-        try:
-            targets = protocols.targets(resolved.params)
-            pace = _Pace(scenario.duration, progress)
-            simulation = self.start(resolved, scenario, pace)
-        except ValueError as error:
-            raise scenario.core_error(error) from None
-        if capture is not None and isinstance(simulation, _core.Simulation):
-            capture.start(simulation, resolved)
-        elif threads != 1 and steps is None and isinstance(simulation, _core.Simulation):
-            simulation.set_threads(threads)
-        if steps is not None:
-            steps.start(simulation, resolved)
+        """Run a scenario; see `Backend.run`."""
+        job = self._job(scenario, options)
+        pace = _Pace(scenario.duration, progress)
+        with job.errors(building=True):
+            targets = job.targets()
+            simulation = self.start(job, options, pace)
+        if options.steps is not None:
+            options.steps.start(simulation, job.network)
         _warn(simulation, scenario)
-        try:
+        with job.errors():  # it outgrows the memory, or a law raises
             interrupted_at_s = _advance(simulation, scenario.duration, pace)
-        except ValueError as error:  # it outgrows the memory
-            raise scenario.core_error(error) from None
-        if capture is not None and isinstance(simulation, _core.Simulation):
-            capture.finish(simulation)
-        used = [flow.protocol for flow in [*resolved.flows, *resolved.arriving]]
-        params = protocols.with_defaults(used, resolved.params, known)
-        if steps is not None:
-            steps.finish(simulation, self.name, resolved, params)
-        core: CoreSummary = simulation.summary()
-        step_check: StepCheck | None = None
+        self.finish(simulation, options)
+        params = job.params
+        if options.steps is not None:
+            options.steps.finish(simulation, self.name, job.network, params)
+        core, step_check = job.summary(simulation), None
         if interrupted_at_s is None:
-            simulation, core, step_check = self.refine(
-                resolved, scenario, simulation, core, progress
-            )
+            simulation, core, step_check = self.refine(job, simulation, core, progress)
         summary = summarise(
             core,
-            network=resolved,
+            network=job.network,
             backend=self.name,
             params=params,
-            max_min_bps=_max_min(resolved, targets, core["flows"]),
+            max_min_bps=_max_min(job.network, targets, core["flows"]),
             interrupted_at_s=interrupted_at_s,
+            laws=laws.summary(str(job.name), job.law) if job.law is not None else None,
         )
         if step_check is not None:
             summary["check_step"] = step_check
         return Result(
             summary,
-            network=resolved,
+            network=job.network,
             scenario_toml=scenario.to_toml(),
             series=simulation.series,
-            arrivals=simulation.arrivals if isinstance(simulation, _core.Simulation) else None,
+            arrivals=self.arrivals(simulation),
         )
 
-    def _run_own(
-        self, scenario: Scenario, name: str, law: PythonLaw, progress: Report | None
-    ) -> Result:
-        """Run a scenario with a law in Python."""
-        known = self.known() | laws.infos([name])
-        resolved = resolve.to_core(scenario, known, self.name)
-        core_network = laws.for_core(resolved, name)
-        started = False
-        try:
-            targets = {**protocols.targets(core_network.params), name: law.target}
-            pace = _Pace(scenario.duration, progress)
-            simulation = _core.Simulation(core_network, law, pace)
-            started = True
-            interrupted_at_s = _advance(simulation, scenario.duration, pace)
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:
-            if type(error).__module__ == "pyo3_runtime":  # a panic of the core is no law's error
-                raise
-            # SystemExit too: a law's would end the command, perhaps with 0 and without an answer.
-            found = laws.raised(name, error)
-            if found is None and not started and isinstance(error, ValueError):
-                raise scenario.core_error(error) from None
-            if found is None:
-                found = InputError("run", f"{laws.KEY}.{name}", laws.text_of(error))
-            raise found from error
-        core: CoreSummary = simulation.summary()
-        laws.from_core(core, name)
-        used = [flow.protocol for flow in [*resolved.flows, *resolved.arriving]]
-        summary = summarise(
-            core,
-            network=resolved,
-            backend=self.name,
-            params=protocols.with_defaults(used, resolved.params, known),
-            max_min_bps=_max_min(resolved, targets, core["flows"]),
-            interrupted_at_s=interrupted_at_s,
-            laws=laws.summary(name, law),
-        )
-        return Result(
-            summary,
-            network=resolved,
-            scenario_toml=scenario.to_toml(),
-            series=simulation.series,
-            arrivals=simulation.arrivals,
-        )
+    def _job(self, scenario: Scenario, options: RunOptions) -> _Job:
+        """Resolve a scenario; raise InputError when this engine cannot run it."""
+        known = self.known()
+        if not options.laws:
+            network = resolve.to_core(scenario, known, self.name)
+            return _Job(scenario, network, network, known)
+        name, law = laws.check(options.laws, known)
+        known |= laws.infos([name])
+        network = resolve.to_core(scenario, known, self.name)
+        return _Job(scenario, network, laws.for_core(network, name), known, name, law)
+
+
+class Sim(Engine[_core.Simulation]):
+    """The packet-level simulator."""
+
+    name: ClassVar[str] = "sim"
+    supports: ClassVar[frozenset[str]] = frozenset({"capture", "threads", "laws", "steps"})
 
     def start(
-        self, resolved: Network, scenario: Scenario, check: Callable[[], object]
-    ) -> Simulation:
-        """Build the run in the core; raise ValueError when it cannot run, and what `check` does."""
-        return _core.Simulation(resolved, check=check)
+        self, job: _Job, options: RunOptions, check: Callable[[], object]
+    ) -> _core.Simulation:
+        """Build the run; it records packets, or has threads, as `options` say."""
+        simulation = _core.Simulation(job.core, job.law, check)
+        if options.capture is not None:
+            options.capture.start(simulation, job.network)
+        elif options.threads != 1 and options.steps is None and job.law is None:
+            simulation.set_threads(options.threads)
+        return simulation
 
-    def refine(
-        self,
-        resolved: Network,
-        scenario: Scenario,
-        simulation: Simulation,
-        core: CoreSummary,
-        progress: Report | None,
-    ) -> tuple[Simulation, CoreSummary, StepCheck | None]:
-        """Return the run to report, its summary, and the check of its step if there was one."""
-        return simulation, core, None
+    def finish(self, simulation: _core.Simulation, options: RunOptions) -> None:
+        """End the capture, if there is one."""
+        if options.capture is not None:
+            options.capture.finish(simulation)
+
+    def arrivals(self, simulation: _core.Simulation) -> Callable[[], Columns]:
+        """Return what lists the flows that traffic sources have started."""
+        return simulation.arrivals
 
 
-class Fluid(Sim):
+class Fluid(Engine[_core.Fluid]):
     """The fluid model: the same laws in steps of time."""
 
     name: ClassVar[str] = "fluid"
+    supports: ClassVar[frozenset[str]] = frozenset({"steps"})
 
-    def start(
-        self, resolved: Network, scenario: Scenario, check: Callable[[], object]
-    ) -> Simulation:
-        """Build the run in the core; raise ValueError when it cannot run, and what `check` does."""
-        return _core.Fluid(resolved, scenario.step, check)
+    def start(self, job: _Job, options: RunOptions, check: Callable[[], object]) -> _core.Fluid:
+        """Build the run with the scenario's step, or one that fits."""
+        return _core.Fluid(job.core, job.scenario.step, check)
 
     def refine(
-        self,
-        resolved: Network,
-        scenario: Scenario,
-        simulation: Simulation,
-        core: CoreSummary,
-        progress: Report | None,
-    ) -> tuple[Simulation, CoreSummary, StepCheck | None]:
+        self, job: _Job, simulation: _core.Fluid, core: CoreSummary, progress: Report | None
+    ) -> tuple[_core.Fluid, CoreSummary, StepCheck | None]:
         """Halve the step until rates agree, where the scenario has `check_step`."""
-        if not scenario.check_step:
+        if not job.scenario.check_step:
             return simulation, core, None
-        return _halve(resolved, simulation, core, progress)
+        return _halve(job.network, simulation, core, progress)
 
 
-def _warn(simulation: Simulation, scenario: Scenario) -> None:
+@contextmanager
+def _core_errors(scenario: Scenario) -> Iterator[None]:
+    """Raise InputError with the scenario's key for a ValueError of the core."""
+    try:
+        yield
+    except InputError:
+        raise
+    except ValueError as error:
+        raise scenario.core_error(error) from None
+
+
+def _warn(simulation: _core.Simulation | _core.Fluid, scenario: Scenario) -> None:
     """Warn of a run that is expected to take longer than `LONG_RUN_S` of one CPU."""
     needs = simulation.estimate()
     if needs["cpu_s"] > LONG_RUN_S:
@@ -273,7 +268,9 @@ class _Pace:
             self._progress(Tick(self._now_s, self._duration_s, self._hops, wall_s))
 
 
-def _advance(simulation: Simulation, duration_s: float, pace: _Pace) -> float | None:
+def _advance(
+    simulation: _core.Simulation | _core.Fluid, duration_s: float, pace: _Pace
+) -> float | None:
     """Run to the end in slices of about `_SLICE_WALL_S`; return the time reached if interrupted."""
     now_s, step_s, more = 0.0, _FIRST_SLICE_S, False
     try:
@@ -294,8 +291,8 @@ def _advance(simulation: Simulation, duration_s: float, pace: _Pace) -> float | 
 
 
 def _halve(
-    resolved: Network, coarse: Simulation, core: CoreSummary, progress: Report | None
-) -> tuple[Simulation, CoreSummary, StepCheck]:
+    resolved: Network, coarse: _core.Fluid, core: CoreSummary, progress: Report | None
+) -> tuple[_core.Fluid, CoreSummary, StepCheck]:
     """Repeat the run with half the step until rates change little; return the last complete one.
 
     Its check holds its step, the step of the run it was compared with, the largest relative change

@@ -6,7 +6,8 @@ import os
 import runpy
 import stat
 import traceback
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
@@ -85,13 +86,9 @@ class PythonLaw:
 
 
 def check(
-    laws: Mapping[str, PythonLaw], known: Mapping[str, ProtocolInfo], on: str
+    laws: Mapping[str, PythonLaw], known: Mapping[str, ProtocolInfo]
 ) -> tuple[str, PythonLaw]:
     """Return the law of a run and its name; raise InputError where it cannot be run."""
-    if on != "sim":
-        raise InputError(
-            "run", KEY, f'expected on="sim", which runs laws in Python, got {shown(on)}'
-        )
     if len(laws) != 1:
         raise InputError("run", KEY, f"expected one law for a run, got {len(laws)}")
     ((name, law),) = laws.items()
@@ -223,6 +220,26 @@ def text_of(error: BaseException) -> str:
     except BaseException:  # a law's own exception may do anything here
         text = ""
     return f"{kind}: {text}" if text else kind
+
+
+@contextmanager
+def errors(name: str, scenario: Scenario, *, building: bool) -> Iterator[None]:
+    """Raise InputError for what a law raises, and for what the core says of it.
+
+    While the core builds a run, its own errors are the scenario's.
+    """
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
+        if type(error).__module__ == "pyo3_runtime":  # a panic of the core is no law's error
+            raise
+        # SystemExit too: a law's would end the command, perhaps with 0 and without an answer.
+        found = raised(name, error)
+        if found is None and building and isinstance(error, ValueError):
+            raise scenario.core_error(error) from None
+        raise found or InputError("run", f"{KEY}.{name}", text_of(error)) from error
 
 
 def raised(name: str, error: BaseException) -> InputError | None:

@@ -13,7 +13,7 @@ from waterfill.errors import InputError, shown
 from waterfill.network import maxmin, protocols
 from waterfill.network.protocols import ProtocolInfo
 from waterfill.network.resolve import Direction, Graph, to_core
-from waterfill.runs.backend import Backend
+from waterfill.runs.backend import PLAIN, Backend, RunOptions
 from waterfill.runs.progress import Report
 from waterfill.runs.result import Result, summarise
 from waterfill.scenario.document import Scenario
@@ -219,10 +219,12 @@ class Linux(Backend):
         """Return the protocols that this kernel has; see `Backend.known`."""
         return known()
 
-    def prepare(self, scenario: Scenario) -> None:
+    def prepare(self, scenario: Scenario, options: RunOptions = PLAIN) -> None:
         """Check a scenario against kernel and host; see `Backend.prepare`."""
         prepare(scenario)
 
-    def run(self, scenario: Scenario, progress: Report | None = None) -> Result:
+    def run(
+        self, scenario: Scenario, options: RunOptions = PLAIN, progress: Report | None = None
+    ) -> Result:
         """Run a scenario; see `Backend.run`."""
         return run(scenario, progress)

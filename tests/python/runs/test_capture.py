@@ -161,7 +161,10 @@ def test_a_capture_changes_nothing_of_the_run(tmp_path):
     ("arguments", "message"),
     [
         (("--pcap",), "command line: pcap: expected -o DIR, where packets.pcapng is written"),
-        (("--pcap", "-o", "out", "--on", "fluid"), "pcap: expected --on sim"),
+        (
+            ("--pcap", "-o", "out", "--on", "fluid"),
+            "pcap: fluid cannot record packets; use --on sim",
+        ),
         (("--pcap-link", "link9", "-o", "out"), "pcap-link: expected one of the links "),
         (("--pcap", "--pcap-snaplen", "40", "-o", "out"), "pcap-snaplen: expected 80 to 65535"),
         (("--pcap", "--pcap-limit", "many", "-o", "out"), "pcap-limit: expected a volume"),

@@ -56,11 +56,14 @@ def test_the_core_says_how_many_threads_it_uses(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--threads", "0"), "command line: threads: expected 1 to 1024, got 0"),
-        (("--threads", "2", "--on", "fluid"), "threads: expected --on sim, which can use several"),
+        (("--threads", "0"), "command line: threads: must be from 1 to 1024, got 0"),
+        (
+            ("--threads", "2", "--on", "fluid"),
+            "threads: fluid cannot use several threads; use --on sim",
+        ),
         (
             ("--threads", "2", "--pcap", "-o", "out"),
-            "threads: expected 1 with --pcap, since packets",
+            "threads: a run cannot use several threads and record packets",
         ),
     ],
 )
