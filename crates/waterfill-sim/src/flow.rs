@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use waterfill_laws::registry::{AnyParams, ProtocolId};
+use waterfill_laws::registry::ProtocolId;
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::Instant;
 use waterfill_network::{FlowSpec, Network};
 
+use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::sender::{Sender, SenderSpec};
@@ -45,13 +46,6 @@ pub(crate) enum Owner {
     Nobody,
 }
 
-/// A protocol with its parameters.
-#[derive(Clone, Debug)]
-pub(crate) struct Law {
-    pub(crate) protocol: ProtocolId,
-    pub(crate) params: AnyParams,
-}
-
 /// Both ends of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
@@ -77,7 +71,7 @@ const _: () = assert!(size_of::<Flow>() <= 1024);
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FlowSetup<'a> {
     pub(crate) owner: Owner,
-    pub(crate) law: &'a Law,
+    pub(crate) law: &'a FlowProtocol,
     pub(crate) spec: &'a FlowSpec,
     pub(crate) sender: SenderSpec,
     /// The summary's window, cut to the flow's lifetime.

@@ -4,7 +4,7 @@ use waterfill_laws::protocol::{Ecn, Retransmission};
 use waterfill_laws::registry::{AnyHeader, ProtocolId};
 use waterfill_laws::units::Instant;
 
-use crate::flow::Law;
+use crate::binding::FlowProtocol;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::receiver::{Receiver, ReceiverSpec};
 use crate::recovery::Recovery;
@@ -44,7 +44,7 @@ impl HostPair {
             packets: u64::MAX,
             counted: (Instant::ZERO, Instant::NEVER),
         };
-        let law = Law { protocol: ProtocolId::Window, params: ProtocolId::Window.params() };
+        let law = FlowProtocol { protocol: ProtocolId::Window, params: ProtocolId::Window.params() };
         Self {
             recovery: Recovery::new(retransmission),
             receiver: Receiver::new(spec, &law, None),

@@ -6,6 +6,7 @@
 //! `engine` (event loop, samples, summary) and `meter`; `capture` (packets as pcapng).
 
 mod access;
+mod binding;
 mod capture;
 mod delay_line;
 mod engine;

@@ -5,8 +5,8 @@ use waterfill_laws::registry::{AnyEcho, AnyHeader, AnyReceiver, ProtocolId};
 use waterfill_laws::steps::StepLog;
 use waterfill_laws::units::{Duration, Instant};
 
+use crate::binding::FlowProtocol;
 use crate::fault::ReceiverFaults;
-use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId, Sacks};
 use crate::ranges::Ranges;
 
@@ -85,7 +85,7 @@ enum Answer {
 }
 
 impl Receiver {
-    pub(crate) fn new(spec: ReceiverSpec, law: &Law, faults: Option<Box<ReceiverFaults>>) -> Self {
+    pub(crate) fn new(spec: ReceiverSpec, law: &FlowProtocol, faults: Option<Box<ReceiverFaults>>) -> Self {
         Self {
             faults,
             law: law.protocol.has_fields().then(|| law.params.receiver()),
@@ -309,7 +309,7 @@ mod tests {
             packets: 10,
             counted: (Instant::ZERO, Instant::NEVER),
         };
-        Receiver::new(spec, &Law { protocol: ProtocolId::Window, params: ProtocolId::Window.params() }, None)
+        Receiver::new(spec, &FlowProtocol { protocol: ProtocolId::Window, params: ProtocolId::Window.params() }, None)
     }
 
     fn data(number: u64) -> Packet {

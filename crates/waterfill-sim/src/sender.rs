@@ -12,8 +12,8 @@ use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 use waterfill_network::histogram::Histogram;
 use waterfill_network::{FlowSpec, Network, TCP_IP_BYTES};
 
+use crate::binding::FlowProtocol;
 use crate::fault::SourceFaults;
-use crate::flow::Law;
 use crate::packet::{Blocks, Cargo, Flags, Packet, Role, SackId};
 use crate::prr::ProportionalReduction;
 use crate::recovery::{Progress, Recovery};
@@ -70,7 +70,7 @@ pub(crate) struct SenderSpec {
 }
 
 impl SenderSpec {
-    pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &Law, place: Place) -> Self {
+    pub(crate) fn new(network: &Network, flow: &FlowSpec, law: &FlowProtocol, place: Place) -> Self {
         let id = law.protocol;
         let Place { flow: flow_id, index } = place;
         let headers = TCP_IP_BYTES + id.header_bytes() as u16;

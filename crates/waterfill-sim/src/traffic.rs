@@ -15,7 +15,8 @@ use waterfill_network::histogram::Histogram;
 use waterfill_network::random::uniform;
 use waterfill_network::{ArrivalSpec, FlowSpec, TrafficKind, TrafficSpec};
 
-use crate::flow::{Flow, Law, Route};
+use crate::binding::FlowProtocol;
+use crate::flow::{Flow, Route};
 
 /// First random stream of traffic sources: beyond those of links.
 const STREAMS: u128 = u128::from_be_bytes(*b"\0\0\0\0\0\0\0\0\0traffic");
@@ -65,7 +66,7 @@ enum Process {
 /// A source's flows: what they have in common, and their totals.
 #[derive(Debug)]
 pub(crate) struct WebFlows {
-    pub(crate) law: Law,
+    pub(crate) law: FlowProtocol,
     /// The newest flow's specification; flows differ in size only.
     pub(crate) flow: FlowSpec,
     /// Routes with their base RTTs.
@@ -229,7 +230,12 @@ impl Process {
 
 impl WebFlows {
     /// Prepares a source of flows, which may send until the end of the run.
-    pub(crate) fn new(spec: &ArrivalSpec, law: Law, routes: Vec<(Arc<Route>, Duration)>, end: Instant) -> Self {
+    pub(crate) fn new(
+        spec: &ArrivalSpec,
+        law: FlowProtocol,
+        routes: Vec<(Arc<Route>, Duration)>,
+        end: Instant,
+    ) -> Self {
         let own = spec.routes.is_empty().then_some(1);
         let sizes = own.into_iter().chain(spec.routes.iter().map(Vec::len));
         let groups = sizes.scan(0, |end, len| {

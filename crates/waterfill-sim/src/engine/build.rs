@@ -9,8 +9,9 @@ use waterfill_network::{FlowSpec, Network};
 use super::Simulation;
 use super::event::Event;
 use crate::access::AccessLink;
+use crate::binding::FlowProtocol;
 use crate::delay_line::DelayLine;
-use crate::flow::{Entry, Flow, FlowSetup, Law, Owner, Route};
+use crate::flow::{Entry, Flow, FlowSetup, Owner, Route};
 use crate::link::Link;
 use crate::sender::{Place, SenderSpec};
 use crate::traffic::{Traffic, WebFlows};
@@ -70,16 +71,16 @@ impl Simulation {
     }
 
     /// Returns a flow's law; adds its router law to each link direction that its data crosses. `at` names the flow.
-    fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<Law, String> {
+    fn build_law(&mut self, at: &str, spec: &FlowSpec) -> Result<FlowProtocol, String> {
         let protocol = Network::protocol_of(at, spec)?;
         let params = self.network.params_of(protocol)?;
-        let law = Law { protocol, params };
+        let law = FlowProtocol { protocol, params };
         self.add_routers(spec, &law)?;
         Ok(law)
     }
 
     /// Adds a law's routers to the links of a flow's route that have none of them yet.
-    fn add_routers(&mut self, spec: &FlowSpec, law: &Law) -> Result<(), String> {
+    fn add_routers(&mut self, spec: &FlowSpec, law: &FlowProtocol) -> Result<(), String> {
         let (protocol, params) = (law.protocol, &law.params);
         let info = protocol.info();
         if protocol.has_fields() {
