@@ -32,8 +32,7 @@
 //!
 //! # Header
 //! The TCP option of Fig. 4: kind 42, length, echo (3 bytes), price (3 bytes): 8 bytes in data
-//! and in acknowledgements. The top bit of a field is 0 for a price, 1 for a start rate. [`carriage`] has the same fields
-//! as an option of IPv4 (8 bytes) and of IPv6 (16 bytes), which §V proposes; simulations carry the TCP option.
+//! and in acknowledgements. The top bit of a field is 0 for a price, 1 for a start rate.
 //!
 //! # Router
 //! [`Router`]: one addition, one comparison and one assignment per packet; a price update every dt_p.
@@ -106,7 +105,6 @@
 //! `maxnet-2007`: Andrew, Jacobsson, Low, Suchara, Witt, Wydrowski, "MaxNet: Theory and
 //! Implementation". `tcp-maxnet-2006`: Suchara, "TCP MaxNet", thesis.
 
-pub mod carriage;
 mod fixed_point;
 mod params;
 mod receiver;
