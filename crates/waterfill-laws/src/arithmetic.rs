@@ -6,7 +6,7 @@ use crate::params::Params;
 use crate::protocol::{
     Ack, Connection, Event, Limit, LinkView, Passing, Probe, Protocol, Received, Receiver, Router, Sending, Source,
 };
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
 crate::choice! {
@@ -84,7 +84,7 @@ where
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));
     }
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         either!(self, law => law.state(fields));
     }
 }
@@ -104,7 +104,7 @@ where
     fn echo(&mut self, now: Instant) -> P::Echo {
         either!(self, law => law.echo(now))
     }
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         either!(self, law => law.state(fields));
     }
 }
@@ -134,7 +134,7 @@ where
     fn observe(&self, probe: &mut dyn Probe) {
         either!(self, law => law.observe(probe));
     }
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         either!(self, law => law.state(fields));
     }
 }

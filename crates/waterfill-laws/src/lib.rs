@@ -18,6 +18,7 @@ pub mod protocol;
 pub mod protocols;
 pub mod registry;
 pub mod scone;
+pub mod state;
 pub mod steps;
 #[cfg(test)]
 mod testing;

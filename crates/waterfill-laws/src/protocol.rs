@@ -4,7 +4,7 @@
 //! backend runs it. One protocol is one file, or one folder, under [`crate::protocols`].
 
 use crate::params::{ParamError, Params};
-use crate::steps::Fields;
+use crate::state::{StateFields, Word, WordKind};
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// A protocol's name, how it is run and what it shows.
@@ -214,6 +214,13 @@ pub enum PacketKind {
     Other,
 }
 
+impl Word for PacketKind {
+    const KIND: WordKind = WordKind::Count;
+    fn word(&self) -> u64 {
+        *self as u64
+    }
+}
+
 /// A packet, or one step of fluid, that passes a router.
 #[derive(Debug)]
 pub struct Passing<'a, H> {
@@ -266,7 +273,7 @@ pub trait Router<P: Protocol> {
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
     /// Lists all that it keeps between calls, for logs of its steps.
-    fn state(&self, _fields: &mut Fields) {}
+    fn state(&self, _fields: &mut StateFields) {}
 }
 
 /// No router law: links only carry the packets.
@@ -305,7 +312,7 @@ pub trait Receiver<P: Protocol> {
     /// Returns what the next acknowledgement carries.
     fn echo(&mut self, now: Instant) -> P::Echo;
     /// Lists all that it keeps between calls, for logs of its steps.
-    fn state(&self, _fields: &mut Fields) {}
+    fn state(&self, _fields: &mut StateFields) {}
 }
 
 /// The default receiver: copies the last header into the echo.
@@ -327,8 +334,10 @@ where
     fn echo(&mut self, _now: Instant) -> P::Echo {
         self.last
     }
-    fn state(&self, fields: &mut Fields) {
-        fields.put_field("last", &self.last);
+    fn state(&self, fields: &mut StateFields) {
+        let mut bytes = [0; 64];
+        self.last.encode(&mut bytes[..P::Echo::BYTES]);
+        fields.put_wire("last", &bytes, P::Echo::BYTES);
     }
 }
 
@@ -452,6 +461,13 @@ pub enum Event {
     Recovered,
 }
 
+impl Word for Event {
+    const KIND: WordKind = WordKind::Count;
+    fn word(&self) -> u64 {
+        *self as u64
+    }
+}
+
 /// How much a host may send. Both limits apply.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
 pub struct Limit {
@@ -476,7 +492,7 @@ pub trait Source<P: Protocol> {
     /// Records the state that [`Info::signals`] lists.
     fn observe(&self, _probe: &mut dyn Probe) {}
     /// Lists all that it keeps between calls, for logs of its steps.
-    fn state(&self, _fields: &mut Fields) {}
+    fn state(&self, _fields: &mut StateFields) {}
 }
 
 /// Takes a law's state; called at samples only, never per packet.

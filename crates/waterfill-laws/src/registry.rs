@@ -11,7 +11,8 @@ use crate::protocol::{
 };
 #[allow(clippy::wildcard_imports, reason = "a new protocol needs its line in the list below and no import")]
 use crate::protocols::*;
-use crate::steps::{Fields, Logged};
+use crate::state::StateFields;
+use crate::steps::Logged;
 use crate::units::{Duration, Instant};
 
 macro_rules! registry {
@@ -273,7 +274,7 @@ macro_rules! registry {
                 match self { Self::Logged(r) => r.restart(link, law), _ => *self = law }
             }
             /// See [`Router::state`].
-            pub fn state(&self, fields: &mut Fields) {
+            pub fn state(&self, fields: &mut StateFields) {
                 match self { $(Self::$variant(r) => Router::<$protocol>::state(r, fields),)* Self::Logged(_) => {} }
             }
         }
@@ -312,7 +313,7 @@ macro_rules! registry {
                 })* Self::Logged(r) => r.echo(now) }
             }
             /// See [`Receiver::state`].
-            pub fn state(&self, fields: &mut Fields) {
+            pub fn state(&self, fields: &mut StateFields) {
                 match self { $(Self::$variant(r) => Receiver::<$protocol>::state(r, fields),)* Self::Logged(_) => {} }
             }
         }
@@ -368,7 +369,7 @@ macro_rules! registry {
                 match self { $(Self::$variant(s) => Source::<$protocol>::observe(s, probe),)* Self::Logged(s) => s.observe(probe) }
             }
             /// See [`Source::state`].
-            pub fn state(&self, fields: &mut Fields) {
+            pub fn state(&self, fields: &mut StateFields) {
                 match self { $(Self::$variant(s) => Source::<$protocol>::state(s, fields),)* Self::Logged(_) => {} }
             }
         }

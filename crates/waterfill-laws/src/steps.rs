@@ -9,133 +9,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::protocol::{Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending, Wire};
+use crate::protocol::{Ack, Connection, Event, Limit, LinkView, Passing, Probe, Received, Sending};
 use crate::registry::{AnyEcho, AnyHeader, AnyReceiver, AnyRouter, AnySource, ProtocolId};
-use crate::units::{Duration, Instant, Rate, Volume};
+use crate::state::{Names, StateFields};
+use crate::state_of;
+use crate::units::Instant;
 
-/// How to read a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// A double-precision number (bit/s, bytes, seconds, a ratio); NaN is none.
-    Real,
-    /// A whole number; 2⁶⁴ − 1 is none.
-    Count,
-    /// Picoseconds; 2⁶⁴ − 1 is none.
-    Time,
-    /// Bytes of a header as on the wire, the first in the highest byte.
-    Wire,
-}
-
-impl Kind {
-    /// Returns its name in logs.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Real => "real",
-            Self::Count => "count",
-            Self::Time => "time",
-            Self::Wire => "wire",
-        }
-    }
-}
-
-/// A number that fits a word.
-pub trait Word {
-    /// How to read it.
-    const KIND: Kind;
-    /// Its word where there is no number.
-    const NONE: u64 = u64::MAX;
-    /// Returns the word.
-    fn word(&self) -> u64;
-}
-
-/// Implements [`Word`] for types of one kind.
-macro_rules! words {
-    ($kind:ident: $($t:ty => $word:expr,)*) => { $(
-        impl Word for $t {
-            const KIND: Kind = Kind::$kind;
-            const NONE: u64 = if matches!(Kind::$kind, Kind::Real) { f64::NAN.to_bits() } else { u64::MAX };
-            fn word(&self) -> u64 {
-                let word: fn(&Self) -> u64 = $word;
-                word(self)
-            }
-        }
-    )* };
-}
-words! { Real: f64 => |x| x.to_bits(), f32 => |x| f64::from(*x).to_bits(), i32 => |x| f64::from(*x).to_bits(), }
-words! { Real: Rate => |r| r.as_bps().to_bits(), Volume => |v| v.as_bytes().to_bits(), }
-words! { Time: Instant => |t| t.as_ps(), Duration => |d| d.as_ps(), }
-words! { Count: u32 => |n| u64::from(*n), u64 => |n| *n, bool => |b| u64::from(*b), }
-
-impl<W: Word> Word for Option<W> {
-    const KIND: Kind = W::KIND;
-    const NONE: u64 = W::NONE;
-    fn word(&self) -> u64 {
-        self.as_ref().map_or(W::NONE, W::word)
-    }
-}
-
-impl Word for PacketKind {
-    const KIND: Kind = Kind::Count;
-    fn word(&self) -> u64 {
-        *self as u64
-    }
-}
-
-impl Word for Event {
-    const KIND: Kind = Kind::Count;
-    fn word(&self) -> u64 {
-        *self as u64
-    }
-}
-
-/// Names and kinds of words.
-pub type Names = Vec<(String, Kind)>;
-
-/// Collects words with their names.
-#[derive(Clone, Debug, Default)]
-pub struct Fields {
-    words: Vec<u64>,
-    /// Kept for the first row of a kind only.
-    names: Option<Names>,
-}
-
-impl Fields {
-    fn named(named: bool) -> Self {
-        Self { words: Vec::with_capacity(24), names: named.then(Vec::new) }
-    }
-    /// Adds a number.
-    pub fn put<W: Word>(&mut self, name: &str, value: &W) {
-        self.put_word(name, W::KIND, value.word());
-    }
-    /// Adds words of a structure in C as `name.0`, `name.1` …
-    pub fn put_words(&mut self, name: &str, words: &[u64]) {
-        for (i, &word) in words.iter().enumerate() {
-            self.put_word(&format!("{name}.{i}"), Kind::Count, word);
-        }
-    }
-    fn put_word(&mut self, name: &str, kind: Kind, word: u64) {
-        self.words.push(word);
-        if let Some(names) = &mut self.names {
-            names.push((name.to_string(), kind));
-        }
-    }
-    /// Adds a header as on the wire, in whole words.
-    fn put_wire(&mut self, name: &str, wire: &[u8], length: usize) {
-        for i in 0..length.div_ceil(8) {
-            let mut word = [0; 8];
-            let bytes = wire.get(8 * i..).unwrap_or_default();
-            let n = bytes.len().min(8);
-            word[..n].copy_from_slice(&bytes[..n]);
-            self.put_word(&format!("{name}.{i}"), Kind::Wire, u64::from_be_bytes(word));
-        }
-    }
-    /// Adds a header or echo.
-    pub fn put_field<W: Wire>(&mut self, name: &str, wire: &W) {
-        let mut bytes = [0; 64];
-        wire.encode(&mut bytes[..W::BYTES]);
-        self.put_wire(name, &bytes, W::BYTES);
-    }
+impl StateFields {
     fn put_link(&mut self, link: &LinkView) {
         self.put("capacity", &link.capacity);
         self.put("target", &link.target);
@@ -149,12 +29,6 @@ impl Fields {
         self.put("window", &limit.window);
         self.put("pacing", &limit.pacing);
     }
-}
-
-/// Lists fields of a law's state by their names: `state_of!(fields, self: price, arrived)`.
-#[macro_export]
-macro_rules! state_of {
-    ($fields:expr, $law:ident: $($field:ident),* $(,)?) => {{ $($fields.put(stringify!($field), &$law.$field);)* }};
 }
 
 /// Whose law a row is of.
@@ -227,7 +101,7 @@ pub struct Rows {
 /// Names of the lists of a row.
 pub const LISTS: [&str; 4] = ["inputs", "before", "after", "outputs"];
 
-/// Fields of the rows of one law, part and call, in the order of [`LISTS`].
+/// StateFields of the rows of one law, part and call, in the order of [`LISTS`].
 pub type RowFields = BTreeMap<(ProtocolId, Part, u32), [Names; 4]>;
 
 #[derive(Debug, Default)]
@@ -296,10 +170,10 @@ impl<L> Logged<L> {
         &mut self,
         call: usize,
         now: Instant,
-        inputs: impl FnOnce(&mut Fields),
-        state: impl Fn(&L, &mut Fields),
+        inputs: impl FnOnce(&mut StateFields),
+        state: impl Fn(&L, &mut StateFields),
         make: impl FnOnce(&mut L) -> T,
-        outputs: impl FnOnce(&L, T, &mut Fields),
+        outputs: impl FnOnce(&L, T, &mut StateFields),
     ) -> T {
         let key = (self.id, self.part, call as u32);
         let named = {
@@ -311,7 +185,7 @@ impl<L> Logged<L> {
             }
             !inner.fields.contains_key(&key)
         };
-        let mut lists = [(); 4].map(|()| Fields::named(named));
+        let mut lists = [(); 4].map(|()| StateFields::named(named));
         inputs(&mut lists[0]);
         state(&self.law, &mut lists[1]);
         let made = make(&mut self.law);
@@ -335,33 +209,33 @@ impl<L> Logged<L> {
 }
 
 /// Adds this law's header, or zeros, and whether there is one.
-fn put_header(fields: &mut Fields, id: ProtocolId, header: Option<&AnyHeader>) {
+fn put_header(fields: &mut StateFields, id: ProtocolId, header: Option<&AnyHeader>) {
     let own = header.filter(|header| header.protocol() == Some(id));
     fields.put("has_header", &own.is_some());
     fields.put_wire("header", &own.map(AnyHeader::encode).unwrap_or_default(), id.header_bytes());
 }
 
-fn put_echo(fields: &mut Fields, id: ProtocolId, echo: &AnyEcho) {
+fn put_echo(fields: &mut StateFields, id: ProtocolId, echo: &AnyEcho) {
     let own = Some(echo).filter(|echo| echo.protocol() == Some(id));
     fields.put("has_echo", &own.is_some());
     fields.put_wire("echo", &own.map(AnyEcho::encode).unwrap_or_default(), id.echo_bytes());
 }
 
-fn put_poll(law: &AnyRouter, (): (), fields: &mut Fields) {
+fn put_poll(law: &AnyRouter, (): (), fields: &mut StateFields) {
     fields.put("poll_at", &law.poll_at());
 }
 
 impl Logged<AnyRouter> {
     fn passing(&mut self, call: usize, link: &LinkView, passing: &mut Passing<'_, AnyHeader>) {
         let id = self.id;
-        let get = |fields: &mut Fields, passing: &Passing<'_, AnyHeader>| {
+        let get = |fields: &mut StateFields, passing: &Passing<'_, AnyHeader>| {
             fields.put_link(link);
             fields.put("volume", &passing.volume);
             fields.put("packets", &passing.packets);
             fields.put("kind", &passing.kind);
             put_header(fields, id, passing.header.as_deref());
         };
-        let mut inputs = Fields::named(true);
+        let mut inputs = StateFields::named(true);
         get(&mut inputs, passing);
         let now = passing.now;
         let mut header = AnyHeader::None;
@@ -392,7 +266,7 @@ impl Logged<AnyRouter> {
     }
     #[cold]
     pub(crate) fn on_timer(&mut self, link: &LinkView, now: Instant) {
-        let inputs = |fields: &mut Fields| fields.put_link(link);
+        let inputs = |fields: &mut StateFields| fields.put_link(link);
         self.step(3, now, inputs, AnyRouter::state, |law| law.on_timer(link, now), put_poll);
     }
 }
@@ -401,7 +275,7 @@ impl Logged<AnyReceiver> {
     #[cold]
     pub(crate) fn on_data(&mut self, received: &Received<&AnyHeader>) {
         let id = self.id;
-        let inputs = |fields: &mut Fields| {
+        let inputs = |fields: &mut StateFields| {
             fields.put("kind", &received.kind);
             fields.put("rtt", &received.rtt);
             put_header(fields, id, Some(received.header));
@@ -426,7 +300,7 @@ impl Logged<AnySource> {
     #[cold]
     pub(crate) fn stamp(&mut self, sending: &Sending) -> AnyHeader {
         let id = self.id;
-        let inputs = |fields: &mut Fields| state_of!(fields, sending: kind, volume, in_flight, app_limited);
+        let inputs = |fields: &mut StateFields| state_of!(fields, sending: kind, volume, in_flight, app_limited);
         self.step(
             6,
             sending.now,
@@ -439,7 +313,7 @@ impl Logged<AnySource> {
     #[cold]
     pub(crate) fn on_ack(&mut self, ack: &Ack<&AnyEcho>) -> Limit {
         let id = self.id;
-        let inputs = |fields: &mut Fields| {
+        let inputs = |fields: &mut StateFields| {
             state_of!(fields, ack: kind, acked, marked, rtt, smoothed_rtt, base_rtt, in_flight);
             state_of!(fields, ack: recovering, window_limited);
             put_echo(fields, id, ack.echo);
@@ -455,8 +329,8 @@ impl Logged<AnySource> {
     }
     #[cold]
     pub(crate) fn on_event(&mut self, now: Instant, event: Event) {
-        let inputs = |fields: &mut Fields| fields.put("event", &event);
-        let limit = |law: &AnySource, (): (), fields: &mut Fields| fields.put_limit(&law.limit());
+        let inputs = |fields: &mut StateFields| fields.put("event", &event);
+        let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
         self.step(CALLS.len(), now, inputs, AnySource::state, |law| law.on_event(now, event), limit);
     }
     pub(crate) fn limit(&self) -> Limit {
@@ -505,8 +379,8 @@ impl StepLog {
         if self.has(id) {
             let part = Part::Source;
             let mut logged = Logged { law: law.clone(), log: self.clone(), id, part, entity };
-            let limit = |law: &AnySource, (): (), fields: &mut Fields| fields.put_limit(&law.limit());
-            let inputs = |fields: &mut Fields| {
+            let limit = |law: &AnySource, (): (), fields: &mut StateFields| fields.put_limit(&law.limit());
+            let inputs = |fields: &mut StateFields| {
                 state_of!(fields, connection: weight, packet, initial_window, claimed_rtt);
             };
             logged.step(0, now, inputs, AnySource::state, |_| (), limit);

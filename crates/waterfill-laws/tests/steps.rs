@@ -7,7 +7,8 @@ use waterfill_laws::protocol::{
     Ack, Connection, Event, Limit, LinkView, PacketKind, Passing, Probe, Received, Sending,
 };
 use waterfill_laws::registry::{AnyParams, AnyReceiver, AnyRouter, AnySource, ProtocolId};
-use waterfill_laws::steps::{CALLS, Kind, LISTS, Names, Part, RowFields, Rows, StepLog};
+use waterfill_laws::state::{Names, WordKind};
+use waterfill_laws::steps::{CALLS, LISTS, Part, RowFields, Rows, StepLog};
 use waterfill_laws::units::{Duration, Instant, Rate, Volume};
 
 const PACKET: Volume = Volume::from_bytes(1500.0);
@@ -205,7 +206,7 @@ fn a_row_holds_the_header_as_on_the_wire() {
         let all = rows(all);
         let row = all.last().expect("the stamp's row");
         let outputs = &fields_of(&fields, id, row)[3];
-        assert_eq!(outputs, &[("has_header".to_string(), Kind::Count), ("header.0".to_string(), Kind::Wire)]);
+        assert_eq!(outputs, &[("has_header".to_string(), WordKind::Count), ("header.0".to_string(), WordKind::Wire)]);
         assert_eq!(row.lists[3], [1, u64::from_be_bytes(wire)]);
     });
 }
@@ -239,5 +240,8 @@ fn a_log_of_one_law_has_no_other() {
 #[test]
 fn names_in_logs() {
     assert_eq!([Part::Router, Part::Receiver, Part::Source].map(Part::name), ["router", "receiver", "source"]);
-    assert_eq!([Kind::Real, Kind::Count, Kind::Time, Kind::Wire].map(Kind::name), ["real", "count", "time", "wire"]);
+    assert_eq!(
+        [WordKind::Real, WordKind::Count, WordKind::Time, WordKind::Wire].map(WordKind::name),
+        ["real", "count", "time", "wire"]
+    );
 }

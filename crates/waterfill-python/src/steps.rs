@@ -5,7 +5,8 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde_json::json;
 use waterfill_laws::registry::ProtocolId;
-use waterfill_laws::steps::{CALLS, LISTS, Names, ON_EVENT, Rows, StepLog};
+use waterfill_laws::state::Names;
+use waterfill_laws::steps::{CALLS, LISTS, ON_EVENT, Rows, StepLog};
 
 use crate::convert::to_python;
 

@@ -2,7 +2,7 @@
 
 use super::{KernelLaw, Law, Tcp, Words, clock_us, scaled, span_us, whole_bytes};
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Received, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The receiver of a law.
@@ -29,7 +29,7 @@ impl<P: KernelLaw> crate::protocol::Receiver<P> for Receiver {
         P::echo_of(&self.law.echo(&mut self.state))
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("receiver", self.state.words());
     }
@@ -129,7 +129,7 @@ impl<P: KernelLaw> crate::protocol::Source<P> for Source {
         P::observe_source(&self.law.source_signals(&self.state), probe);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("source", self.state.words());
         crate::state_of!(fields, self: acked, weight, initial_window, claimed_rtt);

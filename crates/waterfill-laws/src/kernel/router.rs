@@ -2,7 +2,7 @@
 
 use super::{KernelLaw, Law, Packet, Words, scaled, whole_bytes};
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
 /// The router of a law, with one CPU. It writes at arrival, as a kernel does.
@@ -102,7 +102,7 @@ impl<P: KernelLaw> crate::protocol::Router<P> for Router {
         P::observe_link(&self.law.link_signals(&self.link), probe);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         fields.put_words("params", self.params.words());
         fields.put_words("link", self.link.words());
         fields.put_words("cpu", self.cpu.words());

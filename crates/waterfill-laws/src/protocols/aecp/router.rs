@@ -2,7 +2,7 @@
 
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, PacketKind, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Ceiling, First, Params, Rounding};
@@ -130,7 +130,7 @@ impl crate::protocol::Router<Aecp> for Router {
         probe.record("r", self.r);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: capacity, q_0, r, place, residue, packet, arrived, next_update);
         fields.put("data_volume", &self.data.0);
         fields.put("data_packets", &self.data.1);

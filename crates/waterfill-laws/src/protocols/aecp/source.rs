@@ -1,7 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Form, Params, SourceKind, SourceStep, WindowRtt};
@@ -85,7 +85,7 @@ impl crate::protocol::Source<Aecp> for Source {
         }
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: weight, packet, x, tau, r, updated);
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::protocol::Received;
 use crate::protocols::xcp;
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::Instant;
 
 use super::header::ACCESS;
@@ -29,7 +29,7 @@ impl crate::protocol::Receiver<IXcp> for Receiver {
         Echo { congestion: self.inner.echo(now), next_bottleneck: self.next_bottleneck }
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         fields.put("next_bottleneck", &self.next_bottleneck);
         self.inner.list_state(fields);
     }

@@ -2,7 +2,7 @@
 
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::protocols::xcp;
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
 use super::header::{ACCESS, identifier};
@@ -69,7 +69,7 @@ impl crate::protocol::Router<IXcp> for Router {
         self.inner.record_signals(probe);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         fields.put("id", &self.id);
         self.inner.list_state(fields);
     }

@@ -2,7 +2,7 @@
 
 use crate::protocol::{Ack, Connection, Event, Limit, Sending};
 use crate::protocols::xcp;
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::Instant;
 
 use super::header::ACCESS;
@@ -39,7 +39,7 @@ impl crate::protocol::Source<IXcp> for Source {
         self.inner.limit()
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         fields.put("bottleneck", &self.bottleneck);
         self.inner.list_state(fields);
     }

@@ -1,7 +1,7 @@
 //! The router law.
 
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -100,7 +100,7 @@ impl crate::protocol::Router<JetMax> for Router {
         probe.record("unresponsive", self.unresponsive.as_bps());
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: gamma, goal, membership, others, flows, unresponsive, target, next_update);
     }
 }

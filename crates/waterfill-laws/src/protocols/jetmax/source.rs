@@ -1,7 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -129,7 +129,7 @@ impl crate::protocol::Source<JetMax> for Source {
         probe.record("bottleneck", f64::from(self.bottleneck));
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: weight, packet, initial_window, rate, target, doubted_since, joined, counted_after, rtt);
         fields.put("bottleneck", &u32::from(self.bottleneck));
     }

@@ -2,7 +2,7 @@
 
 use super::{Average, Echo, Field, Header, MaxNet, Params, quantise, real};
 use crate::protocol::Received;
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant};
 
 /// The receiver: averages prices over one RTT and echoes the average (§VI).
@@ -58,7 +58,7 @@ impl crate::protocol::Receiver<MaxNet> for Receiver {
         Echo { echo: self.start_rate.map_or_else(price, Field::StartRate) }
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: rtt, average, last, start_rate);
     }
 }

@@ -3,7 +3,7 @@
 use super::{Field, Header, MaxNet, Params, demand, demand_inverse, quantise, start_rate_code};
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The router of one link direction: a virtual queue that fills when more than μC arrives.
@@ -123,7 +123,7 @@ impl crate::protocol::Router<MaxNet> for Router {
         probe.record("price", self.price);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: capacity, price_min, price, price_code, arrived, arrival_rate, promised, next_update);
     }
 }

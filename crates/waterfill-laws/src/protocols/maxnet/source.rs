@@ -2,7 +2,7 @@
 
 use super::{Echo, Field, Header, MaxNet, Order, Params, real, start_rate};
 use crate::protocol::{Ack, Connection, Limit, PacketKind, Probe, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The source: window from price, fair by ξ.
@@ -194,7 +194,7 @@ impl crate::protocol::Source<MaxNet> for Source {
         }
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         let (path, (mode, initial, rate, raised)) = (&self.path, self.start.parts());
         crate::state_of!(fields, path: base_rtt, gain, zero, rate_min);
         crate::state_of!(fields, self: weight, packet, price, xi, updated, price_rate, window, pacing);

@@ -5,7 +5,7 @@ use super::{Field, Header, MaxNet2006, Params};
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
 use crate::protocols::maxnet::{coded_price, demand_inverse, highest, price_next, quantise, start_rate_code};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The router of one link direction.
@@ -114,7 +114,7 @@ impl crate::protocol::Router<MaxNet2006> for Router {
         probe.record("price", self.price);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: capacity, mu, start_share, price_min, price, price_code, arrived, arrival_rate, next_update);
         fields.put("since_mark", &self.marking.since());
     }

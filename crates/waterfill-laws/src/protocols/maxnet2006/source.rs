@@ -3,7 +3,7 @@
 use super::{Echo, Field, Header, MaxNet2006, Params, stamped};
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
 use crate::protocols::maxnet::{averaged, clipped, rate, real, start_rate, window, xi_equilibrium};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// The source: QuickStart, then the window from the averaged price, fair by ξ.
@@ -179,7 +179,7 @@ impl crate::protocol::Source<MaxNet2006> for Source {
         }
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         let (mode, start_rate) = match self.mode {
             Mode::Asking => (0u32, None),
             Mode::QuickStart(rate) => (1, Some(rate)),

@@ -2,7 +2,7 @@
 
 use crate::csig::SignalCode;
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::{Average, Params, Writes};
@@ -144,7 +144,7 @@ impl crate::protocol::Router<Rcp> for Router {
         probe.record("mean_rtt", self.mean_rtt);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: capacity, rate_min, rate, mean_rtt, measured, arrived, interval, next_update);
         fields.put("written", &self.written.rate());
         fields.put("timed", &self.timed.0);

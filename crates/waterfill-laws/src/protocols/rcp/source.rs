@@ -1,7 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Limit, Probe, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Rate, Volume};
 
 use super::params::Params;
@@ -54,7 +54,7 @@ impl crate::protocol::Source<Rcp> for Source {
         }
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: weight, initial_window, rate, rtt_us, claimed_rtt);
     }
 }

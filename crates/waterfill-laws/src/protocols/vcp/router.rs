@@ -1,7 +1,7 @@
 //! The router law.
 
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 use super::params::Params;
@@ -98,7 +98,7 @@ impl crate::protocol::Router<Vcp> for Router {
         probe.record("load_factor", self.load_factor);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: capacity, gamma, arrived, queue, load_factor, next_sample, next_measurement);
         fields.put("samples", &self.samples.0);
         fields.put("sample_count", &self.samples.1);

@@ -1,7 +1,7 @@
 //! The source law.
 
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Probe, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
 use super::params::{Freeze, Params};
@@ -116,7 +116,7 @@ impl crate::protocol::Source<Vcp> for Source {
         probe.record("load", f64::from(self.load as u8));
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: weight, packet, window, rtt);
         fields.put("load", &u32::from(self.load as u8));
         fields.put("frozen_until", &self.decreased.map(|(frozen, _)| frozen));

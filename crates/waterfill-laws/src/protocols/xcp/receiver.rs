@@ -3,7 +3,7 @@
 use super::header::{FEEDBACK_MAX, quantise};
 use super::{Echo, Family, FeedbackAt, Form, Header, Params};
 use crate::protocol::Received;
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::Instant;
 
 /// The receiver: returns the feedback, summed over the packets of one acknowledgement.
@@ -37,7 +37,7 @@ impl Receiver {
         self.total = (self.total + bytes).clamp(-FEEDBACK_MAX, FEEDBACK_MAX);
     }
 
-    pub(in crate::protocols) fn list_state(&self, fields: &mut Fields) {
+    pub(in crate::protocols) fn list_state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: fresh, total);
     }
 
@@ -64,7 +64,7 @@ impl<P: Family> crate::protocol::Receiver<P> for Receiver {
         self.echo(now)
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         self.list_state(fields);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{Counts, Family, Header, Params};
 use crate::protocol::{LinkView, Passing, Probe};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Rate, Volume};
 
 /// How the routers of XCP, iXCP and P-XCP allocate bandwidth.
@@ -246,7 +246,7 @@ impl Router {
         self.interval
     }
 
-    pub(in crate::protocols) fn list_state(&self, fields: &mut Fields) {
+    pub(in crate::protocols) fn list_state(&self, fields: &mut StateFields) {
         let (arrived, arrived_local, gain, loss) = (&self.arrived, &self.arrived_local, &self.gain, &self.loss);
         crate::state_of!(fields, self: capacity, interval, sum_rtt_x, left_x, lowered_x, spare, shuffled);
         crate::state_of!(fields, self: residue_gain, residue_loss, queue, queue_min, next_control, next_queue);
@@ -304,7 +304,7 @@ impl<P: Family> crate::protocol::Router<P> for Router {
         self.record_signals(probe);
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         self.list_state(fields);
     }
 }

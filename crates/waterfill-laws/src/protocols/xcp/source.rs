@@ -2,7 +2,7 @@
 
 use super::{Echo, Family, Form, Header, Params};
 use crate::protocol::{Ack, Connection, Event, Limit, PacketKind, Sending};
-use crate::steps::Fields;
+use crate::state::StateFields;
 use crate::units::{Duration, Instant, Volume};
 
 /// The source: adds the feedback to its window.
@@ -90,7 +90,7 @@ impl Source {
         }
     }
 
-    pub(in crate::protocols) fn list_state(&self, fields: &mut Fields) {
+    pub(in crate::protocols) fn list_state(&self, fields: &mut StateFields) {
         crate::state_of!(fields, self: weight, packet, cwnd, srtt, claimed_rtt, total);
     }
 
@@ -120,7 +120,7 @@ impl<P: Family> crate::protocol::Source<P> for Source {
         self.limit()
     }
 
-    fn state(&self, fields: &mut Fields) {
+    fn state(&self, fields: &mut StateFields) {
         self.list_state(fields);
     }
 }
