@@ -25,7 +25,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from waterfill.cli.live import LiveList
 from waterfill.errors import InputError
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
@@ -33,6 +32,7 @@ from waterfill.papers.claims.schema import OverSeeds
 from waterfill.papers.claims.verdict import Judged, Statement
 from waterfill.papers.reproduce import Reproduction, reproduce
 from waterfill.runs.files import make_directory, write_text
+from waterfill.runs.progress import ExperimentBars
 from waterfill.runs.result import Document, to_json
 
 SEEDS = 5
@@ -244,7 +244,7 @@ def judge(
 
 
 def _judge_one(chosen: Sequence[Experiment], seed: int, short: bool) -> Reproduction:
-    with LiveList(len(chosen)) as live:
+    with ExperimentBars(len(chosen)) as live:
 
         def done(experiment: Experiment, judged: list[Judged], _: list[Path]) -> None:
             live.done(experiment.path, [claim.verdict for claim in judged])

@@ -13,11 +13,10 @@ from typing import Any
 import pytest
 
 from validation import seeds
-from waterfill.cli.live import LiveList
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.schema import OverSeeds
 from waterfill.papers.claims.verdict import Statement
-from waterfill.runs.progress import Tick
+from waterfill.runs.progress import ExperimentBars, Tick
 
 SCENARIO = """
 name = "lossy"
@@ -219,13 +218,13 @@ def test_wrong_arguments_are_one_line_and_exit_2(arguments, capsys):
 # --- the live list ------------------------------------------------------------------------------
 
 
-def ticks(live: LiveList, run: str) -> None:
+def ticks(live: ExperimentBars, run: str) -> None:
     live.show(run, Tick(0.5, 2.0, 10, 0.1))
     live.show(run, Tick(2.0, 2.0, 40, 0.4))
 
 
 def test_plain_lines_report_started_and_finished_runs(capsys):
-    with LiveList(2) as live:
+    with ExperimentBars(2) as live:
         live.planned({"p/a x": "p/a", "p/a y": "p/a"}, 3)
         live.show("p/a x", Tick(0.5, 2.0, 10, 0.1))
         ticks(live, "p/a y")
@@ -241,7 +240,7 @@ def test_plain_lines_report_started_and_finished_runs(capsys):
 
 
 def test_a_single_run_prints_only_its_closing_line(capsys):
-    with LiveList(1) as live:
+    with ExperimentBars(1) as live:
         live.planned({"p/a": "p/a"}, 0)
         ticks(live, "p/a")
         live.done("p/a", ["reproduced"])
@@ -251,9 +250,8 @@ def test_a_single_run_prints_only_its_closing_line(capsys):
 
 def test_a_terminal_shows_runs_in_progress_and_finished_ones():
     code = """
-from waterfill.cli.live import LiveList
-from waterfill.runs.progress import Tick
-with LiveList(2) as live:
+from waterfill.runs.progress import ExperimentBars, Tick
+with ExperimentBars(2) as live:
     live.planned({"p/a x": "p/a", "p/b": "p/b"}, 0)
     live.show("p/a x", Tick(0.5, 2.0, 10, 0.1))
     live.show("p/b", Tick(1.0, 2.0, 10, 0.1))

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import validation.readings as package
 from validation.readings.grid import Cell, Grid, table
-from waterfill.cli.live import LiveList
 from waterfill.errors import InputError, nearest
 from waterfill.papers.claims import loading
 from waterfill.papers.claims.experiment import Experiment
 from waterfill.papers.claims.verdict import Judged
 from waterfill.papers.reproduce import reproduce
 from waterfill.runs.files import make_directory, write_text
+from waterfill.runs.progress import ExperimentBars
 from waterfill.runs.result import Document, to_json
 
 INTERRUPTED = 130  # the exit code of `waterfill reproduce` after Ctrl-C
@@ -53,7 +53,7 @@ def judge(chosen: Sequence[Grid]) -> dict[str, list[Cell]] | None:
     wanted = {
         experiment.path: experiment for listed in variants.values() for _, experiment in listed
     }
-    with LiveList(len(wanted)) as live:
+    with ExperimentBars(len(wanted)) as live:
 
         def done(experiment: Experiment, judged: list[Judged], _: list[Path]) -> None:
             live.done(experiment.path, [claim.verdict for claim in judged])

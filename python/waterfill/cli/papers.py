@@ -54,13 +54,13 @@ def reproduce(
     for a single experiment named in full.
     """
     from waterfill.cli import claim_tables
-    from waterfill.cli.live import LiveList
     from waterfill.papers import output as written
     from waterfill.papers.claims import loading
     from waterfill.papers.claims.text import is_short
     from waterfill.papers.reproduce import reproduce as run_all
     from waterfill.report import reproduction
     from waterfill.runs.files import make_directory
+    from waterfill.runs.progress import ExperimentBars
 
     names = experiments or []
     known = loading.experiments()
@@ -91,7 +91,7 @@ def reproduce(
                 print_text(f"figure: {figure}")
             print_text("")
 
-    with LiveList(len(chosen)) as live:
+    with ExperimentBars(len(chosen)) as live:
         found = run_all(
             chosen,
             lambda e: folders[e.path],

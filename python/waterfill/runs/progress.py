@@ -1,21 +1,27 @@
-"""The progress of a run, shown on standard error."""
+"""Progress on standard error: bars on a terminal, plain lines on other outputs."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from waterfill.errors import one_line
 
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
-    from rich.table import Column
     from typing_extensions import Self
 
-
 # Short enough for title, time and speed beside it in 80 columns.
-BAR_CHARS = 12
+_BAR_CHARS = 12
+# Failures of a sweep that have a line of their own.
+MAX_FAILURES = 20
+_MAX_PAUSE_S = 60.0
 
 
 @dataclass(frozen=True)
@@ -31,77 +37,71 @@ class Tick:
     wall_s: float
 
     @property
+    def ended(self) -> bool:
+        """Whether the run is over."""
+        return self.now_s >= self.duration_s
+
+    @property
     def packets_per_s(self) -> float:
         """Packet hops per second of wall time."""
         return self.packet_hops / self.wall_s if self.wall_s > 0 else 0.0
+
+    @property
+    def times(self) -> str:
+        """Simulated time and duration as text."""
+        return f"{self.now_s:.3g} of {self.duration_s:g} s"
 
 
 Report = Callable[[Tick], None]
 
 
-def title_column() -> Column:
-    """Return the column of titles: it takes what the others leave, and cuts at its end."""
-    from rich.table import Column
+class _Display:
+    """Named bars on a terminal's standard error; a context manager, safe in several threads.
 
-    return Column(ratio=1, no_wrap=True, overflow="ellipsis")
-
-
-def whole_column() -> Column:
-    """Return a column whose text is never cut or wrapped."""
-    from rich.table import Column
-
-    return Column(no_wrap=True)
-
-
-class Bars:
-    """One progress bar per run; a context manager, safe to use from several threads.
-
-    On a terminal each bar shows simulated time, packets/s and time left, and disappears at the end.
-    Other outputs show no bars. Both get one closing line per title in `titles`; runs with other
-    titles leave none.
+    A bar has a title, its state as text and, at its end, the time `left` or `elapsed`. Bars
+    disappear at the end. Other outputs have no bars.
     """
 
-    def __init__(self, titles: Iterable[str]) -> None:
-        self._titles = list(titles)
-        self._last: dict[str, Tick] = {}
+    def __init__(self, clock: Literal["left", "elapsed", ""] = "") -> None:
+        self._clock = clock
+        self._lock = threading.RLock()
         self._progress: Progress | None = None
-        self._tasks: dict[str, TaskID] = {}
+        self._bars: dict[str, TaskID] = {}
 
     def __enter__(self) -> Self:
-        if sys.stderr.isatty():
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+        if not sys.stderr.isatty():
+            return self
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+        from rich.table import Column
 
-            self._progress = Progress(
-                TextColumn("{task.description}", markup=False, table_column=title_column()),
-                BarColumn(bar_width=BAR_CHARS),
-                TextColumn("{task.fields[state]}", markup=False, table_column=whole_column()),
-                TimeRemainingColumn(table_column=whole_column()),
-                TextColumn("left", table_column=whole_column()),
-                console=Console(stderr=True),
-                transient=True,
-                expand=True,
-            )
-            for title in self._titles:
-                self._tasks[title] = self._progress.add_task(title, total=None, state="")
-            self._progress.start()
+        # The title takes what the other columns leave, and is cut at its end.
+        title = Column(ratio=1, no_wrap=True, overflow="ellipsis")
+        whole = Column(no_wrap=True)
+        clocks: dict[str, list[Any]] = {
+            "left": [
+                TimeRemainingColumn(table_column=whole),
+                TextColumn("left", table_column=whole),
+            ],
+            "elapsed": [TimeElapsedColumn()],
+        }
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False, table_column=title),
+            BarColumn(bar_width=_BAR_CHARS),
+            TextColumn("{task.fields[state]}", markup=False, table_column=whole),
+            *clocks.get(self._clock, []),
+            console=Console(stderr=True, highlight=False),
+            transient=True,
+            expand=True,
+        )
+        self._progress.start()
         return self
-
-    def show(self, title: str, tick: Tick) -> None:
-        """Show one report of the run of that title."""
-        self._last[title] = tick
-        if self._progress is not None:
-            state = (
-                f"{tick.now_s:.3g} of {tick.duration_s:g} s, "
-                f"{tick.packets_per_s / 1e6:.2f} M packets/s"
-            )
-            if title not in self._tasks:
-                self._tasks[title] = self._progress.add_task(title, total=None, state="")
-            self._progress.update(
-                self._tasks[title], completed=tick.now_s, total=tick.duration_s, state=state
-            )
-            if tick.now_s >= tick.duration_s and title not in self._titles:
-                self._progress.remove_task(self._tasks.pop(title))
 
     def __exit__(
         self,
@@ -111,13 +111,71 @@ class Bars:
     ) -> None:
         if self._progress is not None:
             self._progress.stop()
+            self._progress = None
+
+    def _move(
+        self, title: str, state: str = "", done: float = 0.0, total: float | None = None
+    ) -> None:
+        """Bring a bar up to date; the first call adds it."""
+        if self._progress is None:
+            return
+        with self._lock:
+            if title not in self._bars:
+                self._bars[title] = self._progress.add_task(title, total=total, state=state)
+        self._progress.update(self._bars[title], completed=done, total=total, state=state)
+
+    def _remove(self, title: str) -> None:
+        with self._lock:
+            if self._progress is not None and title in self._bars:
+                self._progress.remove_task(self._bars.pop(title))
+
+    def _print(self, line: str) -> None:
+        """Print a line, above the bars where there are some."""
+        if self._progress is not None:
+            self._progress.console.print(line, markup=False, emoji=False, soft_wrap=True)
+        else:
+            print(line, file=sys.stderr, flush=True)
+
+
+class Bars(_Display):
+    """One bar per run, with simulated time, packets/s and time left.
+
+    Each title in `titles` gets a closing line; runs with other titles leave none.
+    """
+
+    def __init__(self, titles: Iterable[str]) -> None:
+        super().__init__("left")
+        self._titles = list(titles)
+        self._last: dict[str, Tick] = {}
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        for title in self._titles:
+            self._move(title)
+        return self
+
+    def show(self, title: str, tick: Tick) -> None:
+        """Show one report of the run of that title."""
+        self._last[title] = tick
+        state = f"{tick.times}, {tick.packets_per_s / 1e6:.2f} M packets/s"
+        self._move(title, state, tick.now_s, tick.duration_s)
+        if tick.ended and title not in self._titles:
+            self._remove(title)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
         for title in self._titles:
             if title in self._last:
-                print(closing_line(title, self._last[title]), file=sys.stderr, flush=True)
+                self._print(closing_line(title, self._last[title]))
 
 
 class Bar(Bars):
-    """The progress bar of one run; call it with each `Tick`."""
+    """The bar of one run; call it with each `Tick`."""
 
     def __init__(self, title: str) -> None:
         super().__init__([title])
@@ -137,3 +195,183 @@ def closing_line(title: str, tick: Tick) -> str:
         f"{tick.packet_hops / 1e6:.2f} M packets forwarded, "
         f"{tick.packets_per_s / 1e6:.2f} M packets/s"
     )
+
+
+class ExperimentBars(_Display):
+    """The progress of `reproduce`: one bar per run in progress, the totals below.
+
+    Finished experiments scroll by above the bars. Other outputs get a line when a run starts and
+    one when it ends. `show` may be called from any thread, the other methods from the main one.
+    """
+
+    def __init__(self, experiments: int) -> None:
+        super().__init__("elapsed")
+        self._experiments = experiments
+        self._experiments_done = 0
+        self._runs = 0
+        self._runs_done = 0
+        self._started: set[str] = set()
+
+    def planned(self, runs: Mapping[str, str], kept: int) -> None:
+        """Set the planned runs, {run: experiment}, and the number of runs that were cached."""
+        self._runs = len(runs)
+        parts = [_count(self._experiments, "experiment"), f"{_count(len(runs), 'run')} to do"]
+        if kept:
+            parts.append(f"{kept} from the cache")
+        if self._experiments > 1:
+            self._print(", ".join(parts))
+        self._count_up()
+
+    def show(self, run: str, tick: Tick) -> None:
+        """Show one report of a run; the first starts it, one at its duration ends it."""
+        with self._lock:
+            if run not in self._started:
+                self._started.add(run)
+                if self._progress is None and self._runs > 1:
+                    self._print(f"started {run}")
+            self._move(run, tick.times, tick.now_s, tick.duration_s)
+            if tick.ended:
+                self._remove(run)
+                self._runs_done += 1
+                if self._progress is None or self._experiments == 1:
+                    place = f" ({self._runs_done} of {self._runs} runs)" if self._runs > 1 else ""
+                    self._print(closing_line(run, tick) + place)
+                self._count_up()
+
+    def done(self, path: str, verdicts: Iterable[str]) -> None:
+        """Report a finished experiment and its claims' verdicts."""
+        with self._lock:
+            self._experiments_done += 1
+            if self._experiments > 1:
+                counts = Counter(verdicts).items()
+                tally = ", ".join(f"{number} {verdict}" for verdict, number in counts)
+                place = f"{self._experiments_done} of {self._experiments} experiments"
+                self._print(f"finished {path}: {tally} ({place})")
+            self._count_up()
+
+    def _count_up(self) -> None:
+        if self._runs <= 1:
+            return
+        state = f"{self._runs_done} of {self._runs} runs"
+        if self._experiments > 1:
+            state += f", {self._experiments_done} of {self._experiments} experiments"
+        self._move("all", state, self._runs_done, self._runs)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+class _Point(Protocol):
+    """A point of a sweep, as far as its progress shows it."""
+
+    @property
+    def sets(self) -> Sequence[str]:
+        """The settings that make the point, as KEY=VALUE."""
+        ...
+
+
+class SweepBar(_Display):
+    """The progress of a sweep: points done, rate, time left, and a line per failure.
+
+    A terminal shows one bar. Other outputs get a line after 1 s, 2 s, 4 s … and each minute from
+    then on. With `quiet` nothing is shown. `expected` is the number of points.
+    """
+
+    def __init__(
+        self, title: str, expected: int, *, at_most: bool = False, quiet: bool = False
+    ) -> None:
+        super().__init__()
+        self._title = one_line(title)
+        self._expected = expected
+        self._bound = "at most " if at_most else ""
+        self._quiet = quiet
+        self._done = self._failed = self._before = self._threads = 0
+        self._started = self._shown = time.monotonic()
+        self._pause_s = 1.0
+        self._said = ""
+
+    def __enter__(self) -> Self:
+        self._started = self._shown = time.monotonic()
+        return self if self._quiet else super().__enter__()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        super().__exit__(kind, error, trace)
+        self._say(self.line(closing=True))
+
+    def planned(self, recorded: int, threads: int) -> None:
+        """Take the number of points that are recorded already, and of those that run at once."""
+        self._before += recorded
+        self._threads = threads
+        if recorded:
+            self._say(f"{recorded} points are recorded already")
+        self.tick()
+
+    def row(self, point: _Point, row: Mapping[str, Any]) -> None:
+        """Count a point that has ended; print a line if it failed."""
+        self._said = ""
+        self._done += 1
+        if row["status"] == "done":
+            return
+        self._failed += 1
+        if self._quiet:
+            return
+        if self._failed <= MAX_FAILURES:
+            sets = " ".join(point.sets) or "the scenario"
+            self._print(f"{row['status']}: {sets}: {one_line(row['error'] or '')}")
+        if self._failed == MAX_FAILURES:
+            self._print("more failures are in the dataset: its columns status and error")
+
+    def waiting(self, why: str) -> None:
+        """Say once why nothing runs."""
+        if why != self._said:
+            self._said = why
+            self._say(why)
+
+    def tick(self) -> None:
+        """Bring the bar up to date, or print a line when it is time for one."""
+        if self._progress is not None:
+            self._move(self._title, self.line(), self._before + self._done, self._expected)
+            return
+        now = time.monotonic()
+        if now - self._shown >= self._pause_s:
+            self._shown, self._pause_s = now, min(2 * self._pause_s, _MAX_PAUSE_S)
+            self._say(self.line())
+
+    def line(self, *, closing: bool = False) -> str:
+        """Return the state in one line."""
+        took_s = max(time.monotonic() - self._started, 1e-9)
+        done, rate = self._before + self._done, self._done / took_s
+        parts = [f"{done} of {self._bound}{self._expected} points"]
+        if self._failed:
+            parts.append(f"{self._failed} failed")
+        if self._done:
+            parts.append(f"{rate:.3g} points/s")
+        if closing:
+            return ", ".join([*parts, span(took_s)])
+        if self._done and done < self._expected:
+            parts.append(f"{span((self._expected - done) / rate)} left")
+        if self._threads:
+            parts.append(f"{self._threads} at once")
+        return ", ".join(parts)
+
+    def _say(self, text: str) -> None:
+        if not self._quiet:
+            self._print(f"{self._title}: {text}")
+
+
+def span(time_s: float) -> str:
+    """Return a time as people read it: 8 s, 5 min 20 s, 3 h 5 min."""
+    if time_s < 9.95:
+        return f"{time_s:.1f} s"
+    whole = round(time_s)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 from waterfill.errors import InputError, shown
 from waterfill.runs import html
 from waterfill.runs.files import WriteError
+from waterfill.runs.progress import SweepBar
 from waterfill.sweeps import axes, engine, measure, points
 from waterfill.sweeps.axes import Axis, Even, Range, Value
 from waterfill.sweeps.cluster import Cluster, Place, need, place
 from waterfill.sweeps.dataset import Dataset, Type
 from waterfill.sweeps.points import Base, Design, Written
-from waterfill.sweeps.progress import Display, Silent
 from waterfill.sweeps.refine import Boundary, Refinement, Verdict
 from waterfill.sweeps.worker import Limits
 
@@ -308,15 +308,10 @@ def run(checked: Plan, *, retry: bool = False, quiet: bool = False) -> Sweep:
         if retry:
             dataset.forget(("failed", "timeout", "memory"))
         title = checked.base.name
-        if quiet:
+        with SweepBar(title, expected, at_most=search is not None, quiet=quiet) as bar:
             outcome = engine.run(
-                source, checked.base, dataset, lambda: Cluster(checked.place), options, Silent()
+                source, checked.base, dataset, lambda: Cluster(checked.place), options, bar
             )
-        else:
-            with Display(title, expected, at_most=search is not None) as display:
-                outcome = engine.run(
-                    source, checked.base, dataset, lambda: Cluster(checked.place), options, display
-                )
         if outcome.unwritten is None:
             try:
                 dataset.flush()

@@ -13,7 +13,8 @@ import pytest
 
 import waterfill
 from waterfill.errors import InputError
-from waterfill.sweeps import api, engine, measure, table, worker
+from waterfill.runs.progress import SweepBar
+from waterfill.sweeps import engine, measure, table, worker
 from waterfill.sweeps.axes import span
 from waterfill.sweeps.points import Design
 from waterfill.sweeps.refine import Refinement, Verdict
@@ -152,26 +153,15 @@ def test_a_point_of_another_version_fails():
     assert "another version" in row["error"]
 
 
-class Interrupt:
-    """Presses Ctrl-C when the first row has arrived."""
-
-    def planned(self, recorded, threads):
-        pass
-
-    def row(self, point, row):
-        raise KeyboardInterrupt
-
-    def waiting(self, why):
-        pass
-
-    def tick(self):
-        pass
+def interrupt(*_):
+    """Press Ctrl-C when the first row has arrived."""
+    raise KeyboardInterrupt
 
 
 def test_ctrl_c_keeps_what_has_ended(small):
     grid = {"flow.f.count": [1, 2, 3, 4]}
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(api, "Silent", Interrupt)
+        patched.setattr(SweepBar, "row", interrupt)
         begun = waterfill.sweep(small, grid=grid, workers=1)
     assert begun.interrupted
     assert 1 <= len(begun) < 4
