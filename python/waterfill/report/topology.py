@@ -1,23 +1,21 @@
 """The topology of a run as SVG: nodes, links, and how busy each direction was.
 
-Positions are computed, not drawn by chance: Kamada and Kawai's layout, turned so that the longest
-extent lies across the page, components side by side. The same scenario gives the same picture.
+Positions are those of `waterfill.analysis.topology`.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+
+from waterfill.analysis.topology import Points, layout, rate_text
 
 if TYPE_CHECKING:
     from waterfill.contract.summary import LinkSummary
     from waterfill.scenario.document import Scenario
-
-Points: TypeAlias = npt.NDArray[np.float64]
 
 MAX_WIDTH, _MIN_WIDTH = 720.0, 240.0
 _MIN_HEIGHT, _MAX_HEIGHT = 110.0, 460.0
@@ -68,7 +66,7 @@ class Picture(NamedTuple):
 
 
 LEVELS = (0.05, 0.3, 0.6, 0.8, 0.95)
-"""Utilisations between the steps of the scale of loads."""
+"""Utilizations between the steps of the scale of loads."""
 
 
 def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
@@ -81,10 +79,10 @@ def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
         left_out = len(edges) - len(busiest)
         kept = {link.name for link in busiest}
         edges = [link for link in edges if link.name in kept]
-    names = list(dict.fromkeys(end for link in edges for end in (link.from_, link.to)))
+    places = layout([(link.from_, link.to) for link in edges])
+    names = list(places)
     place = {name: i for i, name in enumerate(names)}
-    ends = [(place[link.from_], place[link.to]) for link in edges]
-    where, width, height = _on_page(_layout(len(names), ends))
+    where, width, height = _on_page(np.array(list(places.values())))
     nodes = [
         Node(name, _px(x), _px(y), name if len(names) <= _MAX_NAMED_NODES else "")
         for name, (x, y) in zip(names, where, strict=True)
@@ -113,14 +111,6 @@ def picture(scenario: Scenario, links: Sequence[LinkSummary]) -> Picture:
     return Picture(width, height, nodes, arrows, left_out)
 
 
-def rate_text(rate_bps: float) -> str:
-    """Return a rate with its unit: 622 Mbit/s."""
-    for size, unit in ((1e12, "Tbit/s"), (1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if rate_bps >= size:
-            return f"{rate_bps / size:.4g} {unit}"
-    return f"{rate_bps:.4g} bit/s"
-
-
 def _load(load: Mapping[str, float], name: str) -> float:
     return max(load.get(name, 0.0), load.get(name + REVERSE, 0.0))
 
@@ -145,62 +135,6 @@ def _arrow(
     x1, y1, x2, y2 = map(_px, (*start, *end))
     label_x, label_y = map(_px, middle)
     return Arrow(name, x1, y1, x2, y2, round(width, 1), level, text, label, label_x, label_y)
-
-
-def _layout(count: int, edges: Sequence[tuple[int, int]]) -> Points:
-    """Return positions of nodes, about one apart, components side by side."""
-    import networkx as nx
-
-    graph: Any = nx.Graph()
-    graph.add_nodes_from(range(count))
-    graph.add_edges_from((a, b) for a, b in edges if a != b)
-    where: Points = np.zeros((count, 2))
-    right = 0.0
-    for component in nx.connected_components(graph):
-        members = sorted(component)
-        mine = _component(nx, graph.subgraph(members), members)
-        mine -= mine.min(axis=0)
-        where[members] = mine + np.array([right, 0.0])
-        right += float(mine[:, 0].max()) + 1.0
-    return where
-
-
-def _component(nx: Any, graph: Any, members: Sequence[int]) -> Points:
-    if len(members) == 1:
-        return np.zeros((1, 2))
-    if len(members) == 2:
-        return np.array([[0.0, 0.0], [1.0, 0.0]])
-    path = _as_path(graph, members)
-    if path is not None:
-        return path
-    # From a circle in the order of the file, so that the layout does not depend on hashing.
-    start = nx.circular_layout(sorted(graph))
-    found = nx.kamada_kawai_layout(graph, pos=start)
-    points = np.array([found[node] for node in members], dtype=np.float64)
-    points -= points.mean(axis=0)
-    _, _, axes = np.linalg.svd(points, full_matrices=False)
-    axes *= np.sign(axes[np.arange(2), np.abs(axes).argmax(axis=1)])[:, None]
-    turned: Points = points @ axes.T
-    if turned[0, 0] > turned[-1, 0]:
-        turned[:, 0] *= -1  # the file's first node is on the left
-    row = {node: i for i, node in enumerate(members)}
-    lengths = [float(np.hypot(*(turned[row[a]] - turned[row[b]]))) for a, b in graph.edges]
-    return turned / max(1e-9, float(np.median(lengths)))
-
-
-def _as_path(graph: Any, members: Sequence[int]) -> Points | None:
-    """Return a chain of nodes as a line; None for any other graph."""
-    ends = [node for node in members if graph.degree(node) == 1]
-    if len(ends) != 2 or any(graph.degree(node) > 2 for node in members):
-        return None
-    where: Points = np.zeros((len(members), 2))
-    node, before = ends[0], None
-    for step in range(len(members)):
-        where[members.index(node), 0] = step
-        following = [other for other in graph.neighbors(node) if other != before]
-        if following:
-            node, before = following[0], node
-    return where
 
 
 def _on_page(points: Points) -> tuple[Points, float, float]:

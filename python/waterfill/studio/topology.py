@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import lru_cache
 from html import escape
 
 import numpy as np
 
+from waterfill.analysis import topology
 from waterfill.contract.network import Network
 from waterfill.network import resolve
 from waterfill.scenario.document import Scenario, Traffic
@@ -15,7 +15,7 @@ from waterfill.studio.chart import COLOURS, Series
 from waterfill.studio.settings import known
 
 WIDTH, HEIGHT = 520, 280
-_MARGIN_X, _MARGIN_Y = 60.0, 46.0
+MARGIN = np.array([60.0, 46.0])
 _MAX_FLOWS = 12
 _KEY_COLUMNS, _KEY_WIDTH = 3, 165
 _LETTER = 6.6
@@ -30,53 +30,14 @@ def ends(scenario: Scenario) -> list[tuple[str, str]]:
 
 
 def layout(edges: Sequence[tuple[str, str]]) -> Places:
-    """Return a place in pixels for each node: a chain lies flat, first node on the left."""
-    return _layout(tuple(edges))
-
-
-@lru_cache(maxsize=64)
-def _layout(edges: tuple[tuple[str, str], ...]) -> Places:
-    import networkx as nx
-
-    graph = nx.Graph(edges)
-    order = _as_path(graph)
-    if order:
-        if order[-1] == edges[0][0]:
-            order.reverse()
-        return {node: _pixel(i / max(1, len(order) - 1), 0.5) for i, node in enumerate(order)}
-    found = nx.kamada_kawai_layout(graph)
-    names = list(found)
-    points = np.array([found[name] for name in names])
-    points = points - points.mean(axis=0)
-    # The longest extent lies flat, the first node left of the middle.
-    _, _, axes = np.linalg.svd(points, full_matrices=False)
-    turned = points @ axes.T
-    if turned[names.index(edges[0][0]), 0] > 0:
-        turned[:, 0] = -turned[:, 0]
-    low, span = turned.min(axis=0), np.maximum(np.ptp(turned, axis=0), 1e-9)
-    scaled = (turned - low) / span
-    return {name: _pixel(float(x), float(y)) for name, (x, y) in zip(names, scaled, strict=True)}
-
-
-def _as_path(graph: object) -> list[str]:
-    """Return the nodes of a graph that is one chain, in order; empty if it is none."""
-    import networkx as nx
-
-    assert isinstance(graph, nx.Graph)
-    tips = [node for node, degree in graph.degree if degree == 1]
-    if len(tips) != 2 or any(degree > 2 for _, degree in graph.degree):
-        return []
-    if not nx.is_connected(graph):
-        return []
-    path: list[str] = nx.shortest_path(graph, tips[0], tips[1])
-    return path
-
-
-def _pixel(x: float, y: float) -> tuple[float, float]:
-    return (
-        _MARGIN_X + x * (WIDTH - 2 * _MARGIN_X),
-        _MARGIN_Y + y * (HEIGHT - 2 * _MARGIN_Y),
-    )
+    """Return a place in pixels for each node, spread over the whole drawing."""
+    found = topology.layout(edges)
+    points = np.array(list(found.values()))
+    low, span = points.min(axis=0), np.ptp(points, axis=0)
+    # A chain lies flat, at half the height.
+    shares = np.where(span > 1e-9, (points - low) / np.maximum(span, 1e-9), 0.5)
+    pixels = MARGIN + shares * (np.array([WIDTH, HEIGHT]) - 2 * MARGIN)
+    return {name: (float(x), float(y)) for name, (x, y) in zip(found, pixels, strict=True)}
 
 
 def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> str:
@@ -92,7 +53,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
         ax, ay = places[link.from_]
         bx, by = places[link.to]
         load = (utilization or {}).get(link.name)
-        words = [link.name, f"{_rate(link.rate)} · {1e3 * link.delay:.3g} ms"]
+        words = [link.name, f"{topology.rate_text(link.rate)} · {1e3 * link.delay:.3g} ms"]
         if load is not None:
             words.append(f"{100 * load:.0f} %")
         middle, height = (ax + bx) / 2, (ay + by) / 2
@@ -112,7 +73,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
             f'<text class="wf-small" text-anchor="middle" x="{x:.1f}" y="{y - 14:.1f}">'
             f"{escape(node)}</text>"
         )
-    top = min(y for _, y in places.values()) - _MARGIN_Y - 26
+    top = min(y for _, y in places.values()) - float(MARGIN[1]) - 26
     listed = scenario.flow[:_MAX_FLOWS]
     bottom = max(y for _, y in places.values()) + 26 + 8 * len(listed)
     for i, flow in enumerate(listed):
@@ -134,7 +95,7 @@ def draw(scenario: Scenario, utilization: Mapping[str, float] | None = None) -> 
 
 def _unresponsive(traffic: Traffic) -> str:
     """Return what a source of `[[traffic]]` sends, where and when."""
-    words = [] if traffic.rate is None else [_rate(traffic.rate)]
+    words = [] if traffic.rate is None else [topology.rate_text(traffic.rate)]
     words.append(_KINDS[traffic.kind])
     if traffic.count is not None and traffic.count > 1:
         words.append(f"×{traffic.count}")
@@ -187,10 +148,3 @@ def _beside(start: Series, end: Series, away: float) -> Series:
     if normal[1] < -1e-9 or (abs(normal[1]) <= 1e-9 and normal[0] < 0):
         normal = -normal
     return np.asarray(normal * away)
-
-
-def _rate(rate_bps: float) -> str:
-    for size, unit in ((1e9, "Gbit/s"), (1e6, "Mbit/s"), (1e3, "kbit/s")):
-        if rate_bps >= size:
-            return f"{rate_bps / size:.4g} {unit}"
-    return f"{rate_bps:.4g} bit/s"
