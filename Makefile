@@ -86,11 +86,14 @@ scone-advice: build ## compare a router's SCONE advice with the max-min shares o
 studio-check: .venv/.dev build ## walk the studio's tours by keyboard and measure how soon its sliders answer; 5 minutes
 	@STUDIO_CHECK=1 $(VENV)/python -m pytest -q tests/python/studio/test_browser.py
 
+validate: .venv/.dev build ## list the studies with cost and needs, or run one: make validate STUDY=faults [OPTIONS="--quick"]
+	@$(VENV)/python -m validation $(if $(STUDY),$(STUDY) -o out/$(STUDY)) $(OPTIONS)
+
 response: build ## compare Reno's and CUBIC's windows under loss with theory, 140 cases
 	@$(VENV)/waterfill response
 
 cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 624 cases; 1 to 2 hours, resumes
-	@$(VENV)/python -m validation.cohabit -o out/cohabit
+	@$(VENV)/python -m validation cohabit -o out/cohabit
 
 link-events: build ## run every law on a link whose rate steps and that fails, in packets and as a fluid: table, figure; half a minute
 	@$(VENV)/python -m validation.link_events -o out/link-events
@@ -99,10 +102,10 @@ linux-link-events: build ## the same on the kernel, for the same table and figur
 	@$(VENV)/python -m validation.link_events -o out/link-events --on sim --on fluid --on linux
 
 faults: build ## run every protocol under 18 faults of links, routers and hosts: tables, figure; ten minutes, resumes
-	@$(VENV)/python -m validation.faults -o out/faults
+	@$(VENV)/python -m validation faults -o out/faults
 
 linux-faults: build ## run the faults that the kernel can run, with ten protocols, beside the simulator; as root, 35 minutes, resumes
-	@$(VENV)/python -m validation.testbed.faults -o out/linux-faults $(PROTOCOLS)
+	@$(VENV)/python -m validation linux-faults -o out/linux-faults $(PROTOCOLS)
 
 topologies: build ## compare every explicit law with max-min on 229 real networks, in the fluid model; hours, resumes
 	@$(VENV)/python -m validation.topologies -o out/topologies

@@ -1,4 +1,4 @@
-"""Run explicit protocols beside TCPs on one bottleneck, protected or not: `make cohabit-table`.
+"""Explicit protocols and TCPs on one bottleneck, with and without protection.
 
 A cell is an explicit protocol, a TCP, an RTT and a number of flows of each. Its link has
 100 Mbit/s and a buffer of one bandwidth-delay product. Explicit flows start at 0 s, TCP flows from
@@ -11,30 +11,22 @@ A cell is judged from 20 s after the last start:
 - the link's utilisation: smallest mean of 20 s;
 - the TCP class's rate over the rate of the same flows alone on a link of rate BW_TCP, which is
   target × rate less the explicit class's fair share, with the same RTT and buffer in bytes.
-
-Runs are kept in the cache (`waterfill.runs.cache`), so an interrupted table continues.
 """
 
 from __future__ import annotations
 
-import argparse
-import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from itertools import islice, product
-from pathlib import Path
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from validation.study import Option, Options, Run, Study
 from waterfill.analysis import series
 from waterfill.analysis.series import Series
-from waterfill.errors import InputError
 from waterfill.network import protocols
-from waterfill.runs import cache
-from waterfill.runs.files import make_directory, write_text
-from waterfill.runs.pool import run_each
-from waterfill.runs.result import Document, Result, to_json
+from waterfill.runs.result import Document, Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 
@@ -243,60 +235,41 @@ def _class_bps(result: Result, group: str) -> float:
     )
 
 
-# --- running -----------------------------------------------------------------------------------
+# --- the study ---------------------------------------------------------------------------------
 
 
-def table(
-    wanted: Sequence[Cell], modes: Iterable[str], *, short: bool, threads: int | None = None
-) -> Iterator[tuple[Cell, dict[str, Verdict]]]:
-    """Run and judge cell after cell; runs in the cache are not repeated.
+class Case(NamedTuple):
+    """A cell and its modes; in the short form its runs are shorter."""
 
-    Ctrl-C ends it after the current cell; finished runs are kept.
-    """
-    chosen = list(modes)
-    targets = protocols.targets({})
-    for batch in _batches(wanted, 8):
-        scenarios: dict[str, Scenario] = {}
-        for index, cell in enumerate(batch):
-            target = targets.get(cell.explicit, 1.0)
-            scenarios[f"{index} alone"] = alone(cell, target, short)
-            for mode in chosen:
-                scenarios[f"{index} {mode}"] = scenario(cell, mode, short)
-        results = _results(scenarios, threads)
-        if len(results) < len(scenarios):
-            return
-        for index, cell in enumerate(batch):
-            reference = results[f"{index} alone"]
-            yield cell, {m: judge(cell, results[f"{index} {m}"], reference) for m in chosen}
+    cell: Cell
+    modes: Sequence[str]
+    short: bool
 
 
-def _results(scenarios: Mapping[str, Scenario], threads: int | None) -> dict[str, Result]:
-    found = {name: cache.lookup(each, "sim") for name, each in scenarios.items()}
-    results = {name: result for name, result in found.items() if result is not None}
-    missing = {name: each for name, each in scenarios.items() if name not in results}
-
-    def keep(name: str, result: Result) -> None:
-        if "interrupted_at_s" not in result.summary:
-            cache.store(missing[name], "sim", result)
-            results[name] = result
-
-    if missing:
-        run_each(missing, threads=threads, done=keep)
-    return results
+Found = Mapping[Case, Mapping[str, Verdict]]
 
 
-def _batches(wanted: Sequence[Cell], size: int) -> Iterator[list[Cell]]:
-    rest = iter(wanted)
-    while batch := list(islice(rest, size)):
-        yield batch
+def cases(options: Options) -> list[Case]:
+    """Return the chosen cells."""
+    chosen = [cell for cell in cells(options.short) if options.only in cell.name]
+    return [Case(cell, options.modes, options.short) for cell in chosen]
 
 
-def document(rows: Iterable[tuple[Cell, Mapping[str, Verdict]]], total: int) -> Document:
-    """Return {"asked": …, "cells": [{cell…, "modes": {mode: verdict}}], "missing": n}."""
-    listed = [
-        {**asdict(cell), "modes": {mode: asdict(verdict) for mode, verdict in verdicts.items()}}
-        for cell, verdicts in rows
-    ]
+def runs(case: Case) -> dict[str, Run]:
+    """Return the cell's run in each mode, and that of its TCP flows alone."""
+    cell, modes, short = case
+    target = protocols.targets({}).get(cell.explicit, 1.0)
+    found = {mode: Run(scenario(cell, mode, short)) for mode in modes}
+    return {**found, "alone": Run(alone(cell, target, short))}
+
+
+def measure(case: Case, results: Mapping[str, Result]) -> dict[str, Verdict]:
+    """Judge a cell in each mode."""
+    return {mode: judge(case.cell, results[mode], results["alone"]) for mode in case.modes}
+
+
+def document(found: Found) -> Document:
+    """Return {"asked": …, "cells": [{cell…, "modes": {mode: verdict}}]}."""
     return {
         "asked": {
             "explicit_share": MIN_EXPLICIT,
@@ -305,8 +278,13 @@ def document(rows: Iterable[tuple[Cell, Mapping[str, Verdict]]], total: int) -> 
             "of_target": AT_TARGET,
         },
         "rate_bps": RATE_BPS,
-        "cells": listed,
-        "missing": total - len(listed),
+        "cells": [
+            {
+                **asdict(case.cell),
+                "modes": {mode: asdict(verdict) for mode, verdict in verdicts.items()},
+            }
+            for case, verdicts in found.items()
+        ],
     }
 
 
@@ -319,57 +297,39 @@ def _line(cell: Cell, verdicts: Mapping[str, Verdict]) -> str:
     return " | ".join(parts)
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 0 if every cell passes with the improved controller, else 1."""
-    parser = argparse.ArgumentParser(prog="python -m validation.cohabit", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument(
-        "--short", action="store_true", help="24 cells instead of 624, shorter runs"
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument(
-        "--modes",
-        default=",".join(MODES),
-        metavar="A,B",
-        help=f"which of {', '.join(MODES)}; default: all",
-    )
-    parser.add_argument(
-        "--only", default="", metavar="TEXT", help="only cells whose name contains TEXT"
-    )
-    parser.add_argument("--threads", type=int, default=None, metavar="N", help="runs at a time")
-    parser.add_argument("-o", metavar="DIR", type=Path, help="write DIR/cohabit.json")
-    options = parser.parse_args(arguments)
-    modes = options.modes.split(",")
-    for mode in modes:
-        if mode not in MODES:
-            expected = f"expected one of {', '.join(MODES)}, got {mode!r}"
-            print(f"command line: modes: {expected}", file=sys.stderr)
-            return 2
-    wanted = [cell for cell in cells(options.short) if options.only in cell.name]
-    out = sys.stderr if options.json else sys.stdout
+def table(found: Found) -> str:
+    """Return a line for each cell, then how many pass in each mode."""
+    modes = next(iter(found)).modes
     titles = [f"{mode} (explicit, link, tcp, lost)" for mode in modes]
-    print(" | ".join([f"{'':36}", *titles]), file=out)
-    rows = []
-    try:
-        for cell, verdicts in table(wanted, modes, short=options.short, threads=options.threads):
-            rows.append((cell, verdicts))
-            print(_line(cell, verdicts), file=out, flush=True)
-    except KeyboardInterrupt:
-        pass
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    found = document(rows, len(wanted))
+    lines = [" | ".join([f"{'':36}", *titles])]
+    lines += [_line(case.cell, verdicts) for case, verdicts in found.items()]
     for mode in modes:
-        good = sum(verdicts[mode].good for _, verdicts in rows)
-        print(f"{mode}: {good} of {len(rows)} cells pass", file=out)
-    if options.o is not None:
-        write_text(make_directory(options.o) / "cohabit.json", to_json(found) + "\n")
-    if options.json:
-        print(to_json(found))
-    judged = "improved" if "improved" in modes else modes[-1]
-    return 0 if all(verdicts[judged].good for _, verdicts in rows) and not found["missing"] else 1
+        good = sum(verdicts[mode].good for verdicts in found.values())
+        lines.append(f"{mode}: {good} of {len(found)} cells pass")
+    return "\n".join(lines)
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def failed(found: Found) -> list[str]:
+    """Return the cells that fail with the improved controller, or in the last mode without it."""
+    modes = next(iter(found)).modes
+    mode = "improved" if "improved" in modes else modes[-1]
+    return [f"{case.cell.name} fails" for case, got in found.items() if not got[mode].good]
+
+
+STUDY = Study(
+    shows="explicit flows and TCPs keep their fair shares behind the cohabitation queue, 624 cases",
+    minutes=100,
+    options=(
+        Option("--short", False, "24 cells instead of 624, shorter runs"),
+        Option("--modes", tuple(MODES), "modes of protection", tuple(MODES)),
+        Option("--only", "", "only cells whose name contains this text"),
+    ),
+    quick={"short": True},
+    cases=cases,
+    runs=runs,
+    measure=measure,
+    line=lambda case, verdicts: _line(case.cell, verdicts),
+    table=table,
+    document=document,
+    failed=failed,
+)

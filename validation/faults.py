@@ -1,29 +1,24 @@
-"""What each fault costs each protocol: a table for every kind of fault, and a figure.
+"""The cost of each fault for each protocol: a table for every kind of fault, and a figure.
 
 Two flows, `subject` and `other`, share a link of 20 Mbit/s with an RTT of 40 ms and a buffer of one
 bandwidth-delay product. A fault acts from 15 to 20 s; where it is one of a host, it is `subject`'s.
 A third flow joins for the fault of a source that ignores feedback. Each run is compared with the
-run without the fault. Finished runs are kept in DIR/runs and read again.
-Run: python -m validation.faults [-o DIR] [PROTOCOL ...]
+run without the fault.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple, TypeVar
 
-import waterfill
-from waterfill.network.protocols import load
+from validation.study import Option, Options, Run, Study
 from waterfill.runs.result import Result
 from waterfill.scenario.loading import from_toml
 
+T = TypeVar("T")
 SAMPLE_S = 0.1
 MEAN_S = 1.0
 RATE_BPS = 20e6
@@ -285,30 +280,46 @@ def cost(run: Course, plain: Course, fault: Fault, times: Times = LONG) -> Cost:
     )
 
 
-def measured(text: str, path: Path) -> Course:
-    """Run a scenario, or read what a run of the same text has given."""
-    if path.exists():
-        kept = json.loads(path.read_text())
-        if kept.pop("scenario") == text:
-            return Course(**kept)
-    found = course(waterfill.run(from_toml(text, "faults")))
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
-    partial.write_text(json.dumps({"scenario": text, **asdict(found)}))
-    os.replace(partial, path)
-    return found
+class Case(NamedTuple):
+    """One fault and the protocol that it strikes."""
+
+    protocol: str
+    fault: str
 
 
-def costs(protocol: str, folder: Path) -> dict[str, Cost]:
-    """Return what every fault that concerns a protocol costs it."""
-    found = {}
-    for fault in FAULTS:
-        if protocol in fault.on:
-            usual = "joined" if fault.always else "plain"
-            plain = measured(scenario_text(protocol, None, fault), folder / f"{usual}.json")
-            run = measured(scenario_text(protocol, fault), folder / f"{fault.name}.json")
-            found[fault.name] = cost(run, plain, fault)
-    return found
+def cases(options: Options) -> list[Case]:
+    """Return all faults that concern the chosen protocols."""
+    return [
+        Case(protocol, fault.name)
+        for protocol in options.protocols
+        for fault in FAULTS
+        if protocol in fault.on
+    ]
+
+
+def runs(case: Case) -> dict[str, Run]:
+    """Return a run with the fault and one without."""
+    (fault,) = (one for one in FAULTS if one.name == case.fault)
+    with_fault = scenario_text(case.protocol, fault)
+    plain = scenario_text(case.protocol, None, fault)
+    return {
+        "fault": Run(from_toml(with_fault, "faults")),
+        "plain": Run(from_toml(plain, "faults")),
+    }
+
+
+def measure(case: Case, results: Mapping[str, Result]) -> Cost:
+    """Compare the runs with and without a fault."""
+    (fault,) = (one for one in FAULTS if one.name == case.fault)
+    return cost(course(results["fault"]), course(results["plain"]), fault)
+
+
+def by_protocol(found: Mapping[Case, T]) -> dict[str, dict[str, T]]:
+    """Return the measurements of each protocol by fault."""
+    rows: dict[str, dict[str, T]] = {}
+    for case, measured in found.items():
+        rows.setdefault(case.protocol, {})[case.fault] = measured
+    return rows
 
 
 def cells(found: Cost | None) -> list[str]:
@@ -325,8 +336,9 @@ def cells(found: Cost | None) -> list[str]:
     ]
 
 
-def tables(found: dict[str, dict[str, Cost]]) -> str:
+def tables(found: Mapping[Case, Cost]) -> str:
     """Return one table for each group of faults, a row for each protocol that it concerns."""
+    costs = by_protocol(found)
     titles = {fault.name: fault.title for fault in FAULTS}
     out = []
     for heading, names in GROUPS:
@@ -334,7 +346,7 @@ def tables(found: dict[str, dict[str, Cost]]) -> str:
         for name in names:
             head += [f"{titles[name]}: lost s", "back s", "queue ms (drops)", "other %"]
         out += [f"### {heading}", "", f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-        for protocol, of_protocol in found.items():
+        for protocol, of_protocol in costs.items():
             if any(name in of_protocol for name in names):
                 row = [f"`{protocol}`"]
                 for name in names:
@@ -344,13 +356,14 @@ def tables(found: dict[str, dict[str, Cost]]) -> str:
     return "\n".join(out)
 
 
-def draw(found: dict[str, dict[str, Cost]], stem: Path) -> None:
+def draw(found: Mapping[Case, Cost], stem: Path) -> None:
     """Draw two maps, protocols by faults: seconds lost, and the other flow's rate."""
     from matplotlib.figure import Figure
 
     from waterfill.analysis.plots import save
 
-    figure = Figure(figsize=(11, 0.26 * len(found) + 3.2), layout="constrained")
+    costs = by_protocol(found)
+    figure = Figure(figsize=(11, 0.26 * len(costs) + 3.2), layout="constrained")
     left, right = figure.subplots(1, 2, sharey=True)
     names = [fault.name for fault in FAULTS]
     panels: list[tuple[Any, str, float, Callable[[Cost], float]]] = [
@@ -360,7 +373,7 @@ def draw(found: dict[str, dict[str, Cost]], stem: Path) -> None:
     ]  # fmt: skip
     for axis, title, most, value in panels:
         rows = [
-            [value(of[name]) if name in of else math.nan for name in names] for of in found.values()
+            [value(of[name]) if name in of else math.nan for name in names] for of in costs.values()
         ]
         # Dark is bad on both: cividis is read alike with every kind of colour vision.
         shade = "cividis_r" if axis is left else "cividis"
@@ -375,32 +388,18 @@ def draw(found: dict[str, dict[str, Cost]], stem: Path) -> None:
         axis.set_title(title, fontsize=9)
         titles = [fault.title for fault in FAULTS]
         axis.set_xticks(range(len(names)), titles, rotation=60, ha="right", fontsize=7)
-        axis.set_yticks(range(len(found)), list(found), fontsize=7)
+        axis.set_yticks(range(len(costs)), list(costs), fontsize=7)
     save(figure, stem)
 
 
-def main() -> int:
-    """Run the faults; print the tables, write them and the figure."""
-    parser = argparse.ArgumentParser(description="what each fault costs each protocol")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/faults"))
-    parser.add_argument("protocols", nargs="*", help="default: every explicit law and every TCP")
-    given = parser.parse_args()
-    known = load()
-    chosen = given.protocols or [*EXPLICIT, *TCPS]
-    for protocol in chosen:
-        if protocol not in known:
-            print(f"faults: unknown protocol {protocol}", file=sys.stderr)
-            return 2
-    found = {}
-    for protocol in chosen:
-        found[protocol] = costs(protocol, given.output / "runs" / protocol)
-        print(f"faults: {protocol} done", file=sys.stderr, flush=True)
-    text = tables(found)
-    (given.output / "tables.md").write_text(text)
-    draw(found, given.output / "faults")
-    print(text, end="")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+STUDY = Study(
+    shows="the cost of each of 18 faults of links, routers and hosts for every protocol",
+    minutes=10,
+    options=(Option("protocols", (*EXPLICIT, *TCPS), "default: all", (*EXPLICIT, *TCPS)),),
+    quick={"protocols": ("maxnet", "cubic")},
+    cases=cases,
+    runs=runs,
+    measure=measure,
+    table=tables,
+    figure=draw,
+)

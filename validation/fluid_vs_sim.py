@@ -1,28 +1,22 @@
 """Compare the fluid model with the packet simulator on random networks.
 
-    python -m validation.fluid_vs_sim [--draws 200] [--seed 1] [--protocols maxnet,aecp] [--json]
-
 `draw` makes a scenario from a seed: one to three bottlenecks in a row, flows over all of them and
 over each, random RTTs and parameters. Entries start two to three seconds apart: if several start
 within one RTT they fill buffers, and what follows depends on single packets. `compare` runs the
-scenario on both backends and says how far mean rates and settling times differ.
-
-Exits with 1 when a draw that settles on both backends is outside `RATE` or `SETTLING`.
+scenario on both backends and says how far mean rates and settling times differ. A draw that settles
+on both backends must be within `RATE` and `SETTLING`.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from validation.study import Option, Options, Run, Study
 from waterfill.contract.summary import StepCheck
-from waterfill.runs import backends
 from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
@@ -196,10 +190,14 @@ class Comparison:
         }
 
 
-def compare(scenario: Scenario) -> Comparison:
-    """Run a scenario on both backends and compare them, entry by entry."""
+def runs(scenario: Scenario) -> dict[str, Run]:
+    """Return both runs of a scenario."""
     fluid = scenario.model_copy(update={"check_step": True})
-    results = {"sim": backends.run(scenario), "fluid": backends.run(fluid, on="fluid")}
+    return {"sim": Run(scenario), "fluid": Run(fluid, "fluid")}
+
+
+def compare(scenario: Scenario, results: Mapping[str, Result]) -> Comparison:
+    """Compare the runs of a scenario on both backends, entry by entry."""
     flows = []
     for flow in scenario.flow:
         rates = {on: _mean_bps(result, flow.name) for on, result in results.items()}
@@ -282,12 +280,19 @@ def _times_apart(one: float | None, other: float | None, average_s: float) -> fl
     return 0.0 if abs(one - other) <= average_s else _apart(one, other)
 
 
-def check(draws: int, seed: int = 1, protocols: Sequence[str] = PROTOCOLS) -> Iterator[Comparison]:
-    """Compare the draws with seeds `seed`, `seed` + 1 …, one after another."""
-    return (compare(draw(seed + i, protocols)) for i in range(draws))
+# --- the study ----------------------------------------------------------------------------------
 
 
-# --- the command --------------------------------------------------------------------------------
+class Draw(NamedTuple):
+    """The seed of a scenario, and the protocols that it chooses from."""
+
+    seed: int
+    protocols: Sequence[str] = PROTOCOLS
+
+
+def cases(options: Options) -> list[Draw]:
+    """Return the draws with seeds `seed`, `seed` + 1 …."""
+    return [Draw(options.seed + i, options.protocols) for i in range(options.draws)]
 
 
 def _line(found: Comparison) -> str:
@@ -300,34 +305,47 @@ def _line(found: Comparison) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m validation.fluid_vs_sim", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--draws", type=int, default=20, metavar="N", help="how many networks")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the first network")
-    names = ",".join(PROTOCOLS)
-    parser.add_argument("--protocols", default=names, metavar="A,B", help="which to draw from")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args(arguments)
-    results = []
-    for result in check(options.draws, options.seed, options.protocols.split(",")):
-        results.append(result)
-        print(_line(result), file=sys.stderr, flush=True)
-    settled = [result for result in results if result.rests]
-    rate_ok = sum(result.rate_ok for result in settled)
-    settling_ok = sum(result.settling_ok for result in settled)
-    if options.json:
-        draws = [result.document() for result in results]
-        counts = {"resting": len(settled), "rate_ok": rate_ok, "settling_ok": settling_ok}
-        print(json.dumps({"draws": draws, **counts}))
-    else:
-        print(
-            f"{len(settled)} of {len(results)} draws settle; of these, mean rates agree within "
-            f"{RATE:.0%} in {rate_ok}, settling times within {SETTLING:.0%} in {settling_ok}"
-        )
-    return 0 if min(rate_ok, settling_ok) == len(settled) else 1
+def failed(found: Mapping[Draw, Comparison]) -> list[str]:
+    """Return the draws that settle but do not agree."""
+    settled = [one for one in found.values() if one.rests]
+    return [_line(one) for one in settled if not (one.rate_ok and one.settling_ok)]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def table(found: Mapping[Draw, Comparison]) -> str:
+    """Return how many draws settle and agree."""
+    settled = [one for one in found.values() if one.rests]
+    return (
+        f"{len(settled)} of {len(found)} draws settle; of these, mean rates agree within "
+        f"{RATE:.0%} in {sum(one.rate_ok for one in settled)}, settling times within "
+        f"{SETTLING:.0%} in {sum(one.settling_ok for one in settled)}"
+    )
+
+
+def document(found: Mapping[Draw, Comparison]) -> Document:
+    """Return {"draws", "resting", "rate_ok", "settling_ok"}."""
+    settled = [one for one in found.values() if one.rests]
+    return {
+        "draws": [one.document() for one in found.values()],
+        "resting": len(settled),
+        "rate_ok": sum(one.rate_ok for one in settled),
+        "settling_ok": sum(one.settling_ok for one in settled),
+    }
+
+
+STUDY = Study(
+    shows="the fluid model's rates and settling times agree with the packet simulator's",
+    minutes=5,
+    options=(
+        Option("--draws", 200, "number of random networks", low=1),
+        Option("--seed", 1, "of the first network"),
+        Option("--protocols", PROTOCOLS, "protocols to draw from", PROTOCOLS),
+    ),
+    quick={"draws": 3},
+    cases=cases,
+    runs=lambda case: runs(draw(*case)),
+    measure=lambda case, results: compare(draw(*case), results),
+    line=lambda _, found: _line(found),
+    table=table,
+    document=document,
+    failed=failed,
+)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from known import ROOT
+from validation import __main__ as program
 
 BIN = ROOT / ".venv" / "bin"
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-experiment.md"
@@ -92,6 +93,33 @@ def test_make_targets_and_modules_exist(page: Path):
             ROOT / ("python" if module.startswith("waterfill") else "") / module.replace(".", "/")
         )
         assert path.with_suffix(".py").exists() or (path / "__main__.py").exists(), module
+
+
+_STUDY = re.compile(r"(?:make validate STUDY=|python -m validation )([\w-]+)([^`\n]*)")
+
+
+def wrong_studies(text: str) -> list[str]:
+    """The studies and options of studies that a page names and that do not exist."""
+    found = []
+    for name, rest in _STUDY.findall(text):
+        if name not in (*program.STUDIES, "NAME", "tonight"):
+            found.append(name)
+        elif name in program.STUDIES:
+            known = {option.name for option in program.load(name).options}
+            known |= {"--quick", "--kept", "--busy", "--json", "--help"}
+            words = re.findall(r"--[a-z0-9-]+", rest)
+            found += [f"{name} {word}" for word in words if word not in known]
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
+def test_studies_and_their_options_exist(page: Path):
+    assert wrong_studies(page.read_text(encoding="utf-8")) == []
+
+
+def test_a_study_that_does_not_exist_is_found():
+    text = "make validate STUDY=fault\nmake validate STUDY=faults OPTIONS='--quick --short xcp'\n"
+    assert wrong_studies(text) == ["fault", "faults --short"]
 
 
 def test_a_command_that_does_not_exist_is_found():

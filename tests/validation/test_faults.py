@@ -1,13 +1,13 @@
-"""What a fault costs: how runs are compared, kept and shown."""
+"""The cost of a fault: how runs are compared and shown."""
 
 from __future__ import annotations
 
-import json
+from types import SimpleNamespace
 
 import pytest
 
 from validation import faults
-from validation.faults import Cost, Course, Fault
+from validation.faults import Case, Cost, Course, Fault
 from waterfill.network.protocols import load
 from waterfill.scenario.loading import from_toml
 
@@ -55,25 +55,18 @@ def test_every_fault_is_a_scenario_that_reads(fault):
     assert any(fault.name in names for _, names in faults.GROUPS)
 
 
-def test_a_run_is_kept_with_its_scenario(tmp_path, monkeypatch):
-    runs = []
-
-    def run(scenario):
-        runs.append(scenario.protocol)
-        return scenario
-
-    monkeypatch.setattr(faults.waterfill, "run", run)
-    monkeypatch.setattr(faults, "course", lambda result: Course([1.0], [2.0], [3.0], [4.0]))
-    path = tmp_path / "xcp" / "plain.json"
-    texts = [faults.scenario_text(protocol, None) for protocol in ("xcp", "xcp", "rcp")]
-    assert len({repr(faults.measured(text, path)) for text in texts}) == 1
-    assert runs == ["xcp", "rcp"]
-    assert json.loads(path.read_text())["scenario"] == texts[-1]
+def test_a_case_is_a_run_with_the_fault_and_one_without():
+    cases = faults.cases(SimpleNamespace(protocols=("rcp", "cubic")))
+    assert Case("rcp", "restart") in cases
+    assert Case("cubic", "restart") not in cases
+    runs = faults.runs(Case("rcp", "ignore"))
+    assert "ignore" in runs["fault"].scenario.to_toml()
+    assert [flow.name for flow in runs["plain"].scenario.flow] == ["subject", "other", "joiner"]
 
 
 def test_a_table_has_a_row_for_each_protocol_that_a_fault_concerns():
     cost = Cost(1.25, None, 40.0, 7, 0.5, 1.5)
-    text = faults.tables({"xcp": {"restart": cost}, "reno": {"down": cost}})
+    text = faults.tables({Case("xcp", "restart"): cost, Case("reno", "down"): cost})
     assert "| `xcp` | 1.2 | never | 40 (7) | 50 |" in text
     routers = text.split("### Routers\n")[1].split("###")[0]
     assert "`reno`" not in routers

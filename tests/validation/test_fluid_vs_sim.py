@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 import synthetic
@@ -11,12 +9,18 @@ from validation import fluid_vs_sim
 from waterfill.runs import backends
 
 
+def compared_runs(scenario):
+    runs = fluid_vs_sim.runs(scenario)
+    results = {on: backends.run(run.scenario, on=run.on) for on, run in runs.items()}
+    return fluid_vs_sim.compare(scenario, results)
+
+
 @pytest.mark.parametrize(
     "seed",
     [next(s for s in range(1, 99) if fluid_vs_sim.draw(s).protocol == p) for p in ("rcp", "xcp")],
 )
 def test_random_networks_agree_with_packets(seed):
-    result = fluid_vs_sim.compare(fluid_vs_sim.draw(seed))
+    result = compared_runs(fluid_vs_sim.draw(seed))
     assert result.rests, result
     assert result.rate_ok, result
     assert result.settling_ok, result
@@ -27,24 +31,22 @@ def test_a_draw_depends_on_its_seed_alone():
     assert fluid_vs_sim.draw(7).to_toml() != fluid_vs_sim.draw(8).to_toml()
 
 
-def test_a_slower_fluid_is_noticed(monkeypatch):
+def test_a_slower_fluid_is_noticed():
     drawn = fluid_vs_sim.draw(2, ["rcp"])
-    run = backends.run
-
-    def slower(scenario, on="sim"):
-        if on == "fluid":
-            scenario = scenario.model_copy(update={"params": {"rcp": {"alpha": 0.05, "beta": 0.3}}})
-        return run(scenario, on=on)
-
-    monkeypatch.setattr(backends, "run", slower)
-    assert not fluid_vs_sim.compare(drawn).settling_ok
+    slower = drawn.model_copy(update={"params": {"rcp": {"alpha": 0.05, "beta": 0.3}}})
+    runs = fluid_vs_sim.runs(drawn) | {"fluid": fluid_vs_sim.runs(slower)["fluid"]}
+    results = {on: backends.run(run.scenario, on=run.on) for on, run in runs.items()}
+    assert not fluid_vs_sim.compare(drawn, results).settling_ok
 
 
-def test_the_check_is_a_command(capsys):
-    code = fluid_vs_sim.main(["--draws", "1", "--seed", "3", "--protocols", "jetmax", "--json"])
-    document = json.loads(capsys.readouterr().out)
-    assert code in (0, 1)
-    assert len(document["draws"]) == 1
+def test_a_draw_that_settles_and_does_not_agree_fails():
+    good, bad = fluid_vs_sim.Draw(1), fluid_vs_sim.Draw(2)
+    found = {good: compared(0.0, 0.0), bad: compared(0.04, 0.0)}
+    assert len(fluid_vs_sim.failed(found)) == 1
+    assert fluid_vs_sim.document(found)["rate_ok"] == 1
+    assert "2 of 2 draws settle; of these, mean rates agree within 3% in 1" in fluid_vs_sim.table(
+        found
+    )
 
 
 def constant_links(count):
@@ -63,7 +65,9 @@ def test_a_rate_has_settled_once_it_stays_near_its_mean():
 
 def compared(rate_apart, settling_apart, swing=0.01):
     flow = fluid_vs_sim.FlowComparison("f", {}, {}, rate_apart, settling_apart)
-    return fluid_vs_sim.Comparison("draw", "rcp", [flow], {}, {"sim": swing, "fluid": 0.0})
+    return fluid_vs_sim.Comparison(
+        "draw", "rcp", [flow], {"ok": True}, {"sim": swing, "fluid": 0.0}
+    )
 
 
 def test_a_draw_is_judged_by_its_largest_differences():

@@ -34,7 +34,7 @@ from waterfill.runs.stored import NETWORK, StoredResult
 if TYPE_CHECKING:
     from waterfill.scenario.document import Scenario
 
-# The code that resolves a scenario and runs it on sim or fluid. Runs on Linux are not kept.
+# The code that resolves a scenario and runs it on sim or fluid. No command keeps runs on Linux.
 PACKAGES = ("contract", "scenario", "network", "runs")
 
 MANIFEST = "entry.json"
@@ -73,15 +73,18 @@ def version() -> str:
     return code_hash(Path(_core.__file__ or ""), Path(__file__).parents[1])
 
 
-def entry(scenario: Scenario, backend: str) -> Path:
-    """Return the folder of a run, whether it exists or not."""
-    text = f"{backend}\n{scenario.to_toml()}"
+def entry(scenario: Scenario, backend: str, context: str = "") -> Path:
+    """Return the folder of a run, whether it exists or not.
+
+    `context` names what else the run depends on: on linux the kernel and the daemon.
+    """
+    text = f"{backend}{context}\n{scenario.to_toml()}"
     return root() / version() / hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def lookup(scenario: Scenario, backend: str) -> Result | None:
+def lookup(scenario: Scenario, backend: str, context: str = "") -> Result | None:
     """Return the run if it is kept and whole, else None."""
-    folder = entry(scenario, backend)
+    folder = entry(scenario, backend, context)
     try:
         found = StoredResult(folder, _read(folder))
         found.check()
@@ -124,9 +127,9 @@ def _bytes(path: Path, most: int) -> bytes:
     return text
 
 
-def store(scenario: Scenario, backend: str, result: Result) -> None:
+def store(scenario: Scenario, backend: str, result: Result, context: str = "") -> None:
     """Keep a completed run; do nothing where the cache cannot be written."""
-    folder = entry(scenario, backend)
+    folder = entry(scenario, backend, context)
     # The disk is full or read-only, or another process was first.
     with suppress(OSError, InputError):
         folder.parent.mkdir(parents=True, exist_ok=True)

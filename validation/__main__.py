@@ -1,0 +1,87 @@
+"""Lists the studies, or runs one: `python -m validation [NAME [OPTIONS]]`.
+
+`--list` prints a line for each, for other programs. The name `tonight` stands for one that needs
+nothing of the host and takes two hours at most; which one depends on the date.
+"""
+
+from __future__ import annotations
+
+import datetime
+import sys
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any
+
+from validation.study import Study, execute
+from waterfill.errors import nearest
+
+# Each study's name, and its module in this package.
+STUDIES: Mapping[str, str] = {
+    "cohabit": "cohabit",
+    "faults": "faults",
+    "fluid-vs-sim": "fluid_vs_sim",
+    "linux-faults": "testbed.faults",
+}
+TONIGHT = "tonight"
+_HOW = "Run one: make validate STUDY=NAME [OPTIONS=…]; OPTIONS=--help lists its options."
+_TONIGHT_MINUTES = 120.0
+
+
+def load(name: str) -> Study[Any, Any]:
+    """Return a study by its name."""
+    module, _, attribute = STUDIES[name].partition(":")
+    study: Study[Any, Any] = getattr(import_module(f"validation.{module}"), attribute or "STUDY")
+    return study
+
+
+def table() -> str:
+    """Return the list of all studies."""
+    from rich.console import Console
+    from rich.table import Table
+
+    rows = Table("study", "cost", "needs", "shows", box=None, pad_edge=False)
+    for name in STUDIES:
+        study = load(name)
+        rows.add_row(name, study.cost, study.needed, study.shows)
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    with console.capture() as text:
+        console.print(rows)
+    return (
+        text.get()
+        + "\nRun one: make validate STUDY=NAME [OPTIONS=…]; OPTIONS=--help lists its options."
+    )
+
+
+def lines() -> str:
+    """Return name, cost, needs and what is shown of all studies, tab-separated."""
+    found = ((name, load(name)) for name in STUDIES)
+    return "\n".join(f"{name}\t{s.cost}\t{s.needed}\t{s.shows}" for name, s in found)
+
+
+def tonight(day: datetime.date) -> str:
+    """Return the study whose turn it is: short, and without needs."""
+    studies = ((name, load(name)) for name in STUDIES)
+    able = [n for n, study in studies if not study.needs and study.minutes <= _TONIGHT_MINUTES]
+    return able[day.toordinal() % len(able)]
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Run the command; return its exit code."""
+    name, *rest = arguments or ["--table"]
+    if name in ("--table", "-h", "--help"):
+        print(table())
+        return 0
+    if name == "--list":
+        print(lines())
+        return 0
+    if name == TONIGHT:
+        name = tonight(datetime.datetime.now(datetime.timezone.utc).date())
+        print(f"tonight: {name}", file=sys.stderr)
+    if name not in STUDIES:
+        print(f"validation: unknown study {name!r}{nearest(name, STUDIES)}", file=sys.stderr)
+        return 2
+    return execute(load(name), name, rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
