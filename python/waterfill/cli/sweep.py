@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from waterfill.cli import completion
 from waterfill.cli.arguments import INTERRUPTED, Json, ScenarioFile, Seed, Sets, overrides, place
@@ -14,110 +15,110 @@ from waterfill.errors import InputError
 
 if TYPE_CHECKING:
     from waterfill.sweeps.api import Sweep
+    from waterfill.sweeps.plan import Plan
+
+
+Texts = list[str] | None
+Protocols = Annotated[
+    str | None,
+    Option(
+        metavar="A,B,C",
+        help="Protocols of the flows that name none.",
+        autocompletion=completion.protocols,
+    ),
+]
+Backend = Annotated[
+    str,
+    Option(metavar="BACKEND", help="Backend: sim or fluid.", autocompletion=completion.backend),
+]
+Columns = Annotated[
+    Texts,
+    Option("--column", metavar="NAME[=PATH]", help="One more column: r=flows.a.rate_bps; repeat."),
+]
+Shown = Annotated[
+    str | None,
+    Option("--show", metavar="A,B,C", help="Columns of the table; the first is drawn."),
+]
+Folder = Annotated[
+    Path | None,
+    Option("-o", "--output", metavar="DIR", help="Directory; default: S.sweep.", parser=place),
+]
 
 
 def sweep(
     scenario: ScenarioFile,
     ranges: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[KEY=LOW..HIGH]…", help="Ranges of --random or --latin."),
+        Texts, Argument(metavar="[KEY=LOW..HIGH]…", help="Ranges of --random or --latin.")
     ] = None,
     grid: Annotated[
-        list[str] | None,
-        typer.Option("--grid", metavar="KEY=A,B,C", help="Values, or LOW..HIGH:N[:log]; repeat."),
+        Texts, Option(metavar="KEY=A,B,C", help="Values, or LOW..HIGH:N[:log]; repeat.")
     ] = None,
-    random: Annotated[int, typer.Option(metavar="N", help="Draw N points from the ranges.")] = 0,
-    latin: Annotated[
-        int, typer.Option(metavar="N", help="Draw a Latin hypercube of N points.")
-    ] = 0,
-    draw_seed: Annotated[int, typer.Option(metavar="N", help="Seed of what is drawn.")] = 1,
-    protocols: Annotated[
-        str | None,
-        typer.Option(
-            metavar="A,B,C",
-            help="Protocols of the flows that name none.",
-            autocompletion=completion.protocols,
-        ),
-    ] = None,
-    seeds: Annotated[int, typer.Option(metavar="N", help="Run each point with N seeds.")] = 0,
-    on: Annotated[
-        str,
-        typer.Option(
-            metavar="BACKEND", help="Backend: sim or fluid.", autocompletion=completion.backend
-        ),
-    ] = "sim",
+    random: Annotated[int, Option(metavar="N", help="Draw N points from the ranges.")] = 0,
+    latin: Annotated[int, Option(metavar="N", help="Draw a Latin hypercube of N points.")] = 0,
+    draw_seed: Annotated[int, Option(metavar="N", help="Seed of what is drawn.")] = 1,
+    protocols: Protocols = None,
+    seeds: Annotated[int, Option(metavar="N", help="Run each point with N seeds.")] = 0,
+    on: Backend = "sim",
     sets: Sets = None,
     seed: Seed = None,
-    columns: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--column", metavar="NAME[=PATH]", help="One more column: r=flows.a.rate_bps; repeat."
-        ),
-    ] = None,
-    shown: Annotated[
-        str | None,
-        typer.Option("--show", metavar="A,B,C", help="Columns of the table; the first is drawn."),
-    ] = None,
+    columns: Columns = None,
+    shown: Shown = None,
     refine: Annotated[
-        str | None,
-        typer.Option(metavar="KEY=LOW..HIGH", help="Find where --verdict changes along KEY."),
+        str | None, Option(metavar="KEY=LOW..HIGH", help="Find where --verdict changes along KEY.")
     ] = None,
     verdict: Annotated[
-        str | None, typer.Option(metavar="COLUMN<X", help="Verdict of --refine, as in stable<0.5.")
+        str | None, Option(metavar="COLUMN<X", help="Verdict of --refine, as in stable<0.5.")
     ] = None,
-    tolerance: Annotated[
-        str, typer.Option(metavar="X%", help="Distance at which --refine ends.")
-    ] = "1%",
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", metavar="DIR", help="Directory; default: S.sweep.", parser=place
-        ),
-    ] = None,
+    tolerance: Annotated[str, Option(metavar="X%", help="Distance at which --refine ends.")] = "1%",
+    output: Folder = None,
     resume: Annotated[
-        bool, typer.Option("--resume", help="Expect a sweep in DIR. Sweeps go on in any case.")
+        bool, Option("--resume", help="Expect a sweep in DIR. Sweeps go on in any case.")
     ] = False,
-    retry: Annotated[bool, typer.Option("--retry", help="Run points that failed again.")] = False,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Write each run into DIR/runs/<key> too.")
-    ] = False,
+    retry: Annotated[bool, Option("--retry", help="Run points that failed again.")] = False,
+    keep: Annotated[bool, Option("--keep", help="Write each run into DIR/runs/<key> too.")] = False,
     max_time: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Longest wall time of a point.")
+        str | None, Option(metavar="TIME", help="Longest wall time of a point.")
     ] = None,
     max_memory: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Largest memory of a point's process.")
+        str | None, Option(metavar="SIZE", help="Largest memory of a point's process.")
     ] = None,
     workers: Annotated[
-        int | None, typer.Option(metavar="N", help="Points at once; default: one per CPU.")
+        int | None, Option(metavar="N", help="Points at once; default: one per CPU.")
     ] = None,
     cluster: Annotated[
-        str | None,
-        typer.Option(metavar="WHERE", help="tcp://HOST:PORT, or a file: SLURM, Kubernetes."),
+        str | None, Option(metavar="WHERE", help="tcp://HOST:PORT, or a file: SLURM, Kubernetes.")
     ] = None,
     show_cluster: Annotated[
-        bool, typer.Option("--show-cluster", help="Print what --cluster FILE starts; run nothing.")
+        bool, Option("--show-cluster", help="Print what --cluster FILE starts; run nothing.")
     ] = False,
     json: Json = False,
 ) -> None:
     """Run a scenario at many points, in parallel; one dataset, one table, one figure."""
     from waterfill.sweeps import api
     from waterfill.sweeps import cluster as clusters
+    from waterfill.sweeps.plan import plan
+    from waterfill.sweeps.spec import SweepSpec
 
     if show_cluster:
         print_text(clusters.described(clusters.place(cluster, workers)).rstrip("\n"))
         return
-    plan = api.plan(
-        scenario, grid=grid or [], ranges=ranges or [], random=random, latin=latin,
-        draw_seed=draw_seed, protocols=protocols, seeds=seeds, sets=overrides(None, sets, seed),
-        on=on, columns=columns or [], refine=refine, verdict=verdict,
-        tolerance=_share(tolerance), output=output, keep=keep,
-        max_time_s=_time_s(max_time), max_memory_bytes=_memory_bytes(max_memory),
-        workers=workers, cluster=cluster,
+    spec = SweepSpec(
+        grid=grid or [], ranges=ranges or [], random=random, latin=latin, draw_seed=draw_seed,
+        protocols=protocols, seeds=seeds, sets=overrides(None, sets, seed), on=on,
+        columns=columns or [], refine=refine, verdict=verdict, tolerance=_share(tolerance),
+        output=output, keep=keep, max_time_s=_time_s(max_time),
+        max_memory_bytes=_memory_bytes(max_memory), workers=workers, cluster=cluster,
+        retry=retry, quiet=False,
     )  # fmt: skip
-    chosen = _shown(shown, plan)
-    if resume and not (plan.folder / "sweep.json").exists():
-        raise InputError(str(plan.folder), "", "expected a sweep to go on with, found none")
-    done = api.run(plan, retry=retry)
+    checked = plan(scenario, spec)
+    chosen = _shown(shown, checked)
+    if resume and not (checked.folder / "sweep.json").exists():
+        raise InputError(str(checked.folder), "", "expected a sweep to go on with, found none")
+    _end(api.run(checked), chosen, json)
+
+
+def _end(done: Sweep, chosen: list[str], json: bool) -> None:
+    """Print what a sweep found; exit as it ended."""
     unwritten = Unwritten()
     if done.unwritten is not None:
         unwritten.errors.append(done.unwritten)
@@ -149,7 +150,7 @@ def _answer(done: Sweep, chosen: list[str], json: bool, unwritten: Unwritten) ->
         print_text(f"written to {done.plan.folder}")
 
 
-def _shown(text: str | None, plan: Any) -> list[str]:
+def _shown(text: str | None, plan: Plan) -> list[str]:
     from waterfill.errors import nearest
     from waterfill.sweeps import table
 

@@ -11,7 +11,7 @@ import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -155,6 +155,27 @@ def grid(text: str) -> Axis | Even:
     if not 2 <= count <= 100_000:
         raise InputError("command line", key, f"expected 2 to 100000 values, got {count}")
     return Even(_range(key, match), count)
+
+
+def grid_of(given: Mapping[str, Sequence[Value] | str] | Sequence[str]) -> list[Axis | Even]:
+    """Read a grid: {key: values or their text}, or texts as `grid` reads them."""
+    if not isinstance(given, Mapping):
+        return [grid(text) for text in given]
+    return [
+        grid(f"{key}={values}") if isinstance(values, str) else axis(key, list(values))
+        for key, values in given.items()
+    ]
+
+
+def ranges_of(given: Mapping[str, tuple[float, float] | str] | Sequence[str]) -> list[Range]:
+    """Read ranges: {key: (low, high) or their text}, or texts as `span` reads them."""
+    if not isinstance(given, Mapping):
+        return [span(text) for text in given]
+    texts = {
+        key: ends if isinstance(ends, str) else f"{ends[0]}..{ends[1]}"
+        for key, ends in given.items()
+    }
+    return [span(f"{key}={text}") for key, text in texts.items()]
 
 
 def span(text: str) -> Range:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import operator
+import re
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
-from waterfill.errors import InputError, nearest
+from waterfill.errors import InputError, nearest, shown
 from waterfill.runs.result import Result
 
 # Peak-to-peak of a link's load over its rate above which a run may be unstable, and the fraction
@@ -101,6 +104,59 @@ SERIES_COLUMNS: Mapping[str, str] = {
 """Columns from the series, computed when asked for, with their meanings."""
 
 NAMES = (*COLUMNS, *SERIES_COLUMNS)
+
+
+def numbers(extra: Iterable[str] = ()) -> list[str]:
+    """Return the names of the columns of numbers: those of every sweep, and further ones."""
+    return [*COLUMNS, *extra, "wall_s", "memory_bytes"]
+
+
+_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+_VERDICT = re.compile(r"\s*(?P<column>\w+)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+.\deE]+)\s*")
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A column, compared with a threshold."""
+
+    column: str
+    sign: str
+    limit: float
+
+    @classmethod
+    def parse(cls, text: str, columns: Iterable[str]) -> Verdict:
+        """Read `COLUMN<NUMBER` (or <=, >, >=); raise InputError."""
+        match = _VERDICT.fullmatch(text)
+        try:
+            limit = float(match["limit"]) if match else math.nan
+        except ValueError:
+            limit = math.nan
+        if match is None or not math.isfinite(limit):
+            why = f'expected COLUMN<NUMBER or COLUMN>NUMBER, got "{text}"'
+            raise InputError("command line", "verdict", why)
+        if match["column"] not in set(columns):
+            why = f"unknown column {shown(match['column'])}{nearest(match['column'], columns)}"
+            raise InputError("command line", "verdict", why)
+        return cls(match["column"], match["sign"], limit)
+
+    def of(self, value: float) -> bool:
+        """Return whether a value meets it."""
+        return _OPERATORS[self.sign](value, self.limit)
+
+    def __str__(self) -> str:
+        return f"{self.column} {self.sign} {self.limit:g}"
+
+
+def read(extra: Iterable[str], verdict: str | None) -> tuple[dict[str, str], Verdict | None]:
+    """Read further columns, as `check` does, and a verdict, which may add its own to them."""
+    found = check(extra)
+    if verdict is None:
+        return found, None
+    if any(verdict.strip().startswith(name) for name in SERIES_COLUMNS):
+        found |= dict.fromkeys(SERIES_COLUMNS, "")
+    return found, Verdict.parse(verdict, numbers(found))
 
 
 def check(extra: Iterable[str]) -> dict[str, str]:

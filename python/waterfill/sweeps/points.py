@@ -13,17 +13,17 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 from waterfill.errors import InputError
 from waterfill.runs import backends, cache
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_toml, load, read_toml
-from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis
+from waterfill.sweeps.axes import Axis, Range, Value, assignment, axis, grid_of, ranges_of, span
+from waterfill.sweeps.spec import MAX_POINTS, SweepSpec
 
-MAX_POINTS = 10_000_000
 _FILE_NAME = re.compile(r"[^\n\"']{1,200}\.[A-Za-z]\w{0,7}")
 
 
@@ -50,6 +50,12 @@ class Written(Protocol):
         ...
 
 
+def _check_type(scenario: object) -> None:
+    if not isinstance(scenario, (str, os.PathLike, Written)):
+        message = "expected the path of a scenario file or a waterfill.Scenario"
+        raise InputError("sweep", "scenario", f"{message}, got a {type(scenario).__name__}")
+
+
 @dataclass(frozen=True)
 class Base:
     """The scenario of a sweep: text, file, overrides of all points, backend.
@@ -66,6 +72,7 @@ class Base:
     @classmethod
     def read(cls, scenario: Written | str | os.PathLike[str], sets: Iterable[str], on: str) -> Base:
         """Read a scenario; raise InputError when it or the backend cannot be swept."""
+        _check_type(scenario)
         backends.check(on)
         if backends.backend(on).measures_host:
             raise InputError("command line", "on", f"expected sim or fluid, got {on}")
@@ -118,7 +125,8 @@ class Design:
     """What to run: axes, ranges to draw `samples` points from, and how to draw them.
 
     `latin` draws a Latin hypercube. The draws depend on `draw_seed` and nothing else; independent
-    draws of more samples begin with those of fewer.
+    draws of more samples begin with those of fewer. `span` is the range that a search covers, in
+    addition to the axes.
     """
 
     grid: tuple[Axis, ...] = ()
@@ -128,11 +136,13 @@ class Design:
     draw_seed: int = 1
     protocols: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
+    span: Range | None = None
     drawn: tuple[Axis, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         keys = [*(a.key for a in self.fixed()), *(r.key for r in self.ranges)]
         keys += ["seed"] if self.seeds else []
+        keys += [self.span.key] if self.span is not None else []
         twice = {key for key in keys if keys.count(key) > 1}
         if twice:
             raise InputError("command line", min(twice), "expected one axis of this key, got two")
@@ -148,6 +158,47 @@ class Design:
             why = f"expected at most {MAX_POINTS} points, got {self.count}"
             raise InputError("command line", "", why)
         object.__setattr__(self, "drawn", tuple(self._draw()))
+
+    @classmethod
+    def read(cls, base: Base, spec: SweepSpec) -> Design:
+        """Return the design of a sweep; raise InputError where it, or a value in it, is wrong."""
+        protocols = _protocols(spec.protocols, base.on)
+
+        def settled(one: Range) -> Range:
+            return _settled(base, protocols[:1], one)
+
+        design = cls(
+            span=None if spec.refine is None else settled(span(spec.refine)),
+            ranges=tuple(map(settled, ranges_of(spec.ranges))),
+            grid=tuple(
+                one if isinstance(one, Axis) else replace(one, span=settled(one.span)).axis()
+                for one in grid_of(spec.grid)
+            ),
+            samples=spec.random or spec.latin,
+            latin=bool(spec.latin),
+            draw_seed=spec.draw_seed,
+            protocols=tuple(protocols),
+        )
+        first = design.check(base)
+        return replace(design, seeds=tuple(first.seed + i for i in range(spec.seeds)))
+
+    def check(self, base: Base) -> Scenario:
+        """Check the first point, then each value of each axis with the first of the others.
+
+        So a wrong key or value is found before anything has run; what only a combination of values
+        makes wrong is found in its run. Returns the first point's scenario. Raises InputError.
+        """
+        axes = self.axes()
+        if self.span is not None:
+            axes.append(self.span.axis([self.span.low, self.span.high]))
+        first = {one.key: assignment(one.key, one.values[0]) for one in axes}
+        scenario = base.scenario([*first.values()])
+        if self.protocols and all(flow.protocol is not None for flow in scenario.flow):
+            raise scenario.error("flow", "expected a flow that names no protocol, got none")
+        for one in axes:
+            for value in _ends(one):
+                base.scenario([*{**first, one.key: assignment(one.key, value)}.values()])
+        return scenario
 
     def fixed(self) -> list[Axis]:
         """Return the axes that have values: protocols and the grid."""
@@ -222,26 +273,25 @@ def points(identity: str, design: Design) -> Iterator[Point]:
             yield point(identity, chosen, seed)
 
 
-def check(base: Base, design: Design, more: Sequence[Mapping[str, Any]] = ()) -> Scenario:
-    """Check the first point, then each value of each axis with the first of the others.
+def _protocols(given: str | Sequence[str] | None, on: str) -> list[str]:
+    if not given:
+        return []
+    from waterfill.analysis import compare
 
-    So a wrong key or value is found before anything has run; what only a combination of values
-    makes wrong is found in its run. `more` are further assignments {key: value} to check. Returns
-    the first point's scenario. Raises InputError.
-    """
-    first = next(design.rows())
-    sets = {one.key: assignment(one.key, one.values[i]) for one, i in first}
-    sets |= {key: assignment(key, value) for given in more[:1] for key, value in given.items()}
-    scenario = base.scenario([*sets.values()])
-    if design.protocols and all(flow.protocol is not None for flow in scenario.flow):
-        raise scenario.error("flow", "expected a flow that names no protocol, got none")
-    for one in design.axes():
-        for value in _ends(one):
-            base.scenario([*{**sets, one.key: assignment(one.key, value)}.values()])
-    for given in more[1:]:
-        changed = {key: assignment(key, value) for key, value in given.items()}
-        base.scenario([*(sets | changed).values()])
-    return scenario
+    return compare.select(given if isinstance(given, str) else ",".join(given), on)
+
+
+def _settled(base: Base, protocols: Sequence[str], span: Range) -> Range:
+    """Return the range, of whole numbers where its key takes no others."""
+    protocol = [f"protocol={name}" for name in protocols]
+    for found in (span, replace(span, whole=True)):
+        number = found.at(0.381966)
+        try:
+            base.scenario([*protocol, assignment(span.key, found.value(number))])
+        except InputError:
+            continue
+        return found
+    return span  # wrong in both ways: the check of the design says why
 
 
 def _ends(one: Axis) -> list[Value]:

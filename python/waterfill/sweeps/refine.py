@@ -9,52 +9,13 @@ that relies on the verdict alone needs fewer in the worst case.
 from __future__ import annotations
 
 import math
-import operator
-import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from waterfill.errors import InputError, nearest, shown
 from waterfill.sweeps.axes import Axis, Range
+from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.points import Design, Point, point
-
-_OPERATORS: Mapping[str, Callable[[float, float], bool]] = {
-    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge,
-}  # fmt: skip
-_VERDICT = re.compile(r"\s*(?P<column>\w+)\s*(?P<sign><=|>=|<|>)\s*(?P<limit>[-+.\deE]+)\s*")
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """A column, compared with a threshold."""
-
-    column: str
-    sign: str
-    limit: float
-
-    @classmethod
-    def parse(cls, text: str, columns: Iterable[str]) -> Verdict:
-        """Read `COLUMN<NUMBER` (or <=, >, >=); raise InputError."""
-        match = _VERDICT.fullmatch(text)
-        try:
-            limit = float(match["limit"]) if match else math.nan
-        except ValueError:
-            limit = math.nan
-        if match is None or not math.isfinite(limit):
-            why = f'expected COLUMN<NUMBER or COLUMN>NUMBER, got "{text}"'
-            raise InputError("command line", "verdict", why)
-        if match["column"] not in set(columns):
-            why = f"unknown column {shown(match['column'])}{nearest(match['column'], columns)}"
-            raise InputError("command line", "verdict", why)
-        return cls(match["column"], match["sign"], limit)
-
-    def of(self, value: float) -> bool:
-        """Return whether a value meets it."""
-        return _OPERATORS[self.sign](value, self.limit)
-
-    def __str__(self) -> str:
-        return f"{self.column} {self.sign} {self.limit:g}"
 
 
 @dataclass
@@ -103,9 +64,6 @@ class Refinement:
     def __init__(
         self, identity: str, design: Design, span: Range, verdict: Verdict, tolerance: float
     ) -> None:
-        if not 1e-6 <= tolerance < 1:
-            why = f"expected a share between 0.000001 and 1, got {tolerance:g}"
-            raise InputError("command line", "tolerance", why)
         self._identity = identity
         self._seeds: tuple[int | None, ...] = design.seeds or (None,)
         self._span = span
@@ -114,7 +72,7 @@ class Refinement:
         self._searches = [Search(row, span.low, span.high) for row in design.rows()]
         self._of: dict[str, tuple[Search, float, int | None]] = {}
 
-    def most(self) -> int:
+    def points_max(self) -> int:
         """Return the largest number of points that the searches can need."""
         steps, low, high = 0, self._span.low, self._span.high
         while not self._close(low, high):

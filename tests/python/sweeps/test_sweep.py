@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import os
 import re
@@ -16,8 +17,10 @@ from waterfill.errors import InputError
 from waterfill.runs.progress import SweepBar
 from waterfill.sweeps import engine, measure, table, worker
 from waterfill.sweeps.axes import span
+from waterfill.sweeps.measure import Verdict
 from waterfill.sweeps.points import Design
-from waterfill.sweeps.refine import Refinement, Verdict
+from waterfill.sweeps.refine import Refinement
+from waterfill.sweeps.spec import SweepSpec
 
 SMALL = """
 duration = "60 ms"
@@ -277,7 +280,7 @@ def test_a_search_finds_the_boundary_with_few_runs():
     assert found.high - found.low <= 0.01 * found.high
     # ln(1000) / ln(1 / 0.99) = 687 parts: 10 halvings.
     assert runs == found.runs == 12
-    assert runs <= search.most()
+    assert runs <= search.points_max()
 
 
 def test_a_search_for_each_combination_and_all_its_seeds():
@@ -340,3 +343,9 @@ def test_wrong_types_from_python_are_one_line(small, given, said):
 def test_an_unknown_argument_names_sweep(small):
     with pytest.raises(TypeError, match=r"sweep\(\) got an unexpected keyword argument 'seed'"):
         waterfill.sweep(small, seed=3)
+
+
+def test_the_keywords_are_those_of_the_specification():
+    keywords = inspect.signature(waterfill.sweep).parameters
+    assert keywords["tolerance"].default == SweepSpec().tolerance == 0.01
+    assert list(keywords) == ["scenario", *SweepSpec.__dataclass_fields__]
