@@ -1,18 +1,18 @@
 """The dataset of a sweep on disk: each point once, whatever ends the sweep.
 
-    DIR/points/part-00001.parquet …   the rows, each file written once and atomically
-    DIR/journal.jsonl                 rows that are not in a file yet, one line each
-    DIR/sweep.json                    what the points are of: scenario, axes, columns, version
-    DIR/scenario.toml                 the scenario as given
+    DIR/journal.jsonl             while the sweep runs: a line for each point that has ended
+    DIR/points/part-*.parquet     when it has ended: the rows of each session in one file
+    DIR/sweep.json                what the points are of: scenario, axes, columns, version
+    DIR/scenario.toml             the scenario as given
 
-A row goes to the journal as soon as it arrives, and with others to a file: after a second at
-first, later after 1 % of the sweep's time, so that a sweep of any length has few hundred files. The
-journal is emptied after the file is in place. A sweep that was killed between the two finds rows
-in both, and leaves those of the journal out.
+The end of a sweep, or the next sweep in the directory after a kill, moves the journal's rows to a
+Parquet file and empties the journal after the file is in place. A sweep that was killed between the
+two finds rows in both, and leaves those of the journal out.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import stat
@@ -28,7 +28,6 @@ from waterfill.runs.files import (
     holds_other_result,
     make_directory,
     open_regular,
-    read_bytes,
     read_text,
     why,
     write_atomically,
@@ -38,6 +37,8 @@ from waterfill.runs.result import to_json
 from waterfill.scenario.units import digits
 
 if TYPE_CHECKING:
+    from typing import TypeGuard
+
     import pyarrow as pa
 
 Row = dict[str, Any]
@@ -45,9 +46,13 @@ Type: TypeAlias = Literal["string", "double", "int64", "bool"]
 
 STATUSES = ("done", "failed", "timeout", "memory")
 
-_FIRST_FLUSH_S = 1.0
-_FLUSH_SHARE = 0.01
 DOCUMENT = "sweep.json"
+JOURNAL = "journal.jsonl"
+# The journal is on the disk itself, for a power failure, after a second or 1 % of the sweep's time.
+_SYNC_S = 1.0
+_SYNC_SHARE = 0.01
+_BATCH_ROWS = 10_000
+_MAX_LINE_BYTES = 1 << 20
 
 
 class Dataset:
@@ -72,7 +77,7 @@ class Dataset:
         self._about = dict(about)
         self._scenario_toml = scenario_toml
         self._status: dict[str, str] = {}
-        self._pending: list[Row] = []
+        self._unwritten: list[Row] = []
         self._rows: dict[str, Row] | None = None
         self._lock: int | None = None
         self._journal: int | None = None
@@ -98,7 +103,7 @@ class Dataset:
         except BaseException:
             self._leave()
             raise
-        self._opened = self._flushed = time.monotonic()
+        self._opened = self._synced = time.monotonic()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -154,22 +159,21 @@ class Dataset:
         write_text(self.folder / "scenario.toml", self._scenario_toml)
 
     def _replay(self) -> None:
-        """Take the journal's rows that no file has; a torn last line is left out, and no row."""
-        path = self.folder / "journal.jsonl"
+        """Move the rows that a killed sweep left in the journal to a file."""
+        path = self.folder / JOURNAL
         self._journal = _open_own(path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
-        rows = list(_lines(path))
-        for row in rows:
-            if self._fits(row) and row["key"] not in self._status:
-                self._status[row["key"]] = row["status"]
-                self._pending.append(row)
-        self.flush()
 
-    def _fits(self, row: object) -> bool:
-        """Return whether a line of the journal is a row of these columns."""
-        if not isinstance(row, dict) or row.get("key") is None or row.get("status") is None:
-            return False
-        values = ((row.get(name), kind) for name, kind in self._columns)
-        return all(value is None or _is_of(value, kind) for value, kind in values)
+        def fresh() -> Iterator[Row]:
+            for row in self._lines():
+                if row["key"] not in self._status:
+                    self._status[row["key"]] = row["status"]
+                    yield row
+
+        self._store_all(fresh())
+
+    def _lines(self) -> Iterator[Row]:
+        """Yield the journal's rows; a torn last line is left out, and what is no row."""
+        return _journal_rows(self.folder, self._columns)
 
     # --- rows ------------------------------------------------------------------------------
 
@@ -184,7 +188,6 @@ class Dataset:
     def row(self, key: str) -> Row:
         """Return the row of a recorded point."""
         if self._rows is None:
-            self.flush()
             self._rows = {row["key"]: row for row in read(self.folder).to_pylist()}
         return self._rows[key]
 
@@ -194,12 +197,13 @@ class Dataset:
         if key in self._status:
             return False
         self._status[key] = row["status"]
-        self._pending.append(row)
         assert self._journal is not None
-        self._append(self._journal, to_json(row, indent=None) + "\n")
-        now = time.monotonic()
-        if now - self._flushed >= max(_FIRST_FLUSH_S, _FLUSH_SHARE * (now - self._opened)):
-            self.flush()
+        try:
+            self._append(self._journal, to_json(row, indent=None) + "\n")
+        except WriteError:
+            self._failed = True
+            self._unwritten.append(row)
+            raise
         return True
 
     def _append(self, journal: int, text: str) -> None:
@@ -207,44 +211,46 @@ class Dataset:
         try:
             while data:
                 data = data[os.write(journal, data) :]
+            now = time.monotonic()
+            if now - self._synced >= max(_SYNC_S, _SYNC_SHARE * (now - self._opened)):
+                os.fdatasync(journal)
+                self._synced = time.monotonic()
         except OSError as error:
-            self._failed = True
-            path = str(self.folder / "journal.jsonl")
+            path = str(self.folder / JOURNAL)
             raise WriteError(path, "", f"cannot be written: {why(error)}") from None
 
     def flush(self) -> None:
-        """Write the pending rows to a file of their own, then empty the journal."""
-        if self._pending:
-            try:
-                self._write(self._pending)
-            except WriteError:
-                self._failed = True
-                raise
-            self._pending = []
-        if self._journal is not None:
-            os.ftruncate(self._journal, 0)
-        self._flushed = time.monotonic()
+        """Move the journal's rows to a file of their own."""
+        try:
+            self._store_all(self._lines())
+        except WriteError:
+            self._failed = True
+            raise
 
-    def _write(self, rows: Sequence[Row]) -> None:
-        path = self.folder / "points" / f"part-{self._next_part:05d}.parquet"
-        self._store(path, self._table(rows))
-        self._next_part += 1
+    def _store_all(self, rows: Iterable[Row]) -> None:
+        """Write rows to the next file, if there are any, then empty the journal."""
+        remaining = iter(rows)
+        batches = iter(lambda: list(itertools.islice(remaining, _BATCH_ROWS)), [])
+        first = next(batches, None)
+        if first is not None:
+            path = self.folder / "points" / f"part-{self._next_part:05d}.parquet"
+            self._store(path, map(self._table, itertools.chain([first], batches)))
+            self._next_part += 1
+        assert self._journal is not None
+        os.ftruncate(self._journal, 0)
 
     def _table(self, rows: Sequence[Row]) -> pa.Table:
-        import pyarrow as pa
+        return _table(rows, self.schema())
 
-        schema = self.schema()
-        columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
-        return pa.table(columns, schema=schema)
-
-    @staticmethod
-    def _store(path: Path, table: pa.Table) -> None:
+    def _store(self, path: Path, tables: Iterable[pa.Table]) -> None:
         """Write a file of rows atomically, on the disk before it has its name."""
         import pyarrow.parquet as pq
 
         def write(part: Path) -> None:
             with part.open("wb") as file:
-                pq.write_table(table, file, compression="zstd")
+                with pq.ParquetWriter(file, self.schema(), compression="zstd") as writer:
+                    for table in tables:
+                        writer.write_table(table)
                 file.flush()
                 os.fsync(file.fileno())
 
@@ -264,7 +270,7 @@ class Dataset:
             with open_regular(path) as file:
                 table = pq.read_table(file).filter(kept)
             if table.num_rows:
-                self._store(path, table)
+                self._store(path, [table])
             else:
                 path.unlink()
         for key in keys:
@@ -273,17 +279,11 @@ class Dataset:
 
     def schema(self) -> pa.Schema:
         """Return the columns' names and types, with the sweep as metadata."""
-        import pyarrow as pa
-
-        types = {
-            "string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
-        }  # fmt: skip
         metadata = {
             "waterfill.identity": self._identity,
             "waterfill.sweep": to_json(self._about, indent=None),
         }
-        fields = [pa.field(name, types[kind]) for name, kind in self._columns]
-        return pa.schema(fields, metadata)
+        return _schema(self._columns).with_metadata(metadata)
 
     def table(self, keys: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of these points that are recorded, in this order; by default of all."""
@@ -292,16 +292,32 @@ class Dataset:
         if not self._failed:
             self.flush()
         found = read(self.folder, self.schema())
-        if self._pending:  # what could not be written
-            found = pa.concat_tables([found, self._table(self._pending)])
+        if self._unwritten:
+            found = pa.concat_tables([found, self._table(self._unwritten)])
         if keys is None:
             return found
         place = {key: i for i, key in enumerate(found["key"].to_pylist())}
         return found.take(pa.array([place[key] for key in keys if key in place], pa.int64()))
 
 
+def _schema(columns: Iterable[tuple[str, Type]]) -> pa.Schema:
+    import pyarrow as pa
+
+    types = {
+        "string": pa.string(), "double": pa.float64(), "int64": pa.int64(), "bool": pa.bool_(),
+    }  # fmt: skip
+    return pa.schema([pa.field(name, types[kind]) for name, kind in columns])
+
+
+def _table(rows: Sequence[Row], schema: pa.Schema) -> pa.Table:
+    import pyarrow as pa
+
+    columns = [pa.array([row.get(field.name) for row in rows], field.type) for field in schema]
+    return pa.table(columns, schema=schema)
+
+
 def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
-    """Return all rows of a sweep's directory."""
+    """Return all rows of a sweep's directory, those in the journal of a killed sweep too."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -311,9 +327,23 @@ def read(folder: Path, schema: pa.Schema | None = None) -> pa.Table:
         for path in paths:
             with open_regular(path) as file:
                 tables.append(pq.read_table(file))
+        known = {key for table in tables for key in table["key"].to_pylist()}
+        columns = _columns(folder)
+        fresh = [row for row in _journal_rows(folder, columns) if row["key"] not in known]
+        if fresh:
+            tables.append(_table(fresh, tables[0].schema if tables else _schema(columns)))
         if not tables:
             return (schema or pa.schema([])).empty_table()
         return pa.concat_tables(tables).combine_chunks()
+
+
+def _columns(folder: Path) -> list[tuple[str, Type]]:
+    """Return the columns that a sweep's document states; none where it is no such document."""
+    try:
+        pairs = json.loads(read_text(folder / DOCUMENT))["columns"]
+        return [(str(name), kind) for name, kind in pairs if kind in _PYTHON]
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return []
 
 
 def _statuses(path: Path) -> dict[str, str]:
@@ -358,17 +388,42 @@ def _open_own(path: Path, flags: int) -> int:
     return descriptor
 
 
+_PYTHON: Mapping[str, type] = {"string": str, "double": float, "bool": bool, "int64": int}
+
+
 def _is_of(value: object, kind: Type) -> bool:
     if kind == "int64" and isinstance(value, int):
         return not isinstance(value, bool) and -(2**63) <= value < 2**63
     if kind == "double" and isinstance(value, int):
         return not isinstance(value, bool) and abs(value) < 2**53
-    types = {"string": str, "double": float, "bool": bool, "int64": int}
-    return isinstance(value, types[kind])
+    return isinstance(value, _PYTHON[kind])
 
 
-def _lines(path: Path) -> Iterator[Row]:
-    for line in read_bytes(path).splitlines(keepends=True):
-        if line.endswith(b"\n"):
-            with suppress(ValueError, RecursionError):
-                yield json.loads(line)
+def _journal_rows(folder: Path, columns: Sequence[tuple[str, Type]]) -> Iterator[Row]:
+    """Yield the rows of a journal that have these columns, each key once."""
+    path, seen = folder / JOURNAL, set()
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return
+    with open(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            return
+        for line in iter(lambda: file.readline(_MAX_LINE_BYTES), b""):
+            row = None
+            if line.endswith(b"\n"):
+                with suppress(ValueError, RecursionError):
+                    row = json.loads(line)
+            if _fits(row, columns) and row["key"] not in seen:
+                seen.add(row["key"])
+                yield row
+
+
+def _fits(row: object, columns: Sequence[tuple[str, Type]]) -> TypeGuard[Row]:
+    """Return whether a line of a journal is a row of these columns."""
+    if not columns or not isinstance(row, dict):
+        return False
+    if not (isinstance(row.get("key"), str) and isinstance(row.get("status"), str)):
+        return False
+    values = ((row.get(name), kind) for name, kind in columns)
+    return all(value is None or _is_of(value, kind) for value, kind in values)

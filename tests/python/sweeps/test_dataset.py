@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from waterfill.errors import InputError
+from waterfill.sweeps import dataset as module
 from waterfill.sweeps.dataset import Dataset, read
 
 COLUMNS = [("key", "string"), ("status", "string"), ("error", "string"), ("x", "double")]
@@ -53,6 +54,46 @@ def test_a_journal_without_a_file_becomes_one(tmp_path):
     with dataset(tmp_path) as data:
         assert data.status("a") == "done"
         assert len(data.parts()) == 1
+
+
+def test_rows_are_on_the_disk_once(tmp_path):
+    with dataset(tmp_path) as data:
+        for i in range(25):
+            data.record(row(f"{i}"))
+        lines = (tmp_path / "journal.jsonl").read_text().splitlines()
+        assert [json.loads(line)["key"] for line in lines] == [f"{i}" for i in range(25)]
+        assert not data.parts()
+    assert (tmp_path / "journal.jsonl").read_bytes() == b""
+    assert [path.name for path in data.parts()] == ["part-00001.parquet"]
+
+
+def test_a_large_journal_becomes_one_file_in_batches(tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "_BATCH_ROWS", 4)
+    with dataset(tmp_path) as data:
+        for i in range(10):
+            data.record(row(f"{i}"))
+    (part,) = data.parts()
+    assert pq.ParquetFile(part).num_row_groups == 3
+    assert read(tmp_path)["key"].to_pylist() == [f"{i}" for i in range(10)]
+
+
+def test_a_killed_sweep_is_read_from_its_journal(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    line = json.dumps(row("a")) + "\n" + json.dumps(row("b", x=2.0)) + "\n"
+    (tmp_path / "journal.jsonl").write_text(line + '{"key": "c", "sta')
+    assert read(tmp_path)["key"].to_pylist() == ["a", "b"]
+    assert (tmp_path / "journal.jsonl").read_text().startswith(line)
+
+
+def test_files_of_the_version_that_wrote_several_are_gone_on_with(tmp_path):
+    with dataset(tmp_path) as data:
+        data.record(row("a"))
+    with dataset(tmp_path) as data:
+        data.record(row("b"))
+        assert data.status("a") == "done"
+    assert len(data.parts()) == 2
+    assert read(tmp_path)["key"].to_pylist() == ["a", "b"]
 
 
 def test_one_writer_at_a_time(tmp_path):
