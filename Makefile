@@ -96,10 +96,10 @@ cohabit-table: build ## run explicit protocols beside TCPs, protected and not, 6
 	@$(VENV)/python -m validation cohabit -o out/cohabit
 
 link-events: build ## run every law on a link whose rate steps and that fails, in packets and as a fluid: table, figure; half a minute
-	@$(VENV)/python -m validation.link_events -o out/link-events
+	@$(VENV)/python -m validation link-events -o out/link-events
 
 linux-link-events: build ## the same on the kernel, for the same table and figure; as root, 35 minutes, resumes
-	@$(VENV)/python -m validation.link_events -o out/link-events --on sim --on fluid --on linux
+	@$(VENV)/python -m validation linux-link-events -o out/linux-link-events
 
 faults: build ## run every protocol under 18 faults of links, routers and hosts: tables, figure; ten minutes, resumes
 	@$(VENV)/python -m validation faults -o out/faults
@@ -141,10 +141,10 @@ thread-scaling: build ## measure runs on 1 to 64 threads, and what they would ta
 	@$(VENV)/python -m validation.thread_scaling
 
 equilibria: build ## compare XCP's fixed point and max-min shares with the packet simulator, 150 random networks
-	@$(VENV)/python -m validation.equilibria
+	@$(VENV)/python -m validation equilibria -o out/equilibria
 
 threeway: build ## compare linear stability analysis with fluid runs, 200 random networks
-	@$(VENV)/python -m validation.stability_vs_fluid --draws 200 --seed 1
+	@$(VENV)/python -m validation stability -o out/stability
 
 sweep-scale: build ## time sweeps with two workers against one, in pairs, and the overhead of 10,000 points; 15 minutes, on an idle host
 	@$(VENV)/python -m validation.sweep.scale
@@ -157,7 +157,7 @@ sweep-hosts: build ## run sweeps over two network namespaces, and by SLURM where
 	@$(VENV)/python -m validation.sweep.slurm
 
 abc: build ## compare ABC with CUBIC, CoDel and the explicit laws on links that vary (TRACES=DIR: on mahimahi's traces)
-	@$(VENV)/python -m validation.abc_traces -o out/abc $(if $(TRACES),--traces "$(TRACES)")
+	@$(VENV)/python -m validation abc -o out/abc $(if $(TRACES),--traces "$(TRACES)")
 
 ns3: build ## compare TCPs with ns-3's (Debian's libns3-dev), both to agree within 10 %
 	@$(VENV)/python bench/ns3/compare.py

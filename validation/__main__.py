@@ -17,10 +17,15 @@ from waterfill.errors import nearest
 
 # Each study's name, and its module in this package.
 STUDIES: Mapping[str, str] = {
+    "abc": "abc_traces",
     "cohabit": "cohabit",
+    "equilibria": "equilibria",
     "faults": "faults",
     "fluid-vs-sim": "fluid_vs_sim",
+    "link-events": "link_events",
     "linux-faults": "testbed.faults",
+    "linux-link-events": "link_events:ON_LINUX",
+    "stability": "stability_vs_fluid",
 }
 TONIGHT = "tonight"
 _HOW = "Run one: make validate STUDY=NAME [OPTIONS=…]; OPTIONS=--help lists its options."

@@ -1,6 +1,4 @@
-"""Compare ABC with CUBIC, CUBIC behind CoDel and the explicit laws on cellular traces: `make abc`.
-
-    python -m validation.abc_traces [--traces DIR] [--seconds N] [--bin MS] [--json] [-o DIR]
+"""Compare ABC with CUBIC, CUBIC behind CoDel and the explicit laws on cellular traces.
 
 A trace is a file as mahimahi reads it: a line for each packet of 1500 bytes that the link could
 send, with its time in milliseconds. DIR holds public ones; mahimahi and the authors of ABC publish
@@ -21,21 +19,20 @@ parameters: it is compared with both. A verdict is printed; it does not change t
 
 from __future__ import annotations
 
-import argparse
 import itertools
-import json
 import math
 import random
-import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from validation.study import Option, Options, Run, Study
 from waterfill.errors import InputError
-from waterfill.runs import backends
+from waterfill.runs.result import Result
 from waterfill.scenario import traces
 from waterfill.scenario.distributions import PartError
 from waterfill.scenario.loading import from_dict
@@ -80,6 +77,21 @@ class Trace(NamedTuple):
         changes = [*self.rates.until(seconds), (seconds, 0.0)]
         bits = (rate * (to - at) for (at, rate), (to, _) in itertools.pairwise(changes))
         return math.fsum(bits) / seconds
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """One trace under one scheme, for a time; `judged` says whether the trace is a public one."""
+
+    trace: Trace
+    scheme: Scheme
+    seconds: float
+    judged: bool
+
+    @property
+    def name(self) -> str:
+        """The case in messages."""
+        return f"{self.trace.name}, {self.scheme.name}"
 
 
 class Outcome(NamedTuple):
@@ -146,15 +158,20 @@ def scenario(trace: Trace, scheme: Scheme, seconds: float) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def outcome(trace: Trace, scheme: Scheme, seconds: float) -> Outcome:
-    """Run one trace under one scheme."""
-    result = backends.run(from_dict(scenario(trace, scheme, seconds)))
+def runs(case: Case) -> dict[str, Run]:
+    """Return the run of a case."""
+    return {"": Run(from_dict(scenario(case.trace, case.scheme, case.seconds)))}
+
+
+def outcome(case: Case, results: Mapping[str, Result]) -> Outcome:
+    """Measure a run."""
+    result, trace = results[""], case.trace
     rate = result.flows["rate_bps"].to_numpy()
     rtt = result.flows["rtt_s"].to_numpy()
     return Outcome(
         trace.name,
-        scheme.name,
-        float(np.nanmean(rate)) / trace.mean_bps(seconds),
+        case.scheme.name,
+        float(np.nanmean(rate)) / trace.mean_bps(case.seconds),
         float(np.nanmean(rate)),
         weighted_quantile(rtt - RTT_S, rate, 0.95),
     )
@@ -285,40 +302,50 @@ def load(directory: Path | None, seconds: float, bin_s: float) -> list[Trace]:
     return [read(path, bin_s) for path in files]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
-    parser = argparse.ArgumentParser(prog="python -m validation.abc_traces", description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--traces", type=Path, metavar="DIR", help="mahimahi files; default: made")
-    parser.add_argument("--seconds", type=float, default=140.0, help="length of a run")
-    parser.add_argument("--bin", type=float, default=20.0, metavar="MS", help="length of a bin")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    parser.add_argument("-o", type=Path, metavar="DIR", help="write abc-traces.png there")
-    options = parser.parse_args(arguments)
-    try:
-        of = load(options.traces, options.seconds, 1e-3 * options.bin)
-        outcomes = []
-        for trace in of:
-            outcomes += [outcome(trace, scheme, options.seconds) for scheme in SCHEMES]
-            print(f"{trace.name}: done", file=sys.stderr, flush=True)
-    except InputError as error:
-        print(error, file=sys.stderr)
-        return 2
-    found = claims(outcomes, judged=options.traces is not None)
-    if options.json:
-        print(json.dumps({"runs": [o._asdict() for o in outcomes],
-                          "claims": [c._asdict() for c in found]}))  # fmt: skip
-    else:
-        print("\n".join([*by_trace(outcomes, of, options.seconds), "", *table(outcomes), ""]))
-        for claim in found:
-            verdict = {True: "agrees", False: "differs", None: "not judged: made traces"}
-            print(f"{claim.text}: {claim.measured:.2f}, paper {claim.paper:g} "
-                  f"± {claim.tolerance:.0%}: {verdict[claim.agrees]}")  # fmt: skip
-    if options.o is not None:
-        options.o.mkdir(parents=True, exist_ok=True)
-        draw(outcomes, options.o / "abc-traces.png")
-    return 0
+def cases(options: Options) -> list[Case]:
+    """Return every trace under every scheme."""
+    of = load(options.traces, options.seconds, 1e-3 * options.bin)
+    public = options.traces is not None
+    return [Case(trace, scheme, options.seconds, public) for trace in of for scheme in SCHEMES]
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def text(found: Mapping[Case, Outcome]) -> str:
+    """Return both tables and the published figure."""
+    outcomes, first = list(found.values()), next(iter(found))
+    of = list({case.trace.name: case.trace for case in found}.values())
+    lines = [*by_trace(outcomes, of, first.seconds), "", *table(outcomes), ""]
+    verdict = {True: "agrees", False: "differs", None: "not judged: made traces"}
+    for claim in claims(outcomes, judged=first.judged):
+        lines.append(
+            f"{claim.text}: {claim.measured:.2f}, paper {claim.paper:g} "
+            f"± {claim.tolerance:.0%}: {verdict[claim.agrees]}"
+        )
+    return "\n".join(lines)
+
+
+def document(found: Mapping[Case, Outcome]) -> dict[str, Any]:
+    """Return {"runs", "claims"}."""
+    outcomes, first = list(found.values()), next(iter(found))
+    judged = claims(outcomes, judged=first.judged)
+    return {
+        "runs": [one._asdict() for one in outcomes],
+        "claims": [claim._asdict() for claim in judged],
+    }
+
+
+STUDY = Study(
+    shows="ABC next to CUBIC, CoDel and the explicit laws on links that vary",
+    minutes=2,
+    options=(
+        Option("--traces", None, "directory of mahimahi's traces; default: made ones", type=Path),
+        Option("--seconds", 140.0, "length of a run", low=1.0),
+        Option("--bin", 20.0, "length of a bin (ms)", low=1.0),
+    ),
+    quick={"seconds": 10.0},
+    cases=cases,
+    runs=runs,
+    measure=outcome,
+    table=text,
+    figure=lambda found, stem: draw(list(found.values()), stem.with_suffix(".png")),
+    document=document,
+)

@@ -1,7 +1,5 @@
 """Compare equilibria with the packet simulator, on ixcp-2007's Fig. 4 and on random networks.
 
-    python -m validation.equilibria [--networks N] [--protocols A,B] [--unpaced] [--json]
-
 XCP is compared with its fixed point, the other protocols with max-min shares, both with
 acknowledgements as load. The networks are small: a few links of some Mbit/s and packets of
 250 bytes, so that windows are tens of packets or more and a run takes a second or two. Flows are
@@ -14,16 +12,16 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Annotated, Any, NamedTuple
+from functools import cache
+from typing import Any, NamedTuple
 
 import networkx as nx
-import typer
 
+from validation.study import Option, Options, Run, Study
 from waterfill.network import protocols
 from waterfill.network.resolve import to_core
-from waterfill.runs import backends
+from waterfill.runs.result import Result
 from waterfill.scenario.document import Scenario
 from waterfill.scenario.loading import from_dict
 from waterfill.theory import allocation, equilibrium
@@ -109,11 +107,9 @@ def network(seed: int, duration_s: float = 60.0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def compare(document: Mapping[str, Any], protocol: str) -> list[Flow]:
-    """Run a scenario and return every flow's rate in the model and in the simulator."""
-    scenario = from_dict(document, sets=[f"protocol={protocol}"])
-    model, bounds = _model(scenario, protocol)
-    result = backends.run(scenario)
+def compare(scenario: Scenario, result: Result) -> list[Flow]:
+    """Return every flow's rate in the model and in a run."""
+    model, bounds = _model(scenario, str(scenario.protocol))
     return [
         Flow(flow["name"], rate, flow["rate_bps"] or 0.0, bound)
         for flow, rate, bound in zip(result.summary["flows"], model, bounds, strict=True)
@@ -160,9 +156,29 @@ def worst(flows: Sequence[Flow]) -> Flow:
 
 
 class Case(NamedTuple):
-    """One network under one protocol: the worst flow, the mean error, what is allowed."""
+    """One network under one protocol: Fig. 4, or the random network of a number."""
 
     protocol: str
+    number: int | None
+    unpaced: bool = False
+
+    @property
+    def tolerance(self) -> float:
+        """The largest relative error allowed for any flow."""
+        return FIG_4_TOLERANCE if self.number is None else NETWORK_TOLERANCE
+
+    def scenario(self) -> Scenario:
+        """Return the scenario."""
+        document = fig_4() if self.number is None else _suitable(self.number)
+        flows = document["flow"]
+        if self.unpaced:
+            flows = [{k: v for k, v in one.items() if k != "pacing"} for one in flows]
+        return from_dict({**document, "flow": flows}, sets=[f"protocol={self.protocol}"])
+
+
+class Row(NamedTuple):
+    """A case's result: the worst flow, the mean error, the error allowed."""
+
     name: str
     flows: int
     worst: float
@@ -173,62 +189,67 @@ class Case(NamedTuple):
     within: bool
 
 
-def judge(document: Mapping[str, Any], protocol: str, tolerance: float) -> Case:
-    """Run one network under one protocol and compare all its flows with the model."""
-    flows = compare(document, protocol)
+@cache
+def _suitable(number: int) -> dict[str, Any]:
+    return next(itertools.islice(networks(number + 1), number, None))
+
+
+def measure(case: Case, results: Mapping[str, Result]) -> Row:
+    """Compare all flows of a run with the model."""
+    scenario = case.scenario()
+    flows = compare(scenario, results[""])
     most = worst(flows)
-    return Case(
-        protocol=protocol,
-        name=document["name"],
+    return Row(
+        name=scenario.name,
         flows=len(flows),
         worst=most.error,
         worst_flow=most.name,
         bottleneck=most.bottleneck,
         mean_error=math.fsum(abs(flow.error) for flow in flows) / len(flows),
-        tolerance=tolerance,
-        within=abs(most.error) <= tolerance,
+        tolerance=case.tolerance,
+        within=abs(most.error) <= case.tolerance,
     )
 
 
-def cases(protocol: str, count: int, unpaced: bool) -> Iterator[Case]:
-    """Compare Fig. 4 (XCP only) and `count` random networks under one protocol."""
-    documents = [(fig_4(), FIG_4_TOLERANCE)] if protocol == "xcp" else []
-    documents += [(document, NETWORK_TOLERANCE) for document in networks(count)]
-    for document, tolerance in documents:
-        if unpaced:
-            for entry in document["flow"]:
-                entry.pop("pacing", None)
-        yield judge(document, protocol, tolerance)
+def cases(options: Options) -> list[Case]:
+    """Return Fig. 4 (XCP only) and the random networks under each protocol."""
+    return [
+        Case(protocol, number, options.unpaced)
+        for protocol in options.protocols
+        for number in [*[None] * (protocol == "xcp"), *range(options.networks)]
+    ]
 
 
-def main(
-    count: Annotated[int, typer.Option("--networks", metavar="N", help="Random networks.")] = 50,
-    names: Annotated[
-        str, typer.Option("--protocols", metavar="A,B,C", help="Protocols to compare.")
-    ] = "xcp,ixcp,maxnet",
-    unpaced: Annotated[
-        bool, typer.Option("--unpaced", help="Let windows leave in bursts.")
-    ] = False,
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON document.")] = False,
-) -> None:
-    """Compare equilibria with the packet simulator, flow by flow."""
-    from waterfill.runs.result import to_json
-
-    found: list[Case] = []
-    for protocol in names.split(","):
-        for case in cases(protocol, count, unpaced):
-            found.append(case)
-            print(
-                f"{protocol} {case.name}: largest error {100 * case.worst:+.1f} % "
-                f"({case.worst_flow} at {case.bottleneck}), mean {100 * case.mean_error:.1f} %",
-                file=sys.stderr,
-            )
-        mine = [case for case in found if case.protocol == protocol]
-        within = sum(case.within for case in mine)
-        print(f"{protocol}: {within} of {len(mine)} networks within tolerance", file=sys.stderr)
-    if json:
-        print(to_json({"cases": [case._asdict() for case in found]}))
+def line(case: Case, row: Row) -> str:
+    """Return the result of a case in words."""
+    return (
+        f"{case.protocol} {row.name}: largest error {100 * row.worst:+.1f} % "
+        f"({row.worst_flow} at {row.bottleneck}), mean {100 * row.mean_error:.1f} %"
+    )
 
 
-if __name__ == "__main__":
-    typer.run(main)
+def table(found: Mapping[Case, Row]) -> str:
+    """Return how many networks are within tolerance under each protocol."""
+    lines = []
+    for protocol in dict.fromkeys(case.protocol for case in found):
+        mine = [row for case, row in found.items() if case.protocol == protocol]
+        within = sum(row.within for row in mine)
+        lines.append(f"{protocol}: {within} of {len(mine)} networks within tolerance")
+    return "\n".join(lines)
+
+
+STUDY = Study(
+    shows="XCP's fixed point and max-min shares agree with the packet simulator, flow by flow",
+    minutes=6,
+    options=(
+        Option("--networks", 50, "number of random networks", low=0),
+        Option("--protocols", ("xcp", "ixcp", "maxnet"), "protocols to compare"),
+        Option("--unpaced", False, "let windows leave in bursts"),
+    ),
+    quick={"networks": 2},
+    cases=cases,
+    runs=lambda case: {"": Run(case.scenario())},
+    measure=measure,
+    line=line,
+    table=table,
+)

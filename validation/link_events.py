@@ -1,24 +1,20 @@
-"""How laws follow a link whose rate steps and that fails for two seconds: a table and a figure.
+"""Laws on a link whose rate steps and that fails for two seconds: a table and a figure.
 
 Two flows share one link of 20 Mbit/s with an RTT of 40 ms and a buffer of one bandwidth-delay
 product. At 30 s the rate falls to 10 Mbit/s, at 60 s it is 20 again, at 90 s it rises to 40, and
-from 120 to 122 s the link is down. Every backend runs the same scenario: each run on linux takes
-its 150 s, so finished ones are kept in DIR/linux and read again.
-Run: python -m validation.link_events [--on BACKEND] [-o DIR] [LAW ...]
+from 120 to 122 s the link is down. Every backend runs the same scenario; a run on linux takes its
+150 s.
 """
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
-import waterfill
+from validation.study import Option, Options, Run, Study, on_linux
 from waterfill.network.maxmin import intervals, lives_of
 from waterfill.network.protocols import load, targets
 from waterfill.runs import backends
@@ -95,7 +91,7 @@ class Response:
 
 
 @dataclass(frozen=True)
-class Run:
+class Outcome:
     """One law on one backend: its samples, its response to each change, checks that failed.
 
     `left_s` is when the first flow on linux left its law for the kernel's; None if none did.
@@ -152,10 +148,38 @@ def left_s(result: Result) -> float | None:
     return min((time_s for time_s in times if time_s is not None), default=None)
 
 
-def measure(protocol: str, on: str) -> Run:
-    """Run one protocol on one backend."""
-    scenario = from_toml(f'protocol = "{protocol}"{SCENARIO}', "link-events")
-    result = waterfill.run(scenario, on=on)
+class Case(NamedTuple):
+    """A law and the backend that runs it."""
+
+    protocol: str
+    on: str
+
+
+def cases(options: Options, backend: Sequence[str] = ("sim", "fluid")) -> list[Case]:
+    """Return the chosen laws on each backend that has them."""
+    return [
+        Case(protocol, on)
+        for protocol in options.protocols or laws()
+        for on in backend
+        if protocol in (able := backends.known(on)) and on in able[protocol].backends
+    ]
+
+
+def laws() -> list[str]:
+    """Return every explicit law of the simulator, and four TCPs."""
+    explicit = [p.name for p in load().values() if p.kind == "explicit" and "sim" in p.backends]
+    return [*explicit, *TCPS]
+
+
+def runs(case: Case) -> dict[str, Run]:
+    """Return the run of a law on a backend."""
+    scenario = from_toml(f'protocol = "{case.protocol}"{SCENARIO}', "link-events")
+    return {"": Run(scenario, case.on)}
+
+
+def measure(_: Case, results: Mapping[str, Result]) -> Outcome:
+    """Measure the response to each change."""
+    result = results[""]
     samples, share_at = course(result), dict(shares(result))
     rate_at = {30.0: 10e6, 60.0: 20e6, 90.0: 40e6, DOWN_S[1]: 40e6}
     responses = [
@@ -163,28 +187,10 @@ def measure(protocol: str, on: str) -> Run:
         for _, from_s, to_s in (*PHASES, OUTAGE)
     ]
     failed = [check["name"] for check in result.summary.get("checks", []) if not check["ok"]]
-    return Run(samples, responses, failed, left_s(result))
+    return Outcome(samples, responses, failed, left_s(result))
 
 
-def kept(protocol: str, folder: Path) -> Run | None:
-    """Return a run on linux that has been kept."""
-    path = folder / f"{protocol}.json"
-    if not path.exists():
-        return None
-    found = json.loads(path.read_text())
-    responses = [Response(**one) for one in found["responses"]]
-    return Run(Course(**found["course"]), responses, found["failed"], found["left_s"])
-
-
-def keep(protocol: str, run: Run, folder: Path) -> None:
-    """Keep a run on linux."""
-    folder.mkdir(parents=True, exist_ok=True)
-    partial = folder / f"{protocol}.partial"
-    partial.write_text(json.dumps(asdict(run)))
-    os.replace(partial, folder / f"{protocol}.json")
-
-
-def row(protocol: str, on: str, run: Run) -> str:
+def row(case: Case, run: Outcome) -> str:
     """Return a line of the table."""
 
     def seconds(value: float | None) -> str:
@@ -195,7 +201,7 @@ def row(protocol: str, on: str, run: Run) -> str:
     for one in others:
         cells += [seconds(one.recovered_s), f"{one.lost_s:.2f}"]
     left = "" if run.left_s is None else f" (left at {run.left_s:.0f} s)"
-    return f"| `{protocol}` | {on}{left} | " + " | ".join(cells) + " |"
+    return f"| `{case.protocol}` | {case.on}{left} | " + " | ".join(cells) + " |"
 
 
 COLUMNS = (
@@ -205,16 +211,29 @@ COLUMNS = (
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}"
 
 
+def table(found: Mapping[Case, Outcome]) -> str:
+    """Return all lines of the table."""
+    return "\n".join([HEAD, *(row(case, run) for case, run in found.items())])
+
+
+def line(case: Case, run: Outcome) -> str:
+    """Return a line of progress: that of the table, and failed checks."""
+    return row(case, run) + (f"; failed: {', '.join(run.failed)}" if run.failed else "")
+
+
 COLOURS = {"sim": "#0072B2", "fluid": "#D55E00", "linux": "#009E73"}
 
 
-def draw(runs: dict[str, dict[str, Run]], stem: Path) -> None:
+def draw(found: Mapping[Case, Outcome], stem: Path) -> None:
     """Draw the rate of each law over time, one panel per law, a line per backend."""
     from matplotlib.figure import Figure
     from matplotlib.lines import Line2D
 
     from waterfill.analysis.plots import save
 
+    runs: dict[str, dict[str, Outcome]] = {}
+    for case, run in found.items():
+        runs.setdefault(case.protocol, {})[case.on] = run
     columns = 4
     rows = math.ceil(len(runs) / columns)
     figure = Figure(figsize=(11, 1.8 * rows + 0.4), layout="constrained")
@@ -242,38 +261,23 @@ def draw(runs: dict[str, dict[str, Run]], stem: Path) -> None:
     save(figure, stem)
 
 
-def main() -> int:
-    """Run the laws on the backends; print the table, write it and the figure."""
-    parser = argparse.ArgumentParser(description="how laws follow a link that changes")
-    parser.add_argument("-o", "--output", type=Path, default=Path("out/link-events"))
-    parser.add_argument("--on", action="append", choices=BACKENDS, help="default: sim and fluid")
-    parser.add_argument("protocols", nargs="*", help="default: every explicit law, and four TCPs")
-    given = parser.parse_args()
-    folder = given.output / "linux"
-    known = load()
-    explicit = [p.name for p in known.values() if p.kind == "explicit" and "sim" in p.backends]
-    chosen = given.protocols or [*explicit, *TCPS]
-    runs: dict[str, dict[str, Run]] = {protocol: {} for protocol in chosen}
-    for on in BACKENDS:
-        able = backends.known(on) if on in (given.on or ("sim", "fluid")) else {}
-        for protocol in chosen:
-            run = kept(protocol, folder) if on == "linux" else None
-            if run is None and protocol in able and on in able[protocol].backends:
-                run = measure(protocol, on)
-                if on == "linux":
-                    keep(protocol, run, folder)
-                wrong = f"; failed: {', '.join(run.failed)}" if run.failed else ""
-                print(row(protocol, on, run) + wrong, file=sys.stderr, flush=True)
-            if run is not None:
-                runs[protocol][on] = run
-    lines = [HEAD]
-    lines += [row(name, on, run) for name, of_law in runs.items() for on, run in of_law.items()]
-    given.output.mkdir(parents=True, exist_ok=True)
-    (given.output / "table.md").write_text("\n".join(lines) + "\n")
-    draw(runs, given.output / "link-events")
-    print("\n".join(lines))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+OPTIONS = (Option("protocols", (), "default: every explicit law, and four TCPs", laws),)
+STUDY = Study(
+    shows="laws on a link whose rate steps and that fails, in packets and as a fluid",
+    minutes=0.5,
+    options=OPTIONS,
+    quick={"protocols": ("xcp", "cubic")},
+    cases=cases,
+    runs=runs,
+    measure=measure,
+    line=line,
+    table=table,
+    figure=draw,
+)
+ON_LINUX = replace(
+    STUDY,
+    shows="the same on the kernel, next to the simulator and the fluid model",
+    minutes=35,
+    needs=(on_linux(),),
+    cases=lambda options: cases(options, BACKENDS),
+)

@@ -1,7 +1,5 @@
 """Compare linear stability analysis with fluid runs, on random networks, stable and unstable.
 
-    python -m validation.stability_vs_fluid [--draws 200] [--seed 1] [--protocols A,B] [--json]
-
 `draw` makes a scenario from a seed: one link or a row of up to three, flows over all of them and
 over each, RTTs and parameters at random over ranges that reach far into instability. `linear`
 analyses each bottleneck's loop in equilibrium, `run` reads a verdict from a fluid run, and neither
@@ -28,16 +26,14 @@ in each of the last two fifths of the run. It is unstable if the last one is abo
 
 from __future__ import annotations
 
-import argparse
-import json
-import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from validation.study import Option, Options, Study
 from waterfill.contract.network import Network
 from waterfill.network import protocols, resolve
 from waterfill.runs import backends
@@ -521,9 +517,21 @@ def compare(scenario: Scenario) -> Comparison:
     )
 
 
-def check(draws: int, seed: int = 1, names: Sequence[str] = PROTOCOLS) -> Iterator[Comparison]:
-    """Compare the draws with seeds `seed`, `seed` + 1 …, one after another."""
-    return (compare(draw(seed + i, names)) for i in range(draws))
+class Draw(NamedTuple):
+    """The seed of a scenario, and the protocols that it chooses from."""
+
+    seed: int
+    protocols: Sequence[str] = PROTOCOLS
+
+
+def cases(options: Options) -> list[Draw]:
+    """Return the draws with seeds `seed`, `seed` + 1 …."""
+    return [Draw(options.seed + i, options.protocols) for i in range(options.draws)]
+
+
+def measure(case: Draw) -> Comparison:
+    """Analyse and run the scenario of a draw."""
+    return compare(draw(*case))
 
 
 def table(results: Sequence[Comparison]) -> list[Document]:
@@ -554,37 +562,45 @@ def _line(found: Comparison) -> str:
     )
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return 1 if a clear linear verdict and the fluid differ."""
-    parser = argparse.ArgumentParser(
-        prog="python -m validation.stability_vs_fluid", description=__doc__
+def text(found: Mapping[Draw, Comparison]) -> str:
+    """Return how many clear verdicts the fluid shares, in all and by protocol."""
+    clear = [one for one in found.values() if one.clear]
+    agree = sum(one.agree for one in clear)
+    head = (
+        f"{len(clear)} of {len(found)} draws have a clear verdict; "
+        f"the fluid agrees with {agree} of them"
     )
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
-    parser.add_argument("--draws", type=int, default=20, metavar="N", help="how many networks")
-    parser.add_argument("--seed", type=int, default=1, metavar="N", help="of the first network")
-    names = ",".join(PROTOCOLS)
-    parser.add_argument("--protocols", default=names, metavar="A,B", help="which to draw from")
-    parser.add_argument("--json", action="store_true", help="print one JSON document")
-    options = parser.parse_args(arguments)
-    results = []
-    for result in check(options.draws, options.seed, options.protocols.split(",")):
-        results.append(result)
-        print(_line(result), file=sys.stderr, flush=True)
-    clear = [result for result in results if result.clear]
-    agree = sum(result.agree for result in clear)
-    rows = table(results)
-    if options.json:
-        draws = [result.document() for result in results]
-        print(json.dumps({"draws": draws, "clear": len(clear), "agree": agree, "table": rows}))
-    else:
-        print(
-            f"{len(clear)} of {len(results)} draws have a clear verdict; "
-            f"the fluid agrees with {agree} of them"
-        )
-        for row in rows:
-            print(row)
-    return 0 if agree == len(clear) else 1
+    return "\n".join([head, *map(str, table(list(found.values())))])
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def document(found: Mapping[Draw, Comparison]) -> Document:
+    """Return {"draws", "clear", "agree", "table"}."""
+    results = list(found.values())
+    clear = [one for one in results if one.clear]
+    draws = [one.document() for one in results]
+    agree = sum(one.agree for one in clear)
+    return {"draws": draws, "clear": len(clear), "agree": agree, "table": table(results)}
+
+
+def failed(found: Mapping[Draw, Comparison]) -> list[str]:
+    """Return the draws whose clear linear verdict is not the fluid's."""
+    return [_line(one) for one in found.values() if one.clear and not one.agree]
+
+
+STUDY = Study(
+    shows="linear stability analysis agrees with fluid runs, on random networks",
+    minutes=10,
+    options=(
+        Option("--draws", 200, "number of random networks", low=1),
+        Option("--seed", 1, "of the first network"),
+        Option("--protocols", PROTOCOLS, "protocols to draw from", PROTOCOLS),
+    ),
+    quick={"draws": 4},
+    cases=cases,
+    measure=measure,
+    row=Comparison,
+    line=lambda _, found: _line(found),
+    table=text,
+    document=document,
+    failed=failed,
+)

@@ -1,12 +1,15 @@
 """The comparison on traces: reading and making them, the figures, the verdict, one run."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
 
 from validation import abc_traces
 from validation.abc_traces import ABC, CODEL, CODEL_RFC, SCHEMES, Outcome
+from waterfill.errors import InputError
+from waterfill.runs import backends
 from waterfill.scenario.loading import from_dict
 
 
@@ -31,16 +34,14 @@ def test_a_trace_is_read_and_repeated(tmp_path):
         (None, "none: expected a directory of mahimahi traces"),
     ],
 )
-def test_what_is_no_trace_is_one_sentence_and_two(tmp_path, capsys, text, message):
+def test_what_is_no_trace_is_one_sentence(tmp_path, text, message):
     directory = tmp_path
     if text is None:
         directory = tmp_path / "none"
     else:
         (tmp_path / "t.down").write_text(text)
-    assert abc_traces.main(["--traces", str(directory)]) == 2
-    error = capsys.readouterr().err
-    assert message in error
-    assert error.count("\n") == 1
+    with pytest.raises(InputError, match=re.escape(message)):
+        abc_traces.load(directory, 1.0, 0.02)
 
 
 def test_made_traces_follow_their_rule():
@@ -86,11 +87,12 @@ def test_every_scheme_is_a_scenario():
 def test_abc_uses_a_varying_link_without_cubics_delay():
     # Seed 5: 4 Mbit/s on average, in 60 s.
     trace = abc_traces.made(5, 60.0, 0.02)
-    figures = {
-        s.name: abc_traces.outcome(trace, s, 60.0)
-        for s in SCHEMES
-        if s.protocol in ("abc", "cubic")
-    }
+    figures = {}
+    for scheme in SCHEMES:
+        if scheme.protocol in ("abc", "cubic"):
+            case = abc_traces.Case(trace, scheme, 60.0, False)
+            run = abc_traces.runs(case)[""]
+            figures[scheme.name] = abc_traces.outcome(case, {"": backends.run(run.scenario)})
     assert 0.8 < figures[ABC].utilization <= 1
     assert figures[ABC].utilization > figures[CODEL_RFC].utilization
     assert figures[ABC].delay_p95_s < 0.2 * figures["cubic"].delay_p95_s

@@ -1,11 +1,13 @@
-"""How laws follow a link that changes: what is measured after a change, and what is kept."""
+"""How laws follow a link that changes: where they run, and what is measured after a change."""
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import pytest
 
 from validation import link_events
-from validation.link_events import Course, Response, Run
+from validation.link_events import Case, Course, Outcome, Response
 
 SHARE_BPS = 10e6
 
@@ -22,16 +24,15 @@ def test_a_response_is_measured_from_the_change_on():
     assert never.recovered_s is None
 
 
-def test_a_run_is_kept_whole(tmp_path):
-    run = Run(Course([1.0], [2.0], [3.0]), [Response(None, 0.5, 12.0, 7)], ["law"], 31.5)
-    assert link_events.kept("xcp", tmp_path / "linux") is None
-    link_events.keep("xcp", run, tmp_path / "linux")
-    assert link_events.kept("xcp", tmp_path / "linux") == run
-    assert [path.name for path in (tmp_path / "linux").iterdir()] == ["xcp.json"]
+def test_a_law_runs_where_it_can():
+    asked = SimpleNamespace(protocols=("xcp", "cubic"))
+    assert link_events.cases(asked) == [("xcp", "sim"), ("xcp", "fluid"), ("cubic", "sim")]
+    run = link_events.runs(Case("xcp", "fluid"))[""]
+    assert (run.on, run.scenario.protocol) == ("fluid", "xcp")
 
 
 def test_a_line_says_when_a_flow_left_its_law():
-    run = Run(Course([], [], []), [Response(1.5, 0.5, 12.0, 7)] * 4, [], 31.5)
-    line = link_events.row("rcp", "linux", run)
+    run = Outcome(Course([], [], []), [Response(1.5, 0.5, 12.0, 7)] * 4, [], 31.5)
+    line = link_events.row(Case("rcp", "linux"), run)
     assert line.startswith("| `rcp` | linux (left at 32 s) | 12 | 7 | 0.50 | 1.5 | 0.50 |")
     assert line.count("|") == link_events.HEAD.splitlines()[0].count("|")

@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from validation import stability_vs_fluid
+from validation import stability_vs_fluid, study
 from validation.stability_vs_fluid import Link, Local
 from waterfill.network import protocols
 from waterfill.theory import aecp, maxnet, xcp
@@ -136,14 +136,6 @@ def test_the_fluid_does_what_the_linear_loop_says(seed, verdict):
     assert result.fluid.verdict == verdict, result
 
 
-def test_the_command_fails_where_the_fluid_differs(monkeypatch, capsys):
-    seed = SEEDS[0][0]
-    other = stability_vs_fluid.FluidVerdict("unstable", 1.0, 1.0, {})
-    monkeypatch.setattr(stability_vs_fluid, "run", lambda scenario: other)
-    assert stability_vs_fluid.main(["--draws", "1", "--seed", str(seed)]) == 1
-    assert "differs" in capsys.readouterr().err
-
-
 def comparison(protocol, linear, fluid, *, thin=False, paper=None):
     verdict = stability_vs_fluid.LinearVerdict(linear, thin, {})
     other = stability_vs_fluid.LinearVerdict(paper or linear, False, {})
@@ -170,3 +162,22 @@ def test_the_table_counts_clear_verdicts_and_agreements():
     # The paper's verdict is never thin here, and stable in four of the five.
     assert (rcp["paper_stable"], rcp["paper_unstable"], rcp["paper_split"]) == ([1, 4], [0, 0], 1)
     assert (xcp["linear_stable"], xcp["linear_unstable"]) == ([0, 0], [1, 1])
+
+
+def test_a_clear_draw_that_the_fluid_contradicts_fails():
+    right, wrong = comparison("rcp", "stable", "stable"), comparison("rcp", "stable", "unstable")
+    thin = comparison("rcp", "stable", "unstable", thin=True)
+    found = dict(zip(map(stability_vs_fluid.Draw, range(3)), (right, wrong, thin), strict=True))
+    (line,) = stability_vs_fluid.failed(found)
+    assert line.endswith("differs")
+    assert "2 of 3 draws have a clear verdict; the fluid agrees with 1" in (
+        stability_vs_fluid.text(found)
+    )
+
+
+def test_a_comparison_is_kept_as_it_is(tmp_path, monkeypatch):
+    monkeypatch.setattr(study.cache, "root", lambda: tmp_path)
+    kept = study.Kept("x", "validation.stability_vs_fluid", row=stability_vs_fluid.Comparison)
+    one = comparison("rcp", "stable", "unstable", thin=True)
+    kept.put(1, one)
+    assert kept.get(1) == one
