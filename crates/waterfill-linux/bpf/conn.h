@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
  * The host programs' data: global parameters, the state of a connection, destinations that drop the option, and the
- * record by which the daemon reads a connection. host.inc.h describes how they are used. A law's header comes first.
+ * record by which the daemon reads a connection. host.bpf.c describes how they are used. A law's header comes first.
  */
 #ifndef WATERFILL_CONN_H
 #define WATERFILL_CONN_H

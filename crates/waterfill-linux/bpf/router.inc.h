@@ -2,7 +2,7 @@
 /*
  * A law's router program, at a device's egress. It runs for every packet before the device's queue, counts the packet
  * as load (meter.h), ends the law's intervals (link.h), and lets the law write the forward value of its option
- * (packet.h, wire.h). An includer has included one law's header, `<law>_law.h`, before this one.
+ * (packet.h, wire.h). An includer has included one law's header before this one.
  *
  * Several laws may run at one device. Each counts all packets, and writes only its own options.
  *

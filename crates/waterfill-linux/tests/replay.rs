@@ -1,7 +1,7 @@
 //! What is simulated is what is deployed: a loaded program returns the same results for 10⁵ recorded calls as the C code
 //! compiled for the host, bit for bit. Among them are those of the simulator's source and receiver with
 //! `arithmetic = "kernel-host"`: the recorder compares their limits and echoes with the recorded ones. The law and the
-//! host's additions are the headers that `host_maxnet.bpf.c` includes. waterfill-laws tests the C code against the law in real
+//! host's additions are the headers that `host.bpf.c` includes. waterfill-laws tests the C code against the law in real
 //! numbers.
 
 #![cfg(feature = "daemon")]

@@ -1,5 +1,4 @@
-//! The table of laws. To add one: its header in `waterfill-laws/kernel`, its two programs of a few lines in `bpf/`, its name
-//! in build.rs, and its entry here.
+//! The table of laws. To add one: its header in `waterfill-laws/kernel`, its name in build.rs, and its entry here.
 
 use super::law::{ARRIVAL, Kind, Law, Parameter, Signal, SignalUnit, Words};
 use super::object::embedded;

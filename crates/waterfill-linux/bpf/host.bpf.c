@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /*
- * A law on a host: TCP congestion control by what routers write. host_LAW.bpf.c includes the law's header, then this.
+ * A law on a host: TCP congestion control by what routers write. The build script compiles this file for each law, whose
+ * header is LAW_HEADER and whose name in TCP's list is LAW_CONGESTION_NAME.
  *
  * Two programs share a connection's state, which is stored with its socket (conn.h). One is TCP's congestion control
  * (control.inc.h): on ACKs and time-outs it sets window and pacing rate by the law (law.h). The other is attached to a
@@ -58,6 +59,8 @@
  *   6.10   cong_control() has other arguments; only the common first one is used, the socket
  *   6.12   servers that listened before the programs were loaded answer the option, too (listeners.inc.h)
  */
+#include "kernel_tcp.h"
+#include LAW_HEADER
 #include "wire.h"
 #include "maps.h"
 #include "guard.h"
