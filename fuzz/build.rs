@@ -10,14 +10,13 @@ fn main() {
         return; // the frames are those of Linux
     }
     for law in LAWS {
-        let header = if law.starts_with("maxnet") { format!("{law}_law.h") } else { format!("{law}.h") };
         cc::Build::new()
             .file(format!("{FOLDER}/test/decode_host.c"))
             .include("../crates/waterfill-laws/kernel")
             .std("gnu11")
             .extra_warnings(true)
             .flag("-Wno-unused-function")
-            .flag(format!("-DLAW_HEADER=\"{header}\""))
+            .flag(format!("-DLAW_HEADER=\"{law}.h\""))
             .define("DECODE(name)", format!("decode_{law}_##name").as_str())
             .compile(&format!("decode_{law}"));
     }

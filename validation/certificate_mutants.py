@@ -38,11 +38,6 @@ from waterfill.verify.log import Step
 
 RECORDED = ROOT / "tests" / "python" / "verify"
 OUT = ROOT / "out" / "certificate-mutants.json"
-# The headers of a law; those of all are fixed.h and float.h.
-HEADERS = {
-    "maxnet": ("maxnet.h", "maxnet_law.h", "maxnet_host.h"),
-    "maxnet2006": ("maxnet2006.h", "maxnet2006_law.h"),
-}
 ROOTS = {"router": ("law_mark", "law_tick", "law_idle"), "host": ("law_ack", "law_receive")}
 # What a token becomes. Constants become one more.
 CHANGES = {
@@ -104,7 +99,7 @@ class Body:
 def reached(law: str, roles: Sequence[str]) -> list[Body]:
     """Return the bodies of the functions that the logged calls of these roles reach."""
     bodies: dict[str, Body] = {}
-    files = (*HEADERS.get(law, (_LIKE.get(law, f"{law}.h"),)), "fixed.h", "float.h")
+    files = (_LIKE.get(law, f"{law}.h"), "fixed.h", "float.h")
     for file in files:
         text = (SOURCES / file).read_text()
         blank = _SKIPPED.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)

@@ -104,8 +104,7 @@ mod daemon {
     }
     /// Defines the header of a law for the sources that are compiled for each.
     fn law_header(law: &str) -> String {
-        let header = if law.starts_with("maxnet") { format!("{law}_law.h") } else { format!("{law}.h") };
-        format!("-DLAW_HEADER=\"{header}\"")
+        format!("-DLAW_HEADER=\"{law}.h\"")
     }
 
     /// Compiles the decoders for the host, which tests compare with those in the kernel, and links tests with them.

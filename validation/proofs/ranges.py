@@ -217,7 +217,7 @@ _MAXNET_PARAMS = {
     "promise": SWITCH,
 }
 MAXNET = Law(
-    "maxnet_law.h",
+    "maxnet.h",
     {
         "law_params": _MAXNET_PARAMS,
         "law_link": {
@@ -354,7 +354,7 @@ def _maxnet2006_source(f: Fields) -> list[Any]:
 
 
 MAXNET2006 = Law(
-    "maxnet2006_law.h",
+    "maxnet2006.h",
     {
         "law_params": {
             "source.x_max": (32, 10**15),

@@ -7,7 +7,7 @@ typedef uint32_t __u32;
 typedef uint64_t __u64;
 typedef int64_t __s64;
 
-#include "maxnet_law.h"
+#include "maxnet.h"
 #include "mirror.h"
 
 /* src/protocols/maxnet/fixed_point.rs mirrors these structs and asserts the same sizes. */

@@ -2,6 +2,7 @@
 /* maxnet2006.h for the host: the functions that the simulator calls, and those that tests compare with the law. */
 #include <stdint.h>
 
+typedef uint8_t __u8;
 typedef uint32_t __u32;
 typedef uint64_t __u64;
 typedef int64_t __s64;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maxnet2006_law.h for the host. */
+/* maxnet2006.h for the host. */
 #define LAW_NAME maxnet2006
-#define LAW_HEADER "maxnet2006_law.h"
+#define LAW_HEADER "maxnet2006.h"
 #define LAW_PARAMS \
 	FIELD(law_params, source.x_max), FIELD(law_params, source.alpha), FIELD(law_params, source.eta), \
 		FIELD(law_params, source.t), FIELD(law_params, source.dt), FIELD(law_params, source.rtt_unit), \

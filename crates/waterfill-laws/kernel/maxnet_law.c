@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
-/* maxnet_law.h for the host. */
+/* maxnet.h for the host. */
 #define LAW_NAME maxnet
-#define LAW_HEADER "maxnet_law.h"
+#define LAW_HEADER "maxnet.h"
 #define LAW_PARAMS \
 	FIELD(law_params, source.x_max), FIELD(law_params, source.alpha), FIELD(law_params, source.eta), \
 		FIELD(law_params, source.t), FIELD(law_params, source.dt_min), FIELD(law_params, source.average), \

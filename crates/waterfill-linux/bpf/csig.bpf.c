@@ -27,7 +27,7 @@
  */
 #include <linux/types.h>
 
-#include "maxnet_law.h"
+#include "maxnet.h"
 #include "kernel.h"
 #include "wire.h"
 #include "router.h"

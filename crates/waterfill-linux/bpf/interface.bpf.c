@@ -6,7 +6,7 @@
 #include <linux/types.h>
 
 #include "wire.h"
-#include "maxnet_law.h"
+#include "maxnet.h"
 #include "conn.h"
 #include "router.h"
 #include "cohabit_state.h"

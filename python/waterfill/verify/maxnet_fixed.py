@@ -2,8 +2,7 @@
 
 Whole numbers: prices in 2⁻³⁴ s, the receiver's average in 2⁻⁵⁸ s, ξ in 2⁻⁶⁶, rates in bit/s, times
 in µs, α, η and weights in thousandths, μ in millionths, T in ms. Every division rounds down, except
-where a line says otherwise. What hosts add (pairs, smallest τ, restart) is that of
-kernel/maxnet_host.h.
+where a line says otherwise. What hosts add (pairs, smallest τ, restart) is there too.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 
 use super::Field;
 
-/// `struct law_params` of `kernel/maxnet_law.h`: the defaults, or with every switch the other way.
+/// `struct law_params` of `kernel/maxnet.h`: the defaults, or with every switch the other way.
 fn maxnet(other: bool) -> Vec<Field> {
     vec![
         Field::U64("source.x_max", 1_000_000_000_000_000),
@@ -22,7 +22,7 @@ fn maxnet(other: bool) -> Vec<Field> {
     ]
 }
 
-/// `struct law_params` of `kernel/maxnet2006_law.h`: likewise.
+/// `struct law_params` of `kernel/maxnet2006.h`: likewise.
 fn maxnet2006(other: bool) -> Vec<Field> {
     vec![
         Field::U64("source.x_max", 1_000_000_000_000_000),

@@ -4,7 +4,7 @@
  * and two that reset the value first, without and with the router, because repetitions reuse the changed packet.
  */
 #include <linux/types.h>
-#include "maxnet_law.h"
+#include "maxnet.h"
 #include "../router.inc.h"
 
 /* The value in the option behind Ethernet's, IPv4's and TCP's headers and the timestamps. */

@@ -4,7 +4,7 @@
  * bit, one record per run. waterfill-laws/examples/maxnet_record.rs defines the records.
  */
 #include "../kernel.h"
-#include "maxnet_law.h"
+#include "maxnet.h"
 
 enum call { START, TICK, IDLE, SET, MARK, MARK_PRICE, RECEIVE, ACK, BASE_RTT, HOST_ACK, HOST_TIME_OUT, HOST_RECEIVE };
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only OR BSD-2-Clause */
 /* The mode of a connection, and sums over connections, for given numbers instead of sockets. */
 #include "../kernel_tcp.h"
-#include "maxnet_law.h"
+#include "maxnet.h"
 #include "../summary.h"
 
 /* What the test asks. */

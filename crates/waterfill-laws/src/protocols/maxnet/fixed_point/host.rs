@@ -1,4 +1,4 @@
-//! What the kernel's host program adds to the law: `kernel/host.h` and `kernel/maxnet_host.h`, which that program includes
+//! What the kernel's host program adds to the law: `kernel/host.h` and the last part of `kernel/maxnet.h`, which that program includes
 //! too.
 //!
 //! The simulated TCP differs from a real one in this: it has no super-packets, its timers are never late, and every
